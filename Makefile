@@ -1,0 +1,49 @@
+# Plain `make` lists the targets. Variables: PYTHON (to make .venv with), JOBS (test processes), ARGS (passed on).
+PYTHON ?= python3
+JOBS ?= 2
+ARGS ?=
+export PYTHON
+
+BIN := .venv/bin
+# Not every folder exists in every checkout, and mypy stops at a missing one.
+CODE := $(wildcard src tests bench demo tools)
+PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check bench soak format clean venv servers
+
+help:
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: venv ## See workers race, die and return as zombies, and every task end with one result
+	@$(BIN)/python -m demo $(ARGS)
+
+test: venv servers ## Run all tests on all stores, with their servers
+	$(PYTEST) $(ARGS)
+
+check: venv ## Format, lint, types, import rules, size habits
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy $(CODE)
+	$(BIN)/lint-imports
+	$(BIN)/python tools/tidy.py
+
+bench: venv servers ## Measure every store; a table, and JSON beside it
+	@$(BIN)/python -m bench $(ARGS)
+
+soak: venv servers ## The tests with many more seeds and longer runs (hours)
+	COORD_SOAK=1 $(PYTEST) --timeout 7200 $(ARGS)
+
+format: venv ## Format the code and fix what lint can fix
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+
+clean: ## Remove .venv, caches and build results
+	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
+
+venv:
+	@tools/setup venv
+
+servers:
+	@tools/setup servers

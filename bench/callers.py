@@ -1,0 +1,220 @@
+"""Many callers waiting on one engine: a closed loop for the peak, an open loop for how waiting feels.
+
+Closed: each caller asks again as soon as it is answered, so the engine is never idle. Open: one pacer sends
+at moments drawn beforehand (Poisson), whether or not earlier ones were answered, and latency counts from the
+moment a command should have been sent; so a stall is paid by everyone who would have come during it.
+"""
+
+import asyncio
+import gc
+import random
+from collections.abc import Callable, Iterator
+from time import perf_counter
+from typing import Any
+
+from bench.figures import Figure, latency_ms
+from bench.places import Places
+from bench.scale import Scale
+from bench.watched import events_per_commit
+from bench.workload import Claimed, Workplace, claim_command, session_name, submission
+from coord.core.commands import Command
+from coord.core.errors import Busy
+from coord.engine.engine import Engine
+from coord.stores.store import Commit
+
+FLOORS = {"memory": 40_000, "files": 20_000, "sqlite": 20_000, "postgres": 8_000}
+FLOOR_CALLERS = 512
+OPEN_P99_MS = 50.0
+WARM_UP = 0.2
+"""The share of each run, at its beginning, that does not count."""
+
+Next = Callable[[int], Command | None]
+"""Gives the next command of a caller; None ends the run."""
+Answered = Callable[[Any], None]
+"""Looks at a reply."""
+
+
+class ClosedRun:
+    """One run of callers that ask again as soon as they are answered."""
+
+    def __init__(self, engine: Engine, callers: int, seconds: float) -> None:
+        self._engine = engine
+        self._callers = callers
+        self._seconds = seconds
+        self._began = self._end = self._finished = 0.0
+        self.answers: list[tuple[float, float]] = []
+        """When each was asked and answered."""
+
+    async def run(self, following: Next, answered: Answered) -> None:
+        self._began = perf_counter()
+        self._end = self._began + self._seconds
+        await asyncio.gather(*(self._caller(number, following, answered) for number in range(self._callers)))
+        self._finished = perf_counter()
+
+    async def _caller(self, number: int, following: Next, answered: Answered) -> None:
+        while (asked := perf_counter()) < self._end:
+            command = following(number)
+            if command is None:  # with fewer callers it would be another measurement
+                self._end = min(self._end, asked)
+                return
+            reply = await self._engine.ask(command)
+            self.answers.append((asked, perf_counter()))
+            answered(reply)
+
+    @property
+    def _counted_from(self) -> float:
+        return self._began + (self._finished - self._began) * WARM_UP
+
+    @property
+    def counted(self) -> list[tuple[float, float]]:
+        counted_from = self._counted_from
+        return [times for times in self.answers if times[1] >= counted_from]
+
+    @property
+    def rate(self) -> float:
+        return len(self.counted) / (self._finished - self._counted_from)
+
+
+def measure(places: Places, scale: Scale, store: str) -> Iterator[Figure]:
+    """Yield peaks for each number of callers, then the latency at half of the floor."""
+    for callers in scale.callers:
+        yield from _closed(places, scale, store, callers)
+    yield _open(places, scale, store, max(scale.callers))
+
+
+def _closed(places: Places, scale: Scale, store: str, callers: int) -> Iterator[Figure]:
+    runs: dict[str, list[ClosedRun]] = {"claims": [], "submissions": []}
+    commits: dict[str, list[Commit]] = {"claims": [], "submissions": []}
+    with Workplace(places.fresh_url(store)) as place:
+        _, held = _closed_claims(place, callers, scale.seconds)
+        _closed_submissions(place, held, scale.seconds)  # warm now
+        place.database.take()
+        for _ in range(scale.repetitions):
+            claims, held = _closed_claims(place, callers, scale.seconds * 2)
+            runs["claims"].append(claims)
+            commits["claims"] += place.database.take()
+            runs["submissions"].append(_closed_submissions(place, held, scale.seconds * 2))
+            commits["submissions"] += place.database.take()
+    for what, counted in runs.items():
+        yield Figure.middle_of(
+            [run.rate for run in counted],
+            "callers",
+            store,
+            f"{what}, {callers} callers",
+            "/s",
+            floor=FLOORS[store] if what == "claims" and callers == FLOOR_CALLERS else None,
+            detail={
+                "callers": callers,
+                **latency_ms(end - start for run in counted for start, end in run.counted),
+                **events_per_commit(commits[what]),
+            },
+        )
+
+
+def _closed_claims(place: Workplace, callers: int, seconds: float) -> tuple[ClosedRun, list[list[Claimed]]]:
+    gc.collect()
+    sessions = [session_name(number) for number in range(callers)]
+    held: dict[str, list[Claimed]] = {session: [] for session in sessions}
+
+    def following(number: int) -> Command:
+        return claim_command(next(place.names), sessions[number])
+
+    def granted(reply: Any) -> None:
+        claim = reply.claim
+        held[claim.session_id].append(Claimed(claim.task_id, claim.session_id, claim.generation.generation))
+
+    run = ClosedRun(place.engine, callers, seconds)
+    asyncio.run(run.run(following, granted))
+    return run, list(held.values())
+
+
+def _closed_submissions(place: Workplace, held: list[list[Claimed]], seconds: float) -> ClosedRun:
+    gc.collect()
+
+    def following(number: int) -> Command | None:
+        return submission(held[number].pop()) if held[number] else None
+
+    def accepted(reply: Any) -> None:
+        assert reply.accepted, "the result of a current claim is accepted"
+
+    run = ClosedRun(place.engine, len(held), seconds)
+    asyncio.run(run.run(following, accepted))
+    return run
+
+
+class OpenRun:
+    """One run of commands sent at moments drawn beforehand."""
+
+    def __init__(self, place: Workplace, rate: float, seconds: float, sessions: int) -> None:
+        self._place = place
+        self._sessions = [session_name(number) for number in range(sessions)]
+        self._moments = _poisson(rate, seconds)
+        self._counted_from = seconds * WARM_UP
+        self.took: list[float] = []
+        self.busy = 0
+        self.last = 0.0
+
+    async def run(self) -> None:
+        waiting: set[asyncio.Task[None]] = set()
+        self._began = perf_counter() + 0.02
+        for number, moment in enumerate(self._moments):
+            early = self._began + moment - perf_counter()
+            if early > 0:
+                await asyncio.sleep(early)
+            task = asyncio.create_task(self._one(moment, self._sessions[number % len(self._sessions)]))
+            waiting.add(task)
+            task.add_done_callback(waiting.discard)
+        while waiting:
+            await asyncio.wait(waiting)
+
+    async def _one(self, moment: float, session: str) -> None:
+        try:
+            await self._place.engine.ask(claim_command(next(self._place.names), session))
+        except Busy:
+            self.busy += 1
+            return
+        self.last = perf_counter() - self._began
+        if moment >= self._counted_from:
+            self.took.append(self.last - moment)
+
+    @property
+    def offered_rate(self) -> float:
+        return len(self._moments) / self._moments[-1]
+
+    @property
+    def completed_rate(self) -> float:
+        return (len(self._moments) - self.busy) / self.last
+
+
+def _poisson(rate: float, seconds: float) -> list[float]:
+    """Moments of arrival: the same each time, since a seed decides them."""
+    draw = random.Random(7)
+    moments = [draw.expovariate(rate)]
+    while moments[-1] < seconds:
+        moments.append(moments[-1] + draw.expovariate(rate))
+    return moments
+
+
+def _open(places: Places, scale: Scale, store: str, sessions: int) -> Figure:
+    gc.collect()
+    with Workplace(places.fresh_url(store)) as place:
+        place.database.take()
+        run = OpenRun(place, FLOORS[store] / 2, scale.open_seconds, sessions)
+        asyncio.run(run.run())
+        commits = place.database.take()
+    waiting = latency_ms(run.took)
+    return Figure(
+        "callers",
+        store,
+        f"p99, open loop, {FLOORS[store] // 2:,} claims/s",
+        waiting.get("p99_ms", float("inf")),
+        "ms",
+        most=OPEN_P99_MS if sessions == FLOOR_CALLERS else None,
+        detail={
+            "offered_per_s": run.offered_rate,
+            "completed_per_s": run.completed_rate,
+            "refused_busy": run.busy,
+            **waiting,
+            **events_per_commit(commits),
+        },
+    )

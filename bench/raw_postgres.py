@@ -1,0 +1,92 @@
+"""The raw limit of Postgres: the store's tables behind one plain connection.
+
+Per commit one transaction, sent as one pipeline: an insert of all rows from arrays (`unnest … ON CONFLICT`,
+about three times as fast as a statement per row), the insert of the entry, the update of the head.
+"""
+
+from time import perf_counter
+from typing import Any
+
+import msgspec
+import psycopg
+from psycopg.adapt import Dumper
+from psycopg.pq import Format
+
+import coord
+from bench.workload import TENANT
+from coord.stores.postgres_arrays import Blobs, Texts
+from coord.stores.store import Commit
+
+PUT = """INSERT INTO coord.record (log, key, version, value, line)
+SELECT %b, row.key, %b, row.value, row.line FROM unnest(%b, %b, %b) row (key, value, line)
+ON CONFLICT (log, key)
+DO UPDATE SET version = excluded.version, value = excluded.value, line = excluded.line"""
+ENTRY = "INSERT INTO coord.entry VALUES (%b, %b, %b, %b, %b)"
+HEAD = "UPDATE coord.log SET head = %b, at = %b WHERE id = %b"
+
+
+class ReadyTexts(bytes):
+    """A text[], packed before the clock starts."""
+
+
+class ReadyBlobs(bytes):
+    """A bytea[], packed before the clock starts."""
+
+
+class ReadyTextsDumper(Dumper):
+    """Sends the bytes as they are."""
+
+    oid = Texts.oid
+    format = Format.BINARY
+
+    def dump(self, obj: bytes) -> bytes:
+        return obj
+
+
+class ReadyBlobsDumper(ReadyTextsDumper):
+    """The same for blobs."""
+
+    oid = Blobs.oid
+
+
+class RawPostgres:
+    """One connection to the tables."""
+
+    def __init__(self, url: str) -> None:
+        database = coord.open_store(url)
+        database.log(TENANT)
+        database.close()
+        self._offset = 0
+        self._connection = psycopg.connect(url, autocommit=True, prepare_threshold=0)
+        self._connection.adapters.register_dumper(ReadyTexts, ReadyTextsDumper)
+        self._connection.adapters.register_dumper(ReadyBlobs, ReadyBlobsDumper)
+        found = self._connection.execute("SELECT id FROM coord.log WHERE tenant = %s", (TENANT,)).fetchone()
+        assert found is not None, "the tenant's log was just opened"
+        self._log: int = found[0]
+
+    def play(self, commits: list[Commit]) -> float:
+        prepared = [self._rows(commit) for commit in commits]
+        connection = self._connection
+        began = perf_counter()
+        for rows, entry, head in prepared:
+            with connection.pipeline():
+                connection.execute("BEGIN")
+                connection.execute(PUT, rows)
+                connection.execute(ENTRY, entry)
+                connection.execute(HEAD, head)
+                connection.execute("COMMIT")
+        return perf_counter() - began
+
+    def _rows(self, commit: Commit) -> tuple[tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]]:
+        self._offset += 1
+        log, offset = self._log, self._offset
+        # `unnest` fills the shorter arrays up with nulls: a key without value and line is a tombstone.
+        keys = ReadyTexts(Texts([*commit.puts, *commit.deletes]).packed())
+        values = ReadyBlobs(Blobs([put.value for put in commit.puts.values()]).packed())
+        lines = ReadyTexts(Texts([put.line for put in commit.puts.values()]).packed())
+        events = msgspec.msgpack.encode(commit.events)
+        rows = (log, offset, keys, values, lines)
+        return rows, (log, offset, commit.at, commit.id, events), (offset, commit.at, log)
+
+    def close(self) -> None:
+        self._connection.close()

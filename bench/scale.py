@@ -1,0 +1,30 @@
+"""How much a run measures: enough to trust (full), enough to look (quick), enough to run at all (tiny)."""
+
+from typing import NamedTuple
+
+
+class Scale(NamedTuple):
+    """The sizes and times of one run."""
+
+    name: str
+    repetitions: int
+    """Of each measurement; the first, shorter one is a warm-up and does not count."""
+    seconds: float
+    """Of each repetition of a batch or closed-loop measurement."""
+    open_seconds: float
+    batches: tuple[int, ...]
+    callers: tuple[int, ...]
+    held_claims: int
+    past_entries: int
+    generations: int
+    live_claims: int
+    finished_tasks: int
+    processes: int
+    """How often a fresh process is started to time an import."""
+    calibration_seconds: float
+
+
+FULL = Scale("full", 5, 0.6, 8.0, (1, 128, 1000), (32, 512), 10_000, 1_000_000, 100, 10_000, 100_000, 10, 0.2)
+QUICK = Scale("quick", 2, 0.1, 1.0, (1, 128, 1000), (32, 512), 10_000, 20_000, 100, 1_000, 5_000, 3, 0.05)
+TINY = Scale("tiny", 1, 0.02, 0.1, (1, 8), (4,), 50, 200, 5, 20, 50, 1, 0.01)
+SCALES = {scale.name: scale for scale in (FULL, QUICK, TINY)}

@@ -1,0 +1,77 @@
+"""coord: many AI coding agents on one codebase without stomping on each other.
+
+The names here are the public ones; each is imported on first use, so `import coord` costs next to nothing.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from coord.core.errors import (
+        Busy,
+        CoordError,
+        Corrupt,
+        Invalid,
+        LimitReached,
+        NotFound,
+        Refused,
+        Unavailable,
+        Unknown,
+        Unsupported,
+    )
+    from coord.core.ids import TaskIdentifier
+    from coord.core.types import ClaimKey, ClaimTemplate
+    from coord.sdk.coordinator import TaskCoordinator
+    from coord.stores.open import install, open_store
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "TaskCoordinator": "coord.sdk.coordinator",
+    "TaskIdentifier": "coord.core.ids",
+    "ClaimKey": "coord.core.types",
+    "ClaimTemplate": "coord.core.types",
+    "install": "coord.stores.open",
+    "open_store": "coord.stores.open",
+    "CoordError": "coord.core.errors",
+    "Busy": "coord.core.errors",
+    "Corrupt": "coord.core.errors",
+    "Invalid": "coord.core.errors",
+    "LimitReached": "coord.core.errors",
+    "NotFound": "coord.core.errors",
+    "Refused": "coord.core.errors",
+    "Unavailable": "coord.core.errors",
+    "Unknown": "coord.core.errors",
+    "Unsupported": "coord.core.errors",
+}
+
+__all__ = [
+    "Busy",
+    "ClaimKey",
+    "ClaimTemplate",
+    "CoordError",
+    "Corrupt",
+    "Invalid",
+    "LimitReached",
+    "NotFound",
+    "Refused",
+    "TaskCoordinator",
+    "TaskIdentifier",
+    "Unavailable",
+    "Unknown",
+    "Unsupported",
+    "__version__",
+    "install",
+    "open_store",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'coord' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

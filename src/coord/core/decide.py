@@ -1,0 +1,41 @@
+"""Which rule answers which command."""
+
+from collections.abc import Callable
+from typing import Any
+
+from coord.core import commands, history, limits, result, sweep, task
+from coord.core.view import View
+
+RULES: dict[type[commands.Command], Callable[[View, Any, int], Any]] = {
+    commands.ClaimTask: task.claim_task,
+    commands.ClaimTasks: task.claim_tasks,
+    commands.RenewLease: task.renew_lease,
+    commands.ReleaseClaim: task.release_claim,
+    commands.ResetTask: task.reset_task,
+    commands.SubmitResult: result.submit_result,
+    commands.SetLimits: limits.set_limits,
+    commands.GetTaskState: history.get_task_state,
+    commands.GetTaskStates: history.get_task_states,
+    commands.GetClaimHistory: history.get_claim_history,
+    commands.GetSessionClaims: history.get_session_claims,
+    commands.ListExpiredClaims: history.list_expired_claims,
+    commands.Sweep: sweep.sweep,
+}
+
+READS: dict[type[commands.Command], Callable[[Any], list[str]]] = {
+    commands.ClaimTask: task.claim_reads,
+    commands.ClaimTasks: task.claim_reads,
+    commands.SubmitResult: result.submit_reads,
+}
+"""What a rule is going to read, for those worth loading ahead; others say it when they miss it."""
+
+
+def decide(view: View, command: commands.Command, now: int) -> Any:
+    """Answer a command by its rule; what it changes is in the view."""
+    return RULES[type(command)](view, command, now)
+
+
+def reads_ahead(command: commands.Command) -> list[str]:
+    """Return keys that are worth loading before the command is decided."""
+    foresee = READS.get(type(command))
+    return [] if foresee is None else foresee(command)

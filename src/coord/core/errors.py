@@ -1,0 +1,110 @@
+"""Every error of coord, cut by what the caller may conclude from it.
+
+| class         | did it happen? | try again?                | examples                                  |
+|---------------|----------------|---------------------------|-------------------------------------------|
+| `Invalid`     | no             | no, correct the call      | a bad id, a bad url                       |
+| `Refused`     | no             | no                        | over a limit                              |
+| `NotFound`    | no             | no                        | a store that was never installed          |
+| `Conflict`    | no             | the engine does           | never leaves the engine                   |
+| `Busy`        | no             | yes, later                | the queue is full                         |
+| `Unavailable` | no             | yes, later                | server unreachable, engine closed         |
+| `Unknown`     | perhaps        | yes, the same command id  | connection lost after the commit was sent |
+| `Unsupported` | no             | no, upgrade               | a record of a newer schema                |
+| `Corrupt`     | stop           | no, a person must look    | a torn log entry                          |
+
+The docstring of a class is its default message; `hint` says what to do next.
+"""
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+
+class CoordError(Exception):
+    """Coordination failed."""
+
+    code: ClassVar[str] = "error"
+
+    def __init__(self, message: str | None = None, *, hint: str = "") -> None:
+        self.message = message or (type(self).__doc__ or "").split("\n", 1)[0]
+        self.hint = hint
+        super().__init__(self.message)
+
+    def __str__(self) -> str:
+        return f"{self.message} ({self.hint})" if self.hint else self.message
+
+
+class Invalid(CoordError, ValueError):
+    """The call is not valid."""
+
+    code = "invalid"
+
+
+class Refused(CoordError):
+    """The rules do not allow this."""
+
+    code = "refused"
+
+
+class LimitReached(Refused):
+    """A limit is reached."""
+
+    code = "limit"
+
+
+class NotFound(CoordError, LookupError):
+    """There is no such thing."""
+
+    code = "not_found"
+
+
+class Trimmed(NotFound):
+    """That part of the log is forgotten."""
+
+    code = "trimmed"
+
+    def __init__(self, first: int) -> None:
+        self.first = first
+        super().__init__(
+            f"the log begins at offset {first}; what was before is forgotten",
+            hint=f"read on from offset {first}, and rebuild what was derived from the forgotten part",
+        )
+
+
+class Conflict(CoordError):
+    """Something that was read has changed since; nothing was written."""
+
+    code = "conflict"
+
+    def __init__(self, keys: Iterable[str]) -> None:
+        self.keys = frozenset(keys)
+        super().__init__(f"changed since it was read: {', '.join(sorted(self.keys)[:3])}")
+
+
+class Busy(CoordError):
+    """Too much is going on; nothing was done."""
+
+    code = "busy"
+
+
+class Unavailable(CoordError, ConnectionError):
+    """The store cannot be reached; nothing was done."""
+
+    code = "unavailable"
+
+
+class Unknown(CoordError):
+    """The answer was lost: the change may or may not have been made."""
+
+    code = "unknown"
+
+
+class Unsupported(CoordError):
+    """This version of coord cannot do that."""
+
+    code = "unsupported"
+
+
+class Corrupt(CoordError):
+    """Stored state is damaged; nothing is guessed and nothing was changed."""
+
+    code = "corrupt"

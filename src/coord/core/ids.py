@@ -1,0 +1,85 @@
+"""Ids from outside: checked before they become keys; and the task grammar of tracks and sequences."""
+
+import re
+from typing import NamedTuple
+
+from coord.core.errors import Invalid
+
+ID_CHARS_MAX = 128
+_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@+=,~#-]{0,127}")
+_TASK = re.compile(r"(?P<track>[A-Z]+)-(?P<sequence>[0-9]{3})-(?P<description>[a-zA-Z0-9_-]{1,50})")
+_SUBTASK = re.compile(r"[1-9][0-9]{0,8}")
+
+
+def check_id(what: str, value: object) -> str:
+    """Return the value if it can be an id of this kind (`what` names it in the error)."""
+    if isinstance(value, str) and _ID.fullmatch(value):
+        return value
+    raise Invalid(
+        f"{shown(value)} is not a {what}",
+        hint=f"1 to {ID_CHARS_MAX} letters, digits and _ . : @ + = , ~ # - and a letter, digit or _ first",
+    )
+
+
+def shown(value: object) -> str:
+    """Return a value as an error message shows it: short, whatever it is."""
+    try:
+        text = repr(value)
+    except ValueError:  # an int of thousands of digits
+        return f"a {type(value).__name__}"
+    return text if len(text) <= 60 else text[:60] + "…"
+
+
+class TaskIdentifier(NamedTuple):
+    """A task id of the track grammar, `B-003-dashboard`, or a subtask of it, `B-003-dashboard::2`."""
+
+    track: str
+    sequence: int
+    description: str
+    subtask_index: int | None = None
+
+    @property
+    def task_id(self) -> str:
+        """The id without the subtask."""
+        return f"{self.track}-{self.sequence:03d}-{self.description}"
+
+    @property
+    def compound_id(self) -> str:
+        """The id with the subtask, if there is one."""
+        return self.task_id if self.subtask_index is None else f"{self.task_id}::{self.subtask_index}"
+
+    @property
+    def kebab_case(self) -> bool:
+        """Whether the description follows the style that the grammar only recommends."""
+        return re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", self.description) is not None
+
+    @classmethod
+    def parse(cls, task_id: str) -> "TaskIdentifier":
+        """Return the parts of a task id, or raise `Invalid` saying what does not fit.
+
+        >>> TaskIdentifier.parse("A-001-setup-auth::2").subtask_index
+        2
+        """
+        found = cls.find(task_id)
+        if found is None:
+            raise Invalid(
+                f"{shown(task_id)} is not a task id of the form TRACK-SEQUENCE-DESCRIPTION",
+                hint="for example A-001-setup-auth, or A-001-setup-auth::1 for a subtask",
+            )
+        return found
+
+    @classmethod
+    def find(cls, task_id: str) -> "TaskIdentifier | None":
+        """Return the parts of a task id, or None where it is an opaque one."""
+        whole, colons, index = task_id.partition("::")
+        match = _TASK.fullmatch(whole)
+        if match is None or match["sequence"] == "000" or (colons and not _SUBTASK.fullmatch(index)):
+            return None
+        return cls(
+            match["track"], int(match["sequence"]), match["description"], int(index) if colons else None
+        )
+
+
+def work_product_ref(task_id: str, generation: int, unique: str) -> str:
+    """Return the reference of a result; `unique` is a UUID of which the first six characters are used."""
+    return f"wp-{task_id}-gen{generation}-{unique[:6]}"

@@ -1,0 +1,168 @@
+"""Results of tasks: which submission counts, and the record of those that do not."""
+
+import msgspec
+
+from coord.core import keys
+from coord.core.commands import SubmitResult
+from coord.core.events import ResultRejected, TaskCompleted
+from coord.core.limits import (
+    RESULT_BYTES_MAX,
+    UNLIMITED_TENANT,
+    TenantLimits,
+    count_keys,
+    limits_of,
+    retention_line,
+)
+from coord.core.record import Stored
+from coord.core.task import UNCLAIMED, Task, as_of, clear_books
+from coord.core.types import ClaimState, ReleaseReason, SubmissionReason, SubmissionResult, TaskStatus
+from coord.core.view import View
+
+REJECTION_QUIET_MS = 60_000
+"""The same rejected submission, repeated within this time, is not recorded again."""
+
+
+class Result(Stored, frozen=True, tag=1):
+    """An accepted result."""
+
+    data: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class Rejection(Stored, frozen=True, tag=1):
+    """A submission that was turned away; `times` counts repetitions after a quiet minute."""
+
+    reason: SubmissionReason = SubmissionReason.STALE_GENERATION
+    agent: str = ""
+    submitted_ms: int = 0
+    result_bytes: int = 0
+    work_lost: bool = False
+    times: int = 1
+
+
+def submit_reads(command: SubmitResult) -> list[str]:
+    """Return what an accepted submission is going to read, so that a batch of them loads it all at once."""
+    project, task_id, session = command.project, command.task, command.session
+    reads = [] if command.tenant == UNLIMITED_TENANT else count_keys(session)
+    reads.append(keys.task(project, task_id))
+    reads.append(keys.result(project, task_id, command.generation))
+    reads.append(keys.by_session(session, project, task_id))
+    return reads
+
+
+def submit_result(view: View, command: SubmitResult, now: int) -> SubmissionResult:
+    """Accept the result of the current generation from the session that holds it, once."""
+    stored = view.get(keys.task(command.project, command.task), Task) or UNCLAIMED
+    task = as_of(stored, now)
+    reason = _verdict(task, command)
+    if reason is not SubmissionReason.ACCEPTED:
+        return _reject(view, command, task, reason, now)
+    limits = limits_of(view, command.tenant)
+    most = RESULT_BYTES_MAX if limits is None else min(limits.max_result_size_bytes, RESULT_BYTES_MAX)
+    if len(command.result) > most:
+        return SubmissionResult(
+            False,
+            SubmissionReason.DENIED_LIMIT_RESULT_SIZE,
+            task.generation,
+            detail=f"the result has {len(command.result)} bytes; the limit is {most}",
+        )
+    return _accept(view, command, stored, now)
+
+
+def _verdict(task: Task, command: SubmitResult) -> SubmissionReason:
+    done = task.state is TaskStatus.DONE
+    if task.claim not in (ClaimState.ACTIVE, ClaimState.EXPIRED) and not done:
+        return SubmissionReason.NO_CLAIM
+    if command.generation < task.generation:
+        return SubmissionReason.STALE_GENERATION
+    if command.generation > task.generation:
+        return SubmissionReason.FUTURE_GENERATION
+    if done:
+        return SubmissionReason.TASK_ALREADY_COMPLETED
+    if command.session != task.session:
+        return SubmissionReason.SESSION_MISMATCH
+    return SubmissionReason.ACCEPTED
+
+
+def _accept(view: View, command: SubmitResult, stored: Task, now: int) -> SubmissionResult:
+    task = msgspec.structs.replace(
+        stored,
+        state=TaskStatus.DONE,
+        claim=ClaimState.RELEASED,
+        ended_ms=now,
+        ending=ReleaseReason.COMPLETED,
+        work_product=command.work_product,
+        result_bytes=len(command.result),
+    )
+    result_key = keys.result(command.project, command.task, task.generation)
+    clear_books(view, command, stored, now)
+    view.put(keys.task(command.project, command.task), task)
+    view.put(result_key, Result(msgspec.Raw(command.result)))
+    view.emit(
+        TaskCompleted(
+            command.project,
+            command.task,
+            task.generation,
+            task.session,
+            task.agent,
+            command.work_product,
+            len(command.result),
+        )
+    )
+    return SubmissionResult(
+        True, SubmissionReason.ACCEPTED, task.generation, work_product_ref=command.work_product
+    )
+
+
+def _reject(
+    view: View, command: SubmitResult, task: Task, reason: SubmissionReason, now: int
+) -> SubmissionResult:
+    """Say no, and record it unless it is junk: a generation never granted, or the accepted one once more."""
+    held = _held_generation(view, command, task)
+    own_again = held is not None and held.ending is ReleaseReason.COMPLETED
+    lost = held is not None and not own_again
+    if 0 < command.generation <= task.generation and not own_again:
+        agent = held.agent if held is not None else ""
+        _record_rejection(view, command, reason, agent, lost, now, task.generation)
+    return SubmissionResult(False, reason, task.generation, lost)
+
+
+def _held_generation(view: View, command: SubmitResult, task: Task) -> Task | None:
+    """Return the generation that the submitter names, if it was once granted to this session."""
+    held: Task | None = task
+    if command.generation != task.generation or task.claim is None:
+        if not 0 < command.generation <= task.generation:
+            return None
+        held = view.get(keys.history(command.project, command.task, command.generation), Task)
+    return held if held is not None and held.session == command.session else None
+
+
+def _record_rejection(
+    view: View,
+    command: SubmitResult,
+    reason: SubmissionReason,
+    agent: str,
+    lost: bool,
+    now: int,
+    current: int,
+) -> None:
+    key = keys.rejected(command.project, command.task, command.generation, command.session)
+    before = view.get(key, Rejection)
+    if before is not None and before.reason is reason and now - before.submitted_ms < REJECTION_QUIET_MS:
+        return
+    limits: TenantLimits | None = limits_of(view, command.tenant)
+    times = 1 if before is None else before.times + 1
+    size = len(command.result)
+    view.put(key, Rejection(reason, agent, now, size, lost, times), retention_line(limits, now))
+    view.emit(
+        ResultRejected(
+            command.project,
+            command.task,
+            command.generation,
+            command.session,
+            agent,
+            reason.value,
+            current,
+            lost,
+            size,
+        )
+    )

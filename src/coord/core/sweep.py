@@ -1,0 +1,43 @@
+"""Passing deadlines: everything that stands in the due line is dealt with by the kind of its key."""
+
+from coord.core import keys
+from coord.core.commands import Sweep, TaskCommand
+from coord.core.events import HistoryForgotten
+from coord.core.limits import DAY_MS
+from coord.core.task import Task, expire
+from coord.core.types import TaskStatus
+from coord.core.view import View
+
+
+def sweep(view: View, command: Sweep, now: int) -> int | None:
+    """Pass up to `most` deadlines; return when the next one is, or None if there is none."""
+    for found in view.scan(keys.DUE_PREFIX, by="line", limit=command.most):
+        deadline = keys.due_ms(found.line)
+        if deadline > now:
+            return deadline
+        kind, *rest = keys.parts(found.key)
+        if kind == "task":
+            expire(view, TaskCommand(command.tenant, *rest), now)
+        elif kind == "history":
+            _forget_generation(view, *rest, now=now)
+        else:  # done/…, rejected/…: kept for a time and then not needed
+            view.delete(found.key)
+    rest_due = view.scan(keys.DUE_PREFIX, by="line", limit=1)
+    return keys.due_ms(rest_due[0].line) if rest_due else None
+
+
+def _forget_generation(view: View, project: str, task_id: str, generation: str, *, now: int) -> None:
+    """Forget an earlier generation past its retention; a task that is not done keeps its lineage."""
+    history_key = keys.history(project, task_id, int(generation))
+    task = view.get(keys.task(project, task_id), Task)
+    earlier = view.get(history_key, Task)
+    if earlier is None:
+        return
+    if task is not None and task.state is not TaskStatus.DONE:
+        view.put(history_key, earlier, keys.due(now + DAY_MS))
+        return
+    view.delete(history_key)
+    result_key = keys.result(project, task_id, int(generation))
+    if earlier.result_bytes:
+        view.delete(result_key)
+    view.emit(HistoryForgotten(project, task_id, int(generation)))

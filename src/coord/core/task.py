@@ -1,0 +1,369 @@
+"""The generation clock: who may work on a task, and whose result counts.
+
+A task is one record with its latest claim in it. Each claim has the next generation: 1, 2, 3 … for the life
+of the task. Whoever renews, releases or submits states the generation it holds, and only the current one
+counts; so a worker that was away while its task was given to somebody else cannot land anything.
+
+    claim       is        →  becomes            generation   archived
+    claim       none      →  ACTIVE             + 1          -
+    claim       RELEASED  →  ACTIVE             + 1          the old one
+    claim       EXPIRED   →  ACTIVE             + 1          the old one, EXPIRED
+    claim       ACTIVE    →  (denied)           same
+    force       ACTIVE    →  ACTIVE             + 1          the old one, SUPERSEDED
+    renew       ACTIVE    →  ACTIVE             same
+    submit      ACTIVE    →  RELEASED, done     same
+    submit      EXPIRED   →  RELEASED, done     same         (nobody took it since: late, not lost)
+    release     ACTIVE    →  RELEASED or ERROR  same
+    deadline    ACTIVE    →  EXPIRED            same
+    reset       any       →  none               same         the old one
+
+What must stay true (001 §2.2): a generation never falls; at most one claim of a task is valid; a result is
+accepted once per task until a reset, under the highest generation, from the session that holds it.
+
+Deadlines act when they pass: every rule first looks at the task *as of now* (`as_of`), where a claim past
+its deadline is EXPIRED whether or not a sweep has written that down. The sweep (`expire_due`) only keeps
+the books: the index of active claims, the counts, the event. The latest ended generation stays in the task
+record until the next claim moves it to `history/`; that is why a claim writes two records and not three.
+"""
+
+from typing import Any
+
+import msgspec
+
+from coord.core import keys
+from coord.core.commands import ClaimTask, ClaimTasks, ReleaseClaim, RenewLease, ResetTask, TaskCommand
+from coord.core.events import TaskClaimed, TaskExpired, TaskReleased, TaskRenewed, TaskReset, TaskSuperseded
+from coord.core.limits import (
+    UNLIMITED_TENANT,
+    TenantLimits,
+    admit,
+    claim_refusal,
+    count_keys,
+    count_off,
+    limits_of,
+    retention_line,
+)
+from coord.core.record import Stored
+from coord.core.types import (
+    ClaimReason,
+    ClaimResult,
+    ClaimState,
+    ReleaseOutcome,
+    ReleaseReason,
+    ReleaseResult,
+    RenewalReason,
+    RenewalResult,
+    ResetReason,
+    ResetResult,
+    TaskClaim,
+    TaskGeneration,
+    TaskStatus,
+)
+from coord.core.view import View
+
+DUE_PAGE = 256
+SWEEP_MOST = 32
+"""How many due records one command passes."""
+
+
+class Task(Stored, frozen=True, tag=1):
+    """A task with its latest claim; archived as it is when the next generation begins."""
+
+    generation: int = 0
+    state: TaskStatus = TaskStatus.READY
+    claim: ClaimState | None = None
+    session: str = ""
+    agent: str = ""
+    claimed_ms: int = 0
+    lease_ms: int = 0
+    expires_ms: int = 0
+    ended_ms: int = 0
+    ending: ReleaseReason | None = None
+    work_product: str = ""
+    result_bytes: int = 0
+    note: str = ""
+    metadata: dict[str, Any] = {}
+    reset_generation: int = 0
+
+
+UNCLAIMED = Task()
+
+
+def as_of(task: Task, now: int) -> Task:
+    """Return the task with its deadline acted on."""
+    if task.claim is not ClaimState.ACTIVE or now < task.expires_ms:
+        return task
+    return msgspec.structs.replace(
+        task,
+        claim=ClaimState.EXPIRED,
+        state=TaskStatus.READY,
+        ended_ms=task.expires_ms,
+        ending=ReleaseReason.EXPIRED,
+    )
+
+
+def claim_reads(command: ClaimTask | ClaimTasks) -> list[str]:
+    """Return what a claim is going to read, so that a batch of claims loads it all at once."""
+    session = command.session
+    reads = [] if command.tenant == UNLIMITED_TENANT else count_keys(session)
+    if isinstance(command, ClaimTask):
+        project, task_id = command.project, command.task
+        reads += keys.task(project, task_id), keys.by_session(session, project, task_id)
+    else:
+        for project, task_id in command.tasks:
+            reads += keys.task(project, task_id), keys.by_session(session, project, task_id)
+    return reads
+
+
+def claim_task(view: View, command: ClaimTask, now: int) -> ClaimResult:
+    """Grant the next generation, unless somebody holds the task, it is done, or a limit stands against it."""
+    return _claim(view, command, command.project, command.task, limits_of(view, command.tenant), now)
+
+
+def claim_tasks(view: View, command: ClaimTasks, now: int) -> list[ClaimResult]:
+    """Claim each of several tasks."""
+    limits = limits_of(view, command.tenant)
+    return [_claim(view, command, project, task_id, limits, now) for project, task_id in command.tasks]
+
+
+def _claim(
+    view: View,
+    command: ClaimTask | ClaimTasks,
+    project: str,
+    task_id: str,
+    limits: TenantLimits | None,
+    now: int,
+) -> ClaimResult:
+    task_key = keys.task(project, task_id)
+    stored = view.get(task_key, Task) or UNCLAIMED
+    if stored.state is TaskStatus.DONE:
+        return ClaimResult(False, ClaimReason.DENIED_COMPLETED)
+    if stored.claim is ClaimState.ACTIVE and now < stored.expires_ms and not command.force:
+        return ClaimResult(False, ClaimReason.DENIED_ACTIVE_CLAIM, None, stored.session)
+    refusal = claim_refusal(limits, command.lease_ms, stored.generation - stored.reset_generation)
+    if refusal is None:
+        refusal = admit(view, limits, command.session, leaving(stored))
+        while refusal is not None and expire_due(view, command.tenant, now, SWEEP_MOST):
+            stored = view.get(task_key, Task) or UNCLAIMED  # the books were behind the clock: look once more
+            refusal = admit(view, limits, command.session, leaving(stored))
+    if refusal is not None:
+        return ClaimResult(False, refusal[0], detail=refusal[1])
+    previous = stored
+    if stored.claim is not None:
+        previous = _make_room(
+            view, command, TaskCommand(command.tenant, project, task_id), stored, limits, now
+        )
+    return _grant(view, command, project, task_id, previous, now)
+
+
+def leaving(stored: Task) -> str | None:
+    """Return the session whose claim a new one ends, if there is one in the books."""
+    return stored.session if stored.claim is ClaimState.ACTIVE else None
+
+
+def _grant(
+    view: View, command: ClaimTask | ClaimTasks, project: str, task_id: str, previous: Task, now: int
+) -> ClaimResult:
+    generation = previous.generation + 1
+    session, agent, lease_ms, expires_ms = (
+        command.session,
+        command.agent,
+        command.lease_ms,
+        now + command.lease_ms,
+    )
+    task = Task(
+        generation,
+        TaskStatus.IN_PROGRESS,
+        ClaimState.ACTIVE,
+        session,
+        agent,
+        now,
+        lease_ms,
+        expires_ms,
+        metadata=command.metadata,
+        reset_generation=previous.reset_generation,
+        unknown=previous.unknown,
+    )
+    view.put(keys.task(project, task_id), task, keys.due(expires_ms))
+    view.put_marker(keys.by_session(session, project, task_id))
+    state = "" if previous.claim is None else previous.claim.value
+    view.emit(
+        TaskClaimed(
+            project, task_id, generation, session, agent, lease_ms, previous.generation, state, command.reason
+        )
+    )
+    return ClaimResult(True, ClaimReason.GRANTED, shown_claim(command.tenant, project, task_id, task))
+
+
+def _make_room(
+    view: View,
+    command: ClaimTask | ClaimTasks,
+    which: TaskCommand,
+    stored: Task,
+    limits: TenantLimits | None,
+    now: int,
+) -> Task:
+    """End and archive the old claim (`admit` has counted it off); what was still valid is superseded."""
+    previous = as_of(stored, now)
+    unlist(view, which, stored, now)
+    if previous.claim is ClaimState.ACTIVE:
+        names = (which.project, which.task, previous.generation, previous.session, previous.agent)
+        view.emit(TaskSuperseded(*names, command.session, command.reason))
+        previous = msgspec.structs.replace(
+            previous,
+            claim=ClaimState.SUPERSEDED,
+            ended_ms=now,
+            ending=ReleaseReason.SUPERSEDED,
+            note=command.reason,
+        )
+    line = retention_line(limits, now)
+    view.put(keys.history(which.project, which.task, previous.generation), previous, line)
+    return previous
+
+
+def renew_lease(view: View, command: RenewLease, now: int) -> RenewalResult:
+    """Begin the lease anew, for as long as it was claimed for."""
+    task_key = keys.task(command.project, command.task)
+    stored = view.get(task_key, Task) or UNCLAIMED
+    refusal = _holder_refusal(as_of(stored, now), command)
+    if refusal is not None:
+        return RenewalResult(False, RenewalReason(refusal))
+    task = msgspec.structs.replace(stored, expires_ms=now + stored.lease_ms)
+    view.put(task_key, task, keys.due(task.expires_ms))
+    view.emit(
+        TaskRenewed(command.project, command.task, task.generation, task.session, task.agent, task.expires_ms)
+    )
+    return RenewalResult(True, RenewalReason.RENEWED, task.expires_ms)
+
+
+def release_claim(view: View, command: ReleaseClaim, now: int) -> ReleaseResult:
+    """Give the claim back, so that the task is free for the next generation."""
+    task_key = keys.task(command.project, command.task)
+    stored = view.get(task_key, Task) or UNCLAIMED
+    refusal = _holder_refusal(as_of(stored, now), command)
+    if refusal is not None:
+        return ReleaseResult(False, ReleaseOutcome(refusal))
+    clear_books(view, command, stored, now)
+    failed = command.reason is ReleaseReason.ERROR
+    task = msgspec.structs.replace(
+        stored,
+        claim=ClaimState.ERROR if failed else ClaimState.RELEASED,
+        state=TaskStatus.READY,
+        ended_ms=now,
+        ending=command.reason,
+        note=command.note,
+    )
+    view.put(task_key, task)
+    view.emit(
+        TaskReleased(
+            command.project,
+            command.task,
+            task.generation,
+            task.session,
+            task.agent,
+            command.reason.value,
+            command.note,
+        )
+    )
+    return ReleaseResult(True, ReleaseOutcome.RELEASED)
+
+
+def _holder_refusal(task: Task, command: RenewLease | ReleaseClaim) -> str | None:
+    """Return why this session does not hold the task under this generation, in the order of verdicts."""
+    if task.claim not in (ClaimState.ACTIVE, ClaimState.EXPIRED):
+        return "NO_CLAIM"
+    if command.generation != task.generation:
+        return "GENERATION_MISMATCH"
+    if command.session != task.session:
+        return "SESSION_MISMATCH"
+    return "ALREADY_EXPIRED" if task.claim is ClaimState.EXPIRED else None
+
+
+def reset_task(view: View, command: ResetTask, now: int) -> ResetResult:
+    """Open a task again: its claim ends, its history stays, its generation goes on rising."""
+    task_key = keys.task(command.project, command.task)
+    stored = view.get(task_key, Task)
+    if stored is None:
+        return ResetResult(False, ResetReason.NOT_FOUND)
+    task = as_of(stored, now)
+    if task.claim is not None:
+        clear_books(view, command, stored, now)
+        if task.claim is ClaimState.ACTIVE:
+            task = _end_by_reset(view, command, task, now)
+        line = retention_line(limits_of(view, command.tenant), now)
+        view.put(keys.history(command.project, command.task, task.generation), task, line)
+    opened = Task(generation=task.generation, reset_generation=task.generation, unknown=stored.unknown)
+    view.put(task_key, opened)
+    view.emit(TaskReset(command.project, command.task, task.generation, command.reason))
+    return ResetResult(True, ResetReason.RESET, task.generation)
+
+
+def _end_by_reset(view: View, command: ResetTask, task: Task, now: int) -> Task:
+    ending, note = ReleaseReason.RESET, command.reason
+    names = (command.project, command.task, task.generation, task.session, task.agent)
+    view.emit(TaskReleased(*names, ending.value, note))
+    return msgspec.structs.replace(task, claim=ClaimState.RELEASED, ended_ms=now, ending=ending, note=note)
+
+
+def expire_due(view: View, tenant: str, now: int, most: int) -> int:
+    """Write down that up to `most` leases ran out, passing over what else is due; return how many."""
+    expired = 0
+    after = ("", "")
+    while expired < most:
+        page = view.scan(keys.DUE_PREFIX, by="line", limit=DUE_PAGE, after=after)
+        for found in page:
+            if keys.due_ms(found.line) > now or expired == most:
+                return expired
+            kind, *rest = keys.parts(found.key)
+            if kind == "task":
+                expired += expire(view, TaskCommand(tenant, *rest), now)
+        if len(page) < DUE_PAGE:
+            break
+        after = (page[-1].line, page[-1].key)
+    return expired
+
+
+def expire(view: View, which: TaskCommand, now: int) -> bool:
+    """Write down that the lease of a task ran out; False if it did not."""
+    task_key = keys.task(which.project, which.task)
+    stored = view.get(task_key, Task)
+    if stored is None or stored.claim is not ClaimState.ACTIVE or now < stored.expires_ms:
+        return False
+    clear_books(view, which, stored, now)
+    view.put(task_key, as_of(stored, now))
+    view.put_marker(keys.expired(stored.expires_ms, which.project, which.task))
+    return True
+
+
+def clear_books(view: View, which: TaskCommand, stored: Task, now: int) -> None:
+    """Take a claim that ends off the lists and out of the counts."""
+    unlist(view, which, stored, now)
+    if stored.claim is ClaimState.ACTIVE and which.tenant != UNLIMITED_TENANT:
+        count_off(view, stored.session)
+
+
+def unlist(view: View, which: TaskCommand, stored: Task, now: int) -> None:
+    """Take a claim out of the index it stands in; tell if its lease ran out unnoticed."""
+    if stored.claim is ClaimState.ACTIVE:
+        view.delete(keys.by_session(stored.session, which.project, which.task))
+        if now >= stored.expires_ms:
+            names = (which.project, which.task, stored.generation, stored.session, stored.agent)
+            view.emit(TaskExpired(*names, stored.expires_ms))
+    elif stored.claim is ClaimState.EXPIRED:
+        view.delete(keys.expired(stored.expires_ms, which.project, which.task))
+
+
+def shown_claim(tenant: str, project: str, task_id: str, task: Task) -> TaskClaim:
+    """Return the claim of a task as callers see it."""
+    assert task.claim is not None, "only a claimed task has a claim to show"
+    return TaskClaim(
+        tenant,
+        project,
+        task_id,
+        task.agent,
+        TaskGeneration(task_id, task.generation, task.session, task.claimed_ms, task.lease_ms),
+        task.claim,
+        task.expires_ms,
+        task.work_product or None,
+        task.metadata,
+    )

@@ -1,0 +1,341 @@
+"""What callers get back: claims, history, results, and the reason for each answer.
+
+Times are kept in milliseconds (`…_ms`) and shown as UTC datetimes by properties; ids of claims, history
+entries and results are derived from what they name, so that nothing has to be drawn or stored for them.
+"""
+
+import hashlib
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+import msgspec
+
+from coord.core.ids import TaskIdentifier
+
+
+class ClaimState(StrEnum):
+    """The state of a claim (the last: an earlier generation whose history is recorded)."""
+
+    ACTIVE = "ACTIVE"
+    EXPIRED = "EXPIRED"
+    RELEASED = "RELEASED"
+    SUPERSEDED = "SUPERSEDED"
+    ERROR = "ERROR"
+    ARCHIVED = "ARCHIVED"
+
+
+class TaskStatus(StrEnum):
+    """The state of a task, apart from the state of its claim."""
+
+    PENDING = "pending"
+    READY = "ready"
+    IN_PROGRESS = "in_progress"
+    BLOCKED = "blocked"
+    DONE = "done"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+    ERRORED = "errored"
+
+
+class ReleaseReason(StrEnum):
+    """Why a generation ended."""
+
+    COMPLETED = "COMPLETED"
+    EXPIRED = "EXPIRED"
+    SUPERSEDED = "SUPERSEDED"
+    ERROR = "ERROR"
+    VOLUNTARY = "VOLUNTARY"
+    RESET = "RESET"
+    PREEMPTED = "PREEMPTED"
+
+
+class ClaimReason(StrEnum):
+    """Why a claim was granted or denied."""
+
+    GRANTED = "GRANTED"
+    DENIED_ACTIVE_CLAIM = "DENIED_ACTIVE_CLAIM"
+    DENIED_COMPLETED = "DENIED_COMPLETED"
+    DENIED_LIMIT_CONCURRENT_CLAIMS = "DENIED_LIMIT_CONCURRENT_CLAIMS"
+    DENIED_LIMIT_ACTIVE_SESSIONS = "DENIED_LIMIT_ACTIVE_SESSIONS"
+    DENIED_LIMIT_LEASE_DURATION = "DENIED_LIMIT_LEASE_DURATION"
+    DENIED_LIMIT_GENERATIONS = "DENIED_LIMIT_GENERATIONS"
+
+
+class RenewalReason(StrEnum):
+    """Why a lease was renewed or not."""
+
+    RENEWED = "RENEWED"
+    GENERATION_MISMATCH = "GENERATION_MISMATCH"
+    SESSION_MISMATCH = "SESSION_MISMATCH"
+    NO_CLAIM = "NO_CLAIM"
+    ALREADY_EXPIRED = "ALREADY_EXPIRED"
+
+
+class ReleaseOutcome(StrEnum):
+    """Why a claim was given back or not."""
+
+    RELEASED = "RELEASED"
+    GENERATION_MISMATCH = "GENERATION_MISMATCH"
+    SESSION_MISMATCH = "SESSION_MISMATCH"
+    NO_CLAIM = "NO_CLAIM"
+    ALREADY_EXPIRED = "ALREADY_EXPIRED"
+
+
+class SubmissionReason(StrEnum):
+    """Why a result was accepted or rejected."""
+
+    ACCEPTED = "ACCEPTED"
+    STALE_GENERATION = "STALE_GENERATION"
+    FUTURE_GENERATION = "FUTURE_GENERATION"
+    SESSION_MISMATCH = "SESSION_MISMATCH"
+    NO_CLAIM = "NO_CLAIM"
+    TASK_ALREADY_COMPLETED = "TASK_ALREADY_COMPLETED"
+    DENIED_LIMIT_RESULT_SIZE = "DENIED_LIMIT_RESULT_SIZE"
+
+
+class ResetReason(StrEnum):
+    """Whether a task was reset."""
+
+    RESET = "RESET"
+    NOT_FOUND = "NOT_FOUND"
+
+
+class ClaimKey(NamedTuple):
+    """Names one task."""
+
+    tenant_id: str
+    project_id: str
+    task_id: str
+
+
+class ClaimTemplate(NamedTuple):
+    """Who claims, and for how long, in a batch."""
+
+    agent_id: str
+    session_id: str
+    lease_duration_seconds: float = 300
+
+
+def utc(ms: int) -> datetime:
+    """Return the moment as an aware datetime."""
+    return datetime.fromtimestamp(ms / 1000, UTC)
+
+
+def derived_uuid(*parts: object) -> str:
+    """Return a UUID (version 8: made from a hash) that follows from what it names."""
+    digest = bytearray(hashlib.sha256("\0".join(map(str, parts)).encode()).digest()[:16])
+    digest[6] = (digest[6] & 0x0F) | 0x80
+    digest[8] = (digest[8] & 0x3F) | 0x80
+    text = digest.hex()
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+class OfTask(msgspec.Struct, frozen=True, gc=False):
+    """What belongs to a task knows the task's track and place in it, where its id has them."""
+
+    tenant_id: str
+    project_id: str
+    task_id: str
+
+    @property
+    def track(self) -> str | None:
+        """The track letters in the task id."""
+        parsed = TaskIdentifier.find(self.task_id)
+        return parsed.track if parsed else None
+
+    @property
+    def sequence(self) -> int | None:
+        """The place within the track."""
+        parsed = TaskIdentifier.find(self.task_id)
+        return parsed.sequence if parsed else None
+
+
+class TaskGeneration(msgspec.Struct, frozen=True, gc=False):
+    """One turn of the generation clock; it counts as its number (`claim.generation == 2`)."""
+
+    task_id: str
+    generation: int
+    session_id: str
+    claimed_ms: int
+    lease_ms: int
+
+    @property
+    def claimed_at(self) -> datetime:
+        """When the claim was granted."""
+        return utc(self.claimed_ms)
+
+    @property
+    def lease_duration(self) -> float:
+        """Seconds until expiry, from the claim or its last renewal."""
+        return self.lease_ms / 1000
+
+    def __int__(self) -> int:
+        return self.generation
+
+    __index__ = __int__
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, TaskGeneration):
+            return msgspec.structs.astuple(self) == msgspec.structs.astuple(other)
+        return self.generation == other
+
+    def __hash__(self) -> int:
+        return hash(self.generation)
+
+
+class TaskClaim(OfTask, frozen=True, gc=False):
+    """A claim: who works on a task, under which generation, until when."""
+
+    agent_id: str
+    generation: TaskGeneration
+    state: ClaimState
+    expires_ms: int
+    work_product_ref: str | None = None
+    metadata: dict[str, Any] = {}
+
+    @property
+    def id(self) -> str:
+        """A UUID of this claim."""
+        return derived_uuid(
+            "claim", self.tenant_id, self.project_id, self.task_id, self.generation.generation
+        )
+
+    @property
+    def session_id(self) -> str:
+        """The session that holds the claim."""
+        return self.generation.session_id
+
+    @property
+    def expires_at(self) -> datetime:
+        """When the lease runs out."""
+        return utc(self.expires_ms)
+
+
+class TaskResult(OfTask, frozen=True, gc=False):
+    """A submission: the accepted one of a generation, or one that was rejected."""
+
+    generation: int
+    session_id: str
+    agent_id: str
+    submitted_ms: int
+    accepted: bool
+    result_data: dict[str, Any] | None = None
+    work_product_ref: str | None = None
+    rejection_reason: SubmissionReason | None = None
+    size_bytes: int = 0
+    times: int = 1
+
+    @property
+    def id(self) -> str:
+        """A UUID of this submission."""
+        return derived_uuid("result", *self.key, self.generation, self.session_id, self.submitted_ms)
+
+    @property
+    def key(self) -> ClaimKey:
+        """The task it was submitted for."""
+        return ClaimKey(self.tenant_id, self.project_id, self.task_id)
+
+    @property
+    def submitted_at(self) -> datetime:
+        """When it was submitted (a repeated rejected one: last)."""
+        return utc(self.submitted_ms)
+
+
+class ClaimHistory(OfTask, frozen=True, gc=False):
+    """One ended generation of a task, with what was submitted under it in vain."""
+
+    generation: int
+    session_id: str
+    agent_id: str
+    acquired_ms: int
+    released_ms: int
+    release_reason: ReleaseReason
+    result_accepted: bool
+    work_product_ref: str | None = None
+    note: str = ""
+    rejected: tuple[TaskResult, ...] = ()
+
+    @property
+    def state(self) -> ClaimState:
+        """The end of every claim: its history is recorded."""
+        return ClaimState.ARCHIVED
+
+    @property
+    def id(self) -> str:
+        """A UUID of this entry."""
+        return derived_uuid("history", self.tenant_id, self.project_id, self.task_id, self.generation)
+
+    @property
+    def acquired_at(self) -> datetime:
+        """When the generation began."""
+        return utc(self.acquired_ms)
+
+    @property
+    def released_at(self) -> datetime:
+        """When it ended; for an expired one, its deadline."""
+        return utc(self.released_ms)
+
+
+class TaskState(OfTask, frozen=True, gc=False):
+    """A task as of now: its state, its latest claim, its accepted result, who was turned away."""
+
+    state: TaskStatus
+    generation: int
+    claim: TaskClaim | None = None
+    result: TaskResult | None = None
+    rejected: tuple[TaskResult, ...] = ()
+
+    @property
+    def completed(self) -> bool:
+        """Whether a result was accepted."""
+        return self.state is TaskStatus.DONE
+
+
+class ClaimResult(msgspec.Struct, frozen=True, gc=False):
+    """The answer to a claim."""
+
+    success: bool
+    reason: ClaimReason
+    claim: TaskClaim | None = None
+    current_holder: str | None = None
+    detail: str = ""
+
+
+class RenewalResult(msgspec.Struct, frozen=True, gc=False):
+    """The answer to a renewal."""
+
+    success: bool
+    reason: RenewalReason
+    new_expiry_ms: int | None = None
+
+    @property
+    def new_expiry(self) -> datetime | None:
+        """When the renewed lease runs out."""
+        return None if self.new_expiry_ms is None else utc(self.new_expiry_ms)
+
+
+class ReleaseResult(msgspec.Struct, frozen=True, gc=False):
+    """The answer to a release."""
+
+    success: bool
+    reason: ReleaseOutcome
+
+
+class SubmissionResult(msgspec.Struct, frozen=True, gc=False):
+    """The answer to a submission. `work_lost`: this session held that generation, and it counts no more."""
+
+    accepted: bool
+    reason: SubmissionReason
+    current_generation: int
+    work_lost: bool = False
+    work_product_ref: str | None = None
+    detail: str = ""
+
+
+class ResetResult(msgspec.Struct, frozen=True, gc=False):
+    """The answer to a reset."""
+
+    success: bool
+    reason: ResetReason
+    generation: int = 0

@@ -1,0 +1,138 @@
+"""What a rule may see and do: read a record, scan a range, put, delete, emit.
+
+A `View` belongs to one command. It reads through the draft of the batch, remembers every key it read, and
+collects the writes; nothing happens until the engine commits them. A read that the draft does not hold
+raises `Missing`: the engine loads it and decides the command again, so rules read as if all were at hand.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Literal, NamedTuple, Protocol, TypeVar
+
+import msgspec
+
+from coord.core.record import MARKER, Stored, encode, encode_known
+
+AnyStored = TypeVar("AnyStored", bound=Stored)
+By = Literal["key", "line"]
+
+
+class Missing(Exception):
+    """The draft does not hold these reads yet: the rule is suspended, not failed."""
+
+    def __init__(self, keys: Iterable[str] = (), ranges: "Iterable[Range]" = ()) -> None:
+        super().__init__(keys, ranges)
+        self.keys = keys
+        self.ranges = ranges
+
+
+class Range(NamedTuple):
+    """A scan that a rule asks for."""
+
+    prefix: str
+    by: By
+    limit: int
+    after: tuple[str, str] = ("", "")
+
+
+class Written(msgspec.Struct, frozen=True, gc=False):
+    """A record as a command leaves it; `value` is None where it is deleted.
+
+    `data` is empty where the record is encoded only when the batch is committed (`View.put_late`).
+    """
+
+    value: Stored | None
+    data: bytes
+    line: str
+
+
+class Found(NamedTuple):
+    """A record that a scan met."""
+
+    key: str
+    line: str
+
+
+class Source(Protocol):
+    """What a view reads from: the draft of the batch."""
+
+    def get(self, key: str, kind: type[AnyStored]) -> AnyStored | None: ...
+    def want(self, keys: Sequence[str], ranges: Sequence[Range] = ()) -> None: ...
+    def scan(self, range_: Range, own: dict[str, Written]) -> list[Found]: ...
+
+
+GONE = Written(None, b"", "")
+_MARKER = Written(MARKER, encode(MARKER), "")
+WRITE_BYTES = 64
+"""What a write weighs in a log entry besides its key, line and value."""
+
+
+class View:
+    """One command's reads and writes."""
+
+    __slots__ = ("_source", "events", "reads", "size", "writes")
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self.size = 0
+        self.reads: set[str] = set()
+        self.writes: dict[str, Written] = {}
+        self.events: list[bytes] = []
+
+    def want(self, *keys: str) -> None:
+        """Ask for several records at once, so that they are loaded together."""
+        self._source.want(keys)
+
+    def want_ranges(self, prefixes: Iterable[str], *, limit: int) -> None:
+        """Ask for several ranges of keys at once, to `scan` them after."""
+        self._source.want((), [Range(prefix, "key", limit) for prefix in prefixes])
+
+    def get(self, key: str, kind: type[AnyStored]) -> AnyStored | None:
+        """Return the record, or None where it is absent; either way the answer becomes an expectation."""
+        own = self.writes.get(key)
+        if own is not None:
+            assert own.value is None or isinstance(own.value, kind), f"{key} is not a {kind.__name__}"
+            return own.value
+        self.reads.add(key)
+        return self._source.get(key, kind)
+
+    def scan(
+        self, prefix: str, *, by: By = "key", limit: int, after: tuple[str, str] = ("", "")
+    ) -> list[Found]:
+        """Return what stands in a range, in order. It is no expectation: `get` what a decision rests on."""
+        return self._source.scan(Range(prefix, by, limit, after), self.writes)
+
+    def put(self, key: str, value: Stored, line: str = "") -> None:
+        """Write a record; its key becomes an expectation too."""
+        data = encode(value) if value.unknown else encode_known(value)
+        self.writes[key] = Written(value, data, line)
+        self.size += len(key) + len(data) + len(line) + WRITE_BYTES
+
+    def put_late(self, key: str, value: Stored) -> None:
+        """Write a small record that many commands of a batch change: only its last value is encoded."""
+        self.writes[key] = Written(value, b"", "")
+        self.size += len(key) + WRITE_BYTES
+
+    def put_marker(self, key: str) -> None:
+        """Write an index entry: a record that says all it has to say by being there."""
+        self.writes[key] = _MARKER
+        self.size += len(key) + WRITE_BYTES
+
+    def delete(self, key: str) -> None:
+        """Delete a record."""
+        self.writes[key] = GONE
+        self.size += len(key) + WRITE_BYTES
+
+    def emit(self, event: msgspec.Struct) -> None:
+        """Add an event to the log entry of this commit."""
+        data = encode_event(event)
+        self.events.append(data)
+        self.size += len(data)
+
+    def withdraw(self) -> None:
+        """Take back everything that was written; what was read stays read."""
+        self.writes.clear()
+        self.events.clear()
+        self.size = 0
+
+
+encode_event = msgspec.json.Encoder().encode

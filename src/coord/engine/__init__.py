@@ -1,0 +1,1 @@
+"""The engine: turns commands into commits."""

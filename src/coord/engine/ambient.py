@@ -1,0 +1,31 @@
+"""What the engine takes from outside: time that passes, chance, and ids. Tests pass another."""
+
+import random
+import secrets
+import time
+from typing import Protocol
+
+
+class Ambient(Protocol):
+    """The surroundings of an engine."""
+
+    def monotonic(self) -> float: ...
+    def sleep(self, seconds: float) -> None: ...
+    def jitter(self, most: float) -> float: ...
+    def commit_id(self) -> bytes: ...
+
+
+class RealAmbient:
+    """The surroundings of a running process."""
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)  # noqa: TID251 - the one place where the engine lets time pass
+
+    def jitter(self, most: float) -> float:
+        return random.uniform(0, most)
+
+    def commit_id(self) -> bytes:
+        return secrets.token_bytes(12)

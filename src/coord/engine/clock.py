@@ -1,0 +1,42 @@
+"""The time of a batch: read once, stored in its entry, never taken inside a rule."""
+
+from collections.abc import Callable
+
+from coord.core.errors import Unavailable
+from coord.stores.store import Store
+
+AHEAD_MS_MAX = 60_000
+
+
+class Clock:
+    """`now` = the store's clock, but never behind the newest entry seen; `instead` replaces it wholly."""
+
+    def __init__(self, store: Store, instead: Callable[[], int] | None = None) -> None:
+        self._store = store
+        self._instead = instead
+
+    def now(self) -> int:
+        """Return the time in ms."""
+        if self._instead is not None:
+            return int(self._instead())
+        return max(self._store.now(), self._store.seen.at)
+
+    def behind(self, now: int) -> bool:
+        """Whether an entry has been seen that is newer than this time, which then lies in the past."""
+        return self._instead is None and self._store.seen.at > now
+
+    def refusal(self) -> Unavailable | None:
+        """Return why nothing may be written now: the log is far ahead of the clock."""
+        if self._instead is not None or self._ahead() <= AHEAD_MS_MAX:
+            return None
+        self._store.load(())  # somebody may have accepted the clock since this process looked
+        ahead = self._ahead()
+        if ahead <= AHEAD_MS_MAX:
+            return None
+        return Unavailable(
+            f"the newest entry of the log is {ahead // 1000} s ahead of the clock",
+            hint="set the clock right; if it is right, accept it (Engine.accept_clock)",
+        )
+
+    def _ahead(self) -> int:
+        return self._store.seen.at - self._store.now()

@@ -1,0 +1,43 @@
+"""Commands with an id are carried out once: asked again within the hour, they get the same reply."""
+
+import hashlib
+from typing import Any
+
+import msgspec
+
+from coord.core import keys
+from coord.core.decide import decide
+from coord.core.errors import Invalid
+from coord.core.record import Stored
+from coord.core.view import View
+from coord.engine.job import Job
+
+KEPT_MS = 3_600_000
+
+
+class Done(Stored, frozen=True, tag=1):
+    """The reply that a command id was given, and a digest of what was asked."""
+
+    digest: str = ""
+    reply: msgspec.Raw = msgspec.Raw(b"null")
+
+
+def decide_once(view: View, job: Job, now: int) -> Any:
+    """Decide a command, or return the reply that its id was given before."""
+    command = job.command
+    if not job.command_id:
+        return decide(view, command, now)
+    key = keys.done(job.command_id)
+    digest = hashlib.sha256(msgspec.json.encode(command)).hexdigest()
+    before = view.get(key, Done)
+    if before is not None and before.digest != digest:
+        raise Invalid(
+            f"command id {job.command_id!r} was used for another command",
+            hint="draw a new id for each command",
+        )
+    if before is not None:
+        return msgspec.json.decode(before.reply, type=command.reply)
+    reply = decide(view, command, now)
+    if view.writes:
+        view.put(key, Done(digest, msgspec.Raw(msgspec.json.encode(reply))), keys.due(now + KEPT_MS))
+    return reply

@@ -1,0 +1,180 @@
+"""The draft of one batch: what was loaded, what its commands have written so far, and who read what.
+
+Commands are decided in order, each seeing what the earlier ones of its batch wrote. Every read is an
+expectation of the commit. On a conflict only the commands that read a changed key are decided again, and
+those that read what these had written; the others keep their answers.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeVar
+
+from coord.core.record import Stored, decode, encode
+from coord.core.view import Found, Missing, Range, View, Written
+from coord.stores.store import Commit, Put, Record, Store
+
+AnyStored = TypeVar("AnyStored", bound=Stored)
+
+SPARE_RECORDS = 64
+"""How many more records than asked for a scan reads, since writes of the batch may hide some."""
+
+
+class Decision:
+    """One command as it was decided: its answer, and the view with its reads and writes."""
+
+    __slots__ = ("job", "reply", "view")
+
+    def __init__(self, job: Any, view: View, reply: Any) -> None:
+        self.job = job
+        self.view = view
+        self.reply = reply
+
+
+class Draft:
+    """An overlay over the store for the commands of one batch."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._loaded: dict[str, Record] = {}
+        self._ranges: dict[Range, tuple[list[Record], bool]] = {}
+        self._spare = SPARE_RECORDS
+        self._decoded: dict[str, Stored | None] = {}
+        self._written: dict[str, Written] = {}
+        self.decisions: list[Decision] = []
+        self.size = 0
+        self.reads_of_store = 0
+
+    # What views read.
+
+    def get(self, key: str, kind: type[AnyStored]) -> AnyStored | None:
+        value: Any
+        written = self._written.get(key)
+        if written is not None:
+            value = written.value
+        elif key in self._decoded:
+            value = self._decoded[key]
+        else:
+            record = self._loaded.get(key)
+            if record is None:
+                raise Missing((key,))
+            value = None if record.value is None else decode(record.value, kind, key)
+            self._decoded[key] = value
+        assert value is None or isinstance(value, kind), f"{key} is not a {kind.__name__}"
+        return value
+
+    def want(self, keys: Sequence[str], ranges: Sequence[Range] = ()) -> None:
+        if not (self._loaded.keys() >= set(keys) and self._ranges.keys() >= set(ranges)):
+            raise Missing(keys, ranges)
+
+    def scan(self, range_: Range, own: dict[str, Written]) -> list[Found]:
+        if range_ not in self._ranges:
+            raise Missing(ranges=(range_,))
+        found, whole = self._ranges[range_]
+        changed = {**self._written, **own} if own else self._written
+        places = [(record.key, record.line) for record in found if record.key not in changed]
+        if len(places) < range_.limit and not whole:
+            # The store has more in this range, and writes hide what was read of it: read further.
+            del self._ranges[range_]
+            self._spare = max(self._spare, len(changed) + SPARE_RECORDS)
+            raise Missing(ranges=(range_,))
+        by_line = range_.by == "line"
+        for key, item in changed.items():
+            place = (item.line, key) if by_line else (key, "")
+            within = place[0].startswith(range_.prefix) and (not by_line or item.line)
+            if item.value is not None and within and place > _start(range_):
+                places.append((key, item.line))
+        places.sort(key=lambda place: (place[1], place[0]) if by_line else (place[0], ""))
+        return [Found(*place) for place in places[: range_.limit]]
+
+    # What the engine does.
+
+    def load(self, keys: Iterable[str], ranges: Iterable[Range]) -> None:
+        """Bring in what views missed."""
+        missing = [key for key in keys if key not in self._loaded]
+        if missing:
+            self.reads_of_store += 1
+            self._loaded.update(self._store.load(missing))
+        for range_ in ranges:
+            if range_ not in self._ranges:
+                self.reads_of_store += 1
+                self._ranges[range_] = self._scan(range_)
+
+    def _scan(self, range_: Range) -> tuple[list[Record], bool]:
+        """Return records of a range, and whether they are all that the store has in it."""
+        line, key = range_.after
+        after = Record(key, 0, None, line) if key else None
+        limit = range_.limit + len(self._written) + self._spare
+        records = self._store.scan(range_.prefix, by=range_.by, after=after, limit=limit)
+        for record in records:
+            self._loaded.setdefault(record.key, record)
+        return records, len(records) < limit
+
+    def accept(self, decision: Decision) -> None:
+        """Take a decided command into the batch."""
+        view = decision.view
+        if not view.writes.keys() <= self._loaded.keys():
+            raise Missing(list(view.writes.keys() - self._loaded.keys()))
+        self._written.update(view.writes)
+        self.decisions.append(decision)
+        self.size += view.size
+
+    def accept_failure(self, decision: Decision) -> None:
+        """Take in a command that failed: it writes nothing, and its error stands only if what it read does.
+
+        Reads of one command come from several moments; only the commit shows that they belong together. A
+        rule that met a mixture may fail for no other reason, and is then decided again.
+        """
+        view = decision.view
+        view.withdraw()
+        view.reads.intersection_update(self._loaded)
+        self.accept(decision)
+
+    def commit(self, at: int, commit_id: bytes) -> Commit:
+        """Return the batch as one commit."""
+        loaded = self._loaded
+        reads = set(self._written).union(*(decision.view.reads for decision in self.decisions))
+        expects = {key: loaded[key].version for key in reads}
+        puts: dict[str, Put] = {}
+        deletes: list[str] = []
+        for key, item in self._written.items():
+            if item.value is not None:
+                puts[key] = Put(item.data or encode(item.value), item.line)
+            elif loaded[key].value is not None:
+                deletes.append(key)
+        events = [event for decision in self.decisions for event in decision.view.events]
+        return Commit(expects, puts, deletes, events, at, commit_id)
+
+    def forget(self, changed: Iterable[str]) -> list[Decision]:
+        """Drop what rests on changed keys; return the decisions that have to be made again."""
+        tainted = set(changed)
+        for key in tainted:
+            self._loaded.pop(key, None)
+            self._decoded.pop(key, None)
+        self._ranges.clear()
+        again: list[Decision] = []
+        kept: list[Decision] = []
+        for decision in self.decisions:
+            view = decision.view
+            if tainted.isdisjoint(view.reads) and tainted.isdisjoint(view.writes):
+                kept.append(decision)
+            else:
+                again.append(decision)
+                tainted.update(view.writes)
+        self.start_over()
+        for decision in kept:
+            self.accept(decision)
+        return again
+
+    def start_over(self) -> list[Decision]:
+        """Drop every decision and keep what was loaded; return the decisions dropped."""
+        dropped, self.decisions = self.decisions, []
+        self._written = {}
+        self.size = 0
+        return dropped
+
+
+def _start(range_: Range) -> tuple[str, str]:
+    """Where a range begins, as a place to compare with."""
+    line, key = range_.after
+    if not key:
+        return ("", "")
+    return (line, key) if range_.by == "line" else (key, "")

@@ -1,0 +1,1 @@
+"""What programs use: the same operations for every store."""

@@ -1,0 +1,364 @@
+"""`TaskCoordinator`: the operations of the generation clock by the names its document gives them."""
+
+import threading
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, Self
+
+from coord.core import commands, types
+from coord.core.errors import Invalid
+from coord.core.ids import check_id, shown, work_product_ref
+from coord.core.limits import LEASE_MS_MAX, PROFILES, RATIONALE, UNLIMITED_TENANT
+from coord.engine.engine import Engine
+from coord.sdk.result_data import to_json
+from coord.stores.database import Database
+from coord.stores.open import open_store
+
+NOTE_CHARS_MAX = 500
+METADATA_BYTES_MAX = 4096
+GENERATION_MAX = 2**53
+BATCH_TASKS = 256
+EPOCH = datetime.fromtimestamp(0, UTC)
+_RELEASE_REASONS = {
+    reason.value: reason
+    for reason in (types.ReleaseReason.VOLUNTARY, types.ReleaseReason.ERROR, types.ReleaseReason.PREEMPTED)
+}
+
+
+class TaskCoordinator:
+    """Claims tasks under a generation clock; safe to use from several threads.
+
+    >>> coordinator = TaskCoordinator.open("memory:")
+    >>> claim = coordinator.claim_task("local", "shop", "A-001-login", "agent-a", "session-1").claim
+    >>> coordinator.submit_result("local", "shop", "A-001-login", "session-1", claim.generation, {}).accepted
+    True
+    """
+
+    def __init__(self, database: Database[Any], clock: Callable[[], int] | None = None) -> None:
+        self.database = database
+        self._clock = clock
+        self._engines: dict[str, Engine] = {}
+        self._lock = threading.Lock()
+
+    @classmethod
+    def open(cls, url: str, *, clock: Callable[[], int] | None = None) -> "TaskCoordinator":
+        """Open a store; `clock` gives epoch milliseconds in place of the store's clock."""
+        return cls(open_store(url), clock)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Answer what is under way and close the store."""
+        with self._lock:
+            engines, self._engines = list(self._engines.values()), {}
+        for engine in engines:
+            engine.close()
+        self.database.close()
+
+    def engine(self, tenant_id: str) -> Engine:
+        """Return the tenant's engine, for callers that want futures or `async`."""
+        engine = self._engines.get(tenant_id)
+        if engine is None:
+            check_id("tenant id", tenant_id)
+            with self._lock:
+                engine = self._engines.setdefault(
+                    tenant_id, Engine(self.database, tenant_id, clock=self._clock)
+                )
+        return engine
+
+    # Claims.
+
+    def claim_task(
+        self,
+        tenant_id: str,
+        project_id: str,
+        task_id: str,
+        agent_id: str,
+        session_id: str,
+        lease_duration_seconds: float = 300,
+        *,
+        metadata: Mapping[str, Any] | None = None,
+        command_id: str = "",
+    ) -> types.ClaimResult:
+        """Claim a task for a session; denied while another claim is active, or when the task is done."""
+        command = _claim(
+            (tenant_id, project_id, task_id),
+            agent_id,
+            session_id,
+            lease_duration_seconds,
+            _metadata(metadata),
+        )
+        return self._call(command, command_id)
+
+    def force_claim(
+        self,
+        tenant_id: str,
+        project_id: str,
+        task_id: str,
+        agent_id: str,
+        session_id: str,
+        lease_duration_seconds: float = 300,
+        *,
+        reason: str,
+        metadata: Mapping[str, Any] | None = None,
+        command_id: str = "",
+    ) -> types.ClaimResult:
+        """Claim a task even from its holder, who is SUPERSEDED; privileged, and the reason is recorded."""
+        if not _note("reason", reason):
+            raise Invalid("a forced claim needs a reason", hint="say why its holder may lose it")
+        command = _claim(
+            (tenant_id, project_id, task_id),
+            agent_id,
+            session_id,
+            lease_duration_seconds,
+            _metadata(metadata),
+            reason=reason,
+        )
+        return self._call(command, command_id)
+
+    def batch_claim(
+        self, keys: Iterable[tuple[str, str, str]], claim_template: types.ClaimTemplate | tuple[Any, ...]
+    ) -> dict[types.ClaimKey, types.ClaimResult]:
+        """Claim many tasks in few commits; each is granted or denied by itself."""
+        template = _template(claim_template)
+        agent, session = check_id("agent id", template.agent_id), check_id("session id", template.session_id)
+        lease_ms = _lease_ms(template.lease_duration_seconds)
+        return self._call_many(
+            keys, lambda tenant, tasks: commands.ClaimTasks(tenant, agent, session, lease_ms, tasks)
+        )
+
+    def renew_lease(
+        self,
+        tenant_id: str,
+        project_id: str,
+        task_id: str,
+        session_id: str,
+        expected_generation: int | types.TaskGeneration,
+        *,
+        command_id: str = "",
+    ) -> types.RenewalResult:
+        """Begin the lease anew, for as long as it was claimed for."""
+        names = _names(tenant_id, project_id, task_id)
+        session, generation = check_id("session id", session_id), _generation(expected_generation)
+        return self._call(commands.RenewLease(*names, session, generation), command_id)
+
+    def release_claim(
+        self,
+        tenant_id: str,
+        project_id: str,
+        task_id: str,
+        session_id: str,
+        expected_generation: int | types.TaskGeneration,
+        reason: str = "VOLUNTARY",
+        *,
+        command_id: str = "",
+    ) -> types.ReleaseResult:
+        """Give a claim back; the reason is VOLUNTARY, ERROR, PREEMPTED, or a remark (then VOLUNTARY)."""
+        names = _names(tenant_id, project_id, task_id)
+        kind = _RELEASE_REASONS.get(_note("reason", reason))
+        command = commands.ReleaseClaim(
+            *names,
+            check_id("session id", session_id),
+            _generation(expected_generation),
+            kind or types.ReleaseReason.VOLUNTARY,
+            "" if kind else reason,
+        )
+        return self._call(command, command_id)
+
+    # Results.
+
+    def submit_result(
+        self,
+        tenant_id: str,
+        project_id: str,
+        task_id: str,
+        session_id: str,
+        generation: int | types.TaskGeneration,
+        result_data: Mapping[str, Any],
+        *,
+        command_id: str = "",
+    ) -> types.SubmissionResult:
+        """Hand in a result; accepted only under the current generation, from its holder, once."""
+        names = _names(tenant_id, project_id, task_id)
+        number = _generation(generation)
+        # A random uuid would make the same command differ when it is sent again after a lost answer.
+        unique = command_id and types.derived_uuid("command", command_id)
+        command = commands.SubmitResult(
+            *names,
+            check_id("session id", session_id),
+            number,
+            to_json("result_data", result_data),
+            work_product_ref(task_id, number, unique or str(uuid.uuid4())),
+        )
+        return self._call(command, command_id)
+
+    def reset_task(
+        self, tenant_id: str, project_id: str, task_id: str, reason: str = "", *, command_id: str = ""
+    ) -> types.ResetResult:
+        """Open a task again; its history stays and its generation goes on rising. Privileged."""
+        names = _names(tenant_id, project_id, task_id)
+        return self._call(commands.ResetTask(*names, _note("reason", reason)), command_id)
+
+    # Questions.
+
+    def get_task_state(self, tenant_id: str, project_id: str, task_id: str) -> types.TaskState:
+        """Return a task's state, claim, accepted result and rejected submissions."""
+        return self._call(commands.GetTaskState(*_names(tenant_id, project_id, task_id)))
+
+    def batch_get_states(self, keys: Iterable[tuple[str, str, str]]) -> dict[types.ClaimKey, types.TaskState]:
+        """Return the states of many tasks."""
+        return self._call_many(keys, commands.GetTaskStates)
+
+    def get_claim_history(self, tenant_id: str, project_id: str, task_id: str) -> list[types.ClaimHistory]:
+        """Return every ended generation, oldest first, with the submissions that came in vain."""
+        return self._call(commands.GetClaimHistory(*_names(tenant_id, project_id, task_id)))
+
+    def get_active_claims_for_session(self, tenant_id: str, session_id: str) -> list[types.TaskClaim]:
+        """Return the claims that a session holds now."""
+        tenant, session = check_id("tenant id", tenant_id), check_id("session id", session_id)
+        return self._call(commands.GetSessionClaims(tenant, session))
+
+    def list_expired_claims(
+        self, tenant_id: str, before: datetime | int | None = None
+    ) -> list[types.TaskClaim]:
+        """Return claims whose lease ran out before a moment (now) and that nobody took since."""
+        return self._call(commands.ListExpiredClaims(check_id("tenant id", tenant_id), _millis(before)))
+
+    # Limits.
+
+    def set_limits(self, tenant_id: str, *, profile: str = "", **limits: int) -> dict[str, int]:
+        """Change a tenant's limits, from a profile and by name; return those in force. Privileged."""
+        check_id("tenant id", tenant_id)
+        if tenant_id == UNLIMITED_TENANT:
+            raise Invalid(f"tenant {tenant_id!r} is unlimited", hint="limits are for other tenants")
+        if profile != "" and profile not in list(PROFILES):
+            raise Invalid(f"there is no profile {shown(profile)}", hint=f"use one of {', '.join(PROFILES)}")
+        for name, value in limits.items():
+            if name not in RATIONALE:
+                raise Invalid(f"there is no limit {name!r}", hint=f"the limits are {', '.join(RATIONALE)}")
+            if type(value) is not int or not 0 < value < 2**53:
+                raise Invalid(
+                    f"{name} is {shown(value)}, not a whole number above 0",
+                    hint=f"the default is {getattr(PROFILES['default'], name)}",
+                )
+        reply: dict[str, int] = self.engine(tenant_id).call(commands.SetLimits(profile, limits))
+        return reply
+
+    def _call(self, command: Any, command_id: str = "") -> Any:
+        if command_id:
+            check_id("command id", command_id)
+        return self.engine(command.tenant).call(command, command_id=command_id)
+
+    def _call_many(
+        self,
+        keys: Iterable[tuple[str, str, str]],
+        command: Callable[[str, tuple[tuple[str, str], ...]], commands.Command],
+    ) -> dict[types.ClaimKey, Any]:
+        """Ask about many tasks in few commands; each task is asked about once."""
+        replies: dict[types.ClaimKey, Any] = {}
+        for tenant, tasks in _by_tenant(keys).items():
+            parts = [tuple(tasks[at : at + BATCH_TASKS]) for at in range(0, len(tasks), BATCH_TASKS)]
+            answers = self.engine(tenant).call_many([command(tenant, part) for part in parts])
+            for part, answer in zip(parts, answers, strict=True):
+                for (project, task_id), reply in zip(part, answer, strict=True):
+                    replies[types.ClaimKey(tenant, project, task_id)] = reply
+        return replies
+
+
+def _claim(
+    key: tuple[str, str, str],
+    agent_id: str,
+    session_id: str,
+    lease_seconds: float,
+    metadata: dict[str, Any],
+    reason: str = "",
+) -> commands.ClaimTask:
+    agent, session = check_id("agent id", agent_id), check_id("session id", session_id)
+    lease_ms = _lease_ms(lease_seconds)
+    return commands.ClaimTask(*_names(*key), agent, session, lease_ms, metadata, bool(reason), reason)
+
+
+def _names(tenant_id: str, project_id: str, task_id: str) -> tuple[str, str, str]:
+    return check_id("tenant id", tenant_id), check_id("project id", project_id), check_id("task id", task_id)
+
+
+def _by_tenant(keys: Iterable[tuple[str, str, str]]) -> dict[str, list[tuple[str, str]]]:
+    """Return the tasks that are named, by tenant, each once; a bad name among them refuses them all."""
+    hint = "use ClaimKey(tenant_id, project_id, task_id)"
+    if not isinstance(keys, Iterable):
+        raise Invalid(f"{shown(keys)} is not a list of tasks", hint=hint)
+    by_tenant: dict[str, dict[tuple[str, str], None]] = {}
+    checked: set[tuple[str, str]] = set()
+    for key in keys:
+        if not isinstance(key, tuple) or len(key) != 3:
+            raise Invalid(f"{shown(key)} does not name a task", hint=hint)
+        tenant, project, task_id = key
+        if (tenant, project) not in checked:
+            checked.add((check_id("tenant id", tenant), check_id("project id", project)))
+            by_tenant.setdefault(tenant, {})
+        by_tenant[tenant][project, check_id("task id", task_id)] = None
+    return {tenant: list(tasks) for tenant, tasks in by_tenant.items()}
+
+
+def _template(template: types.ClaimTemplate | tuple[Any, ...]) -> types.ClaimTemplate:
+    if not isinstance(template, tuple) or not 2 <= len(template) <= 3:
+        raise Invalid(
+            f"{shown(template)} is not a claim template",
+            hint="use ClaimTemplate(agent_id, session_id, lease_duration_seconds)",
+        )
+    return types.ClaimTemplate(*template)
+
+
+def _lease_ms(seconds: float) -> int:
+    if (
+        isinstance(seconds, bool)
+        or not isinstance(seconds, (int, float))
+        or not 0 < seconds * 1000 <= LEASE_MS_MAX
+    ):
+        raise Invalid(
+            f"{shown(seconds)} is not a lease duration", hint="give seconds, more than 0, at most a year"
+        )
+    return max(1, int(seconds * 1000))
+
+
+def _generation(value: int | types.TaskGeneration) -> int:
+    number = value.generation if isinstance(value, types.TaskGeneration) else value
+    if type(number) is not int or not 0 <= number < GENERATION_MAX:
+        raise Invalid(f"{shown(value)} is not a generation", hint="use the one in the claim you were granted")
+    return number
+
+
+def _note(what: str, text: str) -> str:
+    if not isinstance(text, str) or len(text) > NOTE_CHARS_MAX or not text.isprintable():
+        raise Invalid(
+            f"the {what} is not a line of at most {NOTE_CHARS_MAX} printable characters",
+            hint="say it in one line",
+        )
+    return text
+
+
+def _metadata(data: Mapping[str, Any] | None) -> dict[str, Any]:
+    if data is None:
+        return {}
+    if len(to_json("metadata", data)) > METADATA_BYTES_MAX:
+        raise Invalid(
+            f"metadata takes more than {METADATA_BYTES_MAX} bytes as JSON",
+            hint="store it elsewhere, and name the place here",
+        )
+    return dict(data)
+
+
+def _millis(moment: datetime | int | None) -> int | None:
+    if isinstance(moment, datetime):
+        aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+        return (aware - EPOCH) // timedelta(milliseconds=1)
+    if moment is not None and (type(moment) is not int or moment < 0):
+        raise Invalid(
+            f"{shown(moment)} is not a moment", hint="use a datetime, or milliseconds since the epoch"
+        )
+    return moment

@@ -1,0 +1,1 @@
+"""Stores: where records and the log live. Thin: each knows its engine and the contract in `store.py`."""

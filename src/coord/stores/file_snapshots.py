@@ -1,0 +1,206 @@
+"""Snapshots of a files store: the whole fold as of an offset, so that opening need not read the whole log.
+
+A snapshot is named by its offset and its floor. It is a line, then frames: the length of the body, a SHA-256
+of all bodies so far, and the body. The first body is the `Summary`, the others are `Chunk`s of the fold.
+"""
+
+import contextlib
+import hashlib
+import os
+import re
+from collections.abc import Iterator
+from itertools import islice
+from typing import NamedTuple
+
+import msgspec
+
+from coord.core.errors import Corrupt
+from coord.stores.file_folder import SNAPSHOT, TenantFolder
+from coord.stores.file_values import Reference
+from coord.stores.fold import Fold
+from coord.stores.store import FORMAT, Record
+from coord.stores.turn import lock_within
+
+KEPT = 2
+CHUNK_RECORDS = 64
+FRAME_BYTES = 64 * 1024 * 1024
+HEADER = b"coord-snapshot %d\n" % FORMAT
+LENGTH_BYTES = 4
+HASH_BYTES = 32
+NAME = re.compile(r"(\d{16})-(\d{16})")
+
+
+class Place(NamedTuple):
+    """Which snapshot: as of which offset, and with which floor."""
+
+    offset: int
+    floor: int
+
+
+class Image(NamedTuple):
+    """What a snapshot is made of."""
+
+    place: Place
+    at: int
+    records: dict[str, Record]
+    tombstones: dict[str, int]
+
+
+class Summary(msgspec.Struct, frozen=True, array_like=True):
+    """The first frame; the counts tell whether the rest is complete."""
+
+    offset: int
+    floor: int
+    at: int
+    records: int
+    tombstones: int
+
+
+class Chunk(msgspec.Struct, frozen=True, array_like=True):
+    """Some of the records and tombstones."""
+
+    records: list[Record]
+    large: list[Record]
+    tombstones: dict[str, int]
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode_summary = msgspec.msgpack.Decoder(Summary).decode
+_decode_chunk = msgspec.msgpack.Decoder(Chunk).decode
+
+
+class Snapshots:
+    """The snapshots of one tenant."""
+
+    def __init__(self, folder: TenantFolder) -> None:
+        self._folder = folder
+        self._layer = folder.layer
+
+    def newest(self) -> Place | None:
+        """Return the newest snapshot there is."""
+        with self._folder.opened("snapshots") as folder:
+            return max(self._places(folder), default=None)
+
+    def _places(self, folder: int) -> list[Place]:
+        found = map(NAME.fullmatch, self._layer.names(folder))
+        return [Place(int(name[1]), int(name[2])) for name in found if name]
+
+    # Writing.
+
+    def write(self, image: Image, patience_s: float) -> int | None:
+        """Make a snapshot durable and return its size; None if some process was writing one all the time."""
+        with self._folder.opened("snapshots") as folder:
+            if not lock_within(folder, patience_s):
+                return None
+            with self._folder.written(SNAPSHOT, _encoded(image)) as (name, size):
+                with contextlib.suppress(FileExistsError):  # then it is the same state
+                    self._layer.link(name, self._folder.tmp, _name(image.place), folder)
+                self._layer.sync_folder(folder)  # also if it was there: its writer may have died before this
+            for place in sorted(self._places(folder))[:-KEPT]:
+                self._folder.remove(_name(place), folder)
+            return size
+
+    def sync(self) -> None:
+        """Make a snapshot durable that somebody else has linked."""
+        with self._folder.opened("snapshots") as folder:
+            self._layer.sync_folder(folder)
+
+    # Reading.
+
+    def size(self, place: Place) -> int:
+        """Return how large a snapshot is; 0 if it is gone."""
+        with self._opened(place) as file:
+            return 0 if file is None else self._layer.regular(file, _name(place))
+
+    def read(self, place: Place) -> Fold | None:
+        """Return the fold of a snapshot; None if it is gone."""
+        where = f"{self._folder.path}/snapshots/{_name(place)}"
+        with self._opened(place) as file:
+            if file is None:
+                return None
+            self._layer.regular(file, where)
+            try:
+                return _fold(place, self._bodies(file))
+            except (ValueError, msgspec.MsgspecError) as error:
+                raise Corrupt(
+                    f"{where} is damaged: {error}", hint="restore the folder from a copy; nothing was changed"
+                ) from error
+
+    @contextlib.contextmanager
+    def _opened(self, place: Place) -> Iterator[int | None]:
+        with self._folder.opened("snapshots") as folder:
+            try:
+                file = self._layer.open(_name(place), os.O_RDONLY | os.O_NONBLOCK, folder)
+            except FileNotFoundError:
+                yield None
+                return
+        try:
+            yield file
+        finally:
+            self._layer.close(file)
+
+    def _bodies(self, file: int) -> Iterator[bytes]:
+        if self._exactly(file, len(HEADER)) != HEADER:
+            raise ValueError("it is no snapshot of this version")
+        checksum = hashlib.sha256()
+        while head := self._exactly(file, LENGTH_BYTES + HASH_BYTES):
+            length = int.from_bytes(head[:LENGTH_BYTES])
+            body = self._exactly(file, length) if length <= FRAME_BYTES else b""
+            checksum.update(body)
+            if head[LENGTH_BYTES:] != checksum.digest():
+                raise ValueError("a checksum is wrong")
+            yield body
+
+    def _exactly(self, file: int, count: int) -> bytes:
+        """Read so many bytes; fewer only at the end of the file."""
+        data = self._layer.read(file, count)
+        while 0 < len(data) < count and (more := self._layer.read(file, count - len(data))):
+            data += more
+        return data
+
+
+def _name(place: Place) -> str:
+    return f"{place.offset:016d}-{place.floor:016d}"
+
+
+def _encoded(image: Image) -> Iterator[bytes]:
+    """Yield the file piece by piece: other threads run in between."""
+    checksum = hashlib.sha256()
+
+    def frame(body: bytes) -> bytes:
+        checksum.update(body)
+        return b"".join((len(body).to_bytes(LENGTH_BYTES), checksum.digest(), body))
+
+    yield HEADER
+    offset, floor = image.place
+    yield frame(_encode(Summary(offset, floor, image.at, len(image.records), len(image.tombstones))))
+    records = iter(image.records.values())
+    while some := list(islice(records, CHUNK_RECORDS)):
+        small = [record for record in some if type(record.value) is not Reference]
+        large = [
+            Record(record.key, record.version, bytes(record.value or b""), record.line)
+            for record in some
+            if type(record.value) is Reference
+        ]
+        yield frame(_encode(Chunk(small, large, {})))
+    tombstones = iter(image.tombstones.items())
+    while dead := dict(islice(tombstones, CHUNK_RECORDS)):
+        yield frame(_encode(Chunk([], [], dead)))
+
+
+def _fold(place: Place, bodies: Iterator[bytes]) -> Fold:
+    summary = _decode_summary(next(bodies, b""))
+    if (summary.offset, summary.floor) != place:
+        raise ValueError(f"it is the snapshot of offset {summary.offset} and floor {summary.floor}")
+    fold = Fold(summary.offset, summary.at, summary.floor)
+    for body in bodies:
+        chunk = _decode_chunk(body)
+        fold.hold(chunk.records, chunk.tombstones)
+        large = (
+            Record(key, version, Reference(value or b""), line)
+            for key, version, value, line in map(msgspec.structs.astuple, chunk.large)
+        )
+        fold.hold(large, {})
+    if (len(fold.records), len(fold.tombstones)) != (summary.records, summary.tombstones):
+        raise ValueError("it is not complete")
+    return fold

@@ -1,0 +1,130 @@
+"""The records of a log-shaped store: a fold over its entries, shared by memory, files and streams."""
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Literal
+
+from sortedcontainers import SortedList
+
+from coord.stores.store import Commit, Record, prefix_end
+
+Item = str | tuple[str, str]
+"""A key, or a line with its key."""
+
+
+class SortedIndex:
+    """Sorted items that are cheap to change in bulk: changes are merged when somebody looks."""
+
+    def __init__(self) -> None:
+        self._items: SortedList[Item] = SortedList()
+        self._added: set[Item] = set()
+        self._removed: set[Item] = set()
+
+    def add(self, item: Item) -> None:
+        if item in self._removed:
+            self._removed.discard(item)
+        else:
+            self._added.add(item)
+
+    def remove(self, item: Item) -> None:
+        if item in self._added:
+            self._added.discard(item)
+        else:
+            self._removed.add(item)
+
+    def between(self, low: Item, high: Item | None, *, after: bool) -> Iterator[Item]:
+        """Yield items from low (or after it) and below high, in order."""
+        for item in self._removed:
+            self._items.remove(item)
+        self._removed.clear()
+        self._items.update(self._added)
+        self._added.clear()
+        return self._items.irange(low, high, inclusive=(not after, False))
+
+
+class Fold:
+    """Live records, tombstones and lines as of one offset."""
+
+    def __init__(self, offset: int = 0, at: int = 0, floor: int = 0) -> None:
+        self.offset = offset
+        self.at = at
+        self.floor = floor
+        self.records: dict[str, Record] = {}
+        self.tombstones: dict[str, int] = {}
+        self._by_key = SortedIndex()
+        self._by_line = SortedIndex()
+
+    def get(self, key: str) -> Record:
+        """Return the record, or its absence with the version that absence has."""
+        record = self.records.get(key)
+        if record is not None:
+            return record
+        return Record(key, self.tombstones.get(key, self.floor), None)
+
+    def changed(self, expects: dict[str, int]) -> list[str]:
+        """Return the keys whose version is not the expected one."""
+        records, tombstones, floor = self.records, self.tombstones, self.floor
+        changed = []
+        for key, version in expects.items():
+            record = records.get(key)
+            current = record.version if record is not None else tombstones.get(key, floor)
+            if current != version:
+                changed.append(key)
+        return changed
+
+    def apply(self, offset: int, commit: Commit) -> None:
+        """Become the state after this commit."""
+        records, by_key, by_line = self.records, self._by_key, self._by_line
+        for key, put in commit.puts.items():
+            old = records.get(key)
+            if old is None:
+                self.tombstones.pop(key, None)
+                by_key.add(key)
+                if put.line:
+                    by_line.add((put.line, key))
+            elif old.line != put.line:
+                if old.line:
+                    by_line.remove((old.line, key))
+                if put.line:
+                    by_line.add((put.line, key))
+            records[key] = Record(key, offset, put.value, put.line)
+        for key in commit.deletes:
+            old = records.pop(key, None)
+            if old is not None:
+                by_key.remove(key)
+                if old.line:
+                    by_line.remove((old.line, key))
+            self.tombstones[key] = offset
+        self.offset = offset
+        self.at = commit.at
+
+    def scan(self, prefix: str, by: Literal["key", "line"], after: Record | None, limit: int) -> list[Record]:
+        """Return live records in byte order of key or line."""
+        end = prefix_end(prefix)
+        if by == "key":
+            passed = after is not None and after.key >= prefix
+            low = after.key if after is not None and passed else prefix
+            found = islice(self._by_key.between(low, end, after=passed), limit)
+            return [self.records[str(key)] for key in found]
+        passed = after is not None and (after.line, after.key) >= (prefix, "")
+        start = (after.line, after.key) if after is not None and passed else (prefix, "")
+        high = None if end is None else (end, "")
+        places = islice(self._by_line.between(start, high, after=passed), limit)
+        return [self.records[place[1]] for place in places]
+
+    def trim(self, before: int) -> None:
+        """Forget tombstones below the offset and raise the floor to it, but never above the head.
+
+        A floor above the head would meet the version of the next put, and absence would look unchanged.
+        """
+        self.floor = max(self.floor, min(before, self.offset))
+        self.tombstones = {key: version for key, version in self.tombstones.items() if version >= self.floor}
+
+    def hold(self, records: Iterable[Record], dead: dict[str, int]) -> None:
+        """Take in records and tombstones of a snapshot, none of which is here yet."""
+        for record in records:
+            self.records[record.key] = record
+            self._by_key.add(record.key)
+            if record.line:
+                self._by_line.add((record.line, record.key))
+        self.tombstones.update(dead)

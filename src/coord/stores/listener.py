@@ -1,0 +1,85 @@
+"""Waiting for commits on a server: one thread with a connection of its own listens for all who wait.
+
+It begins with the first waiter and ends a while after the last one. A waiter never touches the connection,
+so it never sleeps longer than told, whatever the server does.
+"""
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
+from coord.core.errors import CoordError
+
+POLL_S = 0.25
+"""The net: the heads are looked up so often even if nothing is heard."""
+
+IDLE_S = 5.0
+
+Ear = Callable[[frozenset[int], float], dict[int, int]]
+"""Listens for commits to these logs, at most so long; returns those heads that it learned."""
+
+
+class Listener:
+    """The newest known head of each log that somebody waits for."""
+
+    def __init__(self, open_ear: Callable[[], AbstractContextManager[Ear]]) -> None:
+        self._open_ear = open_ear
+        self._change = threading.Condition()
+        self._heads: dict[int, int] = {}
+        self._waiters: Counter[int] = Counter()
+        self._thread: threading.Thread | None = None
+        self._idle_since = 0.0
+        self._closed = False
+
+    def wait(self, log: int, after: int, seconds: float) -> bool:
+        """Wait until the log's head is known to be above `after`, at most so long; return whether it is."""
+        with self._change:
+            self._waiters[log] += 1
+            if self._thread is None and not self._closed:
+                self._thread = threading.Thread(target=self._listen, name="coord-listen", daemon=True)
+                self._thread.start()
+            try:
+                self._change.wait_for(lambda: self._closed or self._heads.get(log, 0) > after, seconds)
+                return self._heads.get(log, 0) > after
+            finally:
+                self._waiters[log] -= 1
+                self._idle_since = time.monotonic()
+
+    def close(self) -> None:
+        """Let every waiter go, and end the thread."""
+        with self._change:
+            self._closed = True
+            self._change.notify_all()
+            thread = self._thread
+        if thread is not None:
+            thread.join()
+
+    def _listen(self) -> None:
+        while self._wanted():
+            try:
+                with self._open_ear() as ear:
+                    while logs := self._wanted():
+                        self._learn(ear(logs, POLL_S))
+            except CoordError:  # the server is away: waiters sleep on, and the next round tries anew
+                with self._change:
+                    self._change.wait_for(lambda: self._closed, POLL_S)
+
+    def _wanted(self) -> frozenset[int]:
+        """Return the logs to listen to; none means that this thread is no longer the listener and ends."""
+        with self._change:
+            if self._thread is not threading.current_thread():
+                return frozenset()
+            waited_for = any(self._waiters.values())
+            if not self._closed and (waited_for or time.monotonic() < self._idle_since + IDLE_S):
+                return frozenset(self._waiters)
+            self._waiters = +self._waiters
+            self._thread = None
+            return frozenset()
+
+    def _learn(self, heads: dict[int, int]) -> None:
+        with self._change:
+            for log, head in heads.items():
+                self._heads[log] = max(head, self._heads.get(log, 0))
+            self._change.notify_all()

@@ -1,0 +1,126 @@
+"""The log shape: a store that can only append at an offset and read what came after.
+
+Records are a `Fold` kept in memory. To commit: catch up, check, append at head + 1. If another process
+took that offset first, catch up and look again: the commit goes in behind it if nothing it expects has
+changed, and is a `Conflict` otherwise. A subclass gives `_append` and `_entries`; one that is shared also
+`_catch_up`, and it may hold a lock of its own (`_exclusive`) and keep large values elsewhere (`_filled`).
+"""
+
+import threading
+from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Literal
+
+from coord.core.errors import Conflict, Trimmed, Unavailable
+from coord.stores.fold import Fold
+from coord.stores.store import Commit, Entry, Head, Limits, Record, check_commit
+
+
+class LogStore:
+    """Everything of the contract that follows from `_append` and `_entries`."""
+
+    limits: Limits
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._fold = Fold()
+        self._closed = False
+
+    # What a subclass gives.
+
+    def _append(self, offset: int, commit: Commit) -> Commit | None:
+        """Make the entry durable; return the commit as the fold keeps it, or None if the offset is taken."""
+        raise AssertionError("each log store appends in its own way")
+
+    def _entries(self, after: int, limit: int) -> list[Entry]:
+        """Return entries after the offset, in order."""
+        raise AssertionError("each log store reads in its own way")
+
+    def _catch_up(self) -> None:
+        """Fold in what others have appended."""
+
+    def _exclusive(self) -> AbstractContextManager[None]:
+        """Keep others from appending, where that can be had; `_append` does not rest on it."""
+        return nullcontext()
+
+    def _filled(self, records: list[Record]) -> list[Record] | None:
+        """Return the records with their values at hand; None if the fold moved on meanwhile: look again."""
+        return records
+
+    def _forget(self, floor: int) -> None:
+        """Remove what the log keeps below the floor; from now on it may be gone."""
+
+    def _committed(self, offset: int) -> None:
+        """Wake who waits, and do what may be done now that the commit is durable."""
+
+    # The contract.
+
+    @property
+    def seen(self) -> Head:
+        return Head(self._fold.offset, self._fold.at)
+
+    def load(self, keys: Iterable[str]) -> dict[str, Record]:
+        keys = list(keys)
+        with self._lock:
+            while True:
+                self._fresh()
+                get = self._fold.get
+                found = self._filled([get(key) for key in keys])
+                if found is not None:
+                    return {record.key: record for record in found}
+
+    def scan(
+        self, prefix: str, *, by: Literal["key", "line"], after: Record | None = None, limit: int
+    ) -> list[Record]:
+        with self._lock:
+            while True:
+                self._fresh()
+                found = self._filled(self._fold.scan(prefix, by, after, limit))
+                if found is not None:
+                    return found
+
+    def commit(self, commit: Commit) -> int:
+        check_commit(commit, self.limits)
+        with self._lock:
+            if not commit.writes:
+                self._check(commit)
+                return self._fold.offset
+            with self._exclusive():
+                while True:
+                    self._check(commit)
+                    offset = self._fold.offset + 1
+                    kept = self._append(offset, commit)
+                    if kept is not None:
+                        break
+                self._fold.apply(offset, kept)
+        self._committed(offset)
+        return offset
+
+    def _check(self, commit: Commit) -> None:
+        self._fresh()
+        changed = self._fold.changed(commit.expects)
+        if changed:
+            raise Conflict(changed)
+
+    def tail(self, after: int, limit: int) -> list[Entry]:
+        with self._lock:
+            self._fresh()
+            if after + 1 < self._fold.floor:
+                raise Trimmed(self._fold.floor)
+            return self._entries(after, limit)
+
+    def trim(self, before: int) -> None:
+        with self._lock, self._exclusive():
+            self._fresh()
+            floor = max(self._fold.floor, min(before, self._fold.offset))
+            self._forget(floor)
+            self._fold.trim(floor)
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+
+    def _fresh(self) -> None:
+        if self._closed:
+            raise Unavailable("the store is closed")
+        self._catch_up()

@@ -1,0 +1,54 @@
+"""The memory store: the fold and nothing else. It is the model that every other store is tested against."""
+
+import threading
+
+from coord.stores.database import Database
+from coord.stores.host_clock import host_now_ms
+from coord.stores.log_store import LogStore
+from coord.stores.store import Commit, Entry, Limits
+
+
+class MemoryStore(LogStore):
+    """One tenant's log in this process; it ends with it."""
+
+    limits = Limits(commit_bytes=8 * 1024 * 1024, durable=False, shared=False)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._log: list[Entry] = []
+        self._first = 1
+        self._grown = threading.Condition(self._lock)
+
+    def _append(self, offset: int, commit: Commit) -> Commit:
+        self._log.append(Entry(offset, commit.at, commit.id, list(commit.events)))
+        return commit
+
+    def _entries(self, after: int, limit: int) -> list[Entry]:
+        start = max(0, after + 1 - self._first)
+        return self._log[start : start + limit]
+
+    def _forget(self, floor: int) -> None:
+        del self._log[: max(0, floor - self._first)]
+        self._first = max(self._first, floor)
+
+    def _committed(self, offset: int) -> None:
+        with self._grown:
+            self._grown.notify_all()
+
+    def wait(self, after: int, timeout: float) -> bool:
+        with self._grown:
+            return self._grown.wait_for(lambda: self._closed or self._fold.offset > after, timeout)
+
+    def now(self) -> int:
+        return host_now_ms()
+
+    def close(self) -> None:
+        super().close()
+        self._committed(0)
+
+
+class MemoryDatabase(Database[MemoryStore]):
+    """All tenants of one memory store."""
+
+    def _open_log(self, tenant: str) -> MemoryStore:
+        return MemoryStore()

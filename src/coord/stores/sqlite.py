@@ -1,0 +1,354 @@
+"""The SQLite store (table shape): one file, any number of processes of one machine.
+
+WAL and synchronous=FULL: a commit is on disk when it returns. Writers take `BEGIN IMMEDIATE`; one that finds
+the file busy tries again for a short while at random intervals, because SQLite's own back-off makes convoys.
+Checkpoints are PASSIVE (SQLite's automatic ones), so that they never stop a reader.
+"""
+
+import contextlib
+import os
+import random
+import secrets
+import sqlite3
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from coord.core.errors import (
+    Conflict,
+    CoordError,
+    Corrupt,
+    Invalid,
+    Trimmed,
+    Unavailable,
+    Unknown,
+    Unsupported,
+)
+from coord.stores.database import Database
+from coord.stores.doorbell import Doorbell
+from coord.stores.host_clock import host_now_ms
+from coord.stores.store import FORMAT, Commit, Entry, Head, Limits, Record, check_commit, prefix_end
+from coord.stores.turn import courtesy_turn
+
+BUSY_TRIES = 40
+BUSY_PAUSE_S = 0.1
+CHECKPOINT_PAGES = 4000
+CACHE_KIB = 32 * 1024
+KNOWN_MAX = 20_000
+APPLICATION_ID = 0x636F6F72  # "coor": tells our file from anybody else's
+
+SCHEMA = """
+CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE log (
+    id INTEGER PRIMARY KEY, tenant TEXT NOT NULL UNIQUE, head INTEGER NOT NULL, at INTEGER NOT NULL,
+    floor INTEGER NOT NULL);
+CREATE TABLE record (
+    log INTEGER NOT NULL, key TEXT NOT NULL, version INTEGER NOT NULL, value BLOB, line TEXT NOT NULL,
+    PRIMARY KEY (log, key)) WITHOUT ROWID;
+CREATE INDEX record_line ON record (log, line, key) WHERE line <> '';
+CREATE INDEX record_dead ON record (log, version) WHERE value IS NULL;
+CREATE TABLE entry (
+    log INTEGER NOT NULL, "offset" INTEGER NOT NULL, at INTEGER NOT NULL, id BLOB NOT NULL,
+    events BLOB NOT NULL, PRIMARY KEY (log, "offset")) WITHOUT ROWID;
+"""
+
+PUT = """INSERT INTO record (log, key, version, value, line) VALUES (?, ?, ?, ?, ?)
+ON CONFLICT (log, key)
+DO UPDATE SET version = excluded.version, value = excluded.value, line = excluded.line"""
+
+TAIL = """SELECT "offset", at, id, events FROM entry WHERE log = ? AND "offset" > ?
+ORDER BY "offset" LIMIT ?"""
+FIND_VERSIONS = "SELECT key, version FROM record WHERE log = ? AND key IN (SELECT value FROM json_each(?))"
+FIND = (
+    "SELECT key, version, value, line FROM record WHERE log = ? AND key IN (SELECT value FROM json_each(?))"
+)
+
+_events_encode = msgspec.msgpack.Encoder().encode
+_events_decode = msgspec.msgpack.Decoder(list[bytes]).decode
+
+
+def _name(error: sqlite3.Error) -> str:
+    return str(getattr(error, "sqlite_errorname", ""))
+
+
+def _json(keys: list[str]) -> str:
+    return msgspec.json.encode(keys).decode()
+
+
+def translated(error: sqlite3.Error, *, committing: bool = False) -> CoordError:
+    """Return what a driver error means."""
+    name = _name(error)
+    if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
+        return Corrupt(
+            f"the SQLite file is damaged: {error}", hint="restore it from a copy; nothing was changed"
+        )
+    if committing and not name.startswith(("SQLITE_BUSY", "SQLITE_FULL", "SQLITE_READONLY")):
+        return Unknown(f"the commit was interrupted: {error}")
+    if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")):
+        return Unavailable(
+            f"the SQLite file cannot be written: {error}", hint="check its owner and its folder"
+        )
+    return Unavailable(f"SQLite: {error}")
+
+
+class SqliteStore:
+    """One tenant's log in a SQLite file."""
+
+    limits = Limits(commit_bytes=16 * 1024 * 1024, durable=True, shared=True)
+
+    def __init__(self, database: "SqliteDatabase", tenant: str) -> None:
+        self._database = database
+        with database.writing() as cursor:
+            cursor.execute(
+                "INSERT OR IGNORE INTO log (tenant, head, at, floor) VALUES (?, 0, 0, 0)", (tenant,)
+            )
+            row = cursor.execute("SELECT id, head, at FROM log WHERE tenant = ?", (tenant,)).fetchone()
+        self._log: int = row[0]
+        self.seen = Head(row[1], row[2])
+        self._known: dict[str, int] = {}
+        self._known_as_of = (-1, -1)
+
+    def load(self, keys: Iterable[str]) -> dict[str, Record]:
+        wanted = list(keys)
+        with self._database.reading() as cursor:
+            floor = self._see(cursor)
+            found = {row[0]: Record(*row) for row in cursor.execute(FIND, (self._log, _json(wanted)))}
+            records = {key: found.get(key) or Record(key, floor, None) for key in wanted}
+            if len(self._known) < KNOWN_MAX:
+                self._known.update((key, record.version) for key, record in records.items())
+        return records
+
+    def scan(
+        self, prefix: str, *, by: Literal["key", "line"], after: Record | None = None, limit: int
+    ) -> list[Record]:
+        where, order = ["log = ?", "value IS NOT NULL"], "key"
+        values: list[object] = [self._log]
+        column = "key" if by == "key" else "line"
+        if by == "line":
+            where.append("line <> ''")
+            order = "line, key"
+        if prefix:
+            where.append(f"{column} >= ?")
+            values.append(prefix)
+        end = prefix_end(prefix)
+        if end is not None:
+            where.append(f"{column} < ?")
+            values.append(end)
+        if after is not None:
+            where.append("key > ?" if by == "key" else "(line, key) > (?, ?)")
+            values.extend([after.key] if by == "key" else [after.line, after.key])
+        query = f"SELECT key, version, value, line FROM record WHERE {' AND '.join(where)}"  # noqa: S608
+        with self._database.reading() as cursor:
+            self._see(cursor)
+            return [
+                Record(*row) for row in cursor.execute(f"{query} ORDER BY {order} LIMIT ?", (*values, limit))
+            ]
+
+    def commit(self, commit: Commit) -> int:
+        check_commit(commit, self.limits)
+        if not commit.writes:
+            with self._database.reading() as cursor:
+                self._check(cursor, commit.expects, self._see(cursor))
+                return self.seen.offset
+        with self._database.writing() as cursor:
+            self._check(cursor, commit.expects, self._see(cursor))
+            offset = self.seen.offset + 1
+            log = self._log
+            cursor.executemany(
+                PUT, [(log, key, offset, put.value, put.line) for key, put in commit.puts.items()]
+            )
+            cursor.executemany(PUT, [(log, key, offset, None, "") for key in commit.deletes])
+            cursor.execute(
+                "INSERT INTO entry VALUES (?, ?, ?, ?, ?)",
+                (log, offset, commit.at, commit.id, _events_encode(commit.events)),
+            )
+            cursor.execute("UPDATE log SET head = ?, at = ? WHERE id = ?", (offset, commit.at, log))
+            self.seen = Head(offset, commit.at)  # inside: another thread may see further right after
+        self._database.bell.ring()
+        return offset
+
+    def _see(self, cursor: sqlite3.Cursor) -> int:
+        """Note the newest offset; return the floor.
+
+        Versions loaded at this very offset and floor need no second look when they are committed against.
+        """
+        head, at, floor = cursor.execute(
+            "SELECT head, at, floor FROM log WHERE id = ?", (self._log,)
+        ).fetchone()
+        self.seen = Head(head, at)
+        if self._known_as_of != (head, floor):
+            self._known, self._known_as_of = {}, (head, floor)
+        return int(floor)
+
+    def _check(self, cursor: sqlite3.Cursor, expects: dict[str, int], floor: int) -> None:
+        known = self._known
+        asked = [key for key in expects if key not in known]
+        if asked:
+            found = dict(cursor.execute(FIND_VERSIONS, (self._log, _json(asked))))
+            known = {**known, **{key: found.get(key, floor) for key in asked}}
+        changed = [key for key, version in expects.items() if known[key] != version]
+        if changed:
+            raise Conflict(changed)
+
+    def tail(self, after: int, limit: int) -> list[Entry]:
+        with self._database.reading() as cursor:
+            floor = self._see(cursor)
+            if after + 1 < floor:
+                raise Trimmed(floor)
+            rows = cursor.execute(TAIL, (self._log, after, limit)).fetchall()
+        try:
+            return [Entry(offset, at, id_, _events_decode(events)) for offset, at, id_, events in rows]
+        except msgspec.MsgspecError as error:
+            raise Corrupt(f"an entry after offset {after} cannot be read: {error}") from error
+
+    def wait(self, after: int, timeout: float) -> bool:
+        return self._database.bell.wait(lambda: self._head() > after, timeout)
+
+    def _head(self) -> int:
+        with self._database.reading() as cursor:
+            self._see(cursor)
+            return self.seen.offset
+
+    def trim(self, before: int) -> None:
+        with self._database.writing() as cursor:
+            floor = max(self._see(cursor), min(before, self.seen.offset))
+            log = self._log
+            cursor.execute("UPDATE log SET floor = ? WHERE id = ?", (floor, log))
+            cursor.execute('DELETE FROM entry WHERE log = ? AND "offset" < ?', (log, floor))
+            cursor.execute("DELETE FROM record WHERE log = ? AND value IS NULL AND version < ?", (log, floor))
+
+    def now(self) -> int:
+        return host_now_ms()
+
+    def close(self) -> None:
+        """Nothing of its own: the database owns the connection."""
+
+
+class SqliteDatabase(Database[SqliteStore]):
+    """A SQLite file with all its tenants; made on first open."""
+
+    def __init__(self, url: str, path: str) -> None:
+        self._path = Path(os.path.abspath(path))
+        self._process = os.getpid()
+        self._connection_lock = threading.RLock()
+        self._connection = self._connect()
+        self._cursor = self._connection.cursor()
+        try:
+            meta = self._prepare()
+        except BaseException:
+            self._connection.close()
+            raise
+        self.bell = Doorbell(self._path)
+        super().__init__(url, meta["store_id"], int(meta["epoch"]))
+
+    def _connect(self) -> sqlite3.Connection:
+        path = self._path
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if path.is_symlink() or (path.exists() and not path.is_file()):
+                raise Corrupt(f"{path} is not a regular file", hint="name the file itself")
+            return sqlite3.connect(path, timeout=0.05, isolation_level=None, check_same_thread=False)
+        except sqlite3.Error as error:
+            raise translated(error) from error
+        except OSError as error:
+            raise Unavailable(f"{path} cannot be opened: {error.strerror}") from error
+
+    def _prepare(self) -> dict[str, str]:
+        """Set the connection up, make the tables in a new file, and return what the file says of itself."""
+        with self._using() as cursor:
+            # Looked at before anything is set, since WAL is written into the file; and the tables first,
+            # since whoever is making them at this moment writes the owner along with them.
+            self._patiently("SELECT count(*) FROM sqlite_master")
+            tables = cursor.fetchone()[0]
+            self._patiently("PRAGMA application_id")
+            if tables and cursor.fetchone()[0] != APPLICATION_ID:
+                raise Corrupt(f"{self._path} is a database, but not one of coord", hint="name another file")
+            self._patiently("PRAGMA journal_mode = WAL")
+            self._patiently("PRAGMA synchronous = FULL")
+            self._patiently(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
+            self._patiently(f"PRAGMA cache_size = -{CACHE_KIB}")
+        with self.writing() as cursor:
+            if not cursor.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+                for statement in SCHEMA.split(";")[:-1]:
+                    cursor.execute(statement)
+                cursor.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+                values = {"format": str(FORMAT), "store_id": secrets.token_hex(16), "epoch": "0"}
+                cursor.executemany("INSERT INTO meta VALUES (?, ?)", list(values.items()))
+            meta: dict[str, str] = dict(cursor.execute("SELECT name, value FROM meta"))
+        if meta["format"] != str(FORMAT):
+            raise Unsupported(
+                f"{self._path} has format {meta['format']}; this version of coord knows {FORMAT}",
+                hint="upgrade coord",
+            )
+        return meta
+
+    def _open_log(self, tenant: str) -> SqliteStore:
+        return SqliteStore(self, tenant)
+
+    def turn(self) -> AbstractContextManager[None]:
+        return courtesy_turn(self._path.with_name(self._path.name + "-turn"))
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[sqlite3.Cursor]:
+        """One snapshot."""
+        with self._using() as cursor:
+            self._patiently("BEGIN")
+            try:
+                yield cursor
+            finally:
+                cursor.execute("COMMIT")
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[sqlite3.Cursor]:
+        """One transaction that holds the write lock from its beginning."""
+        with self._using() as cursor:
+            self._patiently("BEGIN IMMEDIATE")
+            try:
+                yield cursor
+            except BaseException:
+                self._roll_back()
+                raise
+            try:
+                cursor.execute("COMMIT")
+            except sqlite3.Error as error:
+                self._roll_back()
+                raise translated(error, committing=True) from error
+
+    @contextlib.contextmanager
+    def _using(self) -> Iterator[sqlite3.Cursor]:
+        if os.getpid() != self._process:
+            raise Unavailable("SQLite was opened before a fork", hint="open the store anew in the child")
+        with self._connection_lock:
+            try:
+                yield self._cursor
+            except sqlite3.Error as error:
+                raise translated(error) from error
+            except UnicodeEncodeError as error:
+                raise Invalid(f"not valid Unicode: {error}") from error
+
+    def _patiently(self, statement: str) -> None:
+        """Execute a statement that may find the file busy."""
+        for tries in range(1, BUSY_TRIES + 1):
+            try:
+                self._cursor.execute(statement)
+                return
+            except sqlite3.OperationalError as error:
+                if tries == BUSY_TRIES or not _name(error).startswith("SQLITE_BUSY"):
+                    raise
+                time.sleep(random.uniform(0, BUSY_PAUSE_S))  # noqa: TID251 - SQLite tells nobody when it is free
+
+    def _roll_back(self) -> None:
+        with contextlib.suppress(sqlite3.Error):
+            if self._connection.in_transaction:
+                self._cursor.execute("ROLLBACK")
+
+    def close(self) -> None:
+        super().close()
+        self.bell.close()
+        with self._connection_lock:
+            self._connection.close()

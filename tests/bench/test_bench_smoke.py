@@ -1,0 +1,109 @@
+"""The bench runs from end to end at a tiny size and says what it found; nothing here looks at how fast."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bench.__main__ import SECTIONS, main
+from bench.callers import _poisson
+from bench.figures import Calibration, Figure, latency_ms
+from bench.imports import slowest_modules
+from bench.table import section_table
+from bench.watched import events_per_commit
+from coord.stores.store import Commit
+from tests.conftest import STORES
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_every_section_gives_figures_in_the_table_and_in_json(
+    store: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every section measures every store (imports: SQLite), each figure with a calibration on both sides."""
+    path = tmp_path / "figures.json"
+    assert main(["--scale", "tiny", "--store", store, "--json", str(path)]) == 0
+    shown = capsys.readouterr()
+    found = json.loads(path.read_bytes())
+    expected = set(SECTIONS) if store == "sqlite" else set(SECTIONS) - {"imports"}
+    assert {figure["section"] for figure in found["figures"]} == expected
+    for figure in found["figures"]:
+        assert figure["store"] == store
+        assert figure["value"] > 0
+        assert figure["before"]["loop_turns_per_s"] > 0
+        assert figure["after"]["syncs_per_s"] > 0
+        assert figure["name"].strip() in shown.out
+        assert figure["name"].strip() in shown.err
+    assert {"cores", "cpu", "kernel", "python", "sqlite"} <= set(found["machine"])
+
+
+def test_raw_and_batches_stand_beside_each_batch_figure(tmp_path: Path) -> None:
+    """A batch figure has its raw limit; its commits hold the operations of its calls; no store is left."""
+    path = tmp_path / "figures.json"
+    words = ["--scale", "tiny", "--store", "sqlite", "--only", "batch", "--folder", str(tmp_path)]
+    main([*words, "--json", str(path)])
+    figures = json.loads(path.read_bytes())["figures"]
+    assert list(tmp_path.iterdir()) == [path]
+    assert {figure["name"] for figure in figures} == {
+        f"{what}, batch {size}" for what in ("claims", "submissions") for size in (1, 8)
+    }
+    for figure in figures:
+        assert figure["of_raw"] == pytest.approx(figure["value"] / figure["raw"])
+        assert figure["detail"]["batch_mean"] == figure["detail"]["operations_per_call"]
+
+
+def test_a_missed_floor_is_shown_as_missed() -> None:
+    """A figure is judged by its floor, its ceiling and its share of raw; the table marks each."""
+    calm = Calibration(1e7, 5000, 0.2, 0.4, 0.1)
+    figures = [
+        Figure("batch", "sqlite", "fast", 50_000, "/s", floor=40_000, before=calm, after=calm),
+        Figure("batch", "sqlite", "slow", 30_000, "/s", floor=40_000, before=calm, after=calm),
+        Figure("batch", "sqlite", "late", 60, "ms", most=50),
+        Figure("batch", "sqlite", "thin", 100, "/s", raw=250, raw_floor=0.5),
+        Figure("batch", "sqlite", "free", 1, "/s"),
+    ]
+    assert [figure.met for figure in figures] == [True, False, False, False, None]
+    lines = section_table("Batches", figures).splitlines()
+    marks = {line.split()[1]: ("✓" in line, "✗" in line) for line in lines[3:]}
+    assert marks == {
+        "fast": (True, False),
+        "slow": (False, True),
+        "late": (False, True),
+        "thin": (False, True),
+        "free": (False, False),
+    }
+    assert figures[0].per_million_turns == pytest.approx(5_000)
+    assert figures[0].per_sync == pytest.approx(10)
+
+
+def test_a_machine_that_changed_meanwhile_is_marked() -> None:
+    """A figure whose two calibrations differ is shown with ~."""
+    calm, slowed = Calibration(1e7, 5000, 0.2, 0.4, 0.1), Calibration(6e6, 5000, 0.2, 0.4, 3.0)
+    steady = Figure("batch", "sqlite", "steady", 1, "/s", before=calm, after=calm)
+    shaken = Figure("batch", "sqlite", "shaken", 1, "/s", before=calm, after=slowed)
+    *_, first, second = section_table("Batches", [steady, shaken]).splitlines()
+    assert ("~" in first, "~" in second) == (False, True)
+
+
+def test_percentiles_and_batches_are_counted_right() -> None:
+    """p50, p99 and the histogram of commits mean what they say."""
+    waiting = latency_ms(number / 1000 for number in range(1, 1001))
+    assert (waiting["p50_ms"], waiting["p99_ms"], waiting["max_ms"]) == (501.0, 991.0, 1000.0)
+    sizes = events_per_commit([Commit(events=[b"{}"] * size) for size in (1, 3, 4, 120)])
+    assert sizes["histogram"] == {"1": 1, "2-3": 1, "4-7": 1, "64-127": 1}
+    assert sizes["commits_per_op"] == 4 / 128
+
+
+def test_arrivals_of_the_open_loop_are_drawn_beforehand() -> None:
+    """Arrivals are a Poisson process at the asked rate, and the same in each run."""
+    moments = _poisson(1000, 10)
+    assert moments == _poisson(1000, 10)
+    assert moments == sorted(moments)
+    assert len(moments) == pytest.approx(10_000, rel=0.05)
+
+
+def test_the_slowest_modules_come_from_the_listing_of_the_interpreter() -> None:
+    """The breakdown of an import names modules by their own time, slowest first."""
+    listing = "import time: self [us] | cumulative | imported package\n" + "\n".join(
+        f"import time:     {own} |       {own + 5} |   module_{own}" for own in (20, 900, 100)
+    )
+    assert slowest_modules(listing) == [("module_900", 0.9), ("module_100", 0.1), ("module_20", 0.02)]

@@ -1,0 +1,155 @@
+"""Watches a run from outside: who asked for what, what was answered, what the log says; and compares."""
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from coord.core import types
+from coord.core.errors import Busy, CoordError, Unavailable, Unknown
+from coord.stores.store import Entry, Store
+from tests.linearizable.answers import answer, operation
+from tests.linearizable.explain import explain, match_all
+from tests.linearizable.ledger import Ledger, after, require
+from tests.linearizable.task_model import Answer, Op
+from tests.simulation.books import check_books
+from tests.simulation.process import Process
+from tests.simulation.workers import Ask
+
+BOOKS_EVERY = 80
+"""Between two looks at all records, in entries of the log."""
+PAGE = 1_000
+LOST = -1
+"""The end of an operation that may have happened although nobody heard of it."""
+
+
+@dataclass(slots=True)
+class Asked:
+    """An operation under way."""
+
+    op: Op
+    ask: Ask
+    process: Process
+    first_reading: int
+
+
+class Observer:
+    """Every operation and every entry of one run."""
+
+    def __init__(self, store: Store, tenant: str) -> None:
+        self.store = store
+        self.tenant = tenant
+        self.ledger = Ledger()
+        self.entries: list[Entry] = []
+        self.ops: list[Op] = []
+        self.counts: Counter[str] = Counter()
+        self._unheard: dict[str, Op] = {}
+        self._said: dict[str, Answer] = {}
+        self._books_at = BOOKS_EVERY
+
+    def begin(self, process: Process, ask: Ask) -> Asked:
+        """Somebody asks. A command id that was asked before without an answer is the same operation still."""
+        op = self._unheard.get(ask.command_id)
+        if op is None:
+            op = operation(ask.command)
+            op.begin, op.nows = self.store.seen.offset, []
+            self.ops.append(op)
+            if ask.command_id:
+                self._unheard[ask.command_id] = op
+        return Asked(op, ask, process, len(process.readings))
+
+    def end(self, asked: Asked, reply: Any) -> None:
+        """Somebody is answered: the log must explain it, now."""
+        op = asked.op
+        self._note_times(asked)
+        self.pull()
+        if isinstance(reply, CoordError):
+            self._end_in_error(asked, reply)
+            return
+        op.answer = answer(reply)
+        op.end = self.store.seen.offset
+        self.counts[_shown(op)] += 1
+        if asked.ask.command_id and self._answered_before(asked.ask.command_id, op):
+            return
+        explain(self.ledger, op)
+        if isinstance(reply, types.TaskState):
+            self._check_state(op, reply)
+
+    def _answered_before(self, command_id: str, op: Op) -> bool:
+        """Whether this id had the same answer before: then nothing may have happened this time."""
+        self._unheard.pop(command_id, None)
+        assert op.answer is not None
+        if (
+            self._said.setdefault(command_id, op.answer) == op.answer
+            and op.answer is not self._said[command_id]
+        ):
+            self.ops.remove(op)
+            self.counts["answered again"] += 1
+            return True
+        self._said[command_id] = op.answer
+        return False
+
+    def lose(self, asked: Asked) -> None:
+        """The asking process died: the outcome is unknown."""
+        self._note_times(asked)
+        asked.op.end = LOST
+        self.counts["asker died"] += 1
+
+    def withdraw(self, asked: Asked) -> None:
+        """The asker went away before the command was begun: nothing may have happened."""
+        self._drop(asked)
+        self.counts["withdrawn"] += 1
+
+    def _end_in_error(self, asked: Asked, error: CoordError) -> None:
+        self.counts[f"error {error.code}"] += 1
+        caused = isinstance(error, (Busy, Unavailable, Unknown)) and "defect" not in error.hint
+        require(caused, "an error that nobody caused:", repr(error), repr(error.__cause__))
+        heard_nothing_before = asked.op.end == LOST
+        if isinstance(error, Unknown):
+            asked.op.end = LOST
+        elif not heard_nothing_before:
+            self._drop(asked)
+
+    def _drop(self, asked: Asked) -> None:
+        """Nothing happened, so nothing has to be explained; an event would now have no author."""
+        if asked.op.end != LOST:
+            self.ops.remove(asked.op)
+            self._unheard.pop(asked.ask.command_id, None)
+
+    def _note_times(self, asked: Asked) -> None:
+        assert isinstance(asked.op.nows, list)
+        asked.op.nows += [now for now, _ in asked.process.readings[asked.first_reading :]]
+
+    def _check_state(self, op: Op, reply: types.TaskState) -> None:
+        """The result is the one handed in under this generation; who was turned away is listed."""
+        if reply.result is not None:
+            by = (reply.result.result_data or {}).get("by")
+            require(str(reply.result.work_product_ref).endswith(f"-{by}"), "the result of another:", reply)
+        listed = {(one.generation, one.session_id) for one in reply.rejected}
+        for (kind, task, session, generation), events in self.ledger.happened.items():
+            rejected = [one.position for one in events if kind == "submit" and one.answer[0] != "ACCEPTED"]
+            if task == op.task and rejected:
+                early, late = rejected[0] <= after(op.begin), rejected[0] > after(op.end)
+                shown = (generation, session) in listed
+                require(shown or not early, "a rejection is not listed:", generation, session, op)
+                require(not (shown and late), "a rejection is listed before it happened:", op)
+
+    def pull(self) -> None:
+        """Read what is new in the log."""
+        while entries := self.store.tail(self.ledger.head, PAGE):
+            for entry in entries:
+                self.ledger.add(entry)
+            self.entries += entries
+        if self.ledger.head >= self._books_at:
+            self._books_at = self.ledger.head + BOOKS_EVERY
+            check_books(self.store, self.ledger, self.tenant)
+
+    def conclude(self) -> None:
+        """At the end: each event has one author, each change one event, and the books are right."""
+        self.pull()
+        match_all(self.ledger, self.ops)
+        check_books(self.store, self.ledger, self.tenant)
+
+
+def _shown(op: Op) -> str:
+    told = op.answer[0] if op.answer else None
+    return f"{op.kind} {told}" if isinstance(told, str) else op.kind

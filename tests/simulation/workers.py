@@ -1,0 +1,222 @@
+"""Agents as generators: they claim, renew, hand in, give up, crash, oversleep and come back as zombies.
+
+A routine yields what it wants (`Ask`, `Rest`) and is sent the reply, or the error it met. Everything is
+drawn from the world's chance, so that one seed is one run.
+"""
+
+from collections.abc import Generator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from coord.core import commands
+from coord.core.errors import CoordError, Unknown
+from coord.core.types import ClaimReason, ReleaseReason, derived_uuid
+
+if TYPE_CHECKING:
+    from tests.simulation.process import Process
+    from tests.simulation.world import World
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Run a command; with an id, the same command may be asked again after a lost answer."""
+
+    command: commands.Command
+    command_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """Do nothing for a while."""
+
+    ms: int
+
+
+CLOSED = (ClaimReason.DENIED_COMPLETED, ClaimReason.DENIED_LIMIT_GENERATIONS)
+Held = tuple[str, int]
+"""A task and the generation that somebody was granted."""
+
+Routine = Generator[Ask | Rest, Any, Any]
+
+
+@dataclass(slots=True)
+class Memory:
+    """What outlives an agent's crash: its session, what it was granted, and the command it never heard of."""
+
+    session: str
+    held: list[Held] = field(default_factory=list)
+    unheard: Ask | None = None
+    unheard_since_us: int = 0
+
+
+class Agent:
+    """One worker in one process."""
+
+    def __init__(self, world: "World", process: "Process", memory: Memory) -> None:
+        self.world = world
+        self.process = process
+        self.memory = memory
+        self.wake_us = world.now_us + world.chance.randrange(0, 5_000_000)
+        self.reply: Any = None
+        self.waits = False
+        self.routine = self._live()
+
+    @property
+    def session(self) -> str:
+        return self.memory.session
+
+    # The routines.
+
+    def _live(self) -> Routine:
+        roll = self.world.chance.random
+        if self.memory.unheard is not None and not self._too_late():
+            yield from self._insist(self.memory.unheard)
+        while True:
+            if roll() < 0.75:
+                crashed = yield from self._work()
+                if crashed:
+                    return
+            else:
+                yield from self._meddle()
+            yield Rest(self.world.chance.randrange(0, 8_000))
+
+    def _work(self) -> Generator[Ask | Rest, Any, bool]:
+        """Claim something and carry it to some end; True if the agent dies on the way."""
+        chance = self.world.chance
+        task = chance.choice(self.world.tasks)
+        force = chance.random() < 0.04
+        lease = chance.choice(self.world.plan.leases_ms)
+        command = commands.ClaimTask(
+            *self._names(task), f"agent-{self.session}", self.session, lease, {}, force, "urgent" * force
+        )
+        reply = yield from self._ask(command)
+        if isinstance(reply, Unknown):
+            reply = yield from self._look(task)
+            mine = not isinstance(reply, CoordError) and reply.claim is not None
+            if not mine or reply.claim.session_id != self.session:
+                return False
+        elif isinstance(reply, CoordError):
+            return False
+        elif reply.claim is None:
+            if reply.reason in CLOSED and chance.random() < 0.25:
+                yield from self._ask(commands.ResetTask(*self._names(task), "once more"))
+            return False
+        generation = int(reply.claim.generation)
+        self.memory.held = [*self.memory.held[-7:], (task, generation)]
+        return (yield from self._hold(task, generation, lease))
+
+    def _hold(self, task: str, generation: int, lease: int) -> Generator[Ask | Rest, Any, bool]:
+        chance = self.world.chance
+        for _ in range(chance.randrange(0, 4)):
+            crashed = yield from self._pass_time(task, generation, lease)
+            if crashed:
+                return True
+        match chance.choice(("submit", "submit", "submit", "submit", "release", "fail", "forget")):
+            case "submit":
+                again = self._submit(task, generation)
+                for _ in range(1 if chance.random() < 0.8 else 2):
+                    yield from self._ask(again)
+            case "release":
+                yield from self._ask(self._release(task, generation, ReleaseReason.VOLUNTARY))
+            case "fail":
+                yield from self._ask(self._release(task, generation, ReleaseReason.ERROR))
+        return False
+
+    def _pass_time(self, task: str, generation: int, lease: int) -> Generator[Ask | Rest, Any, bool]:
+        """One thing that happens to somebody at work; True if it is the last."""
+        chance = self.world.chance
+        match chance.choice(("rest", "rest", "renew", "look", "oversleep", "crash", "another")):
+            case "rest":
+                yield Rest(chance.randrange(0, lease))
+            case "renew":
+                yield from self._ask(self._renew(task, generation))
+            case "look":
+                yield from self._look(task)
+            case "oversleep":
+                yield Rest(lease * chance.randint(1, 3) + chance.randrange(0, 5_000))
+            case "crash":
+                if chance.random() < 0.3:
+                    return True
+            case "another":
+                crashed = yield from self._work()
+                if crashed:
+                    return True
+        return False
+
+    def _meddle(self) -> Routine:
+        """Ask questions, and do what a confused or outdated agent would do."""
+        chance = self.world.chance
+        task, generation = chance.choice(self.memory.held or [(chance.choice(self.world.tasks), 1)])
+        generation += chance.choice((0, 0, 0, 0, -1, 1, 5))
+        stranger = chance.random() < 0.25
+        session = chance.choice(self.world.sessions) if stranger else self.session
+        generation = max(0, generation)
+        doings = ("look", "history", "claims", "expired", "submit", "renew", "release", "reset")
+        match chance.choices(doings, (5, 2, 6, 1, 5, 3, 3, 1))[0]:
+            case "look":
+                yield from self._look(chance.choice(self.world.tasks))
+            case "history":
+                yield from self._ask(commands.GetClaimHistory(*self._names(task)))
+            case "claims":
+                yield from self._ask(commands.GetSessionClaims(self.world.plan.tenant, session))
+            case "expired":
+                yield from self._ask(commands.ListExpiredClaims(self.world.plan.tenant))
+            case "submit":
+                yield from self._ask(self._submit(task, generation, session))
+            case "renew":
+                yield from self._ask(self._renew(task, generation, session))
+            case "release":
+                yield from self._ask(self._release(task, generation, ReleaseReason.VOLUNTARY, session))
+            case "reset":
+                yield from self._ask(commands.ResetTask(*self._names(task), "once more"))
+
+    # Asking.
+
+    def _ask(self, command: commands.Command) -> Routine:
+        if command.reads_only or self.world.chance.random() < 0.7:
+            return (yield Ask(command))
+        return (yield from self._surely(Ask(command, self.world.draw_id())))
+
+    def _surely(self, ask: Ask) -> Routine:
+        self.memory.unheard, self.memory.unheard_since_us = ask, self.world.now_us
+        return (yield from self._insist(ask))
+
+    def _insist(self, ask: Ask) -> Routine:
+        """Ask with an id until an answer is heard; now and then once more, which must change nothing."""
+        reply = yield ask
+        while isinstance(reply, Unknown) and not self._too_late():
+            yield Rest(self.world.chance.randrange(0, 2_000))
+            reply = yield ask
+        if not isinstance(reply, CoordError) and self.world.chance.random() < 0.1:
+            yield ask
+        self.memory.unheard = None
+        return reply
+
+    def _too_late(self) -> bool:
+        """Ids are remembered for an hour by the clock of whoever looks; clocks here differ by 20 minutes."""
+        return self.world.now_us > self.memory.unheard_since_us + 15 * 60_000_000
+
+    def _look(self, task: str) -> Routine:
+        return (yield Ask(commands.GetTaskState(*self._names(task))))
+
+    # Commands.
+
+    def _names(self, task: str) -> tuple[str, str, str]:
+        project, name = task.split("/")
+        return self.world.plan.tenant, project, name
+
+    def _renew(self, task: str, generation: int, session: str = "") -> commands.Command:
+        return commands.RenewLease(*self._names(task), session or self.session, generation)
+
+    def _release(
+        self, task: str, generation: int, reason: ReleaseReason, session: str = ""
+    ) -> commands.Command:
+        return commands.ReleaseClaim(*self._names(task), session or self.session, generation, reason)
+
+    def _submit(self, task: str, generation: int, session: str = "") -> commands.Command:
+        unique = self.world.draw_id()
+        work = f"wp-{task}-gen{generation}-{derived_uuid(unique)[:6]}-{unique}"
+        session = session or self.session
+        size = self.world.chance.choice((0, 0, 0, 400))
+        result = f'{{"by":"{unique}","fill":"{"x" * size}"}}'.encode()
+        return commands.SubmitResult(*self._names(task), session, generation, result, work)

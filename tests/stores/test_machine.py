@@ -1,0 +1,199 @@
+"""Every store against a model: random commits, scans, trims and reopenings, and after each the two agree.
+
+The model is the memory store; the memory store itself is held against `naive.py`.
+"""
+
+import itertools
+from collections.abc import Callable
+from contextlib import closing
+from typing import Any
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from coord.core.errors import Conflict, Trimmed
+from coord.stores.database import Database
+from coord.stores.memory import MemoryStore
+from coord.stores.open import open_store
+from coord.stores.store import Commit, Put, Record, Store
+from tests.conftest import SOAK
+from tests.stores.naive import NaiveStore
+from tests.stores.steps import PLENTY
+
+PIECES = ["a", "b", "B", "/", "a/", "é", "\ud7ff", "\ue000", "\U0010ffff", "~", "%", "0"]
+TEXTS = st.lists(st.sampled_from(PIECES), min_size=1, max_size=3).map("".join)
+KEYS = st.sampled_from(
+    ["a", "a/", "a/b", "a/é", "a\ud7ff", "a\ue000", "B", "b", "b\U0010ffff", "k1", "k2", "k3"]
+)
+LINES = st.one_of(st.just(""), TEXTS)
+VALUES = st.one_of(st.sampled_from([b"", b"\0", b"x" * 5000]), st.binary(max_size=9))
+PREFIXES = st.one_of(st.just(""), TEXTS)
+WHICH = st.integers(0, 1)
+"""Which of the two store objects acts."""
+STALE = st.sampled_from([0, 0, 0, 0, 0, 0, 0, 1, -1, 7])
+"""What is added to an expected version: mostly nothing."""
+
+
+def outcome(act: Callable[[], Any]) -> Any:
+    """Return what a call gives, or what it refuses with."""
+    try:
+        return act()
+    except Conflict as conflict:
+        return "conflict", conflict.keys
+    except Trimmed as trimmed:
+        return "trimmed", trimmed.first
+
+
+class Opened:
+    """A store opened twice, as two processes would, so that each has to notice what the other did."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self.databases: list[Database[Any]] = [open_store(url)]
+        self.shared = bool(self.databases[0].log("local").limits.shared)
+        if self.shared:
+            self.databases.append(open_store(url))
+
+    def log(self, tenant: str) -> list[Store]:
+        """Return the tenant's store objects: two, which are one where nothing is shared."""
+        return [database.log(tenant) for database in (self.databases * 2)[:2]]
+
+    def open_again(self, which: int) -> None:
+        self.databases[which].close()
+        self.databases[which] = open_store(self._url)
+
+    def close(self) -> None:
+        for database in self.databases:
+            database.close()
+
+
+class StoreMachine(RuleBasedStateMachine):
+    """Does the same to a store and to its model."""
+
+    opened: Opened
+    tenants = itertools.count(1)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tenant = f"tenant-{next(self.tenants)}"
+        self.stores = self.opened.log(self.tenant)
+        self.model: Any = MemoryStore() if self.opened.shared else NaiveStore()
+        self.known: dict[str, int] = {}
+
+    def both(self, which: int, act: Callable[[Any], Any]) -> Any:
+        """Do it to the model and through one of the store objects, and compare."""
+        expected = outcome(lambda: act(self.model))
+        assert outcome(lambda: act(self.stores[which])) == expected
+        return expected
+
+    @rule(which=WHICH, keys=st.lists(KEYS, max_size=4))
+    def load(self, which: int, keys: list[str]) -> None:
+        found = self.both(which, lambda store: store.load(keys))
+        self.known |= {key: record.version for key, record in found.items()}
+
+    @rule(
+        which=WHICH,
+        puts=st.dictionaries(KEYS, st.builds(Put, VALUES, LINES), max_size=4),
+        deletes=st.lists(KEYS, max_size=2, unique=True),
+        reads=st.lists(KEYS, max_size=2),
+        events=st.lists(VALUES, max_size=2),
+        at=st.integers(0, 2**53),
+        fresh=st.booleans(),
+        stale=STALE,
+    )
+    def commit(
+        self,
+        which: int,
+        puts: dict[str, Put],
+        deletes: list[str],
+        reads: list[str],
+        events: list[bytes],
+        at: int,
+        fresh: bool,
+        stale: int,
+    ) -> None:
+        gone = [key for key in deletes if key not in puts]
+        keys = [*puts, *gone, *reads]
+        expects = {key: record.version for key, record in self.model.load(keys).items()}
+        if not fresh:
+            expects |= {key: self.known[key] for key in keys if key in self.known}
+        if keys and stale:
+            expects[keys[0]] = max(0, expects[keys[0]] + stale)
+        commit = Commit(expects, puts, gone, events, at, b"%d" % at)
+        self.both(which, lambda store: store.commit(commit))
+
+    @rule(which=WHICH, lines=st.dictionaries(KEYS, TEXTS, min_size=2, max_size=5))
+    def line_up(self, which: int, lines: dict[str, str]) -> None:
+        expects = {key: record.version for key, record in self.model.load(lines).items()}
+        commit = Commit(expects, {key: Put(b"in line", line) for key, line in lines.items()})
+        self.both(which, lambda store: store.commit(commit))
+
+    @rule(
+        which=WHICH,
+        prefix=PREFIXES,
+        by=st.sampled_from(["key", "line"]),
+        limit=st.integers(1, 5),
+        pages=st.integers(1, 4),
+    )
+    def scan(self, which: int, prefix: str, by: Any, limit: int, pages: int) -> None:
+        last: Record | None = None
+        for _ in range(pages):
+            start = last
+            found = self.both(which, lambda store: store.scan(prefix, by=by, after=start, limit=limit))  # noqa: B023
+            last = found[-1] if found else last
+
+    @rule(which=WHICH, prefix=PREFIXES, by=st.sampled_from(["key", "line"]), key=KEYS, line=LINES)
+    def scan_from_anywhere(self, which: int, prefix: str, by: Any, key: str, line: str) -> None:
+        start = Record(key, 0, None, line)
+        self.both(which, lambda store: store.scan(prefix, by=by, after=start, limit=PLENTY))
+
+    @rule(which=WHICH, back=st.integers(0, 6), limit=st.integers(1, 5))
+    def tail(self, which: int, back: int, limit: int) -> None:
+        after = max(0, self.model.commit(Commit()) - back)
+        self.both(which, lambda store: store.tail(after, limit))
+
+    @rule(which=WHICH, ahead=st.integers(-6, 3))
+    def trim(self, which: int, ahead: int) -> None:
+        before = self.model.commit(Commit()) + ahead
+        self.both(which, lambda store: store.trim(before))
+
+    @precondition(lambda self: self.opened.shared)
+    @rule(which=WHICH)
+    def open_again(self, which: int) -> None:
+        self.opened.open_again(which)
+        self.stores = self.opened.log(self.tenant)
+
+    @invariant()
+    def they_agree(self) -> None:
+        newest = max(0, self.model.commit(Commit()) - 1)
+        for which in range(len(self.opened.databases)):
+            self.both(which, lambda store: store.scan("", by="key", limit=PLENTY))
+            self.both(which, lambda store: store.scan("", by="line", limit=PLENTY))
+            self.both(which, lambda store: store.load(["a", "b", "k1", "k2", "never"]))
+            self.both(which, lambda store: store.commit(Commit()))
+            self.both(which, lambda store: store.tail(newest, PLENTY))
+
+
+def test_store_agrees_with_its_model(store_url: str) -> None:
+    """Whatever is done to a store, through whichever of its objects, it answers as the model does."""
+    with closing(Opened(store_url)) as opened:
+        machine = type("Machine", (StoreMachine,), {"opened": opened})
+        run_state_machine_as_test(
+            machine,
+            settings=settings(
+                max_examples=3000 if SOAK else 100,
+                stateful_step_count=60 if SOAK else 25,
+                derandomize=not SOAK,
+                database=None,
+                deadline=None,
+                suppress_health_check=list(HealthCheck),
+            ),
+        )
+        assert next(StoreMachine.tenants) > 50, "the machine ran"
