@@ -7,9 +7,8 @@ from bench.figures import Figure, latency_ms
 from bench.places import Places
 from bench.raw import RAW, Raw
 from bench.scale import Scale
-from bench.watched import events_per_commit
+from bench.watched import Watch, events_per_commit
 from bench.workload import Run, Workplace
-from coord.stores.store import Commit
 
 CLAIM_FLOORS = {"files": 40_000, "sqlite": 40_000, "postgres": 15_000}
 SUBMISSION_FLOOR = 10_000
@@ -25,13 +24,14 @@ class Measured:
         self.rates: list[float] = []
         self.raw_rates: list[float] = []
         self.took: list[float] = []
-        self.commits: list[Commit] = []
+        self.sizes: list[int] = []
 
-    def add(self, run: Run, commits: list[Commit], raw: Raw) -> None:
+    def add(self, run: Run, watch: Watch, raw: Raw) -> None:
+        sizes, commits = watch.take()
         self.rates.append(run.rate)
         self.raw_rates.append(run.operations / raw.play(commits))
         self.took += run.took
-        self.commits += commits
+        self.sizes += sizes
 
 
 def measure(places: Places, scale: Scale, store: str) -> Iterator[Figure]:
@@ -39,8 +39,8 @@ def measure(places: Places, scale: Scale, store: str) -> Iterator[Figure]:
     for size in scale.batches:
         claims, submissions = Measured(), Measured()
         raw = RAW[store](places.fresh_url(store))
-        with Workplace(places.fresh_url(store)) as place:
-            raw.play(place.database.take())
+        with Workplace(places.fresh_url(store), keep_commits=True) as place:
+            raw.play(place.watch.take()[1])
             _repeat(place, raw, scale, size, (claims, submissions))
         raw.close()
         floor = CLAIM_FLOORS.get(store) if size >= BATCHED else None
@@ -53,9 +53,9 @@ def _repeat(place: Workplace, raw: Raw, scale: Scale, size: int, kinds: tuple[Me
     for seconds in [scale.seconds / 3] + [scale.seconds] * scale.repetitions:
         claims, submissions = kinds if seconds == scale.seconds else (Measured(), Measured())
         run = place.claim_for(seconds, size)
-        claims.add(run, place.database.take(), raw)
+        claims.add(run, place.watch, raw)
         submitted = place.submit_all(run.claimed, size)
-        submissions.add(submitted, place.database.take(), raw)
+        submissions.add(submitted, place.watch, raw)
 
 
 def _figure(store: str, what: str, size: int, measured: Measured, floor: float | None) -> Figure:
@@ -73,6 +73,6 @@ def _figure(store: str, what: str, size: int, measured: Measured, floor: float |
             "raw_low": min(measured.raw_rates),
             "raw_high": max(measured.raw_rates),
             **latency_ms(measured.took),
-            **events_per_commit(measured.commits),
+            **events_per_commit(measured.sizes),
         },
     )

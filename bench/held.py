@@ -22,7 +22,6 @@ def measure(places: Places, scale: Scale, store: str) -> Iterator[Figure]:
         while left:
             _, claimed = place.claim_batch(min(BATCH, left))
             left -= len(claimed)
-        place.database.take()
         held = count_held(place)
         floor = HELD_FLOOR if scale.held_claims >= HELD_FLOOR else None
         yield Figure("held", store, "claims held at once", held, "claims", floor=floor)
@@ -48,5 +47,4 @@ def _claim_and_submit(place: Workplace, scale: Scale) -> Run:
     calls = [place.claim_batch(BATCH) for _ in range(scale.held_claims // SHARE // BATCH + 1)]
     claimed = [claim for _, batch in calls for claim in batch]
     place.submit_all(claimed, BATCH)
-    place.database.take()
     return Run(len(claimed), [took for took, _ in calls], claimed)

@@ -27,10 +27,8 @@ def hold(url: str, live: int, finished: int) -> dict[str, float]:
         for start in range(0, finished, BATCH):
             _, claimed = place.claim_batch(min(BATCH, finished - start))
             place.submit_batch(claimed)
-            place.database.take()
         for start in range(0, live, BATCH):
             place.claim_batch(min(BATCH, live - start))
-            place.database.take()
         return {"empty_mb": empty, "rss_mb": resident_mb("VmRSS"), "peak_mb": resident_mb("VmHWM")}
 
 

@@ -36,11 +36,11 @@ BATCH = 1000
 def measure(places: Places, scale: Scale, store: str) -> Iterator[Figure]:
     """Yield the time to ask for the history, then the time to open the store."""
     url = places.fresh_url(store)
-    place = Workplace(url)
+    place = Workplace(url, keep_commits=True)
     try:
         for start in range(0, scale.live_claims, BATCH):
             place.claim_batch(min(BATCH, scale.live_claims - start))
-        sample = place.database.take()[-1]
+        sample = place.watch.take()[1][-1]
         half = scale.generations // 2
         _pass_generations(place, range(half))
         if store == "memory":

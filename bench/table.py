@@ -18,6 +18,7 @@ SHOWN_DETAIL = {
     "empty_mb": "at start MB",
     "offered_per_s": "offered/s",
     "completed_per_s": "completed/s",
+    "refused": "refused",
 }
 NOISE = 0.25
 """Calibrations before and after that differ by more than this share make a figure doubtful."""

@@ -6,17 +6,41 @@ from coord.stores.database import Database
 from coord.stores.store import Commit, Store
 
 
-class WatchedStore:
-    """A store that passes everything on and keeps a list of its commits."""
+class Watch:
+    """What was seen since it was last emptied: the number of events in each commit, and perhaps all of it."""
 
-    def __init__(self, store: Store, commits: list[Commit]) -> None:
+    def __init__(self, *, keep_commits: bool) -> None:
+        self._keep_commits = keep_commits
+        self._sizes: list[int] = []
+        self._commits: list[Commit] = []
+
+    def note(self, commit: Commit) -> None:
+        self._sizes.append(len(commit.events))
+        if self._keep_commits:  # they would be garbage otherwise: keeping them is work for the collector
+            self._commits.append(commit)
+
+    def take_sizes(self) -> list[int]:
+        """Return the sizes so far and begin anew."""
+        return self.take()[0]
+
+    def take(self) -> tuple[list[int], list[Commit]]:
+        """Return the sizes and commits so far and begin anew."""
+        taken = self._sizes, self._commits
+        self._sizes, self._commits = [], []
+        return taken
+
+
+class WatchedStore:
+    """A store that passes everything on."""
+
+    def __init__(self, store: Store, watch: Watch) -> None:
         self._store = store
-        self._commits = commits
+        self._watch = watch
 
     def commit(self, commit: Commit) -> int:
         offset = self._store.commit(commit)
         if commit.writes:
-            self._commits.append(commit)
+            self._watch.note(commit)
         return offset
 
     def __getattr__(self, name: str) -> Any:
@@ -24,35 +48,29 @@ class WatchedStore:
 
 
 class WatchedDatabase:
-    """A database that gives out watched stores; `commits` are those since it was last emptied."""
+    """A database that gives out watched stores."""
 
-    def __init__(self, database: Database[Any]) -> None:
+    def __init__(self, database: Database[Any], watch: Watch) -> None:
         self._database = database
-        self.commits: list[Commit] = []
+        self._watch = watch
 
     def log(self, tenant: str) -> WatchedStore:
-        return WatchedStore(self._database.log(tenant), self.commits)
+        return WatchedStore(self._database.log(tenant), self._watch)
 
     def plain(self, tenant: str) -> Store:
         """Return the store itself."""
         store: Store = self._database.log(tenant)
         return store
 
-    def take(self) -> list[Commit]:
-        """Return the commits so far and begin a new list."""
-        taken = list(self.commits)
-        self.commits.clear()
-        return taken
-
     def __getattr__(self, name: str) -> Any:
         return getattr(self._database, name)
 
 
-def events_per_commit(commits: list[Commit]) -> dict[str, object]:
+def events_per_commit(sizes: list[int]) -> dict[str, object]:
     """Describe how well commands were gathered: each claim and each submission is one event."""
-    sizes = sorted(len(commit.events) for commit in commits)
     if not sizes:
         return {}
+    sizes = sorted(sizes)
     histogram: dict[str, int] = {}
     for size in sizes:
         low = 1 << (size.bit_length() - 1) if size else 0

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from time import perf_counter
 from typing import NamedTuple, Self
 
-from bench.watched import WatchedDatabase
+from bench.watched import Watch, WatchedDatabase
 from coord import ClaimKey, ClaimTemplate, TaskCoordinator, open_store
 from coord.core.commands import ClaimTask, SubmitResult
 from coord.core.ids import work_product_ref
@@ -51,8 +51,9 @@ class Run(NamedTuple):
 class Workplace:
     """An open store with its limits raised, and names of tasks that are never used twice."""
 
-    def __init__(self, url: str) -> None:
-        self.database = WatchedDatabase(open_store(url))
+    def __init__(self, url: str, *, keep_commits: bool = False) -> None:
+        self.watch = Watch(keep_commits=keep_commits)
+        self.database = WatchedDatabase(open_store(url), self.watch)
         self.coordinator = TaskCoordinator(self.database)  # type: ignore[arg-type]
         self.coordinator.set_limits(
             TENANT,

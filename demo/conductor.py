@@ -67,7 +67,9 @@ class Actor:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,
-            start_new_session=True,
+            # Ctrl-C must not reach it. A group of its own also means that the kernel ends it, frozen or not,
+            # if the conductor itself is killed (a session of its own would leave it stopped for ever).
+            process_group=0,
         )
         assert self.process.stdout is not None
         self.output = self.process.stdout

@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -74,6 +75,22 @@ def test_an_interrupted_run_stops_its_workers(tmp_path: Path) -> None:
     assert "all workers are stopped" in rest
     assert "The store is kept: sqlite://" in rest
     assert processes_naming(f"{tmp_path}/coord-demo-") == []
+
+
+def test_a_killed_conductor_leaves_no_worker_behind(tmp_path: Path) -> None:
+    """Even kill -9 of the demo itself ends every worker, the frozen ones too."""
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    command = demo_command("--seed", "3")
+    with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) as run:
+        assert run.stdout is not None
+        for line in run.stdout:
+            if "is frozen until" in line:
+                break
+        run.kill()
+    deadline = time.monotonic() + 30
+    while (left := processes_naming(f"{tmp_path}/coord-demo-")) and time.monotonic() < deadline:
+        continue  # each look starts a process and takes its time: no need to sleep
+    assert left == []
 
 
 def test_the_help_has_an_example() -> None:

@@ -6,6 +6,14 @@ from coord.core import commands, types
 from tests.linearizable.task_model import Answer, Op
 
 
+def operations(command: commands.Command) -> list[Op]:
+    """The operations that a command asks for: one, but for several claims at once."""
+    if isinstance(command, commands.ClaimTasks):
+        session, lease = command.session, command.lease_ms
+        return [Op("claim", f"{project}/{task}", session, lease=lease) for project, task in command.tasks]
+    return [operation(command)]
+
+
 def operation(command: commands.Command) -> Op:
     """The operation that a command asks for."""
     match command:

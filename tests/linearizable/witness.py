@@ -34,7 +34,7 @@ def explain_all(ledger: Ledger, history: Iterable[Op]) -> dict[str, int]:
     for op in placed:
         explain(ledger, op)
     match_all(ledger, placed)
-    return dict(Counter(op.kind if op.answer else "unknown" for op in ops))
+    return dict(Counter("unknown" if op.unknown else op.kind for op in ops))
 
 
 def _known_offsets(ledger: Ledger, ops: list[Op]) -> dict[int, int]:

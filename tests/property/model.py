@@ -1,7 +1,7 @@
-"""The generation clock as a naive reader of the second document would write it: dicts and lists, time first.
+"""The generation clock as a naive reader of the second document would write it: dicts, lists, time first.
 
-A deadline acts the moment it passes: every step begins with `pass_time`. Nothing is written down late, so
-whatever the real thing does late must not be seen. Replies are plain tuples, reason first.
+A deadline acts the moment it passes, so what the real thing writes down late must not be seen.
+Replies are plain tuples, reason first.
 """
 
 from collections import defaultdict
@@ -22,6 +22,9 @@ class Generation:
     ending: str = ""
     ended_ms: int = 0
 
+    def end(self, ending: str, at_ms: int) -> None:
+        self.ending, self.ended_ms = ending, at_ms
+
 
 @dataclass
 class ModelTask:
@@ -39,10 +42,6 @@ class ModelTask:
     @property
     def last(self) -> Generation:
         return self.generations[-1]
-
-    def held_by(self, session: str, number: int) -> Generation | None:
-        granted = 0 < number <= self.number and self.generations[number - 1].session == session
-        return self.generations[number - 1] if granted else None
 
     def valid(self) -> bool:
         return not self.open and not self.last.ending
@@ -64,7 +63,7 @@ class Model:
         self.now = now
         for task in self.tasks.values():
             if task.valid() and task.last.expires_ms <= now:
-                task.last.ending, task.last.ended_ms = "EXPIRED", task.last.expires_ms
+                task.last.end("EXPIRED", task.last.expires_ms)
 
     def active(self, tenant: str) -> dict[Key, str]:
         """The session of each valid claim."""
@@ -100,7 +99,7 @@ class Model:
         if denied:
             return (denied, None, None)
         if task.valid():
-            task.last.ending, task.last.ended_ms = "SUPERSEDED", self.now
+            task.last.end("SUPERSEDED", self.now)
         task.generations.append(Generation(session, self.now, lease_ms, self.now + lease_ms))
         task.open = False
         return ("GRANTED", task.number, None)
@@ -126,19 +125,20 @@ class Model:
         task = self.tasks[key]
         refused = self._not_holder(task, session, number)
         if not refused:
-            task.last.ending, task.last.ended_ms = reason, self.now
+            task.last.end(reason, self.now)
         return (refused or "RELEASED",)
 
     def submit(self, key: Key, session: str, number: int, result: str) -> tuple[object, ...]:
         task = self.tasks[key]
         reason = self._verdict(task, session, number)
         if reason == "ACCEPTED":
-            task.last.ending, task.last.ended_ms = "COMPLETED", self.now
+            task.last.end("COMPLETED", self.now)
             task.done, task.result = True, result
             return (reason, task.number, False)
-        held = task.held_by(session, number)
-        lost = held is not None and held.ending != "COMPLETED"
-        if 0 < number <= task.number and (held is None or lost):
+        granted = task.generations[number - 1 : number] if number else []
+        mine = [held for held in granted if held.session == session]
+        lost = any(held.ending != "COMPLETED" for held in mine)
+        if granted and (lost or not mine):
             was, at, times = task.rejected.get((number, session), ("", 0, 0))
             if was != reason or self.now - at >= QUIET_MS:
                 task.rejected[number, session] = (reason, self.now, times + 1)
@@ -158,6 +158,6 @@ class Model:
         if not task.number:
             return ("NOT_FOUND", 0)
         if task.valid():
-            task.last.ending, task.last.ended_ms = "RESET", self.now
+            task.last.end("RESET", self.now)
         task.open, task.done, task.result, task.reset_at = True, False, "", task.number
         return ("RESET", task.number)

@@ -1,319 +1,104 @@
-"""The core, through the engine on the memory store, against the naive model: every reply, every invariant."""
+"""The core, through the engine on the memory store, against the naive model: every reply, every invariant.
 
-import json
-from collections import Counter
-from typing import Any, NamedTuple
+Hypothesis looks for a short way to a difference; seeded walks go far into states that take long to reach.
+"""
 
+from random import Random
+
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from coord.core import commands, keys
-from coord.core.limits import Count
-from coord.core.record import decode
-from coord.core.task import Task
-from coord.core.types import ClaimHistory, ClaimState, ReleaseReason, TaskState
-from coord.engine.engine import Engine
-from coord.stores.open import open_store
-from coord.stores.store import Store
+from coord.core.types import ClaimReason, ReleaseOutcome, RenewalReason, ResetReason, SubmissionReason
 from tests.conftest import SOAK
-from tests.property.model import Key, Model
+from tests.property.model import Key
+from tests.property.twins import SESSIONS, TASKS, TENANTS, Step, Twins
 
-START_MS = 1_700_000_000_000
-NEVER_MS = 2**60
-TENANTS = ("local", "acme")
-TASKS: list[Key] = [
-    ("local", "p", "t"),
-    ("local", "q", "t"),
-    ("acme", "p", "t"),
-    ("acme", "p", "u"),
-    ("acme", "q", "t"),
-]
-SESSIONS = ("s1", "s2", "s3")
+LIMITS = ["max_concurrent_claims", "max_active_sessions", "max_generations_per_task"]
+LIMIT_NUMBERS = [1, 2, 2, 3, 9]
+REASONS = ["VOLUNTARY", "ERROR", "PREEMPTED"]
+LEASES_MS = [30_000, 30_000, 30_000, 45_500, 60_000, 60_000, 60_000, 29_999, 3_600_001]
+PAUSES_MS = [1, 500, 15_000, 59_999, 60_000]
+# Who speaks: mostly whoever holds or held the last generation.
+SPEAKERS = [None, None, None, *SESSIONS]
+# Which generation is named: mostly the current one, sometimes an older or one to come.
+OFFSETS = [0, 0, 0, 0, 0, -1, -1, -2, 1, 7]
 
 any_key = st.sampled_from(TASKS)
-any_session = st.sampled_from(SESSIONS)
-# Who speaks: mostly whoever holds or held the last generation.
-any_speaker = st.sampled_from([None, None, None, *SESSIONS])
-# Which generation is named: mostly the current one, sometimes an older or one to come.
-any_offset = st.sampled_from([0, 0, 0, 0, 0, -1, -1, -2, 1, 7])
-any_lease_ms = st.sampled_from([30_000, 30_000, 30_000, 45_500, 60_000, 29_999, 3_600_001])
-any_data = st.integers(0, 9)
-
-
-class Step(NamedTuple):
-    """One command about one task; who speaks and which generation is named follow from the model."""
-
-    name: str
-    key: Key
-    speaker: str | None = None
-    offset: int = 0
-    lease_ms: int = 0
-    reason: str = ""
-    data: int = 0
-
-
+any_speaker = st.sampled_from(SPEAKERS)
+any_offset = st.sampled_from(OFFSETS)
 claims = st.builds(
-    Step, st.sampled_from(["claim", "claim", "force"]), any_key, any_session, lease_ms=any_lease_ms
+    Step,
+    st.sampled_from(["claim", "claim", "force"]),
+    any_key,
+    st.sampled_from(SESSIONS),
+    lease_ms=st.sampled_from(LEASES_MS),
 )
 renewals = st.builds(Step, st.just("renew"), any_key, any_speaker, any_offset)
 releases = st.builds(
-    Step,
-    st.just("release"),
-    any_key,
-    any_speaker,
-    any_offset,
-    reason=st.sampled_from(["VOLUNTARY", "ERROR", "PREEMPTED"]),
+    Step, st.just("release"), any_key, any_speaker, any_offset, reason=st.sampled_from(REASONS)
 )
-submissions = st.builds(Step, st.just("submit"), any_key, any_speaker, any_offset, data=any_data)
+submissions = st.builds(Step, st.just("submit"), any_key, any_speaker, any_offset, data=st.integers(0, 9))
 resets = st.builds(Step, st.just("reset"), any_key)
-any_step = st.one_of(claims, claims, claims, submissions, submissions, renewals, releases, resets)
-
-
-def shown_reply(reply: Any) -> tuple[object, ...]:
-    """Return a reply as the model gives it."""
-    match type(reply).__name__:
-        case "ClaimResult":
-            number = None if reply.claim is None else reply.claim.generation.generation
-            return (reply.reason, number, reply.current_holder)
-        case "RenewalResult":
-            return (reply.reason, reply.new_expiry_ms)
-        case "ReleaseResult":
-            return (reply.reason,)
-        case "SubmissionResult":
-            return (reply.reason, reply.current_generation, reply.work_lost)
-        case _:
-            return (reply.reason, reply.generation)
+any_step = st.one_of(claims, claims, submissions, renewals, releases, resets)
 
 
 class GenerationClock(RuleBasedStateMachine):
-    """Everything that can happen to eight tasks of two tenants."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.now = START_MS
-        self.model = Model()
-        self.model.pass_time(self.now)
-        self.database = open_store("memory:")
-        self.engines = {tenant: Engine(self.database, tenant, clock=lambda: self.now) for tenant in TENANTS}
-        self.sweeps_itself = True
-        self.accepted: Counter[Key] = Counter()
-        self.highest: Counter[Key] = Counter()
-        self.touched: set[str] = set()
-        self.heads = {tenant: self.database.log(tenant).seen for tenant in TENANTS}
-
-    def teardown(self) -> None:
-        for engine in self.engines.values():
-            engine.close()
-        self.database.close()
+    """Everything that can happen, in whatever order hypothesis likes."""
 
     @initialize(sweeps_itself=st.booleans())
-    def choose(self, sweeps_itself: bool) -> None:
-        """An engine that does not sweep of its own accord leaves the books far behind the clock."""
-        self.sweeps_itself = sweeps_itself
+    def begin(self, sweeps_itself: bool) -> None:
+        self.twins = Twins(sweeps_itself=sweeps_itself)
 
-    def call(self, tenant: str, *asked: commands.Command) -> list[Any]:
-        engine = self.engines[tenant]
-        self.touched.add(tenant)
-        if not self.sweeps_itself:
-            engine._sweep_at = NEVER_MS
-        return engine.call_many(asked)
+    def teardown(self) -> None:
+        if hasattr(self, "twins"):
+            self.twins.close()
 
-    # What can happen.
+    @invariant()
+    def check(self) -> None:
+        if hasattr(self, "twins"):
+            self.twins.check()
 
     @rule(step=claims)
     def claim(self, step: Step) -> None:
-        self.carry_out([step])
+        self.twins.carry_out([step])
 
     @rule(step=st.one_of(submissions, submissions, renewals, releases))
     def speak(self, step: Step) -> None:
-        """Submit, renew or release, rightly or wrongly."""
-        self.carry_out([step])
+        self.twins.carry_out([step])
 
     @rule(step=resets)
     def reset(self, step: Step) -> None:
-        self.carry_out([step])
+        self.twins.carry_out([step])
 
     @rule(steps=st.lists(any_step, min_size=2, max_size=6))
     def batch(self, steps: list[Step]) -> None:
-        """One commit for all commands of a tenant; each sees what the earlier ones did."""
-        for tenant in TENANTS:
-            self.carry_out([step for step in steps if step.key[0] == tenant])
+        self.twins.batch(steps)
 
     @rule(
-        tenant=st.sampled_from(TENANTS),
-        session=any_session,
-        lease_ms=any_lease_ms,
+        session=st.sampled_from(SESSIONS),
+        lease_ms=st.sampled_from(LEASES_MS),
         wanted=st.permutations(TASKS),
     )
-    def claim_many(self, tenant: str, session: str, lease_ms: int, wanted: list[Key]) -> None:
-        mine = [key for key in wanted if key[0] == tenant]
-        expected = [self.model.claim(key, session, lease_ms, force=False) for key in mine]
-        tasks = tuple(key[1:] for key in mine)
-        (replies,) = self.call(tenant, commands.ClaimTasks(tenant, "agent", session, lease_ms, tasks))
-        assert [shown_reply(reply) for reply in replies] == expected
+    def claim_many(self, session: str, lease_ms: int, wanted: list[Key]) -> None:
+        self.twins.claim_many(session, lease_ms, wanted)
 
-    @rule(ms=st.sampled_from([1, 500, 15_000, 59_999, 60_000]))
+    @rule(ms=st.sampled_from(PAUSES_MS))
     def time_passes(self, ms: int) -> None:
-        self.now += ms
-        self.model.pass_time(self.now)
-        self.touched.update(TENANTS)
+        self.twins.time_passes(ms)
 
-    @rule(past_ms=st.sampled_from([-1, 0, 0, 1]))
+    @rule(past_ms=st.integers(-1, 1))
     def a_deadline_comes(self, past_ms: int) -> None:
-        """Stop just before, at, or just after the next deadline, where everything turns."""
-        deadlines = [task.last.expires_ms for task in self.model.tasks.values() if task.valid()]
-        self.time_passes(max(0, min(deadlines, default=self.now) + past_ms - self.now))
+        self.twins.a_deadline_comes(past_ms)
 
     @rule(tenant=st.sampled_from(TENANTS), most=st.integers(1, 4))
     def sweep(self, tenant: str, most: int) -> None:
-        self.call(tenant, commands.Sweep(tenant, most))
+        self.twins.sweep(tenant, most)
 
-    @rule(
-        name=st.sampled_from(["max_concurrent_claims", "max_active_sessions", "max_generations_per_task"]),
-        number=st.sampled_from([1, 2, 2, 3, 5]),
-    )
+    @rule(name=st.sampled_from(LIMITS), number=st.sampled_from(LIMIT_NUMBERS))
     def limits_change(self, name: str, number: int) -> None:
-        self.model.limits["acme"][name] = number
-        self.call("acme", commands.SetLimits("", {name: number}))
-
-    def carry_out(self, steps: list[Step]) -> None:
-        """Ask model and engine for the same; all replies must be equal."""
-        if not steps:
-            return
-        asked, expected = [], []
-        for step in steps:
-            command, reply = self.ask_model(step)
-            asked.append(command)
-            expected.append(reply)
-        replies = self.call(steps[0].key[0], *asked)
-        assert [shown_reply(reply) for reply in replies] == expected
-
-    def ask_model(self, step: Step) -> tuple[commands.Command, tuple[object, ...]]:
-        key, lease_ms = step.key, step.lease_ms
-        task = self.model.tasks[key]
-        session = step.speaker or (task.last.session if task.number else SESSIONS[0])
-        number = max(0, task.number + step.offset)
-        match step.name:
-            case "claim" | "force":
-                force = step.name == "force"
-                command: commands.Command = commands.ClaimTask(
-                    *key, "agent", session, lease_ms, force=force, reason="why" if force else ""
-                )
-                return command, self.model.claim(key, session, lease_ms, force=force)
-            case "renew":
-                return commands.RenewLease(*key, session, number), self.model.renew(key, session, number)
-            case "release":
-                command = commands.ReleaseClaim(*key, session, number, ReleaseReason(step.reason))
-                return command, self.model.release(key, session, number, step.reason)
-            case "submit":
-                result = json.dumps({"n": step.data})
-                command = commands.SubmitResult(*key, session, number, result.encode(), f"wp-{step.data}")
-                reply = self.model.submit(key, session, number, result)
-                if reply[0] == "ACCEPTED":
-                    self.accepted[key] += 1
-                    assert number == task.number, "only the highest generation"
-                return command, reply
-            case _:
-                self.accepted[key] = 0
-                return commands.ResetTask(*key), self.model.reset(key)
-
-    # What must stay true (001 §2.2), after every step.
-
-    @invariant()
-    def all_is_as_in_the_model(self) -> None:
-        """Whatever can be asked is answered as in the model; the other tenant has not moved."""
-        for tenant in TENANTS:
-            log = self.database.log(tenant)
-            if tenant in self.touched:
-                self.check_tasks(tenant)
-                self.check_books(log)
-            else:
-                assert log.seen == self.heads[tenant], "TEN-6: another tenant's command changes nothing here"
-            self.heads[tenant] = log.seen
-        self.touched.clear()
-
-    def check_tasks(self, tenant: str) -> None:
-        mine = [key for key in TASKS if key[0] == tenant]
-        states, expired, *rest = self.call(
-            tenant,
-            commands.GetTaskStates(tenant, tuple(key[1:] for key in mine)),
-            commands.ListExpiredClaims(tenant),
-            *(commands.GetClaimHistory(*key) for key in mine),
-            *(commands.GetSessionClaims(tenant, session) for session in SESSIONS),
-        )
-        for key, state, history in zip(mine, states, rest, strict=False):
-            self.check_state(key, state)
-            self.check_history(key, history)
-        held = [
-            (claim.project_id, claim.task_id, claim.session_id)
-            for some in rest[len(mine) :]
-            for claim in some
-        ]
-        assert sorted(held) == sorted(
-            (*key[1:], holder) for key, holder in self.model.active(tenant).items()
-        ), "CLM-23: the claims of all sessions together are the valid ones, each task at most once"
-        listed = [(claim.expires_ms, (tenant, claim.project_id, claim.task_id)) for claim in expired]
-        assert listed == self.model.expired(tenant), "CLM-25: listed, whether swept or not"
-
-    def check_state(self, key: Key, state: TaskState) -> None:
-        task = self.model.tasks[key]
-        assert state.generation == task.number
-        assert state.generation >= self.highest[key], "CLM-22: a generation only rises"
-        self.highest[key] = state.generation
-        if state.claim is None:
-            assert task.open
-        else:
-            assert (state.claim.state is ClaimState.ACTIVE) is task.valid()
-            shown = (state.claim.session_id, state.claim.expires_ms)
-            assert shown == (task.last.session, task.last.expires_ms)
-        assert state.completed is task.done
-        assert (json.dumps(state.result.result_data) if state.result else "") == task.result
-        assert self.accepted[key] <= 1, "CLM-62: accepted once until a reset"
-        rejected = {
-            (r.generation, r.session_id): (r.rejection_reason, r.submitted_ms, r.times)
-            for r in state.rejected
-        }
-        assert rejected == task.rejected
-
-    def check_history(self, key: Key, history: list[ClaimHistory]) -> None:
-        task = self.model.tasks[key]
-        ended = [
-            (number, g.session, g.claimed_ms, g.ending, g.ended_ms, g.ending == "COMPLETED")
-            for number, g in enumerate(task.generations, 1)
-            if g.ending
-        ]
-        told = [
-            (e.generation, e.session_id, e.acquired_ms, e.release_reason, e.released_ms, e.result_accepted)
-            for e in history
-        ]
-        assert told == ended
-        numbers = [entry[0] for entry in told] + [task.number] * task.valid()
-        assert numbers == list(range(1, task.number + 1)), "CLM-21: gap-free with the current one"
-
-    def check_books(self, log: Store) -> None:
-        """DESIGN §3: counts and index equal the records; the due line holds exactly the active claims."""
-        records = {record.key: record for record in log.scan("", by="key", limit=10_000)}
-        active = Counter[str]()
-        for key, record in records.items():
-            if key.startswith("task/"):
-                task = decode(record.value or b"", Task, key)
-                held = task.claim is ClaimState.ACTIVE
-                assert record.line == (keys.due(task.expires_ms) if held else "")
-                assert (f"by-session/{task.session}/{key[5:]}" in records) is held
-                active[task.session] += held
-        assert sum(key.startswith("by-session/") for key in records) == active.total()
-        counts = {
-            key: decode(record.value or b"", Count, key).n
-            for key, record in records.items()
-            if key.startswith("count/")
-        }
-        expected = {f"count/session/{session}": n for session, n in active.items() if n}
-        if counts:
-            expected |= {"count/claims": active.total(), "count/sessions": len(expected)}
-        assert counts == (expected if log is self.database.log("acme") else {})
-        offsets = [entry.offset for entry in log.tail(0, 10_000)]
-        assert offsets == list(range(1, len(offsets) + 1)), "one order without gaps"
+        self.twins.limits_change(name, number)
 
 
 def test_generation_clock() -> None:
@@ -321,11 +106,74 @@ def test_generation_clock() -> None:
     run_state_machine_as_test(
         GenerationClock,
         settings=settings(
-            max_examples=3_000 if SOAK else 120,
-            stateful_step_count=60 if SOAK else 40,
+            max_examples=2_000 if SOAK else 50,
+            stateful_step_count=50 if SOAK else 30,
             derandomize=not SOAK,
             deadline=None,
             database=None,
             suppress_health_check=list(HealthCheck),
         ),
     )
+
+
+def random_step(random: Random) -> Step:
+    name = random.choices(["claim", "force", "renew", "release", "submit", "reset"], [46, 8, 10, 8, 16, 12])[
+        0
+    ]
+    speakers = SESSIONS if name in {"claim", "force"} else SPEAKERS
+    return Step(
+        name,
+        random.choice(TASKS),
+        random.choice(speakers),
+        random.choice(OFFSETS),
+        random.choice(LEASES_MS),
+        random.choice(REASONS),
+        random.randrange(10),
+    )
+
+
+def walk_one_step(twins: Twins, random: Random) -> None:
+    match random.choices(
+        ["one", "batch", "many", "pause", "deadline", "sweep", "limits"], [56, 12, 5, 5, 12, 4, 6]
+    )[0]:
+        case "one":
+            twins.carry_out([random_step(random)])
+        case "batch":
+            twins.batch([random_step(random) for _ in range(random.randint(2, 8))])
+        case "many":
+            twins.claim_many(random.choice(SESSIONS), random.choice(LEASES_MS), random.sample(TASKS, 3))
+        case "pause":
+            twins.time_passes(random.choice(PAUSES_MS))
+        case "deadline":
+            twins.a_deadline_comes(random.choice([-1, 0, 0, 1]))
+        case "sweep":
+            twins.sweep(random.choice(TENANTS), random.randint(1, 4))
+        case "limits":
+            twins.limits_change(random.choice(LIMITS), random.choice(LIMIT_NUMBERS))
+
+
+@pytest.mark.parametrize("seed", range(400 if SOAK else 16))
+def test_long_walk(seed: int) -> None:
+    """CLM-17 … 26, 34 … 74, TEN-4 … 13: the same over a long time; the seed names the walk."""
+    random = Random(seed)
+    twins = Twins(sweeps_itself=bool(seed % 2))
+    try:
+        for _ in range(1_000 if SOAK else 250):
+            walk_one_step(twins, random)
+            twins.check()
+    finally:
+        twins.close()
+
+
+def test_walks_reach_every_answer() -> None:
+    """A walk that never met a refusal would prove nothing about it: together they meet every reason."""
+    met: set[object] = set()
+    for seed in range(16):
+        random, twins = Random(seed), Twins(sweeps_itself=bool(seed % 2))
+        for _ in range(250):
+            walk_one_step(twins, random)
+        twins.close()
+        met |= twins.reasons
+    kinds = (ClaimReason, RenewalReason, ReleaseOutcome, SubmissionReason, ResetReason)
+    everything = {reason.value for kind in kinds for reason in kind}
+    assert met == everything - {"DENIED_LIMIT_RESULT_SIZE"}, "results here are small"

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from coord.core import types
+from coord.core.commands import ClaimTasks
 from coord.core.errors import Busy, CoordError, Unavailable, Unknown
 from coord.stores.store import Entry, Store
-from tests.linearizable.answers import answer, operation
+from tests.linearizable.answers import answer, operations
 from tests.linearizable.explain import explain, match_all
 from tests.linearizable.ledger import Ledger, after, require
 from tests.linearizable.task_model import Answer, Op
@@ -26,7 +27,7 @@ LOST = -1
 class Asked:
     """An operation under way."""
 
-    op: Op
+    ops: list[Op]
     ask: Ask
     process: Process
     first_reading: int
@@ -42,29 +43,34 @@ class Observer:
         self.entries: list[Entry] = []
         self.ops: list[Op] = []
         self.counts: Counter[str] = Counter()
-        self._unheard: dict[str, Op] = {}
+        self._unheard: dict[str, list[Op]] = {}
         self._said: dict[str, Answer] = {}
         self._books_at = BOOKS_EVERY
 
     def begin(self, process: Process, ask: Ask) -> Asked:
         """Somebody asks. A command id that was asked before without an answer is the same operation still."""
-        op = self._unheard.get(ask.command_id)
-        if op is None:
-            op = operation(ask.command)
-            op.begin, op.nows = self.store.seen.offset, []
-            self.ops.append(op)
+        ops = self._unheard.get(ask.command_id)
+        if ops is None:
+            ops = operations(ask.command)
+            for op in ops:
+                op.begin, op.nows = self.store.seen.offset, []
+            self.ops += ops
             if ask.command_id:
-                self._unheard[ask.command_id] = op
-        return Asked(op, ask, process, len(process.readings))
+                self._unheard[ask.command_id] = ops
+        return Asked(ops, ask, process, len(process.readings))
 
     def end(self, asked: Asked, reply: Any) -> None:
         """Somebody is answered: the log must explain it, now."""
-        op = asked.op
         self._note_times(asked)
         self.pull()
         if isinstance(reply, CoordError):
             self._end_in_error(asked, reply)
             return
+        several = isinstance(asked.ask.command, ClaimTasks)
+        for op, part in zip(asked.ops, reply if several else [reply], strict=True):
+            self._end_one(asked, op, part)
+
+    def _end_one(self, asked: Asked, op: Op, reply: Any) -> None:
         op.answer = answer(reply)
         op.end = self.store.seen.offset
         self.counts[_shown(op)] += 1
@@ -91,7 +97,7 @@ class Observer:
     def lose(self, asked: Asked) -> None:
         """The asking process died: the outcome is unknown."""
         self._note_times(asked)
-        asked.op.end = LOST
+        self._mark_lost(asked)
         self.counts["asker died"] += 1
 
     def withdraw(self, asked: Asked) -> None:
@@ -103,21 +109,25 @@ class Observer:
         self.counts[f"error {error.code}"] += 1
         caused = isinstance(error, (Busy, Unavailable, Unknown)) and "defect" not in error.hint
         require(caused, "an error that nobody caused:", repr(error), repr(error.__cause__))
-        heard_nothing_before = asked.op.end == LOST
         if isinstance(error, Unknown):
-            asked.op.end = LOST
-        elif not heard_nothing_before:
+            self._mark_lost(asked)
+        else:
             self._drop(asked)
 
+    def _mark_lost(self, asked: Asked) -> None:
+        for op in asked.ops:
+            op.end = LOST
+
     def _drop(self, asked: Asked) -> None:
-        """Nothing happened, so nothing has to be explained; an event would now have no author."""
-        if asked.op.end != LOST:
-            self.ops.remove(asked.op)
+        """Nothing happened (this time), so nothing has to be explained; an event would have no author."""
+        if asked.ops[0].end != LOST:
+            for op in asked.ops:
+                self.ops.remove(op)
             self._unheard.pop(asked.ask.command_id, None)
 
     def _note_times(self, asked: Asked) -> None:
-        assert isinstance(asked.op.nows, list)
-        asked.op.nows += [now for now, _ in asked.process.readings[asked.first_reading :]]
+        for op in asked.ops:
+            op.nows = [*op.nows, *(now for now, _ in asked.process.readings[asked.first_reading :])]
 
     def _check_state(self, op: Op, reply: types.TaskState) -> None:
         """The result is the one handed in under this generation; who was turned away is listed."""

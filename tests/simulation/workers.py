@@ -83,6 +83,8 @@ class Agent:
     def _work(self) -> Generator[Ask | Rest, Any, bool]:
         """Claim something and carry it to some end; True if the agent dies on the way."""
         chance = self.world.chance
+        if chance.random() < 0.1:
+            return (yield from self._work_on_several())
         task = chance.choice(self.world.tasks)
         force = chance.random() < 0.04
         lease = chance.choice(self.world.plan.leases_ms)
@@ -104,6 +106,23 @@ class Agent:
         generation = int(reply.claim.generation)
         self.memory.held = [*self.memory.held[-7:], (task, generation)]
         return (yield from self._hold(task, generation, lease))
+
+    def _work_on_several(self) -> Generator[Ask | Rest, Any, bool]:
+        """Claim a few at once and begin with the first that was granted; the rest may run out."""
+        chance, lease = self.world.chance, self.world.plan.leases_ms[0]
+        tasks = chance.sample(self.world.tasks, min(len(self.world.tasks), chance.randint(2, 5)))
+        pairs = tuple((project, name) for _, project, name in map(self._names, tasks))
+        agent = f"agent-{self.session}"
+        reply = yield Ask(commands.ClaimTasks(self.world.plan.tenant, agent, self.session, lease, pairs))
+        if isinstance(reply, CoordError):
+            return False
+        granted = [
+            (task, int(one.claim.generation)) for task, one in zip(tasks, reply, strict=True) if one.claim
+        ]
+        self.memory.held = [*self.memory.held[-7:], *granted]
+        if not granted:
+            return False
+        return (yield from self._hold(*granted[0], lease))
 
     def _hold(self, task: str, generation: int, lease: int) -> Generator[Ask | Rest, Any, bool]:
         chance = self.world.chance

@@ -11,6 +11,7 @@ from typing import Any
 
 from coord.core.commands import SetLimits
 from coord.core.errors import Busy, Conflict, CoordError, Unavailable
+from coord.core.types import ClaimResult
 from coord.stores.memory import MemoryDatabase
 from coord.stores.store import Commit
 from tests.linearizable.answers import answer
@@ -230,7 +231,7 @@ class World:
         waiting = self.chance.choice(process.pending)
         if waiting.future.cancel():
             process.pending.remove(waiting)
-            self.note(process, f"{waiting.agent.session} withdraws {waiting.asked.op.kind}")
+            self.note(process, f"{waiting.agent.session} withdraws {_brief(waiting.asked.ask)}")
             self.observer.withdraw(waiting.asked)
             waiting.agent.waits, waiting.agent.reply = False, Busy("withdrawn")
 
@@ -321,4 +322,6 @@ def _brief(ask: Ask) -> str:
 def _told(reply: Any) -> str:
     if isinstance(reply, CoordError):
         return f"{type(reply).__name__} ({reply.message})"
+    if isinstance(reply, list) and reply and isinstance(reply[0], ClaimResult):
+        return ", ".join(map(_told, reply))
     return " ".join(str(part) for part in answer(reply) if part is not None) or "nothing"

@@ -189,7 +189,7 @@ class Disk:
     # What a power cut could leave.
 
     def crashes(self, seed: int, *, thorough: bool = True) -> Iterator[Tree]:
-        """Yield states of the disk, each once; if not thorough, only those that lose a whole kind of thing."""
+        """Yield states of the disk, each once; unless thorough, only those that lose all of a kind."""
         seen = set()
         for kept in self._survivals(random.Random(seed), thorough):
             for data in ("written", "certain", "half", "garbage") if thorough else ("written", "garbage"):

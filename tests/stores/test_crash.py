@@ -21,8 +21,10 @@ from tests.stores.processes import Child, children
 from tests.stores.steps import PLENTY, everything, head, keys_of, write
 from tests.stores.writer_child import FLICKER, SET, next_commit
 
-KILLS = 300 if SOAK else 20
-SERVER_KILLS = 50 if SOAK else 6
+pytestmark = pytest.mark.timeout(7200 if SOAK else 400)
+
+KILLS = 300 if SOAK else 12
+SERVER_KILLS = 50 if SOAK else 4
 UNBOUNDED = str(10**9)
 CALLS = (
     "pwrite64,write,fsync,fdatasync,ftruncate,link,linkat,rename,renameat,renameat2,unlink,unlinkat,"
@@ -116,7 +118,7 @@ def test_killed_at_each_system_call(shared_url: str, strace: str, tmp_path: Path
     calls = len(re.findall(r"^\d+ +\w+\(", log.read_text(), re.MULTILINE))
     assert calls > 4, "the trace shows the system calls of two commits"
     known = acknowledged(child)
-    step = max(1, calls // (calls if SOAK else 24))
+    step = max(1, calls // (calls if SOAK else 18))
     killed = 0
     for call in range(1, calls + 1, step):
         trap = ("-o", "/dev/null", "-e", f"inject={CALLS}:signal=KILL:when={call}")

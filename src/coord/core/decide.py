@@ -25,6 +25,7 @@ RULES: dict[type[commands.Command], Callable[[View, Any, int], Any]] = {
 READS: dict[type[commands.Command], Callable[[Any], list[str]]] = {
     commands.ClaimTask: task.claim_reads,
     commands.ClaimTasks: task.claim_reads,
+    commands.ReleaseClaim: task.claim_reads,
     commands.SubmitResult: result.submit_reads,
 }
 """What a rule is going to read, for those worth loading ahead; others say it when they miss it."""

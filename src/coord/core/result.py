@@ -150,9 +150,10 @@ def _record_rejection(
     if before is not None and before.reason is reason and now - before.submitted_ms < REJECTION_QUIET_MS:
         return
     limits: TenantLimits | None = limits_of(view, command.tenant)
-    times = 1 if before is None else before.times + 1
+    times, unknown = (1, {}) if before is None else (before.times + 1, before.unknown)
     size = len(command.result)
-    view.put(key, Rejection(reason, agent, now, size, lost, times), retention_line(limits, now))
+    rejection = Rejection(reason, agent, now, size, lost, times, unknown=unknown)
+    view.put(key, rejection, retention_line(limits, now))
     view.emit(
         ResultRejected(
             command.project,

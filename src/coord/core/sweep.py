@@ -8,22 +8,36 @@ from coord.core.task import Task, expire
 from coord.core.types import TaskStatus
 from coord.core.view import View
 
+KEPT_FOR_A_TIME = ("done", "rejected")
+"""Kinds of records that are simply not needed any more when their time is up."""
+
 
 def sweep(view: View, command: Sweep, now: int) -> int | None:
     """Pass up to `most` deadlines; return when the next one is, or None if there is none."""
-    for found in view.scan(keys.DUE_PREFIX, by="line", limit=command.most):
-        deadline = keys.due_ms(found.line)
-        if deadline > now:
-            return deadline
-        kind, *rest = keys.parts(found.key)
-        if kind == "task":
-            expire(view, TaskCommand(command.tenant, *rest), now)
-        elif kind == "history":
-            _forget_generation(view, *rest, now=now)
-        else:  # done/…, rejected/…: kept for a time and then not needed
-            view.delete(found.key)
-    rest_due = view.scan(keys.DUE_PREFIX, by="line", limit=1)
-    return keys.due_ms(rest_due[0].line) if rest_due else None
+    passed = 0
+    after = ("", "")
+    while page := view.scan(keys.DUE_PREFIX, by="line", limit=command.most, after=after):
+        for found in page:
+            deadline = keys.due_ms(found.line)
+            if deadline > now or passed == command.most:
+                return deadline
+            passed += _pass_deadline(view, command.tenant, found.key, now)
+            after = (found.line, found.key)
+    return None
+
+
+def _pass_deadline(view: View, tenant: str, key: str, now: int) -> bool:
+    """Do what a deadline means for this kind of record; False for a kind that only a newer version knows."""
+    kind, *rest = keys.parts(key)
+    if kind == "task":
+        expire(view, TaskCommand(tenant, *rest), now)
+    elif kind == "history":
+        _forget_generation(view, *rest, now=now)
+    elif kind in KEPT_FOR_A_TIME:
+        view.delete(key)
+    else:
+        return False
+    return True
 
 
 def _forget_generation(view: View, project: str, task_id: str, generation: str, *, now: int) -> None:

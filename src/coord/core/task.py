@@ -102,16 +102,16 @@ def as_of(task: Task, now: int) -> Task:
     )
 
 
-def claim_reads(command: ClaimTask | ClaimTasks) -> list[str]:
-    """Return what a claim is going to read, so that a batch of claims loads it all at once."""
+def claim_reads(command: ClaimTask | ClaimTasks | ReleaseClaim) -> list[str]:
+    """Return what a claim or its release is going to read, so that a batch of them loads it all at once."""
     session = command.session
     reads = [] if command.tenant == UNLIMITED_TENANT else count_keys(session)
-    if isinstance(command, ClaimTask):
-        project, task_id = command.project, command.task
-        reads += keys.task(project, task_id), keys.by_session(session, project, task_id)
-    else:
+    if isinstance(command, ClaimTasks):
         for project, task_id in command.tasks:
             reads += keys.task(project, task_id), keys.by_session(session, project, task_id)
+    else:
+        project, task_id = command.project, command.task
+        reads += keys.task(project, task_id), keys.by_session(session, project, task_id)
     return reads
 
 

@@ -278,8 +278,10 @@ class Engine:
         keys: set[str] = set(lack.keys)
         ranges: list[Range] = list(lack.ranges)  # in order: a run must not depend on hashes
         for job in others:
+            view = View(draft)
             try:
-                decide_once(View(draft), job, now)
+                decide_once(view, job, now)
+                keys.update(view.writes)  # what is written unread is expected too, so it has to be loaded
             except Missing as more:
                 keys.update(more.keys)
                 ranges += more.ranges

@@ -187,7 +187,7 @@ class TaskCoordinator:
         names = _names(tenant_id, project_id, task_id)
         number = _generation(generation)
         # A random uuid would make the same command differ when it is sent again after a lost answer.
-        unique = command_id and types.derived_uuid("command", command_id)
+        unique = command_id and types.derived_uuid("command", check_id("command id", command_id))
         command = commands.SubmitResult(
             *names,
             check_id("session id", session_id),
@@ -298,7 +298,7 @@ def _by_tenant(keys: Iterable[tuple[str, str, str]]) -> dict[str, list[tuple[str
         if not isinstance(key, tuple) or len(key) != 3:
             raise Invalid(f"{shown(key)} does not name a task", hint=hint)
         tenant, project, task_id = key
-        if (tenant, project) not in checked:
+        if not (isinstance(tenant, str) and isinstance(project, str) and (tenant, project) in checked):
             checked.add((check_id("tenant id", tenant), check_id("project id", project)))
             by_tenant.setdefault(tenant, {})
         by_tenant[tenant][project, check_id("task id", task_id)] = None
@@ -323,7 +323,7 @@ def _lease_ms(seconds: float) -> int:
         raise Invalid(
             f"{shown(seconds)} is not a lease duration", hint="give seconds, more than 0, at most a year"
         )
-    return max(1, int(seconds * 1000))
+    return max(1, round(seconds * 1000))
 
 
 def _generation(value: int | types.TaskGeneration) -> int:

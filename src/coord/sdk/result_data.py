@@ -11,6 +11,8 @@ from coord.core.ids import shown
 DEPTH_MAX = 64
 VALUES_MAX = 1_000_000
 """Far more than a result may hold; without an end, data that contains itself twice would fill the memory."""
+INT_MIN, INT_MAX = -(2**63), 2**64 - 1
+"""Beyond these, other readers of JSON round or fail."""
 HINT = "use dicts with string keys, lists, strings, numbers, booleans and None"
 _PLAIN = (str, bool, type(None))
 
@@ -50,6 +52,8 @@ def _children(what: str, value: Any) -> list[Any]:
     for each in inner:
         if isinstance(each, float) and not math.isfinite(each):
             raise Invalid(f"{what} holds {each}, which JSON cannot say", hint=HINT)
+        if isinstance(each, int) and not INT_MIN <= each <= INT_MAX:
+            raise Invalid(f"{what} holds an integer of more than 64 bits", hint="write it as a string")
         if not isinstance(each, (*_PLAIN, int, float, dict, list, tuple)):
             raise Invalid(f"{what} holds a {type(each).__name__}, which JSON cannot say", hint=HINT)
     return [each for each in inner if isinstance(each, (dict, list, tuple))]

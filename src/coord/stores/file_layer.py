@@ -132,7 +132,8 @@ class FileErrors:
 
     def _translated(self, error: OSError) -> CoordError:
         name = error.filename2 or error.filename
-        where = f"{name} in {self._path}" if isinstance(name, str) else self._path
+        inside = isinstance(name, str) and not os.path.isabs(name)
+        where = f"{name} in {self._path}" if inside else self._path
         if error.errno in _WRONG_KIND:
             return Corrupt(
                 f"{where} is a symbolic link, or of the wrong kind",

@@ -45,12 +45,14 @@ _decode_file = msgspec.msgpack.Decoder(EntryFile).decode
 _decode_entry = msgspec.msgpack.Decoder(Entry).decode
 
 
-def encode_entry(offset: int, commit: Commit) -> list[bytes]:
+def encode_entry(offset: int, commit: Commit, *, has_references: bool) -> list[bytes]:
     """Return the parts of an entry file."""
     puts, large = commit.puts, {}
-    if any(type(put.value) is Reference for put in puts.values()):
+    if has_references:
         large = {
-            key: Put(bytes(put.value), put.line) for key, put in puts.items() if type(put.value) is Reference
+            key: Put(bytes(put.value), put.line)
+            for key, put in puts.items()
+            if isinstance(put.value, Reference)
         }
         puts = {key: put for key, put in puts.items() if key not in large}
     body = _encode(EntryFile(offset, commit.at, commit.id, commit.events, puts, commit.deletes, large))

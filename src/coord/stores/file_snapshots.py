@@ -13,6 +13,7 @@ from itertools import islice
 from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from coord.core.errors import Corrupt
 from coord.stores.file_folder import SNAPSHOT, TenantFolder
@@ -176,13 +177,14 @@ def _encoded(image: Image) -> Iterator[bytes]:
     yield frame(_encode(Summary(offset, floor, image.at, len(image.records), len(image.tombstones))))
     records = iter(image.records.values())
     while some := list(islice(records, CHUNK_RECORDS)):
-        small = [record for record in some if type(record.value) is not Reference]
         large = [
-            Record(record.key, record.version, bytes(record.value or b""), record.line)
+            replace(record, value=bytes(record.value))
             for record in some
-            if type(record.value) is Reference
+            if isinstance(record.value, Reference)
         ]
-        yield frame(_encode(Chunk(small, large, {})))
+        if large:
+            some = [record for record in some if not isinstance(record.value, Reference)]
+        yield frame(_encode(Chunk(some, large, {})))
     tombstones = iter(image.tombstones.items())
     while dead := dict(islice(tombstones, CHUNK_RECORDS)):
         yield frame(_encode(Chunk([], [], dead)))
@@ -196,11 +198,7 @@ def _fold(place: Place, bodies: Iterator[bytes]) -> Fold:
     for body in bodies:
         chunk = _decode_chunk(body)
         fold.hold(chunk.records, chunk.tombstones)
-        large = (
-            Record(key, version, Reference(value or b""), line)
-            for key, version, value, line in map(msgspec.structs.astuple, chunk.large)
-        )
-        fold.hold(large, {})
+        fold.hold((replace(record, value=Reference(record.value or b"")) for record in chunk.large), {})
     if (len(fold.records), len(fold.tombstones)) != (summary.records, summary.tombstones):
         raise ValueError("it is not complete")
     return fold

@@ -21,7 +21,7 @@ from coord.stores.database import Database
 from coord.stores.doorbell import Doorbell
 from coord.stores.file_folder import TenantFolder
 from coord.stores.file_layer import FileLayer
-from coord.stores.file_lock import NO_MARK, Mark
+from coord.stores.file_lock import NO_MARK, WAIT_S, Mark
 from coord.stores.file_log import EntryLog, encode_entry
 from coord.stores.file_root import RootFolder
 from coord.stores.file_snapshots import Image, Place, Snapshots
@@ -99,6 +99,7 @@ class FilesStore(LogStore):
             fold = Fold() if newest is None else self._snapshots.read(newest)
             if fold is None:
                 continue  # newer ones have come meanwhile
+            self._secure_floor(fold.floor)
             if last < fold.offset:
                 raise self._missing(last + 1)
             self._set_base(newest or Place(0, 0))
@@ -108,6 +109,11 @@ class FilesStore(LogStore):
                 return
             if self._snapshots.newest() == newest:
                 raise self._missing(fold.offset + 1)
+
+    def _secure_floor(self, floor: int) -> None:
+        """Make the snapshot durable that raised the floor, if its writer may have died before it did so."""
+        if (self._lock_file.mark() or NO_MARK).floor < floor:
+            self._snapshots.sync()
 
     def _missing(self, offset: int) -> CoordError:
         return Corrupt(
@@ -173,7 +179,7 @@ class FilesStore(LogStore):
 
     def _append(self, offset: int, commit: Commit) -> Commit | None:
         kept, values = set_apart(commit)
-        parts = encode_entry(offset, kept)
+        parts = encode_entry(offset, kept, has_references=bool(values))
         with self._errors:
             if values:
                 self._values.write(values)
@@ -194,7 +200,9 @@ class FilesStore(LogStore):
     def trim(self, before: int) -> None:
         super().trim(before)
         with self._errors:
-            for shard in self._log.shards():  # in small steps: below a durable floor nobody needs to wait
+            with self._lock:
+                shards = [] if self._closed else self._log.shards()
+            for shard in shards:  # in small steps: below a durable floor nobody needs to wait
                 with self._lock:
                     if self._closed:
                         return
@@ -216,20 +224,21 @@ class FilesStore(LogStore):
                         "another process has been writing a snapshot for long", hint="try again"
                     )
                 self._set_base(place)
-            elif (self._lock_file.mark() or NO_MARK).floor < floor:
-                self._snapshots.sync()  # its writer may have died before this
+            self._secure_floor(newest.floor)
             self._lock_file.write(Mark(self._fold.offset, floor))
             references = (record.value for record in self._fold.records.values())
             self._values.keep_only(value for value in references if isinstance(value, Reference))
             self._folder.tidy()
 
     def _set_right(self) -> None:
-        """Leave a true mark, and remove what dead processes left, if the lock can be had at once."""
+        """Leave a mark that others can rely on, and remove what dead processes left."""
         untidy = self._folder.layer.names(self._folder.tmp)
         mark = self._lock_file.mark()
-        if not untidy and mark is not None and mark.floor >= self._fold.floor:
+        unmarked = mark is None or mark.floor < self._fold.floor  # a trim died before it told the others
+        if not untidy and not unmarked:
             return
-        with contextlib.suppress(Unavailable), self._lock_file.held(0):
+        # A store that cannot be written can be read: failing here is no failure.
+        with contextlib.suppress(OSError), self._lock_file.held(WAIT_S if unmarked else 0):
             self._catch_up()
             self._lock_file.write(Mark(self._fold.offset, self._fold.floor))
             self._folder.tidy()
@@ -252,12 +261,13 @@ class FilesStore(LogStore):
         if writing or self._closed or not self._snapshot_is_due():
             return
         try:
-            newest = self._snapshots.newest()
-            if newest is not None and newest > self._base:  # another process was faster
+            fold, newest = self._fold, self._snapshots.newest() or Place(0, 0)
+            if newest.floor > fold.floor:  # a trim died before it told the others
+                self._secure_floor(newest.floor)
+                fold.trim(newest.floor)
+            if newest > self._base:  # another process was faster
                 self._set_base(newest)
-                self._fold.trim(newest.floor)
                 return
-            fold = self._fold
             place = Place(fold.offset, fold.floor)
             image = Image(place, fold.at, fold.records.copy(), fold.tombstones.copy())
             self._base, self._bytes_since_base = place, 0

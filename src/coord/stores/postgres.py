@@ -114,7 +114,7 @@ class Address:
             self._libpq = {**LIBPQ, **conninfo_to_dict(rest), "client_encoding": "UTF8"}
         if not self._libpq:  # raised here and not from the driver's error, whose words hold the password
             raise Invalid(f"{self.shown!r} is not a url that Postgres understands")
-        schema = ",".join(schemas) or "coord"
+        schema = ",".join(schemas) if schemas else "coord"
         if not SCHEMA.fullmatch(schema):
             raise Invalid(f"{schema!r} cannot be a schema", hint="1 to 48 of a-z, 0-9 and _, not pg_…")
         self.sql = Statements(schema)

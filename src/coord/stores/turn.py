@@ -37,7 +37,9 @@ def lock_within(file: int, seconds: float) -> bool:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return True
-        except OSError:
+        except BlockingIOError:
             if time.monotonic() > deadline:
                 return False
             time.sleep(random.uniform(0, PAUSE_S))  # noqa: TID251 - flock cannot wait with a limit
+        except OSError:  # it cannot be locked at all (closed, or the file system knows no locks)
+            return False

@@ -1,0 +1,385 @@
+"""Mutants: one thing broken in the source each, and the tests that have to notice.
+
+A mutant that no test notices means that the tests do not test it. `old` stands exactly once in its file.
+"""
+
+from typing import NamedTuple
+
+
+class Mutant(NamedTuple):
+    """What is broken, where, and who must notice."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+    also: tuple[str, str, str] | None = None
+    """A second check of the same thing elsewhere (file, old, new), which goes too."""
+
+
+def seeds(*numbers: int) -> tuple[str, ...]:
+    """Some seeds of the simulation."""
+    return tuple(f"tests/simulation/test_simulation.py::test_seed[{number}]" for number in numbers)
+
+
+STORM = seeds(*range(1, 13))
+FOUND = "tests/simulation/test_found.py"
+
+TASK, RESULT, LIMITS = "core/task.py", "core/result.py", "core/limits.py"
+HISTORY, SWEEP = "core/history.py", "core/sweep.py"
+ENGINE, DRAFT, SETTLE, DONE = "engine/engine.py", "engine/draft.py", "engine/settle.py", "engine/done.py"
+FOLD, LOG_STORE, SQLITE, STORE = (
+    "stores/fold.py",
+    "stores/log_store.py",
+    "stores/sqlite.py",
+    "stores/store.py",
+)
+FILE_LAYER, FILE_LOG, POSTGRES = "stores/file_layer.py", "stores/file_log.py", "stores/postgres_sql.py"
+CLOCK = "engine/clock.py"
+
+COUNTED_SYNCS = ("tests/stores/test_costs.py", "-k", "syncs_of_stores and files")
+
+RULES = [
+    Mutant(
+        "a stale result is judged like a current one",
+        RESULT,
+        "if command.generation < task.generation:\n",
+        "if False:\n",
+        STORM,
+    ),
+    Mutant(
+        "anybody hands in a result under the current generation",
+        RESULT,
+        "if command.session != task.session:\n",
+        "if False:\n",
+        STORM,
+    ),
+    Mutant(
+        "a finished task takes a second result",
+        RESULT,
+        "    if done:\n        return SubmissionReason.TASK_ALREADY_COMPLETED\n",
+        "",
+        STORM,
+    ),
+    Mutant(
+        "an earlier generation renews and releases",
+        TASK,
+        "if command.generation != task.generation:\n",
+        "if False:\n",
+        STORM,
+    ),
+    Mutant(
+        "anybody renews and releases",
+        TASK,
+        "if command.session != task.session:\n",
+        "if False:\n",
+        STORM,
+    ),
+    Mutant(
+        "a lease never runs out",
+        TASK,
+        "if task.claim is not ClaimState.ACTIVE or now < task.expires_ms:\n        return task\n",
+        "if True:\n        return task\n",
+        STORM,
+    ),
+    Mutant(
+        "an active claim does not stand in the way",
+        TASK,
+        "if stored.claim is ClaimState.ACTIVE and now < stored.expires_ms and not command.force:\n",
+        "if False:\n",
+        STORM,
+    ),
+    Mutant(
+        "a claim that ran out stands in the way for ever",
+        TASK,
+        "if stored.claim is ClaimState.ACTIVE and now < stored.expires_ms and not command.force:\n",
+        "if stored.claim is ClaimState.ACTIVE and not command.force:\n",
+        STORM,
+    ),
+    Mutant(
+        "a finished task is claimed again",
+        TASK,
+        "if stored.state is TaskStatus.DONE:\n",
+        "if False:\n",
+        STORM,
+    ),
+    Mutant(
+        "a renewal does not begin the lease anew",
+        TASK,
+        "task = msgspec.structs.replace(stored, expires_ms=now + stored.lease_ms)\n",
+        "task = stored\n",
+        STORM,
+    ),
+    Mutant(
+        "the old generation is not archived",
+        TASK,
+        "    view.put(keys.history(which.project, which.task, previous.generation), previous, line)\n",
+        "",
+        STORM,
+    ),
+    Mutant(
+        "a claim that ended stays in the index of its session",
+        TASK,
+        "        view.delete(keys.by_session(stored.session, which.project, which.task))\n",
+        "",
+        STORM,
+    ),
+    Mutant(
+        "a reset forgets the generation",
+        TASK,
+        "opened = Task(generation=task.generation, reset_generation=task.generation,",
+        "opened = Task(generation=0, reset_generation=task.generation,",
+        STORM,
+    ),
+    Mutant(
+        "a rejected result leaves no trace",
+        RESULT,
+        "        _record_rejection(view, command, reason, agent, lost, now, task.generation)\n",
+        "        pass\n",
+        STORM,
+    ),
+    Mutant(
+        "nobody is told that work is lost",
+        RESULT,
+        "    lost = held is not None and not own_again\n",
+        "    lost = False\n",
+        STORM,
+    ),
+    Mutant(
+        "claims are counted up but not down",
+        LIMITS,
+        "view.put_late(keys.COUNT_CLAIMS, Count(claims - 1))\n",
+        "view.put_late(keys.COUNT_CLAIMS, Count(claims))\n",
+        STORM,
+    ),
+    Mutant(
+        "the limit on claims lets one more in",
+        LIMITS,
+        "if claims >= limits.max_concurrent_claims:\n",
+        "if claims > limits.max_concurrent_claims:\n",
+        seeds(*range(1, 25)),
+    ),
+    Mutant(
+        "a session's claims are listed from two moments",
+        HISTORY,
+        "        view.get(index.key, Marker)",
+        "        Marker()",
+        (FOUND,),
+    ),
+]
+
+ENGINE_MUTANTS = [
+    Mutant(
+        "only what is written is expected",
+        DRAFT,
+        "expects = {key: loaded[key].version for key in reads}\n",
+        "expects = {key: loaded[key].version for key in reads if key in self._written}\n",
+        (FOUND, *STORM),
+    ),
+    Mutant(
+        "one kind of read is not expected",
+        DRAFT,
+        "expects = {key: loaded[key].version for key in reads}\n",
+        'expects = {k: loaded[k].version for k in reads if k in self._written or k[:11] != "by-session/"}\n',
+        (FOUND, *STORM),
+    ),
+    Mutant(
+        "a refusal is not verified",
+        ENGINE,
+        "one_snapshot = not commit.writes and draft.reads_of_store <= 1\n",
+        "one_snapshot = not commit.writes\n",
+        (FOUND, *STORM),
+    ),
+    Mutant(
+        "a failure on mixed reads is believed",
+        ENGINE,
+        "            draft.accept_failure(Decision(job, view, defect))\n",
+        "            job.fail(defect)\n",
+        (FOUND,),
+    ),
+    Mutant(
+        "what rests on a changed write keeps its answer",
+        DRAFT,
+        "                tainted.update(view.writes)\n",
+        "",
+        (*STORM, "tests/engine/test_engine_outcomes.py"),
+    ),
+    Mutant(
+        "a lost answer counts as a failure",
+        SETTLE,
+        "        return _settle(store, commit, before, deadline, ambient, lost)\n",
+        "        raise Unavailable from lost\n",
+        STORM,
+    ),
+    Mutant(
+        "after a lost answer the log is never looked at",
+        SETTLE,
+        "            if entry.id == commit_id:\n",
+        "            if False:\n",
+        STORM,
+    ),
+    Mutant(
+        "a command that was withdrawn is carried out",
+        ENGINE,
+        "if not job.withdrawn()]",
+        "if job.withdrawn() or True]",
+        (*STORM, *seeds(*range(13, 30))),
+    ),
+    Mutant(
+        "a batch acts at a time before what it read",
+        CLOCK,
+        "        return self._instead is None and self._store.seen.at > now\n",
+        "        return False\n",
+        ("tests/engine/test_engine_clock.py", "-k", "sqlite and (older or moves_the_time)"),
+    ),
+    Mutant(
+        "a log from the future is written to",
+        CLOCK,
+        "if self._instead is not None or self._ahead() <= AHEAD_MS_MAX:\n",
+        "if True:\n",
+        (FOUND, *STORM),
+    ),
+    Mutant(
+        "a command id is not remembered",
+        DONE,
+        "    if view.writes:\n",
+        "    if False:\n",
+        STORM,
+    ),
+    Mutant(
+        "leases that ran out are never written down",
+        ENGINE,
+        "        return [Job(Sweep(self.tenant, SWEEP_MOST), patience), *jobs]\n",
+        "        return jobs\n",
+        (FOUND,),
+    ),
+]
+
+STORE_MUTANTS = [
+    Mutant(
+        "the log shape does not check expectations",
+        LOG_STORE,
+        "        if changed:\n            raise Conflict(changed)\n",
+        "",
+        ("tests/stores/test_contract_commit.py", "-k", "memory"),
+    ),
+    Mutant(
+        "a tombstone has no version",
+        FOLD,
+        "            self.tombstones[key] = offset\n",
+        "            self.tombstones[key] = self.floor\n",
+        ("tests/stores/test_contract_reads.py", "-k", "memory"),
+    ),
+    Mutant(
+        "the floor rises above the head",
+        LOG_STORE,
+        "floor = max(self._fold.floor, min(before, self._fold.offset))\n",
+        "floor = max(self._fold.floor, before)\n",
+        ("tests/stores/test_contract_log.py", "-k", "memory and (trim or floor)"),
+        (FOLD, "max(self.floor, min(before, self.offset))\n", "max(self.floor, before)\n"),
+    ),
+    Mutant(
+        "the floor rises above the head in SQLite",
+        SQLITE,
+        "floor = max(self._see(cursor), min(before, self.seen.offset))\n",
+        "floor = max(self._see(cursor), before)\n",
+        ("tests/stores/test_contract_log.py", "-k", "sqlite and (trim or floor)"),
+    ),
+    Mutant(
+        "a prefix ends too late at its bound",
+        STORE,
+        "            above = 0xE000 if point == 0xD7FF else point + 1\n",
+        "            above = point + 1\n",
+        ("tests/stores/test_contract_reads.py", "-k", "sqlite and edge"),
+    ),
+    Mutant(
+        "a scan begins with the record it should begin after",
+        FOLD,
+        "inclusive=(not after, False)",
+        "inclusive=(True, False)",
+        ("tests/stores/test_contract_reads.py", "-k", "memory"),
+    ),
+    Mutant(
+        "SQLite does not check expectations",
+        SQLITE,
+        "        if changed:\n            raise Conflict(changed)\n",
+        "",
+        ("tests/stores/test_contract_commit.py", "-k", "sqlite"),
+    ),
+    Mutant(
+        "SQLite does not sync",
+        SQLITE,
+        "PRAGMA synchronous = FULL",
+        "PRAGMA synchronous = OFF",
+        ("tests/stores/test_sqlite_specifics.py",),
+    ),
+    Mutant(
+        "the data of a file is not synced",
+        FILE_LAYER,
+        "            self.sync_file(file)\n            return size\n",
+        "            return size\n",
+        ("tests/stores/test_fsync_order.py",),
+    ),
+    Mutant(
+        "the name of an entry is not synced",
+        FILE_LOG,
+        "                self._layer.sync_folder(shard)\n            except OSError as error:",
+        "                pass\n            except OSError as error:",
+        ("tests/stores/test_fsync_order.py",),
+    ),
+    Mutant(
+        "syncing a file does nothing",
+        FILE_LAYER,
+        "            os.fdatasync(file)\n",
+        "            pass\n",
+        COUNTED_SYNCS,
+    ),
+    Mutant(
+        "syncing a folder does nothing",
+        FILE_LAYER,
+        "            os.fsync(folder)\n",
+        "            pass\n",
+        COUNTED_SYNCS,
+    ),
+    Mutant(
+        "a damaged entry is read",
+        FILE_LOG,
+        '        raise damaged(where, "its checksum is wrong")\n',
+        "",
+        ("tests/stores/test_files_damage.py",),
+    ),
+    Mutant(
+        "SQLite begins without the write lock",
+        SQLITE,
+        'self._patiently("BEGIN IMMEDIATE")',
+        'self._patiently("BEGIN")',
+        ("tests/stores/test_sqlite_specifics.py", "tests/stores/test_concurrent.py", "-k", "sqlite"),
+    ),
+    Mutant(
+        "Postgres sorts keys by the rules of a language",
+        POSTGRES,
+        'key text COLLATE "C" NOT NULL, version',
+        "key text NOT NULL, version",
+        ("tests/stores/test_postgres_specifics.py", "-k", "order_of_their_bytes"),
+    ),
+    Mutant(
+        "Postgres commits without the lock on the head",
+        POSTGRES,
+        "WHERE l.id = to_log FOR NO KEY UPDATE;",
+        "WHERE l.id = to_log;",
+        ("tests/stores/test_postgres_specifics.py", "-k", "two_connections or what_follows_the_lock"),
+    ),
+]
+
+PROCESS_MUTANTS = [
+    Mutant(
+        "real processes are granted what others hold",
+        TASK,
+        "if stored.claim is ClaimState.ACTIVE and now < stored.expires_ms and not command.force:\n",
+        "if False:\n",
+        ("tests/linearizable/test_histories.py", "-k", "sqlite and store"),
+    ),
+]
+
+MUTANTS = [*RULES, *ENGINE_MUTANTS, *STORE_MUTANTS, *PROCESS_MUTANTS]

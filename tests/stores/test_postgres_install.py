@@ -1,0 +1,133 @@
+"""Installing and opening a Postgres store: what is refused, what is kept apart, what is never shown."""
+
+import traceback
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import psycopg
+import pytest
+
+import coord
+from coord.core.errors import Invalid, NotFound, Unavailable, Unsupported
+from coord.stores import postgres
+from coord.stores.open import open_store
+from tests.servers.postgres import PASSWORD, PostgresServer, running
+from tests.stores.steps import head, write
+
+
+@pytest.fixture
+def url(postgres_server: PostgresServer) -> str:
+    """The url of a fresh store."""
+    return postgres_server.fresh_url()
+
+
+def test_install_is_safe_to_repeat(postgres_server: PostgresServer) -> None:
+    """Eight at once, and once more later, make one store with one identity."""
+    url = postgres_server.blank_url()
+    with ThreadPoolExecutor(8) as threads:
+        assert list(threads.map(coord.install, [url] * 8)) == [None] * 8
+    with closing(open_store(url)) as database:
+        write(database.log("local"), {"k": b"1"})
+        identity = database.store_id
+    coord.install(url)
+    with closing(open_store(url)) as database:
+        assert (database.store_id, database.epoch) == (identity, 0)
+        assert head(database.log("local")) == 1
+
+
+def test_a_database_without_a_store_is_not_found(postgres_server: PostgresServer) -> None:
+    """Opening never creates: the error says what to do."""
+    with pytest.raises(NotFound, match=r"coord\.install\(url\)"):
+        open_store(postgres_server.blank_url())
+
+
+def test_another_format_is_unsupported(url: str) -> None:
+    """What a newer version wrote is neither opened nor installed over."""
+    with psycopg.connect(url, autocommit=True) as sql:
+        sql.execute("UPDATE coord.meta SET value = '2' WHERE name = 'format'")
+    for use in (open_store, coord.install):
+        with pytest.raises(Unsupported, match="format 2"):
+            use(url)
+
+
+def test_an_old_server_or_another_encoding_is_unsupported(
+    postgres_server: PostgresServer, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Refused at the door, by install and by open."""
+    with postgres_server.admin() as admin:
+        admin.execute("CREATE DATABASE bytes TEMPLATE template0 ENCODING 'SQL_ASCII'")
+    with pytest.raises(Unsupported, match="SQL_ASCII"):
+        coord.install(postgres_server.url("bytes"))
+    monkeypatch.setattr(postgres, "SERVER_VERSION", 10**6)
+    for use in (open_store, coord.install):
+        with pytest.raises(Unsupported, match="13 or newer"):
+            use(url)
+
+
+def test_a_standby_is_unavailable(tmp_path: Path) -> None:
+    """A standby may be behind: what it says must not be taken for the newest state."""
+    with running(tmp_path) as server:
+        url = server.fresh_url()
+        server.stop()
+        (server.folder / "data" / "standby.signal").touch()
+        server.restart()
+        with pytest.raises(Unavailable, match="standby"):
+            open_store(url)
+
+
+def test_whether_commits_are_durable_is_told(url: str) -> None:
+    """`limits.durable` is what the session has, and false where the server may answer before the disk."""
+    for told, parameters in ((True, ""), (False, "?options=-csynchronous_commit%3Doff")):
+        with closing(open_store(url + parameters)) as database:
+            assert database.log("local").limits.durable is told
+
+
+def test_schemas_are_stores_apart(
+    postgres_server: PostgresServer,
+) -> None:
+    """`schema` is taken out of the url, the rest goes to libpq; a reserved word is a name like any other."""
+    url = postgres_server.blank_url()
+    urls = [f"{url}?schema=select&application_name=first", f"{url}?application_name=second"]
+    for one in urls:
+        coord.install(one)
+    first, second = (opened(one) for one in urls)
+    first.log("local").commit(ONE)
+    assert first.store_id != second.store_id
+    assert [head(first.log("local")), head(second.log("local"))] == [1, 0]
+    names = rows(sql, "SELECT application_name FROM pg_stat_activity WHERE pid = %s", backend(first))
+    assert names == [("first",)]
+
+
+@pytest.mark.parametrize("schema", ["", "Coord", "pg_mine", 'a"b', "a.b", "1a", "x" * 49, "a&schema=b"])
+def test_a_bad_schema_is_invalid(url: str, schema: str) -> None:
+    """Only a plain small identifier becomes part of a statement."""
+    for use in (open_store, coord.install):
+        with pytest.raises(Invalid, match="schema"):
+            use(f"{url}?schema={schema}")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda url: url.replace(PASSWORD, "a-wrong-secret"),
+        lambda url: url.replace("127.0.0.1:", "127.0.0.1:1"),
+        lambda url: url.replace("@127.0.0.1", "@127.0.0.1:no-port:"),
+        lambda url: url + "?nonsense=1",
+        lambda url: url.replace("@127.0.0.1", "@[::1"),
+        lambda url: url + "_that_is_not_there",
+        lambda url: url.replace(f":{PASSWORD}@", "@") + f"?password={PASSWORD}&nonsense=1",
+        lambda url: url + "?schema=pg_bad",
+        lambda url: url + "?schema=empty",
+    ],
+)
+def test_the_password_is_never_shown(url: str, change: Callable[[str], str]) -> None:
+    """Whatever is wrong with a url or its server, neither the error nor its causes tell the password."""
+    for use in (open_store, coord.install) if "empty" not in change(url) else (open_store,):
+        with pytest.raises((Invalid, Unavailable, NotFound)) as raised:
+            use(change(url))
+        told = "".join(traceback.format_exception(raised.value)) + repr(raised.value)
+        assert "secret" not in told
+        assert PASSWORD not in told
