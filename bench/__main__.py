@@ -31,7 +31,7 @@ SECTIONS: dict[str, tuple[str, Measure]] = {
 """Every section yields the figures of one store; another system to compare with is another section."""
 
 EXAMPLE = """examples:
-  python -m bench                                    everything, about ten minutes
+  python -m bench                                    everything, several minutes
   python -m bench --quick                            everything, about one minute
   python -m bench --store sqlite --only callers      one section of one store"""
 

@@ -24,6 +24,7 @@ class Measured:
         self.rates: list[float] = []
         self.raw_rates: list[float] = []
         self.took: list[float] = []
+        self.cpu_us: list[float] = []
         self.sizes: list[int] = []
 
     def add(self, run: Run, watch: Watch, raw: Raw) -> None:
@@ -31,6 +32,7 @@ class Measured:
         self.rates.append(run.rate)
         self.raw_rates.append(run.operations / raw.play(commits))
         self.took += run.took
+        self.cpu_us.append(run.cpu / run.operations * 1e6)
         self.sizes += sizes
 
 
@@ -70,6 +72,7 @@ def _figure(store: str, what: str, size: int, measured: Measured, floor: float |
         raw_floor=RAW_SHARES.get(store) if size <= BATCHED else None,
         detail={
             "operations_per_call": size,
+            "cpu_us_per_op": statistics.median(measured.cpu_us),
             "raw_low": min(measured.raw_rates),
             "raw_high": max(measured.raw_rates),
             **latency_ms(measured.took),

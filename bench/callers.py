@@ -8,8 +8,9 @@ moment a command should have been sent; so a stall is paid by everyone who would
 import asyncio
 import gc
 import random
+import statistics
 from collections.abc import Callable, Iterator
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any
 
 from bench.figures import Figure, latency_ms
@@ -41,14 +42,17 @@ class ClosedRun:
         self._callers = callers
         self._seconds = seconds
         self._began = self._end = self._finished = 0.0
+        self.cpu_us = 0.0
+        """Processor time per answer, in all threads, the callers' own work included."""
         self.answers: list[tuple[float, float]] = []
         """When each was asked and answered."""
 
     async def run(self, following: Next, answered: Answered) -> None:
-        self._began = perf_counter()
+        self._began, cpu = perf_counter(), process_time()
         self._end = self._began + self._seconds
         await asyncio.gather(*(self._caller(number, following, answered) for number in range(self._callers)))
         self._finished = perf_counter()
+        self.cpu_us = (process_time() - cpu) / len(self.answers) * 1e6
 
     async def _caller(self, number: int, following: Next, answered: Answered) -> None:
         while (asked := perf_counter()) < self._end:
@@ -104,6 +108,7 @@ def _closed(places: Places, scale: Scale, store: str, callers: int) -> Iterator[
             floor=FLOORS[store] if what == "claims" and callers == FLOOR_CALLERS else None,
             detail={
                 "callers": callers,
+                "cpu_us_per_op": statistics.median(run.cpu_us for run in counted),
                 **latency_ms(end - start for run in counted for start, end in run.counted),
                 **events_per_commit(sizes[what]),
             },

@@ -19,10 +19,11 @@ import coord
 from bench.figures import Figure
 from bench.fresh import open_in_fresh_process
 from bench.places import Places
+from bench.raw import entry_bytes
 from bench.scale import FULL, Scale
 from bench.workload import AGENT, LEASE_S, PROJECT, TENANT, Workplace
 from coord.stores.file_lock import Mark
-from coord.stores.file_log import SHARD, encode_entry
+from coord.stores.file_log import SHARD
 from coord.stores.file_snapshots import Image, Place
 from coord.stores.files import ENTRY_WEIGHT, SNAPSHOT_AFTER_BYTES
 from coord.stores.store import Commit, Entry, Record
@@ -135,7 +136,7 @@ def _lengthen_files(url: str, sample: Commit, count: int) -> None:
     place = Place(last, fold.floor)
     records = {**fold.records, key: Record(key, last, put.value, put.line)}
     size = store._snapshots.write(Image(place, fold.at, records, fold.tombstones), 0)
-    weight = ENTRY_WEIGHT + sum(map(len, encode_entry(last, renewal)))
+    weight = ENTRY_WEIGHT + len(entry_bytes(last, renewal))
     tail = max(SNAPSHOT_AFTER_BYTES, size) // weight - 1
     log = Path(store._folder.path) / "log"
     _link_entries(log, range(first, last + 1), renewal)
@@ -162,7 +163,7 @@ def _entry_path(log: Path, offset: int) -> str:
 
 def _write_entry(path: str, offset: int, renewal: Commit) -> None:
     Path(path).parent.mkdir(exist_ok=True)
-    Path(path).write_bytes(b"".join(encode_entry(offset, renewal)))
+    Path(path).write_bytes(entry_bytes(offset, renewal))
 
 
 LENGTHEN: dict[str, Callable[[str, Commit, int], None]] = {

@@ -108,6 +108,11 @@ class RawSqlite:
         self._connection.close()
 
 
+def entry_bytes(offset: int, commit: Commit) -> bytes:
+    """Return what the files store writes for a commit without large values."""
+    return b"".join(encode_entry(offset, commit, has_references=False))
+
+
 class RawFiles:
     """A folder of entry files, a thousand to each folder in it, as in the files store."""
 
@@ -120,9 +125,7 @@ class RawFiles:
 
     def play(self, commits: list[Commit]) -> float:
         first = self._offset + 1
-        prepared = [
-            (offset, b"".join(encode_entry(offset, commit))) for offset, commit in enumerate(commits, first)
-        ]
+        prepared = [(offset, entry_bytes(offset, commit)) for offset, commit in enumerate(commits, first)]
         began = perf_counter()
         for offset, data in prepared:
             self._append(offset, data)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from bench.figures import Calibration, Figure
 
 SHOWN_DETAIL = {
+    "cpu_us_per_op": "cpu µs/op",
     "p50_ms": "p50 ms",
     "p99_ms": "p99 ms",
     "p99.9_ms": "p99.9 ms",
@@ -122,5 +123,6 @@ def calibration_lines(calibrations: list[Calibration], cores: int) -> str:
 
 LEGEND = """
 asked: the floor of the project, ✓ reached, ✗ missed, ~ the machine changed by more than 25 % meanwhile
+cpu µs/op: processor time of this process, all threads; it hardly depends on what else is running
 raw/s: the same commits into the same place with nothing of coord (bench/raw.py says precisely what)
 /Mturns, /sync: the rate per million turns of the calibration loop, and per fdatasync the disk could do"""

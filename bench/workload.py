@@ -7,7 +7,7 @@ import gc
 import itertools
 import uuid
 from collections.abc import Iterator
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import NamedTuple, Self
 
 from bench.watched import Watch, WatchedDatabase
@@ -42,6 +42,8 @@ class Run(NamedTuple):
     operations: int
     took: list[float]
     claimed: list[Claimed]
+    cpu: float = 0.0
+    """Seconds of processor time in all threads: what is left of a figure when others are at work."""
 
     @property
     def rate(self) -> float:
@@ -62,6 +64,7 @@ class Workplace:
             max_generations_per_task=1_000_000,
         )
         self.engine = self.coordinator.engine(TENANT)
+        self._cpu = 0.0
         self.names = (f"A-{number % 999 + 1:03d}-login-{number:07d}" for number in itertools.count())
         self._sessions = itertools.cycle(session_name(number) for number in range(SESSIONS))
 
@@ -76,9 +79,10 @@ class Workplace:
         keys = [ClaimKey(TENANT, PROJECT, next(self.names)) for _ in range(size)]
         session = next(self._sessions)
         template = ClaimTemplate(AGENT, session, LEASE_S)
-        began = perf_counter()
+        began, cpu = perf_counter(), process_time()
         replies = self.coordinator.batch_claim(keys, template)
         took = perf_counter() - began
+        self._cpu += process_time() - cpu
         claimed = [
             Claimed(key.task_id, session, reply.claim.generation.generation)
             for key, reply in replies.items()
@@ -89,9 +93,10 @@ class Workplace:
 
     def submit_batch(self, claimed: list[Claimed]) -> float:
         """Submit results in one call, prepared as the facade prepares them; return how long it took."""
-        began = perf_counter()
+        began, cpu = perf_counter(), process_time()
         replies = self.engine.call_many([submission(claim) for claim in claimed])
         took = perf_counter() - began
+        self._cpu += process_time() - cpu
         assert all(reply.accepted for reply in replies), "every result of a current claim is accepted"
         return took
 
@@ -100,18 +105,20 @@ class Workplace:
         gc.collect()
         took: list[float] = []
         claimed: list[Claimed] = []
-        spent = 0.0
+        spent, self._cpu = 0.0, 0.0
         while spent < seconds:
             last, batch = self.claim_batch(size)
             took.append(last)
             claimed += batch
             spent += last
-        return Run(len(claimed), took, claimed)
+        return Run(len(claimed), took, claimed, self._cpu)
 
     def submit_all(self, claimed: list[Claimed], size: int) -> Run:
         """Submit the results of these claims, batch by batch."""
         gc.collect()
-        return Run(len(claimed), [self.submit_batch(batch) for batch in batches(claimed, size)], [])
+        self._cpu = 0.0
+        took = [self.submit_batch(batch) for batch in batches(claimed, size)]
+        return Run(len(claimed), took, [], self._cpu)
 
 
 def session_name(number: int) -> str:

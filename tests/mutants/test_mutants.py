@@ -1,6 +1,7 @@
 """The tests notice when something is broken: each mutant of the source makes one of them fail."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import pytest
 
 from tests.mutants.catalogue import MUTANTS, STORM, Mutant
 from tests.mutants.guard import WRONG_PACKAGE
+from tests.simulation.replay import COMMAND
 
 ROOT = Path(__file__).parents[2]
 PASSED, FAILED = 0, 1
@@ -35,6 +37,15 @@ def apply(mutant: Mutant, package: Path) -> None:
 def run(package: Path, *tests: str) -> subprocess.CompletedProcess[str]:
     """Run tests on a copy of the package."""
     home = package.parent
+    options = ["-x", "-q", "--no-header", "--tb=line", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    options += ["-p", "tests.mutants.guard", "--basetemp", str(home / "tmp"), "--hypothesis-seed=0"]
+    options += ["--timeout=60"]
+    return run_python(package, "-m", "pytest", *options, *tests)
+
+
+def run_python(package: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run Python so that it imports the copy."""
+    home = package.parent
     environment = {
         **os.environ,
         "PYTHONPATH": str(home),
@@ -44,10 +55,7 @@ def run(package: Path, *tests: str) -> subprocess.CompletedProcess[str]:
     }
     for name in ("CI", "COORD_SOAK", "PYTEST_XDIST_WORKER"):
         environment.pop(name, None)
-    options = ["-x", "-q", "--no-header", "--tb=line", "-p", "no:cacheprovider", "-p", "no:xdist"]
-    options += ["-p", "tests.mutants.guard", "--basetemp", str(home / "tmp"), "--hypothesis-seed=0"]
-    options += ["--timeout=60"]
-    command = [sys.executable, "-m", "pytest", *options, *tests]
+    command = [sys.executable, *arguments]
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
 
 
@@ -75,3 +83,19 @@ def test_the_copy_is_what_is_tested(tmp_path: Path) -> None:
     package = copied(tmp_path)
     shutil.rmtree(package)
     assert run(package, *STORM[:1]).returncode == WRONG_PACKAGE
+
+
+def test_a_failing_seed_says_how_to_see_it_again(tmp_path: Path) -> None:
+    """The command that a failing seed prints works, and shows the same violation at the end of its trace."""
+    package = copied(tmp_path)
+    apply(MUTANTS[0], package)
+    told = run(package, "--tb=short", *STORM)
+    assert told.returncode == FAILED
+    seen_again = re.search(re.escape(COMMAND) + r" (\d+)", told.stdout)
+    assert seen_again is not None, told.stdout
+    replayed = run_python(package, "-m", "tests.simulation.replay", seen_again[1])
+    assert replayed.returncode == FAILED
+    *trace, verdict = replayed.stdout.splitlines()
+    assert len(trace) > 10
+    assert verdict.startswith("BROKEN: ")
+    assert verdict.removeprefix("BROKEN: ") in told.stdout

@@ -149,8 +149,8 @@ def test_a_lost_log_is_noticed_by_the_snapshot(path: Path) -> None:
     """A snapshot alone is not a store: the entry of its offset belongs to it."""
     shutil.rmtree(home(path) / "log" / "0000000000")
     (home(path) / "lock").write_bytes(b"")
-    with pytest.raises(Corrupt, match="is missing"):
-        open_and_read(path)
+    with closing(opened(path)) as database, pytest.raises(Corrupt, match="is missing"):
+        database.log("local")
 
 
 def test_an_entry_of_a_newer_format_is_unsupported(path: Path) -> None:

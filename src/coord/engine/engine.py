@@ -16,14 +16,12 @@ What must stay true:
 - An unknown outcome is settled, never guessed: the entry of a commit has its id (see `settle.py`).
 """
 
-import asyncio
 import contextlib
 import gc
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from coord.core.commands import Command, Sweep
 from coord.core.decide import reads_ahead
@@ -39,6 +37,10 @@ from coord.engine.job import Job, deliver
 from coord.engine.settle import commit_surely
 from coord.stores.database import Database
 from coord.stores.store import Commit, Limits
+
+if TYPE_CHECKING:
+    import asyncio
+    from concurrent.futures import Future
 
 QUEUE_MAX = 10_000
 BATCH_MAX = 2_000
@@ -101,16 +103,22 @@ class Engine:
 
     def submit(self, command: Command, *, timeout: float = TIMEOUT_S, command_id: str = "") -> "Future[Any]":
         """Queue a command from any thread; return a future of its reply."""
+        from concurrent.futures import Future
+
         future: Future[Any] = Future()
-        self._enqueue([Job(command, self._ambient.monotonic() + timeout, command_id, future)], drain=True)
+        job = Job(command, self._ambient.monotonic() + timeout, command_id, future=future)
+        self._enqueue([job], drain=True)
         return future
 
     def ask(
         self, command: Command, *, timeout: float = TIMEOUT_S, command_id: str = ""
     ) -> "asyncio.Future[Any]":
         """Queue a command from a coroutine; await what this returns for its reply."""
+        import asyncio
+
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._enqueue([Job(command, self._ambient.monotonic() + timeout, command_id, future)], drain=True)
+        job = Job(command, self._ambient.monotonic() + timeout, command_id, loop_future=future)
+        self._enqueue([job], drain=True)
         return future
 
     def close(self) -> None:
@@ -125,14 +133,13 @@ class Engine:
 
     def _enqueue(self, jobs: list[Job], *, drain: bool = False) -> None:
         """Queue jobs; with `drain`, see to it that a committer thread runs them."""
-        committers = self._database.committers if drain else None
         with self._queue_lock:
             if self._closed:
                 raise Unavailable("the engine is closed", hint="open it again")
             if len(self._queue) + len(jobs) > max(self._queue_max, len(jobs)):
                 raise Busy(f"{len(self._queue)} commands are waiting", hint="try again in a moment")
-            if committers is not None and not self._draining:
-                committers.submit(self._drain)
+            if drain and not self._draining:
+                self._database.committers.submit(self._drain)
                 self._draining = True
             self._queue.extend(jobs)
 

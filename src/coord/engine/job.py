@@ -1,32 +1,47 @@
 """A command on its way through the engine, and how its caller learns the answer."""
 
-import asyncio
 import contextlib
 from collections import defaultdict
 from collections.abc import Iterable
-from concurrent.futures import Future
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from coord.core.commands import Command
 from coord.core.errors import Busy, CoordError
 
+if TYPE_CHECKING:  # they take longer to import than all of coord; only who uses futures pays for them
+    import asyncio
+    from concurrent.futures import Future
+
 
 class Job:
-    """One command, its deadline, and the future that waits for it (None: the caller looks for itself)."""
+    """One command, its deadline, and who waits for it: a future, that of an event loop, or nobody."""
 
-    __slots__ = ("answered", "begun", "command", "command_id", "deadline", "error", "reply", "waiter")
+    __slots__ = (
+        "answered",
+        "begun",
+        "command",
+        "command_id",
+        "deadline",
+        "error",
+        "future",
+        "loop_future",
+        "reply",
+    )
 
     def __init__(
         self,
         command: Command,
         deadline: float,
         command_id: str = "",
-        waiter: "Future[Any] | asyncio.Future[Any] | None" = None,
+        *,
+        future: "Future[Any] | None" = None,
+        loop_future: "asyncio.Future[Any] | None" = None,
     ) -> None:
         self.command = command
         self.deadline = deadline
         self.command_id = command_id
-        self.waiter = waiter
+        self.future = future
+        self.loop_future = loop_future
         self.answered = False
         self.begun = False
         self.reply: Any = None
@@ -48,11 +63,10 @@ class Job:
 
     def withdrawn(self) -> bool:
         """Whether the caller has gone before the command was begun."""
-        waiter, begun = self.waiter, self.begun
-        self.begun = True
-        if isinstance(waiter, Future):
-            return not begun and not waiter.set_running_or_notify_cancel()
-        return waiter is not None and waiter.cancelled()
+        if self.loop_future is not None:
+            return self.loop_future.cancelled()
+        begun, self.begun = self.begun, True
+        return self.future is not None and not begun and not self.future.set_running_or_notify_cancel()
 
     def result(self) -> Any:
         assert self.answered, "a caller looks only after its command was answered"
@@ -65,13 +79,10 @@ def deliver(jobs: Iterable[Job]) -> None:
     """Tell the waiting callers; each event loop is woken once for all of its callers."""
     by_loop: dict[asyncio.AbstractEventLoop, list[Job]] = defaultdict(list)
     for job in jobs:
-        waiter = job.waiter
-        if waiter is None:
-            continue
-        if isinstance(waiter, Future):
-            _settle_future(waiter, job)
-        else:
-            by_loop[waiter.get_loop()].append(job)
+        if job.loop_future is not None:
+            by_loop[job.loop_future.get_loop()].append(job)
+        elif job.future is not None:
+            _settle(job.future, job)
     for loop, theirs in by_loop.items():
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits there any more
             loop.call_soon_threadsafe(_settle_all, theirs)
@@ -79,12 +90,12 @@ def deliver(jobs: Iterable[Job]) -> None:
 
 def _settle_all(jobs: list[Job]) -> None:
     for job in jobs:
-        if job.waiter is not None and not job.waiter.done():
-            _settle_future(job.waiter, job)
+        if job.loop_future is not None and not job.loop_future.done():
+            _settle(job.loop_future, job)
 
 
-def _settle_future(waiter: "Future[Any] | asyncio.Future[Any]", job: Job) -> None:
+def _settle(future: "Future[Any] | asyncio.Future[Any]", job: Job) -> None:
     if job.error is not None:
-        waiter.set_exception(job.error)
+        future.set_exception(job.error)
     else:
-        waiter.set_result(job.reply)
+        future.set_result(job.reply)

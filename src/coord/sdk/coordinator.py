@@ -1,7 +1,7 @@
 """`TaskCoordinator`: the operations of the generation clock by the names its document gives them."""
 
+import os
 import threading
-import uuid
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Self
@@ -186,14 +186,15 @@ class TaskCoordinator:
         """Hand in a result; accepted only under the current generation, from its holder, once."""
         names = _names(tenant_id, project_id, task_id)
         number = _generation(generation)
-        # A random uuid would make the same command differ when it is sent again after a lost answer.
-        unique = command_id and types.derived_uuid("command", check_id("command id", command_id))
+        # Not random with a command id: the same command must not differ when it is sent again.
+        chosen = check_id("command id", command_id) if command_id else os.urandom(16).hex()
+        unique = types.derived_uuid("command", chosen)
         command = commands.SubmitResult(
             *names,
             check_id("session id", session_id),
             number,
             to_json("result_data", result_data),
-            work_product_ref(task_id, number, unique or str(uuid.uuid4())),
+            work_product_ref(task_id, number, unique),
         )
         return self._call(command, command_id)
 

@@ -3,7 +3,6 @@
 import re
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from typing import Generic, TypeVar
 
@@ -20,6 +19,8 @@ class Committers:
     """A few threads that run batches, and how much is waiting for one of them."""
 
     def __init__(self) -> None:
+        from concurrent.futures import ThreadPoolExecutor  # slow to import, and a plain call needs none
+
         self._lock = threading.Lock()
         self._threads = ThreadPoolExecutor(COMMITTERS, thread_name_prefix="coord-commit")
         self.waiting = 0

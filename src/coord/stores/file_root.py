@@ -115,7 +115,8 @@ class RootFolder:
         try:
             self._layer.close(self._layer.open_folder("tenants", self.folder))
         except FileNotFoundError:
-            self._sync(os.path.dirname(self.path))
+            with contextlib.suppress(PermissionError):  # who may not list a folder may not sync it either
+                self._sync(os.path.dirname(self.path))
             self._layer.sync_folder(self.folder)
             with contextlib.suppress(FileExistsError):
                 self._layer.make_folder("tenants", self.folder)

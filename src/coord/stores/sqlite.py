@@ -8,7 +8,6 @@ Checkpoints are PASSIVE (SQLite's automatic ones), so that they never stop a rea
 import contextlib
 import os
 import random
-import secrets
 import sqlite3
 import threading
 import time
@@ -252,6 +251,8 @@ class SqliteDatabase(Database[SqliteStore]):
             path.parent.mkdir(parents=True, exist_ok=True)
             if path.is_symlink() or (path.exists() and not path.is_file()):
                 raise Corrupt(f"{path} is not a regular file", hint="name the file itself")
+            # Made by us, for its owner alone; SQLite gives the files beside it the same rights.
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
             return sqlite3.connect(path, timeout=0.05, isolation_level=None, check_same_thread=False)
         except sqlite3.Error as error:
             raise translated(error) from error
@@ -277,7 +278,7 @@ class SqliteDatabase(Database[SqliteStore]):
                 for statement in SCHEMA.split(";")[:-1]:
                     cursor.execute(statement)
                 cursor.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-                values = {"format": str(FORMAT), "store_id": secrets.token_hex(16), "epoch": "0"}
+                values = {"format": str(FORMAT), "store_id": os.urandom(16).hex(), "epoch": "0"}
                 cursor.executemany("INSERT INTO meta VALUES (?, ?)", list(values.items()))
             meta: dict[str, str] = dict(cursor.execute("SELECT name, value FROM meta"))
         if meta["format"] != str(FORMAT):
