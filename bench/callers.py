@@ -55,14 +55,16 @@ class ClosedRun:
         self.cpu_us = (process_time() - cpu) / len(self.answers) * 1e6
 
     async def _caller(self, number: int, following: Next, answered: Answered) -> None:
-        while (asked := perf_counter()) < self._end:
-            command = following(number)
-            if command is None:  # with fewer callers it would be another measurement
-                self._end = min(self._end, asked)
-                return
+        command = following(number)
+        while command is not None:
+            asked = perf_counter()
             reply = await self._engine.ask(command)
             self.answers.append((asked, perf_counter()))
             answered(reply)
+            if perf_counter() >= self._end:
+                return
+            command = following(number)
+        self._end = min(self._end, perf_counter())  # with fewer callers it would be another measurement
 
     @property
     def _counted_from(self) -> float:

@@ -123,6 +123,6 @@ def calibration_lines(calibrations: list[Calibration], cores: int) -> str:
 
 LEGEND = """
 asked: the floor of the project, ✓ reached, ✗ missed, ~ the machine changed by more than 25 % meanwhile
-cpu µs/op: processor time of this process, all threads; it hardly depends on what else is running
+cpu µs/op: processor time of this process, all threads; it suffers less from what else runs than a rate does
 raw/s: the same commits into the same place with nothing of coord (bench/raw.py says precisely what)
 /Mturns, /sync: the rate per million turns of the calibration loop, and per fdatasync the disk could do"""

@@ -43,7 +43,7 @@ class Run(NamedTuple):
     took: list[float]
     claimed: list[Claimed]
     cpu: float = 0.0
-    """Seconds of processor time in all threads: what is left of a figure when others are at work."""
+    """Seconds of processor time in all threads."""
 
     @property
     def rate(self) -> float:

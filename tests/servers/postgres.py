@@ -32,7 +32,6 @@ SETTINGS = {
     "listen_addresses": "127.0.0.1",
     "fsync": "on",
     "synchronous_commit": "on",
-    "shared_buffers": "64MB",
     "max_connections": "200",
     "logging_collector": "off",
 }
@@ -50,6 +49,7 @@ class PostgresServer:
         self._programs = programs
         self._account = account
         self._process: subprocess.Popen[bytes] | None = None
+        self._shared_url = ""
         self._names = (f"test_{number}" for number in itertools.count(1))
 
     @property
@@ -65,6 +65,13 @@ class PostgresServer:
     def fresh_url(self) -> str:
         """Return the url of a new database that `install` has prepared."""
         url = self.blank_url()
+        coord.install(url)
+        return url
+
+    def fresh_schema_url(self) -> str:
+        """Return the url of a new store in a schema of its own: a quarter of the price of a database."""
+        self._shared_url = self._shared_url or self.blank_url()
+        url = f"{self._shared_url}?schema={next(self._names)}"
         coord.install(url)
         return url
 

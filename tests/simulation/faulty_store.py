@@ -33,8 +33,9 @@ class FaultyStore:
         self._world = process.world
         self._inner = inner
         self.seen = inner.seen
+        room = self._world.plan.commit_bytes
         self.limits: Limits = msgspec.structs.replace(
-            inner.limits, commit_bytes=self._world.plan.commit_bytes
+            inner.limits, commit_bytes=room, record_bytes=min(inner.limits.record_bytes, room // 4)
         )
         self._newest_ms = 0
 

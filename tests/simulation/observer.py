@@ -44,7 +44,7 @@ class Observer:
         self.ops: list[Op] = []
         self.counts: Counter[str] = Counter()
         self._unheard: dict[str, list[Op]] = {}
-        self._said: dict[str, Answer] = {}
+        self._said: dict[str, Answer | None] = {}
         self._books_at = BOOKS_EVERY
 
     def begin(self, process: Process, ask: Ask) -> Asked:
@@ -81,18 +81,15 @@ class Observer:
             self._check_state(op, reply)
 
     def _answered_before(self, command_id: str, op: Op) -> bool:
-        """Whether this id had the same answer before: then nothing may have happened this time."""
+        """Whether this id had the same answer before: then a change must not have been made once more."""
         self._unheard.pop(command_id, None)
-        assert op.answer is not None
-        if (
-            self._said.setdefault(command_id, op.answer) == op.answer
-            and op.answer is not self._said[command_id]
-        ):
-            self.ops.remove(op)
-            self.counts["answered again"] += 1
-            return True
-        self._said[command_id] = op.answer
-        return False
+        said, self._said[command_id] = self._said.get(command_id), op.answer
+        if said is None or said != op.answer:
+            return False
+        if op.wrote:
+            self.ops.remove(op)  # so that a second event would have no author
+        self.counts["answered again"] += 1
+        return True
 
     def lose(self, asked: Asked) -> None:
         """The asking process died: the outcome is unknown."""

@@ -66,7 +66,7 @@ def draw(seed: int, chance: random.Random) -> Plan:
         steps=chance.randint(3000, 4500) if crowd else chance.randint(500, 1500),
         clock=chance.choice(("server", "hosts", "given")),
         weather=chance.choice((BUSY, ROUGH, ROUGH, STORM)),
-        commit_bytes=chance.choice((8 << 20, 8 << 20, 12_000)),
+        commit_bytes=chance.choice((8 << 20, 64_000)),
         futures=chance.choice((0.0, 0.3, 0.9)),
         leases_ms=chance.choice(((1_000, 5_000), (10_000, 30_000), (30_000, 600_000))),
         limits=limits if limited else {},

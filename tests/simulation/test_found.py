@@ -8,7 +8,7 @@ import pytest
 
 from coord.core import commands
 from coord.core.errors import Unavailable
-from coord.core.types import ReleaseOutcome
+from coord.core.types import ClaimReason, ReleaseOutcome
 from coord.engine.engine import Engine
 from coord.stores.database import Database
 from coord.stores.memory import MemoryDatabase
@@ -110,13 +110,14 @@ def test_a_lease_that_ran_out_is_written_down_by_the_next_command() -> None:
 
 
 def test_a_command_that_failed_on_reads_of_two_moments_is_decided_again() -> None:
-    """CLM-60: counts that were read after the claim had ended made a release fail as a defect of coord."""
+    """CLM-60: counts that were read after the claim had ended made a command fail as a defect of coord."""
     pair = Pair("acme")
     generation = pair.claim(pair.one, "first", "alice")
     pair.store.before("load", 2, lambda: pair.release(pair.other, "first", "alice", generation))
-    assert pair.release(pair.one, "first", "alice", generation) is ReleaseOutcome.NO_CLAIM
+    reply = pair.one.call(commands.ResetTask(*pair.names("first")))
+    assert (reply.success, reply.generation) == (True, generation)
     assert not pair.store.plans, "nothing came between two reads"
-    assert pair.events() == ["task.claimed", "task.released"]
+    assert pair.events() == ["task.claimed", "task.released", "task.reset"]
 
 
 def test_a_claim_that_ends_while_a_session_is_looked_at_is_not_listed() -> None:
@@ -164,3 +165,17 @@ def test_who_was_refused_for_the_clock_goes_on_when_somebody_accepts_it() -> Non
         pair.claim(pair.other, "second", "bob")
     pair.one.accept_clock()
     assert pair.claim(pair.other, "second", "bob") == 1
+
+
+def test_a_scan_that_showed_what_was_dropped_is_made_again() -> None:
+    """A claim granted in the draft hid an expired one from the list; decided again, it was denied after all."""
+    pair = Pair("acme")
+    pair.one.call(commands.SetLimits(limits={"max_concurrent_claims": 1}))
+    pair.claim(pair.one, "first", "alice")
+    pair.pass_time(60_000)
+    pair.release(pair.one, "second", "bob", pair.claim(pair.one, "second", "bob"))
+    pair.store.before("commit", 1, lambda: pair.claim(pair.other, "third", "carol"))
+    claim = commands.ClaimTask(*pair.names("first"), "agent", "bob", 60_000)
+    denied, expired = pair.one.call_many([claim, commands.ListExpiredClaims("acme")])
+    assert denied.reason is ClaimReason.DENIED_LIMIT_CONCURRENT_CLAIMS
+    assert [each.task_id for each in expired] == ["first"]

@@ -236,6 +236,6 @@ class Agent:
         unique = self.world.draw_id()
         work = f"wp-{task}-gen{generation}-{derived_uuid(unique)[:6]}-{unique}"
         session = session or self.session
-        size = self.world.chance.choice((0, 0, 0, 400))
+        size = self.world.chance.choice((0, 0, 0, 400, 8_000))
         result = f'{{"by":"{unique}","fill":"{"x" * size}"}}'.encode()
         return commands.SubmitResult(*self._names(task), session, generation, result, work)

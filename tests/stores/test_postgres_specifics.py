@@ -1,27 +1,25 @@
-"""What only the Postgres store can get wrong: lost connections, its order, its damage, its listeners."""
+"""What only the Postgres store can get wrong: lost connections, the order of commits, damage."""
 
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, closing
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
 
 import coord
 from coord.core.errors import Conflict, Corrupt, Invalid, Unavailable, Unknown
-from coord.stores import listener, postgres_sql, server_clock
-from coord.stores.open import open_store
-from coord.stores.postgres import PostgresDatabase, PostgresStore
-from coord.stores.store import Commit, Put
-from tests.servers.postgres import PostgresServer, poll_until, running, runs
+from coord.stores import postgres_sql
+from coord.stores.store import Commit, Put, Store
+from tests.servers.postgres import PostgresServer, running
 from tests.servers.tcp_relay import TcpRelay, relaying
+from tests.stores.conftest import AnyDatabase
+from tests.stores.postgres_sessions import PATIENCE_S, Sql, backend, rows, terminate, until, waits_for_lock
 from tests.stores.steps import PLENTY, by_key, by_line, everything, head, value, versions, write
 
-PATIENCE_S = 30
+Opener = Callable[[str], AnyDatabase]
+
 ONE = Commit(expects={"k": 0}, puts={"k": Put(b"1")}, events=[b"e"], id=b"one")
 
 
@@ -38,30 +36,17 @@ def url(postgres_server: PostgresServer) -> str:
 
 
 @pytest.fixture
-def opened() -> Iterator[Callable[[str], PostgresDatabase]]:
-    """Return a function that opens a url and closes it after the test."""
-    with ExitStack() as stack:
-
-        def open_(url: str) -> PostgresDatabase:
-            database = open_store(url)
-            assert isinstance(database, PostgresDatabase)
-            return stack.enter_context(closing(database))
-
-        yield open_
+def database(url: str, open_database: Opener) -> AnyDatabase:
+    return open_database(url)
 
 
 @pytest.fixture
-def database(url: str, opened: Callable[[str], PostgresDatabase]) -> PostgresDatabase:
-    return opened(url)
-
-
-@pytest.fixture
-def store(database: PostgresDatabase) -> PostgresStore:
+def store(database: AnyDatabase) -> Store:
     return database.log("local")
 
 
 @pytest.fixture
-def sql(url: str) -> Iterator[psycopg.Connection[Any]]:
+def sql(url: str) -> Iterator[Sql]:
     """Somebody else's connection to the same database."""
     with psycopg.connect(url, autocommit=True) as connection:
         yield connection
@@ -79,47 +64,12 @@ def thread() -> Iterator[ThreadPoolExecutor]:
         yield threads
 
 
-def backend(database: PostgresDatabase) -> int:
-    assert database._connection is not None
-    return database._connection.info.backend_pid
-
-
-def rows(sql: psycopg.Connection[Any], query: str, *values: object) -> list[tuple[Any, ...]]:
-    return sql.execute(query, values).fetchall()
-
-
-def until(holds: Callable[[], object], otherwise: str = "what was waited for did not come") -> None:
-    poll_until(holds, PATIENCE_S, otherwise)
-
-
-def terminate(sql: psycopg.Connection[Any], pid: int) -> None:
-    """End a session from outside, and wait until its process is gone and its socket closed."""
-    assert rows(sql, "SELECT pg_terminate_backend(%s)", pid) == [(True,)]
-    until(lambda: not runs(pid))
-
-
-def waits_for_lock(sql: psycopg.Connection[Any], pid: int) -> bool:
-    query = "SELECT 1 FROM pg_stat_activity WHERE pid = %s AND wait_event_type = 'Lock'"
-    return bool(rows(sql, query, pid))
-
-
-def listens(sql: psycopg.Connection[Any]) -> list[int]:
-    """Return the processes that hear of commits and have nothing else to do."""
-    query = (
-        "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle' "
-        "AND starts_with(query, 'SELECT id, head FROM')"
-    )
-    return [pid for (pid,) in rows(sql, query)]
-
-
 # Losing connections.
 
 
-def test_goes_on_after_the_server_was_killed(
-    own_server: PostgresServer, opened: Callable[[str], PostgresDatabase]
-) -> None:
+def test_goes_on_after_the_server_was_killed(own_server: PostgresServer, open_database: Opener) -> None:
     """After kill -9 and a restart the same objects work again, and nothing acknowledged is lost."""
-    database = opened(own_server.fresh_url())
+    database = open_database(own_server.fresh_url())
     store = database.log("local")
     for number in range(1, 21):
         write(store, {f"k{number % 3}": b"%d" % number}, events=[b"%d" % number])
@@ -135,7 +85,7 @@ def test_goes_on_after_the_server_was_killed(
 
 
 def test_a_connection_ended_between_calls_is_not_noticed(
-    store: PostgresStore, database: PostgresDatabase, sql: psycopg.Connection[Any]
+    store: Store, database: AnyDatabase, sql: Sql
 ) -> None:
     """A session that an administrator ended is opened anew by the next call, whichever it is."""
     calls: list[Callable[[], object]] = [
@@ -153,9 +103,9 @@ def test_a_connection_ended_between_calls_is_not_noticed(
 
 
 def test_a_commit_ended_while_it_waits_is_unknown_and_has_not_happened(
-    store: PostgresStore,
-    database: PostgresDatabase,
-    sql: psycopg.Connection[Any],
+    store: Store,
+    database: AnyDatabase,
+    sql: Sql,
     url: str,
     thread: ThreadPoolExecutor,
 ) -> None:
@@ -173,10 +123,10 @@ def test_a_commit_ended_while_it_waits_is_unknown_and_has_not_happened(
 
 
 def test_a_commit_whose_answer_is_lost_is_unknown_and_has_happened(
-    url: str, thread: ThreadPoolExecutor, opened: Callable[[str], PostgresDatabase], relay: TcpRelay
+    url: str, thread: ThreadPoolExecutor, open_database: Opener, relay: TcpRelay
 ) -> None:
     """The connection breaks after the commit and before its answer: the log shows its id."""
-    near, far = opened(url).log("local"), opened(relay.url(url)).log("local")
+    near, far = open_database(url).log("local"), open_database(relay.url(url)).log("local")
     write(far, events=[b"prepares the statement"])
     relay.swallow_answers()
     answer = thread.submit(far.commit, ONE)
@@ -191,11 +141,11 @@ def test_a_commit_whose_answer_is_lost_is_unknown_and_has_happened(
 
 
 def test_a_lock_held_too_long_is_unavailable(
-    url: str, opened: Callable[[str], PostgresDatabase], monkeypatch: pytest.MonkeyPatch
+    url: str, open_database: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Somebody sits on the head row: the commit gives up in time, and nothing has happened."""
     monkeypatch.setitem(postgres_sql.SESSION, "lock_timeout", "50ms")
-    store = opened(url).log("local")
+    store = open_database(url).log("local")
     with psycopg.connect(url) as holder:
         holder.execute("SELECT * FROM coord.log FOR UPDATE")
         with pytest.raises(Unavailable, match="lock timeout"):
@@ -233,7 +183,7 @@ database.close()
     assert done.stdout == "[[b'parent'], [b'child'], [b'parent']]\n"
 
 
-def test_a_closed_database_answers_nobody(database: PostgresDatabase, store: PostgresStore) -> None:
+def test_a_closed_database_answers_nobody(database: AnyDatabase, store: Store) -> None:
     """After close every call is Unavailable, and closing again does no harm."""
     database.close()
     database.close()
@@ -245,11 +195,9 @@ def test_a_closed_database_answers_nobody(database: PostgresDatabase, store: Pos
 # One order.
 
 
-def test_two_connections_lose_no_update(
-    url: str, opened: Callable[[str], PostgresDatabase], thread: ThreadPoolExecutor
-) -> None:
+def test_two_connections_lose_no_update(url: str, open_database: Opener, thread: ThreadPoolExecutor) -> None:
     """Threads on two connections add to one counter: no addition is lost, offsets have no gaps."""
-    stores = [opened(url).log("local"), opened(url).log("local")]
+    stores = [open_database(url).log("local"), open_database(url).log("local")]
     rounds = 40
 
     def add(worker: int) -> int:
@@ -277,10 +225,10 @@ def test_two_connections_lose_no_update(
 
 
 def test_what_follows_the_lock_sees_what_came_before_it(
-    url: str, opened: Callable[[str], PostgresDatabase], thread: ThreadPoolExecutor
+    url: str, open_database: Opener, thread: ThreadPoolExecutor
 ) -> None:
     """A commit that waited for another compares with what that one wrote, not with its own beginning."""
-    first, second = opened(url), opened(url)
+    first, second = open_database(url), open_database(url)
     store = second.log("local")
     with psycopg.connect(url) as rival, psycopg.connect(url, autocommit=True) as sql:
         rival.execute("UPDATE coord.log SET head = head + 1")
@@ -295,9 +243,7 @@ def test_what_follows_the_lock_sees_what_came_before_it(
     assert value(first.log("local"), "k") == b"theirs"
 
 
-def test_keys_are_in_the_order_of_their_bytes(
-    postgres_server: PostgresServer, opened: Callable[[str], PostgresDatabase]
-) -> None:
+def test_keys_are_in_the_order_of_their_bytes(postgres_server: PostgresServer, open_database: Opener) -> None:
     """In a database that sorts words as people do, keys and lines still have the order of every store."""
     names = [
         "a",
@@ -324,7 +270,7 @@ def test_keys_are_in_the_order_of_their_bytes(
     coord.install(url)
     with psycopg.connect(url) as sql:
         assert not people or rows(sql, "SELECT 'a' < 'B'") == [(True,)]
-    store = opened(url).log("local")
+    store = open_database(url).log("local")
     write(store, {name: Put(b"", f"line/{name}") for name in names})
     expected = sorted(names, key=str.encode)
     assert by_key(store) == expected
@@ -333,11 +279,24 @@ def test_keys_are_in_the_order_of_their_bytes(
         assert by_key(store, after=store.load([name])[name], limit=2) == expected[place + 1 : place + 3]
 
 
-def test_plans_made_for_an_empty_store_stay_good(
-    url: str, sql: psycopg.Connection[Any], opened: Callable[[str], PostgresDatabase]
-) -> None:
+def test_what_was_loaded_holds_only_while_head_and_floor_stand(url: str, open_database: Opener) -> None:
+    """A store need not look twice at what it loaded; but it does when another has committed or trimmed."""
+    mine, other = open_database(url).log("local"), open_database(url).log("local")
+    assert versions(mine, "k", "never seen") == {"k": 0, "never seen": 0}
+    write(other, {"k": b"theirs"})
+    with pytest.raises(Conflict) as conflict:
+        mine.commit(ONE)
+    assert conflict.value.keys == {"k"}
+    assert versions(mine, "k", "never seen") == {"k": 1, "never seen": 0}
+    other.trim(1)
+    with pytest.raises(Conflict) as conflict:
+        mine.commit(Commit({"k": 1, "never seen": 0}, {"k": Put(b"mine")}))
+    assert conflict.value.keys == {"never seen"}
+
+
+def test_plans_made_for_an_empty_store_stay_good(url: str, sql: Sql, open_database: Opener) -> None:
     """A connection plans once, and then the tables grow: still each key costs one step through the index."""
-    database = opened(url)
+    database = open_database(url)
     store = database.log("local")
     assert head(store) == 0
     store.load(["k"])
@@ -361,7 +320,7 @@ def test_plans_made_for_an_empty_store_stay_good(
 
 
 def test_a_store_that_was_replaced_is_corrupt(
-    store: PostgresStore, database: PostgresDatabase, sql: psycopg.Connection[Any], url: str
+    store: Store, database: AnyDatabase, sql: Sql, url: str
 ) -> None:
     """Another store under the same url is not mistaken for the one that was opened."""
     store.commit(ONE)
@@ -372,7 +331,7 @@ def test_a_store_that_was_replaced_is_corrupt(
         store.load(["k"])
 
 
-def test_a_log_that_went_back_is_corrupt(store: PostgresStore, sql: psycopg.Connection[Any]) -> None:
+def test_a_log_that_went_back_is_corrupt(store: Store, sql: Sql) -> None:
     """A store restored from an old copy forgot what it had acknowledged: nobody goes on as if not."""
     for number in range(3):
         write(store, {"k": b"%d" % number})
@@ -381,7 +340,7 @@ def test_a_log_that_went_back_is_corrupt(store: PostgresStore, sql: psycopg.Conn
         store.load(["k"])
 
 
-def test_missing_tables_are_corrupt(store: PostgresStore, sql: psycopg.Connection[Any]) -> None:
+def test_missing_tables_are_corrupt(store: Store, sql: Sql) -> None:
     """A table dropped behind an open store is damage, not an empty store."""
     store.commit(ONE)
     sql.execute("DROP TABLE coord.record")
@@ -391,162 +350,7 @@ def test_missing_tables_are_corrupt(store: PostgresStore, sql: psycopg.Connectio
         store.commit(Commit(expects={"k": 1}, puts={"k": Put(b"2")}))
 
 
-# Waking those who wait.
-
-
-@pytest.fixture
-def no_polling(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Take the net away, so that only a ring can wake in time."""
-    monkeypatch.setattr(listener, "POLL_S", 2 * PATIENCE_S)
-
-
-@pytest.fixture
-def waiting(
-    url: str, opened: Callable[[str], PostgresDatabase], sql: psycopg.Connection[Any]
-) -> Iterator[list["Future[bool]"]]:
-    """Two threads of another process, as it were, that wait for the first commit."""
-    waiter = opened(url)
-    with ThreadPoolExecutor(2) as threads:
-        yield [threads.submit(waiter.log("local").wait, 0, PATIENCE_S) for _ in range(2)]
-        waiter.close()
-
-
-@pytest.mark.usefixtures("no_polling")
-def test_a_commit_rings(
-    store: PostgresStore,
-    waiting: list["Future[bool]"],
-    sql: psycopg.Connection[Any],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """NOTIFY reaches all who wait, long before they would look for themselves."""
-    until(lambda: listens(sql))
-    store.commit(ONE)
-    assert [waiter.result(PATIENCE_S) for waiter in waiting] == [True, True]
-    monkeypatch.undo()
-    store.commit(Commit(events=[b"rings once more, and the listener goes on with its net"]))
-
-
-def test_a_commit_is_one_round_trip_and_rings_only_for_listeners(
-    url: str,
-    sql: psycopg.Connection[Any],
-    thread: ThreadPoolExecutor,
-    opened: Callable[[str], PostgresDatabase],
-    relay: TcpRelay,
-) -> None:
-    """One question to the server per commit; a second one, the NOTIFY, if somebody waits; none for `now`."""
-    store = opened(relay.url(url)).log("local")
-
-    def questions(call: Callable[[], object]) -> int:
-        before = relay.questions
-        call()
-        return relay.questions - before
-
-    write(store, {"k": b"0"})  # the first time a statement is also prepared
-    assert questions(lambda: store.commit(Commit({"k": 1}, {"k": Put(b"1")}))) == 1
-    assert questions(store.now) == 0
-    waiter = opened(url)
-    answer = thread.submit(waiter.log("local").wait, 3, PATIENCE_S)
-    until(lambda: listens(sql))
-    store.commit(Commit({"k": 2}, {"k": Put(b"2")}))
-    assert questions(lambda: store.commit(Commit({"k": 3}, {"k": Put(b"3")}))) == 2
-    assert answer.result(PATIENCE_S)
-
-
-def test_a_lost_listener_comes_back(
-    store: PostgresStore, waiting: list["Future[bool]"], sql: psycopg.Connection[Any]
-) -> None:
-    """The listener's session is ended: commits do not notice, waiters are woken all the same."""
-    until(lambda: listens(sql))
-    terminate(sql, listens(sql)[0])
-    assert store.commit(ONE) == 1
-    assert [waiter.result(PATIENCE_S) for waiter in waiting] == [True, True]
-
-
-def test_polling_is_the_net(
-    url: str,
-    opened: Callable[[str], PostgresDatabase],
-    sql: psycopg.Connection[Any],
-    thread: ThreadPoolExecutor,
-) -> None:
-    """A commit that rings nobody, as one whose process died before its NOTIFY, is found all the same."""
-    waiter = opened(url).log("local")
-    answer = thread.submit(waiter.wait, 0, PATIENCE_S)
-    until(lambda: listens(sql))
-    sql.execute("UPDATE coord.log SET head = 1")
-    assert answer.result(PATIENCE_S)
-
-
-def test_a_wait_ends_in_time_while_the_server_is_away(
-    own_server: PostgresServer, opened: Callable[[str], PostgresDatabase]
-) -> None:
-    """`wait` never sleeps longer than told, and a server that is away is no error: it is a hint."""
-    store = opened(own_server.fresh_url()).log("local")
-    own_server.kill()
-    try:
-        assert not store.wait(0, 0.05)
-    finally:
-        own_server.restart()
-
-
-def test_a_held_notify_does_not_hold_commits(
-    own_server: PostgresServer, opened: Callable[[str], PostgresDatabase], thread: ThreadPoolExecutor
-) -> None:
-    """Somebody's NOTIFY holds the server's one queue, here for a standby that is not there: commits go on."""
-    url = own_server.fresh_url()
-    local = opened(f"{url}?options=-csynchronous_commit%3Dlocal").log("local")
-    with own_server.admin() as admin, psycopg.connect(url, autocommit=True) as sql:
-        answer = thread.submit(opened(url).log("local").wait, 0, PATIENCE_S)
-        until(lambda: listens(sql))
-        admin.execute("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
-        admin.execute("SELECT pg_reload_conf()")
-        try:
-            until(lambda: rows(admin, "SHOW synchronous_standby_names") == [("nobody",)])
-            holder = psycopg.connect(url)
-            holder.execute("CREATE TABLE something ()")
-            holder.execute("NOTIFY something")
-            stuck = thread.submit(holder.commit)
-            queue = "SELECT 1 FROM pg_locks WHERE classid = 'pg_database'::regclass AND objid = 0 AND granted"
-            until(lambda: rows(sql, queue))
-            assert local.commit(ONE) == 1
-            assert rows(sql, queue), "the queue was held all the time"
-            assert answer.result(PATIENCE_S), "the net caught it"
-        finally:
-            admin.execute("ALTER SYSTEM RESET synchronous_standby_names")
-            admin.execute("SELECT pg_reload_conf()")
-        stuck.result(PATIENCE_S)
-        holder.close()
-
-
-def test_the_servers_clock_is_followed_and_never_goes_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An answer corrects the clock only as far as it proves it wrong, and `now` never falls."""
-    uptime = 1000.0
-    monkeypatch.setattr(server_clock, "uptime_ms", lambda: uptime)
-    clock = server_clock.ServerClock()
-    clock.told(500_000, asked=990.0)
-    assert clock.now() == 500_000
-    uptime = 2000.0
-    assert clock.now() == 501_000
-    clock.told(500_800, asked=1700.0)  # the answer took 300 ms, so this says nothing new
-    assert clock.now() == 501_000
-    clock.told(700_000, asked=1990.0)  # somebody set the server's clock
-    assert clock.now() == 700_000
-    clock.told(400_000, asked=1999.0)
-    assert clock.now() == 700_000
-    uptime = 302_500.0
-    assert clock.now() == 700_501, "the clock goes on where the server's has caught up"
-
-
-def test_the_store_has_the_servers_time(store: PostgresStore, sql: psycopg.Connection[Any]) -> None:
-    """`now` lies between two looks at the server's own clock."""
-    query = "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
-    ((before,),) = rows(sql, query)
-    head(store)
-    now = store.now()
-    ((after,),) = rows(sql, query)
-    assert before - 1 <= now <= after + 1
-
-
-def test_errors_are_only_those_of_the_contract(store: PostgresStore) -> None:
+def test_errors_are_only_those_of_the_contract(store: Store) -> None:
     """What Postgres cannot keep is Invalid, and the store goes on."""
     for key in ("nul\0", "\ud800"):
         with pytest.raises(Invalid):
@@ -556,20 +360,3 @@ def test_errors_are_only_those_of_the_contract(store: PostgresStore) -> None:
         with pytest.raises(Invalid):
             store.scan(key, by="key", limit=1)
     assert store.commit(ONE) == 1
-
-
-def test_waiting_threads_are_let_go_by_close(
-    url: str,
-    sql: psycopg.Connection[Any],
-    opened: Callable[[str], PostgresDatabase],
-    thread: ThreadPoolExecutor,
-) -> None:
-    """Closing the database ends its listener's session and everybody's wait."""
-    database = opened(url)
-    answer = thread.submit(database.log("local").wait, 0, 10 * PATIENCE_S)
-    until(lambda: listens(sql))
-    (ear,) = listens(sql)
-    database.close()
-    assert not answer.result(PATIENCE_S)
-    until(lambda: not runs(ear))
-    assert not [one for one in threading.enumerate() if one.name == "coord-listen"]

@@ -69,11 +69,12 @@ WRITE_BYTES = 64
 class View:
     """One command's reads and writes."""
 
-    __slots__ = ("_source", "events", "reads", "size", "writes")
+    __slots__ = ("_source", "events", "reads", "scanned", "size", "writes")
 
     def __init__(self, source: Source) -> None:
         self._source = source
         self.size = 0
+        self.scanned = False
         self.reads: set[str] = set()
         self.writes: dict[str, Written] = {}
         self.events: list[bytes] = []
@@ -99,6 +100,7 @@ class View:
         self, prefix: str, *, by: By = "key", limit: int, after: tuple[str, str] = ("", "")
     ) -> list[Found]:
         """Return what stands in a range, in order. It is no expectation: `get` what a decision rests on."""
+        self.scanned = True
         return self._source.scan(Range(prefix, by, limit, after), self.writes)
 
     def put(self, key: str, value: Stored, line: str = "") -> None:

@@ -152,13 +152,17 @@ class Draft:
         self._ranges.clear()
         again: list[Decision] = []
         kept: list[Decision] = []
+        unwritten = False
         for decision in self.decisions:
             view = decision.view
-            if tainted.isdisjoint(view.reads) and tainted.isdisjoint(view.writes):
+            # A scan rests on every write before it: one that is dropped may have put a record in or hidden one.
+            stale_scan = view.scanned and unwritten
+            if tainted.isdisjoint(view.reads) and tainted.isdisjoint(view.writes) and not stale_scan:
                 kept.append(decision)
             else:
                 again.append(decision)
                 tainted.update(view.writes)
+                unwritten = unwritten or bool(view.writes)
         self.start_over()
         for decision in kept:
             self.accept(decision)

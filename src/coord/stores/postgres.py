@@ -37,6 +37,7 @@ from coord.core.errors import (
     Unsupported,
 )
 from coord.stores.database import Database
+from coord.stores.known_versions import KnownVersions
 from coord.stores.listener import Ear, Listener
 from coord.stores.postgres_arrays import Array, Bigints, Blobs, Texts
 from coord.stores.postgres_sql import ABOVE_ALL, LIBPQ, SESSION, Statements
@@ -154,8 +155,7 @@ def install(url: str) -> None:
                     connection.execute(sql.create_schema)
                 connection.execute(sql.create, prepare=False)
                 values = {"format": str(FORMAT), "store_id": secrets.token_hex(16), "epoch": "0"}
-                for name, value in values.items():
-                    connection.execute(sql.put_meta, (name, value))
+                connection.cursor().executemany(sql.put_meta, list(values.items()))
         _meta(address, connection)
 
 
@@ -180,6 +180,7 @@ class PostgresStore:
         self._database = database
         self._sql = database.address.sql
         self.seen = Head(0, 0)
+        self._known = KnownVersions(0, 0)
         self._log = Int4(database.ask(self._sql.open_log, tenant)[0][1])
         self._read(self._sql.head)
 
@@ -205,9 +206,11 @@ class PostgresStore:
 
     def load(self, keys: Iterable[str]) -> dict[str, Record]:
         wanted = Texts(keys)
-        _, floor, rows = self._read(self._sql.load, wanted)
+        head, floor, rows = self._read(self._sql.load, wanted)
         found = {row[0]: Record(*row) for row in rows}
-        return {key: found.get(key) or Record(key, floor, None) for key in wanted}
+        records = {key: found.get(key) or Record(key, floor, None) for key in wanted}
+        self._known = self._known.learned(head, floor, records.values())
+        return records
 
     def scan(
         self, prefix: str, *, by: Literal["key", "line"], after: Record | None = None, limit: int
@@ -230,11 +233,13 @@ class PostgresStore:
             if rows:
                 raise Conflict(row[0] for row in rows)
             return head
-        written = dict.fromkeys([*commit.puts, *commit.deletes])
+        known, written = self._known, dict.fromkeys([*commit.puts, *commit.deletes])
         keys = Texts([*written, *(key for key in expects if key not in written)])
         ((_, offset, changed, heard),) = self._database.ask(
             self._sql.commit,
             self._log,
+            Int8(known.head if known.cover(expects) else -1),
+            Int8(known.floor),
             keys,
             Bigints([expects[key] for key in keys]),
             Int4(len(written)),
@@ -324,9 +329,6 @@ class PostgresDatabase(Database[PostgresStore]):
         if self.closed:
             raise Unavailable("the database is closed")
         if self._connection is None or _is_gone(self._connection):
-            if self._connection is not None:
-                self._connection.close()
-            self._connection = None
             self._connection = self._connect()
         return self._connection
 
@@ -387,12 +389,12 @@ class PostgresDatabase(Database[PostgresStore]):
 
 
 def _is_gone(connection: Connection) -> bool:
-    """Whether the server has hung up since the last answer."""
+    """Whether the server has hung up since the last answer; if so, the connection is closed here too."""
     socket = select.poll()
     with contextlib.suppress(psycopg.Error):
-        if not connection.closed:
-            socket.register(connection.fileno(), select.POLLIN)
-            while socket.poll(0):
-                connection.pgconn.consume_input()
-            return connection.closed
+        socket.register(connection.fileno(), select.POLLIN)
+        while socket.poll(0):
+            connection.pgconn.consume_input()
+        return False
+    connection.close()
     return True

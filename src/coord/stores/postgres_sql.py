@@ -76,12 +76,14 @@ END $$;
 
 COMMIT: Final = """
 -- The contract of one commit in one round trip, and nothing of the product. `keys` are those to put, those to
--- delete, those only read; `writes` counts the first two; `puts` and `lines` belong to the first.
+-- delete, those only read; `writes` counts the first two; `puts` and `lines` belong to the first. If head and
+-- floor are still those `as_of` which the versions were loaded, nothing can have changed.
 --
 -- The lock on the head row is the order of the log. READ COMMITTED gives every statement of a VOLATILE
 -- function a snapshot of its own, so what follows the lock sees all that its former holder committed.
 CREATE FUNCTION {schema}.commit(
-    to_log int, keys text[], versions bigint[], writes int, puts bytea[], lines text[],
+    to_log int, as_of_head bigint, as_of_floor bigint,
+    keys text[], versions bigint[], writes int, puts bytea[], lines text[],
     commit_at bigint, commit_id bytea, commit_events bytea,
     OUT clock bigint, OUT new_offset bigint, OUT changed text[], OUT heard boolean)
 LANGUAGE plpgsql VOLATILE AS $$
@@ -90,8 +92,11 @@ DECLARE
 BEGIN
     SELECT l.head + 1, l.floor INTO STRICT new_offset, the_floor
         FROM {schema}.log l WHERE l.id = to_log FOR NO KEY UPDATE;
-    SELECT array_agg(e.key) INTO changed FROM unnest(keys, versions) e (key, version) WHERE e.version <>
-        coalesce((SELECT r.version FROM {schema}.record r WHERE r.log = to_log AND r.key = e.key), the_floor);
+    IF (new_offset - 1, the_floor) <> (as_of_head, as_of_floor) THEN
+        SELECT array_agg(e.key) INTO changed FROM unnest(keys, versions) e (key, version)
+            WHERE e.version <> coalesce(
+                (SELECT r.version FROM {schema}.record r WHERE r.log = to_log AND r.key = e.key), the_floor);
+    END IF;
     IF changed IS NOT NULL THEN
         -- Nothing was written but the row lock: not worth waiting for the disk.
         PERFORM set_config('synchronous_commit', 'off', true);
@@ -179,7 +184,7 @@ class Statements:
         self.open_log = self._named("SELECT {clock}, opened FROM {schema}.open_log(%b)")
         self.commit = self._named(
             "SELECT clock, new_offset, changed, heard "
-            "FROM {schema}.commit(%b, %b, %b, %b, %b, %b, %b, %b, %b)"
+            "FROM {schema}.commit(%b, %b, %b, %b, %b, %b, %b, %b, %b, %b, %b)"
         )
         self.head = self._read("SELECT")
         self.load = self._read(LOAD)
