@@ -206,6 +206,13 @@ ENGINE_MUTANTS = [
         (*STORM, "tests/engine/test_engine_outcomes.py"),
     ),
     Mutant(
+        "a scan that rests on a changed write keeps its answer",
+        DRAFT,
+        "            stale_scan = view.scanned and unwritten\n",
+        "            stale_scan = False\n",
+        (FOUND,),
+    ),
+    Mutant(
         "a lost answer counts as a failure",
         SETTLE,
         "        return _settle(store, commit, before, deadline, ambient, lost)\n",

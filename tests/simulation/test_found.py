@@ -168,7 +168,7 @@ def test_who_was_refused_for_the_clock_goes_on_when_somebody_accepts_it() -> Non
 
 
 def test_a_scan_that_showed_what_was_dropped_is_made_again() -> None:
-    """A claim granted in the draft hid an expired one from the list; decided again, it was denied after all."""
+    """A claim granted in the draft hid an expired one from the list; decided again, it was denied."""
     pair = Pair("acme")
     pair.one.call(commands.SetLimits(limits={"max_concurrent_claims": 1}))
     pair.claim(pair.one, "first", "alice")

@@ -147,7 +147,8 @@ def test_a_lost_end_is_noticed_by_the_mark(path: Path) -> None:
 
 def test_a_lost_log_is_noticed_by_the_snapshot(path: Path) -> None:
     """A snapshot alone is not a store: the entry of its offset belongs to it."""
-    shutil.rmtree(home(path) / "log" / "0000000000")
+    for offset in range(1, 7):
+        entry(path, offset).unlink()
     (home(path) / "lock").write_bytes(b"")
     with closing(opened(path)) as database, pytest.raises(Corrupt, match="is missing"):
         database.log("local")

@@ -155,7 +155,7 @@ class Draft:
         unwritten = False
         for decision in self.decisions:
             view = decision.view
-            # A scan rests on every write before it: one that is dropped may have put a record in or hidden one.
+            # A scan rests on every write before it: the dropped one may have shown a record or hidden one.
             stale_scan = view.scanned and unwritten
             if tainted.isdisjoint(view.reads) and tainted.isdisjoint(view.writes) and not stale_scan:
                 kept.append(decision)

@@ -264,7 +264,7 @@ class Engine:
             try:
                 fits = self._decide_one(draft, jobs[place], now)
             except Missing as lack:
-                self._load(draft, lack, jobs[place + 1 :], now)
+                self._load(draft, lack, _alike(jobs, place), now)
                 continue
             if not fits:
                 return jobs[place:]
@@ -348,6 +348,17 @@ def no_collection() -> Iterator[None]:
     finally:
         if was_on:
             gc.enable()
+
+
+def _alike(jobs: list[Job], place: int) -> list[Job]:
+    """Return the later jobs that are likely to lack reads, too.
+
+    Most have foreseen theirs and lack none; but if one of those lacks something, the others may as well.
+    """
+    later = jobs[place + 1 :]
+    if reads_ahead(jobs[place].command):
+        return later
+    return [job for job in later if not reads_ahead(job.command)]
 
 
 def _check_size(view: View, limits: Limits) -> None:

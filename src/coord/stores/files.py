@@ -185,7 +185,6 @@ class FilesStore(LogStore):
                 self._values.write(values)
             if not self._log.append(offset, parts):
                 return None
-        self._durable = offset
         self._bytes_since_base += sum(map(len, parts))
         with contextlib.suppress(OSError):  # others will sync for themselves
             self._lock_file.write(Mark(offset, self._fold.floor))

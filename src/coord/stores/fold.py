@@ -20,11 +20,11 @@ class SortedIndex:
         self._added: set[Item] = set()
         self._removed: set[Item] = set()
 
-    def add(self, item: Item) -> None:
-        if item in self._removed:
-            self._removed.discard(item)
-        else:
-            self._added.add(item)
+    def add_all(self, items: Iterable[Item]) -> None:
+        again = self._removed.intersection(items) if self._removed else ()
+        self._removed.difference_update(again)
+        self._added.update(items)
+        self._added.difference_update(again)
 
     def remove(self, item: Item) -> None:
         if item in self._added:
@@ -54,12 +54,10 @@ class Fold:
         self._by_key = SortedIndex()
         self._by_line = SortedIndex()
 
-    def get(self, key: str) -> Record:
-        """Return the record, or its absence with the version that absence has."""
-        record = self.records.get(key)
-        if record is not None:
-            return record
-        return Record(key, self.tombstones.get(key, self.floor), None)
+    def get_all(self, keys: Iterable[str]) -> list[Record]:
+        """Return the records, or their absence with the version that absence has."""
+        records, tombstones, floor = self.records, self.tombstones, self.floor
+        return [records.get(key) or Record(key, tombstones.get(key, floor), None) for key in keys]
 
     def changed(self, expects: dict[str, int]) -> list[str]:
         """Return the keys whose version is not the expected one."""
@@ -74,20 +72,25 @@ class Fold:
 
     def apply(self, offset: int, commit: Commit) -> None:
         """Become the state after this commit."""
-        records, by_key, by_line = self.records, self._by_key, self._by_line
+        records, tombstones, by_key, by_line = self.records, self.tombstones, self._by_key, self._by_line
+        new_keys: list[Item] = []
+        new_lines: list[Item] = []
         for key, put in commit.puts.items():
+            line = put.line
             old = records.get(key)
             if old is None:
-                self.tombstones.pop(key, None)
-                by_key.add(key)
-                if put.line:
-                    by_line.add((put.line, key))
-            elif old.line != put.line:
+                tombstones.pop(key, None)
+                new_keys.append(key)
+                if line:
+                    new_lines.append((line, key))
+            elif old.line != line:
                 if old.line:
                     by_line.remove((old.line, key))
-                if put.line:
-                    by_line.add((put.line, key))
-            records[key] = Record(key, offset, put.value, put.line)
+                if line:
+                    new_lines.append((line, key))
+            records[key] = Record(key, offset, put.value, line)
+        by_key.add_all(new_keys)
+        by_line.add_all(new_lines)
         for key in commit.deletes:
             old = records.pop(key, None)
             if old is not None:
@@ -122,9 +125,8 @@ class Fold:
 
     def hold(self, records: Iterable[Record], dead: dict[str, int]) -> None:
         """Take in records and tombstones of a snapshot, none of which is here yet."""
-        for record in records:
-            self.records[record.key] = record
-            self._by_key.add(record.key)
-            if record.line:
-                self._by_line.add((record.line, record.key))
+        held = {record.key: record for record in records}
+        self.records.update(held)
+        self._by_key.add_all(list(held))
+        self._by_line.add_all([(record.line, key) for key, record in held.items() if record.line])
         self.tombstones.update(dead)

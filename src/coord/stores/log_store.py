@@ -64,8 +64,7 @@ class LogStore:
         with self._lock:
             while True:
                 self._fresh()
-                get = self._fold.get
-                found = self._filled([get(key) for key in keys])
+                found = self._filled(self._fold.get_all(keys))
                 if found is not None:
                     return {record.key: record for record in found}
 
