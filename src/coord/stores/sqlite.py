@@ -31,6 +31,7 @@ from coord.core.errors import (
 from coord.stores.database import Database
 from coord.stores.doorbell import Doorbell
 from coord.stores.host_clock import host_now_ms
+from coord.stores.known_versions import KnownVersions
 from coord.stores.store import FORMAT, Commit, Entry, Head, Limits, Record, check_commit, prefix_end
 from coord.stores.turn import courtesy_turn
 
@@ -38,7 +39,6 @@ BUSY_TRIES = 40
 BUSY_PAUSE_S = 0.1
 CHECKPOINT_PAGES = 4000
 CACHE_KIB = 32 * 1024
-KNOWN_MAX = 20_000
 APPLICATION_ID = 0x636F6F72  # "coor": tells our file from anybody else's
 
 SCHEMA = """
@@ -109,8 +109,7 @@ class SqliteStore:
             row = cursor.execute("SELECT id, head, at FROM log WHERE tenant = ?", (tenant,)).fetchone()
         self._log: int = row[0]
         self.seen = Head(row[1], row[2])
-        self._known: dict[str, int] = {}
-        self._known_as_of = (-1, -1)
+        self._known = KnownVersions(-1, -1)
 
     def load(self, keys: Iterable[str]) -> dict[str, Record]:
         wanted = list(keys)
@@ -118,8 +117,7 @@ class SqliteStore:
             floor = self._see(cursor)
             found = {row[0]: Record(*row) for row in cursor.execute(FIND, (self._log, _json(wanted)))}
             records = {key: found.get(key) or Record(key, floor, None) for key in wanted}
-            if len(self._known) < KNOWN_MAX:
-                self._known.update((key, record.version) for key, record in records.items())
+            self._known = self._known.learned(self.seen.offset, floor, records.values())
         return records
 
     def scan(
@@ -172,25 +170,19 @@ class SqliteStore:
         return offset
 
     def _see(self, cursor: sqlite3.Cursor) -> int:
-        """Note the newest offset; return the floor.
-
-        Versions loaded at this very offset and floor need no second look when they are committed against.
-        """
+        """Note the newest offset; return the floor."""
         head, at, floor = cursor.execute(
             "SELECT head, at, floor FROM log WHERE id = ?", (self._log,)
         ).fetchone()
         self.seen = Head(head, at)
-        if self._known_as_of != (head, floor):
-            self._known, self._known_as_of = {}, (head, floor)
         return int(floor)
 
     def _check(self, cursor: sqlite3.Cursor, expects: dict[str, int], floor: int) -> None:
         known = self._known
-        asked = [key for key in expects if key not in known]
-        if asked:
-            found = dict(cursor.execute(FIND_VERSIONS, (self._log, _json(asked))))
-            known = {**known, **{key: found.get(key, floor) for key in asked}}
-        changed = [key for key, version in expects.items() if known[key] != version]
+        if (known.head, known.floor) == (self.seen.offset, floor) and known.cover(expects):
+            return
+        found = dict(cursor.execute(FIND_VERSIONS, (self._log, _json(list(expects)))))
+        changed = [key for key, version in expects.items() if found.get(key, floor) != version]
         if changed:
             raise Conflict(changed)
 
