@@ -224,6 +224,7 @@ def test_durable_stores_are_shared_stores(store: Store, database: Database[Any])
         "sqlite:///",
         "file://host/x",
         "sqlite:///a?b=c",
+        "file://[x",
     ],
 )
 def test_a_bad_url_is_invalid(url: str) -> None:

@@ -51,7 +51,10 @@ def _scheme(url: str) -> str:
 
 
 def _path(url: str) -> str:
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:  # brackets that are no address
+        raise Invalid(f"{shown(url)!r} names no path on this machine", hint=f"use {KNOWN}") from error
     path = unquote(parts.path)
     if parts.netloc not in ("", "localhost") or not path.strip("/") or "\0" in path or parts.query:
         raise Invalid(f"{shown(url)!r} names no path on this machine", hint=f"use {KNOWN}")
