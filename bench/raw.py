@@ -2,8 +2,9 @@
 
 Rows are made before the clock starts; timed is what any program would have to do to make them durable:
 
-- sqlite: the same tables, WAL and synchronous=FULL; per commit one transaction with an `executemany` of
-  upserts, an insert of the entry and an update of the head. No read, no expectation, no turn, no bell.
+- sqlite: the same tables, and the settings of the store's own connection; per commit one transaction with
+  an `executemany` of upserts, an insert of the entry and an update of the head. No read, no expectation, no
+  turn, no bell.
 - files: per commit one file with the very bytes of the store's entry, written to a temporary name, synced
   (fdatasync), linked to its name, the folder synced (fsync), the temporary name removed. No lock, no fold.
 - postgres: see `raw_postgres.py`.
@@ -69,17 +70,28 @@ class RawMemory:
         """Nothing to close."""
 
 
+SETTINGS = ("journal_mode", "synchronous", "wal_autocheckpoint", "cache_size", "mmap_size", "temp_store")
+
+
+def settings(connection: sqlite3.Connection) -> dict[str, object]:
+    """Return what decides how fast a connection is."""
+    return {name: connection.execute(f"PRAGMA {name}").fetchone()[0] for name in SETTINGS}
+
+
 class RawSqlite:
-    """The tables of the SQLite store behind one plain connection."""
+    """The tables of the SQLite store behind one plain connection, set up as the store sets up its own."""
 
     def __init__(self, url: str) -> None:
-        database = coord.open_store(url)
+        database: Any = coord.open_store(url)
         database.log(TENANT)
+        of_store = settings(database._connection)
         database.close()
         self._offset = 0
         self._connection = sqlite3.connect(urlsplit(url).path, isolation_level=None)
-        self._connection.execute("PRAGMA journal_mode = WAL")
-        self._connection.execute("PRAGMA synchronous = FULL")
+        for name, value in of_store.items():
+            self._connection.execute(f"PRAGMA {name} = {value}")
+        # Raw on worse settings than ours would flatter us, and nobody would notice.
+        assert settings(self._connection) == of_store, "raw has the settings of the store"
         (self._log,) = self._connection.execute("SELECT id FROM log WHERE tenant = ?", (TENANT,)).fetchone()
 
     def play(self, commits: list[Commit]) -> float:

@@ -1,4 +1,4 @@
-"""The raw limit of Postgres: the store's tables behind one plain connection.
+"""The raw limit of Postgres: the tables and session settings of the store behind one plain connection.
 
 Per commit one transaction, sent as one pipeline: an insert of all rows from arrays (`unnest … ON CONFLICT`,
 about three times as fast as a statement per row), the insert of the entry, the update of the head.
@@ -15,6 +15,7 @@ from psycopg.pq import Format
 import coord
 from bench.workload import TENANT
 from coord.stores.postgres_arrays import Blobs, Texts
+from coord.stores.postgres_sql import SESSION
 from coord.stores.store import Commit
 
 PUT = """INSERT INTO coord.record (log, key, version, value, line)
@@ -58,6 +59,8 @@ class RawPostgres:
         database.close()
         self._offset = 0
         self._connection = psycopg.connect(url, autocommit=True, prepare_threshold=0)
+        for name, value in SESSION.items():
+            self._connection.execute("SELECT set_config(%s, %s, false)", (name, value))
         self._connection.adapters.register_dumper(ReadyTexts, ReadyTextsDumper)
         self._connection.adapters.register_dumper(ReadyBlobs, ReadyBlobsDumper)
         found = self._connection.execute("SELECT id FROM coord.log WHERE tenant = %s", (TENANT,)).fetchone()

@@ -1,7 +1,10 @@
 """The bench runs from end to end at a tiny size and says what it found; nothing here looks at how fast."""
 
+import contextlib
 import json
+import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,9 +12,11 @@ from bench.__main__ import SECTIONS, main
 from bench.callers import _closed_claims, _closed_submissions, _poisson
 from bench.figures import Calibration, Figure, latency_ms
 from bench.imports import slowest_modules
+from bench.raw import RawSqlite, settings
 from bench.table import section_table
 from bench.watched import events_per_commit
 from bench.workload import Workplace
+from coord import open_store
 from tests.conftest import STORES
 
 
@@ -91,6 +96,19 @@ def test_percentiles_and_batches_are_counted_right() -> None:
     sizes = events_per_commit([1, 120, 4, 3])
     assert sizes["histogram"] == {"1": 1, "2-3": 1, "4-7": 1, "64-127": 1}
     assert sizes["commits_per_op"] == 4 / 128
+
+
+def test_raw_has_the_settings_of_the_store(tmp_path: Path) -> None:
+    """Raw is a limit only on equal terms: what the store sets on its connection, raw has too."""
+    url = f"sqlite://{tmp_path}/store.db"
+    database: Any = open_store(url)
+    with contextlib.closing(database), contextlib.closing(RawSqlite(url)) as raw:
+        of_store = settings(database._connection)
+        assert settings(raw._connection) == of_store
+    assert of_store["journal_mode"] == "wal"
+    assert of_store["synchronous"] == 2  # FULL
+    with contextlib.closing(sqlite3.connect(tmp_path / "store.db")) as plain:
+        assert settings(plain) != of_store, "the store sets something that a plain connection lacks"
 
 
 def test_every_caller_is_heard_however_short_the_run() -> None:
