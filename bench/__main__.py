@@ -1,7 +1,6 @@
 """`python -m bench`: measure every store in one run; a table on stdout, JSON in bench/results/latest.json."""
 
 import argparse
-import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -92,7 +91,7 @@ class Session:
 
 def show(session: Session, facts: dict[str, object]) -> None:
     print("; ".join(f"{name} {value}" for name, value in facts.items()))
-    print(calibration_lines(session.calibrations, len(os.sched_getaffinity(0))))
+    print(calibration_lines(session.calibrations))
     for section, (title, _) in SECTIONS.items():
         figures = [figure for figure in session.figures if figure.section == section]
         if figures:
