@@ -84,6 +84,7 @@ class LogStore:
             if not commit.writes:
                 self._check(commit)
                 return self._fold.offset
+            self._refuse_if_closed()  # before the lock: a closed one's number may belong to another file now
             with self._exclusive():
                 while True:
                     self._check(commit)
@@ -109,7 +110,12 @@ class LogStore:
             return self._entries(after, limit)
 
     def trim(self, before: int) -> None:
-        with self._lock, self._exclusive():
+        with self._lock:
+            self._refuse_if_closed()
+            self._trim(before)
+
+    def _trim(self, before: int) -> None:
+        with self._exclusive():
             self._fresh()
             floor = max(self._fold.floor, min(before, self._fold.offset))
             self._forget(floor)
@@ -120,6 +126,9 @@ class LogStore:
             self._closed = True
 
     def _fresh(self) -> None:
+        self._refuse_if_closed()
+        self._catch_up()
+
+    def _refuse_if_closed(self) -> None:
         if self._closed:
             raise Unavailable("the store is closed")
-        self._catch_up()
