@@ -1,6 +1,7 @@
 """What can be asked for: one frozen struct per command. Ids and texts are already checked by the caller.
 
-`reply` is the type of the answer; `reads_only` marks questions, which never write and never sweep.
+`reply` is the type of the answer; `reads_only` marks questions, which never write and never sweep; `fenced`
+marks those whose answer states the offset of their own commit, which is known only after it (`settled`).
 """
 
 from typing import ClassVar
@@ -15,6 +16,7 @@ class Command(msgspec.Struct, frozen=True, gc=False, tag=True):
 
     reply: ClassVar[object] = None
     reads_only: ClassVar[bool] = False
+    fenced: ClassVar[bool] = False
 
 
 class TaskCommand(Command, frozen=True):

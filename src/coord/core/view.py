@@ -3,6 +3,7 @@
 A `View` belongs to one command. It reads through the draft of the batch, remembers every key it read, and
 collects the writes; nothing happens until the engine commits them. A read that the draft does not hold
 raises `Missing`: the engine loads it and decides the command again, so rules read as if all were at hand.
+What is known about a process being alive (`evidence`) is asked for in the same way.
 """
 
 from collections.abc import Iterable, Sequence
@@ -10,6 +11,7 @@ from typing import Literal, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
+from coord.core.caller import Evidence, Process
 from coord.core.record import MARKER, Stored, encode, encode_known
 
 AnyStored = TypeVar("AnyStored", bound=Stored)
@@ -19,10 +21,20 @@ By = Literal["key", "line"]
 class Missing(Exception):
     """The draft does not hold these reads yet: the rule is suspended, not failed."""
 
-    def __init__(self, keys: Iterable[str] = (), ranges: "Iterable[Range]" = ()) -> None:
-        super().__init__(keys, ranges)
+    def __init__(
+        self,
+        keys: Iterable[str] = (),
+        ranges: "Iterable[Range]" = (),
+        processes: Iterable[Process] = (),
+    ) -> None:
+        super().__init__(keys, ranges, processes)
         self.keys = keys
         self.ranges = ranges
+        self.processes = processes
+
+
+class Later(Exception):
+    """The rule rests on the version of what this batch has yet to commit: it waits for the next one."""
 
 
 class Range(NamedTuple):
@@ -57,6 +69,8 @@ class Source(Protocol):
 
     def get(self, key: str, kind: type[AnyStored]) -> AnyStored | None: ...
     def want(self, keys: Sequence[str], ranges: Sequence[Range] = ()) -> None: ...
+    def version(self, key: str) -> int: ...
+    def evidence(self, processes: Sequence[Process]) -> list[Evidence]: ...
     def scan(self, range_: Range, own: dict[str, Written]) -> list[Found]: ...
 
 
@@ -95,6 +109,14 @@ class View:
             return own.value
         self.reads.add(key)
         return self._source.get(key, kind)
+
+    def version(self, key: str) -> int:
+        """Return the offset of the commit that wrote a record which this command has read."""
+        return self._source.version(key)
+
+    def evidence(self, *processes: Process) -> list[Evidence]:
+        """Return what is known about processes being alive, as seen from here."""
+        return self._source.evidence(processes)
 
     def scan(
         self, prefix: str, *, by: By = "key", limit: int, after: tuple[str, str] = ("", "")

@@ -36,7 +36,8 @@ def decide_once(view: View, job: Job, now: int) -> Any:
             hint="draw a new id for each command",
         )
     if before is not None:
-        return msgspec.json.decode(before.reply, type=command.reply)
+        reply = msgspec.json.decode(before.reply, type=command.reply)
+        return reply.settled(view.version(key)) if command.fenced else reply
     reply = decide(view, command, now)
     if view.writes:
         view.put(key, Done(digest, msgspec.Raw(msgspec.json.encode(reply))), keys.due(now + KEPT_MS))

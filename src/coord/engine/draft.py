@@ -5,11 +5,12 @@ expectation of the commit. On a conflict only the commands that read a changed k
 those that read what these had written; the others keep their answers.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
+from coord.core.caller import Evidence, Process
 from coord.core.record import Stored, decode, encode
-from coord.core.view import Found, Missing, Range, View, Written
+from coord.core.view import Found, Later, Missing, Range, View, Written
 from coord.stores.store import Commit, Put, Record, Store
 
 AnyStored = TypeVar("AnyStored", bound=Stored)
@@ -32,8 +33,10 @@ class Decision:
 class Draft:
     """An overlay over the store for the commands of one batch."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, probe: Callable[[Process], Evidence]) -> None:
         self._store = store
+        self._probe = probe
+        self._evidence: dict[Process, Evidence] = {}
         self._loaded: dict[str, Record] = {}
         self._ranges: dict[Range, tuple[list[Record], bool]] = {}
         self._spare = SPARE_RECORDS
@@ -65,6 +68,16 @@ class Draft:
         if not (self._loaded.keys() >= set(keys) and self._ranges.keys() >= set(ranges)):
             raise Missing(keys, ranges)
 
+    def version(self, key: str) -> int:
+        if key in self._written:
+            raise Later
+        return self._loaded[key].version
+
+    def evidence(self, processes: Sequence[Process]) -> list[Evidence]:
+        if not self._evidence.keys() >= set(processes):
+            raise Missing(processes=processes)
+        return [self._evidence[process] for process in processes]
+
     def scan(self, range_: Range, own: dict[str, Written]) -> list[Found]:
         if range_ not in self._ranges:
             raise Missing(ranges=(range_,))
@@ -87,8 +100,13 @@ class Draft:
 
     # What the engine does.
 
-    def load(self, keys: Iterable[str], ranges: Iterable[Range]) -> None:
+    def load(
+        self, keys: Iterable[str], ranges: Iterable[Range] = (), processes: Iterable[Process] = ()
+    ) -> None:
         """Bring in what views missed."""
+        for process in processes:
+            if process not in self._evidence:
+                self._evidence[process] = self._probe(process)
         missing = [key for key in keys if key not in self._loaded]
         if missing:
             self.reads_of_store += 1

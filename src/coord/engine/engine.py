@@ -23,12 +23,13 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from coord.core.caller import NO_EVIDENCE, Evidence, Process
 from coord.core.commands import Command, Sweep
 from coord.core.decide import reads_ahead
 from coord.core.errors import Busy, Conflict, CoordError, LimitReached, Unavailable, Unknown
 from coord.core.events import ClockAccepted
 from coord.core.task import SWEEP_MOST
-from coord.core.view import Missing, Range, View, encode_event
+from coord.core.view import Later, Missing, Range, View, encode_event
 from coord.engine.ambient import Ambient, RealAmbient
 from coord.engine.clock import Clock
 from coord.engine.done import decide_once
@@ -63,8 +64,10 @@ class Engine:
         clock: Callable[[], int] | None = None,
         queue_max: int = QUEUE_MAX,
         ambient: Ambient | None = None,
+        probe: Callable[[Process], Evidence] | None = None,
     ) -> None:
         self.tenant = tenant
+        self._probe = probe or (lambda _process: NO_EVIDENCE)
         self._database = database
         self._store = database.log(tenant)
         self._clock = Clock(self._store, clock)
@@ -210,7 +213,7 @@ class Engine:
         jobs = self._allowed(jobs)
         now = self._clock.now()
         pending = self._with_sweep(jobs, now)
-        draft = Draft(self._store)
+        draft = Draft(self._store, self._probe)
         later: list[Job] = []
         conflicts = 0
         while True:
@@ -253,12 +256,13 @@ class Engine:
         return [Job(Sweep(self.tenant, SWEEP_MOST), patience), *jobs]
 
     def _decide_all(self, draft: Draft, jobs: list[Job], now: int) -> list[Job]:
-        """Decide in order, loading what is missing; return the jobs that no longer fit."""
+        """Decide in order, loading what is missing; return the jobs that have to wait for the next commit."""
+        later: list[Job] = []
         room = self._store.limits.commit_bytes // 2
         place = loaded = 0
         while place < len(jobs):
             if draft.size > room:
-                return [job for job in jobs[place:] if not isinstance(job.command, Sweep)]
+                return later + [job for job in jobs[place:] if not isinstance(job.command, Sweep)]
             if place == loaded:
                 loaded = self._load_ahead(draft, jobs, place)
             try:
@@ -266,10 +270,13 @@ class Engine:
             except Missing as lack:
                 self._load(draft, lack, _alike(jobs, place), now)
                 continue
+            except Later:
+                later.append(jobs[place])
+                fits = True
             if not fits:
-                return jobs[place:]
+                return later + jobs[place:]
             place += 1
-        return []
+        return later
 
     def _load_ahead(self, draft: Draft, jobs: list[Job], place: int) -> int:
         """Load what the next commands say they read, up to a measure; return the first not looked at."""
@@ -277,13 +284,14 @@ class Engine:
         while place < len(jobs) and len(keys) < AHEAD_KEYS:
             keys.update(reads_ahead(jobs[place].command))
             place += 1
-        draft.load(keys, ())
+        draft.load(keys)
         return place
 
     def _load(self, draft: Draft, lack: Missing, others: Iterable[Job], now: int) -> None:
         """Load what one command lacks, together with what the commands after it are going to lack."""
         keys: set[str] = set(lack.keys)
         ranges: list[Range] = list(lack.ranges)  # in order: a run must not depend on hashes
+        processes: list[Process] = list(lack.processes)
         for job in others:
             view = View(draft)
             try:
@@ -292,9 +300,10 @@ class Engine:
             except Missing as more:
                 keys.update(more.keys)
                 ranges += more.ranges
+                processes += more.processes
             except Exception:  # noqa: BLE001, S112 - it is raised again, and answered, when its turn comes
                 continue
-        draft.load(keys, ranges)
+        draft.load(keys, ranges, processes)
 
     def _decide_one(self, draft: Draft, job: Job, now: int) -> bool:
         """Decide a command and take it into the draft; False if it has to wait for the next commit."""
@@ -306,7 +315,7 @@ class Engine:
             if draft.size + view.size > limits.commit_bytes:
                 return False
             draft.accept(decision)
-        except Missing:
+        except (Missing, Later):
             raise
         except CoordError as error:
             draft.accept_failure(Decision(job, view, error))
@@ -318,14 +327,16 @@ class Engine:
     def _commit(self, draft: Draft, now: int) -> None:
         commit = draft.commit(now, self._ambient.commit_id())
         one_snapshot = not commit.writes and draft.reads_of_store <= 1
+        offset = 0
         if not one_snapshot:
             deadline = max((decision.job.deadline for decision in draft.decisions), default=0.0)
-            commit_surely(self._store, commit, deadline, self._ambient)
+            offset = commit_surely(self._store, commit, deadline, self._ambient)
         for decision in draft.decisions:
             if isinstance(decision.reply, CoordError):
                 decision.job.fail(decision.reply)
                 continue
-            decision.job.succeed(decision.reply)
+            reply = decision.reply
+            decision.job.succeed(reply.settled(offset) if decision.job.command.fenced else reply)
             if isinstance(decision.job.command, Sweep) and decision.reply is not None:
                 self._sweep_at = min(self._sweep_at, max(decision.reply, now + 1))
 
