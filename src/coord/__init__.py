@@ -10,9 +10,16 @@ if TYPE_CHECKING:
         Busy,
         CoordError,
         Corrupt,
+        Dead,
+        Denied,
+        Gone,
+        Impostor,
         Invalid,
         LimitReached,
+        LockLost,
         NotFound,
+        NotOwner,
+        NotStealable,
         Refused,
         Trimmed,
         Unavailable,
@@ -21,12 +28,15 @@ if TYPE_CHECKING:
     )
     from coord.core.ids import TaskIdentifier
     from coord.core.types import ClaimKey, ClaimTemplate
+    from coord.sdk.client import Client, connect
     from coord.sdk.coordinator import TaskCoordinator
     from coord.stores.open import install, open_store
 
 __version__ = "0.1.0"
 
 _HOME = {
+    "Client": "coord.sdk.client",
+    "connect": "coord.sdk.client",
     "TaskCoordinator": "coord.sdk.coordinator",
     "TaskIdentifier": "coord.core.ids",
     "ClaimKey": "coord.core.types",
@@ -36,6 +46,13 @@ _HOME = {
     "CoordError": "coord.core.errors",
     "Busy": "coord.core.errors",
     "Corrupt": "coord.core.errors",
+    "NotStealable": "coord.core.errors",
+    "NotOwner": "coord.core.errors",
+    "LockLost": "coord.core.errors",
+    "Impostor": "coord.core.errors",
+    "Gone": "coord.core.errors",
+    "Denied": "coord.core.errors",
+    "Dead": "coord.core.errors",
     "Invalid": "coord.core.errors",
     "LimitReached": "coord.core.errors",
     "NotFound": "coord.core.errors",
@@ -50,11 +67,19 @@ __all__ = [
     "Busy",
     "ClaimKey",
     "ClaimTemplate",
+    "Client",
     "CoordError",
     "Corrupt",
+    "Dead",
+    "Denied",
+    "Gone",
+    "Impostor",
     "Invalid",
     "LimitReached",
+    "LockLost",
     "NotFound",
+    "NotOwner",
+    "NotStealable",
     "Refused",
     "TaskCoordinator",
     "TaskIdentifier",
@@ -63,6 +88,7 @@ __all__ = [
     "Unknown",
     "Unsupported",
     "__version__",
+    "connect",
     "install",
     "open_store",
 ]

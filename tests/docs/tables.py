@@ -11,7 +11,11 @@ import msgspec
 
 from coord.core import events
 from coord.core.limits import PROFILES, RATIONALE
+from coord.sdk.client import Client
 from coord.sdk.coordinator import TaskCoordinator
+from coord.sdk.locks import LockCalls
+from coord.sdk.messages import MessageCalls
+from coord.sdk.sessions import SessionCalls
 from tests.docs.pages import ROOT
 
 BEGIN = "<!-- made by: python -m tests.docs.tables ({name}) -->\n"
@@ -55,9 +59,17 @@ def event_kinds(base: type[msgspec.Struct]) -> Iterator[type[msgspec.Struct]]:
 
 
 def api_table() -> Iterator[str]:
+    yield from _methods(TaskCoordinator)
+
+
+def client_table() -> Iterator[str]:
+    yield from _methods(Client, SessionCalls, LockCalls, MessageCalls)
+
+
+def _methods(*kinds: type) -> Iterator[str]:
     yield from _row("method", "returns", "does")
     yield from _row("---", "---", "---")
-    for name, method in vars(TaskCoordinator).items():
+    for name, method in (item for kind in kinds for item in vars(kind).items()):
         function = method.__func__ if isinstance(method, classmethod) else method
         if name.startswith("_") or not inspect.isfunction(function):
             continue
@@ -81,6 +93,7 @@ TABLES: dict[str, Callable[[], Iterator[str]]] = {
     "limits": limits_table,
     "events": events_table,
     "api": api_table,
+    "client": client_table,
 }
 
 

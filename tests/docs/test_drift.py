@@ -119,11 +119,14 @@ def test_every_path_that_is_named_exists(page: str) -> None:
     assert missing == []
 
 
+FOLDERS = ("core", "engine", "host", "sdk", "stores", "transports", "transports/cli")
+
+
 def test_the_map_names_every_module() -> None:
     """ARCHITECTURE.md says of each module of the package what it holds."""
     named = paths_in(ARCHITECTURE)
     modules = {str(path.relative_to(ROOT)) for path in (ROOT / "src").rglob("*.py")}
-    empty = {f"src/coord/{folder}/__init__.py" for folder in ("core", "engine", "sdk", "stores")}
+    empty = {f"src/coord/{folder}/__init__.py" for folder in FOLDERS}
     assert modules - empty - named == set()
 
 

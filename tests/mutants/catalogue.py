@@ -79,28 +79,28 @@ RULES = [
     Mutant(
         "a lease never runs out",
         TASK,
-        "if task.claim is not ClaimState.ACTIVE or now < task.expires_ms:\n        return task\n",
+        "if task.claim is not ACTIVE or now < task.expires_ms:\n        return task\n",
         "if True:\n        return task\n",
         STORM,
     ),
     Mutant(
         "an active claim does not stand in the way",
         TASK,
-        "if stored.claim is ClaimState.ACTIVE and now < stored.expires_ms and not command.force:\n",
+        "if stored.claim is ACTIVE and now < stored.expires_ms and not command.force:\n",
         "if False:\n",
         STORM,
     ),
     Mutant(
         "a claim that ran out stands in the way for ever",
         TASK,
-        "if stored.claim is ClaimState.ACTIVE and now < stored.expires_ms and not command.force:\n",
-        "if stored.claim is ClaimState.ACTIVE and not command.force:\n",
+        "if stored.claim is ACTIVE and now < stored.expires_ms and not command.force:\n",
+        "if stored.claim is ACTIVE and not command.force:\n",
         STORM,
     ),
     Mutant(
         "a finished task is claimed again",
         TASK,
-        "if stored.state is TaskStatus.DONE:\n",
+        "if stored.state is DONE:\n",
         "if False:\n",
         STORM,
     ),
@@ -194,7 +194,7 @@ ENGINE_MUTANTS = [
     Mutant(
         "a failure on mixed reads is believed",
         ENGINE,
-        "            draft.accept_failure(Decision(job, view, defect))\n",
+        "            job.error = defect\n            draft.accept_failure(job, view)\n",
         "            job.fail(defect)\n",
         (FOUND,),
     ),
@@ -215,7 +215,7 @@ ENGINE_MUTANTS = [
     Mutant(
         "a lost answer counts as a failure",
         SETTLE,
-        "        return _settle(store, commit, before, deadline, ambient, lost)\n",
+        "        return _settle(store, commit, before, deadline(), ambient, lost)\n",
         "        raise Unavailable from lost\n",
         STORM,
     ),
@@ -359,8 +359,8 @@ STORE_MUTANTS = [
     Mutant(
         "SQLite begins without the write lock",
         SQLITE,
-        'self._patiently("BEGIN IMMEDIATE")',
-        'self._patiently("BEGIN")',
+        'self.patiently("BEGIN IMMEDIATE")',
+        'self.patiently("BEGIN")',
         ("tests/stores/test_sqlite_specifics.py", "tests/stores/test_concurrent.py", "-k", "sqlite"),
     ),
     Mutant(
@@ -383,7 +383,7 @@ PROCESS_MUTANTS = [
     Mutant(
         "real processes are granted what others hold",
         TASK,
-        "if stored.claim is ClaimState.ACTIVE and now < stored.expires_ms and not command.force:\n",
+        "if stored.claim is ACTIVE and now < stored.expires_ms and not command.force:\n",
         "if False:\n",
         ("tests/linearizable/test_histories.py", "-k", "sqlite and store"),
     ),

@@ -73,6 +73,7 @@ class FaultyStore:
             self._seen_now()
             raise
         self._world.note(self._process, f"committed {offset}" if commit.writes else f"verified at {offset}")
+        self._world.committed(commit, offset)
         if roll() < weather.lost_after:
             self._fail("lost after the commit", Unknown())
         return self._after(offset, answered=True)

@@ -6,8 +6,8 @@ from coord.core import commands
 from coord.core.errors import Unavailable
 from coord.core.types import ClaimReason, ClaimState
 from tests.linearizable.ledger import require
+from tests.simulation.agents import Ask
 from tests.simulation.process import Process
-from tests.simulation.workers import Ask
 
 if TYPE_CHECKING:
     from tests.simulation.world import World

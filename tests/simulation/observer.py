@@ -12,9 +12,9 @@ from tests.linearizable.answers import answer, operations
 from tests.linearizable.explain import explain, match_all
 from tests.linearizable.ledger import Ledger, after, require
 from tests.linearizable.task_model import Answer, Op
+from tests.simulation.agents import Ask
 from tests.simulation.books import check_books
 from tests.simulation.process import Process
-from tests.simulation.workers import Ask
 
 BOOKS_EVERY = 80
 """Between two looks at all records, in entries of the log."""

@@ -30,19 +30,25 @@ ROUGH = Weather(0.25, 0.01, 0.01, 0.001, 0.01, 0.02, 0.01, 0.002, 0.01, 0.003)
 STORM = Weather(0.3, 0.02, 0.05, 0.004, 0.05, 0.05, 0.03, 0.006, 0.02, 0.005)
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """The setting of one run."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """How many take part, how time is told, and how bad the weather is."""
 
     tenant: str
     processes: int
     agents: int
-    tasks: int
     steps: int
     clock: Literal["server", "hosts", "given"]
     weather: Weather
     commit_bytes: int
     futures: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan(Setting):
+    """The setting of a run with tasks."""
+
+    tasks: int
     leases_ms: tuple[int, ...]
     limits: dict[str, int]
 

@@ -11,9 +11,8 @@ from coord.stores.database import Database
 from tests.simulation.faulty_store import FaultyStore
 
 if TYPE_CHECKING:
-    from tests.simulation.observer import Asked
-    from tests.simulation.workers import Agent
-    from tests.simulation.world import World
+    from tests.simulation.agents import Agent
+    from tests.simulation.scheduler import Scheduler
 
 
 class Committers:
@@ -70,14 +69,14 @@ class Waiting:
     """An agent that waits for a future."""
 
     agent: "Agent"
-    asked: "Asked"
+    asked: Any
     future: "Future[Any]"
 
 
 class Process:
     """One engine and its agents; dies whole."""
 
-    def __init__(self, world: "World", name: str) -> None:
+    def __init__(self, world: "Scheduler", name: str) -> None:
         self.world = world
         self.name = name
         self.alive = True
@@ -88,7 +87,9 @@ class Process:
         self.pending: list[Waiting] = []
         self.database = ProcessDatabase(self)
         clock = self.given_clock if world.plan.clock == "given" else None
-        self.engine = Engine(self.database, world.plan.tenant, clock=clock, ambient=Surroundings(self))
+        self.engine = Engine(
+            self.database, world.plan.tenant, clock=clock, ambient=Surroundings(self), probe=world.probe
+        )
 
     def given_clock(self) -> int:
         """A clock that replaces the store's wholly; it may even run backwards."""
@@ -96,5 +97,5 @@ class Process:
         self.readings.append((now, 0))
         return now
 
-    def wait_for(self, agent: "Agent", asked: "Asked", future: "Future[Any]") -> None:
+    def wait_for(self, agent: "Agent", asked: Any, future: "Future[Any]") -> None:
         self.pending.append(Waiting(agent, asked, future))

@@ -1,8 +1,10 @@
-"""Runs one seed again and tells all of it: `python -m tests.simulation.replay SEED` in the project's root."""
+"""Runs one seed again and tells all of it: `python -m tests.simulation.replay [locks] SEED`."""
 
 import sys
 
 from tests.linearizable.ledger import Violation
+from tests.simulation.lock_world import LockWorld
+from tests.simulation.scheduler import Scheduler
 from tests.simulation.world import World
 
 COMMAND = ".venv/bin/python -m tests.simulation.replay"
@@ -15,27 +17,40 @@ class Failed(AssertionError):
 def run_seed(seed: int) -> World:
     """Run a seed; a failure says how to see it again."""
     world = World(seed)
-    try:
-        world.run()
-    except Violation as broken:
-        raise Failed(f"seed {seed}: {broken}\n\nsee it again:  {COMMAND} {seed}") from None
-    except Exception as error:
-        raise Failed(f"seed {seed}: {error!r}\n\nsee it again:  {COMMAND} {seed}") from error
+    _run(world, f"{COMMAND} {seed}")
     return world
 
 
+def run_lock_seed(seed: int) -> LockWorld:
+    """Run a seed of sessions, locks and messages; a failure says how to see it again."""
+    world = LockWorld(seed)
+    _run(world, f"{COMMAND} locks {seed}")
+    return world
+
+
+def _run(world: Scheduler, command: str) -> None:
+    try:
+        world.run()
+    except Violation as broken:
+        raise Failed(f"seed {world.seed}: {broken}\n\nsee it again:  {command}") from None
+    except Exception as error:
+        raise Failed(f"seed {world.seed}: {error!r}\n\nsee it again:  {command}") from error
+
+
 def main(arguments: list[str]) -> int:
-    if len(arguments) != 1 or not arguments[0].isdecimal():
+    locks = arguments[:1] == ["locks"]
+    seeds = arguments[1:] if locks else arguments
+    if len(seeds) != 1 or not seeds[0].isdecimal():
         sys.stderr.write(f"{__doc__}\n")
         return 2
-    world = World(int(arguments[0]))
+    world = LockWorld(int(seeds[0])) if locks else World(int(seeds[0]))
     try:
         world.run()
     except Violation as broken:
         verdict, code = f"BROKEN: {broken}", 1
     else:
-        ledger = world.observer.ledger
-        verdict = f"all well: {len(world.observer.ops)} operations, {ledger.head} entries"
+        watch = world.observer
+        verdict = f"all well: {len(watch.ops)} operations, {watch.store.seen.offset} entries"
         code = 0
     sys.stdout.write("\n".join([str(world.plan), *world.trace, verdict, ""]))
     return code

@@ -2,6 +2,8 @@
 
 import os
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -166,7 +168,7 @@ def test_a_busy_file_is_waited_for(path: Path) -> None:
                 other.execute("ROLLBACK")
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("coord.stores.sqlite.time.sleep", pause)
+            patch.setattr("coord.stores.pause.time.sleep", pause)
             assert write(store, {"a": b"1"}) == 1
         assert len(waits) == 3
 
@@ -254,3 +256,25 @@ def test_tenants_share_one_file_and_one_connection(path: Path) -> None:
         assert by_key(database.log("tenant-7")) == ["a"]
         assert value(database.log("tenant-199"), "a") == b"199"
     assert [name for name in os.listdir(path.parent) if not name.endswith("-turn")] == ["store.db"]
+
+
+def test_a_store_opened_twice_in_one_process_keeps_its_log(path: Path) -> None:
+    """Rule 2: a second opening must not drop the locks of the first, or others would take its log away.
+
+    A process loses its locks on a file as soon as it closes that file anywhere; then the next process that
+    closes the store believes to be the last one, and removes the log that this process goes on writing.
+    """
+    look = (
+        "import sys; from coord import open_store; database = open_store(sys.argv[1]);"
+        "print(*(found.key for found in database.log('local').scan('', by='key', limit=9))); database.close()"
+    )
+
+    def seen_by_others() -> str:
+        words = [sys.executable, "-c", look, f"sqlite://{path}"]
+        return subprocess.run(words, check=True, capture_output=True, text=True).stdout.strip()
+
+    with opened(path) as first, opened(path) as second:
+        write(first.log("local"), {"a": b"1"})
+        assert seen_by_others() == "a"
+        write(second.log("local"), {"b": b"2"})
+        assert seen_by_others() == "a b"

@@ -64,13 +64,13 @@ def test_replies_to_command_ids_are_forgotten() -> None:
 def test_a_kind_that_only_a_newer_version_knows_is_left_alone() -> None:
     """Rule 4: what this version does not understand it does not delete, and it holds up nothing else."""
     desk = Desk()
-    strange = [f"lock/repo/{number:02d}" for number in range(SWEEP_MOST + 8)]
+    strange = [f"novelty/repo/{number:02d}" for number in range(SWEEP_MOST + 8)]
     for key in strange:
         desk.records[key] = Kept(b'{"schema":1,"owner":"s"}', keys.due(T0))
     desk.claim()
     done = desk.sweep(now=LATE)
     assert (done.told, done.reply) == (["task.expired"], None)
-    assert desk.keys("lock/") == strange
+    assert desk.keys("novelty/") == strange
 
 
 def finished_twice(*, done: bool) -> Desk:

@@ -4,11 +4,12 @@
 marks those whose answer states the offset of their own commit, which is known only after it (`settled`).
 """
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import msgspec
 
-from coord.core import types
+from coord.core import replies, types
+from coord.core.caller import Caller, Process
 
 
 class Command(msgspec.Struct, frozen=True, gc=False, tag=True):
@@ -17,6 +18,10 @@ class Command(msgspec.Struct, frozen=True, gc=False, tag=True):
     reply: ClassVar[object] = None
     reads_only: ClassVar[bool] = False
     fenced: ClassVar[bool] = False
+
+    def content(self) -> "Command":
+        """Return what makes two commands the same question, whoever carries it."""
+        return self
 
 
 class TaskCommand(Command, frozen=True):
@@ -143,3 +148,209 @@ class Sweep(Command, frozen=True):
     reply = int | None
     tenant: str
     most: int
+
+
+class SessionCommand(Command, frozen=True):
+    """A command in the name of a session."""
+
+    caller: Caller
+
+    def content(self) -> Command:
+        """Return the command without what differs when it is sent again from another process."""
+        return msgspec.structs.replace(self, caller=Caller(self.caller.session))
+
+
+class UpdateSession(SessionCommand, frozen=True, kw_only=True):
+    """Change what a session says of itself; what is None stays."""
+
+    reply = replies.SessionShown
+    task: str | None = None
+    phase: str | None = None
+    status: str | None = None
+    role: str | None = None
+    bin: str | None = None
+    version: str | None = None
+    blob: dict[str, Any] | None = None
+    merge_blob: dict[str, Any] | None = None
+    owned: dict[str, Any] | None = None
+
+
+class Register(UpdateSession, frozen=True, kw_only=True):
+    """Begin a session, or come back to it; `replaces` names the one whose place it takes."""
+
+    reply = replies.Registered  # type: ignore[assignment]
+    replaces: str = ""
+
+
+class Heartbeat(SessionCommand, frozen=True):
+    """Say that a session is alive."""
+
+    reply = replies.Beaten
+
+
+class Deregister(SessionCommand, frozen=True):
+    """End a session and give back what it holds; `session` may name a sub-agent or a dead one."""
+
+    reply = replies.Left
+    session: str = ""
+
+
+class GetSession(SessionCommand, frozen=True):
+    """Ask for a session, the caller's own if none is named."""
+
+    reply = replies.SessionShown
+    reads_only = True
+    session: str = ""
+
+
+class ListSessions(SessionCommand, frozen=True):
+    """Ask who is there."""
+
+    reply = list[replies.SessionShown]
+    reads_only = True
+    live: bool = False
+
+
+class LockCommand(SessionCommand, frozen=True):
+    """A command about resources; `repository` is where their files are."""
+
+    repository: str
+    resources: tuple[str, ...]
+
+
+class AcquireLocks(LockCommand, frozen=True, kw_only=True):
+    """Take locks, all or none. With `wait_ms` the request gets in line under `wait_id`."""
+
+    reply = replies.LockReply
+    fenced = True
+    mode: str = ""
+    profile: str = ""
+    ttl_ms: int = 0
+    reason: str = ""
+    priority: int = 0
+    preemptible: bool = False
+    wait_ms: int = 0
+    wait_id: str = ""
+    waiter: Process | None = None
+    leased: bool = True
+
+    def content(self) -> Command:
+        """Return the command without who waits, and under which name."""
+        plain = msgspec.structs.replace(self, wait_id="", waiter=None, leased=True)
+        return super(AcquireLocks, plain).content()
+
+
+class ConfirmWait(SessionCommand, frozen=True):
+    """Ask what became of a request in line; a hand-off is taken over."""
+
+    reply = replies.LockReply
+    fenced = True
+    wait_key: str
+
+
+class PeekWait(SessionCommand, frozen=True):
+    """Ask whether a request in line has changed, changing nothing."""
+
+    reply = bool
+    reads_only = True
+    wait_key: str
+
+
+class WithdrawWait(SessionCommand, frozen=True):
+    """Leave the line; what was handed over meanwhile is given back.
+
+    Who does not know its place, being interrupted before the answer, names its `wait_id` instead.
+    """
+
+    reply = bool
+    wait_key: str
+
+
+class ReleaseLocks(LockCommand, frozen=True):
+    """Give locks back; a fence, where given, must be that of the hold. No resource names all."""
+
+    reply = replies.Released
+    fence: int = 0
+
+
+class RenewLocks(LockCommand, frozen=True):
+    """Begin leases anew; no resource names all."""
+
+    reply = replies.Renewed
+    fence: int = 0
+    ttl_ms: int = 0
+
+
+class CheckLocks(LockCommand, frozen=True):
+    """Ask whether a caller could have resources now; with a fence, whether it still holds them under it."""
+
+    reply = replies.Checked
+    reads_only = True
+    mode: str = ""
+    fence: int = 0
+
+
+class ListLocks(SessionCommand, frozen=True):
+    """Ask for the locks of a session, of the caller's `own`, or for all."""
+
+    reply = list[replies.LockShown]
+    reads_only = True
+    session: str = ""
+    own: bool = False
+
+
+class StealLock(LockCommand, frozen=True, kw_only=True):
+    """Take locks from a holder that is gone; with `force` from any, for a reason that is recorded."""
+
+    reply = replies.LockReply
+    fenced = True
+    dead_owner: bool = False
+    force: bool = False
+    reason: str = ""
+    ttl_ms: int = 0
+
+
+class PreemptLock(LockCommand, frozen=True, kw_only=True):
+    """Ask holders of lower priority to give way within a time."""
+
+    reply = replies.Preempted
+    priority: int
+    grace_ms: int
+    reason: str
+
+
+class SendMessage(SessionCommand, frozen=True, kw_only=True):
+    """Send a message to a session, or without one to all that are there."""
+
+    reply = replies.Sent
+    to: str = ""
+    kind: str
+    subject: str
+    body: str = ""
+    blob: dict[str, Any] = {}
+    priority: int = 0
+    ttl_ms: int = 0
+    hops: int = 0
+    reply_to: str = ""
+    live_only: bool = False
+
+
+class ReceiveMessages(SessionCommand, frozen=True):
+    """Be offered what waits; with `drain` it is delivered for good."""
+
+    reply = replies.Received
+    drain: bool = False
+
+
+class PeekMessages(SessionCommand, frozen=True):
+    """Look at what waits."""
+
+    reply = replies.Received
+    reads_only = True
+
+
+class AckMessages(SessionCommand, frozen=True):
+    """Say that messages were delivered."""
+
+    reply = replies.Acked
+    ids: tuple[str, ...]

@@ -3,7 +3,21 @@
 from collections.abc import Callable
 from typing import Any
 
-from coord.core import commands, history, limits, result, sweep, task
+from coord.core import (
+    acquire,
+    commands,
+    ending,
+    history,
+    holding,
+    limits,
+    lock,
+    message,
+    result,
+    revoke,
+    session,
+    sweep,
+    task,
+)
 from coord.core.view import View
 
 RULES: dict[type[commands.Command], Callable[[View, Any, int], Any]] = {
@@ -20,6 +34,26 @@ RULES: dict[type[commands.Command], Callable[[View, Any, int], Any]] = {
     commands.GetSessionClaims: history.get_session_claims,
     commands.ListExpiredClaims: history.list_expired_claims,
     commands.Sweep: sweep.sweep,
+    commands.Register: ending.register,
+    commands.Deregister: ending.deregister,
+    commands.Heartbeat: session.heartbeat,
+    commands.UpdateSession: session.update_session,
+    commands.GetSession: session.get_session,
+    commands.ListSessions: session.list_sessions,
+    commands.AcquireLocks: acquire.acquire_locks,
+    commands.ConfirmWait: acquire.confirm_wait,
+    commands.PeekWait: acquire.peek_wait,
+    commands.WithdrawWait: acquire.withdraw_wait,
+    commands.ReleaseLocks: holding.release_locks,
+    commands.RenewLocks: holding.renew_locks,
+    commands.CheckLocks: holding.check_locks,
+    commands.ListLocks: holding.list_locks,
+    commands.StealLock: revoke.steal_lock,
+    commands.PreemptLock: revoke.preempt_lock,
+    commands.SendMessage: message.send_message,
+    commands.ReceiveMessages: message.receive_messages,
+    commands.PeekMessages: message.peek_messages,
+    commands.AckMessages: message.ack_messages,
 }
 
 READS: dict[type[commands.Command], Callable[[Any], list[str]]] = {
@@ -27,6 +61,16 @@ READS: dict[type[commands.Command], Callable[[Any], list[str]]] = {
     commands.ClaimTasks: task.claim_reads,
     commands.ReleaseClaim: task.claim_reads,
     commands.SubmitResult: result.submit_reads,
+    commands.Heartbeat: session.caller_reads,
+    commands.UpdateSession: session.caller_reads,
+    commands.SendMessage: session.caller_reads,
+    commands.ReceiveMessages: session.caller_reads,
+    commands.ConfirmWait: acquire.wait_reads,
+    commands.PeekWait: acquire.wait_reads,
+    commands.AcquireLocks: lock.lock_reads,
+    commands.ReleaseLocks: lock.lock_reads,
+    commands.RenewLocks: lock.lock_reads,
+    commands.CheckLocks: lock.lock_reads,
 }
 """What a rule is going to read, for those worth loading ahead; others say it when they miss it."""
 

@@ -3,7 +3,7 @@
 | class         | did it happen? | try again?                | examples                                  |
 |---------------|----------------|---------------------------|-------------------------------------------|
 | `Invalid`     | no             | no, correct the call      | a bad id, a bad url                       |
-| `Refused`     | no             | no                        | over a limit                              |
+| `Refused`     | no             | no                        | over a limit, held by another, lost       |
 | `NotFound`    | no             | no                        | a store that was never installed          |
 | `Conflict`    | no             | the engine does           | never leaves the engine                   |
 | `Busy`        | no             | yes, later                | the queue is full                         |
@@ -49,6 +49,48 @@ class LimitReached(Refused):
     """A limit is reached."""
 
     code = "limit"
+
+
+class Denied(Refused):
+    """The lock was not granted."""
+
+    code = "held"
+
+
+class LockLost(Refused):
+    """The lock is not held any more."""
+
+    code = "lost"
+
+
+class NotOwner(Refused):
+    """Somebody else holds this lock."""
+
+    code = "not_owner"
+
+
+class NotStealable(Refused):
+    """The lock may not be stolen."""
+
+    code = "not_stealable"
+
+
+class Dead(Refused):
+    """The session was declared dead; it holds nothing."""
+
+    code = "dead"
+
+
+class Gone(Refused):
+    """The session has ended."""
+
+    code = "gone"
+
+
+class Impostor(Refused):
+    """The caller belongs to another session."""
+
+    code = "impostor"
 
 
 class NotFound(CoordError, LookupError):

@@ -97,6 +97,148 @@ class ClockAccepted(Event, frozen=True, tag="clock.accepted"):
     newest_ms: int
 
 
+class SessionRegistered(Event, frozen=True, tag="session.registered"):
+    """A session began; `descent` says whether it was seen below a known process."""
+
+    session: str
+    agent: str
+    parent: str = ""
+    descent: str = ""
+    on_the_way: bool = False
+
+
+class SessionUpdated(Event, frozen=True, tag="session.updated"):
+    """A session changed what it says of itself."""
+
+    session: str
+    state: str
+
+
+class SessionEnded(Event, frozen=True, tag="session.ended"):
+    """A session deregistered, was replaced, or was declared dead (then with the evidence)."""
+
+    session: str
+    agent: str
+    ending: str
+    evidence: str = ""
+    successor: str = ""
+
+
+class LockAcquired(Event, frozen=True, tag="lock.acquired"):
+    """A lock was granted; the offset of this entry is its fence."""
+
+    resource: str
+    session: str
+    agent: str
+    mode: str
+    expires_ms: int
+    reason: str = ""
+    waited_ms: int = 0
+
+
+class LockRenewed(Event, frozen=True, tag="lock.renewed"):
+    """The lease of a lock began anew."""
+
+    resource: str
+    session: str
+    fence: int
+    expires_ms: int
+
+
+class LockEnded(Event, frozen=True, tag="lock.released"):
+    """A lock came free: given back, run out, stolen, preempted, or its owner is gone."""
+
+    resource: str
+    session: str
+    agent: str
+    fence: int
+    ending: str
+    until_ms: int
+    held_s: float
+    by: str = ""
+    note: str = ""
+
+
+class LockMoved(Event, frozen=True, tag="lock.moved"):
+    """A lock went to the session that replaces its owner."""
+
+    resource: str
+    session: str
+    successor: str
+
+
+class LockDenied(Event, frozen=True, tag="lock.denied"):
+    """A request was refused; told once a minute per session and resources."""
+
+    resources: tuple[str, ...]
+    session: str
+    agent: str
+    holder: str
+
+
+class LockWaiting(Event, frozen=True, tag="lock.waiting"):
+    """A request got in line."""
+
+    resources: tuple[str, ...]
+    session: str
+    agent: str
+    holder: str
+    priority: int
+
+
+class LockWithdrawn(Event, frozen=True, tag="lock.withdrawn"):
+    """A request left the line without a lock."""
+
+    resources: tuple[str, ...]
+    session: str
+    reason: str
+
+
+class PreemptionAsked(Event, frozen=True, tag="lock.preemption_asked"):
+    """A holder was asked to give way."""
+
+    resource: str
+    session: str
+    by: str
+    reason: str
+    until_ms: int
+
+
+class DeadlockFound(Event, frozen=True, tag="lock.deadlock"):
+    """Sessions waited for each other in a circle; `resolved`: the victim's locks were revoked."""
+
+    cycle: tuple[str, ...]
+    victim: str
+    resolved: bool
+    since_ms: int
+
+
+class MessageSent(Event, frozen=True, tag="message.sent"):
+    """A message went to one session, or to all that were there."""
+
+    id: str
+    session: str
+    to: tuple[str, ...]
+    kind: str
+    subject: str
+
+
+class MessageDelivered(Event, frozen=True, tag="message.delivered"):
+    """A message reached its recipient for good."""
+
+    id: str
+    session: str
+
+
+class MessageLost(Event, frozen=True, tag="message.undelivered"):
+    """A message will not be read any more: its time was up, or its recipient has gone."""
+
+    id: str
+    session: str
+    sender: str
+    reason: str
+
+
 SEED_NAMES = {
     "task.claimed": "CLAIM_ACQUIRED",
     "task.renewed": "LEASE_RENEWED",
@@ -105,5 +247,16 @@ SEED_NAMES = {
     "task.superseded": "CLAIM_LOST",
     "task.completed": "RESULT_SUBMITTED",
     "task.result_rejected": "RESULT_REJECTED",
+    "lock.acquired": "lock_acquired",
+    "lock.released": "lock_released",
+    "lock.denied": "lock_denied",
+    "message.sent": "message_sent",
 }
-"""The names that the second founding document uses (CFL-23)."""
+"""The names that the founding documents use for the same (CFL-23)."""
+
+
+def event_names(base: type[Event] = Event) -> frozenset[str]:
+    """Return the name of every event; bases have no name of their own."""
+    own = {str(kind.__struct_config__.tag) for kind in base.__subclasses__()}
+    below = [event_names(kind) for kind in base.__subclasses__()]
+    return frozenset(name for name in own.union(*below) if "." in name)

@@ -1,6 +1,5 @@
 """Questions about tasks: their state, history and lineage, the claims of a session, what has expired."""
 
-import json
 from collections.abc import Iterator
 from typing import TypeVar
 
@@ -61,6 +60,8 @@ def get_task_states(view: View, command: GetTaskStates, now: int) -> list[TaskSt
 
 
 def _accepted(view: View, command: TaskCommand, task: Task) -> TaskResult:
+    import json  # slow to import, and few look at results
+
     result = view.get(keys.result(command.project, command.task, task.generation), Result)
     return TaskResult(
         command.tenant,

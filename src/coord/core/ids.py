@@ -7,8 +7,8 @@ from coord.core.errors import Invalid
 
 ID_CHARS_MAX = 128
 _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@+=,~#-]{0,127}")
-_TASK = re.compile(r"(?P<track>[A-Z]+)-(?P<sequence>[0-9]{3})-(?P<description>[a-zA-Z0-9_-]{1,50})")
-_SUBTASK = re.compile(r"[1-9][0-9]{0,8}")
+_TASK = r"(?P<track>[A-Z]+)-(?P<sequence>[0-9]{3})-(?P<description>[a-zA-Z0-9_-]{1,50})"
+_SUBTASK = r"[1-9][0-9]{0,8}"
 
 
 def check_id(what: str, value: object) -> str:
@@ -72,8 +72,8 @@ class TaskIdentifier(NamedTuple):
     def find(cls, task_id: str) -> "TaskIdentifier | None":
         """Return the parts of a task id, or None where it is an opaque one."""
         whole, colons, index = task_id.partition("::")
-        match = _TASK.fullmatch(whole)
-        if match is None or match["sequence"] == "000" or (colons and not _SUBTASK.fullmatch(index)):
+        match = re.fullmatch(_TASK, whole)
+        if match is None or match["sequence"] == "000" or (colons and not re.fullmatch(_SUBTASK, index)):
             return None
         return cls(
             match["track"], int(match["sequence"]), match["description"], int(index) if colons else None

@@ -1,9 +1,14 @@
 """Every key and line, built in one place. Ids hold no slash (see `ids.py`), so parts never run together."""
 
+from coord.core.caller import Process
+
 
 def task(project: str, task_id: str) -> str:
     """The task with its latest claim."""
     return f"task/{project}/{task_id}"
+
+
+TASK_PREFIX = "task/"
 
 
 def by_session(session: str, project: str, task_id: str) -> str:
@@ -82,3 +87,105 @@ def due_ms(line: str) -> int:
 def parts(key: str) -> list[str]:
     """A key's parts; the first names its kind."""
     return key.split("/")
+
+
+SESSION_PREFIX = "session/"
+
+
+def session(session_id: str) -> str:
+    """A session."""
+    return f"session/{session_id}"
+
+
+def process(of: Process) -> str:
+    """Index: the sessions that live in a process."""
+    return f"process/{of.machine}/{of.boot}/{of.namespace}/{of.pid}-{of.start}"
+
+
+LOCK_PREFIX = "lock/"
+
+
+def locks(space: str) -> str:
+    """Where the holds of a space stand; `resource.py` says where below it."""
+    return f"lock/{space}"
+
+
+def guard(space: str) -> str:
+    """What every change of locks in a space puts."""
+    return f"guard/{space}"
+
+
+def held(session_id: str, hold_key: str) -> str:
+    """Index: the locks of a session (its name is a digest, since the key of a lock may be long)."""
+    return f"held/{session_id}/{digest(hold_key)}"
+
+
+def held_prefix(session_id: str) -> str:
+    return f"held/{session_id}/"
+
+
+def grant(space: str, fence: int, hold_key: str) -> str:
+    """A lock that ended: who had it, from when to when, and how it ended."""
+    return f"grant/{space}/{fence:016d}/{digest(hold_key)}"
+
+
+def grant_prefix(space: str = "") -> str:
+    return f"grant/{space}/" if space else "grant/"
+
+
+WAIT_PREFIX = "wait/"
+
+
+def wait(rank_ms: int, wait_id: str) -> str:
+    """A request for locks that waits, in the order of its turn."""
+    return f"wait/{rank_ms:015d}/{wait_id}"
+
+
+def bid(session_id: str, places: str) -> str:
+    """A request that was refused and did not wait."""
+    return f"bid/{session_id}/{digest(places)}"
+
+
+BID_PREFIX = "bid/"
+
+
+def waits(session_id: str) -> str:
+    """What a session waits or bids for now."""
+    return f"waits/{session_id}"
+
+
+def deadlock(cycle: str) -> str:
+    """A cycle with bids in it, whose victim was told."""
+    return f"deadlock/{digest(cycle)}"
+
+
+def inbox(session_id: str, number: int) -> str:
+    """A message that waits for its recipient."""
+    return f"inbox/{session_id}/{number:012d}"
+
+
+def inbox_prefix(session_id: str) -> str:
+    return f"inbox/{session_id}/"
+
+
+def mailbox(session_id: str) -> str:
+    """A session's counters of messages: the next number, its cursor over broadcasts, its rate of sending."""
+    return f"mailbox/{session_id}"
+
+
+BROADCAST_HEAD = "broadcasts"
+
+
+def broadcast(number: int) -> str:
+    """A message to everybody who was there."""
+    return f"broadcast/{number:012d}"
+
+
+BROADCAST_PREFIX = "broadcast/"
+
+
+def digest(text: str) -> str:
+    """Return a short name for a long text."""
+    from hashlib import sha256  # slow to import, and a question needs no name for a new record
+
+    return sha256(text.encode()).hexdigest()[:32]

@@ -107,8 +107,10 @@ def admit(view: View, limits: TenantLimits | None, session: str, leaving: str | 
     claims = _n(view, keys.COUNT_CLAIMS) - (leaving is not None)
     if claims >= limits.max_concurrent_claims:
         return ClaimReason.DENIED_LIMIT_CONCURRENT_CLAIMS, f"{claims} claims are active in this tenant"
+    if leaving == session:
+        return None  # one ends and one begins: the counts stay
     mine_key = keys.count_session(session)
-    mine = _n(view, mine_key)
+    mine, sessions = _n(view, mine_key), 0
     if mine == 0:
         ends = leaving is not None and _n(view, keys.count_session(leaving)) == 1
         sessions = _n(view, keys.COUNT_SESSIONS) - ends
@@ -116,11 +118,10 @@ def admit(view: View, limits: TenantLimits | None, session: str, leaving: str | 
             return ClaimReason.DENIED_LIMIT_ACTIVE_SESSIONS, f"{sessions} sessions hold claims in this tenant"
     if leaving is not None:
         count_off(view, leaving)
-        mine = _n(view, mine_key)
     view.put_late(keys.COUNT_CLAIMS, Count(claims + 1))
     view.put_late(mine_key, Count(mine + 1))
     if mine == 0:
-        view.put_late(keys.COUNT_SESSIONS, Count(_n(view, keys.COUNT_SESSIONS) + 1))
+        view.put_late(keys.COUNT_SESSIONS, Count(sessions + 1))
     return None
 
 

@@ -14,10 +14,11 @@ from coord.core.limits import (
     retention_line,
 )
 from coord.core.record import Stored
-from coord.core.task import UNCLAIMED, Task, as_of, clear_books
-from coord.core.types import ClaimState, ReleaseReason, SubmissionReason, SubmissionResult, TaskStatus
+from coord.core.task import ACTIVE, DONE, EXPIRED, RELEASED, UNCLAIMED, Task, as_of, clear_books
+from coord.core.types import ReleaseReason, SubmissionReason, SubmissionResult
 from coord.core.view import View
 
+ACCEPTED, COMPLETED = SubmissionReason.ACCEPTED, ReleaseReason.COMPLETED
 REJECTION_QUIET_MS = 60_000
 """The same rejected submission, repeated within this time, is not recorded again."""
 
@@ -43,18 +44,21 @@ def submit_reads(command: SubmitResult) -> list[str]:
     """Return what an accepted submission is going to read, so that a batch of them loads it all at once."""
     project, task_id, session = command.project, command.task, command.session
     reads = [] if command.tenant == UNLIMITED_TENANT else count_keys(session)
-    reads.append(keys.task(project, task_id))
-    reads.append(keys.result(project, task_id, command.generation))
-    reads.append(keys.by_session(session, project, task_id))
+    reads += (
+        keys.task(project, task_id),
+        keys.result(project, task_id, command.generation),
+        keys.by_session(session, project, task_id),
+    )
     return reads
 
 
 def submit_result(view: View, command: SubmitResult, now: int) -> SubmissionResult:
     """Accept the result of the current generation from the session that holds it, once."""
-    stored = view.get(keys.task(command.project, command.task), Task) or UNCLAIMED
+    task_key = keys.task(command.project, command.task)
+    stored = view.get(task_key, Task) or UNCLAIMED
     task = as_of(stored, now)
     reason = _verdict(task, command)
-    if reason is not SubmissionReason.ACCEPTED:
+    if reason is not ACCEPTED:
         return _reject(view, command, task, reason, now)
     limits = limits_of(view, command.tenant)
     most = RESULT_BYTES_MAX if limits is None else min(limits.max_result_size_bytes, RESULT_BYTES_MAX)
@@ -65,12 +69,12 @@ def submit_result(view: View, command: SubmitResult, now: int) -> SubmissionResu
             task.generation,
             detail=f"the result has {len(command.result)} bytes; the limit is {most}",
         )
-    return _accept(view, command, stored, now)
+    return _accept(view, command, task_key, stored, now)
 
 
 def _verdict(task: Task, command: SubmitResult) -> SubmissionReason:
-    done = task.state is TaskStatus.DONE
-    if task.claim not in (ClaimState.ACTIVE, ClaimState.EXPIRED) and not done:
+    done = task.state is DONE
+    if task.claim not in (ACTIVE, EXPIRED) and not done:
         return SubmissionReason.NO_CLAIM
     if command.generation < task.generation:
         return SubmissionReason.STALE_GENERATION
@@ -80,22 +84,22 @@ def _verdict(task: Task, command: SubmitResult) -> SubmissionReason:
         return SubmissionReason.TASK_ALREADY_COMPLETED
     if command.session != task.session:
         return SubmissionReason.SESSION_MISMATCH
-    return SubmissionReason.ACCEPTED
+    return ACCEPTED
 
 
-def _accept(view: View, command: SubmitResult, stored: Task, now: int) -> SubmissionResult:
+def _accept(view: View, command: SubmitResult, task_key: str, stored: Task, now: int) -> SubmissionResult:
     task = msgspec.structs.replace(
         stored,
-        state=TaskStatus.DONE,
-        claim=ClaimState.RELEASED,
+        state=DONE,
+        claim=RELEASED,
         ended_ms=now,
-        ending=ReleaseReason.COMPLETED,
+        ending=COMPLETED,
         work_product=command.work_product,
         result_bytes=len(command.result),
     )
     result_key = keys.result(command.project, command.task, task.generation)
     clear_books(view, command, stored, now)
-    view.put(keys.task(command.project, command.task), task)
+    view.put(task_key, task)
     view.put(result_key, Result(msgspec.Raw(command.result)))
     view.emit(
         TaskCompleted(
@@ -108,9 +112,7 @@ def _accept(view: View, command: SubmitResult, stored: Task, now: int) -> Submis
             len(command.result),
         )
     )
-    return SubmissionResult(
-        True, SubmissionReason.ACCEPTED, task.generation, work_product_ref=command.work_product
-    )
+    return SubmissionResult(True, ACCEPTED, task.generation, work_product_ref=command.work_product)
 
 
 def _reject(
@@ -118,7 +120,7 @@ def _reject(
 ) -> SubmissionResult:
     """Say no, and record it unless it is junk: a generation never granted, or the accepted one once more."""
     held = _held_generation(view, command, task)
-    own_again = held is not None and held.ending is ReleaseReason.COMPLETED
+    own_again = held is not None and held.ending is COMPLETED
     lost = held is not None and not own_again
     if 0 < command.generation <= task.generation and not own_again:
         agent = held.agent if held is not None else ""

@@ -4,11 +4,12 @@ from coord.core import keys
 from coord.core.commands import Sweep, TaskCommand
 from coord.core.events import HistoryForgotten
 from coord.core.limits import DAY_MS
+from coord.core.lock_sweep import LOCK_DEADLINES
 from coord.core.task import Task, expire
 from coord.core.types import TaskStatus
 from coord.core.view import View
 
-KEPT_FOR_A_TIME = ("done", "rejected")
+KEPT_FOR_A_TIME = ("done", "rejected", "grant", "deadlock", "mailbox")
 """Kinds of records that are simply not needed any more when their time is up."""
 
 
@@ -33,6 +34,8 @@ def _pass_deadline(view: View, tenant: str, key: str, now: int) -> bool:
         expire(view, TaskCommand(tenant, *rest), now)
     elif kind == "history":
         _forget_generation(view, *rest, now=now)
+    elif kind in LOCK_DEADLINES:
+        LOCK_DEADLINES[kind](view, key, now)
     elif kind in KEPT_FOR_A_TIME:
         view.delete(key)
     else:

@@ -66,6 +66,11 @@ SWEEP_MOST = 32
 """How many due records one command passes."""
 
 
+ACTIVE, EXPIRED, RELEASED = ClaimState.ACTIVE, ClaimState.EXPIRED, ClaimState.RELEASED
+IN_PROGRESS, DONE, GRANTED = TaskStatus.IN_PROGRESS, TaskStatus.DONE, ClaimReason.GRANTED
+# Bound once, because Python 3.11 takes as long to find a member in its class as to make a small record.
+
+
 class Task(Stored, frozen=True, tag=1):
     """A task with its latest claim; archived as it is when the next generation begins."""
 
@@ -91,11 +96,11 @@ UNCLAIMED = Task()
 
 def as_of(task: Task, now: int) -> Task:
     """Return the task with its deadline acted on."""
-    if task.claim is not ClaimState.ACTIVE or now < task.expires_ms:
+    if task.claim is not ACTIVE or now < task.expires_ms:
         return task
     return msgspec.structs.replace(
         task,
-        claim=ClaimState.EXPIRED,
+        claim=EXPIRED,
         state=TaskStatus.READY,
         ended_ms=task.expires_ms,
         ending=ReleaseReason.EXPIRED,
@@ -136,9 +141,9 @@ def _claim(
 ) -> ClaimResult:
     task_key = keys.task(project, task_id)
     stored = view.get(task_key, Task) or UNCLAIMED
-    if stored.state is TaskStatus.DONE:
+    if stored.state is DONE:
         return ClaimResult(False, ClaimReason.DENIED_COMPLETED)
-    if stored.claim is ClaimState.ACTIVE and now < stored.expires_ms and not command.force:
+    if stored.claim is ACTIVE and now < stored.expires_ms and not command.force:
         return ClaimResult(False, ClaimReason.DENIED_ACTIVE_CLAIM, None, stored.session)
     refusal = claim_refusal(limits, command.lease_ms, stored.generation - stored.reset_generation)
     if refusal is None:
@@ -153,28 +158,30 @@ def _claim(
         previous = _make_room(
             view, command, TaskCommand(command.tenant, project, task_id), stored, limits, now
         )
-    return _grant(view, command, project, task_id, previous, now)
+    return _grant(view, command, task_key, project, task_id, previous, now)
 
 
 def leaving(stored: Task) -> str | None:
     """Return the session whose claim a new one ends, if there is one in the books."""
-    return stored.session if stored.claim is ClaimState.ACTIVE else None
+    return stored.session if stored.claim is ACTIVE else None
 
 
 def _grant(
-    view: View, command: ClaimTask | ClaimTasks, project: str, task_id: str, previous: Task, now: int
+    view: View,
+    command: ClaimTask | ClaimTasks,
+    task_key: str,
+    project: str,
+    task_id: str,
+    previous: Task,
+    now: int,
 ) -> ClaimResult:
     generation = previous.generation + 1
-    session, agent, lease_ms, expires_ms = (
-        command.session,
-        command.agent,
-        command.lease_ms,
-        now + command.lease_ms,
-    )
+    session, agent, lease_ms = command.session, command.agent, command.lease_ms
+    expires_ms = now + lease_ms
     task = Task(
         generation,
-        TaskStatus.IN_PROGRESS,
-        ClaimState.ACTIVE,
+        IN_PROGRESS,
+        ACTIVE,
         session,
         agent,
         now,
@@ -184,7 +191,7 @@ def _grant(
         reset_generation=previous.reset_generation,
         unknown=previous.unknown,
     )
-    view.put(keys.task(project, task_id), task, keys.due(expires_ms))
+    view.put(task_key, task, keys.due(expires_ms))
     view.put_marker(keys.by_session(session, project, task_id))
     state = "" if previous.claim is None else previous.claim.value
     view.emit(
@@ -192,7 +199,7 @@ def _grant(
             project, task_id, generation, session, agent, lease_ms, previous.generation, state, command.reason
         )
     )
-    return ClaimResult(True, ClaimReason.GRANTED, shown_claim(command.tenant, project, task_id, task))
+    return ClaimResult(True, GRANTED, shown_claim(command.tenant, project, task_id, task))
 
 
 def _make_room(
@@ -206,7 +213,7 @@ def _make_room(
     """End and archive the old claim (`admit` has counted it off); what was still valid is superseded."""
     previous = as_of(stored, now)
     unlist(view, which, stored, now)
-    if previous.claim is ClaimState.ACTIVE:
+    if previous.claim is ACTIVE:
         names = (which.project, which.task, previous.generation, previous.session, previous.agent)
         view.emit(TaskSuperseded(*names, command.session, command.reason))
         previous = msgspec.structs.replace(
@@ -247,7 +254,7 @@ def release_claim(view: View, command: ReleaseClaim, now: int) -> ReleaseResult:
     failed = command.reason is ReleaseReason.ERROR
     task = msgspec.structs.replace(
         stored,
-        claim=ClaimState.ERROR if failed else ClaimState.RELEASED,
+        claim=ClaimState.ERROR if failed else RELEASED,
         state=TaskStatus.READY,
         ended_ms=now,
         ending=command.reason,
@@ -270,13 +277,13 @@ def release_claim(view: View, command: ReleaseClaim, now: int) -> ReleaseResult:
 
 def _holder_refusal(task: Task, command: RenewLease | ReleaseClaim) -> str | None:
     """Return why this session does not hold the task under this generation, in the order of verdicts."""
-    if task.claim not in (ClaimState.ACTIVE, ClaimState.EXPIRED):
+    if task.claim not in (ACTIVE, EXPIRED):
         return "NO_CLAIM"
     if command.generation != task.generation:
         return "GENERATION_MISMATCH"
     if command.session != task.session:
         return "SESSION_MISMATCH"
-    return "ALREADY_EXPIRED" if task.claim is ClaimState.EXPIRED else None
+    return "ALREADY_EXPIRED" if task.claim is EXPIRED else None
 
 
 def reset_task(view: View, command: ResetTask, now: int) -> ResetResult:
@@ -288,7 +295,7 @@ def reset_task(view: View, command: ResetTask, now: int) -> ResetResult:
     task = as_of(stored, now)
     if task.claim is not None:
         clear_books(view, command, stored, now)
-        if task.claim is ClaimState.ACTIVE:
+        if task.claim is ACTIVE:
             task = _end_by_reset(view, command, task, now)
         line = retention_line(limits_of(view, command.tenant), now)
         view.put(keys.history(command.project, command.task, task.generation), task, line)
@@ -302,7 +309,7 @@ def _end_by_reset(view: View, command: ResetTask, task: Task, now: int) -> Task:
     ending, note = ReleaseReason.RESET, command.reason
     names = (command.project, command.task, task.generation, task.session, task.agent)
     view.emit(TaskReleased(*names, ending.value, note))
-    return msgspec.structs.replace(task, claim=ClaimState.RELEASED, ended_ms=now, ending=ending, note=note)
+    return msgspec.structs.replace(task, claim=RELEASED, ended_ms=now, ending=ending, note=note)
 
 
 def expire_due(view: View, tenant: str, now: int, most: int) -> int:
@@ -327,7 +334,7 @@ def expire(view: View, which: TaskCommand, now: int) -> bool:
     """Write down that the lease of a task ran out; False if it did not."""
     task_key = keys.task(which.project, which.task)
     stored = view.get(task_key, Task)
-    if stored is None or stored.claim is not ClaimState.ACTIVE or now < stored.expires_ms:
+    if stored is None or stored.claim is not ACTIVE or now < stored.expires_ms:
         return False
     clear_books(view, which, stored, now)
     view.put(task_key, as_of(stored, now))
@@ -338,18 +345,18 @@ def expire(view: View, which: TaskCommand, now: int) -> bool:
 def clear_books(view: View, which: TaskCommand, stored: Task, now: int) -> None:
     """Take a claim that ends off the lists and out of the counts."""
     unlist(view, which, stored, now)
-    if stored.claim is ClaimState.ACTIVE and which.tenant != UNLIMITED_TENANT:
+    if stored.claim is ACTIVE and which.tenant != UNLIMITED_TENANT:
         count_off(view, stored.session)
 
 
 def unlist(view: View, which: TaskCommand, stored: Task, now: int) -> None:
     """Take a claim out of the index it stands in; tell if its lease ran out unnoticed."""
-    if stored.claim is ClaimState.ACTIVE:
+    if stored.claim is ACTIVE:
         view.delete(keys.by_session(stored.session, which.project, which.task))
         if now >= stored.expires_ms:
             names = (which.project, which.task, stored.generation, stored.session, stored.agent)
             view.emit(TaskExpired(*names, stored.expires_ms))
-    elif stored.claim is ClaimState.EXPIRED:
+    elif stored.claim is EXPIRED:
         view.delete(keys.expired(stored.expires_ms, which.project, which.task))
 
 

@@ -4,7 +4,6 @@ Times are kept in milliseconds (`…_ms`) and shown as UTC datetimes by properti
 entries and results are derived from what they name, so that nothing has to be drawn or stored for them.
 """
 
-import hashlib
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -124,7 +123,9 @@ def utc(ms: int) -> datetime:
 
 def derived_uuid(*parts: object) -> str:
     """Return a UUID (version 8: made from a hash) that follows from what it names."""
-    digest = bytearray(hashlib.sha256("\0".join(map(str, parts)).encode()).digest()[:16])
+    from hashlib import sha256  # slow to import, and not needed where nobody looks at tasks
+
+    digest = bytearray(sha256("\0".join(map(str, parts)).encode()).digest()[:16])
     digest[6] = (digest[6] & 0x0F) | 0x80
     digest[8] = (digest[8] & 0x3F) | 0x80
     text = digest.hex()

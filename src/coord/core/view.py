@@ -111,8 +111,8 @@ class View:
         return self._source.get(key, kind)
 
     def version(self, key: str) -> int:
-        """Return the offset of the commit that wrote a record which this command has read."""
-        return self._source.version(key)
+        """Return the offset of the commit that wrote a record; 0 where this very command did."""
+        return 0 if key in self.writes else self._source.version(key)
 
     def evidence(self, *processes: Process) -> list[Evidence]:
         """Return what is known about processes being alive, as seen from here."""

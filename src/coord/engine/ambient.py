@@ -1,7 +1,6 @@
 """What the engine takes from outside: time that passes, chance, and ids. Tests pass another."""
 
 import os
-import random
 import time
 from typing import Protocol
 
@@ -25,7 +24,9 @@ class RealAmbient:
         time.sleep(seconds)  # noqa: TID251 - the one place where the engine lets time pass
 
     def jitter(self, most: float) -> float:
-        return random.uniform(0, most)
+        from random import uniform  # slow to import, and most commands never have to give way
+
+        return uniform(0, most)
 
     def commit_id(self) -> bytes:
         return os.urandom(12)

@@ -1,6 +1,5 @@
 """Commands with an id are carried out once: asked again within the hour, they get the same reply."""
 
-import hashlib
 from typing import Any
 
 import msgspec
@@ -28,7 +27,9 @@ def decide_once(view: View, job: Job, now: int) -> Any:
     if not job.command_id:
         return decide(view, command, now)
     key = keys.done(job.command_id)
-    digest = hashlib.sha256(msgspec.json.encode(command)).hexdigest()
+    from hashlib import sha256  # slow to import, and most commands have no id
+
+    digest = sha256(msgspec.json.encode(command.content())).hexdigest()
     before = view.get(key, Done)
     if before is not None and before.digest != digest:
         raise Invalid(

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from coord.core.caller import Evidence, Process
 from coord.core.record import Stored, decode, encode
 from coord.core.view import Found, Later, Missing, Range, View, Written
+from coord.engine.job import Job
 from coord.stores.store import Commit, Put, Record, Store
 
 AnyStored = TypeVar("AnyStored", bound=Stored)
@@ -19,15 +20,10 @@ SPARE_RECORDS = 64
 """How many more records than asked for a scan reads, since writes of the batch may hide some."""
 
 
-class Decision:
-    """One command as it was decided: its answer, and the view with its reads and writes."""
+Decided = tuple[Job, View]
+"""A command as it was decided: its answer is in the job, its reads and writes are in the view."""
 
-    __slots__ = ("job", "reply", "view")
-
-    def __init__(self, job: Any, view: View, reply: Any) -> None:
-        self.job = job
-        self.view = view
-        self.reply = reply
+_UNREAD: Any = object()
 
 
 class Draft:
@@ -42,7 +38,7 @@ class Draft:
         self._spare = SPARE_RECORDS
         self._decoded: dict[str, Stored | None] = {}
         self._written: dict[str, Written] = {}
-        self.decisions: list[Decision] = []
+        self.decided: list[Decided] = []
         self.size = 0
         self.reads_of_store = 0
 
@@ -53,14 +49,14 @@ class Draft:
         written = self._written.get(key)
         if written is not None:
             value = written.value
-        elif key in self._decoded:
-            value = self._decoded[key]
         else:
-            record = self._loaded.get(key)
-            if record is None:
-                raise Missing((key,))
-            value = None if record.value is None else decode(record.value, kind, key)
-            self._decoded[key] = value
+            value = self._decoded.get(key, _UNREAD)
+            if value is _UNREAD:
+                record = self._loaded.get(key)
+                if record is None:
+                    raise Missing((key,))
+                value = None if record.value is None else decode(record.value, kind, key)
+                self._decoded[key] = value
         assert value is None or isinstance(value, kind), f"{key} is not a {kind.__name__}"
         return value
 
@@ -110,7 +106,11 @@ class Draft:
         missing = [key for key in keys if key not in self._loaded]
         if missing:
             self.reads_of_store += 1
-            self._loaded.update(self._store.load(missing))
+            found = self._store.load(missing)
+            if self._loaded:
+                self._loaded.update(found)
+            else:
+                self._loaded = found
         for range_ in ranges:
             if range_ not in self._ranges:
                 self.reads_of_store += 1
@@ -126,30 +126,34 @@ class Draft:
             self._loaded.setdefault(record.key, record)
         return records, len(records) < limit
 
-    def accept(self, decision: Decision) -> None:
+    def accept(self, job: Job, view: View) -> None:
         """Take a decided command into the batch."""
-        view = decision.view
-        if not view.writes.keys() <= self._loaded.keys():
-            raise Missing(list(view.writes.keys() - self._loaded.keys()))
         self._written.update(view.writes)
-        self.decisions.append(decision)
+        self.decided.append((job, view))
         self.size += view.size
 
-    def accept_failure(self, decision: Decision) -> None:
+    def accept_failure(self, job: Job, view: View) -> None:
         """Take in a command that failed: it writes nothing, and its error stands only if what it read does.
 
         Reads of one command come from several moments; only the commit shows that they belong together. A
         rule that met a mixture may fail for no other reason, and is then decided again.
         """
-        view = decision.view
         view.withdraw()
         view.reads.intersection_update(self._loaded)
-        self.accept(decision)
+        self.accept(job, view)
+
+    def deadline(self) -> float:
+        """Return until when the most patient caller waits."""
+        return max((job.deadline for job, _ in self.decided), default=0.0)
+
+    def load_unread(self) -> None:
+        """Bring in what was written without being read: it is expected, too, so its version is needed."""
+        self.load(self._written.keys() - self._loaded.keys())
 
     def commit(self, at: int, commit_id: bytes) -> Commit:
         """Return the batch as one commit."""
         loaded = self._loaded
-        reads = set(self._written).union(*(decision.view.reads for decision in self.decisions))
+        reads = set(self._written).union(*[view.reads for _, view in self.decided])
         expects = {key: loaded[key].version for key in reads}
         puts: dict[str, Put] = {}
         deletes: list[str] = []
@@ -158,40 +162,39 @@ class Draft:
                 puts[key] = Put(item.data or encode(item.value), item.line)
             elif loaded[key].value is not None:
                 deletes.append(key)
-        events = [event for decision in self.decisions for event in decision.view.events]
+        events = [event for _, view in self.decided for event in view.events]
         return Commit(expects, puts, deletes, events, at, commit_id)
 
-    def forget(self, changed: Iterable[str]) -> list[Decision]:
-        """Drop what rests on changed keys; return the decisions that have to be made again."""
+    def forget(self, changed: Iterable[str]) -> list[Job]:
+        """Drop what rests on changed keys; return the commands that have to be decided again."""
         tainted = set(changed)
         for key in tainted:
             self._loaded.pop(key, None)
             self._decoded.pop(key, None)
         self._ranges.clear()
-        again: list[Decision] = []
-        kept: list[Decision] = []
+        again: list[Job] = []
+        kept: list[Decided] = []
         unwritten = False
-        for decision in self.decisions:
-            view = decision.view
+        for job, view in self.decided:
             # A scan rests on every write before it: the dropped one may have shown a record or hidden one.
             stale_scan = view.scanned and unwritten
             if tainted.isdisjoint(view.reads) and tainted.isdisjoint(view.writes) and not stale_scan:
-                kept.append(decision)
+                kept.append((job, view))
             else:
-                again.append(decision)
+                again.append(job)
                 tainted.update(view.writes)
                 unwritten = unwritten or bool(view.writes)
         self.start_over()
-        for decision in kept:
-            self.accept(decision)
+        for job, view in kept:
+            self.accept(job, view)
         return again
 
-    def start_over(self) -> list[Decision]:
-        """Drop every decision and keep what was loaded; return the decisions dropped."""
-        dropped, self.decisions = self.decisions, []
+    def start_over(self) -> list[Job]:
+        """Drop every decision and keep what was loaded; return the commands they were about."""
+        dropped, self.decided = self.decided, []
         self._written = {}
         self.size = 0
-        return dropped
+        return [job for job, _ in dropped]
 
 
 def _start(range_: Range) -> tuple[str, str]:

@@ -47,10 +47,6 @@ class Job:
         self.reply: Any = None
         self.error: CoordError | None = None
 
-    def succeed(self, reply: Any) -> None:
-        self.reply = reply
-        self.answered = True
-
     def fail(self, error: CoordError) -> None:
         self.error = error
         self.answered = True
@@ -76,9 +72,11 @@ class Job:
 
 
 def deliver(jobs: Iterable[Job]) -> None:
-    """Tell the waiting callers; each event loop is woken once for all of its callers."""
+    """Tell the callers whose commands are answered; each event loop is woken once for all of its callers."""
     by_loop: dict[asyncio.AbstractEventLoop, list[Job]] = defaultdict(list)
     for job in jobs:
+        if not job.answered:
+            continue
         if job.loop_future is not None:
             by_loop[job.loop_future.get_loop()].append(job)
         elif job.future is not None:

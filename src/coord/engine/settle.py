@@ -4,6 +4,8 @@ Committing the same commit again is safe: whatever it writes it also expects at 
 first attempt did land, the second is a conflict, and the log shows the id.
 """
 
+from collections.abc import Callable
+
 from coord.core.errors import Conflict, Trimmed, Unavailable, Unknown
 from coord.engine.ambient import Ambient
 from coord.stores.store import Commit, Store
@@ -12,13 +14,13 @@ PAGE = 500
 PAUSE_S = 0.05
 
 
-def commit_surely(store: Store, commit: Commit, deadline: float, ambient: Ambient) -> int:
+def commit_surely(store: Store, commit: Commit, deadline: Callable[[], float], ambient: Ambient) -> int:
     """Commit, and settle an unknown outcome until the deadline; return the offset."""
     before = store.seen.offset
     try:
         return store.commit(commit)
     except Unknown as lost:
-        return _settle(store, commit, before, deadline, ambient, lost)
+        return _settle(store, commit, before, deadline(), ambient, lost)
 
 
 def _settle(

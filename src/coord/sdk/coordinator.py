@@ -186,9 +186,10 @@ class TaskCoordinator:
         """Hand in a result; accepted only under the current generation, from its holder, once."""
         names = _names(tenant_id, project_id, task_id)
         number = _generation(generation)
-        # Not random with a command id: the same command must not differ when it is sent again.
-        chosen = check_id("command id", command_id) if command_id else os.urandom(16).hex()
-        unique = types.derived_uuid("command", chosen)
+        if command_id:  # nothing random: the same command must not differ when it is sent again
+            unique = types.derived_uuid("command", check_id("command id", command_id))
+        else:
+            unique = os.urandom(16).hex()
         command = commands.SubmitResult(
             *names,
             check_id("session id", session_id),

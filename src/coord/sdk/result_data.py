@@ -14,7 +14,8 @@ VALUES_MAX = 1_000_000
 INT_MIN, INT_MAX = -(2**63), 2**64 - 1
 """Beyond these, other readers of JSON round or fail."""
 HINT = "use dicts with string keys, lists, strings, numbers, booleans and None"
-_PLAIN = (str, bool, type(None))
+_PLAIN = frozenset((str, bool, type(None)))
+"""Kinds of values that JSON can always say; nearly all are of these."""
 
 
 def to_json(what: str, data: Any) -> bytes:
@@ -24,12 +25,15 @@ def to_json(what: str, data: Any) -> bytes:
     level: list[Any] = [data]
     values = 1
     for _ in range(DEPTH_MAX):
-        values += sum(map(len, level))
-        if values > VALUES_MAX:
-            raise Invalid(f"{what} holds more than {VALUES_MAX} values, or contains itself", hint=HINT)
-        level = [inner for outer in level for inner in _children(what, outer)]
-        if not level:
+        deeper: list[Any] = []
+        for outer in level:
+            values += len(outer)
+            if values > VALUES_MAX:
+                raise Invalid(f"{what} holds more than {VALUES_MAX} values, or contains itself", hint=HINT)
+            deeper += _children(what, outer)
+        if not deeper:
             break
+        level = deeper
     else:
         raise Invalid(f"{what} is nested deeper than {DEPTH_MAX} levels, or contains itself", hint=HINT)
     try:
@@ -38,22 +42,24 @@ def to_json(what: str, data: Any) -> bytes:
         raise Invalid(f"{what} cannot be written as JSON: {error}", hint=HINT) from error
 
 
-def _children(what: str, value: Any) -> list[Any]:
+def _children(what: str, value: dict[Any, Any] | list[Any] | tuple[Any, ...]) -> list[Any]:
     """Return what is nested directly in a value; refuse what JSON cannot say."""
     if isinstance(value, dict):
         for key in value:
             if type(key) is not str:
                 raise Invalid(f"{what} has the key {shown(key)}, which is not a string", hint=HINT)
-        inner = list(value.values())
-    elif isinstance(value, (list, tuple)):
-        inner = list(value)
-    else:
-        return []
-    for each in inner:
-        if isinstance(each, float) and not math.isfinite(each):
-            raise Invalid(f"{what} holds {each}, which JSON cannot say", hint=HINT)
-        if isinstance(each, int) and not INT_MIN <= each <= INT_MAX:
-            raise Invalid(f"{what} holds an integer of more than 64 bits", hint="write it as a string")
-        if not isinstance(each, (*_PLAIN, int, float, dict, list, tuple)):
+    nested: list[Any] = []
+    for each in value.values() if isinstance(value, dict) else value:
+        if type(each) in _PLAIN:
+            continue
+        if isinstance(each, (dict, list, tuple)):
+            nested.append(each)
+        elif isinstance(each, int):
+            if not INT_MIN <= each <= INT_MAX:
+                raise Invalid(f"{what} holds an integer of more than 64 bits", hint="write it as a string")
+        elif isinstance(each, float):
+            if not math.isfinite(each):
+                raise Invalid(f"{what} holds {each}, which JSON cannot say", hint=HINT)
+        elif not isinstance(each, str):
             raise Invalid(f"{what} holds a {type(each).__name__}, which JSON cannot say", hint=HINT)
-    return [each for each in inner if isinstance(each, (dict, list, tuple))]
+    return nested

@@ -10,6 +10,7 @@ from coord.core.errors import Invalid, Unavailable
 from coord.stores.store import Store
 
 COMMITTERS = 4
+EPOCH_BITS = 40
 TENANT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@+=~-]{0,127}")
 
 AnyStore = TypeVar("AnyStore", bound=Store)
@@ -51,10 +52,16 @@ class Database(Generic[AnyStore]):
         self.url = url
         self.store_id = store_id
         self.epoch = epoch
+        self.notes: dict[str, str] = {}
         self.closed = False
         self._lock = threading.RLock()
         self._logs: dict[str, AnyStore] = {}
         self._committers: Committers | None = None
+
+    @property
+    def base(self) -> int:
+        """The offset that a new log begins after: those of a later epoch are above all of an earlier one."""
+        return self.epoch << EPOCH_BITS
 
     def log(self, tenant: str) -> AnyStore:
         """Return the tenant's store; the same object each time."""

@@ -1,22 +1,27 @@
 """Waking waiters of other processes: each binds a datagram socket in a private folder; a commit rings all.
 
 A ring is a hint; polling, from 5 ms and slowing to 250 ms, is the net beneath it.
+
+Sockets are imported by who waits or has somebody to wake: most commands do neither.
 """
 
 import contextlib
-import hashlib
 import itertools
 import os
 import select
-import socket
 import stat
-import tempfile
 import time
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import socket
 
 POLL_S_FIRST = 0.005
 POLL_S_MOST = 0.25
+NOWHERE = os.devnull
+"""In place of a folder: there can be nothing in it."""
 
 _numbers = itertools.count(1)
 """Of this process, not of one doorbell: a store that is opened twice has two, in the same folder."""
@@ -25,11 +30,20 @@ _numbers = itertools.count(1)
 class Doorbell:
     """The waiters of one store on this machine."""
 
-    def __init__(self, store_path: Path) -> None:
-        name = hashlib.sha256(os.fsencode(os.path.realpath(store_path))).hexdigest()[:16]
-        self._folder = _runtime_folder() / name
-        self._sender = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self._sender.setblocking(False)
+    def __init__(self, store_path: str | os.PathLike[str]) -> None:
+        self._store_path = os.path.realpath(store_path)
+
+    @cached_property
+    def _folder(self) -> str:
+        """Where the waiters' sockets are."""
+        import hashlib  # slow to import, and who only asks needs no bell
+
+        name = hashlib.sha256(os.fsencode(self._store_path)).hexdigest()[:16]
+        return f"{_runtime_folder()}/{name}"
+
+    @cached_property
+    def _sender(self) -> "socket.socket":
+        return _datagram_socket()
 
     def ring(self) -> None:
         """Wake everybody who waits; remove what dead processes left behind."""
@@ -38,7 +52,7 @@ class Doorbell:
         except OSError:
             return
         for name in names:
-            path = str(self._folder / name)
+            path = f"{self._folder}/{name}"
             try:
                 self._sender.sendto(b"!", path)
             except ConnectionRefusedError:
@@ -51,7 +65,7 @@ class Doorbell:
         """Wait until `come` holds, at most so long; return whether it does."""
         deadline = time.monotonic() + seconds
         name = f"{os.getpid()}-{next(_numbers)}"
-        with contextlib.closing(_Bell(self._folder / name)) as bell:
+        with _bell(f"{self._folder}/{name}") as bell:
             poll = select.poll()  # unlike select, it takes a process with thousands of open files
             poll.register(bell, select.POLLIN)
             pause = POLL_S_FIRST
@@ -68,35 +82,42 @@ class Doorbell:
 
     def close(self) -> None:
         """Ring no more."""
-        self._sender.close()
+        if "_sender" in vars(self):  # somebody was rung
+            self._sender.close()
 
 
-class _Bell(socket.socket):
-    """A socket that takes its name away when it is closed; without a folder it never rings."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self.setblocking(False)
-        self._path = path
+@contextlib.contextmanager
+def _bell(path: str) -> Iterator["socket.socket"]:
+    """Give a socket that can be rung by this name; without a folder for it, it never rings."""
+    with contextlib.closing(_datagram_socket()) as bell:
         with contextlib.suppress(OSError):
-            path.parent.mkdir(mode=0o700, exist_ok=True)
-            self.bind(str(path))
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(os.path.dirname(path), mode=0o700)
+            bell.bind(path)
+        try:
+            yield bell
+        finally:
+            with contextlib.suppress(OSError):
+                os.unlink(path)
 
-    def close(self) -> None:
-        super().close()
-        with contextlib.suppress(OSError):
-            os.unlink(self._path)
+
+def _datagram_socket() -> "socket.socket":
+    import socket
+
+    made = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    made.setblocking(False)
+    return made
 
 
-def _runtime_folder() -> Path:
+def _runtime_folder() -> str:
     """Return a private folder with a short name (socket paths hold about 100 bytes)."""
     base = os.environ.get("XDG_RUNTIME_DIR", "")
-    folder = Path(base) / "coord" if base and len(base) < 40 else Path("/tmp") / f"coord-{os.getuid()}"  # noqa: S108 - checked below
+    folder = f"{base}/coord" if base and len(base) < 40 else f"/tmp/coord-{os.getuid()}"  # noqa: S108 - checked below
     with contextlib.suppress(OSError):
-        folder.mkdir(mode=0o700, exist_ok=True)
+        os.mkdir(folder, mode=0o700)
     try:
         status = os.lstat(folder)
     except OSError:
-        return Path(tempfile.gettempdir()) / "coord-nowhere"
+        return NOWHERE
     private = stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not status.st_mode & 0o077
-    return folder if private else Path(tempfile.gettempdir()) / "coord-nowhere"
+    return folder if private else NOWHERE

@@ -65,6 +65,9 @@ class FileLayer:
     def link(self, name: str, folder: int, new_name: str, new_folder: int) -> None:
         os.link(name, new_name, src_dir_fd=folder, dst_dir_fd=new_folder, follow_symlinks=False)
 
+    def replace(self, name: str, new_name: str, folder: int) -> None:
+        os.rename(name, new_name, src_dir_fd=folder, dst_dir_fd=folder)
+
     def unlink(self, name: str, folder: int) -> None:
         os.unlink(name, dir_fd=folder)
 

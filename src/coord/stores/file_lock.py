@@ -7,6 +7,8 @@ because it is only ever true: an offset is marked when its entry is on disk. So 
   about to, or died): who saw an offset will find it there after a power cut;
 - that finds no entry where the mark says there is one knows that the log was trimmed beneath it, or damaged;
 - learns the floor that another process has set.
+
+In a store that was moved it also says where to, and whoever asks for the lock is refused.
 """
 
 import contextlib
@@ -19,18 +21,20 @@ from typing import NamedTuple
 
 from coord.core.errors import Corrupt, Unavailable
 from coord.stores.file_layer import FileLayer
+from coord.stores.moved import moved
 from coord.stores.turn import lock_within
 
 WAIT_S = 5.0
-MARK_MOST = 256
+MARK_MOST = 4096
 TORN_TRIES = 5
 
 
 class Mark(NamedTuple):
-    """Everything up to `head` is durable, and entries below `floor` are forgotten."""
+    """All up to `head` is durable, entries below `floor` are forgotten; `moved` is the url it went to."""
 
     head: int
     floor: int
+    moved: str = ""
 
 
 NO_MARK = Mark(0, 0)
@@ -62,8 +66,8 @@ class LockFile:
             return self._layer.open("lock", os.O_RDONLY | os.O_NONBLOCK, home), False
 
     @contextlib.contextmanager
-    def held(self, seconds: float = WAIT_S) -> Iterator[None]:
-        """Hold the lock against all other processes."""
+    def held(self, seconds: float = WAIT_S, *, moving: bool = False) -> Iterator[None]:
+        """Hold the lock against all other processes; in a store that was moved, only who moves it gets it."""
         if not self.writable:
             raise Unavailable("the folder is read-only for this process", hint="check its owner")
         if os.getpid() != self._process:
@@ -71,6 +75,9 @@ class LockFile:
         if not lock_within(self._file, seconds):
             raise Unavailable(f"another process has held the lock for {seconds:g} s", hint="is it stopped?")
         try:
+            mark = self.mark()
+            if mark is not None and mark.moved and not moving:
+                raise moved(mark.moved)
             yield
         finally:
             fcntl.flock(self._file, fcntl.LOCK_UN)
@@ -91,20 +98,27 @@ class LockFile:
         text, _, check = found.rstrip(b"\n").rpartition(b" ")
         if check != _check(text):
             return None
-        head, floor, tenant = text.split(b" ")
+        head, floor, tenant, *url = text.split(b" ")
         if tenant != self._tenant:
             raise Corrupt(
                 f"the folder of tenant {self._tenant.decode()} was made for tenant {tenant.decode()}",
                 hint="somebody moved it, or the file system does not tell upper from lower case",
             )
-        return Mark(int(head), int(floor))
+        return Mark(int(head), int(floor), b" ".join(url).decode())
 
     def write(self, mark: Mark) -> None:
         """Say how far the log is durable; only ever while the lock is held, and when it is true."""
         text = b"%016d %016d %s" % (mark.head, mark.floor, self._tenant)
+        if mark.moved:
+            text += b" " + mark.moved.encode()
         data = b"%s %s\n" % (text, _check(text))
+        data = data.ljust(len(self._bytes), b"\n")  # what was there may be longer
         self._layer.write_at(self._file, data, 0)
         self._bytes, self._mark = data, mark
+
+    def sync(self) -> None:
+        """Make the mark durable, which only who moves a store needs."""
+        self._layer.sync_file(self._file)
 
     def check_place(self) -> None:
         """Refuse to go on in a folder that was removed or replaced."""

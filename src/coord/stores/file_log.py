@@ -12,11 +12,13 @@ from collections.abc import Iterator
 import msgspec
 
 from coord.core.errors import CoordError, Corrupt, LimitReached, Unknown, Unsupported
+from coord.stores.database import EPOCH_BITS
 from coord.stores.file_folder import TenantFolder
 from coord.stores.file_values import Reference
 from coord.stores.store import FORMAT, Commit, Entry, Put
 
 SHARD = 1000
+EPOCH_OFFSETS = 2**EPOCH_BITS
 OPEN_SHARDS = 2
 ENTRY_BYTES = 64 * 1024 * 1024
 """More than any commit within the limits needs, whatever it is made of."""
@@ -145,8 +147,8 @@ class EntryLog:
 
     def append(self, offset: int, parts: list[bytes]) -> bool:
         """Make an entry durable and visible; False if the offset is taken."""
-        if offset % SHARD == 0 or offset == 1:
-            self._make_shard(offset // SHARD)
+        if offset % SHARD == 0 or offset % EPOCH_OFFSETS == 1:  # the first of an epoch
+            self.make_shard(offset // SHARD)
         shard = self._shard(offset // SHARD)
         with self._folder.written("entry", parts) as (name, _):
             try:
@@ -159,7 +161,8 @@ class EntryLog:
                 raise Unknown(f"{self.path(offset)} may or may not be durable: {error.strerror}") from error
         return True
 
-    def _make_shard(self, number: int) -> None:
+    def make_shard(self, number: int) -> None:
+        """Make a folder for entries, durably."""
         with self._folder.opened("log") as log:
             with contextlib.suppress(FileExistsError):
                 self._layer.make_folder(f"{number:010d}", log)

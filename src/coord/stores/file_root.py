@@ -13,7 +13,7 @@ from coord.stores.store import FORMAT
 from coord.stores.turn import lock_within
 
 PATIENCE_S = 5.0
-FORMAT_BYTES = 4096
+FORMAT_BYTES = 16 * 1024
 DRAFT = ".format-"
 
 
@@ -23,6 +23,7 @@ class FormatFile(msgspec.Struct, frozen=True):
     format: int
     store_id: str = ""
     epoch: int = 0
+    notes: dict[str, str] = {}
 
 
 class RootFolder:
@@ -97,6 +98,28 @@ class RootFolder:
             return made
         finally:
             fcntl.flock(self.folder, fcntl.LOCK_UN)
+
+    def note(self, values: dict[str, str], epoch: int | None = None) -> None:
+        """Say more in the format file, or less: an empty value takes a note away."""
+        with FileErrors(self.path):
+            if not lock_within(self.folder, PATIENCE_S):
+                raise Unavailable(f"another process has been changing {self.path} for long", hint="try again")
+            try:
+                found = self._read() or self.format
+                notes = {name: text for name, text in {**found.notes, **values}.items() if text}
+                draft = DRAFT + secrets.token_hex(8)
+                number = found.epoch if epoch is None else epoch
+                self.format = msgspec.structs.replace(found, notes=notes, epoch=number)
+                self._layer.write_file(draft, self.folder, [msgspec.json.encode(self.format), b"\n"])
+                self._layer.replace(draft, "format", self.folder)
+                self._layer.sync_folder(self.folder)
+            finally:
+                fcntl.flock(self.folder, fcntl.LOCK_UN)
+
+    def notes(self) -> dict[str, str]:
+        """Return the notes as they are now."""
+        with FileErrors(self.path):
+            return dict((self._read() or self.format).notes)
 
     def _check_empty(self) -> None:
         names = self._layer.names(self.folder)

@@ -46,8 +46,9 @@ class FilesStore(LogStore):
 
     limits = Limits(commit_bytes=8 * 1024 * 1024, durable=True, shared=True)
 
-    def __init__(self, folder: TenantFolder, bell: Doorbell) -> None:
+    def __init__(self, folder: TenantFolder, bell: Doorbell, base: int = 0) -> None:
         super().__init__()
+        self._first = Place(base, base)
         self._bell = bell
         self._folder = folder
         self._errors = folder.errors
@@ -55,8 +56,8 @@ class FilesStore(LogStore):
         self._log = EntryLog(folder)
         self._snapshots = Snapshots(folder)
         self._values = LargeValues(folder)
-        self._durable = 0
-        self._base = Place(0, 0)
+        self._durable = base
+        self._base = self._first
         self._base_bytes = 0
         self._bytes_since_base = 0
         self._snapshot_writer: threading.Thread | None = None
@@ -95,14 +96,15 @@ class FilesStore(LogStore):
         """Become the newest snapshot and what came after it."""
         while True:
             newest = self._snapshots.newest()
-            last = max(self._log.last(), (self._lock_file.mark() or NO_MARK).head)
-            fold = Fold() if newest is None else self._snapshots.read(newest)
+            last = max(self._log.last(), (self._lock_file.mark() or NO_MARK).head, self._first.offset)
+            first = Fold(self._first.offset, 0, self._first.floor)
+            fold = first if newest is None else self._snapshots.read(newest)
             if fold is None:
                 continue  # newer ones have come meanwhile
             self._secure_floor(fold.floor)
             if last < fold.offset:
                 raise self._missing(last + 1)
-            self._set_base(newest or Place(0, 0))
+            self._set_base(newest or self._first)
             self._replay(fold)
             if fold.offset >= last:
                 self._fold = fold
@@ -301,17 +303,18 @@ class FilesDatabase(Database[FilesStore]):
     """A folder with all its tenants; made on first open."""
 
     def __init__(self, url: str, path: str, layer: FileLayer | None = None) -> None:
-        self._layer = layer or FileLayer()
-        self._root = RootFolder(self._layer, os.path.realpath(path))
-        self._bell = Doorbell(Path(self._root.path))
-        super().__init__(url, self._root.format.store_id, self._root.format.epoch)
+        self.layer = layer or FileLayer()
+        self.root = RootFolder(self.layer, os.path.realpath(path))
+        self._bell = Doorbell(Path(self.root.path))
+        super().__init__(url, self.root.format.store_id, self.root.format.epoch)
+        self.notes = self.root.format.notes
 
     def _open_log(self, tenant: str) -> FilesStore:
-        folder = TenantFolder(self._layer, self._root.folder, self._root.path, tenant)
-        return FilesStore(folder, self._bell)
+        folder = TenantFolder(self.layer, self.root.folder, self.root.path, tenant)
+        return FilesStore(folder, self._bell, self.base)
 
     def turn(self) -> AbstractContextManager[None]:
-        return courtesy_turn(Path(self._root.path) / "turn")
+        return courtesy_turn(f"{self.root.path}/turn")
 
     def close(self) -> None:
         with self._lock:
@@ -319,4 +322,4 @@ class FilesDatabase(Database[FilesStore]):
         super().close()
         if first:
             self._bell.close()
-            self._root.close()
+            self.root.close()

@@ -66,7 +66,7 @@ class LogStore:
                 self._fresh()
                 found = self._filled(self._fold.get_all(keys))
                 if found is not None:
-                    return {record.key: record for record in found}
+                    return dict(zip(keys, found, strict=True))
 
     def scan(
         self, prefix: str, *, by: Literal["key", "line"], after: Record | None = None, limit: int

@@ -6,18 +6,54 @@ sqlite:///path/to/file.db          a SQLite file on one machine
 postgresql://user@host/database    a Postgres server (`install` it first)
 """
 
-from typing import Any
-from urllib.parse import unquote, urlsplit
+from typing import TYPE_CHECKING, Any
 
 from coord.core.errors import Invalid, Unsupported
 from coord.stores.database import Database
-from coord.stores.url import shown
+from coord.stores.moved import check_settled
+from coord.stores.url import is_plain, shown, unquoted
+
+if TYPE_CHECKING:
+    from coord.stores.moving import Mover
 
 KNOWN = "memory:, file:///folder, sqlite:///file.db or postgresql://user@host/database"
 
 
-def open_store(url: str) -> Database[Any]:
-    """Open a store; memory, files and SQLite are made on first open, servers only by `install`."""
+def open_store(url: str, *, moving: bool = False) -> Database[Any]:
+    """Open a store; memory, files and SQLite are made on first open, servers only by `install`.
+
+    One that was moved, or is a copy not yet complete, opens only for who moves it.
+    """
+    database = _open(url)
+    if not moving:
+        try:
+            check_settled(shown(url), database.notes)
+        except BaseException:
+            database.close()
+            raise
+    return database
+
+
+def mover(database: Database[Any]) -> "Mover":
+    """Return what it takes to move a store."""
+    scheme = _scheme(database.url)
+    if scheme == "memory":
+        raise Invalid("a store in memory cannot be moved", hint="it ends with its process")
+    opened: Any = database
+    if scheme == "file":
+        from coord.stores.file_moving import FilesMover
+
+        return FilesMover(opened.layer, opened.root)
+    if scheme == "sqlite":
+        from coord.stores.sqlite_moving import SqliteMover
+
+        return SqliteMover(opened)
+    from coord.stores.postgres_moving import PostgresMover
+
+    return PostgresMover(opened)
+
+
+def _open(url: str) -> Database[Any]:
     scheme = _scheme(url)
     if scheme == "memory":
         from coord.stores.memory import MemoryDatabase
@@ -39,7 +75,7 @@ def install(url: str) -> None:
     if _scheme(url) == "postgresql":
         _postgres().install(url)
     else:
-        open_store(url).close()
+        _open(url).close()
 
 
 def _scheme(url: str) -> str:
@@ -51,11 +87,16 @@ def _scheme(url: str) -> str:
 
 
 def _path(url: str) -> str:
+    rest = url.partition(":")[2]
+    if rest.startswith("///") and is_plain(rest):
+        return "/" + rest.lstrip("/")
+    from urllib.parse import urlsplit
+
     try:
         parts = urlsplit(url)
     except ValueError as error:  # brackets that are no address
         raise Invalid(f"{shown(url)!r} names no path on this machine", hint=f"use {KNOWN}") from error
-    path = unquote(parts.path)
+    path = unquoted(parts.path)
     if parts.netloc not in ("", "localhost") or not path.strip("/") or "\0" in path or parts.query:
         raise Invalid(f"{shown(url)!r} names no path on this machine", hint=f"use {KNOWN}")
     return "/" + path.lstrip("/") if path.startswith("/") else path

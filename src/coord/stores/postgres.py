@@ -39,6 +39,7 @@ from coord.core.errors import (
 from coord.stores.database import Database
 from coord.stores.known_versions import KnownVersions
 from coord.stores.listener import Ear, Listener
+from coord.stores.moved import unavailable
 from coord.stores.postgres_arrays import Array, Bigints, Blobs, Texts
 from coord.stores.postgres_sql import ABOVE_ALL, LIBPQ, SESSION, Statements
 from coord.stores.server_clock import ServerClock, uptime_ms
@@ -50,8 +51,7 @@ COMMIT_BYTES = 16 * 1024 * 1024
 FORGET_AT_ONCE = 10_000
 SCHEMA = re.compile(r"(?!pg_)[a-z_][a-z0-9_]{0,47}")
 
-_events_encode = msgspec.msgpack.Encoder().encode
-_events_decode = msgspec.msgpack.Decoder(list[bytes]).decode
+_events_encode, _events_decode = msgspec.msgpack.Encoder().encode, msgspec.msgpack.Decoder(list[bytes]).decode
 _inherited: list[object] = []
 """What a forked child must keep: its parent's connections, lest they are closed as garbage."""
 
@@ -75,8 +75,8 @@ def translated(error: psycopg.Error, *, committing: bool = False) -> CoordError:
     if state in ("XX001", "XX002", "P0002", "42P01", "42703", "42883", "3F000"):
         # A damaged page or index; a log, table, column, function or schema that was there before.
         return Corrupt(message, hint="restore the store from a copy; nothing was changed")
-    # Lock or statement timeout, deadlock, serialization failure, no space, no privilege, read-only …
-    return Unavailable(message)
+    # Lock or statement timeout, deadlock, serialization failure, no space, no privilege, read-only, moved …
+    return unavailable(message)
 
 
 @contextlib.contextmanager
@@ -180,7 +180,7 @@ class PostgresStore:
         self._database = database
         self._sql = database.address.sql
         self.seen = Head(0, 0)
-        self._known = KnownVersions(0, 0)
+        self._known = KnownVersions(0, 0, {})
         self._log = Int4(database.ask(self._sql.open_log, tenant)[0][1])
         self._read(self._sql.head)
 
@@ -209,7 +209,7 @@ class PostgresStore:
         head, floor, rows = self._read(self._sql.load, wanted)
         found = {row[0]: Record(*row) for row in rows}
         records = {key: found.get(key) or Record(key, floor, None) for key in wanted}
-        self._known = self._known.learned(head, floor, records.values())
+        self._known = self._known.learned(head, floor, records)
         return records
 
     def scan(
@@ -287,6 +287,8 @@ class PostgresStore:
 class PostgresDatabase(Database[PostgresStore]):
     """A schema with all its tenants; made by `install`."""
 
+    using = staticmethod(_using)
+
     def __init__(self, url: str) -> None:
         super().__init__(url, store_id="")
         self.address = Address(url)
@@ -341,7 +343,7 @@ class PostgresDatabase(Database[PostgresStore]):
                 raise Unavailable(f"{self.address.shown} is a standby", hint="connect to the primary")
             if self.store_id not in ("", meta["store_id"]):
                 raise Corrupt(f"{self.address.shown} holds another store now", hint="open it again")
-        self.store_id, self.epoch = meta["store_id"], int(meta["epoch"])
+        self.store_id, self.epoch, self.notes = meta["store_id"], int(meta["epoch"]), meta
         self.limits = Limits(commit_bytes=COMMIT_BYTES, durable=durable, shared=True)
         return connection
 
@@ -371,9 +373,7 @@ class PostgresDatabase(Database[PostgresStore]):
                 channels[sql.channel(log)] = log
             rung = [] if unheard else list(connection.notifies(timeout=seconds, stop_after=1))
             if rung:
-                return {
-                    channels[ring.channel]: int(ring.payload) for ring in rung if ring.payload.isdecimal()
-                }
+                return {channels[one.channel]: int(one.payload) for one in rung if one.payload.isdecimal()}
             return dict(connection.execute(sql.heads, (Bigints(logs),)).fetchall())
 
         with contextlib.closing(self._connect()) as connection, _using(connection):

@@ -62,12 +62,15 @@ CREATE TABLE {schema}.entry (
 
 OPEN_LOG: Final = """
 CREATE FUNCTION {schema}.open_log(of_tenant text, OUT opened int) LANGUAGE plpgsql AS $$
+DECLARE base bigint;
 BEGIN
     SELECT id INTO opened FROM {schema}.log WHERE tenant = of_tenant;
     IF opened IS NULL THEN
         PERFORM pg_advisory_xact_lock({install_lock});
         -- The next statement has a newer snapshot than the lock: it sees what another just inserted.
-        INSERT INTO {schema}.log SELECT coalesce(max(id), 0) + 1, of_tenant, 0, 0, 0 FROM {schema}.log
+        -- The offsets of a later epoch are above all of an earlier one (40 bits: see database.py).
+        SELECT value::bigint << 40 INTO base FROM {schema}.meta WHERE name = 'epoch';
+        INSERT INTO {schema}.log SELECT coalesce(max(id), 0) + 1, of_tenant, base, 0, base FROM {schema}.log
             ON CONFLICT (tenant) DO NOTHING;
         SELECT id INTO opened FROM {schema}.log WHERE tenant = of_tenant;
     END IF;
@@ -173,16 +176,16 @@ class Statements:
         self.listen_class = zlib.crc32(schema.encode()) - 2**31  # an int4 that tells schemas apart
         self.set_up = "SELECT set_config(name, value, false) FROM unnest(%b, %b) s (name, value)"
         self.state = STATE
-        self.installed = self._named(
+        self.installed = self.named(
             "SELECT to_regnamespace('{schema}') IS NOT NULL, to_regclass('{schema}.meta') IS NOT NULL"
         )
-        self.lock_installation = self._named("SELECT pg_advisory_xact_lock({install_lock})")
-        self.create_schema = self._named("CREATE SCHEMA {schema}")
-        self.create = self._named(TABLES + OPEN_LOG + COMMIT + TRIM)
-        self.meta = self._named("SELECT name, value FROM {schema}.meta")
-        self.put_meta = self._named("INSERT INTO {schema}.meta VALUES (%b, %b)")
-        self.open_log = self._named("SELECT {clock}, opened FROM {schema}.open_log(%b)")
-        self.commit = self._named(
+        self.lock_installation = self.named("SELECT pg_advisory_xact_lock({install_lock})")
+        self.create_schema = self.named("CREATE SCHEMA {schema}")
+        self.create = self.named(TABLES + OPEN_LOG + COMMIT + TRIM)
+        self.meta = self.named("SELECT name, value FROM {schema}.meta")
+        self.put_meta = self.named("INSERT INTO {schema}.meta VALUES (%b, %b)")
+        self.open_log = self.named("SELECT {clock}, opened FROM {schema}.open_log(%b)")
+        self.commit = self.named(
             "SELECT clock, new_offset, changed, heard "
             "FROM {schema}.commit(%b, %b, %b, %b, %b, %b, %b, %b, %b, %b, %b)"
         )
@@ -193,9 +196,9 @@ class Statements:
         self.scan_keys_after = self._read(SCAN_KEYS.replace("{above}", ">"), "f.key")
         self.scan_lines = self._read(SCAN_LINES, "f.line, f.key")
         self.tail = self._read(TAIL, 'f."offset"')
-        self.trim = self._named("SELECT {clock}, new_floor FROM {schema}.trim(%b, %b)")
-        self.forget = self._named(FORGET)
-        self.heads = self._named("SELECT id, head FROM {schema}.log WHERE id = ANY(%b)")
+        self.trim = self.named("SELECT {clock}, new_floor FROM {schema}.trim(%b, %b)")
+        self.forget = self.named(FORGET)
+        self.heads = self.named("SELECT id, head FROM {schema}.log WHERE id = ANY(%b)")
         self.share_lock = f"SELECT pg_advisory_lock_shared({self.listen_class}, %b)"
         # It waits for who else notifies, and they for their disks: not for long, since polling is the net.
         self.notify = f"SELECT {CLOCK}, set_config('lock_timeout', '100ms', true), pg_notify(%b, %b)"
@@ -204,7 +207,8 @@ class Statements:
         """Return the name under which commits to a log are announced."""
         return f"{self._schema}_{log}"
 
-    def _named(self, statement: str) -> str:
+    def named(self, statement: str) -> str:
+        """Return a statement with the names of this schema in it."""
         names = {
             "{schema}": f'"{self._schema}"',
             "{clock}": CLOCK,
@@ -217,4 +221,4 @@ class Statements:
 
     def _read(self, found: str, order: str = "") -> str:
         order = f"ORDER BY {order}" if order else ""
-        return self._named(READ.replace("{found}", found).replace("{order}", order))
+        return self.named(READ.replace("{found}", found).replace("{order}", order))

@@ -6,14 +6,12 @@ Checkpoints are PASSIVE (SQLite's automatic ones), so that they never stop a rea
 """
 
 import contextlib
+import functools
 import os
-import random
 import sqlite3
 import threading
-import time
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
-from pathlib import Path
 from typing import Literal
 
 import msgspec
@@ -32,6 +30,8 @@ from coord.stores.database import Database
 from coord.stores.doorbell import Doorbell
 from coord.stores.host_clock import host_now_ms
 from coord.stores.known_versions import KnownVersions
+from coord.stores.moved import unavailable
+from coord.stores.pause import pause
 from coord.stores.store import FORMAT, Commit, Entry, Head, Limits, Record, check_commit, prefix_end
 from coord.stores.turn import courtesy_turn
 
@@ -56,16 +56,22 @@ CREATE TABLE entry (
     events BLOB NOT NULL, PRIMARY KEY (log, "offset")) WITHOUT ROWID;
 """
 
-PUT = """INSERT INTO record (log, key, version, value, line) VALUES (?, ?, ?, ?, ?)
+PUT = """INSERT INTO record (log, key, version, value, line) VALUES {rows}
 ON CONFLICT (log, key)
 DO UPDATE SET version = excluded.version, value = excluded.value, line = excluded.line"""
+PUT_ROWS = 64
+"""How many rows one statement puts. Python gives its lock away once per statement: with one row in each, a
+busy thread beside a commit makes it take several times as long."""
 
 TAIL = """SELECT "offset", at, id, events FROM entry WHERE log = ? AND "offset" > ?
 ORDER BY "offset" LIMIT ?"""
-FIND_VERSIONS = "SELECT key, version FROM record WHERE log = ? AND key IN (SELECT value FROM json_each(?))"
-FIND = (
-    "SELECT key, version, value, line FROM record WHERE log = ? AND key IN (SELECT value FROM json_each(?))"
-)
+# CROSS JOIN: SQLite keeps the order of the tables, and looks each wanted key up.
+FIND_VERSIONS = """SELECT record.key, version FROM json_each(?2) AS wanted
+CROSS JOIN record ON record.log = ?1 AND record.key = wanted.value"""
+LOAD = """SELECT NULL, head, at, floor FROM log WHERE id = ?1 UNION ALL
+SELECT record.key, version, record.value, line FROM json_each(?2) AS wanted
+CROSS JOIN record ON record.log = ?1 AND record.key = wanted.value"""
+ADVANCE = "UPDATE log SET head = head + 1, at = ? WHERE id = ? AND head = ? AND floor = ?"
 
 _events_encode = msgspec.msgpack.Encoder().encode
 _events_decode = msgspec.msgpack.Decoder(list[bytes]).decode
@@ -77,6 +83,13 @@ def _name(error: sqlite3.Error) -> str:
 
 def _json(keys: list[str]) -> str:
     return msgspec.json.encode(keys).decode()
+
+
+@functools.cache
+def put_statement(rows: int) -> str:
+    """Return the statement for so many rows: ?1 is the log, ?2 the offset, then key, value, line of each."""
+    places = [f"(?1, ?{at}, ?2, ?{at + 1}, ?{at + 2})" for at in range(3, 3 + 3 * rows, 3)]
+    return PUT.format(rows=", ".join(places))
 
 
 def translated(error: sqlite3.Error, *, committing: bool = False) -> CoordError:
@@ -92,7 +105,17 @@ def translated(error: sqlite3.Error, *, committing: bool = False) -> CoordError:
         return Unavailable(
             f"the SQLite file cannot be written: {error}", hint="check its owner and its folder"
         )
-    return Unavailable(f"SQLite: {error}")
+    return unavailable(f"SQLite: {error}")
+
+
+def cells_of(commit: Commit) -> list[str | bytes | None]:
+    """Return key, value and line of every record that a commit writes, one after the other."""
+    cells: list[str | bytes | None] = []
+    for key, put in commit.puts.items():
+        cells += (key, put.value, put.line)
+    for key in commit.deletes:
+        cells += (key, None, "")
+    return cells
 
 
 class SqliteStore:
@@ -104,20 +127,25 @@ class SqliteStore:
         self._database = database
         with database.writing() as cursor:
             cursor.execute(
-                "INSERT OR IGNORE INTO log (tenant, head, at, floor) VALUES (?, 0, 0, 0)", (tenant,)
+                "INSERT OR IGNORE INTO log (tenant, head, at, floor) VALUES (?1, ?2, 0, ?2)",
+                (tenant, database.base),
             )
             row = cursor.execute("SELECT id, head, at FROM log WHERE tenant = ?", (tenant,)).fetchone()
         self._log: int = row[0]
         self.seen = Head(row[1], row[2])
-        self._known = KnownVersions(-1, -1)
+        self._known = KnownVersions(-1, -1, {})
 
     def load(self, keys: Iterable[str]) -> dict[str, Record]:
         wanted = list(keys)
-        with self._database.reading() as cursor:
-            floor = self._see(cursor)
-            found = {row[0]: Record(*row) for row in cursor.execute(FIND, (self._log, _json(wanted)))}
-            records = {key: found.get(key) or Record(key, floor, None) for key in wanted}
-            self._known = self._known.learned(self.seen.offset, floor, records.values())
+        with self._database.using() as cursor:
+            self._database.patiently(LOAD, (self._log, _json(wanted)))  # one statement is one snapshot
+            found = {row[0]: row for row in cursor}
+            _, head, at, floor = found.pop(None)
+            self.seen = Head(head, at)
+            records = {
+                key: Record(*row) if (row := found.get(key)) else Record(key, floor, None) for key in wanted
+            }
+            self._known = self._known.learned(head, floor, records)
         return records
 
     def scan(
@@ -153,21 +181,30 @@ class SqliteStore:
                 self._check(cursor, commit.expects, self._see(cursor))
                 return self.seen.offset
         with self._database.writing() as cursor:
-            self._check(cursor, commit.expects, self._see(cursor))
-            offset = self.seen.offset + 1
-            log = self._log
-            cursor.executemany(
-                PUT, [(log, key, offset, put.value, put.line) for key, put in commit.puts.items()]
-            )
-            cursor.executemany(PUT, [(log, key, offset, None, "") for key in commit.deletes])
+            offset = self._advance(cursor, commit)
+            cells = cells_of(commit)
+            for at in range(0, len(cells), 3 * PUT_ROWS):
+                part = cells[at : at + 3 * PUT_ROWS]
+                cursor.execute(put_statement(len(part) // 3), (self._log, offset, *part))
             cursor.execute(
                 "INSERT INTO entry VALUES (?, ?, ?, ?, ?)",
-                (log, offset, commit.at, commit.id, _events_encode(commit.events)),
+                (self._log, offset, commit.at, commit.id, _events_encode(commit.events)),
             )
-            cursor.execute("UPDATE log SET head = ?, at = ? WHERE id = ?", (offset, commit.at, log))
             self.seen = Head(offset, commit.at)  # inside: another thread may see further right after
         self._database.bell.ring()
         return offset
+
+    def _advance(self, cursor: sqlite3.Cursor, commit: Commit) -> int:
+        """Take the next offset, if nothing has changed: at the head of the last load it cannot have."""
+        known = self._known
+        if known.cover(commit.expects):
+            cursor.execute(ADVANCE, (commit.at, self._log, known.head, known.floor))
+            if cursor.rowcount:
+                return known.head + 1
+        floor = self._see(cursor)
+        self._check(cursor, commit.expects, floor)
+        cursor.execute(ADVANCE, (commit.at, self._log, self.seen.offset, floor))
+        return self.seen.offset + 1
 
     def _see(self, cursor: sqlite3.Cursor) -> int:
         """Note the newest offset; return the floor."""
@@ -224,8 +261,9 @@ class SqliteDatabase(Database[SqliteStore]):
     """A SQLite file with all its tenants; made on first open."""
 
     def __init__(self, url: str, path: str) -> None:
-        self._path = Path(os.path.abspath(path))
+        self._path = os.path.abspath(path)
         self._process = os.getpid()
+        self._turn_path = f"{self._path}-turn"
         self._connection_lock = threading.RLock()
         self._connection = self._connect()
         self._cursor = self._connection.cursor()
@@ -236,15 +274,19 @@ class SqliteDatabase(Database[SqliteStore]):
             raise
         self.bell = Doorbell(self._path)
         super().__init__(url, meta["store_id"], int(meta["epoch"]))
+        self.notes = meta
 
     def _connect(self) -> sqlite3.Connection:
         path = self._path
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            if path.is_symlink() or (path.exists() and not path.is_file()):
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            if os.path.islink(path) or (os.path.exists(path) and not os.path.isfile(path)):
                 raise Corrupt(f"{path} is not a regular file", hint="name the file itself")
-            # Made by us, for its owner alone; SQLite gives the files beside it the same rights.
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+            # Made by us, for its owner alone; SQLite gives the files beside it the same rights. One that is
+            # there is left alone: to close it would drop the locks that this process may have on it, and the
+            # next process to leave would believe to be the last, and remove the log that is being written.
+            with contextlib.suppress(FileExistsError):
+                os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
             return sqlite3.connect(path, timeout=0.05, isolation_level=None, check_same_thread=False)
         except sqlite3.Error as error:
             raise translated(error) from error
@@ -253,18 +295,18 @@ class SqliteDatabase(Database[SqliteStore]):
 
     def _prepare(self) -> dict[str, str]:
         """Set the connection up, make the tables in a new file, and return what the file says of itself."""
-        with self._using() as cursor:
+        with self.using() as cursor:
             # Looked at before anything is set, since WAL is written into the file; and the tables first,
             # since whoever is making them at this moment writes the owner along with them.
-            self._patiently("SELECT count(*) FROM sqlite_master")
+            self.patiently("SELECT count(*) FROM sqlite_master")
             tables = cursor.fetchone()[0]
-            self._patiently("PRAGMA application_id")
+            self.patiently("PRAGMA application_id")
             if tables and cursor.fetchone()[0] != APPLICATION_ID:
                 raise Corrupt(f"{self._path} is a database, but not one of coord", hint="name another file")
-            self._patiently("PRAGMA journal_mode = WAL")
-            self._patiently("PRAGMA synchronous = FULL")
-            self._patiently(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
-            self._patiently(f"PRAGMA cache_size = -{CACHE_KIB}")
+            self.patiently("PRAGMA journal_mode = WAL")
+            self.patiently("PRAGMA synchronous = FULL")
+            self.patiently(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
+            self.patiently(f"PRAGMA cache_size = -{CACHE_KIB}")
         with self.writing() as cursor:
             if not cursor.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
                 for statement in SCHEMA.split(";")[:-1]:
@@ -284,13 +326,13 @@ class SqliteDatabase(Database[SqliteStore]):
         return SqliteStore(self, tenant)
 
     def turn(self) -> AbstractContextManager[None]:
-        return courtesy_turn(self._path.with_name(self._path.name + "-turn"))
+        return courtesy_turn(self._turn_path)
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[sqlite3.Cursor]:
         """One snapshot."""
-        with self._using() as cursor:
-            self._patiently("BEGIN")
+        with self.using() as cursor:
+            self.patiently("BEGIN")
             try:
                 yield cursor
             finally:
@@ -299,8 +341,8 @@ class SqliteDatabase(Database[SqliteStore]):
     @contextlib.contextmanager
     def writing(self) -> Iterator[sqlite3.Cursor]:
         """One transaction that holds the write lock from its beginning."""
-        with self._using() as cursor:
-            self._patiently("BEGIN IMMEDIATE")
+        with self.using() as cursor:
+            self.patiently("BEGIN IMMEDIATE")
             try:
                 yield cursor
             except BaseException:
@@ -313,7 +355,7 @@ class SqliteDatabase(Database[SqliteStore]):
                 raise translated(error, committing=True) from error
 
     @contextlib.contextmanager
-    def _using(self) -> Iterator[sqlite3.Cursor]:
+    def using(self) -> Iterator[sqlite3.Cursor]:
         if os.getpid() != self._process:
             raise Unavailable("SQLite was opened before a fork", hint="open the store anew in the child")
         with self._connection_lock:
@@ -324,16 +366,16 @@ class SqliteDatabase(Database[SqliteStore]):
             except UnicodeEncodeError as error:
                 raise Invalid(f"not valid Unicode: {error}") from error
 
-    def _patiently(self, statement: str) -> None:
+    def patiently(self, statement: str, values: tuple[object, ...] = ()) -> None:
         """Execute a statement that may find the file busy."""
         for tries in range(1, BUSY_TRIES + 1):
             try:
-                self._cursor.execute(statement)
+                self._cursor.execute(statement, values)
                 return
             except sqlite3.OperationalError as error:
                 if tries == BUSY_TRIES or not _name(error).startswith("SQLITE_BUSY"):
                     raise
-                time.sleep(random.uniform(0, BUSY_PAUSE_S))  # noqa: TID251 - SQLite tells nobody when it is free
+                pause(BUSY_PAUSE_S)
 
     def _roll_back(self) -> None:
         with contextlib.suppress(sqlite3.Error):

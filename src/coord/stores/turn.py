@@ -6,17 +6,17 @@ Correctness never rests on it: whoever does not get the lock in time goes on wit
 import contextlib
 import fcntl
 import os
-import random
 import time
 from collections.abc import Iterator
-from pathlib import Path
+
+from coord.stores.pause import pause
 
 WAIT_S = 0.2
 PAUSE_S = 0.002
 
 
 @contextlib.contextmanager
-def courtesy_turn(path: Path) -> Iterator[None]:
+def courtesy_turn(path: str | os.PathLike[str]) -> Iterator[None]:
     """Hold the lock file (never unlinked) if it can be had in a short time."""
     try:
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
@@ -40,6 +40,6 @@ def lock_within(file: int, seconds: float) -> bool:
         except BlockingIOError:
             if time.monotonic() > deadline:
                 return False
-            time.sleep(random.uniform(0, PAUSE_S))  # noqa: TID251 - flock cannot wait with a limit
+            pause(PAUSE_S)  # flock cannot wait with a limit
         except OSError:  # it cannot be locked at all (closed, or the file system knows no locks)
             return False

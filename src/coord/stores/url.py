@@ -1,10 +1,14 @@
-"""Urls of stores: showing them without what is secret, and taking our own parameters out of them."""
+"""Urls of stores: their paths, showing them without what is secret, taking our own parameters out of them.
+
+The usual url is the path of a file with nothing to escape or hide: it is dealt with before anything is
+imported or compiled for others, since every command opens a store.
+"""
 
 import re
-from urllib.parse import parse_qsl, urlencode, urlsplit
 
-_BEFORE_HOST = re.compile(r"(://[^/:@]*):.*@", re.DOTALL)
-_IN_QUERY = re.compile(r"((?:^|[?&])[^=&]*(?:password|passwd)=)[^&#]*", re.IGNORECASE)
+_BEFORE_HOST = r"(?s)(://[^/:@]*):.*@"
+_IN_QUERY = r"(?i)((?:^|[?&])[^=&]*(?:password|passwd)=)[^&#]*"
+_WITHOUT_MARKS = str.maketrans("", "", "/_.-~")
 
 
 def shown(url: str) -> str:
@@ -13,7 +17,40 @@ def shown(url: str) -> str:
     >>> shown("postgresql://me:secret@host/db?sslpassword=secret")
     'postgresql://me:***@host/db?sslpassword=***'
     """
-    return _IN_QUERY.sub(r"\1***", _BEFORE_HOST.sub(r"\1:***@", url))
+    if "@" not in url and "=" not in url:
+        return url
+    return re.sub(_IN_QUERY, r"\1***", re.sub(_BEFORE_HOST, r"\1:***@", url))
+
+
+def is_plain(path: str) -> bool:
+    """Whether a path stands in a url as it is: it names something, and no character of it means anything."""
+    return path.isascii() and path.translate(_WITHOUT_MARKS).isalnum()
+
+
+def quoted(path: str) -> str:
+    """Return a path as it stands in a url.
+
+    >>> quoted("/srv/my shop")
+    '/srv/my%20shop'
+    """
+    if is_plain(path):
+        return path
+    from urllib.parse import quote
+
+    return quote(path)
+
+
+def unquoted(path: str) -> str:
+    """Return a path that stands in a url.
+
+    >>> unquoted("/srv/my%20shop")
+    '/srv/my shop'
+    """
+    if "%" not in path:
+        return path
+    from urllib.parse import unquote
+
+    return unquote(path)
 
 
 def without_parameter(url: str, name: str) -> tuple[str, list[str]]:
@@ -22,6 +59,8 @@ def without_parameter(url: str, name: str) -> tuple[str, list[str]]:
     >>> without_parameter("postgresql://host/db?schema=mine&sslmode=require", "schema")
     ('postgresql://host/db?sslmode=require', ['mine'])
     """
+    from urllib.parse import parse_qsl, urlencode, urlsplit
+
     parts = urlsplit(url)
     pairs = parse_qsl(parts.query, keep_blank_values=True)
     rest = urlencode([pair for pair in pairs if pair[0] != name])

@@ -1,0 +1,348 @@
+"""The line: requests for locks that wait their turn, and bids of those that did not wait.
+
+One line per tenant, in the order of `enqueued − weight · priority`: a high priority is a head start, not a
+right of way for ever, so whoever waits long enough gets through (linear aging, fixed when the wait begins).
+A request is granted when it conflicts with no holder and with nobody ahead of it. That is looked at in the
+very commit that frees something (`serve`), so nobody can slip in between.
+
+A hand-off is provisional until the process that waits confirms it; if it died meanwhile, the hold lapses and
+the next one is served. A *bid* is a request that was refused and went away: the deadlock search sees it and
+the holder is told, but it is never granted and stands in nobody's way.
+"""
+
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import NamedTuple
+
+import msgspec
+
+from coord.core import keys
+from coord.core.caller import Life, Process
+from coord.core.events import LockWithdrawn
+from coord.core.lock import (
+    PROFILES,
+    Asker,
+    Ending,
+    Guard,
+    Hold,
+    Mode,
+    Standing,
+    asker_of,
+    compatible,
+    end_hold,
+    ended_by_time,
+    grant,
+    holds_meeting,
+    in_the_way,
+    read_hold,
+    touch_guard,
+)
+from coord.core.message import tell
+from coord.core.record import Stored
+from coord.core.resource import Resource, parse_resource
+from coord.core.session import Session, evidence_of, tell_parent
+from coord.core.view import View
+
+AGING_MS = 60_000
+"""One step of priority is worth so long a wait."""
+CONFIRM_MS = 15_000
+LEASE_MS = 15_000
+BID_MS = 60_000
+GONE = "its process is gone or its time was up"
+PAGE = 500
+
+
+class WaitState(StrEnum):
+    """What became of a request in line."""
+
+    WAITING = "waiting"
+    GRANTED = "granted"
+    REFUSED = "refused"
+
+
+class Request(Stored, frozen=True, tag=1):
+    """A request for locks, in line or as a bid.
+
+    It lives as long as `process`, that of the command which waits; where that cannot be seen from everywhere
+    (`leased`) it has to be renewed.
+    """
+
+    session: str = ""
+    agent: str = ""
+    repository: str = ""
+    resources: tuple[str, ...] = ()
+    mode: Mode | None = None
+    profile: str = ""
+    ttl_ms: int = 0
+    reason: str = ""
+    priority: int = 0
+    preemptible: bool = False
+    since_ms: int = 0
+    renewed_ms: int = 0
+    until_ms: int = 0
+    process: Process | None = None
+    leased: bool = True
+    bid: bool = False
+    state: WaitState = WaitState.WAITING
+    cycle: tuple[str, ...] = ()
+
+
+class Waits(Stored, frozen=True, tag=1):
+    """What a session waits or bids for: put when a wait begins or ends, expected by a deadlock search."""
+
+    keys: tuple[str, ...] = ()
+
+
+class Waiting(NamedTuple):
+    """A request where it stands."""
+
+    key: str
+    request: Request
+
+
+def resources_of(request: Request) -> list[Resource]:
+    """Return what a request asks for."""
+    return [resource for text in request.resources for resource in parse_resource(text, request.repository)]
+
+
+def mode_of(request: Request, resource: Resource) -> Mode:
+    """Return the mode that a request means for a resource."""
+    return request.mode or PROFILES[request.profile or resource.kind].mode
+
+
+def rank_of(request: Request) -> int:
+    """Return the turn of a request: smaller is sooner."""
+    return max(0, request.since_ms - AGING_MS * request.priority)
+
+
+def effective_priority(request: Request, now: int) -> int:
+    """Return the priority of a request, one step more for each that it waited."""
+    return request.priority + max(0, now - request.since_ms) // AGING_MS
+
+
+def line_of(request: Request) -> str:
+    """Return the deadline of a request: its patience, or its lease."""
+    if request.bid:
+        return keys.due(request.renewed_ms + BID_MS)
+    lease_ms = request.renewed_ms + LEASE_MS if request.leased else request.until_ms
+    return keys.due(min(request.until_ms, lease_ms))
+
+
+def in_line(view: View, resources: Iterable[Resource]) -> list[Waiting]:
+    """Return the requests that wait, in order; none where the guards of these spaces say so."""
+    guards = [view.get(key, Guard) for key in sorted({resource.guard for resource in resources})]
+    if not any(guard.waiters for guard in guards if guard is not None):
+        return []
+    found: list[Waiting] = []
+    after = ("", "")
+    while page := view.scan(keys.WAIT_PREFIX, limit=PAGE, after=after):
+        for entry in page:
+            request = view.get(entry.key, Request)
+            if request is not None and request.state is WaitState.WAITING:
+                found.append(Waiting(entry.key, request))
+        after = (page[-1].line, page[-1].key)
+    return found
+
+
+def competes(one: Request, other: Request) -> bool:
+    """Whether two requests exclude each other."""
+    return one.session != other.session and any(
+        mine.meets(theirs) and not compatible(mode_of(one, mine), mode_of(other, theirs))
+        for mine in resources_of(one)
+        for theirs in resources_of(other)
+    )
+
+
+def put_request(view: View, key: str, request: Request) -> None:
+    """Write a request, and where a deadlock search finds it."""
+    if view.get(key, Request) is None:
+        waits = view.get(keys.waits(request.session), Waits) or Waits()
+        view.put(keys.waits(request.session), msgspec.structs.replace(waits, keys=(*waits.keys, key)))
+        if not request.bid:
+            _count_waiter(view, request, 1)
+    view.put(key, request, line_of(request))
+
+
+def leave_line(view: View, waiting: Waiting, state: WaitState, cycle: tuple[str, ...] = ()) -> None:
+    """Take a request out of the line; what became of it stays for its process to read."""
+    _forget_wait(view, waiting)
+    _count_waiter(view, waiting.request, -1)
+    done = msgspec.structs.replace(waiting.request, state=state, cycle=cycle)
+    view.put(waiting.key, done, keys.due(max(done.until_ms, done.renewed_ms) + CONFIRM_MS))
+
+
+def drop_request(view: View, waiting: Waiting, reason: str) -> None:
+    """Forget a request that waits no more; `reason` is told where it was still in line."""
+    view.delete(waiting.key)
+    if waiting.request.state is not WaitState.WAITING:
+        return
+    _forget_wait(view, waiting)
+    if not waiting.request.bid:
+        _count_waiter(view, waiting.request, -1)
+        view.emit(LockWithdrawn(waiting.request.resources, waiting.request.session, reason))
+
+
+def _forget_wait(view: View, waiting: Waiting) -> None:
+    key = keys.waits(waiting.request.session)
+    waits = view.get(key, Waits) or Waits()
+    left = tuple(other for other in waits.keys if other != waiting.key)
+    if left:
+        view.put(key, msgspec.structs.replace(waits, keys=left))
+    else:
+        view.delete(key)
+
+
+def _count_waiter(view: View, request: Request, by: int) -> None:
+    spaces = {resource.guard: resource for resource in resources_of(request)}
+    for guard in sorted(spaces):
+        touch_guard(view, spaces[guard], waiters=by)
+
+
+def foresee_alive(view: View, requests: list[Request]) -> None:
+    """Ask together for what `alive` reads of each: a rule that asks one by one begins anew each time."""
+    view.want(*(keys.session(request.session) for request in requests))
+    sessions = [view.get(keys.session(request.session), Session) for request in requests]
+    processes = [session.process for session in sessions if session is not None and not session.ended_ms]
+    processes += [request.process for request in requests if not request.leased]
+    view.evidence(*(process for process in processes if process is not None))
+
+
+def alive(view: View, request: Request, now: int) -> bool:
+    """Whether somebody still waits for this request, in the name of a session that is not proven dead."""
+    session = view.get(keys.session(request.session), Session)
+    if now >= request.until_ms or session is None or session.ended_ms:
+        return False
+    evidence = evidence_of(view, session)
+    if evidence is not None and evidence.life is Life.DEAD:
+        return False
+    if request.leased:
+        return now < request.renewed_ms + LEASE_MS
+    return request.process is None or view.evidence(request.process)[0].life is not Life.DEAD
+
+
+def blockers(view: View, asker: Asker, request: Request, now: int) -> list[Standing]:
+    """Return the holds that stand in the way of a request now."""
+    found: dict[str, Standing] = {}
+    for resource in resources_of(request):
+        for standing in in_the_way(view, asker, resource, mode_of(request, resource), now):
+            found[standing.key] = standing
+    return list(found.values())
+
+
+def _meets(request: Request, freed: list[Resource]) -> bool:
+    return any(mine.meets(free) for mine in resources_of(request) for free in freed)
+
+
+def serve(view: View, freed: list[Resource], now: int) -> None:
+    """Grant what came free to those whose turn it is, and pass over those that are gone."""
+    ahead: list[Request] = []
+    expired: list[Resource] = []
+    line = in_line(view, freed)
+    foresee_alive(view, [waiting.request for waiting in line if _meets(waiting.request, freed)])
+    for waiting in line:
+        request = waiting.request
+        if not _meets(request, freed):
+            ahead.append(request)
+        elif not alive(view, request, now):
+            drop_request(view, waiting, GONE)
+            freed = freed + resources_of(request)
+        elif any(competes(request, other) for other in ahead) or blockers(
+            view, asker_of(view, request.session), request, now
+        ):
+            ahead.append(request)
+        else:
+            leave_line(view, waiting, WaitState.GRANTED)
+            expired += end_expired(view, resources_of(request), now)
+            grant_request(view, request, now, provisional=True)
+            freed = freed + resources_of(request)  # it is ahead of nobody now: its sub-agents may go on
+    if expired:
+        serve(view, expired, now)
+
+
+def end_by_time(view: View, standing: Standing, now: int) -> list[Resource]:
+    """End a hold whose deadline passed, and tell its owner; return what came free."""
+    hold = standing.hold
+    ending = ended_by_time(hold, now)
+    assert ending is not None, f"{standing.key} has not ended"
+    if ending is Ending.EXPIRED:
+        tell(
+            view,
+            hold.owner,
+            "warn",
+            f"Your lock on {hold.resource} has expired.",
+            now,
+            {"resource": hold.resource},
+        )
+    elif ending is Ending.PREEMPTED:
+        subject = f"Your lock on {hold.resource} went to {hold.preempted_by}."
+        tell(view, hold.owner, "preempt", subject, now, {"resource": hold.resource})
+    return end_hold(view, standing, ending, now, by=hold.preempted_by)
+
+
+def end_expired(view: View, resources: Iterable[Resource], now: int) -> list[Resource]:
+    """End what time has ended in the way of a grant: the commit that passes a hold over writes its end.
+
+    Else a renewal that was decided in time could still land after the grant. Return what came free.
+    """
+    freed: list[Resource] = []
+    for resource in resources:
+        for standing in list(holds_meeting(view, resource)):
+            if ended_by_time(standing.hold, now) is not None and view.get(standing.key, Hold) is not None:
+                freed += end_by_time(view, standing, now)
+    return freed
+
+
+def grant_request(view: View, request: Request, now: int, *, provisional: bool = False) -> list[Hold]:
+    """Grant all that a request asks for; nothing stands in its way."""
+    return [_grant_one(view, request, resource, now, provisional) for resource in resources_of(request)]
+
+
+def _grant_one(view: View, request: Request, resource: Resource, now: int, provisional: bool) -> Hold:
+    mode = mode_of(request, resource)
+    profile = request.profile or resource.kind
+    ttl_ms = request.ttl_ms or PROFILES[profile].ttl_ms
+    before = read_hold(view, resource.hold_key(request.session))
+    ended = None if before is None else ended_by_time(before, now)
+    if before is not None and ended is not None:
+        end_hold(view, Standing(resource.hold_key(request.session), before, resource), ended, now)
+        before = None
+    under, same = "", before is not None and not (before.mode is Mode.READ and mode is not Mode.READ)
+    if before is not None and same and provisional and not before.provisional:
+        return before  # what is held already does not become less certain
+    if before is None:
+        under = _lender(view, request.session, resource, now)
+    hold = Hold(
+        resource=resource.text,
+        repository=request.repository,
+        owner=request.session,
+        agent=request.agent,
+        mode=before.mode if before is not None and same else mode,
+        profile=profile,
+        acquired_ms=before.acquired_ms if before is not None and same else now,
+        ttl_ms=ttl_ms,
+        expires_ms=now + (CONFIRM_MS if provisional else ttl_ms),
+        fence=before.fence if before is not None and same else 0,
+        reason=request.reason or (before.reason if before is not None else ""),
+        priority=request.priority,
+        preemptible=request.preemptible,
+        provisional=provisional,
+        under=before.under if before is not None else under,
+        preempted_by=before.preempted_by if before is not None else "",
+        preempt_ms=before.preempt_ms if before is not None else 0,
+        unknown=before.unknown if before is not None else {},
+    )
+    return grant(view, resource, hold, refreshed=same, waited_ms=now - request.since_ms)
+
+
+def _lender(view: View, session: str, resource: Resource, now: int) -> str:
+    """Return the nearest ancestor whose own lock covers this, so that the grant ends with it."""
+    above = asker_of(view, session).above
+    owners = set()
+    for standing in holds_meeting(view, resource) if above else ():
+        if standing.hold.owner in above and ended_by_time(standing.hold, now) is None:
+            view.version(standing.key)  # one granted in this batch is let settle: the later fence is larger
+            owners.add(standing.hold.owner)
+    lender = next((ancestor for ancestor in above if ancestor in owners), "")
+    if lender:
+        tell_parent(view, lender)
+    return lender

@@ -1,0 +1,303 @@
+r"""Paths and globs of a repository, and whether two of them can meet.
+
+A path without wildcards stands for itself and for everything below it: it may be a directory, or become one.
+A pattern with wildcards stands for exactly the paths that it matches:
+
+| written             | matches                                                                        |
+|---------------------|--------------------------------------------------------------------------------|
+| `*`                 | any run of characters within a segment, an empty one and a leading dot too     |
+| `?`                 | one character                                                                  |
+| `[abc] [a-z] [!x]`  | one character of the class, or with `!` or `^` one outside of it; never `/`    |
+| `**` as a segment   | any number of segments; as the last segment at least one                       |
+| `{a,b}`             | one pattern for each alternative                                               |
+| `\*`                | the character itself: one of `\ * ? [ ] { } , ! ^ -`                           |
+
+Names that differ in case or composition alone are one name, since some file systems take them for one: all is
+compared in a folded form, where `?` and classes count characters. Of a class range the two ends are folded.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, pairwise
+from typing import Any, NamedTuple
+from unicodedata import normalize
+
+from coord.core.errors import Invalid
+from coord.core.ids import shown
+
+ALTERNATIVES_MAX = 64
+WILDCARDS_MAX = 64
+PATTERN_BYTES_MAX = 512
+TEXT_CHARS_MAX = 4096
+"""Of a whole text with braces, before each of its alternatives is measured."""
+
+Ranges = tuple[tuple[int, int], ...]
+"""The first and last code points of what one character may be."""
+Character = str | Ranges
+Segment = str | tuple[Character | None, ...]
+"""A name, or the characters of one; None is any run of them."""
+Segments = tuple[Segment | None, ...]
+"""None is any number of segments."""
+
+_UNPRINTABLE = r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]"
+_SPECIAL = re.compile(r"[\\*?\[{}]")
+_MEMBER = r"(?:\\[\\*?\[\]{},!^-]|\[(?![.:=])|[^\\\[\]/])"
+_TOKEN = re.compile(
+    r"\\(?P<escaped>[\\*?\[\]{},!^-])"
+    r"|(?P<run>\*+)"
+    r"|(?P<one>\?)"
+    rf"|\[(?P<negated>[!^]?+)(?P<members>(?:{_MEMBER}|\]){_MEMBER}*)\]"
+    r"|(?P<brace>[{},])"
+    r"|(?P<plain>[^\\*?\[{},]+)"
+)
+_WILDCARDS = ("run", "one", "members")
+_RANGE = r"\\?(?P<first>.)(?:-\\?(?P<last>.))?"
+
+
+class Pattern(NamedTuple):
+    """A path, or a glob without braces; both texts can be parsed again and give the same pattern."""
+
+    spelled: str
+    """As it was written, but normalised; for people."""
+    folded: str
+    """Equal for all spellings of one name: the form that is compared and stored."""
+    literal: bool
+    """Without wildcards: itself and everything below it."""
+    directory: tuple[str, ...]
+    """The folded names before the first segment with a wildcard; all names of a literal path."""
+    segments: Segments
+
+
+def parse_pattern(text: str) -> list[Pattern]:
+    """Return the patterns that a text stands for, one for each alternative of its braces."""
+    if len(text) > TEXT_CHARS_MAX:
+        raise _invalid(text, "is too long", f"use at most {TEXT_CHARS_MAX} characters")
+    if is_unprintable(text):
+        raise _invalid(text, "contains a control character or half a character", "name the file without it")
+    patterns = (_pattern(alternative) for alternative in _expand(text))
+    return list({pattern.folded: pattern for pattern in patterns}.values())
+
+
+def is_unprintable(text: str) -> bool:
+    """Whether a text has control characters or halves of a character; the usual one costs no expression."""
+    return not text.isprintable() and re.search(_UNPRINTABLE, text) is not None
+
+
+def literal_path(text: str) -> Pattern:
+    """Return the pattern of a path in which no character has a meaning but `/`."""
+    return parse_pattern(_SPECIAL.sub(r"\\\g<0>", text))[0]
+
+
+def overlaps(a: Pattern, b: Pattern) -> bool:
+    """Return whether some path belongs to both.
+
+    >>> [one], [other], [below] = map(parse_pattern, ("src/*/x.py", "src/a/*.py", "src/a/b/x.py"))
+    >>> overlaps(one, other), overlaps(one, below)
+    (True, False)
+    """
+    if any(x != y for x, y in zip(a.directory, b.directory, strict=False)):
+        return False
+    return (a.literal and b.literal) or _meet(a.segments, b.segments, _segments_meet)
+
+
+def covers(pattern: Pattern, path: str) -> bool:
+    """Return whether this path, without what is below it, belongs to the pattern."""
+    return _meet(pattern.segments, literal_path(path).segments[:-1], _segments_meet)
+
+
+def fold(text: str) -> str:
+    """Return the form in which two spellings that differ in case or composition are equal."""
+    return normalize("NFC", normalize("NFD", text).casefold())
+
+
+def _meet(a: Sequence[Any], b: Sequence[Any], items_meet: Callable[[Any, Any], bool]) -> bool:
+    """Return whether some sequence matches both, where None matches any run and no two runs are adjacent.
+
+    Walks through `a` with the set of all places in `b` where a sequence that matched so far can be: bit n is
+    set when it has matched `b[:n]`. So the work is bounded by the product of the lengths, whatever the runs.
+    """
+    runs = sum(1 << place for place, item in enumerate(b) if item is None)
+    end = 1 << len(b)
+    asked: dict[Any, tuple[int, int]] = {}  # at which places an item was compared, and where it met
+    places = 1 | (runs & 1) << 1
+    for item in a:
+        if item is None:
+            places = -(places & -places) & (end * 2 - 1)  # from the first place on, all
+            continue
+        compared, met = asked.get(item, (runs | end, 0))
+        for place in _bits(places & ~compared):
+            if items_meet(item, b[place]):
+                met |= 1 << place
+        asked[item] = compared | places, met
+        places = places & runs | (places & met) << 1
+        places |= (places & runs) << 1  # a run may also match nothing
+        if not places:
+            return False
+    return bool(places & end)
+
+
+def _bits(places: int) -> Iterator[int]:
+    while places:
+        lowest = places & -places
+        yield lowest.bit_length() - 1
+        places ^= lowest
+
+
+def _segments_meet(a: Segment, b: Segment) -> bool:
+    # Two runs alone meet in the empty name, which is none, but then in every other name too.
+    return a == b or (not (isinstance(a, str) and isinstance(b, str)) and _meet(a, b, _characters_meet))
+
+
+def _characters_meet(a: Character, b: Character) -> bool:
+    if isinstance(a, str) and isinstance(b, str):
+        return a == b
+    return a == b or bool(_shared(_ranges(a), _ranges(b)))
+
+
+def _ranges(character: Character) -> Ranges:
+    return ((ord(character), ord(character)),) if isinstance(character, str) else character
+
+
+def _shared(a: Iterable[tuple[int, int]], b: Ranges) -> Ranges:
+    """Return the ranges of the code points that are in both."""
+    return tuple((max(x[0], y[0]), min(x[1], y[1])) for x in a for y in b if x[0] <= y[1] and y[0] <= x[1])
+
+
+def _gaps(ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Yield the ranges of code points between the given ones."""
+    free = 0
+    for first, last in sorted(ranges):
+        if free < first:
+            yield free, first - 1
+        free = max(free, last + 1)
+    if free <= 0x10FFFF:
+        yield free, 0x10FFFF
+
+
+# Whatever a name can contain: no control characters, no "/", no surrogates.
+_ANY: Ranges = tuple(_gaps([(0, 0x1F), (0x2F, 0x2F), (0x7F, 0x9F), (0xD800, 0xDFFF)]))
+
+
+def _expand(text: str) -> list[str]:
+    """Return the alternatives of a text with braces.
+
+    Each open brace has a frame: the alternatives already complete, and those that are being written.
+    """
+    frames: list[tuple[list[str], list[str]]] = [([], [""])]
+    for token in _tokens(text):
+        done, writing = frames[-1]
+        match token["brace"]:
+            case "{":
+                frames.append(([], [""]))
+            case "}" if done:
+                frames.pop()
+                inner, (before, outer) = done + writing, frames[-1]
+                frames[-1] = before, [start + end for start in outer for end in inner]
+            case "}":
+                raise _invalid(text, "has a } without alternatives", r"write {a,b}, or \{ and \} in a name")
+            case "," if len(frames) > 1:
+                frames[-1] = done + writing, [""]
+            case _:
+                frames[-1] = done, [start + token[0] for start in writing]
+        if sum(map(len, frames[-1])) > ALTERNATIVES_MAX:
+            hint = f"at most {ALTERNATIVES_MAX}; use a wildcard, or several patterns"
+            raise _invalid(text, "has too many alternatives", hint)
+    if len(frames) > 1:
+        raise _invalid(text, "has a { that nothing closes", r"write {a,b}, or \{ in a name")
+    return frames[0][1]
+
+
+def _pattern(text: str) -> Pattern:
+    """Return the pattern of a text without braces."""
+    if not text:
+        raise _invalid(text, "is no path", "name a file or a directory; the whole repository is .")
+    if text.startswith("/"):
+        raise _invalid(text, "is absolute", "write the path from the root of the repository")
+    written = [part for part in normalize("NFC", text).split("/") if part not in ("", ".")]
+    if ".." in written:
+        raise _invalid(text, "contains ..", "write the path from the root of the repository")
+    spelled = "/".join(map(_without_needless_escapes, written)) or "."
+    folded = fold(spelled)
+    if len(folded.encode()) > PATTERN_BYTES_MAX:
+        raise _invalid(text, "is too long", f"use at most {PATTERN_BYTES_MAX} bytes")
+    parts = [list(_tokens(part)) for part in folded.split("/")] if written else []
+    wildcards = sum(token.lastgroup in _WILDCARDS for part in parts for token in part)
+    if wildcards > WILDCARDS_MAX:
+        hint = f"use at most {WILDCARDS_MAX}; ** is any number of segments"
+        raise _invalid(text, "has too many wildcards", hint)
+    segments = list(map(_segment, parts))
+    directory = tuple(_names(segments))
+    if not wildcards:
+        segments.append(None)
+    elif segments[-1] is None:
+        segments[-1:] = [(None,), None]
+    single = (s for before, s in pairwise(["", *segments]) if s is not None or before is not None)
+    return Pattern(spelled, folded, not wildcards, directory, tuple(single))
+
+
+def _names(segments: Iterable[Segment | None]) -> Iterator[str]:
+    """Yield the names in front of the first segment with a wildcard."""
+    for segment in segments:
+        if not isinstance(segment, str):
+            return
+        yield segment
+
+
+def _segment(tokens: list[re.Match[str]]) -> Segment | None:
+    if not any(token.lastgroup in _WILDCARDS for token in tokens):
+        return "".join(token["escaped"] or token[0] for token in tokens)
+    if len(tokens) == 1 and tokens[0][0] == "**":
+        return None
+    return tuple(chain.from_iterable(map(_characters, tokens)))
+
+
+def _characters(token: re.Match[str]) -> Iterable[Character | None]:
+    match token.lastgroup:
+        case "run":
+            return (None,)
+        case "one":
+            return (_ANY,)
+        case "members":
+            return (_class(token),)
+        case _:
+            return token["escaped"] or token[0]
+
+
+def _class(token: re.Match[str]) -> Ranges:
+    ranges = [(ord(m["first"]), ord(m["last"] or m["first"])) for m in re.finditer(_RANGE, token["members"])]
+    if any(first > last for first, last in ranges):
+        raise _invalid(token[0], "has a range that runs backwards in lower case", "write [a-z] or [_a-z]")
+    possible = _shared(_gaps(ranges) if token["negated"] else ranges, _ANY)
+    if not possible:
+        raise _invalid(token[0], "matches no character", "name at least one that a file name can have")
+    return possible
+
+
+def _without_needless_escapes(part: str) -> str:
+    """Return one spelling for all that differ in backslashes alone, after a look into the classes."""
+    tokens = list(_tokens(part))
+    for member in "".join(token["members"] or "" for token in tokens):
+        if len(fold(member)) > 1:
+            hint = f"it is compared as {fold(member)}: write {{{member},…}} instead"
+            raise _invalid(part, f"has {member} in a class", hint)
+    return "".join(
+        token["escaped"] if token["escaped"] and not _SPECIAL.match(token["escaped"]) else token[0]
+        for token in tokens
+    )
+
+
+def _tokens(text: str) -> Iterator[re.Match[str]]:
+    place = 0
+    while place < len(text):
+        token = _TOKEN.match(text, place)
+        if token is None and text[place] == "[":
+            raise _invalid(text, "has a [ that begins no class", r"write [abc] or [!a-z], or \[ in a name")
+        if token is None:
+            hint = r"between segments write /; a backslash goes before one of \ * ? [ ] { } , ! ^ -"
+            raise _invalid(text, "has a backslash that escapes nothing", hint)
+        yield token
+        place = token.end()
+
+
+def _invalid(text: str, problem: str, hint: str) -> Invalid:
+    return Invalid(f"{shown(text)} {problem}", hint=hint)

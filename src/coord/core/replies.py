@@ -1,0 +1,202 @@
+"""What callers get back about sessions, locks and messages.
+
+Moments are milliseconds (`…_ms`), durations seconds (`…_s`). A grant made by the very commit that is being
+answered has fence 0 until `settled` puts the offset of that commit there.
+"""
+
+from enum import StrEnum
+from typing import Any, Self
+
+import msgspec
+
+
+class Reply(msgspec.Struct, frozen=True, gc=False):
+    """The base of every reply."""
+
+
+class Liveness(StrEnum):
+    """How alive a session seems: graded by the age of its heartbeat, or dead where that is proven."""
+
+    LIVE = "live"
+    SUSPECT = "suspect"
+    STALE = "stale"
+    HUNG = "hung"
+    DEAD = "dead"
+    ENDED = "ended"
+
+
+class SessionShown(Reply, frozen=True):
+    """A session as others see it."""
+
+    session_id: str
+    liveness: Liveness
+    state: str
+    agent: str
+    role: str
+    project: str
+    parent: str
+    user: str
+    host: str
+    pid: int
+    cwd: str
+    bin: str
+    version: str
+    started_ms: int
+    last_heartbeat_ms: int
+    current_task: dict[str, Any]
+    owned_resources: dict[str, Any]
+    blob: dict[str, Any]
+
+
+class Registered(Reply, frozen=True):
+    """A session after it registered, and the peers it has."""
+
+    session: SessionShown
+    peers: list[SessionShown]
+    new: bool = True
+    moved_locks: int = 0
+    moved_claims: int = 0
+
+
+class Beaten(Reply, frozen=True):
+    """The answer to a heartbeat."""
+
+    session_id: str
+    last_heartbeat_ms: int
+    written: bool
+
+
+class Left(Reply, frozen=True):
+    """What a session gave back when it ended."""
+
+    session_id: str
+    released: list[str]
+
+
+class LockShown(Reply, frozen=True):
+    """A lock as its holder and others see it."""
+
+    resource: str
+    mode: str
+    fence: int
+    owner: str
+    agent: str
+    acquired_ms: int
+    expires_ms: int
+    expires_in_s: float
+    profile: str
+    reason: str
+    priority: int
+    scope: str
+    refreshed: bool = False
+    provisional: bool = False
+    preempted_by: str = ""
+
+
+class WaitShown(Reply, frozen=True):
+    """A request that waits in line; `look_ms` is when something may change by itself."""
+
+    wait_id: str
+    place: int
+    look_ms: int
+
+
+class Outcome(StrEnum):
+    """How a request for locks ended."""
+
+    GRANTED = "granted"
+    WAITING = "waiting"
+    HELD = "held"
+    DEADLOCK = "deadlock"
+    WITHDRAWN = "withdrawn"
+
+
+class LockReply(Reply, frozen=True):
+    """The answer to a request for locks; denials say who is in the way and what to do."""
+
+    outcome: Outcome
+    locks: list[LockShown] = []
+    holder: LockShown | None = None
+    wait: WaitShown | None = None
+    place: int = 0
+    cycle: list[str] = []
+    warnings: list[str] = []
+
+    @property
+    def ok(self) -> bool:
+        """Whether the locks are held."""
+        return self.outcome is Outcome.GRANTED
+
+    def settled(self, offset: int) -> Self:
+        """Return the reply with the fence of what this commit granted."""
+        holder = self.holder  # may have been handed the lock by this very commit
+        if not offset or (all(lock.fence for lock in self.locks) and (holder is None or holder.fence)):
+            return self
+        locks = [lock if lock.fence else msgspec.structs.replace(lock, fence=offset) for lock in self.locks]
+        if holder is not None and not holder.fence:
+            holder = msgspec.structs.replace(holder, fence=offset)
+        return msgspec.structs.replace(self, locks=locks, holder=holder)
+
+
+class Released(Reply, frozen=True):
+    """The locks that were given back."""
+
+    released: list[str]
+
+
+class Renewed(Reply, frozen=True):
+    """The locks whose lease begins anew."""
+
+    locks: list[LockShown]
+
+
+class Checked(Reply, frozen=True):
+    """Whether resources are free for a caller, and who holds them if not."""
+
+    free: bool
+    holders: list[LockShown]
+
+
+class Preempted(Reply, frozen=True):
+    """Who was asked to give way, and until when."""
+
+    asked: list[str]
+    until_ms: int
+
+
+class MessageShown(Reply, frozen=True):
+    """A message as its recipient sees it."""
+
+    id: str
+    from_session_id: str
+    to_session_id: str
+    sent_ms: int
+    kind: str
+    subject: str
+    body: str
+    blob: dict[str, Any]
+    priority: int
+    hops: int
+    reply_to: str
+    state: str
+    expires_ms: int
+
+
+class Sent(Reply, frozen=True):
+    """A message on its way; `recipients` says how alive each one seems."""
+
+    id: str
+    recipients: dict[str, Liveness]
+
+
+class Received(Reply, frozen=True):
+    """Messages for this session, oldest first; `more` says that others wait."""
+
+    messages: list[MessageShown]
+    more: bool = False
+
+
+class Acked(Reply, frozen=True):
+    """Messages that are delivered for good."""
+
+    acked: list[str]

@@ -1,0 +1,1 @@
+"""What this machine knows: its processes, the repository, who calls, and where the store is."""

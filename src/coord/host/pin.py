@@ -1,0 +1,133 @@
+"""The pin of a repository: the file `coord.id`, which says for good which store is its own."""
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterator
+
+import msgspec
+
+from coord.core.errors import Corrupt, Invalid, Unavailable, Unsupported
+
+FORMAT = 1
+NAME = "coord.id"
+PIN_BYTES_MAX = 65536
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class Pin(msgspec.Struct, frozen=True):
+    """What the pin says, in JSON."""
+
+    format: int
+    url: str
+    store_id: str
+    epoch: int
+    repository_id: str = ""
+    machine: str = ""
+    """Of the one machine that a local store serves."""
+
+
+class _Format(msgspec.Struct, frozen=True):
+    format: int
+
+
+def read_pin(folder: str) -> Pin | None:
+    """Return the pin in a folder, or None if there is none; one that cannot be read is an error."""
+    with _errors(folder):
+        try:
+            data = _read(folder)
+        except FileNotFoundError:
+            return None
+    where = f"{folder}/{NAME}"
+    try:
+        format_ = msgspec.json.decode(data, type=_Format).format
+        if format_ > FORMAT:
+            raise Unsupported(
+                f"{where} has format {format_}; this coord knows {FORMAT}", hint="upgrade coord"
+            )
+        pin = msgspec.json.decode(data, type=Pin)
+    except msgspec.MsgspecError as error:
+        raise _damaged(where, str(error)) from error
+    if pin.format != FORMAT or pin.epoch < 0 or not pin.store_id or not pin.url:
+        raise _damaged(where, "it names no store")
+    return pin
+
+
+def create_pin(folder: str, pin: Pin) -> bool:
+    """Write the first pin of a folder; return False, and change nothing, if there is one already."""
+    with _errors(folder):
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        with _written(folder, pin) as (opened, draft):
+            try:
+                os.link(draft, NAME, src_dir_fd=opened, dst_dir_fd=opened, follow_symlinks=False)
+            except FileExistsError:
+                return False
+            os.fsync(opened)
+    return True
+
+
+def replace_pin(folder: str, pin: Pin) -> None:
+    """Write the pin anew: whoever reads finds the old one or the new one, also after a crash."""
+    with _errors(folder), _written(folder, pin) as (opened, draft):
+        os.rename(draft, NAME, src_dir_fd=opened, dst_dir_fd=opened)
+        os.fsync(opened)
+
+
+def _read(folder: str) -> bytes:
+    opened = os.open(folder, _FOLDER)
+    try:
+        file = os.open(NAME, _READ, dir_fd=opened)
+    finally:
+        os.close(opened)
+    try:
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            raise _damaged(f"{folder}/{NAME}", "it is no file")
+        return os.read(file, PIN_BYTES_MAX)
+    finally:
+        os.close(file)
+
+
+@contextlib.contextmanager
+def _written(folder: str, pin: Pin) -> Iterator[tuple[int, str]]:
+    """Give the open folder and the name of a draft in it that holds the pin durably."""
+    draft = f".{NAME}-{os.urandom(8).hex()}"
+    opened = os.open(folder, _FOLDER)
+    try:
+        file = os.open(draft, _CREATE, 0o600, dir_fd=opened)
+        try:
+            data = msgspec.json.format(msgspec.json.encode(pin), indent=1) + b"\n"
+            if os.write(file, data) < len(data):
+                raise Unavailable(f"{folder}/{NAME} could not be written whole", hint="is the disk full?")
+            os.fsync(file)
+            yield opened, draft
+        finally:
+            os.close(file)
+            with contextlib.suppress(FileNotFoundError):  # renamed
+                os.unlink(draft, dir_fd=opened)
+    finally:
+        os.close(opened)
+
+
+@contextlib.contextmanager
+def _errors(folder: str) -> Iterator[None]:
+    try:
+        yield
+    except (NotADirectoryError, IsADirectoryError) as error:
+        raise Invalid(
+            f"{folder} is no folder of coord", hint="remove what stands there in its place"
+        ) from error
+    except OSError as error:
+        if os.path.islink(folder) or os.path.islink(f"{folder}/{NAME}"):
+            raise Invalid(
+                f"{folder} or its {NAME} is a symlink", hint="coord follows none there; remove it"
+            ) from error
+        raise Unavailable(
+            f"{folder}/{NAME}: {error.strerror}", hint="is the disk full, read-only, or another user's?"
+        ) from error
+
+
+def _damaged(where: str, why: str) -> Corrupt:
+    return Corrupt(f"{where} is damaged: {why}", hint="restore it from a copy, or run coord init --new-store")

@@ -1,0 +1,89 @@
+"""Finding the git repository of a place without running git."""
+
+import os
+from typing import NamedTuple
+
+from coord.core.errors import Invalid
+
+GIT_FILE_BYTES = 8192
+
+
+class Repository(NamedTuple):
+    """A git repository, seen from one of its worktrees. All paths are real ones, without symlinks."""
+
+    root: str | None
+    """The top of the worktree; None in a bare repository and inside the git directory itself."""
+    commondir: str
+    """The git directory that all worktrees share."""
+
+    @property
+    def is_submodule(self) -> bool:
+        """Whether its git directory is kept inside that of another repository."""
+        outer = self.commondir
+        while "/modules/" in outer:
+            outer = outer.rpartition("/modules/")[0]
+            if _is_git_dir(outer):
+                return True
+        return False
+
+    @property
+    def name(self) -> str:
+        """The name of the repository's folder, the same in every worktree."""
+        folder, last = os.path.split(self.commondir)
+        return os.path.basename(folder) if last == ".git" else last.removesuffix(".git")
+
+
+def find_repository(start: str) -> Repository | None:
+    """Return the repository that a folder is in; as git does, the nearest one going up."""
+    folder = os.path.realpath(start)
+    while True:
+        found = repository_at(folder)
+        if found is None and _is_git_dir(folder):
+            found = Repository(None, _commondir(folder))
+        if found is not None or folder == os.path.dirname(folder):
+            return found
+        folder = os.path.dirname(folder)
+
+
+def repository_at(folder: str) -> Repository | None:
+    """Return the repository whose worktree has its top in this folder (a real path)."""
+    git = f"{folder}/.git"
+    if os.path.isdir(git):
+        git_dir = os.path.realpath(git)
+        return Repository(folder, _commondir(git_dir)) if _is_git_dir(git_dir) else None
+    if os.path.isfile(git):
+        return Repository(folder, _commondir(_git_dir_named_in(git)))
+    return None
+
+
+def _git_dir_named_in(file: str) -> str:
+    """Return the git directory of a linked worktree or a submodule, which has a `.git` file that names it."""
+    text = _read(file)
+    git_dir = os.path.realpath(os.path.join(os.path.dirname(file), text.removeprefix("gitdir:").strip()))
+    if not text.startswith("gitdir:") or not _is_git_dir(git_dir):
+        raise Invalid(
+            f"{file} names no git directory",
+            hint="repair it (git worktree repair), or remove what is left of it",
+        )
+    return git_dir
+
+
+def _commondir(git_dir: str) -> str:
+    link = f"{git_dir}/commondir"
+    return os.path.realpath(os.path.join(git_dir, _read(link).strip())) if os.path.isfile(link) else git_dir
+
+
+def _is_git_dir(folder: str) -> bool:
+    if not os.path.lexists(f"{folder}/HEAD"):
+        return False
+    return os.path.isfile(f"{folder}/commondir") or (
+        os.path.isdir(f"{folder}/objects") and os.path.isdir(f"{folder}/refs")
+    )
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            return file.read(GIT_FILE_BYTES)
+    except OSError as error:
+        raise Invalid(f"{path} cannot be read: {error.strerror}", hint="what does git status say?") from error

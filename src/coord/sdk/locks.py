@@ -1,0 +1,178 @@
+"""What a program does about locks, and how a request looks after its place in line.
+
+A request in line stays there until it is granted, refused, or its time is up; whoever leaves by an exception
+leaves the line too.
+"""
+
+import os
+import time
+from collections.abc import Iterable
+
+from coord.core import commands
+from coord.core.ids import check_id
+from coord.core.replies import Checked, LockReply, LockShown, Outcome, Preempted, Released, Renewed
+from coord.host.process import describe
+from coord.sdk import input as given
+from coord.sdk.connection import Connection
+
+WAIT_S_MAX = 30 * 24 * 3600.0
+NAP_S = 5.0
+PREEMPT_GRACE_S = 30.0
+
+
+class LockCalls(Connection):
+    """Acquire, unlock, renew, check, list, steal, preempt."""
+
+    def acquire(
+        self,
+        resources: str | Iterable[str],
+        *,
+        mode: str = "",
+        ttl_s: float | None = None,
+        reason: str = "",
+        wait_s: float | None = 0,
+        priority: int = 0,
+        profile: str = "",
+        preemptible: bool = False,
+        command_id: str = "",
+    ) -> LockReply:
+        """Take locks, all or none; wait in line up to `wait_s` (None: as long as it takes)."""
+        texts = self.named(resources)
+        client = self.of(texts)
+        if client is not self and wait_s != 0 and self.call(commands.ListLocks(self.caller, own=True)):
+            wait_s = 0  # who holds in one store never waits in the other: no circle could be seen
+        patience_s = WAIT_S_MAX if wait_s is None else wait_s
+        process = describe(os.getpid())
+        command = commands.AcquireLocks(
+            self.caller,
+            client.place.repository_id,
+            texts,
+            mode=mode,
+            profile=profile,
+            ttl_ms=0 if ttl_s is None else given.milliseconds("ttl", ttl_s),
+            reason=given.line("reason", reason),
+            priority=given.priority(priority),
+            preemptible=preemptible,
+            wait_ms=given.milliseconds("wait", patience_s, least_s=0),
+            wait_id=os.urandom(8).hex(),
+            waiter=process,
+            leased=process is None or not client.place.local,
+        )
+        try:
+            reply: LockReply = client.call(command, command_id)
+            return stand_in_line(client, reply, patience_s) if reply.outcome is Outcome.WAITING else reply
+        except Exception:
+            raise
+        except BaseException:  # a signal, before the place in line was known: it may be taken all the same
+            client.call(commands.WithdrawWait(self.caller, command.wait_id))
+            raise
+
+    def unlock(self, resources: str | Iterable[str] = (), *, fence: int | None = None) -> Released:
+        """Give locks back; without a name all of this session."""
+        texts = self.named(resources)
+        client = self.of(texts)
+        number = 0 if fence is None else given.fence(fence)
+        return client.call(commands.ReleaseLocks(self.caller, client.place.repository_id, texts, number))
+
+    def renew(
+        self,
+        resources: str | Iterable[str] | None = None,
+        *,
+        ttl_s: float | None = None,
+        fence: int | None = None,
+    ) -> Renewed:
+        """Begin leases anew; without a name all of this session."""
+        texts = self.named(resources or ())
+        client = self.of(texts)
+        number = 0 if fence is None else given.fence(fence)
+        ttl_ms = 0 if ttl_s is None else given.milliseconds("ttl", ttl_s)
+        return client.call(
+            commands.RenewLocks(self.caller, client.place.repository_id, texts, number, ttl_ms)
+        )
+
+    def check(self, resources: str | Iterable[str], *, mode: str = "", fence: int | None = None) -> Checked:
+        """Ask whether resources are free for this session; with a fence, whether it still holds them."""
+        texts = self.named(resources)
+        client = self.of(texts)
+        number = 0 if fence is None else given.fence(fence)
+        return client.call(commands.CheckLocks(self.caller, client.place.repository_id, texts, mode, number))
+
+    def locks(self, session: str | None = None) -> list[LockShown]:
+        """Return the locks that stand, of one session or of all."""
+        return self.call(commands.ListLocks(self.caller, check_id("session id", session) if session else ""))
+
+    def steal(
+        self,
+        resource: str | Iterable[str],
+        *,
+        dead_owner: bool = False,
+        force: bool = False,
+        reason: str = "",
+        ttl_s: float | None = None,
+    ) -> LockReply:
+        """Take locks from a holder that is gone, or by force for a reason."""
+        texts = self.named(resource)
+        client = self.of(texts)
+        command = commands.StealLock(
+            self.caller,
+            client.place.repository_id,
+            texts,
+            dead_owner=dead_owner,
+            force=force,
+            reason=given.line("reason", reason),
+            ttl_ms=0 if ttl_s is None else given.milliseconds("ttl", ttl_s),
+        )
+        return client.call(command)
+
+    def preempt(
+        self,
+        resource: str | Iterable[str],
+        *,
+        priority: int,
+        reason: str,
+        grace_s: float = PREEMPT_GRACE_S,
+        wait_s: float | None = None,
+        ttl_s: float | None = None,
+    ) -> LockReply:
+        """Ask holders of lower priority to give way, and wait in line for it."""
+        texts = self.named(resource)
+        client = self.of(texts)
+        command = commands.PreemptLock(
+            self.caller,
+            client.place.repository_id,
+            texts,
+            priority=given.priority(priority),
+            grace_ms=given.milliseconds("grace", grace_s, least_s=0),
+            reason=given.line("reason", reason),
+        )
+        asked: Preempted = client.call(command)
+        grace_left_s = max(0.0, (asked.until_ms - client.database.log(client.tenant).now()) / 1000)
+        patience_s = grace_left_s + NAP_S if wait_s is None else wait_s
+        return self.acquire(texts, ttl_s=ttl_s, reason=reason, wait_s=patience_s, priority=priority)
+
+
+def stand_in_line(store_of: Connection, reply: LockReply, patience_s: float) -> LockReply:
+    """Look after a place in line until something comes of it."""
+    assert reply.wait is not None, "a waiting request has a place"
+    key, waiting = reply.wait.wait_id, reply
+    deadline = time.monotonic() + patience_s
+    store = store_of.database.log(store_of.tenant)
+    try:
+        while reply.wait is not None:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                break
+            nap = min(left, NAP_S, max(0.0, (reply.wait.look_ms - store.now()) / 1000) + 0.001)
+            changed = store.wait(store.seen.offset, nap)
+            if not changed or store_of.call(commands.PeekWait(store_of.caller, key)):
+                reply = store_of.call(commands.ConfirmWait(store_of.caller, key))
+                waiting = reply if reply.wait is not None else waiting
+    except BaseException:
+        store_of.call(commands.WithdrawWait(store_of.caller, key))
+        raise
+    if reply.outcome is Outcome.WAITING:
+        reply = store_of.call(commands.ConfirmWait(store_of.caller, key))  # it may just have come
+    if reply.outcome is Outcome.WAITING:
+        store_of.call(commands.WithdrawWait(store_of.caller, key))
+    # In the store its time was up a moment earlier: the answer still names who is in the way.
+    return waiting if reply.outcome is Outcome.WITHDRAWN else reply

@@ -1,0 +1,102 @@
+"""What a program does about sessions."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from coord.core import commands
+from coord.core.ids import check_id
+from coord.core.replies import Beaten, Left, Registered, SessionShown
+from coord.sdk import input as given
+from coord.sdk.connection import Connection
+
+
+class SessionCalls(Connection):
+    """Register, heartbeat, update, peers, dereg."""
+
+    def register(
+        self,
+        *,
+        task: str | None = None,
+        phase: str | None = None,
+        status: str | None = None,
+        role: str | None = None,
+        bin: str | None = None,  # noqa: A002 - the name of the field
+        version: str | None = None,
+        blob: Mapping[str, Any] | None = None,
+        replaces: str = "",
+    ) -> Registered:
+        """Begin this session or come back to it; return it with its peers."""
+        command = commands.Register(
+            caller=self.caller,
+            **_described(task, phase, status, role, bin, version, blob),
+            replaces=check_id("session id", replaces) if replaces else "",
+        )
+        reply: Registered = self.call(command)
+        self.leave_stub(command)
+        return reply
+
+    def heartbeat(self) -> Beaten:
+        """Say that this session is alive."""
+        reply: Beaten = self.call(commands.Heartbeat(self.caller))
+        if reply.written:
+            self.leave_stub(commands.Heartbeat(self.caller))
+        return reply
+
+    def update(
+        self,
+        *,
+        task: str | None = None,
+        phase: str | None = None,
+        status: str | None = None,
+        role: str | None = None,
+        blob: Mapping[str, Any] | None = None,
+        merge_blob: Mapping[str, Any] | None = None,
+        owned: Mapping[str, Any] | None = None,
+    ) -> SessionShown:
+        """Change what is named of this session's record."""
+        command = commands.UpdateSession(
+            caller=self.caller,
+            **_described(task, phase, status, role, None, None, blob),
+            merge_blob=None if merge_blob is None else given.blob(merge_blob),
+            owned=None if owned is None else given.blob(owned),
+        )
+        return self.call(command)
+
+    def peers(self, *, live: bool = False) -> list[SessionShown]:
+        """Return the other sessions, those in other repositories of this host included."""
+        command = commands.ListSessions(self.caller, live)
+        found: list[SessionShown] = self.call(command)
+        if self.place.repository is not None:
+            known = {session.session_id for session in found}
+            host = self.host_store(make=False)
+            elsewhere: list[SessionShown] = [] if host is None else host.engine.call(command)
+            found = found + [session for session in elsewhere if session.session_id not in known]
+        return found
+
+    def show(self, session: str = "") -> SessionShown:
+        """Return a session, this one if none is named."""
+        return self.call(commands.GetSession(self.caller, check_id("session id", session) if session else ""))
+
+    def dereg(self, session: str = "") -> Left:
+        """End this session (or one below it, or a dead one) and give back all it holds."""
+        command = commands.Deregister(self.caller, check_id("session id", session) if session else "")
+        reply: Left = self.call(command)
+        self.leave_stub(command)
+        return reply
+
+
+def _described(
+    task: str | None,
+    phase: str | None,
+    status: str | None,
+    role: str | None,
+    program: str | None,
+    version: str | None,
+    blob: Mapping[str, Any] | None,
+) -> dict[str, Any]:
+    texts = {"task": task, "phase": phase, "status": status, "role": role, "bin": program, "version": version}
+    fields: dict[str, Any] = {
+        name: None if text is None else given.line(name, text) for name, text in texts.items()
+    }
+    fields["blob"] = None if blob is None else given.blob(blob)
+    return fields

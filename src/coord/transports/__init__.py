@@ -1,0 +1,1 @@
+"""Surfaces: they parse what was asked, call the client once, and render the answer."""

@@ -1,0 +1,1 @@
+"""The `coord` command."""

@@ -1,0 +1,90 @@
+"""A command run for somebody: in a process group of its own, with the terminal if there is one."""
+
+import os
+import signal
+import threading
+from contextlib import suppress
+
+GRACE_S = 10.0
+STANDARD_INPUT = 0
+# What Python or we ignore; the command gets it as it is usual.
+_RESET = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGTTOU)
+
+
+class NotStarted(Exception):
+    """There is no such command, or it cannot be run."""
+
+    def __init__(self, reason: OSError) -> None:
+        self.reason = reason
+        super().__init__(str(reason))
+
+
+class Child:
+    """A running command; `ended` is set when it has ended, with `exit_code` as a shell would state it."""
+
+    def __init__(self, command: list[str]) -> None:
+        self.exit_code = 0
+        self.ended = threading.Event()
+        self._has_terminal = _in_foreground()
+        if self._has_terminal:
+            # Who hands the terminal over or takes it back is in the background at that moment.
+            signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+        try:
+            self.pid = os.posix_spawnp(command[0], command, os.environ, setpgroup=0, setsigdef=_RESET)
+        except OSError as error:
+            raise NotStarted(error) from error
+        self._hand_over()
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    def send(self, signum: int) -> None:
+        """Send a signal to the command and all it started."""
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signum)
+
+    def stop(self) -> None:
+        """End the command: ask, wait a while, then insist."""
+        self.send(signal.SIGTERM)
+        self.send(signal.SIGCONT)
+        self.ended.wait(GRACE_S)
+        self.send(signal.SIGKILL)
+        self.ended.wait()
+
+    def _watch(self) -> None:
+        status = os.waitpid(self.pid, os.WUNTRACED)[1]
+        while os.WIFSTOPPED(status):
+            self._stop_too()
+            status = os.waitpid(self.pid, os.WUNTRACED)[1]
+        code = os.waitstatus_to_exitcode(status)
+        self.exit_code = code if code >= 0 else 128 - code
+        self._take_back()
+        self.ended.set()
+
+    def _stop_too(self) -> None:
+        """Stop with the command (Ctrl-Z), so that the shell gets its prompt; go on when it goes on."""
+        if not self._has_terminal:
+            return
+        self._take_back()
+        os.kill(os.getpid(), signal.SIGSTOP)
+        self._hand_over()
+
+    def _hand_over(self) -> None:
+        if self._has_terminal and _in_foreground():
+            os.tcsetpgrp(STANDARD_INPUT, self.pid)
+            # It may have asked for input a moment too early, and been stopped for it.
+            self.send(signal.SIGCONT)
+
+    def _take_back(self) -> None:
+        if self._has_terminal and _foreground() == self.pid:
+            os.tcsetpgrp(STANDARD_INPUT, os.getpgrp())
+
+
+def _in_foreground() -> bool:
+    return _foreground() == os.getpgrp()
+
+
+def _foreground() -> int | None:
+    """The process group that has the terminal; None without one."""
+    try:
+        return os.tcgetpgrp(STANDARD_INPUT)
+    except OSError:
+        return None

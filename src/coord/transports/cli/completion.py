@@ -1,0 +1,134 @@
+"""Completing a command line in a shell: small scripts that ask `coord completion words -- WORD...`.
+
+So what is completed follows from the table and the store at that moment, and no script grows old.
+"""
+
+from collections.abc import Callable, Iterable
+
+from coord.core.errors import CoordError, Invalid
+from coord.transports import words
+from coord.transports.cli.flags import GLOBAL_FLAGS, KINDS, WELL_KNOWN
+from coord.transports.cli.grammar import Command, Flag, Word
+from coord.transports.cli.table import BY_NAME, COMMANDS
+
+SCRIPTS = {
+    "bash": """\
+# coord in bash: eval "$(coord completion bash)"
+_coord() {
+    local IFS=$'\\n'
+    COMPREPLY=($(coord completion words -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
+}
+complete -o default -F _coord coord
+""",
+    "zsh": """\
+# coord in zsh: eval "$(coord completion zsh)"
+_coord() {
+    local -a found
+    found=(${(f)"$(coord completion words -- "${(@)words[2,CURRENT]}" 2>/dev/null)"})
+    if (( $#found )); then compadd -- $found; else _files; fi
+}
+compdef _coord coord
+""",
+    "fish": """\
+# coord in fish: coord completion fish > ~/.config/fish/completions/coord.fish
+function __coord_words
+    set -l typed (commandline -opc) (commandline -ct)
+    coord completion words -- $typed[2..] 2>/dev/null
+end
+complete -c coord -a '(__coord_words)'
+""",
+}
+
+Asks = Callable[[str], Iterable[str]]
+"""Answers `held` or `peers` with the words that the store knows."""
+
+
+def candidates(words_typed: list[str], ask: Asks) -> list[str]:
+    """Return what the last typed word may become; nothing where the shell's own files are meant."""
+    *before, current = words_typed or [""]
+    line = _Line(before)
+    if line.rest:
+        return []
+    if line.awaiting is not None:
+        found = _listed(line.awaiting, current, ask)
+    elif current.startswith("-"):
+        flags = (*(line.command.flags if line.command else ()), *GLOBAL_FLAGS)
+        found = [flag.spelled for flag in flags if flag.name not in line.flags] + ["--help"]
+    elif line.command is None:
+        found = [command.name for command in COMMANDS]
+    else:
+        word = line.next_word
+        found = _listed(word, current, ask) if word else []
+    return [word for word in found if word.startswith(current)]
+
+
+class _Line:
+    """The words before the one that is completed, as far as they can be understood."""
+
+    def __init__(self, before: list[str]) -> None:
+        self.command: Command | None = None
+        self.flags: set[str] = set()
+        self.awaiting: Flag | None = None
+        self.words = 0
+        self.rest = False
+        for typed in before:
+            self._read(typed)
+
+    @property
+    def next_word(self) -> Word | None:
+        """The word whose turn it is."""
+        wanted = self.command.words if self.command else ()
+        if self.words < len(wanted):
+            return wanted[self.words]
+        return wanted[-1] if wanted and wanted[-1].many else None
+
+    def _read(self, typed: str) -> None:
+        if self.awaiting is not None:
+            self.awaiting = None
+        elif typed == "--":
+            self.rest = True
+        elif typed.startswith("-"):
+            self._read_flag(*typed.partition("="))
+        elif self.command is None:
+            self.command = BY_NAME.get(typed)
+        else:
+            self.words += 1
+
+    def _read_flag(self, name: str, equals: str, _value: str) -> None:
+        known = (*(self.command.flags if self.command else ()), *GLOBAL_FLAGS)
+        for flag in known:
+            if flag.spelled == name:
+                self.flags.add(flag.name)
+                self.awaiting = flag if flag.value and not equals else None
+
+
+def _listed(item: Flag | Word, current: str, ask: Asks) -> list[str]:
+    if item.choices:
+        return list(item.choices)
+    if item.completes == "kinds":
+        return list(KINDS)
+    if item.completes == "files":
+        # Nothing typed yet: then the shell's own list of files is the better one.
+        return list(WELL_KNOWN) if current else []
+    return [_short(word) for word in ask(item.completes)] if item.completes else []
+
+
+def _short(resource: str) -> str:
+    """Return a resource as people type it: bash takes a colon for the end of a word."""
+    scheme, _, bare = resource.partition(":")
+    try:
+        return bare if scheme in {"file", "name"} and words.resource(bare) == resource else resource
+    except Invalid:
+        return resource
+
+
+def quietly(ask: Asks) -> Asks:
+    """Return the same, but without words where the store cannot say: whoever presses Tab wants no error."""
+
+    def asked(what: str) -> Iterable[str]:
+        try:
+            return ask(what)
+        except CoordError:
+            return []
+
+    return asked

@@ -1,0 +1,68 @@
+"""What `--help` prints, from the table."""
+
+from collections.abc import Iterator, Sequence
+
+from coord.transports.cli.flags import GLOBAL_FLAGS
+from coord.transports.cli.grammar import Command, Flag
+from coord.transports.cli.table import COMMANDS, GROUPS
+
+
+def overview() -> str:
+    """Return the help of `coord` itself."""
+    return "\n".join(_overview()) + "\n"
+
+
+def command_help(command: Command) -> str:
+    """Return the help of one command."""
+    return "\n".join(_command_help(command)) + "\n"
+
+
+def flag_shape(flag: Flag) -> str:
+    """Return a flag with what follows it, as in `--ttl DURATION`."""
+    value = "|".join(flag.choices) or flag.value
+    return f"{flag.spelled} {value}" if value else flag.spelled
+
+
+def _overview() -> Iterator[str]:
+    yield "usage: coord [flags] COMMAND ..."
+    yield ""
+    yield "Many agents on one codebase without stomping on each other."
+    for group, title in GROUPS.items():
+        yield ""
+        yield title
+        yield from _pairs([(each.name, each.summary) for each in COMMANDS if each.group == group])
+    yield ""
+    yield "Flags of every command"
+    yield from _pairs([(flag_shape(flag), flag.summary) for flag in GLOBAL_FLAGS])
+    yield from _pairs([("--help, --version", "this, and more with a command: coord lock --help")])
+    yield ""
+    yield "Answers are JSON on stdout (a table on a terminal), with one line for people on stderr."
+    yield "Durations: 90, 90s, 5m, 1h, 7d."
+    yield "Exit codes: 0 done, 1 refused, 2 invalid, 3 timed out, 4 not found, 69 unavailable, 70 corrupt,"
+    yield "75 try again, 78 unsupported."
+
+
+def _command_help(command: Command) -> Iterator[str]:
+    yield f"usage: {command.usage}"
+    yield ""
+    yield f"{command.summary[0].upper()}{command.summary[1:]}."
+    if command.details:
+        yield command.details
+    if command.alias:
+        yield f"Also called {command.alias}."
+    if command.words:
+        yield ""
+        yield from _pairs([(word.spelled, word.summary) for word in command.words])
+    if command.flags:
+        yield ""
+        yield "Flags (and those of every command: coord --help)"
+        yield from _pairs([(flag_shape(flag), flag.summary) for flag in command.flags])
+    yield ""
+    yield "Examples"
+    yield from (f"  {example}" for example in command.examples)
+
+
+def _pairs(pairs: Sequence[tuple[str, str]]) -> Iterator[str]:
+    width = min(28, max(len(left) for left, _ in pairs))
+    for left, right in pairs:
+        yield f"  {left:<{width}}  {right}"

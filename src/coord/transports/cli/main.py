@@ -1,0 +1,121 @@
+"""`coord`: parse, run one command, print its answer."""
+
+import gc
+import os
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import NoReturn
+
+from coord.core.errors import CoordError
+from coord.transports import render
+from coord.transports.cli import output
+from coord.transports.cli.parser import Request, parse
+
+Answered = output.Answer | str | int
+"""What a command returns: an answer, a text that is none (help, a script), or the code to exit with."""
+
+
+GARBAGE_THRESHOLD = 50_000
+"""New objects after which garbage is looked for: a short command never does, one that waits for hours may."""
+
+
+def run() -> NoReturn:
+    """Run the command line of this process, and end it.
+
+    Looking through modules for garbage while they are imported, and taking them apart one by one at the end,
+    would take a sixth of the time of a short command. All that has to be closed is closed by then, every
+    thread that matters has been waited for, and what was printed is flushed.
+    """
+    gc.set_threshold(GARBAGE_THRESHOLD)
+    exit_code = main()
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            with suppress(OSError, ValueError):  # nobody reads it any more
+                stream.flush()
+    os._exit(exit_code)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command line, and return the exit code; without one, that of this process."""
+    words = sys.argv[1:] if argv is None else list(argv)
+    as_json, command_id = _seems_to_want_json(words), ""
+    try:
+        request = parse(words)
+        command_id = getattr(request.given, "command_id", "")
+        answered = _answer(request)
+    except KeyboardInterrupt as error:
+        answered = output.failed(render.failure(error))
+    except CoordError as error:
+        answered = output.failed(render.failure(error, command_id))
+    except Exception as error:  # noqa: BLE001 - a defect, too, is answered in the agreed form
+        _debug(error)
+        answered = output.failed(render.failure(error))
+    if isinstance(answered, int):
+        return answered
+    if isinstance(answered, str):
+        return output.show_text(answered)
+    return output.show(answered, as_json=as_json)
+
+
+def _answer(request: Request) -> Answered:
+    if request.wants:
+        return _told(request)
+    assert request.command is not None, "without a command something else is wanted"
+    from importlib import import_module
+
+    from coord.transports.cli.signals import Stopped, stopping
+
+    _import_msgspec()
+    module, _, function = request.command.runs.partition(":")
+    run = getattr(import_module(f"coord.transports.cli.{module}"), function)
+    try:
+        with stopping():
+            if not request.command.connects:
+                return run(request.options, request.given)  # type: ignore[no-any-return]
+            from coord.transports.cli.connection import connected
+
+            with connected(request.options) as client:
+                return run(client, request.given)  # type: ignore[no-any-return]
+    except Stopped as stopped:
+        return output.failed(render.Failure(128 + stopped.signum, "interrupted", str(stopped)))
+
+
+def _import_msgspec() -> None:
+    """Import msgspec without `typing_extensions`, which it takes where it is installed, but does not need.
+
+    It and what it imports in turn cost as much as the start of Python itself.
+    """
+    if "msgspec" in sys.modules or "typing_extensions" in sys.modules:
+        return
+    sys.modules["typing_extensions"] = None  # type: ignore[assignment]
+    try:
+        import msgspec  # noqa: F401
+    finally:
+        del sys.modules["typing_extensions"]
+
+
+def _told(request: Request) -> str:
+    if request.wants == "version":
+        import coord
+
+        return f"coord {coord.__version__}\n"
+    from coord.transports.cli import help as texts
+
+    return texts.command_help(request.command) if request.command else texts.overview()
+
+
+def _seems_to_want_json(words: list[str]) -> bool:
+    """Whether an answer should be JSON on a terminal too, even to a line that cannot be parsed."""
+    return "--json" in (words[: words.index("--")] if "--" in words else words)
+
+
+def _debug(error: Exception) -> None:
+    if os.environ.get("COORD_DEBUG"):
+        import traceback
+
+        traceback.print_exception(error)
+
+
+if __name__ == "__main__":
+    run()

@@ -1,0 +1,213 @@
+"""What a command prints: JSON on stdout (a table on a terminal), and one line for people on stderr."""
+
+import os
+import sys
+import time
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TextIO
+
+from coord.transports import render
+
+WIDTH_WITHOUT_TERMINAL = 100
+NARROWEST = 6
+_UNSAFE_CATEGORIES = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
+# JSON escapes what is below a space; these too would make a terminal obey, or turn its text around.
+_UNSAFE_IN_JSON = {
+    code: f"\\u{code:04x}"
+    for code in (*range(0x7F, 0xA0), 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A), 0xFEFF)
+}
+
+
+class Answer(NamedTuple):
+    """What a command has to say: the reply's fields, a line for people, and perhaps a table."""
+
+    fields: Mapping[str, Any] = {}
+    line: str = ""
+    rows: Sequence[Mapping[str, Any]] = ()
+    columns: tuple[str, ...] = ()
+    failure: render.Failure | None = None
+
+    @property
+    def exit_code(self) -> int:
+        """What the process ends with."""
+        return self.failure.exit_code if self.failure else render.OK
+
+
+def failed(failure: render.Failure) -> Answer:
+    """Return the answer that tells of a failure."""
+    hint = f" ({failure.hint})" if failure.hint else ""
+    return Answer(line=f"coord: {failure.message}{hint}", failure=failure)
+
+
+def show(answer: Answer, *, as_json: bool) -> int:
+    """Print an answer, and return the exit code."""
+    say(answer.line)
+    if as_json or not is_terminal(sys.stdout):
+        return _write(_as_json(answer), answer.exit_code)
+    if answer.rows:
+        return _write(table(answer.rows, answer.columns, _width()), answer.exit_code)
+    return answer.exit_code
+
+
+def show_text(text: str) -> int:
+    """Print a text that is no answer, such as help."""
+    return _write(text, render.OK)
+
+
+def say(line: str) -> None:
+    """Print a line for people on stderr; a closed one is nobody's loss."""
+    if not line or sys.stderr is None:
+        return
+    try:
+        sys.stderr.write(visible(line) + "\n")
+        sys.stderr.flush()
+    except OSError:
+        pass
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    """Whether a person looks at this stream."""
+    return stream is not None and not stream.closed and stream.isatty()
+
+
+def fields_of(reply: Any) -> Any:
+    """Return a reply as plain data: a struct's moments (`…_ms`) as `…_at`; data of users stays as it is."""
+    names = getattr(type(reply), "__struct_fields__", None)
+    if names is not None:
+        return dict(_field(name, getattr(reply, name)) for name in names)
+    if isinstance(reply, list | tuple):
+        return [fields_of(each) for each in reply]
+    if isinstance(reply, dict):
+        return {key: fields_of(value) for key, value in reply.items()}
+    return reply
+
+
+def _field(name: str, value: Any) -> tuple[str, Any]:
+    if name.endswith("_ms"):
+        return f"{name.removesuffix('_ms')}_at", moment(value)
+    return name, fields_of(value)
+
+
+def moment(ms: int | None) -> str | None:
+    """Return a moment as RFC 3339 in UTC; None where there is none.
+
+    >>> moment(1_700_000_000_123)
+    '2023-11-14T22:13:20.123Z'
+    """
+    if not ms:
+        return None
+    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(ms // 1000))}.{ms % 1000:03d}Z"
+
+
+def visible(text: str) -> str:
+    """Return a text with everything escaped that a terminal would obey rather than show."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(_visible_character(character) for character in text)
+
+
+def table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], width: int) -> str:
+    """Return rows as aligned columns with a head, no line wider than `width`."""
+    cells = [[column.upper().replace("_", " ") for column in columns]]
+    cells += [[visible(_cell(row.get(column))) for column in columns] for row in rows]
+    widths = _fit([max(map(cells_wide, each)) for each in zip(*cells, strict=True)], width)
+    lines = ("  ".join(_pad(cell, room) for cell, room in zip(line, widths, strict=True)) for line in cells)
+    return "".join(f"{line.rstrip()}\n" for line in lines)
+
+
+def cells_wide(text: str) -> int:
+    """Return how many cells of a terminal a text takes, as far as Unicode says."""
+    if text.isascii():
+        return len(text)
+    return sum(map(_character_width, text))
+
+
+def _character_width(character: str) -> int:
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in {"W", "F"} else 1
+
+
+def _visible_character(character: str) -> str:
+    if unicodedata.category(character) not in _UNSAFE_CATEGORIES:
+        return character
+    return character.encode("unicode_escape").decode()
+
+
+def _cell(value: Any) -> str:
+    match value:
+        case None | "":
+            return "-"
+        case bool():
+            return "yes" if value else "no"
+        case list() | tuple():
+            return ", ".join(map(str, value)) or "-"
+        case _:
+            return str(value)
+
+
+def _fit(widths: Iterable[int], width: int) -> list[int]:
+    """Narrow the widest columns until a line fits, but none below what can still be recognised."""
+    fitted = list(widths)
+    while sum(fitted) + 2 * (len(fitted) - 1) > width and max(fitted) > NARROWEST:
+        fitted[fitted.index(max(fitted))] -= 1
+    return fitted
+
+
+def _pad(text: str, room: int) -> str:
+    if cells_wide(text) > room:
+        text = _cut(text, room - 1) + "…"
+    return text + " " * (room - cells_wide(text))
+
+
+def _cut(text: str, room: int) -> str:
+    kept = ""
+    for character in text:
+        if cells_wide(kept) + _character_width(character) > room:
+            break
+        kept += character
+    return kept
+
+
+def _width() -> int:
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).columns or WIDTH_WITHOUT_TERMINAL
+    except OSError:
+        return WIDTH_WITHOUT_TERMINAL
+
+
+def _as_json(answer: Answer) -> str:
+    # A command that talked to a store has it loaded already; help and version do without.
+    import msgspec
+
+    reply: dict[str, Any] = {"ok": answer.failure is None, **answer.fields}
+    if answer.failure is not None:
+        reply["error"] = answer.failure.as_error()
+    text = msgspec.json.encode(reply).decode()
+    return (text if text.isascii() and "\x7f" not in text else text.translate(_UNSAFE_IN_JSON)) + "\n"
+
+
+def _write(text: str, exit_code: int) -> int:
+    """Write to stdout; whoever closed it does not want to hear more."""
+    if sys.stdout is None:
+        return exit_code
+    try:
+        left = memoryview(text.encode(sys.stdout.encoding or "utf-8", "backslashreplace"))
+        while left:  # an unbuffered stdout may take a part of it
+            left = left[sys.stdout.buffer.write(left) :]
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        _forget_stdout()
+    except OSError as error:
+        _forget_stdout()
+        say(f"coord: the answer cannot be written: {error.strerror} (what was asked for is done)")
+        return exit_code or render.TRY_AGAIN
+    return exit_code
+
+
+def _forget_stdout() -> None:
+    """Point stdout at nothing, so that Python's own flush at the end cannot fail again."""
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, sys.stdout.fileno())
+    os.close(nothing)

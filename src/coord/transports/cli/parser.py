@@ -1,0 +1,203 @@
+"""From a command line to what was asked for, by the table alone; all that it does not know is an error."""
+
+import sys
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+from coord.core.errors import Invalid
+from coord.core.ids import shown
+from coord.transports import words
+from coord.transports.cli.flags import GLOBAL_FLAGS
+from coord.transports.cli.grammar import Command, Flag, Word
+from coord.transports.cli.table import BY_NAME
+
+HELP = ("-h", "--help")
+VERSION = ("-V", "--version")
+
+
+class Request(NamedTuple):
+    """What was asked for: a command with its words and flags, and the flags every command has."""
+
+    command: Command | None
+    given: SimpleNamespace
+    options: SimpleNamespace
+    wants: str = ""
+
+
+def parse(argv: Sequence[str]) -> Request:
+    """Return what a command line asks for, or raise `Invalid`; help and version come before all else."""
+    reading = _Reading(list(argv))
+    wants = reading.read()
+    if wants:
+        return Request(reading.command, SimpleNamespace(), SimpleNamespace(), wants)
+    if reading.command is None:
+        raise Invalid("no command is given", hint="see coord --help")
+    command = reading.command
+    given = _values(command.flags, reading.found) | _assign(command, reading.words)
+    if command.rest:
+        given[command.rest] = _rest(command, reading.rest)
+    options = _values(GLOBAL_FLAGS, reading.found)
+    return Request(command, SimpleNamespace(**given), SimpleNamespace(**options))
+
+
+class _Reading:
+    """One pass over the words of a command line."""
+
+    def __init__(self, argv: list[str]) -> None:
+        self.command: Command | None = None
+        self.found: dict[str, str] = {}
+        self.words: list[str] = []
+        self.rest: list[str] | None = None
+        self._left = argv[::-1]
+
+    def read(self) -> str:
+        while self._left:
+            typed = self._left.pop()
+            if typed == "--":
+                self._take_rest()
+            elif typed in HELP:
+                self.command = self.command or self._later_command()
+                return "help"
+            elif typed in VERSION and self.command is None:
+                return "version"
+            elif typed.startswith("-") and typed != "-":
+                self._read_flag(typed)
+            elif self.command is None:
+                self.command = _find_command(_readable(typed))
+            else:
+                self.words.append(_readable(typed))
+        return ""
+
+    def _take_rest(self) -> None:
+        rest, self._left = self._left[::-1], []
+        if self.command is not None and self.command.rest:
+            self.rest = rest
+        else:
+            self.words += map(_readable, rest)
+
+    def _later_command(self) -> Command | None:
+        """The command in `coord --help lock`."""
+        return next((BY_NAME[typed] for typed in self._left[::-1] if typed in BY_NAME), None)
+
+    def _read_flag(self, typed: str) -> None:
+        name, equals, value = _readable(typed).partition("=")
+        flag = self._flag(name)
+        if not flag.value and equals:
+            raise Invalid(f"{name} takes no value", hint=f"write {name} alone")
+        if flag.value and not equals:
+            if not self._left or self._left[-1].startswith("--"):
+                raise Invalid(f"{name} needs a value", hint=f"{name} {flag.value}, or {name}={flag.value}")
+            value = _readable(self._left.pop())
+        if flag.name in self.found:
+            raise Invalid(f"{name} is given twice", hint="give it once")
+        self.found[flag.name] = value
+
+    def _flag(self, name: str) -> Flag:
+        own = self.command.flags if self.command else ()
+        known = {flag.spelled: flag for flag in (*own, *GLOBAL_FLAGS)}
+        if name in known:
+            return known[name]
+        where = f"coord {self.command.name}" if self.command else "coord"
+        if not self.command and any(flag.spelled == name for each in BY_NAME.values() for flag in each.flags):
+            raise Invalid(f"{name} belongs to a command", hint="write it after the command's name")
+        raise Invalid(
+            f"unknown flag {shown(name)}", hint=_meant(name, [*known, "--help"], f"see {where} --help")
+        )
+
+
+def _find_command(name: str) -> Command:
+    if name in BY_NAME:
+        return BY_NAME[name]
+    raise Invalid(f"unknown command {shown(name)}", hint=_meant(name, list(BY_NAME), "see coord --help"))
+
+
+def _meant(word: str, known: list[str], otherwise: str) -> str:
+    """Return a guess at what was meant; only those who mistyped pay for the import."""
+    import difflib
+
+    close = difflib.get_close_matches(word, known, n=1)
+    return f"did you mean {close[0]}?" if close else otherwise
+
+
+def _readable(typed: str) -> str:
+    """Refuse bytes that are no text: nothing could store or show them."""
+    if not typed.isascii() and any("\ud800" <= character <= "\udfff" for character in typed):
+        raise Invalid(f"{shown(typed)} is not valid UTF-8", hint="rename it, or quote it for the shell")
+    return typed
+
+
+def _assign(command: Command, given: list[str]) -> dict[str, Any]:
+    """Give each word of the command its value."""
+    values: dict[str, Any] = {}
+    left = list(given)
+    for word in command.words:
+        taken = left if word.many else left[:1]
+        left = left[len(taken) :]
+        if not taken and not word.optional:
+            raise Invalid(f"{word.spelled} is missing", hint=f"usage: {command.usage}")
+        for value in taken:
+            _check_choice(word.name, value, word)
+        values[word.name] = taken if word.many else next(iter(taken), "")
+    if left:
+        raise Invalid(f"{shown(left[0])} is one word too many", hint=f"usage: {command.usage}")
+    return values
+
+
+def _rest(command: Command, rest: list[str] | None) -> list[str]:
+    if not rest:
+        raise Invalid(f"{command.rest.upper()} is missing", hint=f"usage: {command.usage}")
+    return rest
+
+
+def _values(flags: Sequence[Flag], found: dict[str, str]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for flag in flags:
+        if flag.name not in found:
+            values[flag.field] = flag.default if flag.value else False
+            continue
+        if flag.excludes and flag.excludes in found:
+            raise Invalid(f"{flag.spelled} and --{flag.excludes} exclude each other", hint="give one of them")
+        values[flag.field] = _value(flag, found[flag.name]) if flag.value else True
+    return values
+
+
+def _value(flag: Flag, text: str) -> Any:
+    _check_choice(flag.spelled, text, flag)
+    try:
+        return _READERS[flag.kind](text)
+    except Invalid as error:
+        raise Invalid(f"{flag.spelled}: {error.message}", hint=error.hint) from error
+
+
+def _check_choice(what: str, value: str, among: Flag | Word) -> None:
+    if among.choices and value not in among.choices:
+        raise Invalid(f"{what}: {shown(value)} is not known", hint=f"one of {', '.join(among.choices)}")
+
+
+def _or_input(text: str) -> str:
+    """Return the text, or standard input for `-`."""
+    if text != "-":
+        return text
+    try:
+        return sys.stdin.buffer.read().decode()
+    except UnicodeDecodeError as error:
+        raise Invalid("standard input is not valid UTF-8", hint="send text") from error
+
+
+def _name(text: str) -> str:
+    """Refuse the empty word: an unset variable must not turn one caller into another."""
+    if not text:
+        raise Invalid("the value is empty", hint="is a variable of the shell unset? leave the flag out")
+    return text
+
+
+_READERS: dict[str, Callable[[str], Any]] = {
+    "text": str,
+    "name": _name,
+    "text or input": _or_input,
+    "duration": words.duration,
+    "duration or zero": lambda text: words.duration(text, zero=True),
+    "number": words.number,
+    "document": lambda text: words.document(_or_input(text)),
+}

@@ -1,0 +1,91 @@
+"""Words that people type: durations, resources, numbers, documents."""
+
+import os
+import re
+from collections.abc import Callable
+from typing import Any
+
+from coord.core.errors import Invalid
+from coord.core.ids import shown
+
+YEAR_S = 366 * 24 * 3600
+UNITS = {"d": 24 * 3600, "h": 3600, "m": 60, "s": 1}
+SCHEMES = ("file:", "name:", "project:")
+_NUMBER = r"[0-9]{1,9}(?:\.[0-9]{1,3})?"
+_DURATION = "".join(f"(?:({_NUMBER}){unit})?" for unit in UNITS)
+_INTEGER = r"-?[0-9]{1,18}"
+_OF_A_PATH = frozenset("/.*?[]{}")
+
+
+def duration(text: str, *, zero: bool = False) -> float:
+    """Return the seconds of a duration: `90`, `90s`, `5m`, `1.5h`, `7d`, `4m30s`.
+
+    >>> duration("1h30m")
+    5400.0
+    """
+    hint = "use seconds, or 30s, 5m, 1h, 7d, 1h30m; a year at most"
+    if re.fullmatch(_NUMBER, text):
+        seconds = float(text)
+    elif text and (parts := re.fullmatch(_DURATION, text)):
+        given = zip(parts.groups(), UNITS.values(), strict=True)
+        seconds = sum(float(number) * unit for number, unit in given if number is not None)
+    else:
+        raise Invalid(f"{shown(text)} is not a duration", hint=hint)
+    if seconds > YEAR_S:
+        raise Invalid(f"{shown(text)} is longer than a year", hint=hint)
+    if seconds == 0 and not zero:
+        raise Invalid(f"{shown(text)} is no time at all", hint=hint)
+    return seconds
+
+
+def span(seconds: float) -> str:
+    """Return a duration as people write it, in whole seconds, so that `duration` reads it.
+
+    >>> span(270)
+    '4m30s'
+    """
+    left, parts = max(0, round(seconds)), []
+    for unit, size in UNITS.items():
+        count, left = divmod(left, size)
+        if count:
+            parts.append(f"{count}{unit}")
+    return "".join(parts[:2]) or "0s"
+
+
+def resource(word: str, exists: Callable[[str], bool] = os.path.lexists) -> str:
+    """Return the resource a word means: what looks like a path or is one, is a file; the rest are names.
+
+    >>> resource("src/app.py"), resource("main-push")
+    ('file:src/app.py', 'name:main-push')
+    """
+    if not word or word in SCHEMES:
+        raise Invalid(f"{shown(word)} names no resource", hint="for example src/app.py or main-push")
+    if word.startswith(SCHEMES):
+        return word
+    return f"file:{word}" if not _OF_A_PATH.isdisjoint(word) or exists(word) else f"name:{word}"
+
+
+def project_resource(project: str, area: str) -> str:
+    """Return the resource of a whole project, or of an area of it."""
+    for what, word in (("project", project), ("area", area)):
+        if ":" in word or "/" in word:
+            raise Invalid(f"{shown(word)} is not a {what}", hint="a plain word without : and /")
+    return f"project:{project}:{area}" if area else f"project:{project}"
+
+
+def number(text: str) -> int:
+    """Return a whole number."""
+    if not re.fullmatch(_INTEGER, text):
+        raise Invalid(f"{shown(text)} is not a whole number", hint="for example 5")
+    return int(text)
+
+
+def document(text: str) -> Any:
+    """Return what a text in JSON means."""
+    # Most commands carry none, and the decoder is the dearest import of all.
+    import msgspec
+
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
+        raise Invalid(f"this is not JSON: {error}", hint='for example \'{"notes": "half done"}\'') from error

@@ -1,0 +1,77 @@
+"""Makes docs/reference/cli.md from the table of commands: run `python -m tests.cli.cli_reference`."""
+
+from collections.abc import Iterator
+
+from coord.transports import render
+from coord.transports.cli.flags import GLOBAL_FLAGS
+from coord.transports.cli.grammar import Command, Flag
+from coord.transports.cli.help import flag_shape
+from coord.transports.cli.table import COMMANDS, GROUPS
+from tests.docs.pages import ROOT
+
+PAGE = "docs/reference/cli.md"
+
+INTRODUCTION = """\
+# The `coord` command
+
+<!-- made by: python -m tests.cli.cli_reference -->
+
+A command answers with one JSON object on standard output, `ok` first, and with one line for people on
+standard error. On a terminal a table takes the place of the JSON, unless `--json` is given. When `ok` is
+false there is an `error` with `code`, `message` and `hint`. Moments are RFC 3339 in UTC (`expires_at`),
+durations are seconds (`expires_in_s`).
+
+Durations are typed as seconds or with units: `90`, `90s`, `5m`, `1h`, `7d`, `1h30m`; a year at most. A
+resource is typed as `file:…`, `name:…` or `project:…`; without one of these, a word with `/`, `.`, a glob
+character (`*?[]{}`), or that is an existing path, is a file, and any other word is a name. `--` ends the
+flags. Unknown flags and commands are errors.
+"""
+
+
+def page() -> str:
+    return "\n".join(_lines()) + "\n"
+
+
+def _lines() -> Iterator[str]:
+    yield INTRODUCTION
+    yield "## Exit codes\n"
+    yield from _table(("code", "means"), [(str(code), means) for code, means in render.EXIT_MEANINGS.items()])
+    yield "\n## Flags of every command\n"
+    yield from _flags(GLOBAL_FLAGS)
+    for group, title in GROUPS.items():
+        yield f"\n## {title}"
+        for command in COMMANDS:
+            if command.group == group:
+                yield from _command(command)
+
+
+def _command(command: Command) -> Iterator[str]:
+    alias = f" (also `{command.alias}`)" if command.alias else ""
+    details = f" {command.details}" if command.details else ""
+    yield f"\n### `{command.name}`\n"
+    yield f"{command.summary[0].upper()}{command.summary[1:]}{alias}.{details}\n"
+    yield "```sh"
+    yield f"{command.usage}"
+    yield "```\n"
+    if command.words:
+        yield from _table(("word", "is"), [(f"`{each.spelled}`", each.summary) for each in command.words])
+        yield ""
+    if command.flags:
+        yield from _flags(command.flags)
+        yield ""
+    yield "```sh"
+    yield from command.examples
+    yield "```"
+
+
+def _flags(flags: tuple[Flag, ...]) -> Iterator[str]:
+    yield from _table(("flag", "does"), [(f"`{flag_shape(flag)}`", flag.summary) for flag in flags])
+
+
+def _table(head: tuple[str, str], rows: list[tuple[str, str]]) -> Iterator[str]:
+    for left, right in (head, ("---", "---"), *rows):
+        yield "| " + " | ".join(cell.replace("|", "\\|") for cell in (left, right)) + " |"
+
+
+if __name__ == "__main__":
+    (ROOT / PAGE).write_text(page(), encoding="utf-8")

@@ -1,0 +1,51 @@
+"""A terminal for a program under test: what is typed, what is shown, whether it stopped or ended."""
+
+import os
+import pty
+import select
+import sys
+import time
+
+DEADLINE_S = 20.0
+
+
+class Terminal:
+    """A Python program on a terminal of its own, as if a person had started it in a new window."""
+
+    def __init__(self, *argv: str, env: dict[str, str] | None = None, cwd: str | None = None) -> None:
+        self.shown = ""
+        self.pid, self._screen = pty.fork()
+        if self.pid == 0:
+            if cwd:
+                os.chdir(cwd)
+            os.execve(sys.executable, [sys.executable, *argv], env or dict(os.environ))
+
+    def type(self, text: str) -> None:
+        os.write(self._screen, text.encode())
+
+    def wait_for(self, text: str) -> None:
+        """Read on until a text has been shown."""
+        until = time.monotonic() + DEADLINE_S
+        while text not in self.shown:
+            ready, _, _ = select.select([self._screen], [], [], until - time.monotonic())
+            assert ready, f"{text!r} was not shown, but {self.shown!r}"
+            try:
+                self.shown += os.read(self._screen, 4096).decode()
+            except OSError:  # the other end is closed: Linux answers EIO
+                assert text in self.shown
+                return
+
+    def wait_for_stop(self) -> None:
+        _, status = os.waitpid(self.pid, os.WUNTRACED)
+        assert os.WIFSTOPPED(status)
+
+    def exit_code(self) -> int:
+        """Read what is left, and return what the program ended with."""
+        try:
+            while piece := os.read(self._screen, 4096):
+                self.shown += piece.decode()
+        except OSError:
+            pass
+        _, status = os.waitpid(self.pid, 0)
+        os.close(self._screen)
+        return os.waitstatus_to_exitcode(status)

@@ -1,0 +1,53 @@
+"""Real repositories for tests, made by git itself and free of whatever this machine has configured."""
+
+import os
+import subprocess
+from pathlib import Path
+
+from coord.host.repository import Repository, find_repository
+
+PLAIN = {
+    **{name: value for name, value in os.environ.items() if not name.startswith("GIT_")},
+    "GIT_CONFIG_GLOBAL": "/dev/null",
+    "GIT_CONFIG_NOSYSTEM": "1",
+}
+SETTINGS = ("user.name=a", "user.email=a@b", "protocol.file.allow=always", "init.defaultBranch=main")
+
+
+def git(folder: Path, *arguments: str) -> str:
+    """Run git in a folder and return what it prints."""
+    settings = [word for setting in SETTINGS for word in ("-c", setting)]
+    done = subprocess.run(
+        ["git", *settings, *arguments], cwd=folder, env=PLAIN, check=True, capture_output=True, text=True
+    )
+    return done.stdout.strip()
+
+
+def made_repository(folder: Path) -> Repository:
+    """Make a repository with one commit that holds `src/app.py`."""
+    (folder / "src").mkdir(parents=True)
+    (folder / "src/app.py").write_text("app\n")
+    git(folder, "init", "-q")
+    git(folder, "add", ".")
+    git(folder, "commit", "-q", "-m", "first")
+    return found(folder)
+
+
+def added_worktree(folder: Path, place: Path) -> Repository:
+    """Add a worktree of the repository in a folder at another place."""
+    git(folder, "worktree", "add", "-q", "--detach", str(place))
+    return found(place)
+
+
+def added_submodule(folder: Path, source: Path, name: str) -> Repository:
+    """Make a repository at `source` and add it to the one in a folder, as a submodule."""
+    made_repository(source)
+    git(folder, "submodule", "--quiet", "add", str(source), name)
+    return found(folder / name)
+
+
+def found(folder: Path) -> Repository:
+    """Return the repository that a folder is in; there must be one."""
+    repository = find_repository(str(folder))
+    assert repository is not None
+    return repository

@@ -1,0 +1,116 @@
+"""Parents, children and siblings (DESIGN §5): who excludes whom, and what ends with what."""
+
+import pytest
+
+from coord.core.errors import CoordError, Refused
+from coord.core.replies import Outcome
+from tests.scenarios.scene import Actor, Scene
+
+
+def family(scene: Scene) -> tuple[Actor, Actor, Actor]:
+    """A session and two of its sub-agents."""
+    parent = scene.actor("parent")
+    parent.register()
+    children = [scene.actor(name, parent="parent") for name in ("child", "sibling")]
+    for child in children:
+        child.register()
+    return parent, children[0], children[1]
+
+
+def test_a_child_works_under_its_parents_lock(scene: Scene) -> None:
+    """An ancestor's lock does not stand in its descendant's way, but in everybody else's."""
+    parent, child, _ = family(scene)
+    grandchild = scene.actor("grandchild", parent="child")
+    fence = parent.take("file:src").fence
+    assert child.take("file:src/a.py").fence > fence
+    assert grandchild.lock("file:src/b.py").outcome is Outcome.GRANTED
+    assert scene.actor("stranger").lock("file:src/c.py").outcome is Outcome.HELD
+
+
+@pytest.mark.parametrize("how", ["released", "expired", "stolen", "left"])
+def test_a_childs_grant_ends_with_its_parents(scene: Scene, how: str) -> None:
+    """The child gets its own grant under the parent's; it ends when the parent's does, however that is."""
+    parent, child, _ = family(scene)
+    parent.take("file:src", ttl_ms=60_000)
+    lent = child.take("file:src/a.py", ttl_ms=3_600_000)
+    own = child.take("file:docs/a.md", ttl_ms=3_600_000)
+    if how == "released":
+        parent.unlock("file:src")
+    elif how == "left":
+        parent.leave()
+    elif how == "stolen":
+        scene.actor("thief").steal("file:src", force=True, reason="test")
+    else:
+        scene.pass_seconds(60)
+        scene.actor("other").beat()
+    assert "file:src/a.py" not in scene.holders()
+    assert not child.check("file:src/a.py", fence=lent.fence).free
+    with pytest.raises(CoordError):
+        child.renew("file:src/a.py", fence=lent.fence)
+    assert child.check("file:docs/a.md", fence=own.fence).free, "what it did not lend stays"
+    endings = {event["resource"]: event["ending"] for event in scene.events("lock.released")}
+    assert endings["file:src/a.py"] == "parent_ended"
+
+
+def test_a_childs_grant_ends_with_the_child(scene: Scene) -> None:
+    """Where the child gives back or leaves, the parent keeps its own."""
+    parent, child, sibling = family(scene)
+    parent.take("file:src")
+    child.take("file:src/a.py")
+    sibling.take("file:src/b.py")
+    child.unlock("file:src/a.py")
+    sibling.leave()
+    assert scene.holders() == {"file:src": "parent"}
+    assert parent.check("file:src/a.py", mode="write").free
+
+
+def test_a_parents_write_is_refused_while_a_child_holds(scene: Scene) -> None:
+    """The parent may not write what its child works on; beside that it may, and after it too."""
+    parent, child, _ = family(scene)
+    parent.take("file:src")
+    child.take("file:src/a.py")
+    assert not parent.check("file:src/a.py", mode="write").free
+    denied = parent.lock("file:src/a.py")
+    assert denied.outcome is Outcome.HELD
+    assert denied.holder is not None
+    assert denied.holder.owner == "child"
+    assert parent.check("file:src/b.py", mode="write").free
+    child.unlock("file:src/a.py")
+    assert parent.lock("file:src/a.py").outcome is Outcome.GRANTED
+
+
+def test_siblings_exclude_each_other(scene: Scene) -> None:
+    """Two sub-agents of one session are strangers to each other, also under the parent's lock."""
+    parent, child, sibling = family(scene)
+    parent.take("file:src")
+    child.take("file:src/a.py")
+    denied = sibling.lock("file:src/a.py")
+    assert denied.outcome is Outcome.HELD
+    assert denied.holder is not None
+    assert denied.holder.owner == "child", "not the parent, which is in nobody's way here"
+    place = sibling.wait_for("file:src/*.py")
+    child.unlock("file:src/a.py")
+    assert sibling.confirm(place).outcome is Outcome.GRANTED
+    assert child.lock("file:src/a.py").outcome is Outcome.HELD
+
+
+def test_a_child_never_reads_its_parents_messages(scene: Scene) -> None:
+    """DESIGN §7: a child never drains its parent's inbox."""
+    parent, child, sibling = family(scene)
+    sibling.send("parent", "status", "for the parent")
+    assert child.receive() == []
+    assert [message.subject for message in parent.receive()] == ["for the parent"]
+
+
+def test_a_parent_may_end_its_child_and_no_other(scene: Scene) -> None:
+    """Only the session itself, or one above it, ends a session that is not proven dead."""
+    parent, child, sibling = family(scene)
+    child.take("file:a.py")
+    with pytest.raises(Refused) as caught:
+        sibling.leave("child")
+    assert caught.value.hint
+    with pytest.raises(Refused):
+        child.leave("parent")
+    assert scene.holders() == {"file:a.py": "child"}
+    assert parent.leave("child").released == ["file:a.py"]
+    assert scene.holders() == {}
