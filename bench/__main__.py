@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from bench import batch, callers, held, imports, memory_use, past
+from bench import batch, callers, checks, commands, contended, held, imports, locks, memory_use, past, wake
 from bench.calibrate import calibrate, machine
 from bench.figures import Calibration, Figure
 from bench.places import STORES, Places, temporary
@@ -26,6 +26,11 @@ SECTIONS: dict[str, tuple[str, Measure]] = {
     "past": ("A long past", past.measure),
     "memory": ("Memory, and opening", memory_use.measure),
     "imports": ("Coming in", imports.measure),
+    "locks": ("A lock that nobody else wants", locks.measure),
+    "hand-off": ("One lock that all want", contended.measure),
+    "check": ("Asking among many held locks", checks.measure),
+    "wake": ("From a release to the next holder", wake.measure),
+    "commands": ("Whole commands", commands.measure),
 }
 """Every section yields the figures of one store; another system to compare with is another section."""
 

@@ -1,12 +1,13 @@
-"""Where stores are made for measuring: a folder of the run, and a private Postgres server."""
+"""Where stores are made for measuring: a folder of the run, and private servers."""
 
 import contextlib
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from tests.servers import postgres
+from bench.lock_peers import Rival
+from tests.servers import postgres, redis
 
 STORES = ("memory", "files", "sqlite", "postgres")
 
@@ -19,6 +20,7 @@ class Places:
         self._servers = servers
         self._made = 0
         self._server: postgres.PostgresServer | None = None
+        self._redis: redis.RedisServer | None = None
 
     def fresh_url(self, store: str) -> str:
         """Return the url of a new, empty store."""
@@ -37,6 +39,19 @@ class Places:
         if self._server is None:
             self._server = self._servers.enter_context(postgres.running(self.folder))
         return self._server.fresh_url()
+
+    def rivals(self, names: Iterable[str]) -> Iterator[Rival]:
+        """Give other locks to compare with, as far as they can be had here."""
+        for name in names:
+            match name:
+                case "filelock":
+                    yield Rival(name, str(self.folder / "filelock"))
+                case "redis-py Lock" if redis.program() is not None:
+                    if self._redis is None:
+                        self._redis = self._servers.enter_context(redis.running())
+                    yield Rival(name, self._redis.url)
+                case "Postgres advisory" if not self.lacking("postgres"):
+                    yield Rival(name, self._postgres_url())
 
     @staticmethod
     def lacking(store: str) -> str:

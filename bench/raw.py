@@ -2,9 +2,9 @@
 
 Rows are made before the clock starts; timed is what any program would have to do to make them durable:
 
-- sqlite: the same tables, and the settings of the store's own connection; per commit one transaction with
-  an `executemany` of upserts, an insert of the entry and an update of the head. No read, no expectation, no
-  turn, no bell.
+- sqlite: the same tables, statements, and settings of the store's own connection; per commit one
+  transaction with the upserts, an insert of the entry and an update of the head. No read, no expectation,
+  no turn, no bell.
 - files: per commit one file with the very bytes of the store's entry, written to a temporary name, synced
   (fdatasync), linked to its name, the folder synced (fsync), the temporary name removed. No lock, no fold.
 - postgres: see `raw_postgres.py`.
@@ -25,11 +25,8 @@ import coord
 from bench.raw_postgres import RawPostgres
 from bench.workload import TENANT
 from coord.stores.file_log import SHARD, encode_entry
+from coord.stores.sqlite import PUT_ROWS, cells_of, put_statement
 from coord.stores.store import Commit, Entry, Record
-
-PUT = """INSERT INTO record (log, key, version, value, line) VALUES (?, ?, ?, ?, ?)
-ON CONFLICT (log, key)
-DO UPDATE SET version = excluded.version, value = excluded.value, line = excluded.line"""
 
 
 class Raw(Protocol):
@@ -98,23 +95,23 @@ class RawSqlite:
         prepared = [self._rows(commit) for commit in commits]
         connection = self._connection
         began = perf_counter()
-        for rows, entry, head in prepared:
+        for puts, entry, head in prepared:
             connection.execute("BEGIN IMMEDIATE")
-            connection.executemany(PUT, rows)
+            for statement, values in puts:
+                connection.execute(statement, values)
             connection.execute("INSERT INTO entry VALUES (?, ?, ?, ?, ?)", entry)
             connection.execute("UPDATE log SET head = ?, at = ? WHERE id = ?", head)
             connection.execute("COMMIT")
         return perf_counter() - began
 
-    def _rows(self, commit: Commit) -> tuple[list[tuple[Any, ...]], tuple[Any, ...], tuple[Any, ...]]:
+    def _rows(self, commit: Commit) -> tuple[list[tuple[str, Any]], tuple[Any, ...], tuple[Any, ...]]:
         self._offset += 1
         log, offset = self._log, self._offset
-        rows: list[tuple[Any, ...]] = [
-            (log, key, offset, put.value, put.line) for key, put in commit.puts.items()
-        ]
-        rows += [(log, key, offset, None, "") for key in commit.deletes]
+        cells, most = cells_of(commit), 3 * PUT_ROWS
+        parts = [cells[at : at + most] for at in range(0, len(cells), most)]
+        puts = [(put_statement(len(part) // 3), (log, offset, *part)) for part in parts]
         events = msgspec.msgpack.encode(commit.events)
-        return rows, (log, offset, commit.at, commit.id, events), (offset, commit.at, log)
+        return puts, (log, offset, commit.at, commit.id, events), (offset, commit.at, log)
 
     def close(self) -> None:
         self._connection.close()

@@ -22,9 +22,39 @@ class Scale(NamedTuple):
     processes: int
     """How often a fresh process is started to time an import."""
     calibration_seconds: float
+    contenders: int
+    """How many processes want one lock."""
+    handoffs: int
+    """How often each of them gets it."""
+    held_locks: tuple[int, ...]
+    checks: int
+    wakes: int
+    commands: int
+    """How often a whole command is run."""
 
 
-FULL = Scale("full", 5, 0.6, 8.0, (1, 128, 1000), (32, 512), 10_000, 1_000_000, 100, 10_000, 100_000, 10, 0.2)
-QUICK = Scale("quick", 2, 0.1, 1.0, (1, 128, 1000), (32, 512), 10_000, 20_000, 100, 1_000, 5_000, 3, 0.05)
-TINY = Scale("tiny", 1, 0.02, 0.1, (1, 8), (4,), 50, 200, 5, 20, 50, 1, 0.01)
+_LOCKS_FULL = (8, 400, (100, 10_000, 100_000), 1000, 200, 20)
+_LOCKS_QUICK = (8, 50, (100, 10_000), 200, 30, 5)
+_LOCKS_TINY = (3, 4, (10, 50), 5, 3, 1)
+
+FULL = Scale(
+    "full",
+    5,
+    0.6,
+    8.0,
+    (1, 128, 1000),
+    (32, 512),
+    10_000,
+    1_000_000,
+    100,
+    10_000,
+    100_000,
+    10,
+    0.2,
+    *_LOCKS_FULL,
+)
+QUICK = Scale(
+    "quick", 2, 0.1, 1.0, (1, 128, 1000), (32, 512), 10_000, 20_000, 100, 1_000, 5_000, 3, 0.05, *_LOCKS_QUICK
+)
+TINY = Scale("tiny", 1, 0.02, 0.1, (1, 8), (4,), 50, 200, 5, 20, 50, 1, 0.01, *_LOCKS_TINY)
 SCALES = {scale.name: scale for scale in (FULL, QUICK, TINY)}

@@ -19,6 +19,14 @@ SHOWN_DETAIL = {
     "offered_per_s": "offered/s",
     "completed_per_s": "completed/s",
     "refused": "refused",
+    "ours_of_this": "ours/this",
+    "least_share": "least share",
+    "most_share": "most share",
+    "in_order": "in order",
+    "of_fewest": "of fewest",
+    "from_call_ms": "from call ms",
+    "command_ms": "command ms",
+    "python_ms": "python ms",
 }
 NOISE = 0.25
 """Calibrations before and after that differ by more than this share make a figure doubtful."""

@@ -3,7 +3,7 @@
 from typing import Any
 
 from coord.stores.database import Database
-from coord.stores.store import Commit, Store
+from coord.stores.store import Commit, Head, Store
 
 
 class Watch:
@@ -36,6 +36,11 @@ class WatchedStore:
     def __init__(self, store: Store, watch: Watch) -> None:
         self._store = store
         self._watch = watch
+        self.limits, self.load, self.scan, self.now = store.limits, store.load, store.scan, store.now
+
+    @property
+    def seen(self) -> Head:
+        return self._store.seen
 
     def commit(self, commit: Commit) -> int:
         offset = self._store.commit(commit)

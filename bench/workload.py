@@ -5,8 +5,9 @@ The tenant is a limited one, so every claim counts towards limits; the limits ar
 
 import gc
 import itertools
-import uuid
+import os
 from collections.abc import Iterator
+from string import ascii_uppercase
 from time import perf_counter, process_time
 from typing import NamedTuple, Self
 
@@ -65,7 +66,7 @@ class Workplace:
         )
         self.engine = self.coordinator.engine(TENANT)
         self._cpu = 0.0
-        self.names = (f"A-{number % 999 + 1:03d}-login-{number:07d}" for number in itertools.count())
+        self.names = task_names()
         self._sessions = itertools.cycle(session_name(number) for number in range(SESSIONS))
 
     def __enter__(self) -> Self:
@@ -121,6 +122,14 @@ class Workplace:
         return Run(len(claimed), took, [], self._cpu)
 
 
+def task_names() -> Iterator[str]:
+    """Yield task ids of the grammar, AAA-001-login-form to ZZZ-999-login-form: one track after the other."""
+    for letters in itertools.product(ascii_uppercase, repeat=3):
+        track = "".join(letters)
+        for place in range(1, 1000):
+            yield f"{track}-{place:03d}-login-form"
+
+
 def session_name(number: int) -> str:
     return f"session-{number:03d}"
 
@@ -143,5 +152,5 @@ def submission(claim: Claimed) -> SubmitResult:
         claim.session,
         claim.generation,
         to_json("result_data", RESULT),
-        work_product_ref(claim.task, claim.generation, str(uuid.uuid4())),
+        work_product_ref(claim.task, claim.generation, os.urandom(16).hex()),
     )

@@ -1,12 +1,12 @@
 """`coord` as a process: its streams, its exit codes, signals while it waits, and what it imports."""
 
-import gc
 import json
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 import coord as package
@@ -119,14 +119,22 @@ def test_a_command_imports_only_what_it_uses(coord: Coord) -> None:
     assert {"msgspec", "sqlite3", "coord.transports.cli.locks"} <= brought
     assert not brought & {
         *("argparse", "asyncio", "subprocess", "psycopg", "typing_extensions", "difflib", "dataclasses"),
+        *("hashlib", "json", "pathlib", "random", "socket", "tempfile", "urllib.parse"),
         *("coord.transports.cli.guard", "coord.transports.cli.messages", "coord.transports.cli.help"),
     }
 
 
 def test_main_without_words_reads_those_of_the_process(monkeypatch, capfd) -> None:
-    """The entry point of the package: `coord` is `main()`."""
+    """What `run`, the entry point of the package, runs: the words of the process are the command line."""
     monkeypatch.setattr(sys, "argv", ["coord", "--version"])
-    monkeypatch.setattr(gc, "freeze", lambda: None)
-    monkeypatch.setattr(gc, "set_threshold", lambda _count: None)
     assert main() == 0
     assert capfd.readouterr().out == f"coord {package.__version__}\n"
+
+
+def test_the_process_ends_with_the_code_and_all_that_was_said() -> None:
+    """`run` leaves at once, without Python's own farewell: nothing that was printed may be lost by that."""
+    words = [sys.executable, "-m", "coord.transports.cli.main", "lock", "--no-such-flag"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert msgspec.json.decode(done.stdout)["error"]["code"] == "invalid"
+    assert "--no-such-flag" in done.stderr

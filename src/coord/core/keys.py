@@ -186,6 +186,11 @@ BROADCAST_PREFIX = "broadcast/"
 
 def digest(text: str) -> str:
     """Return a short name for a long text."""
-    from hashlib import sha256  # slow to import, and a question needs no name for a new record
+    # hashlib brings all of OpenSSL along; this lean module of Python's own is what `random` prefers, too.
+    try:
+        from _sha256 import sha256  # type: ignore[import-not-found]
+    except ImportError:
+        from hashlib import sha256
 
-    return sha256(text.encode()).hexdigest()[:32]
+    name: str = sha256(text.encode()).hexdigest()[:32]
+    return name

@@ -11,6 +11,7 @@ import os
 import select
 import stat
 import time
+from binascii import crc32
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -36,10 +37,8 @@ class Doorbell:
     @cached_property
     def _folder(self) -> str:
         """Where the waiters' sockets are."""
-        import hashlib  # slow to import, and who only asks needs no bell
-
-        name = hashlib.sha256(os.fsencode(self._store_path)).hexdigest()[:16]
-        return f"{_runtime_folder()}/{name}"
+        # If two stores should ever share one, somebody is woken for nothing.
+        return f"{_runtime_folder()}/{crc32(os.fsencode(self._store_path)):08x}"
 
     @cached_property
     def _sender(self) -> "socket.socket":

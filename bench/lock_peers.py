@@ -1,0 +1,110 @@
+"""Other locks, each as its documentation says to use it, and ours, all behind one face.
+
+filelock and the advisory lock keep nothing: they are gone with their process or connection, and neither has
+a fence, a line or a reason. Redis here syncs every write, as a store of coord does.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+import filelock
+import psycopg
+import redis
+
+from bench.repository import PATH, PATIENCE_S, open_client
+
+REDIS_TTL_S = 300.0
+
+
+class Peer(Protocol):
+    """A lock that one process takes and gives back, again and again."""
+
+    def acquire(self) -> None:
+        """Wait until it is held."""
+
+    def release(self) -> None: ...
+    def close(self) -> None: ...
+
+
+class CoordPeer:
+    """Our own, through the library."""
+
+    def __init__(self, url: str, repository: Path, session: str) -> None:
+        self._client = open_client(url, repository, session)
+
+    def acquire(self) -> None:
+        assert self._client.acquire(PATH, wait_s=PATIENCE_S).ok, "whoever waits is granted in the end"
+
+    def release(self) -> None:
+        self._client.unlock(PATH)
+
+    def close(self) -> None:
+        self._client.close()
+
+
+class FileLockPeer:
+    """filelock.FileLock: flock, and a poll every 50 ms."""
+
+    def __init__(self, url: str, _repository: Path, _session: str) -> None:
+        self._lock = filelock.FileLock(url)
+
+    def acquire(self) -> None:
+        self._lock.acquire()
+
+    def release(self) -> None:
+        self._lock.release()
+
+    def close(self) -> None:
+        """Nothing is open between two locks."""
+
+
+class RedisPeer:
+    """redis-py's Lock: SET NX with a lifetime, a script to release, and a poll every 100 ms."""
+
+    def __init__(self, url: str, _repository: Path, _session: str) -> None:
+        self._client = redis.from_url(url)
+        self._lock = self._client.lock(PATH, timeout=REDIS_TTL_S)
+
+    def acquire(self) -> None:
+        assert self._lock.acquire(), "without a limit it waits as long as it takes"
+
+    def release(self) -> None:
+        self._lock.release()
+
+    def close(self) -> None:
+        self._client.close()
+
+
+class AdvisoryPeer:
+    """A Postgres advisory lock of the session: the server wakes the next one itself."""
+
+    def __init__(self, url: str, _repository: Path, _session: str) -> None:
+        self._connection = psycopg.connect(url, autocommit=True)
+
+    def acquire(self) -> None:
+        self._connection.execute("SELECT pg_advisory_lock(1)")
+
+    def release(self) -> None:
+        self._connection.execute("SELECT pg_advisory_unlock(1)")
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+PEERS: dict[str, Callable[[str, Path, str], Peer]] = {
+    "coord": CoordPeer,
+    "filelock": FileLockPeer,
+    "redis-py Lock": RedisPeer,
+    "Postgres advisory": AdvisoryPeer,
+}
+
+
+class Rival(NamedTuple):
+    """A lock to compare with, and where it is found."""
+
+    name: str
+    url: str
+
+    def open(self, repository: Path, session: str) -> Peer:
+        return PEERS[self.name](self.url, repository, session)
