@@ -1,6 +1,6 @@
 # Plain `make` lists the targets. Variables: PYTHON (to make .venv with), JOBS (test processes), ARGS (passed on).
 PYTHON ?= python3
-JOBS ?= 2
+JOBS ?= 4
 ARGS ?=
 export PYTHON
 

@@ -37,7 +37,7 @@ def make_url(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[str], 
         if name == "sqlite":
             return f"sqlite://{tmp_path}/store-{made}.db"
         server: postgres.PostgresServer = request.getfixturevalue("postgres_server")
-        return server.fresh_url()
+        return server.fresh_schema_url()
 
     return make
 

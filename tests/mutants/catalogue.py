@@ -1,21 +1,10 @@
 """Mutants: one thing broken in the source each, and the tests that have to notice.
 
-A mutant that no test notices means that the tests do not test it. `old` stands exactly once in its file.
+A mutant that no test notices means that the tests do not test it.
 """
 
-from typing import NamedTuple
-
-
-class Mutant(NamedTuple):
-    """What is broken, where, and who must notice."""
-
-    name: str
-    file: str
-    old: str
-    new: str
-    tests: tuple[str, ...]
-    also: tuple[str, str, str] | None = None
-    """A second check of the same thing elsewhere (file, old, new), which goes too."""
+from tests.mutants.lock_catalogue import LOCK_MUTANTS
+from tests.mutants.mutant import Mutant
 
 
 def seeds(*numbers: int) -> tuple[str, ...]:
@@ -389,4 +378,4 @@ PROCESS_MUTANTS = [
     ),
 ]
 
-MUTANTS = [*RULES, *ENGINE_MUTANTS, *STORE_MUTANTS, *PROCESS_MUTANTS]
+MUTANTS = [*RULES, *ENGINE_MUTANTS, *STORE_MUTANTS, *LOCK_MUTANTS, *PROCESS_MUTANTS]

@@ -1,24 +1,13 @@
 """Scenes and repositories for the stories."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import STORES
 from tests.host.git_folders import made_repository
 from tests.scenarios.office import Office, opened_office
 from tests.scenarios.scene import Scene, opened_scene
-from tests.servers.postgres import PostgresServer
-
-
-@pytest.fixture(params=STORES)
-def store_url(request: pytest.FixtureRequest, make_url: Callable[[str], str]) -> str:
-    """The url of a fresh store, once for every kind; on Postgres a schema, since stories are many."""
-    if request.param != "postgres":
-        return make_url(request.param)
-    server: PostgresServer = request.getfixturevalue("postgres_server")
-    return server.fresh_schema_url()
 
 
 @pytest.fixture

@@ -104,10 +104,13 @@ def test_what_is_no_list_of_resources(desk: Desk) -> None:
         desk.refuse(ann.acquire, nothing)
         desk.refuse(ann.check, nothing)
         desk.refuse(ann.steal, nothing)
+        desk.refuse(ann.unlock, nothing)
+        desk.refuse(ann.renew, nothing)
         desk.refuse(ann.preempt, nothing, priority=5, reason="why")
-    for no_text in ([7], [None], [b"src"], [["src"]]):
+    for no_text in ([7], [None], [b"src"], [["src"]], 7):
         desk.refuse(ann.acquire, no_text)
         desk.refuse(ann.check, no_text)
+        desk.refuse(ann.unlock, no_text)
     desk.refuse(ann.acquire, [f"src/{number}.py" for number in range(65)])
     desk.refuse(ann.lock().begin)
 
@@ -221,7 +224,7 @@ def test_bodies(desk: Desk) -> None:
 def test_words_that_do_not_exist(desk: Desk) -> None:
     """An unknown mode or profile names the known ones."""
     ann = desk.ann
-    for mode in ("shared", "READ", "w", "\0"):
+    for mode in ("shared", "READ", "w", "\0", ["read"]):
         assert "exclusive" in desk.refuse(ann.acquire, "src/b.py", mode=mode).hint
         assert "exclusive" in desk.refuse(ann.check, "src/b.py", mode=mode).hint
     for profile in ("tickets", "File", "*"):

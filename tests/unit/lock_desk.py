@@ -19,12 +19,13 @@ REPOSITORY = "r"
 
 
 class CountedStore:
-    """A store that counts what is read and remembers what is written."""
+    """A store that counts what is read, and remembers what was written and what was expected last."""
 
     def __init__(self, store: Any) -> None:
         self._store = store
         self.reads = 0
         self.written: list[str] = []
+        self.expected: set[str] = set()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
@@ -41,6 +42,7 @@ class CountedStore:
 
     def commit(self, commit: Commit) -> int:
         self.written += [*commit.puts, *commit.deletes]
+        self.expected = set(commit.expects)
         return int(self._store.commit(commit))
 
 

@@ -364,6 +364,79 @@ def test_batch_grants_once(desk: LockDesk) -> None:
     assert not second.ok or second.locks[0].fence > first.locks[0].fence
 
 
+def test_earlier_fence_proves_nothing(desk: LockDesk) -> None:
+    """LCK-23, LCK-24: who was granted a lock anew has lost what it proved with the fence before."""
+    earlier = desk.lock("ann", "file:a").locks[0].fence
+    desk.release("ann", "file:a")
+    fence = desk.lock("ann", "file:a").locks[0].fence
+    refused("lost", lambda: desk.renew("ann", "file:a", fence=earlier))
+    refused("lost", lambda: desk.release("ann", "file:a", fence=earlier))
+    assert not desk.check("ann", "file:a", fence=earlier).free
+    assert desk.check("ann", "file:a", fence=fence).free
+
+
+def test_nobody_overtakes_who_is_ahead(desk: LockDesk) -> None:
+    """LCK-35: what comes free does not go past one who waits for it and for more."""
+    desk.lock("ann", "file:a")
+    desk.lock("cid", "file:b")
+    both, one = desk.wait("bob", "file:a", "file:b"), desk.wait("dan", "file:b")
+    desk.release("cid", "file:b")
+    assert desk.confirm("dan", one).place == 2
+    assert not desk.lock("eve", "file:b").ok, "who does not wait is behind those who do"
+    desk.release("ann", "file:a")
+    assert desk.confirm("bob", both).ok
+
+
+def test_giving_back_never_fails_for_those_in_line(desk: LockDesk) -> None:
+    """LCK-35: of more than a commit can grant some are granted, and the others when they look next."""
+    desk.lock("ann", "file:src")
+    files = [[f"file:src/{place}/{number}-{'x' * 300}" for place in range(64)] for number in range(8)]
+    waiting = {str(number): desk.wait(str(number), *names) for number, names in enumerate(files)}
+    desk.release("ann", "file:src")
+    granted = {owner for owner, _ in desk.held()}
+    assert 0 < len(granted) < len(waiting)
+    assert all(desk.confirm(name, place).ok for name, place in waiting.items())
+
+
+def test_answers_rest_on_the_guard(desk: LockDesk) -> None:
+    """What rests on finding nothing is decided again where a lock is granted meanwhile (phantoms)."""
+    asks: list[Callable[[], Any]] = [
+        lambda: desk.check("bob", "file:new"),
+        lambda: desk.lock("bob", "file:new"),
+        lambda: desk.lock("cid", "file:new"),
+        lambda: desk.wait("cid", "file:new"),
+        lambda: refused("not_found", lambda: desk.release("bob", "file:other")),
+        lambda: refused("not_found", lambda: desk.steal("bob", "file:other")),
+        lambda: refused("not_found", lambda: desk.preempt("bob", "file:other", priority=1)),
+    ]
+    for ask in asks:
+        desk.store.expected = set()
+        ask()
+        assert "guard/file/r" in desk.store.expected
+
+
+def test_names_are_one_in_all_spellings(desk: LockDesk) -> None:
+    """LCK-60: a name in another case or composition is the same lock, and every session can hold it."""
+    desk.lock("ann", "name:\u0390")
+    assert not desk.lock("bob", "name:\u03aa\u0301").ok
+    assert desk.lock("s" * 128, "name:" + "\u0390" * 70).ok
+    with pytest.raises(Invalid):
+        desk.lock("ann", "name:" + "%" * 100 + "\U0001f600" * 40)
+
+
+def test_bids_are_bounded(desk: LockDesk) -> None:
+    """Who asks for one file after another leaves 64 bids, not a record that grows with each."""
+    desk.lock("ann", "file:src")
+    for number in range(70):
+        assert desk.lock("bob", f"file:src/{number}").holder.owner == "ann"
+    assert len(desk.told("ann", "request")) == 64
+    with pytest.raises(Refused, match="waits for 64 things"):
+        desk.wait("bob", "file:src/more")
+    desk.pass_time(60_000)
+    desk.beat("cid")
+    assert desk.wait("bob", "file:src/more").place == 1
+
+
 # What it costs.
 
 

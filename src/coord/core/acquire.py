@@ -10,7 +10,7 @@ from coord.core import keys
 from coord.core.commands import AcquireLocks, ConfirmWait, PeekWait, WithdrawWait
 from coord.core.deadlock import break_deadlocks
 from coord.core.ending import declare_dead
-from coord.core.errors import Invalid
+from coord.core.errors import Invalid, LimitReached
 from coord.core.events import LockDenied, LockWaiting
 from coord.core.line import (
     GONE,
@@ -58,6 +58,8 @@ from coord.core.session import caller_reads, enlist, find_session
 from coord.core.view import View
 
 RESOURCES_MAX = 64
+WAITS_MAX = 64
+"""What a session may wait and bid for at once: each of these is looked at by every deadlock search."""
 BID_QUIET_MS = 5_000
 RENEW_QUIET_MS = 4_000
 LOOK_MS = 2_000
@@ -187,12 +189,15 @@ def _granted(view: View, request: Request, now: int) -> LockReply:
 
 
 def _refuse(view: View, request: Request, in_way: list[Standing], place: int, now: int) -> LockReply:
-    """Refuse a request that does not wait; its bid stays for a while."""
+    """Refuse a request that does not wait; its bid stays for a while, unless there are many already."""
     key = keys.bid(request.session, "\n".join(request.resources))
     before = view.get(key, Request)
     if before is not None:
         request = msgspec.structs.replace(request, since_ms=before.since_ms)
     holder = first_shown(view, in_way, now)
+    waits = view.get(keys.waits(request.session), Waits)
+    if before is None and waits is not None and len(waits.keys) >= WAITS_MAX:
+        return LockReply(Outcome.HELD, holder=holder, place=place)
     if before is None or now - before.renewed_ms >= BID_QUIET_MS:
         put_request(view, key, request)
     if before is None:
@@ -218,6 +223,12 @@ def _refuse(view: View, request: Request, in_way: list[Standing], place: int, no
 
 def _wait(view: View, key: str, request: Request, now: int) -> LockReply:
     """Get in line, unless that closes a circle whose victim is this very request."""
+    waits = view.get(keys.waits(request.session), Waits)
+    if waits is not None and len(waits.keys) >= WAITS_MAX:
+        raise LimitReached(
+            f"{request.session} waits for {len(waits.keys)} things already",
+            hint="ask for them in one request",
+        )
     put_request(view, key, request)
     asker = asker_of(view, request.session)
     in_way = blockers(view, asker, request, now)
@@ -287,7 +298,10 @@ def confirm_wait(view: View, command: ConfirmWait, now: int) -> LockReply:
         if request.leased and now - request.renewed_ms >= RENEW_QUIET_MS:
             request = msgspec.structs.replace(request, renewed_ms=now)
             put_request(view, command.wait_key, request)
-        clear_way(view, asker_of(view, request.session), request, now)
+        asker = asker_of(view, request.session)
+        clear_way(view, asker, request, now)
+        if not blockers(view, asker, request, now) and not _ahead(view, command.wait_key, request):
+            serve(view, resources_of(request), now)  # it was passed over: too many came free at once
     return _state(view, command.wait_key, now)
 
 

@@ -10,6 +10,8 @@ of it is revoked, in the same commit. Where a bid is part of the circle nobody i
 victim is told at once, and its locks are revoked after `BID_PATIENCE_MS` only if every bid was renewed since.
 """
 
+from collections.abc import Iterable
+from itertools import takewhile
 from typing import NamedTuple
 
 from coord.core import keys
@@ -62,7 +64,10 @@ def break_deadlocks(view: View, new: Waiting, now: int) -> tuple[str, ...]:
             return shown
         waiting = Waiting(new.key, request)
         # Waits alone first: a circle with a bid in it must not hide one that blocks everybody for certain.
-        circle = find_circle(view, waiting, now, bids=False) or find_circle(view, waiting, now, bids=True)
+        passed_over: list[str] = []
+        circle = find_circle(view, waiting, now, passed_over)
+        if not circle and passed_over:
+            circle = find_circle(view, waiting, now)
         if not circle:
             return shown
         shown = (*(edge.session for edge in circle), circle[0].session)
@@ -70,20 +75,23 @@ def break_deadlocks(view: View, new: Waiting, now: int) -> tuple[str, ...]:
             return shown
 
 
-def find_circle(view: View, new: Waiting, now: int, *, bids: bool) -> list[Edge]:
+def find_circle(view: View, new: Waiting, now: int, passed_over: list[str] | None = None) -> list[Edge]:
     """Return the waits of a circle through the new one, beginning with it; empty if there is none.
 
-    Without `bids` those of others are not followed.
+    With `passed_over` the bids of others are not followed, but named there.
     """
     start = new.request.session
     trail: list[Edge] = [Edge(start, new)]
     visited: set[str] = set()
-    line: list[Waiting] = []  # read once: with it, and past those visited, the search stays linear
+    line: dict[str, Waiting] = {}  # read once, and left by those visited: else the search would be quadratic
+    read = False
 
     def follow(waiting: Waiting) -> bool:
-        if not line and not waiting.request.bid:
-            line.extend(in_line(view, resources_of(waiting.request)))
-        ahead = [each for each in line if each.key < waiting.key and each.request.session not in visited]
+        nonlocal read
+        if not read and not waiting.request.bid:
+            read = True
+            line.update((each.key, each) for each in in_line(view, resources_of(waiting.request)))
+        ahead = takewhile(lambda each: each.key < waiting.key, line.values())
         sessions = _waits_for(view, waiting, ahead, now)
         view.want(*(keys.waits(session) for session in sessions))
         for session in sessions:
@@ -92,9 +100,15 @@ def find_circle(view: View, new: Waiting, now: int, *, bids: bool) -> list[Edge]
             if session in visited or len(visited) >= VISITS_MAX or len(trail) >= DEPTH_MAX:
                 continue
             visited.add(session)
-            for theirs in _waits_of(view, session, now, bids=bids):
-                trail.append(Edge(session, theirs))
-                if follow(theirs):
+            theirs = _waits_of(view, session, now)
+            for each in theirs:
+                line.pop(each.key, None)
+            for each in theirs:
+                if each.request.bid and passed_over is not None:
+                    passed_over.append(each.key)
+                    continue
+                trail.append(Edge(session, each))
+                if follow(each):
                     return True
                 trail.pop()
         return False
@@ -102,21 +116,19 @@ def find_circle(view: View, new: Waiting, now: int, *, bids: bool) -> list[Edge]
     return trail if follow(new) else []
 
 
-def _waits_of(view: View, session: str, now: int, *, bids: bool) -> list[Waiting]:
-    """Return what a session waits for, and with `bids` what it bids for."""
+def _waits_of(view: View, session: str, now: int) -> list[Waiting]:
+    """Return what a session waits and bids for."""
     waits = view.get(keys.waits(session), Waits)
     found = []
     for key in waits.keys if waits is not None else ():
         request = view.get(key, Request)
         lapsed = request is not None and request.bid and now >= request.renewed_ms + 2 * BID_PATIENCE_MS
-        if request is None or request.state is not WaitState.WAITING or lapsed:
-            continue
-        if bids or not request.bid:
+        if request is not None and request.state is WaitState.WAITING and not lapsed:
             found.append(Waiting(key, request))
     return found
 
 
-def _waits_for(view: View, waiting: Waiting, ahead: list[Waiting], now: int) -> list[str]:
+def _waits_for(view: View, waiting: Waiting, ahead: Iterable[Waiting], now: int) -> list[str]:
     """Return the sessions that a request waits for: holders, and those of the ones ahead that compete."""
     request = waiting.request
     found = [

@@ -127,7 +127,7 @@ def register(view: View, command: Register, now: int) -> Registered:
     if command.replaces and command.replaces != name:
         old = replaced_session(view, command.replaces, session)
         if old is not None:
-            locks, claims = move_everything(view, old, session)
+            locks, claims = move_everything(view, old, session, now)
             freed += end_session(view, old, "replaced", now, successor=name)
     serve(view, freed, now)
     peers = [

@@ -12,7 +12,8 @@ the holder is told, but it is never granted and stands in nobody's way.
 
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import NamedTuple
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -48,6 +49,8 @@ AGING_MS = 60_000
 CONFIRM_MS = 15_000
 LEASE_MS = 15_000
 BID_MS = 60_000
+SERVED_BYTES_MAX = 256 * 1024
+FORESEEN_MAX = 32
 GONE = "its process is gone or its time was up"
 PAGE = 500
 
@@ -102,7 +105,12 @@ class Waiting(NamedTuple):
 
 def resources_of(request: Request) -> list[Resource]:
     """Return what a request asks for."""
-    return [resource for text in request.resources for resource in parse_resource(text, request.repository)]
+    return list(_parsed(request.resources, request.repository))
+
+
+@lru_cache(maxsize=1024)
+def _parsed(texts: tuple[str, ...], repository: str) -> tuple[Resource, ...]:
+    return tuple(resource for text in texts for resource in parse_resource(text, repository))
 
 
 def mode_of(request: Request, resource: Resource) -> Mode:
@@ -146,11 +154,21 @@ def in_line(view: View, resources: Iterable[Resource]) -> list[Waiting]:
 
 def competes(one: Request, other: Request) -> bool:
     """Whether two requests exclude each other."""
-    return one.session != other.session and any(
-        mine.meets(theirs) and not compatible(mode_of(one, mine), mode_of(other, theirs))
-        for mine in resources_of(one)
-        for theirs in resources_of(other)
+    return one.session != other.session and _exclude(_wanted(one), _wanted(other))
+
+
+def _wanted(request: Request) -> tuple[Any, ...]:
+    return request.resources, request.repository, request.mode, request.profile
+
+
+@lru_cache(maxsize=16_384)  # a long line is gone through again and again, and each look may be 64 × 64
+def _exclude(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
+    """Whether what two requests ask for meets, unless both only read."""
+    mine, theirs = (
+        [(resource, mode or PROFILES[profile or resource.kind].mode) for resource in _parsed(texts, space)]
+        for texts, space, mode, profile in (one, other)
     )
+    return any(a.meets(b) and not compatible(x, y) for a, x in mine for b, y in theirs)
 
 
 def put_request(view: View, key: str, request: Request) -> None:
@@ -235,12 +253,26 @@ def _meets(request: Request, freed: list[Resource]) -> bool:
 
 def serve(view: View, freed: list[Resource], now: int) -> None:
     """Grant what came free to those whose turn it is, and pass over those that are gone."""
+    while freed:
+        freed = _serve_once(view, freed, now)
+
+
+def _serve_once(view: View, freed: list[Resource], now: int) -> list[Resource]:
+    """Go through the line once; return what else came free, of holds that had expired.
+
+    Whom a commit has no room for is served when it looks after its place: giving back must never fail.
+    """
     ahead: list[Request] = []
     expired: list[Resource] = []
     line = in_line(view, freed)
-    foresee_alive(view, [waiting.request for waiting in line if _meets(waiting.request, freed)])
+    meeting = [waiting.request for waiting in line if _meets(waiting.request, freed)]
+    foresee_alive(view, meeting)
+    _foresee_grants(view, meeting)
+    room = view.size + SERVED_BYTES_MAX
     for waiting in line:
         request = waiting.request
+        if view.size > room:
+            break
         if not _meets(request, freed):
             ahead.append(request)
         elif not alive(view, request, now):
@@ -255,8 +287,20 @@ def serve(view: View, freed: list[Resource], now: int) -> None:
             expired += end_expired(view, resources_of(request), now)
             grant_request(view, request, now, provisional=True)
             freed = freed + resources_of(request)  # it is ahead of nobody now: its sub-agents may go on
-    if expired:
-        serve(view, expired, now)
+    return expired
+
+
+def _foresee_grants(view: View, requests: list[Request]) -> None:
+    """Ask together for what the next grants will read: one by one, the rule would begin anew each time."""
+    likely: list[Request] = []
+    for request in requests:
+        if len(likely) == FORESEEN_MAX:
+            break
+        if not any(competes(request, other) for other in likely):
+            likely.append(request)
+    wanted = [(request, resource) for request in likely for resource in resources_of(request)]
+    view.want(*(resource.hold_key(request.session) for request, resource in wanted))
+    view.want_ranges(dict.fromkeys(place for _, resource in wanted for place in resource.ranges), limit=PAGE)
 
 
 def end_by_time(view: View, standing: Standing, now: int) -> list[Resource]:

@@ -5,6 +5,8 @@ that was offered and not acknowledged in time is offered again under the same id
 a message whose time is up, or whose recipient has ended, comes back to its sender as `undelivered`.
 """
 
+from collections.abc import Iterator, Sequence
+from itertools import chain, islice
 from typing import Any
 
 import msgspec
@@ -25,7 +27,10 @@ RATE_MAX, RATE_BROADCASTS_MAX = 120, 10
 PENDING_MAX = 1000
 HOPS_MAX = 8
 SHOWN_MAX = 100
+COPIED_BYTES_MAX = 1024 * 1024
+"""What one command may write of messages, so that it always finds room in a commit."""
 TTL_MS = 7 * 24 * 3600 * 1000
+NUMBER_DIGITS_MAX = 12
 
 
 class Message(Stored, frozen=True, tag=1):
@@ -158,10 +163,8 @@ def _hops(view: View, sender: str, command: SendMessage) -> int:
     """Return how many times a message was passed on; loops between automatic senders end here."""
     hops = command.hops
     if command.reply_to:
-        answered = next(
-            (message for _, message in _inbox(view, sender) if message.id == command.reply_to), None
-        )
-        hops = max(hops, answered.hops + 1 if answered is not None else 1)
+        answered = _find(view, sender, (command.reply_to,)).get(command.reply_to)
+        hops = max(hops, answered[1].hops + 1 if answered is not None else 1)
     if hops > HOPS_MAX:
         raise Refused(
             f"the message was passed on {hops} times", hint="a loop of automatic answers? stop one side"
@@ -186,27 +189,43 @@ def _count_sending(view: View, sender: str, now: int, *, broadcast: bool) -> Non
     )
 
 
-def _inbox(view: View, session: str) -> list[tuple[str, Message]]:
-    """Return what waits in an inbox, oldest first."""
-    found = []
-    for entry in view.scan(keys.inbox_prefix(session), limit=PENDING_MAX + SHOWN_MAX):
-        message = view.get(entry.key, Message)
-        if message is not None:
-            found.append((entry.key, message))
-    return found
+def _inbox(view: View, session: str) -> Iterator[tuple[str, Message]]:
+    """Go through what waits in an inbox, oldest first."""
+    yield from _messages(view, keys.inbox_prefix(session), "")
+
+
+def _messages(view: View, prefix: str, after_key: str) -> Iterator[tuple[str, Message]]:
+    after = ("", after_key)
+    while page := view.scan(prefix, limit=SHOWN_MAX, after=after):
+        for entry in page:
+            message = view.get(entry.key, Message)
+            if message is not None:
+                yield entry.key, message
+        after = (page[-1].line, page[-1].key)
+
+
+def _find(view: View, session: str, ids: Sequence[str]) -> dict[str, tuple[str, Message]]:
+    """Return the messages with these ids; most ids end with the number of their place."""
+    numbers = [name.rpartition("-")[2] for name in ids]
+    places = [keys.inbox(session, int(n)) for n in numbers if n.isdecimal() and len(n) <= NUMBER_DIGITS_MAX]
+    view.want(*places)
+    found = {message.id: (key, message) for key in places if (message := view.get(key, Message)) is not None}
+    if not found.keys() >= set(ids):
+        found |= {message.id: (key, message) for key, message in _inbox(view, session)}
+    return {name: found[name] for name in ids if name in found}
 
 
 def receive_messages(view: View, command: ReceiveMessages, now: int) -> Received:
-    """Offer what waits, or with `drain` deliver it for good."""
+    """Offer what waits, or with `drain` deliver it for good; as much as one commit holds."""
     session = enlist(view, command.caller, now).session_id
-    _collect_broadcasts(view, session)
-    open_ = [
-        (key, message)
-        for key, message in _inbox(view, session)
-        if now < message.expires_ms and (command.drain or now >= message.offered_ms + OFFER_MS)
-    ]
-    shown = []
-    for key, message in open_[:SHOWN_MAX]:
+    more = _collect_broadcasts(view, session)
+    room = view.size + COPIED_BYTES_MAX
+    shown: list[MessageShown] = []
+    for key, message in _inbox(view, session):
+        if now >= message.expires_ms or not (command.drain or now >= message.offered_ms + OFFER_MS):
+            continue
+        if len(shown) == SHOWN_MAX or view.size > room:
+            return Received(shown, more=True)
         offered = msgspec.structs.replace(message, state="offered", offered_ms=now)
         if command.drain:
             _deliver(view, key, message, session)
@@ -214,49 +233,57 @@ def receive_messages(view: View, command: ReceiveMessages, now: int) -> Received
         else:
             view.put(key, offered, keys.due(message.expires_ms))
         shown.append(_shown(offered))
-    return Received(shown, more=len(open_) > SHOWN_MAX)
+    return Received(shown, more=more)
 
 
 def peek_messages(view: View, command: PeekMessages, now: int) -> Received:
     """Show what waits and change nothing."""
     session = find_session(view, command.caller, now)
-    waiting = [message for _, message in _inbox(view, session)]
-    waiting += [
+    unseen = (
         msgspec.structs.replace(message, to_session_id=session, recipients=())
-        for message in _unseen_broadcasts(view, session)
-    ]
-    open_ = [message for message in waiting if now < message.expires_ms]
+        for _, message in _unseen_broadcasts(view, session)
+    )
+    waiting = chain((message for _, message in _inbox(view, session)), unseen)
+    open_ = list(islice((message for message in waiting if now < message.expires_ms), SHOWN_MAX + 1))
     return Received([_shown(message) for message in open_[:SHOWN_MAX]], more=len(open_) > SHOWN_MAX)
 
 
-def _unseen_broadcasts(view: View, session: str) -> list[Message]:
+def _unseen_broadcasts(view: View, session: str) -> Iterator[tuple[int, Message]]:
+    """Go through the broadcasts to a session that it has not got yet, with their numbers."""
     seen = _mailbox(view, session).broadcasts_seen
     newest = view.get(keys.BROADCAST_HEAD, Broadcasts)
     if newest is None or newest.newest <= seen:
-        return []
-    found = []
-    for entry in view.scan(keys.BROADCAST_PREFIX, limit=PENDING_MAX, after=("", keys.broadcast(seen))):
-        message = view.get(entry.key, Message)
-        if message is not None and session in message.recipients:
-            found.append(message)
-    return found
+        return
+    for key, message in _messages(view, keys.BROADCAST_PREFIX, keys.broadcast(seen)):
+        if session in message.recipients:
+            yield int(keys.parts(key)[1]), message
 
 
-def _collect_broadcasts(view: View, session: str) -> None:
-    """Copy what was sent to all since the last time into the session's own inbox."""
+def _collect_broadcasts(view: View, session: str) -> bool:
+    """Copy what was sent to all since the last time into the session's own inbox; whether some is left."""
     newest = view.get(keys.BROADCAST_HEAD, Broadcasts)
     if newest is None or newest.newest <= _mailbox(view, session).broadcasts_seen:
-        return
-    for message in _unseen_broadcasts(view, session):
+        return False
+    seen = newest.newest
+    room = view.size + COPIED_BYTES_MAX
+    for number, message in _unseen_broadcasts(view, session):
+        if view.size > room:
+            seen = number - 1
+            break
         put_message(view, message, session)  # one whose time is up goes back to its sender from there
-    mailbox = msgspec.structs.replace(_mailbox(view, session), broadcasts_seen=newest.newest)
+    _see_broadcasts(view, session, seen)
+    return seen < newest.newest
+
+
+def _see_broadcasts(view: View, session: str, number: int) -> None:
+    mailbox = msgspec.structs.replace(_mailbox(view, session), broadcasts_seen=number)
     view.put(keys.mailbox(session), mailbox)
 
 
 def ack_messages(view: View, command: AckMessages, now: int) -> Acked:
     """End messages for good; those ended before are passed over."""
     session = enlist(view, command.caller, now).session_id
-    by_id = {message.id: (key, message) for key, message in _inbox(view, session)}
+    by_id = _find(view, session, command.ids)
     unknown = [name for name in command.ids if name not in by_id]
     if unknown and len(unknown) == len(command.ids):
         raise NotFound(f"no message {unknown[0]} waits for {session}", hint="coord recv --peek lists them")
@@ -280,10 +307,12 @@ def _take_out(view: View, key: str, session: str) -> None:
 def return_message(view: View, key: str, reason: str, now: int) -> None:
     """Take out a message that will not be read any more and let its sender know."""
     message = view.get(key, Message)
-    if message is None:
-        return
-    session = message.to_session_id
-    _take_out(view, key, session)
+    if message is not None:
+        _take_out(view, key, message.to_session_id)
+        _tell_lost(view, message, message.to_session_id, reason, now)
+
+
+def _tell_lost(view: View, message: Message, session: str, reason: str, now: int) -> None:
     view.emit(MessageLost(message.id, session, message.from_session_id, reason))
     if message.from_session_id != SYSTEM:
         about = {"id": message.id, "to_session_id": session, "kind": message.kind}
@@ -309,20 +338,40 @@ def return_broadcast(view: View, key: str, now: int) -> None:
 
 def return_all(view: View, session: str, now: int) -> None:
     """Return everything that still waits for a session that ends."""
-    _collect_broadcasts(view, session)
-    for key, _ in _inbox(view, session):
-        return_message(view, key, f"session {session} has ended", now)
+    waiting, unseen = list(_inbox(view, session)), list(_unseen_broadcasts(view, session))
+    _foresee_senders(view, [message for _, message in (*waiting, *unseen)])
+    reason = f"session {session} has ended"
+    for key, _ in waiting:
+        return_message(view, key, reason, now)
+    for _, message in unseen:
+        _tell_lost(view, message, session, reason, now)
+    if unseen:
+        _see_broadcasts(view, session, unseen[-1][0])
     mailbox = view.get(keys.mailbox(session), Mailbox)
     if mailbox is not None:  # its cursor stays: under the same id nothing is delivered twice
         view.put(keys.mailbox(session), mailbox, keys.due(now + TTL_MS))
 
 
-def move_messages(view: View, session: str, successor: str) -> None:
-    """Hand the inbox of a session to the one that replaces it."""
+def move_messages(view: View, session: str, successor: str, now: int) -> None:
+    """Hand the inbox of a session to the one that replaces it; what one commit cannot hold is returned."""
     _collect_broadcasts(view, session)
-    for key, message in _inbox(view, session):
+    waiting = list(_inbox(view, session))
+    _foresee_senders(view, [message for _, message in waiting])
+    room = view.size + COPIED_BYTES_MAX
+    for key, message in waiting:
+        if view.size > room:
+            return_message(view, key, f"session {session} was replaced and had too much to read", now)
+            continue
         _take_out(view, key, session)
         put_message(view, message, successor)
+    for _, message in _unseen_broadcasts(view, session):
+        _tell_lost(view, message, session, f"session {session} was replaced", now)
+
+
+def _foresee_senders(view: View, messages: list[Message]) -> None:
+    """Ask together for what `tell` reads of each sender: one by one, the rule would begin anew for each."""
+    senders = sorted({message.from_session_id for message in messages} - {SYSTEM})
+    view.want(*(key for name in senders for key in (keys.session(name), keys.mailbox(name))))
 
 
 def _shown(message: Message) -> MessageShown:

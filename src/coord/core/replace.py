@@ -8,7 +8,7 @@ from coord.core.events import LockMoved
 from coord.core.limits import Count
 from coord.core.lock import Held, Standing, holds_meeting, holds_of, line_of, read_hold, touch_guard
 from coord.core.message import move_messages
-from coord.core.session import Session, every_session, find_peer, put_session
+from coord.core.session import Session, ancestors, every_session, put_session
 from coord.core.task import Task
 from coord.core.view import View
 
@@ -16,26 +16,25 @@ PAGE = 500
 
 
 def replaced_session(view: View, old_name: str, session: Session) -> Session | None:
-    """Return the session whose place this one takes, or refuse; None if that one has ended already."""
-    name = find_peer(view, old_name)
-    old = view.get(keys.session(name), Session)
+    """Return the session whose place this one takes, or refuse; None if there is none any more, or was."""
+    old = view.get(keys.session(old_name), Session)
     if old is None or old.ended_ms:
         return None
     if old.process is not None and old.process != session.process:
         raise Invalid(
-            f"session {name} lives in another process than {session.session_id}",
+            f"session {old_name} lives in another process than {session.session_id}",
             hint="a session can be replaced from its own process only",
         )
     return old
 
 
-def move_everything(view: View, old: Session, session: Session) -> tuple[int, int]:
+def move_everything(view: View, old: Session, session: Session, now: int) -> tuple[int, int]:
     """Move locks, claims, messages and sub-agents; return how many locks and claims."""
     held = holds_of(view, old.session_id)
     for standing in held:
         _move_hold(view, standing, session, lent=old.children)
     claims = _move_claims(view, old.session_id, session.session_id)
-    move_messages(view, old.session_id, session.session_id)
+    move_messages(view, old.session_id, session.session_id, now)
     if old.children:
         _move_children(view, old.session_id, session)
     return len(held), claims
@@ -60,9 +59,10 @@ def _move_hold(view: View, standing: Standing, session: Session, *, lent: bool) 
 
 
 def _move_children(view: View, old: str, session: Session) -> None:
-    """Let the sub-agents of a session be those of its successor."""
+    """Let the sub-agents of a session be those of its successor, but for those that this one is below."""
+    above = (session.session_id, *ancestors(view, session.session_id))
     for child in list(every_session(view)):
-        if child.parent == old and not child.ended_ms:
+        if child.parent == old and not child.ended_ms and child.session_id not in above:
             put_session(view, msgspec.structs.replace(child, parent=session.session_id))
     put_session(view, msgspec.structs.replace(session, children=True))
 

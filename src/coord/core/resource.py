@@ -15,7 +15,7 @@ from typing import NamedTuple
 from coord.core import keys
 from coord.core.errors import Invalid
 from coord.core.ids import check_id, shown
-from coord.core.path import Pattern, overlaps, parse_pattern
+from coord.core.path import Pattern, fold, overlaps, parse_pattern
 
 NAME_CHARS_MAX = 100
 PATH_BYTES_MAX = 440
@@ -88,13 +88,14 @@ def _file(pattern: Pattern, repository: str) -> Resource:
 
 def _name(name: str, repository: str) -> Resource:
     normal = unicodedata.normalize("NFC", name)
-    if not 0 < len(normal) <= NAME_CHARS_MAX or not normal.isprintable() or normal != normal.strip():
+    escaped = fold(normal).replace("%", "%25").replace("/", "%2F")
+    valid = normal.isprintable() and normal == normal.strip() and len(escaped.encode()) <= PATH_BYTES_MAX
+    if not 0 < len(normal) <= NAME_CHARS_MAX or not valid:
         raise Invalid(
             f"{shown(name)} is not a name to lock",
             hint=f"1 to {NAME_CHARS_MAX} printable characters, no space at the ends",
         )
     space = f"name/{repository}"
-    escaped = normal.casefold().replace("%", "%25").replace("/", "%2F")
     return Resource("name", space, f"name:{normal}", f"{keys.locks(space)}/{escaped}//", None)
 
 

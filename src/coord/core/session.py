@@ -15,7 +15,7 @@ import msgspec
 
 from coord.core import keys
 from coord.core.caller import Caller, Evidence, Life, Process
-from coord.core.commands import GetSession, Heartbeat, ListSessions, SessionCommand, UpdateSession
+from coord.core.commands import Heartbeat, SessionCommand, UpdateSession
 from coord.core.errors import Dead, Impostor, Invalid, NotFound, Refused
 from coord.core.events import SessionRegistered, SessionUpdated
 from coord.core.record import Stored
@@ -199,15 +199,27 @@ def _twin(view: View, caller: Caller, now: int) -> str:
 
 
 def ancestors(view: View, name: str) -> list[str]:
-    """Return the parent of a session, its parent, and so on."""
+    """Return the parent of a session, its parent, and so on; who is too far above is none any more."""
     found: list[str] = []
     session = view.get(keys.session(name), Session)
-    while session is not None and session.parent and session.parent not in found:
-        if len(found) == GENERATIONS_MAX:
-            raise Invalid(f"session {name} has more than {GENERATIONS_MAX} ancestors")
+    while session is not None and session.parent and len(found) < GENERATIONS_MAX:
+        if session.parent in (name, *found):
+            break
         found.append(session.parent)
         session = view.get(keys.session(session.parent), Session)
     return found
+
+
+def _check_parent(view: View, name: str, parent: str) -> None:
+    """Refuse a parent that is below the session: each would be exempt from the other's locks."""
+    above = ancestors(view, parent)
+    if name in above:
+        raise Invalid(f"{parent} is below {name}, not above it", hint="leave --parent away")
+    if len(above) >= GENERATIONS_MAX:
+        raise Invalid(
+            f"{parent} has {len(above)} ancestors already",
+            hint="sub-agents nest no deeper: start it higher up",
+        )
 
 
 def new_session(view: View, name: str, caller: Caller, now: int) -> Session:
@@ -219,13 +231,16 @@ def new_session(view: View, name: str, caller: Caller, now: int) -> Session:
             f"the caller belongs to session {nearest}, which is not below {caller.parent}",
             hint=f"a sub-agent names the session that started it: --parent {nearest}",
         )
+    parent = "" if caller.parent == name else caller.parent
+    if parent:
+        _check_parent(view, name, parent)
     return Session(
         session_id=name,
         agent=caller.agent,
         role=caller.role,
         user=caller.user,
         project=caller.project,
-        parent="" if caller.parent == name else caller.parent,
+        parent=parent,
         host=caller.host,
         cwd=caller.cwd,
         process=caller.process,
@@ -328,29 +343,6 @@ def _merged(before: dict[str, Any], more: dict[str, Any] | None) -> dict[str, An
     if more is not None and len(msgspec.json.encode(merged)) > MERGED_BYTES_MAX:
         raise Invalid(f"merged it has more than {MERGED_BYTES_MAX} bytes", hint="write it anew instead")
     return merged
-
-
-def get_session(view: View, command: GetSession, now: int) -> SessionShown:
-    """Return one session, the caller's own if none is named."""
-    name = find_peer(view, command.session) if command.session else find_session(view, command.caller, now)
-    session = view.get(keys.session(name), Session)
-    if session is None:
-        raise NotFound(f"there is no session {name}", hint="coord register makes one; coord peers lists them")
-    return shown_session(session, now, evidence_of(view, session))
-
-
-def list_sessions(view: View, command: ListSessions, now: int) -> list[SessionShown]:
-    """Return the other sessions that have not ended, oldest first; with `live` only those that seem alive."""
-    found = []
-    own = find_session(view, command.caller, now)
-    for session in every_session(view):
-        if session.session_id == own:
-            continue
-        shown = shown_session(session, now, evidence_of(view, session))
-        stale = shown.liveness in (Liveness.STALE, Liveness.HUNG, Liveness.DEAD)
-        if not session.ended_ms and not (command.live and stale):
-            found.append(shown)
-    return sorted(found, key=lambda session: (session.started_ms, session.session_id))
 
 
 def every_session(view: View) -> Iterator[Session]:

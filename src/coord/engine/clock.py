@@ -35,7 +35,7 @@ class Clock:
             return None
         return Unavailable(
             f"the newest entry of the log is {ahead // 1000} s ahead of the clock",
-            hint="set the clock right; if it is right, accept it (Engine.accept_clock)",
+            hint="set the clock right; if it is right: coord doctor --accept-clock",
         )
 
     def _ahead(self) -> int:

@@ -16,6 +16,10 @@ PID_MAX = 2**22
 _ENDED = frozenset((b"Z", b"X", b"x"))
 
 
+FIRST_NAMESPACE = "4026531836."
+"""The inode of the pid namespace that Linux starts with."""
+
+
 class Machine(NamedTuple):
     """Where pids and start times mean something; an empty part is unknown."""
 
@@ -59,6 +63,11 @@ def ancestors(pid: int | None = None, most: int = 32) -> list[Process]:
 def session_leader() -> Process | None:
     """Return the leader of the terminal session of this process; None where it is gone or out of sight."""
     return describe(os.getsid(0))
+
+
+def seen_by_all(process: Process) -> bool:
+    """Whether every process of this machine can tell if this one lives: it is where the machine began."""
+    return process.namespace.startswith(FIRST_NAMESPACE)
 
 
 def probe(process: Process) -> Evidence:

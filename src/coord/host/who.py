@@ -84,7 +84,7 @@ def find_caller(
         project=_given(flags.project, "--project", environ, "COORD_PROJECT") or _project(repository),
         parent=_given(flags.parent, "--parent", environ, "COORD_PARENT_SESSION"),
         host=os.uname().nodename,
-        cwd=cwd,
+        cwd=cwd.encode("utf-8", "backslashreplace").decode(),  # a folder's name may be no text
         tool="+".join(tool.name for tool in tools),
         process=process,
         descent=tuple(descent),

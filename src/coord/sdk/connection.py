@@ -6,7 +6,8 @@ from typing import Any, Self
 from coord.core import commands
 from coord.core.caller import Caller
 from coord.core.errors import CoordError, Invalid
-from coord.core.ids import check_id
+from coord.core.ids import check_id, shown
+from coord.core.path import fold
 from coord.engine.engine import Engine
 from coord.host.place import Place, user_place
 from coord.host.process import probe
@@ -63,13 +64,14 @@ class Connection:
 
     def named(self, resources: str | Iterable[str]) -> tuple[str, ...]:
         """Return resources as the core knows them: paths relative to the repository, symlinks resolved."""
-        words = [resources] if isinstance(resources, str) else list(resources)
+        try:
+            words = [resources] if isinstance(resources, str) else list(resources)
+        except TypeError as error:
+            raise _no_resource(resources) from error
         found: dict[str, None] = {}
         for word in words:
             if not isinstance(word, str):
-                raise Invalid(
-                    f"{word!r} is not a resource", hint="for example 'src/app.py' or 'name:main-push'"
-                )
+                raise _no_resource(word)
             kind, colon, rest = word.partition(":")
             if not colon or kind not in ("file", "name", "project"):
                 kind, rest = "file", word
@@ -80,9 +82,16 @@ class Connection:
                 found[f"{kind}:{rest}"] = None
         return tuple(found)
 
+    def named_or_all(self, resources: str | Iterable[str] | None) -> tuple[str, ...]:
+        """Return resources as `named` does; none where all are meant, which an empty list does not mean."""
+        texts = () if resources is None else self.named(resources)
+        if resources is not None and not texts:
+            raise Invalid("no resource is named", hint="leave the list away to mean all")
+        return texts
+
     def of(self, resources: Sequence[str]) -> "Connection":
         """Return the client of the store that these resources belong to: names of the host have their own."""
-        of_host = [text in HOST_NAMES for text in resources]
+        of_host = [fold(text) in HOST_NAMES for text in resources]
         if not any(of_host) or self.place.repository is None:
             return self
         if not all(of_host):
@@ -125,3 +134,7 @@ class Connection:
                 host.engine.call(command)
         except CoordError:
             return
+
+
+def _no_resource(word: object) -> Invalid:
+    return Invalid(f"{shown(word)} is not a resource", hint="for example 'src/app.py' or 'name:main-push'")

@@ -7,11 +7,13 @@ leaves the line too.
 import os
 import time
 from collections.abc import Iterable
+from typing import Any
 
 from coord.core import commands
+from coord.core.errors import Busy
 from coord.core.ids import check_id
 from coord.core.replies import Checked, LockReply, LockShown, Outcome, Preempted, Released, Renewed
-from coord.host.process import describe
+from coord.host.process import describe, seen_by_all
 from coord.sdk import input as given
 from coord.sdk.connection import Connection
 
@@ -47,29 +49,30 @@ class LockCalls(Connection):
             self.caller,
             client.place.repository_id,
             texts,
-            mode=mode,
-            profile=profile,
+            mode=str(mode or ""),
+            profile=str(profile or ""),
             ttl_ms=0 if ttl_s is None else given.milliseconds("ttl", ttl_s),
             reason=given.line("reason", reason),
             priority=given.priority(priority),
-            preemptible=preemptible,
+            preemptible=bool(preemptible),
             wait_ms=given.milliseconds("wait", patience_s, least_s=0),
             wait_id=os.urandom(8).hex(),
             waiter=process,
-            leased=process is None or not client.place.local,
+            leased=process is None or not client.place.local or not seen_by_all(process),
         )
+        deadline = time.monotonic() + patience_s
         try:
-            reply: LockReply = client.call(command, command_id)
-            return stand_in_line(client, reply, patience_s) if reply.outcome is Outcome.WAITING else reply
+            reply: LockReply = patiently(client, command, deadline, command_id)
+            return stand_in_line(client, reply, deadline) if reply.outcome is Outcome.WAITING else reply
         except Exception:
             raise
         except BaseException:  # a signal, before the place in line was known: it may be taken all the same
             client.call(commands.WithdrawWait(self.caller, command.wait_id))
             raise
 
-    def unlock(self, resources: str | Iterable[str] = (), *, fence: int | None = None) -> Released:
+    def unlock(self, resources: str | Iterable[str] | None = None, *, fence: int | None = None) -> Released:
         """Give locks back; without a name all of this session."""
-        texts = self.named(resources)
+        texts = self.named_or_all(resources)
         client = self.of(texts)
         number = 0 if fence is None else given.fence(fence)
         return client.call(commands.ReleaseLocks(self.caller, client.place.repository_id, texts, number))
@@ -82,7 +85,7 @@ class LockCalls(Connection):
         fence: int | None = None,
     ) -> Renewed:
         """Begin leases anew; without a name all of this session."""
-        texts = self.named(resources or ())
+        texts = self.named_or_all(resources)
         client = self.of(texts)
         number = 0 if fence is None else given.fence(fence)
         ttl_ms = 0 if ttl_s is None else given.milliseconds("ttl", ttl_s)
@@ -151,11 +154,20 @@ class LockCalls(Connection):
         return self.acquire(texts, ttl_s=ttl_s, reason=reason, wait_s=patience_s, priority=priority)
 
 
-def stand_in_line(store_of: Connection, reply: LockReply, patience_s: float) -> LockReply:
+def patiently(client: Connection, command: commands.Command, deadline: float, command_id: str = "") -> Any:
+    """Ask again where too much is going on, as long as the caller would wait anyway."""
+    while True:
+        try:
+            return client.call(command, command_id)
+        except Busy:
+            if time.monotonic() >= deadline:
+                raise
+
+
+def stand_in_line(store_of: Connection, reply: LockReply, deadline: float) -> LockReply:
     """Look after a place in line until something comes of it."""
     assert reply.wait is not None, "a waiting request has a place"
     key, waiting = reply.wait.wait_id, reply
-    deadline = time.monotonic() + patience_s
     store = store_of.database.log(store_of.tenant)
     try:
         while reply.wait is not None:
@@ -164,14 +176,16 @@ def stand_in_line(store_of: Connection, reply: LockReply, patience_s: float) -> 
                 break
             nap = min(left, NAP_S, max(0.0, (reply.wait.look_ms - store.now()) / 1000) + 0.001)
             changed = store.wait(store.seen.offset, nap)
-            if not changed or store_of.call(commands.PeekWait(store_of.caller, key)):
-                reply = store_of.call(commands.ConfirmWait(store_of.caller, key))
+            # Where others write without end something has always changed: what is due is done all the same.
+            due = store.now() >= reply.wait.look_ms
+            if due or not changed or patiently(store_of, commands.PeekWait(store_of.caller, key), deadline):
+                reply = patiently(store_of, commands.ConfirmWait(store_of.caller, key), deadline)
                 waiting = reply if reply.wait is not None else waiting
     except BaseException:
         store_of.call(commands.WithdrawWait(store_of.caller, key))
         raise
-    if reply.outcome is Outcome.WAITING:
-        reply = store_of.call(commands.ConfirmWait(store_of.caller, key))  # it may just have come
+    if reply.outcome is Outcome.WAITING:  # it may just have come
+        reply = patiently(store_of, commands.ConfirmWait(store_of.caller, key), deadline)
     if reply.outcome is Outcome.WAITING:
         store_of.call(commands.WithdrawWait(store_of.caller, key))
     # In the store its time was up a moment earlier: the answer still names who is in the way.

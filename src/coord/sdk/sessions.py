@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from coord.core import commands
+from coord.core.errors import CoordError
 from coord.core.ids import check_id
 from coord.core.replies import Beaten, Left, Registered, SessionShown
 from coord.sdk import input as given
@@ -68,10 +69,17 @@ class SessionCalls(Connection):
         found: list[SessionShown] = self.call(command)
         if self.place.repository is not None:
             known = {session.session_id for session in found}
-            host = self.host_store(make=False)
-            elsewhere: list[SessionShown] = [] if host is None else host.engine.call(command)
+            elsewhere = self._peers_of_host(command)
             found = found + [session for session in elsewhere if session.session_id not in known]
         return found
+
+    def _peers_of_host(self, command: commands.ListSessions) -> list[SessionShown]:
+        """Return whom the user's own store knows; what stands against that must not fail what was found."""
+        try:
+            host = self.host_store(make=False)
+            return [] if host is None else host.engine.call(command)
+        except CoordError:
+            return []
 
     def show(self, session: str = "") -> SessionShown:
         """Return a session, this one if none is named."""

@@ -38,7 +38,7 @@ def project_unlock(client: Client, given: SimpleNamespace) -> Answer:
 
 def renew(client: Client, given: SimpleNamespace) -> Answer:
     """Begin the leases of locks anew."""
-    reply = client.renew(resources_of(given.resource), ttl_s=given.ttl, fence=given.fence)
+    reply = client.renew(resources_of(given.resource) or None, ttl_s=given.ttl, fence=given.fence)
     return Answer(fields_of(reply), _told("renewed", reply.locks), rows_of(reply.locks), COLUMNS)
 
 

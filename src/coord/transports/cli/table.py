@@ -255,6 +255,16 @@ SETUP = (
         connects=False,
     ),
     Command(
+        "doctor",
+        "setup",
+        "look at repository, pin, store, clock and session, and at what others left behind",
+        "doctor:doctor",
+        ("coord doctor", "coord doctor --accept-clock"),
+        flags=(Flag("accept-clock", "go on from the present clock, although the log is ahead of it"),),
+        connects=False,
+        details="Each check is ok, warn or bad, with the command that helps; exit 0 if none is bad.",
+    ),
+    Command(
         "completion",
         "setup",
         "print a script that completes commands in a shell",
