@@ -10,11 +10,9 @@ import psycopg
 def remove_store(url: str) -> None:
     """Remove a store, whatever holds it."""
     if url.startswith("postgresql:"):
-        with psycopg.connect(url, autocommit=True) as connection:
-            rows = connection.execute("SELECT schemaname FROM pg_tables WHERE tablename = 'meta'").fetchall()
-            assert rows, "there is a store to remove"
-            for (schema,) in rows:
-                connection.execute(f'DROP SCHEMA "{schema}" CASCADE'.encode())
+        database, _, schema = url.partition("?schema=")
+        with psycopg.connect(database, autocommit=True) as connection:
+            connection.execute(f'DROP SCHEMA "{schema}" CASCADE'.encode())
         return
     path = Path(urlsplit(url).path)
     assert path.exists(), "there is a store to remove"
