@@ -104,10 +104,10 @@ REASONS = {
 
 @pytest.mark.parametrize("kind", REASONS, ids=lambda kind: kind.__name__)
 def test_reasons(kind: Any) -> None:
-    """CLM-48, 50, 53, AMB-20: the documented reasons, and besides them only those of limits."""
+    """CLM-48, 50, 53, AMB-20: the documented reasons, and besides them only those of limits and plans."""
     ours = {reason.value for reason in kind} - set(REASONS[kind].split())
     assert set(REASONS[kind].split()) <= {reason.value for reason in kind}
-    assert all(reason.startswith("DENIED_LIMIT_") for reason in ours)
+    assert all(reason.startswith(("DENIED_LIMIT_", "DENIED_NOT_READY")) for reason in ours)
 
 
 def test_public_names() -> None:

@@ -1,6 +1,6 @@
-"""Makes docs/reference/cli.md from the table of commands: run `python -m tests.cli.cli_reference`."""
+"""Makes the pages of the command from its table: run `python -m tests.cli.cli_reference`."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from coord.transports import render
 from coord.transports.cli.flags import GLOBAL_FLAGS
@@ -10,6 +10,9 @@ from coord.transports.cli.table import COMMANDS, GROUPS
 from tests.docs.pages import ROOT
 
 PAGE = "docs/reference/cli.md"
+TASKS_PAGE = "docs/reference/cli-tasks.md"
+OF_TASKS = ("tasks", "plans")
+"""The groups that have a page of their own."""
 
 INTRODUCTION = """\
 # The `coord` command
@@ -25,21 +28,41 @@ Durations are typed as seconds or with units: `90`, `90s`, `5m`, `1h`, `7d`, `1h
 resource is typed as `file:…`, `name:…` or `project:…`; without one of these, a word with `/`, `.`, a glob
 character (`*?[]{}`), or that is an existing path, is a file, and any other word is a name. `--` ends the
 flags. Unknown flags and commands are errors.
+
+Tasks and plans have [a page of their own](cli-tasks.md).
+"""
+TASKS_INTRODUCTION = """\
+# The `coord` command: tasks and plans
+
+<!-- made by: python -m tests.cli.cli_reference -->
+
+Answers, exit codes and the flags of every command are as [for the others](cli.md). A list is typed with
+commas: `--depends-on A-001-schema,A-002-login`. A claim has a generation, and whoever renews, submits,
+fails or releases states it: a worker that lost its task meanwhile cannot land anything.
 """
 
 
-def page() -> str:
-    return "\n".join(_lines()) + "\n"
+def pages() -> dict[str, str]:
+    """Return each page as the table makes it."""
+    others = [group for group in GROUPS if group not in OF_TASKS]
+    texts = {
+        PAGE: [*_beginning(), *_groups(others)],
+        TASKS_PAGE: [TASKS_INTRODUCTION.rstrip(), *_groups(OF_TASKS)],
+    }
+    return {name: "\n".join(lines) + "\n" for name, lines in texts.items()}
 
 
-def _lines() -> Iterator[str]:
+def _beginning() -> Iterator[str]:
     yield INTRODUCTION
     yield "## Exit codes\n"
     yield from _table(("code", "means"), [(str(code), means) for code, means in render.EXIT_MEANINGS.items()])
     yield "\n## Flags of every command\n"
     yield from _flags(GLOBAL_FLAGS)
-    for group, title in GROUPS.items():
-        yield f"\n## {title}"
+
+
+def _groups(groups: Iterable[str]) -> Iterator[str]:
+    for group in groups:
+        yield f"\n## {GROUPS[group]}"
         for command in COMMANDS:
             if command.group == group:
                 yield from _command(command)
@@ -74,4 +97,5 @@ def _table(head: tuple[str, str], rows: list[tuple[str, str]]) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    (ROOT / PAGE).write_text(page(), encoding="utf-8")
+    for name, text in pages().items():
+        (ROOT / name).write_text(text, encoding="utf-8")

@@ -16,6 +16,7 @@ from coord.sdk.coordinator import TaskCoordinator
 from coord.sdk.locks import LockCalls
 from coord.sdk.messages import MessageCalls
 from coord.sdk.sessions import SessionCalls
+from coord.sdk.tasks import TaskCalls
 from tests.docs.pages import ROOT
 
 BEGIN = "<!-- made by: python -m tests.docs.tables ({name}) -->\n"
@@ -63,7 +64,7 @@ def api_table() -> Iterator[str]:
 
 
 def client_table() -> Iterator[str]:
-    yield from _methods(Client, SessionCalls, LockCalls, MessageCalls)
+    yield from _methods(Client, SessionCalls, LockCalls, MessageCalls, TaskCalls)
 
 
 def _methods(*kinds: type) -> Iterator[str]:

@@ -67,7 +67,7 @@ RULES = [
     ),
     Mutant(
         "a lease never runs out",
-        TASK,
+        "core/task_record.py",
         "if task.claim is not ACTIVE or now < task.expires_ms:\n        return task\n",
         "if True:\n        return task\n",
         STORM,

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from coord.core import commands, keys
 from coord.core.limits import Count
 from coord.core.record import decode
-from coord.core.task import Task
+from coord.core.task_record import Task
 from coord.core.types import ClaimHistory, ClaimState, ReleaseReason, TaskState
 from coord.engine.engine import Engine
 from coord.stores.open import open_store

@@ -6,7 +6,7 @@ import pytest
 
 from coord.core import keys
 from coord.core.limits import DAY_MS, Count
-from coord.core.task import Task
+from coord.core.task_record import Task
 from coord.core.types import ReleaseReason
 from tests.unit.desk import LEASE, T0, Desk, Outcome
 

@@ -11,7 +11,7 @@ from coord.core.errors import Corrupt, Unsupported
 from coord.core.limits import Count, TenantLimits
 from coord.core.record import MARKER, Marker, decode, encode
 from coord.core.result import Rejection, Result
-from coord.core.task import Task
+from coord.core.task_record import Task
 from coord.core.types import ClaimState, ReleaseReason, SubmissionReason, TaskStatus
 from tests.unit.desk import LEASE, T0, Desk, Kept
 

@@ -74,6 +74,7 @@ class ReleaseClaim(TaskCommand, frozen=True):
     generation: int
     reason: types.ReleaseReason = types.ReleaseReason.VOLUNTARY
     note: str = ""
+    final: bool = False
 
 
 class SubmitResult(TaskCommand, frozen=True):

@@ -77,6 +77,52 @@ class TaskReset(Event, frozen=True, tag="task.reset"):
     reason: str
 
 
+class TaskAdded(Event, frozen=True, tag="task.added"):
+    """A task was added, or what it is was changed."""
+
+    project: str
+    task: str
+    state: str
+    changed: tuple[str, ...] = ()
+
+
+class TaskSkipped(Event, frozen=True, tag="task.skipped"):
+    """A task was passed over; those that depend on it may go on."""
+
+    project: str
+    task: str
+    reason: str
+
+
+class TaskFailed(Event, frozen=True, tag="task.failed"):
+    """A task failed for good, until somebody retries it."""
+
+    project: str
+    task: str
+    generation: int
+    reason: str
+
+
+class TaskRetried(Event, frozen=True, tag="task.retried"):
+    """A task goes back to the queue, perhaps after a pause."""
+
+    project: str
+    task: str
+    generation: int
+    retries: int
+    retry_ms: int = 0
+
+
+class TaskErrored(Event, frozen=True, tag="task.errored"):
+    """A task was tried too often: a person has to look."""
+
+    project: str
+    task: str
+    generation: int
+    retries: int
+    reason: str
+
+
 class HistoryForgotten(Event, frozen=True, tag="task.history_forgotten"):
     """An earlier generation passed its retention."""
 

@@ -14,7 +14,8 @@ from coord.core.commands import (
 )
 from coord.core.record import Marker, Stored
 from coord.core.result import Rejection, Result
-from coord.core.task import Task, as_of, shown_claim
+from coord.core.task import shown_claim
+from coord.core.task_record import Task, as_of
 from coord.core.types import (
     ClaimHistory,
     ReleaseReason,

@@ -51,6 +51,56 @@ def rejected_prefix(project: str, task_id: str) -> str:
     return f"rejected/{project}/{task_id}/"
 
 
+def spec(project: str, task_id: str) -> str:
+    """What a task is, as it was added."""
+    return f"spec/{project}/{task_id}"
+
+
+def spec_prefix(project: str) -> str:
+    return f"spec/{project}/"
+
+
+def dependent(project: str, task_id: str, follower: str) -> str:
+    """Index: the tasks that depend on one."""
+    return f"dependent/{project}/{task_id}/{follower}"
+
+
+def dependent_prefix(project: str, task_id: str) -> str:
+    return f"dependent/{project}/{task_id}/"
+
+
+def unfinished(project: str, task_id: str) -> str:
+    """Index: the tasks that were added and are neither done nor skipped."""
+    return f"unfinished/{project}/{task_id}"
+
+
+def unfinished_prefix(project: str) -> str:
+    return f"unfinished/{project}/"
+
+
+def queue_class(project: str, name: str) -> str:
+    """A class of tasks that may be taken by the same agents."""
+    return f"class/{project}/{name}"
+
+
+def queue_class_prefix(project: str) -> str:
+    return f"class/{project}/"
+
+
+def track(project: str, name: str) -> str:
+    """Who works on a track."""
+    return f"track/{project}/{name}"
+
+
+def ready(project: str, queue_class: str, rank_ms: int) -> str:
+    """The line of tasks that are ready, by class, in the order of their turn."""
+    return f"ready/{project}/{queue_class}/{rank_ms:015d}"
+
+
+def ready_prefix(project: str, queue_class: str) -> str:
+    return f"ready/{project}/{queue_class}/"
+
+
 LIMITS = "limits"
 COUNT_CLAIMS = "count/claims"
 COUNT_SESSIONS = "count/sessions"

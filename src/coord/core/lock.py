@@ -107,6 +107,7 @@ class Hold(Stored, frozen=True, tag=1):
     preemptible: bool = False
     provisional: bool = False
     under: str = ""
+    task: str = ""
     preempted_by: str = ""
     preempt_ms: int = 0
 

@@ -6,9 +6,11 @@ from coord.core import keys
 from coord.core.commands import TaskCommand
 from coord.core.events import TaskReleased
 from coord.core.limits import UNLIMITED_TENANT, Count, count_off
-from coord.core.task import Task, as_of, unlist
+from coord.core.task import unlist
+from coord.core.task_record import Task, as_of
 from coord.core.types import ClaimState, ReleaseReason, TaskStatus
 from coord.core.view import View
+from coord.core.work import try_again
 
 PAGE = 500
 
@@ -32,7 +34,10 @@ def _end_claim(view: View, which: TaskCommand, reason: ReleaseReason, note: str,
     if view.get(keys.count_session(stored.session), Count) is not None:  # a limited tenant counts
         count_off(view, stored.session)
     if as_of(stored, now).claim is ClaimState.EXPIRED:
-        view.put(task_key, as_of(stored, now))
+        if stored.planned:
+            try_again(view, which.project, which.task, as_of(stored, now), now, pause=False)
+        else:
+            view.put(task_key, as_of(stored, now))
         view.put_marker(keys.expired(stored.expires_ms, which.project, which.task))
         return
     failed = reason is ReleaseReason.ERROR
@@ -44,6 +49,9 @@ def _end_claim(view: View, which: TaskCommand, reason: ReleaseReason, note: str,
         ending=reason,
         note=note,
     )
-    view.put(task_key, task)
+    if task.planned:
+        try_again(view, which.project, which.task, task, now, pause=False)
+    else:
+        view.put(task_key, task)
     names = (which.project, which.task, task.generation, task.session, task.agent)
     view.emit(TaskReleased(*names, reason.value, note))

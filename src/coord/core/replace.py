@@ -9,7 +9,7 @@ from coord.core.limits import Count
 from coord.core.lock import Held, Standing, holds_meeting, holds_of, line_of, read_hold, touch_guard
 from coord.core.message import move_messages
 from coord.core.session import Session, ancestors, every_session, put_session
-from coord.core.task import Task
+from coord.core.task_record import Task
 from coord.core.view import View
 
 PAGE = 500

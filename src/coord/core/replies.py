@@ -9,6 +9,8 @@ from typing import Any, Self
 
 import msgspec
 
+from coord.core.types import TaskClaim
+
 
 class Reply(msgspec.Struct, frozen=True, gc=False):
     """The base of every reply."""
@@ -200,3 +202,77 @@ class Acked(Reply, frozen=True):
     """Messages that are delivered for good."""
 
     acked: list[str]
+
+
+class TasksAdded(Reply, frozen=True):
+    """What became of each task that was to be added."""
+
+    added: list[str]
+    changed: list[str]
+    same: list[str]
+
+
+class TaskListed(Reply, frozen=True, kw_only=True):
+    """A task as lists show it: what it is, and how it stands."""
+
+    task_id: str
+    state: str
+    generation: int
+    session_id: str
+    agent: str
+    expires_ms: int
+    retries: int
+    retry_ms: int
+    note: str
+    description: str
+    type: str
+    track: str
+    role: str
+    needs: list[str]
+    priority: int
+    files: list[str]
+    depends_on: list[str]
+    requirements: dict[str, Any]
+    deadline_ms: int
+    estimate_s: float
+    created_ms: int
+
+
+class TaskList(Reply, frozen=True):
+    """A page of tasks, in the order of their ids."""
+
+    tasks: list[TaskListed]
+    more: bool = False
+
+
+class Runnable(StrEnum):
+    """What the queue has for an agent."""
+
+    TASK = "task"
+    DONE = "done"
+    BLOCKED = "blocked"
+    DEADLOCKED = "deadlocked"
+    DENIED = "denied"
+
+
+class NextTask(Reply, frozen=True):
+    """The task that was claimed, or why there was none; `waiting_for` says for what or whom."""
+
+    outcome: Runnable
+    task: TaskListed | None = None
+    claim: TaskClaim | None = None
+    locks: list[LockShown] = []
+    waiting_for: list[str] = []
+    look_ms: int = 0
+
+    @property
+    def ok(self) -> bool:
+        """Whether a task was claimed."""
+        return self.outcome is Runnable.TASK
+
+    def settled(self, offset: int) -> Self:
+        """Return the reply with the fence of the locks that came with the claim."""
+        if not offset or all(lock.fence for lock in self.locks):
+            return self
+        locks = [lock if lock.fence else msgspec.structs.replace(lock, fence=offset) for lock in self.locks]
+        return msgspec.structs.replace(self, locks=locks)

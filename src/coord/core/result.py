@@ -14,9 +14,11 @@ from coord.core.limits import (
     retention_line,
 )
 from coord.core.record import Stored
-from coord.core.task import ACTIVE, DONE, EXPIRED, RELEASED, UNCLAIMED, Task, as_of, clear_books
+from coord.core.task import clear_books
+from coord.core.task_record import ACTIVE, DONE, EXPIRED, RELEASED, UNCLAIMED, Task, as_of
 from coord.core.types import ReleaseReason, SubmissionReason, SubmissionResult
 from coord.core.view import View
+from coord.core.work import finish
 
 ACCEPTED, COMPLETED = SubmissionReason.ACCEPTED, ReleaseReason.COMPLETED
 REJECTION_QUIET_MS = 60_000
@@ -100,6 +102,8 @@ def _accept(view: View, command: SubmitResult, task_key: str, stored: Task, now:
     result_key = keys.result(command.project, command.task, task.generation)
     clear_books(view, command, stored, now)
     view.put(task_key, task)
+    if task.planned:
+        finish(view, command.project, command.task)
     view.put(result_key, Result(msgspec.Raw(command.result)))
     view.emit(
         TaskCompleted(

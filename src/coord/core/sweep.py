@@ -5,7 +5,8 @@ from coord.core.commands import Sweep, TaskCommand
 from coord.core.events import HistoryForgotten
 from coord.core.limits import DAY_MS
 from coord.core.lock_sweep import LOCK_DEADLINES
-from coord.core.task import Task, expire
+from coord.core.task import expire
+from coord.core.task_record import Task
 from coord.core.types import TaskStatus
 from coord.core.view import View
 

@@ -26,11 +26,9 @@ the books: the index of active claims, the counts, the event. The latest ended g
 record until the next claim moves it to `history/`; that is why a claim writes two records and not three.
 """
 
-from typing import Any
-
 import msgspec
 
-from coord.core import keys
+from coord.core import keys, work
 from coord.core.commands import ClaimTask, ClaimTasks, ReleaseClaim, RenewLease, ResetTask, TaskCommand
 from coord.core.events import TaskClaimed, TaskExpired, TaskReleased, TaskRenewed, TaskReset, TaskSuperseded
 from coord.core.limits import (
@@ -43,7 +41,7 @@ from coord.core.limits import (
     limits_of,
     retention_line,
 )
-from coord.core.record import Stored
+from coord.core.task_record import ACTIVE, DONE, EXPIRED, IN_PROGRESS, RELEASED, UNCLAIMED, Task, as_of
 from coord.core.types import (
     ClaimReason,
     ClaimResult,
@@ -64,47 +62,7 @@ from coord.core.view import View
 DUE_PAGE = 256
 SWEEP_MOST = 32
 """How many due records one command passes."""
-
-
-ACTIVE, EXPIRED, RELEASED = ClaimState.ACTIVE, ClaimState.EXPIRED, ClaimState.RELEASED
-IN_PROGRESS, DONE, GRANTED = TaskStatus.IN_PROGRESS, TaskStatus.DONE, ClaimReason.GRANTED
-# Bound once, because Python 3.11 takes as long to find a member in its class as to make a small record.
-
-
-class Task(Stored, frozen=True, tag=1):
-    """A task with its latest claim; archived as it is when the next generation begins."""
-
-    generation: int = 0
-    state: TaskStatus = TaskStatus.READY
-    claim: ClaimState | None = None
-    session: str = ""
-    agent: str = ""
-    claimed_ms: int = 0
-    lease_ms: int = 0
-    expires_ms: int = 0
-    ended_ms: int = 0
-    ending: ReleaseReason | None = None
-    work_product: str = ""
-    result_bytes: int = 0
-    note: str = ""
-    metadata: dict[str, Any] = {}
-    reset_generation: int = 0
-
-
-UNCLAIMED = Task()
-
-
-def as_of(task: Task, now: int) -> Task:
-    """Return the task with its deadline acted on."""
-    if task.claim is not ACTIVE or now < task.expires_ms:
-        return task
-    return msgspec.structs.replace(
-        task,
-        claim=EXPIRED,
-        state=TaskStatus.READY,
-        ended_ms=task.expires_ms,
-        ending=ReleaseReason.EXPIRED,
-    )
+GRANTED = ClaimReason.GRANTED
 
 
 def claim_reads(command: ClaimTask | ClaimTasks | ReleaseClaim) -> list[str]:
@@ -122,16 +80,16 @@ def claim_reads(command: ClaimTask | ClaimTasks | ReleaseClaim) -> list[str]:
 
 def claim_task(view: View, command: ClaimTask, now: int) -> ClaimResult:
     """Grant the next generation, unless somebody holds the task, it is done, or a limit stands against it."""
-    return _claim(view, command, command.project, command.task, limits_of(view, command.tenant), now)
+    return claim_one(view, command, command.project, command.task, limits_of(view, command.tenant), now)
 
 
 def claim_tasks(view: View, command: ClaimTasks, now: int) -> list[ClaimResult]:
     """Claim each of several tasks."""
     limits = limits_of(view, command.tenant)
-    return [_claim(view, command, project, task_id, limits, now) for project, task_id in command.tasks]
+    return [claim_one(view, command, project, task_id, limits, now) for project, task_id in command.tasks]
 
 
-def _claim(
+def claim_one(
     view: View,
     command: ClaimTask | ClaimTasks,
     project: str,
@@ -139,12 +97,15 @@ def _claim(
     limits: TenantLimits | None,
     now: int,
 ) -> ClaimResult:
+    """Claim one task for whoever asks, or say why not."""
     task_key = keys.task(project, task_id)
     stored = view.get(task_key, Task) or UNCLAIMED
     if stored.state is DONE:
         return ClaimResult(False, ClaimReason.DENIED_COMPLETED)
     if stored.claim is ACTIVE and now < stored.expires_ms and not command.force:
         return ClaimResult(False, ClaimReason.DENIED_ACTIVE_CLAIM, None, stored.session)
+    if stored.planned and (why := work.not_ready(view, project, as_of(stored, now), command.agent)):
+        return ClaimResult(False, ClaimReason.DENIED_NOT_READY, detail=why)
     refusal = claim_refusal(limits, command.lease_ms, stored.generation - stored.reset_generation)
     if refusal is None:
         refusal = admit(view, limits, command.session, leaving(stored))
@@ -189,8 +150,14 @@ def _grant(
         expires_ms,
         metadata=command.metadata,
         reset_generation=previous.reset_generation,
+        planned=previous.planned,
+        queue=previous.queue,
+        track=previous.track,
+        retries=previous.retries,
         unknown=previous.unknown,
     )
+    if task.planned:
+        work.begin_work(view, project, task)
     view.put(task_key, task, keys.due(expires_ms))
     view.put_marker(keys.by_session(session, project, task_id))
     state = "" if previous.claim is None else previous.claim.value
@@ -237,6 +204,8 @@ def renew_lease(view: View, command: RenewLease, now: int) -> RenewalResult:
         return RenewalResult(False, RenewalReason(refusal))
     task = msgspec.structs.replace(stored, expires_ms=now + stored.lease_ms)
     view.put(task_key, task, keys.due(task.expires_ms))
+    if task.planned:
+        work.renew_work(view, command.project, command.task, task)
     view.emit(
         TaskRenewed(command.project, command.task, task.generation, task.session, task.agent, task.expires_ms)
     )
@@ -260,7 +229,14 @@ def release_claim(view: View, command: ReleaseClaim, now: int) -> ReleaseResult:
         ending=command.reason,
         note=command.note,
     )
-    view.put(task_key, task)
+    if not task.planned:
+        view.put(task_key, task)
+    elif failed and command.final:
+        work.fail_for_good(view, command.project, command.task, task)
+    elif failed:
+        work.try_again(view, command.project, command.task, task, now, pause=True)
+    else:
+        work.put_back(view, command.project, command.task, task)
     view.emit(
         TaskReleased(
             command.project,
@@ -300,7 +276,10 @@ def reset_task(view: View, command: ResetTask, now: int) -> ResetResult:
         line = retention_line(limits_of(view, command.tenant), now)
         view.put(keys.history(command.project, command.task, task.generation), task, line)
     opened = Task(generation=task.generation, reset_generation=task.generation, unknown=stored.unknown)
-    view.put(task_key, opened)
+    if stored.planned:
+        work.open_again(view, command.project, command.task, stored, opened)
+    else:
+        view.put(task_key, opened)
     view.emit(TaskReset(command.project, command.task, task.generation, command.reason))
     return ResetResult(True, ResetReason.RESET, task.generation)
 
@@ -334,10 +313,15 @@ def expire(view: View, which: TaskCommand, now: int) -> bool:
     """Write down that the lease of a task ran out; False if it did not."""
     task_key = keys.task(which.project, which.task)
     stored = view.get(task_key, Task)
+    if stored is not None and stored.retry_ms and now >= stored.retry_ms:
+        work.end_pause(view, which.project, which.task, stored)
     if stored is None or stored.claim is not ACTIVE or now < stored.expires_ms:
         return False
     clear_books(view, which, stored, now)
-    view.put(task_key, as_of(stored, now))
+    if stored.planned:
+        work.try_again(view, which.project, which.task, as_of(stored, now), now, pause=False)
+    else:
+        view.put(task_key, as_of(stored, now))
     view.put_marker(keys.expired(stored.expires_ms, which.project, which.task))
     return True
 
@@ -353,6 +337,8 @@ def unlist(view: View, which: TaskCommand, stored: Task, now: int) -> None:
     """Take a claim out of the index it stands in; tell if its lease ran out unnoticed."""
     if stored.claim is ACTIVE:
         view.delete(keys.by_session(stored.session, which.project, which.task))
+        if stored.planned:
+            work.end_work(view, which, stored, now)
         if now >= stored.expires_ms:
             names = (which.project, which.task, stored.generation, stored.session, stored.agent)
             view.emit(TaskExpired(*names, stored.expires_ms))

@@ -16,7 +16,7 @@ from coord.core.lock import Hold, ended_by_time
 from coord.core.record import decode
 from coord.core.replies import Liveness
 from coord.core.session import Session, liveness
-from coord.core.task import Task, as_of
+from coord.core.task_record import Task, as_of
 from coord.core.types import ClaimState, TaskStatus
 from coord.host.process import probe
 from coord.sdk.activity import Happening, beginning, happenings, log_of, pages, records

@@ -9,7 +9,7 @@ from coord.core.errors import CoordError, Invalid
 from coord.transports import words
 from coord.transports.cli.flags import GLOBAL_FLAGS, KINDS, WELL_KNOWN
 from coord.transports.cli.grammar import Command, Flag, Word
-from coord.transports.cli.table import BY_NAME, COMMANDS
+from coord.transports.cli.table import BY_NAME, COMMANDS, VERBS
 
 SCRIPTS = {
     "bash": """\
@@ -55,7 +55,8 @@ def candidates(words_typed: list[str], ask: Asks) -> list[str]:
         flags = (*(line.command.flags if line.command else ()), *GLOBAL_FLAGS)
         found = [flag.spelled for flag in flags if flag.name not in line.flags] + ["--help"]
     elif line.command is None:
-        found = [command.name for command in COMMANDS]
+        firsts = dict.fromkeys(command.name.partition(" ")[0] for command in COMMANDS)
+        found = VERBS[line.noun] if line.noun else list(firsts)
     else:
         word = line.next_word
         found = _listed(word, current, ask) if word else []
@@ -67,6 +68,7 @@ class _Line:
 
     def __init__(self, before: list[str]) -> None:
         self.command: Command | None = None
+        self.noun = ""
         self.flags: set[str] = set()
         self.awaiting: Flag | None = None
         self.words = 0
@@ -89,8 +91,10 @@ class _Line:
             self.rest = True
         elif typed.startswith("-"):
             self._read_flag(*typed.partition("="))
+        elif self.command is None and not self.noun and typed in VERBS:
+            self.noun = typed
         elif self.command is None:
-            self.command = BY_NAME.get(typed)
+            self.command = BY_NAME.get(f"{self.noun} {typed}".strip())
         else:
             self.words += 1
 

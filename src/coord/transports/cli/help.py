@@ -17,6 +17,14 @@ def command_help(command: Command) -> str:
     return "\n".join(_command_help(command)) + "\n"
 
 
+def noun_help(noun: str) -> str:
+    """Return the help of a noun: its verbs."""
+    own = [each for each in COMMANDS if each.name.startswith(f"{noun} ")]
+    pairs = _pairs([(each.name, each.summary) for each in own])
+    lines = [f"usage: coord {noun} VERB ...", "", *pairs, "", f"More with a verb: coord {own[0].name} --help"]
+    return "\n".join(lines) + "\n"
+
+
 def flag_shape(flag: Flag) -> str:
     """Return a flag with what follows it, as in `--ttl DURATION`."""
     value = "|".join(flag.choices) or flag.value

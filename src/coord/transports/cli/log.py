@@ -90,15 +90,15 @@ _ANSWERS: dict[str, Callable[[Client, Wanted, int], Answer]] = {
 def _follow(client: Client, which: Wanted, most: int, *, as_json: bool) -> int:
     """Print events as they happen, one line each, until interrupted or nobody reads any more."""
     begun: Activity = newest_events(client, which, most)
-    if not _print(begun.events, as_json=as_json):
+    if not print_happenings(begun.events, as_json=as_json):
         return render.OK
     for happenings in follow(client, which, begun.head, FOLLOW_S):
-        if not _print(happenings, as_json=as_json):
+        if not print_happenings(happenings, as_json=as_json):
             return render.OK
     raise AssertionError("it ends by a signal")
 
 
-def _print(happenings: list[Happening], *, as_json: bool) -> bool:
+def print_happenings(happenings: list[Happening], *, as_json: bool) -> bool:
     """Write lines to stdout; return whether somebody reads them."""
     try:
         for each in happenings:

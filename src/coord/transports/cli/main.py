@@ -102,7 +102,9 @@ def _told(request: Request) -> str:
         return f"coord {coord.__version__}\n"
     from coord.transports.cli import help as texts
 
-    return texts.command_help(request.command) if request.command else texts.overview()
+    if request.command is None:
+        return texts.noun_help(request.noun) if request.noun else texts.overview()
+    return texts.command_help(request.command)
 
 
 def _seems_to_want_json(words: list[str]) -> bool:

@@ -10,19 +10,23 @@ from coord.core.ids import shown
 from coord.transports import words
 from coord.transports.cli.flags import GLOBAL_FLAGS
 from coord.transports.cli.grammar import Command, Flag, Word
-from coord.transports.cli.table import BY_NAME
+from coord.transports.cli.table import BY_NAME, VERBS
 
 HELP = ("-h", "--help")
 VERSION = ("-V", "--version")
 
 
 class Request(NamedTuple):
-    """What was asked for: a command with its words and flags, and the flags every command has."""
+    """What was asked for: a command with its words and flags, and the flags every command has.
+
+    `noun` is the first word of a name of two, where help is wanted and no verb was given.
+    """
 
     command: Command | None
     given: SimpleNamespace
     options: SimpleNamespace
     wants: str = ""
+    noun: str = ""
 
 
 def parse(argv: Sequence[str]) -> Request:
@@ -30,7 +34,9 @@ def parse(argv: Sequence[str]) -> Request:
     reading = _Reading(list(argv))
     wants = reading.read()
     if wants:
-        return Request(reading.command, SimpleNamespace(), SimpleNamespace(), wants)
+        return Request(reading.command, SimpleNamespace(), SimpleNamespace(), wants, reading.noun)
+    if reading.command is None and reading.noun:
+        raise Invalid(f"{reading.noun} needs a verb", hint=f"one of {', '.join(VERBS[reading.noun])}")
     if reading.command is None:
         raise Invalid("no command is given", hint="see coord --help")
     command = reading.command
@@ -46,6 +52,7 @@ class _Reading:
 
     def __init__(self, argv: list[str]) -> None:
         self.command: Command | None = None
+        self.noun = ""
         self.found: dict[str, str] = {}
         self.words: list[str] = []
         self.rest: list[str] | None = None
@@ -57,14 +64,16 @@ class _Reading:
             if typed == "--":
                 self._take_rest()
             elif typed in HELP:
-                self.command = self.command or self._later_command()
+                self._look_ahead()
                 return "help"
             elif typed in VERSION and self.command is None:
                 return "version"
             elif typed.startswith("-") and typed != "-":
                 self._read_flag(typed)
+            elif self.command is None and not self.noun and typed in VERBS:
+                self.noun = typed
             elif self.command is None:
-                self.command = _find_command(_readable(typed))
+                self.command = _find_command(self.noun, _readable(typed))
             else:
                 self.words.append(_readable(typed))
         return ""
@@ -76,9 +85,13 @@ class _Reading:
         else:
             self.words += map(_readable, rest)
 
-    def _later_command(self) -> Command | None:
-        """The command in `coord --help lock`."""
-        return next((BY_NAME[typed] for typed in self._left[::-1] if typed in BY_NAME), None)
+    def _look_ahead(self) -> None:
+        """Find the command in `coord --help lock`, `coord --help task next` and `coord task --help next`."""
+        for typed in self._left[::-1] if self.command is None else ():
+            if not self.noun and typed in VERBS:
+                self.noun = typed
+            elif self.command is None:
+                self.command = BY_NAME.get(f"{self.noun} {typed}".strip())
 
     def _read_flag(self, typed: str) -> None:
         name, equals, value = _readable(typed).partition("=")
@@ -106,10 +119,15 @@ class _Reading:
         )
 
 
-def _find_command(name: str) -> Command:
-    if name in BY_NAME:
+def _find_command(noun: str, word: str) -> Command:
+    name = f"{noun} {word}" if noun else word
+    if name in BY_NAME and " " not in word:
         return BY_NAME[name]
-    raise Invalid(f"unknown command {shown(name)}", hint=_meant(name, list(BY_NAME), "see coord --help"))
+    if noun:
+        hint = _meant(word, VERBS[noun], f"see coord {noun} --help")
+        raise Invalid(f"{noun} has no verb {shown(word)}", hint=hint)
+    known = [*(each for each in BY_NAME if " " not in each), *VERBS]
+    raise Invalid(f"unknown command {shown(word)}", hint=_meant(word, known, "see coord --help"))
 
 
 def _meant(word: str, known: list[str], otherwise: str) -> str:
@@ -199,5 +217,6 @@ _READERS: dict[str, Callable[[str], Any]] = {
     "duration": words.duration,
     "duration or zero": lambda text: words.duration(text, zero=True),
     "number": words.number,
+    "names": lambda text: [_name(each.strip()) for each in text.split(",")],
     "document": lambda text: words.document(_or_input(text)),
 }

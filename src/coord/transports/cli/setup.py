@@ -32,6 +32,8 @@ def completion(options: SimpleNamespace, given: SimpleNamespace) -> str:
 
     def ask(what: str) -> Iterable[str]:
         with connected(options) as client:
+            if what == "tasks":
+                return [task.task_id for task in client.task_list()]
             if what == "held":
                 return [lock.resource for lock in client.locks()]
             return [peer.session_id for peer in client.peers()]

@@ -19,6 +19,7 @@ from coord.transports.cli.flags import (
     TTL,
 )
 from coord.transports.cli.grammar import Command, Flag, Word
+from coord.transports.cli.task_table import PLANS, TASKS
 
 SESSIONS = (
     Command(
@@ -331,12 +332,19 @@ RECORDS = (
     ),
 )
 
-COMMANDS = (*SESSIONS, *LOCKS, *MESSAGES, *RECORDS, *SETUP)
+COMMANDS = (*SESSIONS, *LOCKS, *TASKS, *PLANS, *MESSAGES, *RECORDS, *SETUP)
 GROUPS = {
     "sessions": "Sessions: who is here",
     "locks": "Locks: who may change what",
+    "tasks": "Tasks: what there is to do",
+    "plans": "Plans: many tasks at once",
     "messages": "Messages",
     "records": "Records: what happened, and where it is kept",
     "setup": "Setup",
 }
 BY_NAME = {name: command for command in COMMANDS for name in (command.name, command.alias) if name}
+"""A name of two words is a noun and a verb, as in `task next`."""
+VERBS: dict[str, list[str]] = {}
+for _name in BY_NAME:
+    if " " in _name:
+        VERBS.setdefault(_name.split()[0], []).append(_name.split()[1])

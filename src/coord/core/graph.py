@@ -1,0 +1,109 @@
+"""Readiness: a task can be taken when all it depends on is done or skipped.
+
+The state of a task that nobody works on follows from its dependencies, and is computed anew whenever one of
+them changes and when the task is added, in whatever order that happens:
+
+    all done or skipped                      ready      in the queue
+    one failed, errored or itself blocked    blocked    until that one is retried, skipped or done
+    otherwise                                pending
+
+A task that is being worked on, or is finished, is not pushed back by what happens to its dependencies.
+"""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from coord.core import keys
+from coord.core.errors import Invalid
+from coord.core.spec import Spec
+from coord.core.task_record import Task
+from coord.core.types import TaskStatus
+from coord.core.view import View
+
+PAGE = 500
+FOLLOWERS_MAX = 20_000
+"""How many tasks one change may set in motion."""
+
+FINISHED = (TaskStatus.DONE, TaskStatus.SKIPPED)
+STUCK = (TaskStatus.FAILED, TaskStatus.ERRORED, TaskStatus.BLOCKED)
+WAITING = (TaskStatus.PENDING, TaskStatus.READY, TaskStatus.BLOCKED)
+"""States that follow from the dependencies."""
+
+
+def state_by_dependencies(view: View, project: str, spec: Spec) -> TaskStatus:
+    """Return the state of a task nobody works on."""
+    view.want(*(keys.task(project, name) for name in spec.depends_on))
+    states = [_state(view, project, name) for name in spec.depends_on]
+    if any(state in STUCK for state in states):
+        return TaskStatus.BLOCKED
+    return TaskStatus.READY if all(state in FINISHED for state in states) else TaskStatus.PENDING
+
+
+def _state(view: View, project: str, task_id: str) -> TaskStatus:
+    task = view.get(keys.task(project, task_id), Task)
+    return TaskStatus.PENDING if task is None else task.state
+
+
+def settle_followers(view: View, project: str, task_id: str) -> None:
+    """Compute anew the state of all that depends on a task, and of what depends on these in turn."""
+    changed, seen = [task_id], 0
+    while changed:
+        followers = _followers(view, project, changed)
+        seen += len(followers)
+        if seen > FOLLOWERS_MAX:
+            raise Invalid(f"more than {FOLLOWERS_MAX} tasks depend on {task_id}", hint="cut the plan")
+        changed = [follower for follower in followers if settle(view, project, follower)]
+
+
+def _followers(view: View, project: str, changed: list[str]) -> list[str]:
+    """Return what depends directly on any of several tasks, loaded in few steps however many they are."""
+    view.want_ranges([keys.dependent_prefix(project, name) for name in changed], limit=PAGE)
+    found = list(dict.fromkeys(each for name in changed for each in dependents(view, project, name)))
+    view.want(*(key for name in found for key in (keys.task(project, name), keys.spec(project, name))))
+    specs = [view.get(keys.spec(project, name), Spec) or Spec() for name in found]
+    view.want(*{keys.task(project, name) for spec in specs for name in spec.depends_on})
+    return found
+
+
+def settle(view: View, project: str, task_id: str) -> bool:
+    """Compute the state of one task anew; return whether it changed."""
+    task_key = keys.task(project, task_id)
+    task = view.get(task_key, Task)
+    spec = view.get(keys.spec(project, task_id), Spec)
+    if task is None or spec is None or task.state not in WAITING or task.retry_ms:
+        return False
+    state = state_by_dependencies(view, project, spec)
+    if state is task.state:
+        return False
+    line = task.queue if state is TaskStatus.READY else ""
+    view.put(task_key, msgspec.structs.replace(task, state=state), line)
+    return True
+
+
+def dependents(view: View, project: str, task_id: str) -> Iterator[str]:
+    """Go through the tasks that depend on one directly."""
+    prefix = keys.dependent_prefix(project, task_id)
+    after = ("", "")
+    while page := view.scan(prefix, limit=PAGE, after=after):
+        for found in page:
+            yield found.key[len(prefix) :]
+        if len(page) < PAGE:
+            return
+        after = (page[-1].line, page[-1].key)
+
+
+def find_cycle(view: View, project: str, task_id: str, depends_on: tuple[str, ...]) -> list[str]:
+    """Return the path by which a task would come to depend on itself; empty if it would not."""
+    trails = [[task_id, name] for name in depends_on]
+    seen: set[str] = set()
+    while trails:
+        trail = trails.pop()
+        if trail[-1] == task_id:
+            return trail
+        if trail[-1] in seen:
+            continue
+        seen.add(trail[-1])
+        spec = view.get(keys.spec(project, trail[-1]), Spec)
+        trails += [[*trail, name] for name in (spec.depends_on if spec is not None else ())]
+    return []

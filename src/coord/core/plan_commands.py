@@ -1,0 +1,84 @@
+"""What can be asked about plans and the queue; the rest stands in `commands.py`."""
+
+from typing import Any
+
+import msgspec
+
+from coord.core import replies
+from coord.core.commands import Command, SessionCommand, TaskCommand
+
+
+class NewTask(msgspec.Struct, frozen=True, kw_only=True):
+    """A task to add; its fields become its `Spec`."""
+
+    task_id: str
+    description: str = ""
+    type: str = ""
+    track: str = ""
+    role: str = ""
+    needs: tuple[str, ...] = ()
+    priority: int = 0
+    files: tuple[str, ...] = ()
+    depends_on: tuple[str, ...] = ()
+    requirements: dict[str, Any] = {}
+    deadline_ms: int = 0
+    estimate_s: float = 0
+    retries_max: int = 3
+    repository: str = ""
+
+
+class AddTasks(Command, frozen=True):
+    """Add tasks, or bring those that are there up to date; what one depends on comes first."""
+
+    reply = replies.TasksAdded
+    project: str
+    tasks: tuple[NewTask, ...]
+
+
+class SkipTask(TaskCommand, frozen=True):
+    """Pass a task over."""
+
+    reply = replies.TaskListed
+    reason: str = ""
+
+
+class RetryTask(TaskCommand, frozen=True):
+    """Bring back a task that failed or was skipped."""
+
+    reply = replies.TaskListed
+
+
+class SetTrack(Command, frozen=True):
+    """Say how many agents may work on a track at once."""
+
+    reply = int
+    project: str
+    track: str
+    agents_max: int
+
+
+class GetTasks(Command, frozen=True):
+    """Ask for tasks of a project, by name or page by page."""
+
+    reply = replies.TaskList
+    reads_only = True
+    project: str
+    tasks: tuple[str, ...] = ()
+    after: str = ""
+    most: int = 500
+
+
+class ClaimNext(SessionCommand, frozen=True, kw_only=True):
+    """Claim the first task in the queue that this agent may take; empty choices mean any."""
+
+    reply = replies.NextTask
+    fenced = True
+    tenant: str
+    project: str
+    lease_ms: int
+    repository: str = ""
+    types: tuple[str, ...] = ()
+    tracks: tuple[str, ...] = ()
+    roles: tuple[str, ...] = ()
+    has: tuple[str, ...] = ()
+    lock_files: bool = True

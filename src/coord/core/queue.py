@@ -1,0 +1,188 @@
+"""The queue: the first task that an agent may take, claimed in one step, with the locks on its files.
+
+Tasks that are ready stand in lines, one per class (track, type, role, needs), in the order of
+`added − step · priority`: a high priority is a head start, and whoever waits long enough is first. An agent
+looks at the heads of the classes it may take and claims the first one; how many wait behind costs nothing.
+
+If there is nothing, the answer says which nothing: all is *done*; something will come (*blocked*, by what);
+or all that is left waits for what has failed, and nothing will ever come by itself (*deadlocked*).
+"""
+
+from typing import NamedTuple
+
+import msgspec
+
+from coord.core import keys
+from coord.core.commands import ClaimTask
+from coord.core.limits import limits_of
+from coord.core.line import Request, blockers, competes, grant_request, in_line, resources_of
+from coord.core.lock import Mode, asker_of, resource_of, shown_lock
+from coord.core.plan import listed
+from coord.core.plan_commands import ClaimNext
+from coord.core.replies import LockShown, NextTask, Runnable
+from coord.core.session import Session, enlist
+from coord.core.spec import QueueClass, Spec
+from coord.core.task import claim_one
+from coord.core.task_record import ACTIVE, UNCLAIMED, Task, as_of
+from coord.core.types import ClaimReason, TaskStatus
+from coord.core.view import View
+from coord.core.work import track_is_full
+
+CLASSES_MAX = 1000
+LOOKED_AT = 16
+"""How many tasks of one class are looked at, where the files of the first ones are held by others."""
+NAMED_MAX = 20
+PAGE = 500
+LOOK_MS = 5_000
+
+
+class Candidate(NamedTuple):
+    """A task that is ready, in the order of its turn."""
+
+    rank: str
+    task_id: str
+
+
+def claim_next(view: View, command: ClaimNext, now: int) -> NextTask:
+    """Claim the first task that this agent may take."""
+    session = enlist(view, command.caller, now)
+    busy: list[str] = []
+    for candidate in _candidates(view, command, session, busy):
+        request = _request(view, command, session, candidate.task_id, now)
+        held = _held_by(view, request, now) if request is not None else ""
+        if held:
+            busy.append(f"{candidate.task_id}: {held}")
+            continue
+        return _claim(view, command, session, candidate.task_id, request, now)
+    return _nothing(view, command, busy, now)
+
+
+def _candidates(view: View, command: ClaimNext, session: Session, busy: list[str]) -> list[Candidate]:
+    """Return the heads of the lines that this agent may take from, first one first."""
+    agent = session.agent or session.session_id
+    classes = _classes(view, command)
+    names = []
+    for name, kind in classes:
+        full = track_is_full(view, command.project, kind.track, agent)
+        if full:
+            busy.append(full)
+        else:
+            names.append(name)
+    found: list[Candidate] = []
+    depth = len(keys.task(command.project, ""))
+    for name in names:
+        prefix = keys.ready_prefix(command.project, name)
+        page = view.scan(prefix, by="line", limit=LOOKED_AT)
+        found += [Candidate(entry.line[len(prefix) :], entry.key[depth:]) for entry in page]
+    return sorted(found)
+
+
+def _classes(view: View, command: ClaimNext) -> list[tuple[str, QueueClass]]:
+    prefix = keys.queue_class_prefix(command.project)
+    found = []
+    for entry in view.scan(prefix, limit=CLASSES_MAX):
+        kind = view.get(entry.key, QueueClass)
+        if kind is not None and _may_take(command, kind):
+            found.append((entry.key[len(prefix) :], kind))
+    return found
+
+
+def _may_take(command: ClaimNext, kind: QueueClass) -> bool:
+    wanted = ((command.types, kind.type), (command.tracks, kind.track), (command.roles, kind.role))
+    if any(choice and value and value not in choice for choice, value in wanted):
+        return False
+    return set(kind.needs) <= set(command.has)
+
+
+def _request(view: View, command: ClaimNext, session: Session, task_id: str, now: int) -> Request | None:
+    """Return the request for the files of a task, if its claim is to take them."""
+    spec = view.get(keys.spec(command.project, task_id), Spec)
+    if not command.lock_files or spec is None or not spec.files:
+        return None
+    return Request(
+        session=session.session_id,
+        agent=session.agent,
+        repository=spec.repository or command.repository,
+        resources=tuple(spec.files),
+        mode=Mode.WRITE,
+        ttl_ms=command.lease_ms,
+        reason=f"task {task_id}",
+        since_ms=now,
+    )
+
+
+def _held_by(view: View, request: Request, now: int) -> str:
+    """Return who stands in the way of the files of a task: a holder, or somebody in line for them."""
+    in_way = blockers(view, asker_of(view, request.session), request, now)
+    if in_way:
+        return f"{in_way[0].hold.resource} is held by {in_way[0].hold.owner}"
+    ahead = [other for _, other in in_line(view, resources_of(request)) if competes(request, other)]
+    return f"{ahead[0].session} waits for {ahead[0].resources[0]}" if ahead else ""
+
+
+def _claim(
+    view: View, command: ClaimNext, session: Session, task_id: str, request: Request | None, now: int
+) -> NextTask:
+    agent = session.agent or session.session_id
+    ask = ClaimTask(command.tenant, command.project, task_id, agent, session.session_id, command.lease_ms)
+    result = claim_one(view, ask, command.project, task_id, limits_of(view, command.tenant), now)
+    if not result.success:
+        assert result.reason is not ClaimReason.DENIED_ACTIVE_CLAIM, f"{task_id} is ready and held"
+        return NextTask(Runnable.DENIED, waiting_for=[f"{task_id}: {result.reason} {result.detail}"])
+    locks = [] if request is None else _lock(view, command.project, task_id, request, now)
+    task_key = keys.task(command.project, task_id)
+    task, spec = view.get(task_key, Task), view.get(keys.spec(command.project, task_id), Spec)
+    assert task is not None, f"{task_key} was just claimed"
+    assert spec is not None, f"{task_key} stood in the queue"
+    return NextTask(Runnable.TASK, listed(task_id, spec, task, now), result.claim, locks)
+
+
+def _lock(view: View, project: str, task_id: str, request: Request, now: int) -> list[LockShown]:
+    """Take the locks of a task; they end with its claim."""
+    task_key = keys.task(project, task_id)
+    task = view.get(task_key, Task)
+    assert task is not None, f"{task_key} was just claimed"
+    shown, places = [], []
+    for hold in grant_request(view, request, now):
+        shown.append(shown_lock(hold, now))
+        if hold.fence:
+            continue  # the session had it before: it does not end with this claim
+        key = resource_of(hold).hold_key(hold.owner)
+        owned = msgspec.structs.replace(hold, task=f"{project}/{task_id}/{task.generation}")
+        view.put(key, owned, keys.due(owned.expires_ms))
+        places.append(key)
+    view.put(task_key, msgspec.structs.replace(task, locked=tuple(places)), keys.due(task.expires_ms))
+    return shown
+
+
+def _nothing(view: View, command: ClaimNext, busy: list[str], now: int) -> NextTask:
+    """Say which nothing it is."""
+    prefix = keys.unfinished_prefix(command.project)
+    reasons, moving = list(busy), bool(busy)
+    page = view.scan(prefix, limit=PAGE)
+    if not page:
+        return NextTask(Runnable.DONE)
+    while page and not (moving and len(reasons) >= NAMED_MAX):
+        names = [entry.key[len(prefix) :] for entry in page]
+        view.want(*(keys.task(command.project, name) for name in names))
+        for name in names:
+            task = view.get(keys.task(command.project, name), Task) or UNCLAIMED
+            reason, moves = _why_not(name, as_of(task, now))
+            moving = moving or moves
+            reasons += [reason] if reason else []
+        page = view.scan(prefix, limit=PAGE, after=(page[-1].line, page[-1].key))
+    outcome = Runnable.BLOCKED if moving else Runnable.DEADLOCKED
+    return NextTask(outcome, waiting_for=reasons[:NAMED_MAX], look_ms=now + LOOK_MS)
+
+
+def _why_not(task_id: str, task: Task) -> tuple[str, bool]:
+    """Return why a task that is not finished is not for this agent, and whether something moves there."""
+    if task.claim is ACTIVE:
+        return f"{task_id} is worked on by {task.agent or task.session}", True
+    if task.retry_ms:
+        return f"{task_id} is tried again soon", True
+    if task.state is TaskStatus.READY:
+        return f"{task_id} waits for another agent", True
+    if task.state in (TaskStatus.FAILED, TaskStatus.ERRORED):
+        return f"{task_id} {task.state.value}", False
+    return "", False

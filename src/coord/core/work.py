@@ -1,0 +1,146 @@
+"""What a plan adds to the life of a task: its turn, its track, the locks on its files, another try.
+
+`task.py` calls these for tasks that were added; one that was only claimed knows nothing of them.
+"""
+
+import msgspec
+
+from coord.core import keys
+from coord.core.commands import TaskCommand
+from coord.core.events import TaskErrored, TaskFailed, TaskRetried
+from coord.core.graph import settle_followers, state_by_dependencies
+from coord.core.line import serve
+from coord.core.lock import Ending, Hold, Standing, end_hold, line_of, resource_of
+from coord.core.record import Stored
+from coord.core.resource import Resource
+from coord.core.spec import Spec
+from coord.core.task_record import READY, Task
+from coord.core.types import TaskStatus
+from coord.core.view import View
+
+RETRY_MS, RETRY_MS_MAX = 5_000, 600_000
+AGENTS_PER_TRACK = 1
+
+
+class Track(Stored, frozen=True, tag=1):
+    """Who works on a track now, with how many tasks, and how many may."""
+
+    agents_max: int = AGENTS_PER_TRACK
+    agents: dict[str, int] = {}
+
+
+def not_ready(view: View, project: str, task: Task, agent: str) -> str:
+    """Return why a task that was added may not be claimed now; empty if it may."""
+    if task.state not in (READY, TaskStatus.IN_PROGRESS):
+        return f"the task is {task.state.value}"
+    return track_is_full(view, project, task.track, agent)
+
+
+def track_is_full(view: View, project: str, track: str, agent: str) -> str:
+    """Return who stands against another agent on a track; empty if nobody does."""
+    record = view.get(keys.track(project, track), Track) if track else None
+    if record is None or agent in record.agents or len(record.agents) < record.agents_max:
+        return ""
+    return f"{', '.join(sorted(record.agents))} works on track {track}"
+
+
+def begin_work(view: View, project: str, task: Task) -> None:
+    """Count an agent on its track."""
+    if task.track:
+        _count_agent(view, project, task, 1)
+
+
+def end_work(view: View, which: TaskCommand, task: Task, now: int) -> None:
+    """Count an agent off its track, and give back the locks that came with the claim."""
+    if task.track:
+        _count_agent(view, which.project, task, -1)
+    freed: list[Resource] = []
+    for key, hold in holds_of_task(view, which.project, which.task, task):
+        freed += end_hold(view, Standing(key, hold, resource_of(hold)), Ending.RELEASED, now)
+    if freed:
+        serve(view, freed, now)
+
+
+def holds_of_task(view: View, project: str, task_id: str, task: Task) -> list[tuple[str, Hold]]:
+    """Return the locks that a claim has, where they stand."""
+    found = []
+    for key in task.locked:
+        hold = view.get(key, Hold)
+        if hold is not None and hold.task == f"{project}/{task_id}/{task.generation}":
+            found.append((key, hold))
+    return found
+
+
+def renew_work(view: View, project: str, task_id: str, task: Task) -> None:
+    """Let the locks of a claim last as long as its lease."""
+    for key, hold in holds_of_task(view, project, task_id, task):
+        fence = hold.fence or view.version(key)
+        renewed = msgspec.structs.replace(hold, fence=fence, expires_ms=task.expires_ms)
+        view.put(key, renewed, line_of(renewed))
+
+
+def _count_agent(view: View, project: str, task: Task, by: int) -> None:
+    key = keys.track(project, task.track)
+    record = view.get(key, Track) or Track()
+    name = task.agent or task.session
+    agents = {**record.agents, name: record.agents.get(name, 0) + by}
+    view.put(key, msgspec.structs.replace(record, agents={agent: n for agent, n in agents.items() if n > 0}))
+
+
+def put_free(view: View, project: str, task_id: str, task: Task) -> None:
+    """Write a task that nobody works on any more, in the queue if it is ready."""
+    view.put(keys.task(project, task_id), task, task.queue if task.state is READY else "")
+
+
+def put_back(view: View, project: str, task_id: str, task: Task) -> None:
+    """Put a task that was given back where it belongs: its dependencies may have changed meanwhile."""
+    spec = view.get(keys.spec(project, task_id), Spec) or Spec()
+    state = state_by_dependencies(view, project, spec)
+    put_free(view, project, task_id, msgspec.structs.replace(task, state=state))
+
+
+def open_again(view: View, project: str, task_id: str, before: Task, opened: Task) -> None:
+    """Put a task that was reset back where it belongs, and those that waited for it behind it."""
+    spec = view.get(keys.spec(project, task_id), Spec) or Spec()
+    state = state_by_dependencies(view, project, spec)
+    task = msgspec.structs.replace(opened, planned=True, queue=before.queue, track=before.track, state=state)
+    put_free(view, project, task_id, task)
+    view.put_marker(keys.unfinished(project, task_id))
+    settle_followers(view, project, task_id)
+
+
+def finish(view: View, project: str, task_id: str) -> None:
+    """Take a task that is done or skipped off the list, and let those go on that waited for it."""
+    view.delete(keys.unfinished(project, task_id))
+    settle_followers(view, project, task_id)
+
+
+def try_again(view: View, project: str, task_id: str, task: Task, now: int, *, pause: bool) -> Task:
+    """Put a task back after a failure or a lost worker, until it has been tried too often."""
+    spec = view.get(keys.spec(project, task_id), Spec) or Spec()
+    retries = task.retries + 1
+    if retries > spec.retries_max:
+        errored = msgspec.structs.replace(task, state=TaskStatus.ERRORED, retries=retries)
+        view.put(keys.task(project, task_id), errored)
+        view.emit(TaskErrored(project, task_id, task.generation, retries, task.note))
+        settle_followers(view, project, task_id)
+        return errored
+    retry_ms = now + min(RETRY_MS * 4 ** (retries - 1), RETRY_MS_MAX) if pause else 0
+    state = TaskStatus.PENDING if pause else state_by_dependencies(view, project, spec)
+    again = msgspec.structs.replace(task, state=state, retries=retries, retry_ms=retry_ms)
+    line = keys.due(retry_ms) if pause else task.queue if state is READY else ""
+    view.put(keys.task(project, task_id), again, line)
+    view.emit(TaskRetried(project, task_id, task.generation, retries, retry_ms))
+    return again
+
+
+def fail_for_good(view: View, project: str, task_id: str, task: Task) -> None:
+    """Write down that a task cannot be done: what depends on it is blocked until somebody retries it."""
+    view.put(keys.task(project, task_id), msgspec.structs.replace(task, state=TaskStatus.FAILED))
+    view.emit(TaskFailed(project, task_id, task.generation, task.note))
+    settle_followers(view, project, task_id)
+
+
+def end_pause(view: View, project: str, task_id: str, task: Task) -> None:
+    """Let a task be taken again after the pause that follows a failure."""
+    put_back(view, project, task_id, msgspec.structs.replace(task, retry_ms=0))

@@ -1,0 +1,298 @@
+"""What a program does about tasks: add them, take the next one, hand in what came of it, look at them."""
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from coord.core import commands, plan_commands, types
+from coord.core.errors import Invalid, NotFound
+from coord.core.ids import check_id, shown, work_product_ref
+from coord.core.plan_commands import NewTask
+from coord.core.replies import NextTask, Runnable, TaskListed, TasksAdded
+from coord.core.spec import RETRIES_MAX
+from coord.core.types import TaskGeneration
+from coord.sdk import input as given
+from coord.sdk.connection import HOST_NAMES, Connection
+from coord.sdk.new_task import new_task, word, words
+from coord.sdk.result_data import to_json
+
+LEASE_S = 300.0
+NAP_S = 5.0
+BATCH_TASKS = 250
+PAGE = 500
+AGENTS_MOST = 1000
+
+Progress = Callable[[int, int], None]
+"""Told how many of how many are added."""
+
+
+class TaskCalls(Connection):
+    """Add, next, claim, renew, submit, fail, release, reset, skip, retry, show, history, list."""
+
+    def add_task(
+        self,
+        task_id: str,
+        *,
+        description: str = "",
+        type: str = "",  # noqa: A002 - the name of the field
+        priority: int = 0,
+        files: str | Iterable[str] = (),
+        depends_on: Iterable[str] = (),
+        requirements: Mapping[str, Any] | None = None,
+        deadline: object = None,
+        estimate_s: float = 0,
+        role: str = "",
+        track: str | None = None,
+        needs: Iterable[str] = (),
+        retries_max: int = RETRIES_MAX,
+    ) -> TasksAdded:
+        """Add a task, or bring what is known of it up to date; what it depends on must be there."""
+        task = new_task(
+            task_id,
+            description=description,
+            type=type,
+            priority=priority,
+            files=[files] if isinstance(files, str) else files,
+            depends_on=depends_on,
+            requirements=requirements,
+            deadline=deadline,
+            estimate_s=estimate_s,
+            role=role,
+            track=track,
+            needs=needs,
+            retries_max=retries_max,
+        )
+        return self.add_tasks([task])
+
+    def add_tasks(
+        self, tasks: Iterable[NewTask], *, from_root: bool = False, progress: Progress | None = None
+    ) -> TasksAdded:
+        """Add tasks in order; `from_root`: their files are named from the top of the repository."""
+        located = [self.located(task, from_root=from_root) for task in tasks]
+        outcome = TasksAdded([], [], [])
+        for at in range(0, len(located), BATCH_TASKS):
+            batch = tuple(located[at : at + BATCH_TASKS])
+            reply: TasksAdded = self.call(plan_commands.AddTasks(self.project, batch))
+            outcome.added.extend(reply.added)
+            outcome.changed.extend(reply.changed)
+            outcome.same.extend(reply.same)
+            if progress is not None:
+                progress(at + len(batch), len(located))
+        return outcome
+
+    def next_task(
+        self,
+        *,
+        types: Iterable[str] = (),
+        tracks: Iterable[str] = (),
+        roles: Iterable[str] | None = None,
+        has: Iterable[str] = (),
+        lease_s: float = LEASE_S,
+        lock_files: bool = True,
+        wait_s: float | None = 0,
+        command_id: str = "",
+    ) -> NextTask:
+        """Claim the first task this agent may take; wait for one up to `wait_s` (None: as long as it takes).
+
+        Nobody waits where nothing can come by itself: all is done, or all that is left is stuck.
+        """
+        if command_id and wait_s != 0:
+            raise Invalid("a command id does not go with waiting", hint="ask again instead of waiting")
+        if roles is None:
+            roles = [self.caller.role] if self.caller.role else []
+        command = plan_commands.ClaimNext(
+            caller=self.caller,
+            tenant=self.tenant,
+            project=self.project,
+            lease_ms=_lease_ms(lease_s),
+            repository=self.place.repository_id,
+            types=words("type", types),
+            tracks=words("track", tracks),
+            roles=words("role", roles),
+            has=words("need", has),
+            lock_files=lock_files,
+        )
+        if wait_s is not None:
+            given.milliseconds("wait", wait_s, least_s=0)
+        return _stand_by(self, command, wait_s, command_id)
+
+    def claim_task(
+        self, task_id: str, *, lease_s: float = LEASE_S, force: bool = False, reason: str = ""
+    ) -> types.ClaimResult:
+        """Claim one task by its name; `force` takes it from its holder, for a reason that is recorded."""
+        if force and not given.line("reason", reason):
+            raise Invalid("a forced claim needs a reason", hint="say why its holder may lose it")
+        names = self._names(task_id)
+        self.call(commands.Heartbeat(self.caller))
+        session, agent = self._me()
+        command = commands.ClaimTask(
+            *names, agent, session, _lease_ms(lease_s), force=force, reason=reason if force else ""
+        )
+        return self.call(command)
+
+    def renew_task(self, task_id: str, generation: int | TaskGeneration) -> types.RenewalResult:
+        """Begin the lease of a claim anew, and those of the locks that came with it."""
+        names, number = self._names(task_id), _generation(generation)
+        return self.call(commands.RenewLease(*names, self._me()[0], number))
+
+    def submit_task(
+        self,
+        task_id: str,
+        generation: int | TaskGeneration,
+        result: Mapping[str, Any] | None = None,
+        *,
+        command_id: str = "",
+    ) -> types.SubmissionResult:
+        """Hand in the result of a claim; accepted only under the current generation, once."""
+        names, number = self._names(task_id), _generation(generation)
+        if command_id:  # nothing random: the same command must not differ when it is sent again
+            unique = types.derived_uuid("command", check_id("command id", command_id))
+        else:
+            unique = os.urandom(16).hex()
+        data = to_json("result", {} if result is None else result)
+        product = work_product_ref(task_id, number, unique)
+        return self.call(commands.SubmitResult(*names, self._me()[0], number, data, product), command_id)
+
+    def fail_task(
+        self, task_id: str, generation: int | TaskGeneration, *, note: str = "", final: bool = False
+    ) -> types.ReleaseResult:
+        """Say that it did not work: it is tried again after a pause, or never (`final`)."""
+        return self._release(task_id, generation, types.ReleaseReason.ERROR, note, final=final)
+
+    def release_task(
+        self, task_id: str, generation: int | TaskGeneration, *, note: str = ""
+    ) -> types.ReleaseResult:
+        """Give a claim back undone; it counts as no failure."""
+        return self._release(task_id, generation, types.ReleaseReason.VOLUNTARY, note)
+
+    def reset_task(self, task_id: str, *, reason: str = "") -> types.ResetResult:
+        """Open a task again, whatever became of it; what depends on it waits again."""
+        return self.call(commands.ResetTask(*self._names(task_id), given.line("reason", reason)))
+
+    def skip_task(self, task_id: str, *, reason: str = "") -> TaskListed:
+        """Pass a task over: what depends on it goes on without it."""
+        return self.call(plan_commands.SkipTask(*self._names(task_id), given.line("reason", reason)))
+
+    def retry_task(self, task_id: str) -> TaskListed:
+        """Bring back a task that failed, was tried too often, or was skipped."""
+        return self.call(plan_commands.RetryTask(*self._names(task_id)))
+
+    def show_task(self, task_id: str) -> TaskListed:
+        """Return what a task is and how it stands."""
+        names = (check_id("task id", task_id),)
+        (found,) = self.call(plan_commands.GetTasks(self.project, names)).tasks
+        return found
+
+    def task_state(self, task_id: str) -> types.TaskState:
+        """Return a task's claim, accepted result and rejected submissions, also of one never added."""
+        return self.call(commands.GetTaskState(*self._names(task_id)))
+
+    def task_history(self, task_id: str) -> list[types.ClaimHistory]:
+        """Return every ended generation, oldest first, with the submissions that came in vain."""
+        return self.call(commands.GetClaimHistory(*self._names(task_id)))
+
+    def task_list(self, *, state: str = "", track: str = "", type: str = "") -> list[TaskListed]:  # noqa: A002
+        """Return the tasks of this project in the order of their ids; empty choices mean any."""
+        if state and state not in list(types.TaskStatus):
+            raise Invalid(f"{shown(state)} is no state", hint=f"one of {', '.join(types.TaskStatus)}")
+        wanted = {"state": state, "track": word("track", track), "type": word("type", type)}
+        asked = [(name, value) for name, value in wanted.items() if value]
+        return [task for task in self._tasks() if all(getattr(task, name) == value for name, value in asked)]
+
+    def set_track(self, track: str, agents_max: int) -> int:
+        """Say how many agents may work on a track at once (one, unless said)."""
+        if type(agents_max) is not int or not 0 < agents_max <= AGENTS_MOST:
+            raise Invalid(f"{shown(agents_max)} is no number of agents", hint=f"1 to {AGENTS_MOST}")
+        if not word("track", track):
+            raise Invalid("the track has no name", hint="for example A")
+        return self.call(plan_commands.SetTrack(self.project, track, agents_max))
+
+    @property
+    def project(self) -> str:
+        """The project whose tasks these are."""
+        return check_id("project id", self.caller.project)
+
+    def located(self, task: NewTask, *, from_root: bool = False) -> NewTask:
+        """Return a task with its files as the core knows them: relative to the repository."""
+        if not task.files:
+            return task
+        root = self.place.repository.root if from_root and self.place.repository is not None else None
+        files = self.named([_below(root, text) for text in task.files] if root else task.files)
+        of_host = [text for text in files if text in HOST_NAMES]
+        if of_host:
+            raise Invalid(
+                f"{of_host[0]} belongs to the host, tasks to a repository", hint="lock it by itself"
+            )
+        return msgspec.structs.replace(task, files=files, repository=self.place.repository_id)
+
+    def _tasks(self) -> Iterator[TaskListed]:
+        after, more = "", True
+        while more:
+            page = self.call(plan_commands.GetTasks(self.project, after=after, most=PAGE))
+            yield from page.tasks
+            more = page.more
+            after = page.tasks[-1].task_id if page.tasks else ""
+
+    def _release(
+        self,
+        task_id: str,
+        generation: int | TaskGeneration,
+        why: types.ReleaseReason,
+        note: str,
+        *,
+        final: bool = False,
+    ) -> types.ReleaseResult:
+        names, number = self._names(task_id), _generation(generation)
+        note = given.line("note", note)
+        return self.call(commands.ReleaseClaim(*names, self._me()[0], number, why, note, final))
+
+    def _names(self, task_id: str) -> tuple[str, str, str]:
+        return self.tenant, self.project, check_id("task id", task_id)
+
+    def _me(self) -> tuple[str, str]:
+        """Return this session and the agent that counts on a track, as `ClaimNext` finds them."""
+        try:
+            shown_session = self.call(commands.GetSession(self.caller))
+        except NotFound:
+            if not self.caller.session:
+                raise
+            return self.caller.session, self.caller.agent or self.caller.session
+        return shown_session.session_id, shown_session.agent or shown_session.session_id
+
+
+def _stand_by(
+    client: Connection, command: plan_commands.ClaimNext, wait_s: float | None, command_id: str
+) -> NextTask:
+    """Ask for a task until there is one, nothing can come by itself, or the time is up."""
+    deadline = None if wait_s is None else time.monotonic() + wait_s
+    store = client.database.log(client.tenant)
+    while True:
+        seen = store.seen.offset  # taken before: what comes meanwhile ends the wait at once
+        reply: NextTask = client.call(command, command_id)
+        left = NAP_S if deadline is None else deadline - time.monotonic()
+        if reply.outcome not in (Runnable.BLOCKED, Runnable.DENIED) or left <= 0:
+            return reply
+        store.wait(seen, min(left, NAP_S))
+
+
+def _below(root: str, text: str) -> str:
+    """Return a file named from the top of the repository as one named from anywhere."""
+    kind, colon, rest = text.partition(":")
+    if colon and kind in ("name", "project"):
+        return text
+    path = rest if colon and kind == "file" else text
+    return f"file:{path}" if path.startswith("/") else f"file:{root}/{path}"
+
+
+def _lease_ms(seconds: object) -> int:
+    return given.milliseconds("lease", seconds, least_s=0.001)
+
+
+def _generation(value: object) -> int:
+    number = value.generation if isinstance(value, TaskGeneration) else value
+    if type(number) is int and 0 <= number < 2**53:
+        return number
+    raise Invalid(f"{shown(value)} is not a generation", hint="use the one in the claim you were granted")

@@ -1,0 +1,183 @@
+"""The commands about tasks and plans; `table.py` has the others."""
+
+from coord.transports.cli.flags import PRIORITY
+from coord.transports.cli.grammar import Command, Flag, Word
+
+STATES = ("pending", "ready", "in_progress", "blocked", "done", "failed", "skipped", "errored")
+ID = Word("task", "a task's id", completes="tasks")
+GENERATION = Word("generation", "the one in the claim that was granted")
+PLAN = Word("file", "a plan in YAML, or in JSON where the name ends in .json")
+NOTE = Flag("note", "what happened, in one line", "TEXT")
+WHY = Flag("reason", "why, in one line; it is recorded", "TEXT")
+LEASE = Flag(
+    "lease",
+    "how long the claim holds without being renewed (default: 5m)",
+    "DURATION",
+    "duration",
+    default=300.0,
+)
+TRACK = Flag("track", "only of this track", "TRACK", "name")
+TYPE = Flag("type", "only of this type", "TYPE", "name")
+COMMAND_ID = Flag("command-id", "repeat with the same id, and it is done once", "ID", "name")
+
+
+def _task(
+    verb: str, summary: str, example: str, words: tuple[Word, ...] = (ID,), flags: tuple[Flag, ...] = ()
+) -> Command:
+    return Command(f"task {verb}", "tasks", summary, f"tasks:{verb}", (example,), words, flags)
+
+
+TASKS = (
+    _task(
+        "add",
+        "add a task, or bring what is known of it up to date",
+        "coord task add A-002-login --depends-on A-001-schema --files src/login.py --type code_gen",
+        flags=(
+            Flag("description", "what is to be done, in one line", "TEXT"),
+            TYPE._replace(summary="the kind of work, such as code_gen"),
+            PRIORITY._replace(summary="higher goes first; one step is worth a minute in line (default: 0)"),
+            Flag("files", "what it changes: locked with its claim", "FILE,...", "names", default=()),
+            Flag("depends-on", "what has to be done before", "TASK,...", "names", default=()),
+            Flag(
+                "requirements",
+                "data kept as it is (- reads it from standard input)",
+                "JSON",
+                "document",
+                default=None,
+            ),
+            Flag(
+                "deadline",
+                "until when: a moment such as 2026-03-01T12:00:00Z, or a duration",
+                "WHEN",
+                "name",
+                default=None,
+            ),
+            Flag("estimate", "how long it may take", "DURATION", "duration", default=0.0),
+            Flag("for-role", "only for agents of this role", "ROLE", "name"),
+            TRACK._replace(summary="the track (default: the one in the id)", default=None),
+            Flag("needs", "only for agents that have all of these", "WORD,...", "names", default=()),
+            Flag("retries", "how often it is tried again (default: 3)", "N", "number", default=3),
+        ),
+    ),
+    Command(
+        "task next",
+        "tasks",
+        "claim the first task that this agent may take, with the locks on its files",
+        "tasks:next_",
+        ("coord task next", "coord task next --tracks A,B --has internet --wait 10m"),
+        flags=(
+            Flag("types", "only of these types", "TYPE,...", "names", default=()),
+            Flag("tracks", "only of these tracks", "TRACK,...", "names", default=()),
+            Flag(
+                "roles", "only for these roles (default: this agent's own)", "ROLE,...", "names", default=None
+            ),
+            Flag("has", "what this agent has, of what tasks need", "WORD,...", "names", default=()),
+            LEASE,
+            Flag("no-locks", "leave the files of the task unlocked"),
+            Flag("wait", "wait this long for one", "DURATION", "duration or zero", default=0.0),
+            Flag("no-wait", "answer at once, as without --wait", excludes="wait"),
+            COMMAND_ID,
+        ),
+        details="Nothing runnable: exit 1 (3 after a wait); error.code is done, blocked or deadlocked.",
+    ),
+    _task(
+        "claim",
+        "claim one task by its id",
+        "coord task claim A-001-schema",
+        flags=(LEASE, Flag("force", "take it from its holder; needs --reason"), WHY),
+    ),
+    _task(
+        "renew",
+        "begin the lease of a claim anew, with its locks",
+        "coord task renew A-001-schema 1",
+        (ID, GENERATION),
+    ),
+    _task(
+        "submit",
+        "hand in the result of a claim; it counts once, under the current generation",
+        'coord task submit A-001-schema 1 --result \'{"branch": "schema"}\'',
+        (ID, GENERATION),
+        (
+            Flag(
+                "result", "a JSON object (- reads it from standard input)", "JSON", "document", default=None
+            ),
+            COMMAND_ID,
+        ),
+    ),
+    _task(
+        "fail",
+        "say that it did not work; it is tried again after a pause",
+        "coord task fail A-001-schema 1 --note 'the tests do not pass'",
+        (ID, GENERATION),
+        (NOTE, Flag("final", "it cannot be done: what depends on it is blocked until somebody retries it")),
+    ),
+    _task(
+        "release",
+        "give a claim back undone; no failure is counted",
+        "coord task release A-001-schema 1",
+        (ID, GENERATION),
+        (NOTE,),
+    ),
+    _task(
+        "reset",
+        "open a task again, whatever became of it",
+        "coord task reset A-001-schema --reason 'wrong'",
+        flags=(WHY,),
+    ),
+    _task(
+        "skip", "pass a task over: what depends on it goes on", "coord task skip A-001-schema", flags=(WHY,)
+    ),
+    _task("retry", "bring back a task that failed or was skipped", "coord task retry A-001-schema"),
+    _task("show", "show a task: what it is, its claim, its result", "coord task show A-001-schema"),
+    _task("history", "list the ended generations of a task", "coord task history A-001-schema"),
+    _task(
+        "lineage",
+        "show all generations of a task, and the submissions that were turned away",
+        "coord task lineage A-001-schema",
+    ),
+    Command(
+        "task list",
+        "tasks",
+        "list the tasks of this project",
+        "tasks:list_",
+        ("coord task list", "coord task list --state ready --track A"),
+        flags=(Flag("state", "only in this state", "STATE", choices=STATES), TRACK, TYPE),
+    ),
+    Command(
+        "task watch",
+        "tasks",
+        "print what happens to tasks, one line each; with a task until it is finished",
+        "tasks:watch",
+        ("coord task watch", "coord task watch A-001-schema"),
+        (ID._replace(optional=True),),
+        connects=False,
+    ),
+)
+
+PLANS = (
+    Command(
+        "plan load",
+        "plans",
+        "add the tasks of a plan; again is harmless, and a changed plan says what it changes",
+        "plans:load",
+        ("coord plan load plan.yaml",),
+        (PLAN,),
+        details="Files are named from the top of the repository. Work that runs goes on.",
+    ),
+    Command(
+        "plan check",
+        "plans",
+        "look a plan over without loading it: exit 2 if it cannot be carried out",
+        "plans:check",
+        ("coord plan check plan.yaml",),
+        (PLAN,),
+    ),
+    Command(
+        "plan show",
+        "plans",
+        "show the tasks of each track and how far they are",
+        "plans:show",
+        ("coord plan show", "coord plan show --mermaid > plan.mmd"),
+        flags=(Flag("mermaid", "print a Mermaid flowchart instead"),),
+    ),
+)

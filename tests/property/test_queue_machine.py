@@ -1,0 +1,208 @@
+"""Tasks, dependencies, queue and claims behave like a naive model that computes everything anew each time."""
+
+from typing import Any, NamedTuple
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from coord.core.caller import Caller
+from coord.core.commands import ReleaseClaim, ResetTask, SubmitResult
+from coord.core.errors import CoordError
+from coord.core.plan_commands import AddTasks, ClaimNext, GetTasks, NewTask, RetryTask, SkipTask
+from coord.core.replies import Runnable
+from coord.core.types import ReleaseReason
+from coord.engine.engine import Engine
+from coord.stores.open import open_store
+from tests.conftest import SOAK
+
+LEASE_MS = 60_000
+NAMES = [f"t{number}" for number in range(7)]
+ONE = st.sampled_from(NAMES)
+AGENTS = ("ann", "bob")
+
+
+class Told(NamedTuple):
+    """What the model knows of a task that was added."""
+
+    depends_on: tuple[str, ...]
+    priority: int
+    added_ms: int
+    base: str = "open"  # open, worked, done, skipped, failed, errored
+    agent: str = ""
+    until_ms: int = 0
+    retries: int = 0
+    retry_ms: int = 0
+
+
+class QueueMachine(RuleBasedStateMachine):
+    """One project, two agents, a virtual clock."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = 1_700_000_000_000
+        self.engine = Engine(open_store("memory:"), "local", clock=lambda: self.now)
+        self.told: dict[str, Told] = {}
+        self.generation: dict[str, int] = {}
+
+    # The model.
+
+    def state(self, name: str) -> str:
+        told = self.told[name]
+        if told.base == "worked":
+            return "in_progress"
+        if told.base != "open":
+            return told.base
+        if told.retry_ms:
+            return "pending"
+        states = [self.state(other) for other in told.depends_on]
+        if any(state in ("failed", "errored", "blocked") for state in states):
+            return "blocked"
+        return "ready" if all(state in ("done", "skipped") for state in states) else "pending"
+
+    def change(self, name: str, **fields: Any) -> None:
+        self.told[name] = self.told[name]._replace(**fields)
+
+    def lose(self, name: str, *, pause: bool) -> None:
+        retries = self.told[name].retries + 1
+        if retries > 3:
+            self.change(name, base="errored", retries=retries)
+        else:
+            retry_ms = self.now + min(5_000 * 4 ** (retries - 1), 600_000) if pause else 0
+            self.change(name, base="open", retries=retries, retry_ms=retry_ms)
+
+    def depends(self, name: str, on: str) -> bool:
+        return name == on or any(self.depends(other, on) for other in self.told[name].depends_on)
+
+    # What happens.
+
+    @rule(
+        name=st.sampled_from(NAMES),
+        on=st.sets(st.sampled_from(NAMES), max_size=3),
+        priority=st.integers(0, 3),
+    )
+    def add(self, name: str, on: set[str], priority: int) -> None:
+        depends_on = tuple(sorted(other for other in on if other in self.told))
+        circle = any(self.depends(other, name) for other in depends_on) if name in self.told else False
+        task = NewTask(task_id=name, depends_on=depends_on, priority=priority)
+        if circle:
+            self.refused(AddTasks("p", (task,)))
+            return
+        self.engine.call(AddTasks("p", (task,)))
+        before = self.told.get(name, Told((), 0, self.now))
+        self.told[name] = before._replace(depends_on=depends_on, priority=priority)
+
+    @rule(agent=st.sampled_from(AGENTS))
+    def take_next(self, agent: str) -> None:
+        ready = sorted(
+            (told.added_ms - 60_000 * told.priority, name)
+            for name, told in self.told.items()
+            if self.state(name) == "ready"
+        )
+        command = ClaimNext(caller=Caller(agent, agent=agent), tenant="local", project="p", lease_ms=LEASE_MS)
+        reply = self.engine.call(command)
+        if ready:
+            name = ready[0][1]
+            assert (reply.outcome, reply.task.task_id) == (Runnable.TASK, name)
+            self.generation[name] = self.generation.get(name, 0) + 1
+            assert int(reply.claim.generation) == self.generation[name]
+            self.change(name, base="worked", agent=agent, until_ms=self.now + LEASE_MS)
+            return
+        unfinished = [name for name in self.told if self.state(name) not in ("done", "skipped")]
+        moving = [n for n in unfinished if self.state(n) == "in_progress" or self.told[n].retry_ms]
+        expected = Runnable.DONE if not unfinished else Runnable.BLOCKED if moving else Runnable.DEADLOCKED
+        assert reply.outcome is expected
+
+    def worked(self) -> list[str]:
+        return sorted(name for name, told in self.told.items() if told.base == "worked")
+
+    @precondition(lambda self: self.worked())
+    @rule(data=st.data())
+    def submit(self, data: st.DataObject) -> None:
+        name = data.draw(st.sampled_from(self.worked()))
+        command = SubmitResult("local", "p", name, self.told[name].agent, self.generation[name], b"{}", "wp")
+        assert self.engine.call(command).accepted
+        self.change(name, base="done")
+
+    @precondition(lambda self: self.worked())
+    @rule(data=st.data(), how=st.sampled_from(["release", "fail", "final"]))
+    def give_back(self, data: st.DataObject, how: str) -> None:
+        name = data.draw(st.sampled_from(self.worked()))
+        reason = ReleaseReason.VOLUNTARY if how == "release" else ReleaseReason.ERROR
+        command = ReleaseClaim(
+            "local", "p", name, self.told[name].agent, self.generation[name], reason, final=how == "final"
+        )
+        assert self.engine.call(command).success
+        if how == "release":
+            self.change(name, base="open")
+        elif how == "final":
+            self.change(name, base="failed")
+        else:
+            self.lose(name, pause=True)
+
+    @rule(name=ONE, what=st.sampled_from([SkipTask, RetryTask, ResetTask]))
+    def interfere(self, name: str, what: Any) -> None:
+        command = what("local", "p", name)
+        told = self.told.get(name)
+        if what is ResetTask:
+            assert self.engine.call(command).success == (told is not None)
+            if told is not None:
+                self.change(name, base="open", retries=0, retry_ms=0)
+            return
+        skippable = what is SkipTask and told is not None and told.base not in ("worked", "done")
+        retriable = what is RetryTask and told is not None and told.base in ("failed", "errored", "skipped")
+        if skippable:
+            self.engine.call(command)
+            self.change(name, base="skipped", retry_ms=0)
+        elif retriable:
+            self.engine.call(command)
+            self.change(name, base="open", retries=0, retry_ms=0)
+        else:
+            self.refused(command)
+
+    @rule(seconds=st.sampled_from([1, 6, 30, 61, 700]))
+    def let_time_pass(self, seconds: int) -> None:
+        self.now += seconds * 1000
+        caller = Caller("clerk", agent="clerk")
+        self.engine.call(ClaimNext(caller=caller, tenant="local", project="empty", lease_ms=1))  # sweeps
+        for name, told in self.told.items():
+            if told.base == "worked" and self.now >= told.until_ms:
+                self.lose(name, pause=False)
+            elif told.retry_ms and self.now >= told.retry_ms:
+                self.change(name, retry_ms=0)
+
+    def refused(self, command: Any) -> None:
+        before = self.shown()
+        with pytest.raises(CoordError) as caught:
+            self.engine.call(command)
+        assert caught.value.hint
+        assert self.shown() == before
+
+    def shown(self) -> list[Any]:
+        return [msgspec.structs.asdict(task) for task in self.engine.call(GetTasks("p")).tasks]
+
+    @invariant()
+    def every_task_stands_as_the_model_says(self) -> None:
+        found = {task["task_id"]: (task["state"], task["retries"]) for task in self.shown()}
+        assert found == {name: (self.state(name), told.retries) for name, told in self.told.items()}
+
+
+def test_tasks_queue_and_claims_are_as_the_model_says() -> None:
+    """CLM-15, TID-14, TID-27, SCN-7: no ready task is missed, none is taken early, lost, or done twice."""
+    run_state_machine_as_test(
+        QueueMachine,
+        settings=settings(
+            max_examples=400 if SOAK else 60,
+            stateful_step_count=40,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
