@@ -11,6 +11,7 @@ import coord
 from coord.core import errors, ids, keys, limits, types
 from coord.engine import engine
 from coord.sdk import coordinator, result_data
+from coord.sdk import input as checks
 from tests.docs.pages import ROOT, codes_of, page_names, paths_in, rows_of, text_of
 from tests.docs.tables import TABLES, page_of, with_table
 
@@ -43,7 +44,7 @@ def test_the_limits_of_everybody_are_as_in_the_code() -> None:
     assert limits.RESULT_BYTES_MAX == 256 * 1024 - 64
     assert rows["a result"].endswith(f"{result_data.DEPTH_MAX} levels deep")
     assert rows["metadata of a claim"].startswith(f"{coordinator.METADATA_BYTES_MAX} bytes")
-    assert f"{coordinator.NOTE_CHARS_MAX} printable" in rows["a reason or remark"]
+    assert f"{checks.LINE_CHARS_MAX} printable" in rows["a reason or remark"]
     assert rows["commands waiting in an engine"] == f"{engine.QUEUE_MAX:,}"
     assert rows["waiting for an answer"].startswith(f"{engine.TIMEOUT_S:.0f} seconds")
 

@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from typing import Any
 
@@ -10,6 +11,8 @@ import pytest
 from coord.stores.database import Database
 from coord.stores.open import open_store
 from coord.stores.store import Store
+from tests.servers.postgres import PostgresServer
+from tests.servers.tcp_relay import TcpRelay, relaying
 
 AnyDatabase = Database[Any]
 
@@ -48,3 +51,17 @@ def strace() -> str:
     if found is None:
         pytest.skip("strace is not installed (tools/setup servers)")
     return found
+
+
+@pytest.fixture
+def relay(postgres_server: PostgresServer) -> Iterator[TcpRelay]:
+    """A way to the Postgres server that can be cut."""
+    with relaying(postgres_server.port) as relay:
+        yield relay
+
+
+@pytest.fixture
+def thread() -> Iterator[ThreadPoolExecutor]:
+    """Threads for what has to happen beside the test."""
+    with ThreadPoolExecutor(8) as threads:
+        yield threads

@@ -13,7 +13,7 @@ from coord.core.errors import Conflict, Corrupt, Invalid, Unavailable, Unknown
 from coord.stores import postgres_sql
 from coord.stores.store import Commit, Put, Store
 from tests.servers.postgres import PostgresServer, running
-from tests.servers.tcp_relay import TcpRelay, relaying
+from tests.servers.tcp_relay import TcpRelay
 from tests.stores.conftest import AnyDatabase
 from tests.stores.postgres_sessions import PATIENCE_S, Sql, backend, rows, terminate, until, waits_for_lock
 from tests.stores.steps import PLENTY, by_key, by_line, everything, head, value, versions, write
@@ -50,18 +50,6 @@ def sql(url: str) -> Iterator[Sql]:
     """Somebody else's connection to the same database."""
     with psycopg.connect(url, autocommit=True) as connection:
         yield connection
-
-
-@pytest.fixture
-def relay(postgres_server: PostgresServer) -> Iterator[TcpRelay]:
-    with relaying(postgres_server.port) as relay:
-        yield relay
-
-
-@pytest.fixture
-def thread() -> Iterator[ThreadPoolExecutor]:
-    with ThreadPoolExecutor(8) as threads:
-        yield threads
 
 
 # Losing connections.

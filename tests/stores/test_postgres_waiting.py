@@ -10,7 +10,7 @@ import pytest
 from coord.stores import listener, server_clock
 from coord.stores.store import Commit, Put, Store
 from tests.servers.postgres import PostgresServer, running, runs
-from tests.servers.tcp_relay import TcpRelay, relaying
+from tests.servers.tcp_relay import TcpRelay
 from tests.stores.conftest import AnyDatabase
 from tests.stores.postgres_sessions import PATIENCE_S, Sql, listeners, rows, terminate, until
 from tests.stores.steps import head, write
@@ -42,18 +42,6 @@ def store(url: str, open_database: Opener) -> Store:
 def sql(url: str) -> Iterator[Sql]:
     with psycopg.connect(url, autocommit=True) as connection:
         yield connection
-
-
-@pytest.fixture
-def relay(postgres_server: PostgresServer) -> Iterator[TcpRelay]:
-    with relaying(postgres_server.port) as relay:
-        yield relay
-
-
-@pytest.fixture
-def thread() -> Iterator[ThreadPoolExecutor]:
-    with ThreadPoolExecutor(8) as threads:
-        yield threads
 
 
 @pytest.fixture

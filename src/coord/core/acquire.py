@@ -33,7 +33,6 @@ from coord.core.line import (
     serve,
 )
 from coord.core.lock import (
-    PAGE,
     PROFILES,
     Asker,
     Ending,
@@ -108,7 +107,7 @@ def _attempt(view: View, request: Request, wait_id: str, now: int) -> LockReply:
     )
     # All at once: resource by resource, the rule would begin anew for each of up to 64.
     ranges = dict.fromkeys(prefix for resource in resources for prefix in resource.ranges)
-    view.want_ranges(ranges, limit=PAGE)
+    view.want_ranges(ranges)
     asker = asker_of(view, request.session)
     clear_way(view, asker, request, now)
     in_way = blockers(view, asker, request, now)

@@ -84,13 +84,9 @@ def settle(view: View, project: str, task_id: str) -> bool:
 def dependents(view: View, project: str, task_id: str) -> Iterator[str]:
     """Go through the tasks that depend on one directly."""
     prefix = keys.dependent_prefix(project, task_id)
-    after = ("", "")
-    while page := view.scan(prefix, limit=PAGE, after=after):
+    for page in view.pages(prefix):
         for found in page:
             yield found.key[len(prefix) :]
-        if len(page) < PAGE:
-            return
-        after = (page[-1].line, page[-1].key)
 
 
 def find_cycle(view: View, project: str, task_id: str, depends_on: tuple[str, ...]) -> list[str]:

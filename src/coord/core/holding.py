@@ -8,7 +8,6 @@ from coord.core.errors import Invalid, LockLost, NotFound, NotOwner
 from coord.core.events import LockRenewed
 from coord.core.line import serve
 from coord.core.lock import (
-    PAGE,
     PROFILES,
     Ending,
     Guard,
@@ -24,8 +23,8 @@ from coord.core.lock import (
     in_the_way,
     line_of,
     read_hold,
-    resource_of,
     shown_lock,
+    standing_at,
 )
 from coord.core.replies import Checked, LockShown, Released, Renewed
 from coord.core.resource import Resource, parse_resources
@@ -138,14 +137,7 @@ def list_locks(view: View, command: ListLocks, now: int) -> list[LockShown]:
         name = find_session(view, command.caller, now) if command.own else find_peer(view, command.session)
         standings = holds_of(view, name)
     else:
-        standings = []
-        after = ("", "")
-        while page := view.scan(keys.LOCK_PREFIX, limit=PAGE, after=after):
-            for found in page:
-                hold = view.get(found.key, Hold)
-                assert hold is not None, f"{found.key} was just scanned"
-                standings.append(Standing(found.key, hold, resource_of(hold)))
-            after = (page[-1].line, page[-1].key)
+        standings = [standing_at(view, found.key) for page in view.pages(keys.LOCK_PREFIX) for found in page]
     return [
         shown_lock(_read(view, standing.key), now)
         for standing in standings

@@ -52,7 +52,6 @@ BID_MS = 60_000
 SERVED_BYTES_MAX = 256 * 1024
 FORESEEN_MAX = 32
 GONE = "its process is gone or its time was up"
-PAGE = 500
 
 
 class WaitState(StrEnum):
@@ -142,13 +141,11 @@ def in_line(view: View, resources: Iterable[Resource]) -> list[Waiting]:
     if not any(guard.waiters for guard in guards if guard is not None):
         return []
     found: list[Waiting] = []
-    after = ("", "")
-    while page := view.scan(keys.WAIT_PREFIX, limit=PAGE, after=after):
+    for page in view.pages(keys.WAIT_PREFIX):
         for entry in page:
             request = view.get(entry.key, Request)
             if request is not None and request.state is WaitState.WAITING:
                 found.append(Waiting(entry.key, request))
-        after = (page[-1].line, page[-1].key)
     return found
 
 
@@ -300,7 +297,7 @@ def _foresee_grants(view: View, requests: list[Request]) -> None:
             likely.append(request)
     wanted = [(request, resource) for request in likely for resource in resources_of(request)]
     view.want(*(resource.hold_key(request.session) for request, resource in wanted))
-    view.want_ranges(dict.fromkeys(place for _, resource in wanted for place in resource.ranges), limit=PAGE)
+    view.want_ranges(dict.fromkeys(place for _, resource in wanted for place in resource.ranges))
 
 
 def end_by_time(view: View, standing: Standing, now: int) -> list[Resource]:
@@ -355,26 +352,22 @@ def _grant_one(view: View, request: Request, resource: Resource, now: int, provi
         return before  # what is held already does not become less certain
     if before is None:
         under = _lender(view, request.session, resource, now)
-    hold = Hold(
+    hold = msgspec.structs.replace(
+        before or Hold(under=under),
         resource=resource.text,
         repository=request.repository,
         owner=request.session,
         agent=request.agent,
-        mode=before.mode if before is not None and same else mode,
         profile=profile,
-        acquired_ms=before.acquired_ms if before is not None and same else now,
         ttl_ms=ttl_ms,
         expires_ms=now + (CONFIRM_MS if provisional else ttl_ms),
-        fence=before.fence if before is not None and same else 0,
         reason=request.reason or (before.reason if before is not None else ""),
         priority=request.priority,
         preemptible=request.preemptible,
         provisional=provisional,
-        under=before.under if before is not None else under,
-        preempted_by=before.preempted_by if before is not None else "",
-        preempt_ms=before.preempt_ms if before is not None else 0,
-        unknown=before.unknown if before is not None else {},
     )
+    if not same:
+        hold = msgspec.structs.replace(hold, mode=mode, acquired_ms=now, fence=0)
     return grant(view, resource, hold, refreshed=same, waited_ms=now - request.since_ms)
 
 

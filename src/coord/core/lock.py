@@ -37,8 +37,6 @@ from coord.core.session import SUSPECT_MS, Session, ancestors, caller_reads, evi
 from coord.core.view import View
 
 GRANT_KEPT_MS = 90 * 24 * 3600 * 1000
-PAGE = 500
-LEASE_MS_MAX = 30 * 24 * 3600 * 1000
 
 
 class Mode(StrEnum):
@@ -86,7 +84,6 @@ class Ending(StrEnum):
     OWNER_SILENT = "owner_silent"
     SESSION_ENDED = "session_ended"
     PARENT_ENDED = "parent_ended"
-    REPLACED = "replaced"
 
 
 class Hold(Stored, frozen=True, tag=1):
@@ -174,19 +171,20 @@ def read_hold(view: View, key: str) -> Hold | None:
 
 def holds_meeting(view: View, resource: Resource) -> Iterator[Standing]:
     """Go through all holds on what meets a resource, ended ones included."""
-    view.want_ranges(resource.ranges, limit=PAGE)
+    view.want_ranges(resource.ranges)
     for prefix in resource.ranges:
-        after = ("", "")
-        while page := view.scan(prefix, limit=PAGE, after=after):
+        for page in view.pages(prefix):
             for found in page:
-                hold = view.get(found.key, Hold)
-                assert hold is not None, f"{found.key} was just scanned"
-                theirs = resource_of(hold)
-                if resource.meets(theirs):
-                    yield Standing(found.key, hold, theirs)
-            after = (page[-1].line, page[-1].key)
-            if len(page) < PAGE:
-                break
+                standing = standing_at(view, found.key)
+                if resource.meets(standing.resource):
+                    yield standing
+
+
+def standing_at(view: View, key: str) -> Standing:
+    """Return the hold that a scan has just met."""
+    hold = view.get(key, Hold)
+    assert hold is not None, f"{key} was just scanned"
+    return Standing(key, hold, resource_of(hold))
 
 
 def ended_by_time(hold: Hold, now: int) -> Ending | None:
@@ -323,15 +321,13 @@ def touch_guard(view: View, resource: Resource, waiters: int = 0) -> None:
 def holds_of(view: View, session: str) -> list[Standing]:
     """Return all holds of a session."""
     found = []
-    after = ("", "")
-    while page := view.scan(keys.held_prefix(session), limit=PAGE, after=after):
+    for page in view.pages(keys.held_prefix(session)):
         indexes = [index for entry in page if (index := view.get(entry.key, Held)) is not None]
         view.want(*(index.key for index in indexes))  # together: one by one, each would begin this anew
         for index in indexes:
             hold = view.get(index.key, Hold)
             if hold is not None:
                 found.append(Standing(index.key, hold, resource_of(hold)))
-        after = (page[-1].line, page[-1].key)
     return found
 
 

@@ -195,13 +195,11 @@ def _inbox(view: View, session: str) -> Iterator[tuple[str, Message]]:
 
 
 def _messages(view: View, prefix: str, after_key: str) -> Iterator[tuple[str, Message]]:
-    after = ("", after_key)
-    while page := view.scan(prefix, limit=SHOWN_MAX, after=after):
+    for page in view.pages(prefix, limit=SHOWN_MAX, after=("", after_key)):
         for entry in page:
             message = view.get(entry.key, Message)
             if message is not None:
                 yield entry.key, message
-        after = (page[-1].line, page[-1].key)
 
 
 def _find(view: View, session: str, ids: Sequence[str]) -> dict[str, tuple[str, Message]]:

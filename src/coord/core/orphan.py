@@ -12,13 +12,11 @@ from coord.core.types import ClaimState, ReleaseReason, TaskStatus
 from coord.core.view import View
 from coord.core.work import try_again
 
-PAGE = 500
-
 
 def end_claims(view: View, session: str, reason: ReleaseReason, note: str, now: int) -> int:
     """End the active claims of a session that has ended; return how many."""
     ended = 0
-    while page := view.scan(keys.by_session_prefix(session), limit=PAGE):
+    for page in view.pages(keys.by_session_prefix(session)):
         for found in page:
             project, task_id = keys.parts(found.key)[2:]
             _end_claim(view, TaskCommand(UNLIMITED_TENANT, project, task_id), reason, note, now)

@@ -14,7 +14,6 @@ from coord.core.types import TaskStatus
 from coord.core.view import View
 from coord.core.work import Track, finish, put_free
 
-PAGE = 500
 STUCK = (TaskStatus.FAILED, TaskStatus.ERRORED)
 
 

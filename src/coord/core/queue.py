@@ -13,6 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from coord.core import keys
+from coord.core.acquire import clear_way
 from coord.core.commands import ClaimTask
 from coord.core.limits import limits_of
 from coord.core.line import Request, blockers, competes, grant_request, in_line, resources_of
@@ -32,7 +33,6 @@ CLASSES_MAX = 1000
 LOOKED_AT = 16
 """How many tasks of one class are looked at, where the files of the first ones are held by others."""
 NAMED_MAX = 20
-PAGE = 500
 LOOK_MS = 5_000
 
 
@@ -113,7 +113,9 @@ def _request(view: View, command: ClaimNext, session: Session, task_id: str, now
 
 def _held_by(view: View, request: Request, now: int) -> str:
     """Return who stands in the way of the files of a task: a holder, or somebody in line for them."""
-    in_way = blockers(view, asker_of(view, request.session), request, now)
+    asker = asker_of(view, request.session)
+    clear_way(view, asker, request, now)
+    in_way = blockers(view, asker, request, now)
     if in_way:
         return f"{in_way[0].hold.resource} is held by {in_way[0].hold.owner}"
     ahead = [other for _, other in in_line(view, resources_of(request)) if competes(request, other)]
@@ -159,10 +161,9 @@ def _nothing(view: View, command: ClaimNext, busy: list[str], now: int) -> NextT
     """Say which nothing it is."""
     prefix = keys.unfinished_prefix(command.project)
     reasons, moving = list(busy), bool(busy)
-    page = view.scan(prefix, limit=PAGE)
-    if not page:
-        return NextTask(Runnable.DONE)
-    while page and not (moving and len(reasons) >= NAMED_MAX):
+    finished = True
+    for page in view.pages(prefix):
+        finished = False
         names = [entry.key[len(prefix) :] for entry in page]
         view.want(*(keys.task(command.project, name) for name in names))
         for name in names:
@@ -170,7 +171,10 @@ def _nothing(view: View, command: ClaimNext, busy: list[str], now: int) -> NextT
             reason, moves = _why_not(name, as_of(task, now))
             moving = moving or moves
             reasons += [reason] if reason else []
-        page = view.scan(prefix, limit=PAGE, after=(page[-1].line, page[-1].key))
+        if moving and len(reasons) >= NAMED_MAX:
+            break
+    if finished:
+        return NextTask(Runnable.DONE)
     outcome = Runnable.BLOCKED if moving else Runnable.DEADLOCKED
     return NextTask(outcome, waiting_for=reasons[:NAMED_MAX], look_ms=now + LOOK_MS)
 

@@ -12,8 +12,6 @@ from coord.core.session import Session, ancestors, every_session, put_session
 from coord.core.task_record import Task
 from coord.core.view import View
 
-PAGE = 500
-
 
 def replaced_session(view: View, old_name: str, session: Session) -> Session | None:
     """Return the session whose place this one takes, or refuse; None if there is none any more, or was."""
@@ -70,7 +68,7 @@ def _move_children(view: View, old: str, session: Session) -> None:
 def _move_claims(view: View, old: str, new: str) -> int:
     """Give the active claims of a session to another one, under the same generation."""
     moved = 0
-    while page := view.scan(keys.by_session_prefix(old), limit=PAGE):
+    for page in view.pages(keys.by_session_prefix(old)):
         for found in page:
             project, task_id = keys.parts(found.key)[2:]
             task_key = keys.task(project, task_id)

@@ -94,6 +94,10 @@ class LockShown(Reply, frozen=True):
     provisional: bool = False
     preempted_by: str = ""
 
+    def settled(self, offset: int) -> Self:
+        """Return the lock with its fence, where the commit at this offset granted it."""
+        return self if self.fence or not offset else msgspec.structs.replace(self, fence=offset)
+
 
 class WaitShown(Reply, frozen=True):
     """A request that waits in line; `look_ms` is when something may change by itself."""
@@ -130,14 +134,11 @@ class LockReply(Reply, frozen=True):
         return self.outcome is Outcome.GRANTED
 
     def settled(self, offset: int) -> Self:
-        """Return the reply with the fence of what this commit granted."""
-        holder = self.holder  # may have been handed the lock by this very commit
-        if not offset or (all(lock.fence for lock in self.locks) and (holder is None or holder.fence)):
-            return self
-        locks = [lock if lock.fence else msgspec.structs.replace(lock, fence=offset) for lock in self.locks]
-        if holder is not None and not holder.fence:
-            holder = msgspec.structs.replace(holder, fence=offset)
-        return msgspec.structs.replace(self, locks=locks, holder=holder)
+        """Return the reply with the fences of this commit; the holder, too, may have been granted by it."""
+        holder = None if self.holder is None else self.holder.settled(offset)
+        return msgspec.structs.replace(
+            self, locks=[lock.settled(offset) for lock in self.locks], holder=holder
+        )
 
 
 class Released(Reply, frozen=True):
@@ -272,7 +273,4 @@ class NextTask(Reply, frozen=True):
 
     def settled(self, offset: int) -> Self:
         """Return the reply with the fence of the locks that came with the claim."""
-        if not offset or all(lock.fence for lock in self.locks):
-            return self
-        locks = [lock if lock.fence else msgspec.structs.replace(lock, fence=offset) for lock in self.locks]
-        return msgspec.structs.replace(self, locks=locks)
+        return msgspec.structs.replace(self, locks=[lock.settled(offset) for lock in self.locks])

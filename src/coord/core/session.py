@@ -29,7 +29,6 @@ ENDED_KEPT_MS = 24 * 3600 * 1000
 TWINS_MAX = 50
 GENERATIONS_MAX = 16
 """How deep sub-agents may nest."""
-PAGE = 500
 MERGED_BYTES_MAX = 32 * 1024
 
 STATES = (
@@ -347,13 +346,11 @@ def _merged(before: dict[str, Any], more: dict[str, Any] | None) -> dict[str, An
 
 def every_session(view: View) -> Iterator[Session]:
     """Go through all sessions, those that ended included."""
-    after = ("", "")
-    while page := view.scan(keys.SESSION_PREFIX, limit=PAGE, after=after):
+    for page in view.pages(keys.SESSION_PREFIX):
         for found in page:
             session = view.get(found.key, Session)
             if session is not None:
                 yield session
-        after = (page[-1].line, page[-1].key)
 
 
 def find_peer(view: View, name: str) -> str:

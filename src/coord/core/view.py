@@ -6,7 +6,7 @@ raises `Missing`: the engine loads it and decides the command again, so rules re
 What is known about a process being alive (`evidence`) is asked for in the same way.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple, Protocol, TypeVar
 
 import msgspec
@@ -76,6 +76,8 @@ class Source(Protocol):
 
 GONE = Written(None, b"", "")
 _MARKER = Written(MARKER, encode(MARKER), "")
+PAGE = 500
+"""How many records of a range are read at once."""
 WRITE_BYTES = 64
 """What a write weighs in a log entry besides its key, line and value."""
 
@@ -97,7 +99,7 @@ class View:
         """Ask for several records at once, so that they are loaded together."""
         self._source.want(keys)
 
-    def want_ranges(self, prefixes: Iterable[str], *, limit: int) -> None:
+    def want_ranges(self, prefixes: Iterable[str], *, limit: int = PAGE) -> None:
         """Ask for several ranges of keys at once, to `scan` them after."""
         self._source.want((), [Range(prefix, "key", limit) for prefix in prefixes])
 
@@ -124,6 +126,17 @@ class View:
         """Return what stands in a range, in order. It is no expectation: `get` what a decision rests on."""
         self.scanned = True
         return self._source.scan(Range(prefix, by, limit, after), self.writes)
+
+    def pages(
+        self, prefix: str, *, limit: int = PAGE, after: tuple[str, str] = ("", "")
+    ) -> "Iterator[list[Found]]":
+        """Go through a range of keys, a page at a time; what is on a page may be deleted meanwhile."""
+        page = self.scan(prefix, limit=limit, after=after)
+        while page:
+            yield page
+            if len(page) < limit:
+                return
+            page = self.scan(prefix, limit=limit, after=(page[-1].line, page[-1].key))
 
     def put(self, key: str, value: Stored, line: str = "") -> None:
         """Write a record; its key becomes an expectation too."""

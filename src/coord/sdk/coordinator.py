@@ -11,11 +11,11 @@ from coord.core.errors import Invalid
 from coord.core.ids import check_id, shown, work_product_ref
 from coord.core.limits import LEASE_MS_MAX, PROFILES, RATIONALE, UNLIMITED_TENANT
 from coord.engine.engine import Engine
+from coord.sdk import input as given
 from coord.sdk.result_data import to_json
 from coord.stores.database import Database
 from coord.stores.open import open_store
 
-NOTE_CHARS_MAX = 500
 METADATA_BYTES_MAX = 4096
 GENERATION_MAX = 2**53
 BATCH_TASKS = 256
@@ -109,7 +109,7 @@ class TaskCoordinator:
         command_id: str = "",
     ) -> types.ClaimResult:
         """Claim a task even from its holder, who is SUPERSEDED; privileged, and the reason is recorded."""
-        if not _note("reason", reason):
+        if not given.line("reason", reason):
             raise Invalid("a forced claim needs a reason", hint="say why its holder may lose it")
         command = _claim(
             (tenant_id, project_id, task_id),
@@ -160,7 +160,7 @@ class TaskCoordinator:
     ) -> types.ReleaseResult:
         """Give a claim back; the reason is VOLUNTARY, ERROR, PREEMPTED, or a remark (then VOLUNTARY)."""
         names = _names(tenant_id, project_id, task_id)
-        kind = _RELEASE_REASONS.get(_note("reason", reason))
+        kind = _RELEASE_REASONS.get(given.line("reason", reason))
         command = commands.ReleaseClaim(
             *names,
             check_id("session id", session_id),
@@ -204,7 +204,7 @@ class TaskCoordinator:
     ) -> types.ResetResult:
         """Open a task again; its history stays and its generation goes on rising. Privileged."""
         names = _names(tenant_id, project_id, task_id)
-        return self._call(commands.ResetTask(*names, _note("reason", reason)), command_id)
+        return self._call(commands.ResetTask(*names, given.line("reason", reason)), command_id)
 
     # Questions.
 
@@ -333,15 +333,6 @@ def _generation(value: int | types.TaskGeneration) -> int:
     if type(number) is not int or not 0 <= number < GENERATION_MAX:
         raise Invalid(f"{shown(value)} is not a generation", hint="use the one in the claim you were granted")
     return number
-
-
-def _note(what: str, text: str) -> str:
-    if not isinstance(text, str) or len(text) > NOTE_CHARS_MAX or not text.isprintable():
-        raise Invalid(
-            f"the {what} is not a line of at most {NOTE_CHARS_MAX} printable characters",
-            hint="say it in one line",
-        )
-    return text
 
 
 def _metadata(data: Mapping[str, Any] | None) -> dict[str, Any]:
