@@ -194,8 +194,9 @@ def test_a_full_disk_is_unavailable_and_changes_nothing(path: Path) -> None:
         before = everything(store)
         pages = database._connection.execute("PRAGMA page_count").fetchone()[0]
         database._connection.execute(f"PRAGMA max_page_count = {pages + 2}")
-        with pytest.raises(Unavailable):
+        with pytest.raises(Unavailable) as caught:
             write(store, {f"k{number}": bytes(100_000) for number in range(5)}, events=[b"e"])
+        assert "full" in caught.value.hint
         assert everything(store) == before
         database._connection.execute("PRAGMA max_page_count = 1000000")
         assert write(store, {"b": b"2"}) == 2

@@ -105,6 +105,8 @@ def translated(error: sqlite3.Error, *, committing: bool = False) -> CoordError:
         return Unavailable(
             f"the SQLite file cannot be written: {error}", hint="check its owner and its folder"
         )
+    if name.startswith(("SQLITE_FULL", "SQLITE_IOERR")):
+        return Unavailable(f"the disk does not take it: {error}", hint="is it full? nothing was changed")
     return unavailable(f"SQLite: {error}")
 
 
