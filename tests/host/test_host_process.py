@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from coord.core.caller import Life, Process
-from coord.host.process import ancestors, describe, probe, session_leader, this_machine
+from coord.host.process import ancestors, describe, probe, this_machine
 
 WAIT_FOR_END = "import sys; sys.stdin.read()"
 
@@ -221,10 +221,3 @@ def test_shifted_time_proves_nothing() -> None:
         start, life = said(code, "unshare", "--time", "--boottime", "100000", "--fork", about=known).split()
         assert int(start) != known.start
         assert life == "unknown"
-
-
-def test_the_session_leader_is_found() -> None:
-    """DESIGN §5: a person is known by the leader of the terminal session."""
-    code = "import os; print(session_leader() == describe(os.getsid(0)), os.getpid() == session_leader().pid)"
-    assert said(code, "setsid", "--wait") == "True True"
-    assert session_leader() == describe(os.getsid(0))

@@ -11,7 +11,7 @@ import pytest
 from coord.core.caller import Caller, Process
 from coord.core.errors import Invalid
 from coord.core.ids import check_id
-from coord.host.process import ancestors, describe, session_leader
+from coord.host.process import ancestors, describe
 from coord.host.who import Flags, find_caller, find_tenant, made_id
 from tests.host.git_folders import added_worktree, made_repository
 
@@ -21,6 +21,9 @@ import msgspec, os, sys
 from coord.host.who import find_caller
 sys.stdout.write(msgspec.json.encode(find_caller(dict(os.environ))).decode() + "\\n")
 """
+
+SHELL = ("sh", "-c", '"$0" "$@"; true')
+"""A shell that stays while the command runs."""
 
 
 def asked(*before: str, **environ: str) -> Caller:
@@ -40,14 +43,23 @@ def this_process() -> Process:
 
 def test_a_person_is_the_leader_of_a_terminal_session() -> None:
     """DESIGN §5: `user@host:<leader pid>-<start>`, the same for every command of one terminal."""
-    caller = asked()
-    leader = session_leader()
-    pid, start = (leader.pid, leader.start) if leader else (os.getsid(0), 0)
-    assert caller.session == f"ada@{os.uname().nodename}:{pid}-{start}"
-    assert caller.process == leader
+    caller = asked("setsid", "--wait", *SHELL)
+    leader = caller.process
+    assert leader is not None
+    assert leader == caller.descent[0]
+    assert caller.session == f"ada@{os.uname().nodename}:{leader.pid}-{leader.start}"
     assert (caller.user, caller.tool) == ("ada", "")
-    assert asked().session == caller.session
+    assert asked().session == asked().session != caller.session
     assert check_id("session", caller.session)
+
+
+def test_a_terminal_outside_of_the_namespace_is_known_by_the_outermost_process() -> None:
+    """DESIGN §5: in a container whose terminal session began outside of it, the leader's pid reads 0."""
+    caller = asked("unshare", "--pid", "--fork", "--kill-child", "--mount-proc", *SHELL, *SHELL)
+    assert caller.process is not None
+    assert caller.process.pid == 1
+    assert caller.process == caller.descent[-1]
+    assert caller.session == f"ada@{os.uname().nodename}:1-{caller.process.start}"
 
 
 def test_two_terminals_are_two_owners() -> None:

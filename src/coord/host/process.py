@@ -60,11 +60,6 @@ def ancestors(pid: int | None = None, most: int = 32) -> list[Process]:
     return found
 
 
-def session_leader() -> Process | None:
-    """Return the leader of the terminal session of this process; None where it is gone or out of sight."""
-    return describe(os.getsid(0))
-
-
 def seen_by_all(process: Process) -> bool:
     """Whether every process of this machine can tell if this one lives: it is where the machine began."""
     return process.namespace.startswith(FIRST_NAMESPACE)

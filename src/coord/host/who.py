@@ -125,7 +125,10 @@ def _person(environ: Mapping[str, str], descent: list[Process]) -> tuple[str, Pr
     """Return the session of a person: the terminal session, so that two terminals are two owners."""
     leader = os.getsid(0)
     process = describe(leader)
-    if leader == os.getpid():  # started by itself, as ssh and cron do: then who started it stands for it
+    if leader == 0:  # it is outside of our pid namespace: the outermost process that we see stands for it
+        process = descent[-1] if descent else None
+        leader = process.pid if process else 0
+    elif leader == os.getpid():  # started by itself, as ssh and cron do: then who started it stands for it
         process = next((each for each in descent if each.pid > 1), None)
         leader = process.pid if process else 0
     if leader <= 0:
