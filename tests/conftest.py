@@ -1,6 +1,7 @@
 """Stores for every test: a fresh one each time, on real servers that the tests start themselves."""
 
 import os
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,6 +14,10 @@ SHARED_STORES = ("files", "sqlite", "postgres")
 """Those that several processes can open."""
 
 SOAK = bool(os.environ.get("COORD_SOAK"))
+
+signal.signal(
+    signal.SIGHUP, signal.SIG_DFL
+)  # who started us may ignore it (nohup), and so would our children
 
 
 @pytest.fixture(scope="session")
