@@ -3,6 +3,8 @@ PYTHON ?= python3
 JOBS ?= 4
 ARGS ?=
 export PYTHON
+# Tests start hundreds of processes: without bytecode each would compile all that it imports.
+export PYTHONDONTWRITEBYTECODE :=
 
 BIN := .venv/bin
 # Not every folder exists in every checkout, and mypy stops at a missing one.
