@@ -16,6 +16,15 @@ child = Child(sys.argv[1:])
 child.ended.wait()
 sys.exit(child.exit_code)
 """
+ASKS_TWICE = ("sh", "-c", "read word; echo ready; read word; echo got:$word")
+
+
+def with_terminal() -> Terminal:
+    """A command that has the terminal: it could read from it. Before that, keys go to who started it."""
+    terminal = Terminal("-c", ON_TERMINAL, *ASKS_TWICE)
+    terminal.type("go\n")
+    terminal.wait_for("ready")
+    return terminal
 
 
 def ended(child: Child) -> int:
@@ -89,8 +98,7 @@ def test_a_signal_reaches_the_command() -> None:
 
 def test_the_command_can_read_from_the_terminal() -> None:
     """A command in a group of its own would be stopped when it reads, were the terminal not handed over."""
-    terminal = Terminal("-c", ON_TERMINAL, "sh", "-c", "echo ready; read word; echo got:$word")
-    terminal.wait_for("ready")
+    terminal = with_terminal()
     terminal.type("hello\n")
     terminal.wait_for("got:hello")
     assert terminal.exit_code() == 0
@@ -98,16 +106,14 @@ def test_the_command_can_read_from_the_terminal() -> None:
 
 def test_ctrl_c_ends_the_command_and_is_its_exit_code() -> None:
     """A person's Ctrl-C goes to the command; we stay to release."""
-    terminal = Terminal("-c", ON_TERMINAL, "sh", "-c", "echo ready; read word")
-    terminal.wait_for("ready")
+    terminal = with_terminal()
     terminal.type("\x03")
     assert terminal.exit_code() == 130
 
 
 def test_ctrl_z_stops_both_and_fg_continues_both() -> None:
     """The shell gets its prompt back when the command is stopped, and the command goes on afterwards."""
-    terminal = Terminal("-c", ON_TERMINAL, "sh", "-c", "echo ready; read word; echo got:$word")
-    terminal.wait_for("ready")
+    terminal = with_terminal()
     terminal.type("\x1a")
     terminal.wait_for_stop()
     os.kill(terminal.pid, signal.SIGCONT)

@@ -334,18 +334,20 @@ class SqliteDatabase(Database[SqliteStore]):
     def reading(self) -> Iterator[sqlite3.Cursor]:
         """One snapshot."""
         with self.using() as cursor:
-            self.patiently("BEGIN")
+            self._roll_back()
             try:
+                self.patiently("BEGIN")
                 yield cursor
             finally:
-                cursor.execute("COMMIT")
+                self._roll_back()
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[sqlite3.Cursor]:
         """One transaction that holds the write lock from its beginning."""
         with self.using() as cursor:
-            self.patiently("BEGIN IMMEDIATE")
+            self._roll_back()
             try:
+                self.patiently("BEGIN IMMEDIATE")
                 yield cursor
             except BaseException:
                 self._roll_back()
@@ -380,6 +382,7 @@ class SqliteDatabase(Database[SqliteStore]):
                 pause(BUSY_PAUSE_S)
 
     def _roll_back(self) -> None:
+        """End a transaction, also one that a signal interrupted where nobody could end it."""
         with contextlib.suppress(sqlite3.Error):
             if self._connection.in_transaction:
                 self._cursor.execute("ROLLBACK")
