@@ -265,7 +265,7 @@ DEADLOCKS = [
     Mutant(
         "no circle is looked for",
         ACQUIRE,
-        "    break_deadlocks(view, Waiting(key, request), now)\n    return _state(",
+        "    _break_deadlocks(view, Waiting(key, request), now)\n    return _state(",
         "    return _state(",
         circle("ring_of_waits"),
     ),

@@ -7,9 +7,9 @@ import msgspec
 
 from coord.core import commands
 from coord.core.caller import NO_EVIDENCE, Evidence, Process
+from coord.core.commands import SWEEP_MOST
 from coord.core.decide import decide
 from coord.core.record import Stored, decode, encode
-from coord.core.task import SWEEP_MOST
 from coord.core.types import ReleaseReason
 from coord.core.view import Found, Range, View, Written
 

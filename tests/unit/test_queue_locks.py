@@ -1,9 +1,8 @@
 """The locks on a task's files come with its claim, and end with it."""
 
 from coord.core.caller import Caller
-from coord.core.commands import AcquireLocks, ListLocks, SubmitResult
+from coord.core.commands import SWEEP_MOST, AcquireLocks, ListLocks, SubmitResult
 from coord.core.plan_commands import AddTasks, ClaimNext, NewTask
-from coord.core.task import SWEEP_MOST
 from coord.engine.engine import Engine
 from coord.stores.open import open_store
 

@@ -3,9 +3,9 @@
 import pytest
 
 from coord.core import keys
+from coord.core.commands import SWEEP_MOST
 from coord.core.limits import DAY_MS
 from coord.core.record import MARKER, encode
-from coord.core.task import SWEEP_MOST
 from coord.core.task_record import Task
 from coord.core.types import ReleaseReason
 from tests.unit.desk import LEASE, T0, Desk, Kept

@@ -8,8 +8,6 @@ import msgspec
 
 from coord.core import keys
 from coord.core.commands import AcquireLocks, ConfirmWait, PeekWait, WithdrawWait
-from coord.core.deadlock import break_deadlocks
-from coord.core.ending import declare_dead
 from coord.core.errors import Invalid, LimitReached
 from coord.core.events import LockDenied, LockWaiting
 from coord.core.line import (
@@ -150,6 +148,8 @@ def end_if_owner_gone(view: View, standing: Standing, now: int) -> list[Resource
         return []
     ending, evidence = gone
     if ending is Ending.OWNER_DEAD:
+        from coord.core.ending import declare_dead  # it brings the rules of tasks along
+
         return declare_dead(view, standing.hold.owner, evidence, now)
     return end_hold(view, standing, ending, now, note=evidence)
 
@@ -211,7 +211,7 @@ def _refuse(view: View, request: Request, in_way: list[Standing], place: int, no
         view.emit(
             LockDenied(request.resources, request.session, request.agent, holder.owner if holder else "")
         )
-    cycle = break_deadlocks(view, Waiting(key, request), now)
+    cycle = _break_deadlocks(view, Waiting(key, request), now)
     if cycle:  # broken in favour of this very request, perhaps: nobody may slip in
         in_way = blockers(view, asker_of(view, request.session), request, now)
         if not in_way and not _ahead(view, keys.wait(rank_of(request) + 1, ""), request):
@@ -233,8 +233,14 @@ def _wait(view: View, key: str, request: Request, now: int) -> LockReply:
     in_way = blockers(view, asker, request, now)
     holder = in_way[0].hold.owner if in_way else ""
     view.emit(LockWaiting(request.resources, request.session, request.agent, holder, request.priority))
-    break_deadlocks(view, Waiting(key, request), now)
+    _break_deadlocks(view, Waiting(key, request), now)
     return _state(view, key, now)
+
+
+def _break_deadlocks(view: View, waiting: Waiting, now: int) -> tuple[str, ...]:
+    from coord.core.deadlock import break_deadlocks  # most requests are granted, and need none of it
+
+    return break_deadlocks(view, waiting, now)
 
 
 def _state(view: View, key: str, now: int) -> LockReply:

@@ -143,6 +143,10 @@ class ListExpiredClaims(Command, frozen=True):
     before_ms: int | None = None
 
 
+SWEEP_MOST = 32
+"""How many due records one command passes."""
+
+
 class Sweep(Command, frozen=True):
     """Pass deadlines: the engine adds one to a batch when something may be due."""
 

@@ -1,96 +1,113 @@
-"""Which rule answers which command."""
+"""Which rule answers which command.
 
-from collections.abc import Callable
+Rules are imported when they are first asked for: most processes live for one command.
+"""
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
 from typing import Any
 
-from coord.core import (
-    acquire,
-    commands,
-    ending,
-    history,
-    holding,
-    limits,
-    lock,
-    message,
-    peers,
-    plan,
-    plan_commands,
-    queue,
-    result,
-    revoke,
-    session,
-    sweep,
-    task,
-)
+from coord.core.commands import Command
 from coord.core.view import View
 
-RULES: dict[type[commands.Command], Callable[[View, Any, int], Any]] = {
-    commands.ClaimTask: task.claim_task,
-    commands.ClaimTasks: task.claim_tasks,
-    commands.RenewLease: task.renew_lease,
-    commands.ReleaseClaim: task.release_claim,
-    commands.ResetTask: task.reset_task,
-    commands.SubmitResult: result.submit_result,
-    commands.SetLimits: limits.set_limits,
-    commands.GetTaskState: history.get_task_state,
-    commands.GetTaskStates: history.get_task_states,
-    commands.GetClaimHistory: history.get_claim_history,
-    commands.GetSessionClaims: history.get_session_claims,
-    commands.ListExpiredClaims: history.list_expired_claims,
-    commands.Sweep: sweep.sweep,
-    plan_commands.AddTasks: plan.add_tasks,
-    plan_commands.SkipTask: plan.skip_task,
-    plan_commands.RetryTask: plan.retry_task,
-    plan_commands.SetTrack: plan.set_track,
-    plan_commands.GetTasks: plan.get_tasks,
-    plan_commands.ClaimNext: queue.claim_next,
-    commands.Register: ending.register,
-    commands.Deregister: ending.deregister,
-    commands.Heartbeat: session.heartbeat,
-    commands.UpdateSession: session.update_session,
-    commands.GetSession: peers.get_session,
-    commands.ListSessions: peers.list_sessions,
-    commands.AcquireLocks: acquire.acquire_locks,
-    commands.ConfirmWait: acquire.confirm_wait,
-    commands.PeekWait: acquire.peek_wait,
-    commands.WithdrawWait: acquire.withdraw_wait,
-    commands.ReleaseLocks: holding.release_locks,
-    commands.RenewLocks: holding.renew_locks,
-    commands.CheckLocks: holding.check_locks,
-    commands.ListLocks: holding.list_locks,
-    commands.StealLock: revoke.steal_lock,
-    commands.PreemptLock: revoke.preempt_lock,
-    commands.SendMessage: message.send_message,
-    commands.ReceiveMessages: message.receive_messages,
-    commands.PeekMessages: message.peek_messages,
-    commands.AckMessages: message.ack_messages,
-}
 
-READS: dict[type[commands.Command], Callable[[Any], list[str]]] = {
-    commands.ClaimTask: task.claim_reads,
-    commands.ClaimTasks: task.claim_reads,
-    commands.ReleaseClaim: task.claim_reads,
-    commands.SubmitResult: result.submit_reads,
-    commands.Heartbeat: session.caller_reads,
-    commands.UpdateSession: session.caller_reads,
-    commands.SendMessage: session.caller_reads,
-    commands.ReceiveMessages: session.caller_reads,
-    commands.ConfirmWait: acquire.wait_reads,
-    commands.PeekWait: acquire.wait_reads,
-    commands.AcquireLocks: lock.lock_reads,
-    commands.ReleaseLocks: lock.lock_reads,
-    commands.RenewLocks: lock.lock_reads,
-    commands.CheckLocks: lock.lock_reads,
-}
+def imported(name: str) -> Callable[..., Any]:
+    """Return a function of the core by its name, `module.function`."""
+    module, _, function = name.partition(".")
+    found: Callable[..., Any] = getattr(import_module(f"coord.core.{module}"), function)
+    return found
+
+
+class ByCommand(dict[type[Command], Callable[..., Any]]):
+    """Functions by the class of the command, as far as they are imported; `names` has them all."""
+
+    def __init__(self, names: Mapping[str, str], otherwise: str = "") -> None:
+        super().__init__()
+        self.names = names
+        self._otherwise = otherwise
+
+    def __missing__(self, kind: type[Command]) -> Callable[..., Any]:
+        found = self[kind] = imported(self.names.get(kind.__name__) or self._otherwise)
+        return found
+
+
+RULES = ByCommand(
+    {
+        "ClaimTask": "task.claim_task",
+        "ClaimTasks": "task.claim_tasks",
+        "RenewLease": "task.renew_lease",
+        "ReleaseClaim": "task.release_claim",
+        "ResetTask": "task.reset_task",
+        "SubmitResult": "result.submit_result",
+        "SetLimits": "limits.set_limits",
+        "GetTaskState": "history.get_task_state",
+        "GetTaskStates": "history.get_task_states",
+        "GetClaimHistory": "history.get_claim_history",
+        "GetSessionClaims": "history.get_session_claims",
+        "ListExpiredClaims": "history.list_expired_claims",
+        "Sweep": "sweep.sweep",
+        "AddTasks": "plan.add_tasks",
+        "SkipTask": "plan.skip_task",
+        "RetryTask": "plan.retry_task",
+        "SetTrack": "plan.set_track",
+        "GetTasks": "plan.get_tasks",
+        "ClaimNext": "queue.claim_next",
+        "Register": "ending.register",
+        "Deregister": "ending.deregister",
+        "Heartbeat": "session.heartbeat",
+        "UpdateSession": "session.update_session",
+        "GetSession": "peers.get_session",
+        "ListSessions": "peers.list_sessions",
+        "AcquireLocks": "acquire.acquire_locks",
+        "ConfirmWait": "acquire.confirm_wait",
+        "PeekWait": "acquire.peek_wait",
+        "WithdrawWait": "acquire.withdraw_wait",
+        "ReleaseLocks": "holding.release_locks",
+        "RenewLocks": "holding.renew_locks",
+        "CheckLocks": "holding.check_locks",
+        "ListLocks": "holding.list_locks",
+        "StealLock": "revoke.steal_lock",
+        "PreemptLock": "revoke.preempt_lock",
+        "SendMessage": "message.send_message",
+        "ReceiveMessages": "message.receive_messages",
+        "PeekMessages": "message.peek_messages",
+        "AckMessages": "message.ack_messages",
+    }
+)
+
+READS = ByCommand(
+    {
+        "ClaimTask": "task.claim_reads",
+        "ClaimTasks": "task.claim_reads",
+        "ReleaseClaim": "task.claim_reads",
+        "SubmitResult": "result.submit_reads",
+        "Heartbeat": "session.caller_reads",
+        "UpdateSession": "session.caller_reads",
+        "SendMessage": "session.caller_reads",
+        "ReceiveMessages": "session.caller_reads",
+        "ConfirmWait": "acquire.wait_reads",
+        "PeekWait": "acquire.wait_reads",
+        "AcquireLocks": "lock.lock_reads",
+        "ReleaseLocks": "lock.lock_reads",
+        "RenewLocks": "lock.lock_reads",
+        "CheckLocks": "lock.lock_reads",
+    },
+    otherwise="decide.nothing_ahead",
+)
 """What a rule is going to read, for those worth loading ahead; others say it when they miss it."""
 
 
-def decide(view: View, command: commands.Command, now: int) -> Any:
+def decide(view: View, command: Command, now: int) -> Any:
     """Answer a command by its rule; what it changes is in the view."""
     return RULES[type(command)](view, command, now)
 
 
-def reads_ahead(command: commands.Command) -> list[str]:
+def reads_ahead(command: Command) -> list[str]:
     """Return keys that are worth loading before the command is decided."""
-    foresee = READS.get(type(command))
-    return [] if foresee is None else foresee(command)
+    keys: list[str] = READS[type(command)](command)
+    return keys
+
+
+def nothing_ahead(_command: Command) -> list[str]:
+    """Return what is loaded ahead for most commands."""
+    return []

@@ -12,6 +12,8 @@ from coord.core.commands import (
     ListExpiredClaims,
     TaskCommand,
 )
+from coord.core.events import HistoryForgotten
+from coord.core.limits import DAY_MS
 from coord.core.record import Marker, Stored
 from coord.core.result import Rejection, Result
 from coord.core.task import shown_claim
@@ -204,3 +206,19 @@ def _all(view: View, prefix: str, *, by_line: bool = False) -> Iterator[Found]:
         if len(page) < PAGE:
             return
         after = (page[-1].line, page[-1].key)
+
+
+def forget_generation(view: View, key: str, now: int) -> None:
+    """Forget an earlier generation past its retention; a task that is not done keeps its lineage."""
+    project, task_id, number = keys.parts(key)[1:]
+    task = view.get(keys.task(project, task_id), Task)
+    earlier = view.get(key, Task)
+    if earlier is None:
+        return
+    if task is not None and task.state is not TaskStatus.DONE:
+        view.put(key, earlier, keys.due(now + DAY_MS))
+        return
+    view.delete(key)
+    if earlier.result_bytes:
+        view.delete(keys.result(project, task_id, int(number)))
+    view.emit(HistoryForgotten(project, task_id, int(number)))

@@ -1,7 +1,5 @@
 """What a deadline means for locks, requests in line, sessions and messages."""
 
-from collections.abc import Callable
-
 from coord.core import keys
 from coord.core.acquire import end_if_owner_gone
 from coord.core.ending import pass_session_deadline
@@ -16,14 +14,14 @@ from coord.core.line import (
     serve,
 )
 from coord.core.lock import Hold, Standing, ended_by_time, read_hold, resource_of
-from coord.core.message import return_broadcast, return_message
+from coord.core.message import return_message
 from coord.core.view import View
 
 LOOK_AGAIN_MS = 30_000
 """A ticket past its lease whose owner lives is looked at again after this time."""
 
 
-def _pass_hold(view: View, key: str, now: int) -> None:
+def pass_hold(view: View, key: str, now: int) -> None:
     hold = view.get(key, Hold)
     if hold is None:
         return
@@ -45,7 +43,7 @@ def _with_fence(view: View, key: str, hold: Hold) -> Hold:
     return hold if fenced is None else fenced
 
 
-def _pass_request(view: View, key: str, now: int) -> None:
+def pass_request(view: View, key: str, now: int) -> None:
     request = view.get(key, Request)
     if request is None:
         return
@@ -57,21 +55,11 @@ def _pass_request(view: View, key: str, now: int) -> None:
         serve(view, resources_of(request), now)
 
 
-def _pass_session(view: View, key: str, now: int) -> None:
+def pass_session(view: View, key: str, now: int) -> None:
     freed = pass_session_deadline(view, key.partition("/")[2], now)
     if freed:
         serve(view, freed, now)
 
 
-def _pass_message(view: View, key: str, now: int) -> None:
+def pass_message(view: View, key: str, now: int) -> None:
     return_message(view, key, "nobody read it in time", now)
-
-
-LOCK_DEADLINES: dict[str, Callable[[View, str, int], None]] = {
-    "lock": _pass_hold,
-    "wait": _pass_request,
-    "bid": _pass_request,
-    "session": _pass_session,
-    "inbox": _pass_message,
-    "broadcast": return_broadcast,
-}

@@ -29,7 +29,15 @@ record until the next claim moves it to `history/`; that is why a claim writes t
 import msgspec
 
 from coord.core import keys, work
-from coord.core.commands import ClaimTask, ClaimTasks, ReleaseClaim, RenewLease, ResetTask, TaskCommand
+from coord.core.commands import (
+    SWEEP_MOST,
+    ClaimTask,
+    ClaimTasks,
+    ReleaseClaim,
+    RenewLease,
+    ResetTask,
+    TaskCommand,
+)
 from coord.core.events import TaskClaimed, TaskExpired, TaskReleased, TaskRenewed, TaskReset, TaskSuperseded
 from coord.core.limits import (
     UNLIMITED_TENANT,
@@ -60,8 +68,6 @@ from coord.core.types import (
 from coord.core.view import View
 
 DUE_PAGE = 256
-SWEEP_MOST = 32
-"""How many due records one command passes."""
 GRANTED = ClaimReason.GRANTED
 
 

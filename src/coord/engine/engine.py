@@ -24,11 +24,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from coord.core.caller import NO_EVIDENCE, Evidence, Process
-from coord.core.commands import Command, Sweep
+from coord.core.commands import SWEEP_MOST, Command, Sweep
 from coord.core.decide import reads_ahead
 from coord.core.errors import Busy, Conflict, CoordError, LimitReached, Unavailable, Unknown
 from coord.core.events import ClockAccepted
-from coord.core.task import SWEEP_MOST
 from coord.core.view import Later, Missing, Range, View, encode_event
 from coord.engine.ambient import Ambient, RealAmbient
 from coord.engine.clock import Clock
