@@ -192,5 +192,6 @@ def listed(task_id: str, spec: Spec, task: Task, now: int) -> TaskListed:
         requirements=spec.requirements,
         deadline_ms=spec.deadline_ms,
         estimate_s=spec.estimate_s,
+        retries_max=spec.retries_max,
         created_ms=spec.created_ms,
     )

@@ -236,6 +236,7 @@ class TaskListed(Reply, frozen=True, kw_only=True):
     requirements: dict[str, Any]
     deadline_ms: int
     estimate_s: float
+    retries_max: int
     created_ms: int
 
 

@@ -17,8 +17,10 @@ _ALMOST_OF_A_TRACK = r"[A-Z]+-[0-9]+(-.*)?"
 _GLOB = frozenset("*?[]{}\\")
 COMPARED = (
     *("description", "type", "track", "role", "needs", "priority", "files", "depends_on", "requirements"),
-    *("deadline_ms", "estimate_s"),
+    *("deadline_ms", "estimate_s", "retries_max"),
 )
+Changes = dict[str, dict[str, tuple[object, object]]]
+"""By task and field: what is stored, and what the plan says."""
 
 
 class Checked(NamedTuple):
@@ -153,13 +155,16 @@ def _parsed(text: str) -> tuple[Resource, ...]:
         return ()
 
 
-def difference(tasks: Iterable[NewTask], stored: Iterable[TaskListed]) -> dict[str, list[str]]:
-    """Return which fields of which tasks differ from what is stored."""
+def difference(tasks: Iterable[NewTask], stored: Iterable[TaskListed]) -> Changes:
+    """Return which fields of which tasks differ from what is stored, and how."""
     there = {task.task_id: task for task in stored}
-    changed: dict[str, list[str]] = {}
+    changed: Changes = {}
     for task in tasks:
         old = there.get(task.task_id)
-        fields = [] if old is None else [name for name in COMPARED if _plain(task, name) != _plain(old, name)]
+        pairs = (
+            {name: (_plain(old, name), _plain(task, name)) for name in COMPARED} if old is not None else {}
+        )
+        fields = {name: (before, after) for name, (before, after) in pairs.items() if before != after}
         if fields:
             changed[task.task_id] = fields
     return changed

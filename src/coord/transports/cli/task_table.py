@@ -160,9 +160,10 @@ PLANS = (
         "plans",
         "add the tasks of a plan; again is harmless, and a changed plan says what it changes",
         "plans:load",
-        ("coord plan load plan.yaml",),
+        ("coord plan load plan.yaml", "coord plan load plan.yaml --dry-run"),
         (PLAN,),
-        details="Files are named from the top of the repository. Work that runs goes on.",
+        (Flag("dry-run", "only say what would change"),),
+        details="Files are named from the top of the repository. Work that runs goes on; nothing is removed.",
     ),
     Command(
         "plan check",
@@ -177,7 +178,12 @@ PLANS = (
         "plans",
         "show the tasks of each track and how far they are",
         "plans:show",
-        ("coord plan show", "coord plan show --mermaid > plan.mmd"),
-        flags=(Flag("mermaid", "print a Mermaid flowchart instead"),),
+        ("coord plan show", "coord plan show --svg > plan.svg"),
+        flags=(
+            Flag("table", "on a terminal, a table in place of the picture"),
+            Flag("picture", "print the picture, also where nobody looks", excludes="table"),
+            Flag("mermaid", "print a Mermaid flowchart", excludes="picture"),
+            Flag("svg", "print an SVG drawing", excludes="mermaid"),
+        ),
     ),
 )
