@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from xml.etree import ElementTree
+import xml.etree.ElementTree as ET
 
 import pytest
 
@@ -83,12 +83,12 @@ def test_a_plan_of_ten_thousand_tasks_is_summed_up() -> None:
     assert lines[0] == "T0    ██████████░░░░░░░░░░  34 of 67  ✔ 34  ● 33"
     assert lines[100] == "… and 50 more tracks"
     assert lines[-1] == "✔ 5000 done  ● 5000 ready"
-    assert len(ElementTree.fromstring(svg(many)).findall(f"{SVG}g")) == 10_000
+    assert len(ET.fromstring(svg(many)).findall(f"{SVG}g")) == 10_000
 
 
 def test_the_drawing_is_valid_whatever_tasks_are_called() -> None:
     """Issue 4, part 2: an SVG with a box per task, an arrow per dependency, and every text escaped."""
-    root = ElementTree.fromstring(svg(SHOP))
+    root = ET.fromstring(svg(SHOP))
     boxes = root.findall(f"{SVG}g")
     assert [box.findtext(f"{SVG}text") for box in boxes] == [
         *("8.2", "A-001-core", "A-002-more", "B-001-schema", "B-002-tables")
@@ -96,12 +96,12 @@ def test_the_drawing_is_valid_whatever_tasks_are_called() -> None:
     assert boxes[0].findtext(f"{SVG}title") == f"8.2 · pending · {HOSTILE}".replace("\ufffe", "\ufffd")
     assert len(root.findall(f"{SVG}path[@class='edge']")) == 3
     assert root.find(f".//{SVG}script") is None
-    assert ElementTree.fromstring(svg([])).findall(f"{SVG}g") == []
+    assert ET.fromstring(svg([])).findall(f"{SVG}g") == []
 
 
 def test_boxes_do_not_cover_each_other() -> None:
     """Every box has a place of its own within the drawing."""
-    root = ElementTree.fromstring(svg([*SHOP, task("A-003-third"), task("A-004-fourth")]))
+    root = ET.fromstring(svg([*SHOP, task("A-003-third"), task("A-004-fourth")]))
     places = [
         (int(box.attrib["x"]), int(box.attrib["y"])) for box in root.iter(f"{SVG}rect") if box.get("fill")
     ]

@@ -9,11 +9,12 @@ import msgspec
 
 from coord.core import commands, plan_commands, types
 from coord.core.errors import Invalid, NotFound
-from coord.core.ids import check_id, shown, work_product_ref
+from coord.core.ids import TaskIdentifier, check_id, shown, work_product_ref
 from coord.core.plan_commands import NewTask
 from coord.core.replies import NextTask, Runnable, TaskListed, TasksAdded
 from coord.core.spec import RETRIES_MAX
 from coord.core.types import TaskGeneration
+from coord.host.place import settings_of
 from coord.sdk import input as given
 from coord.sdk.connection import HOST_NAMES, Connection
 from coord.sdk.new_task import new_task, word, words
@@ -72,6 +73,9 @@ class TaskCalls(Connection):
     ) -> TasksAdded:
         """Add tasks in order; `from_root`: their files are named from the top of the repository."""
         located = [self.located(task, from_root=from_root) for task in tasks]
+        if self.strict_ids:
+            for task in located:
+                TaskIdentifier.parse(task.task_id)
         outcome = TasksAdded([], [], [])
         for at in range(0, len(located), BATCH_TASKS):
             batch = tuple(located[at : at + BATCH_TASKS])
@@ -214,6 +218,14 @@ class TaskCalls(Connection):
     def project(self) -> str:
         """The project whose tasks these are."""
         return check_id("project id", self.caller.project)
+
+    @property
+    def strict_ids(self) -> bool:
+        """Whether tasks must have ids of the track grammar: `task_id_policy = "track"` in coord.toml."""
+        policy = settings_of(self.place.repository).get("task_id_policy", "any")
+        if policy not in ("any", "track"):
+            raise Invalid(f"task_id_policy is {shown(policy)} in coord.toml", hint='"any" or "track"')
+        return policy == "track"
 
     def located(self, task: NewTask, *, from_root: bool = False) -> NewTask:
         """Return a task with its files as the core knows them: relative to the repository."""

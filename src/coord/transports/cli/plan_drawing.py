@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from coord.core.replies import TaskListed
+from coord.core.track import title_of
 from coord.core.types import TaskStatus
 from coord.transports.cli.plan_layout import Lane, lanes
 
@@ -100,7 +101,8 @@ def _band(lane: Lane, top: int, high: int, wide: int) -> list[str]:
     percent = 100 * lane.finished // len(lane.tasks)
     return [
         f'<rect class="lane" x="{MARGIN // 2}" y="{top}" width="{wide - MARGIN}" height="{high}" rx="6"/>',
-        f'<text class="track" x="{MARGIN}" y="{top + high // 2}">{_text(_cut(lane.track or "-", 12))}</text>',
+        f'<text class="track" x="{MARGIN}" y="{top + high // 2}">{_text(_cut(lane.track or "-", 12))}'
+        f"<title>{_text(title_of(lane.track))}</title></text>",
         f'<text x="{MARGIN}" y="{top + high // 2 + 16}">{percent} %</text>',
     ]
 

@@ -8,6 +8,7 @@ from typing import Any
 from coord.core.errors import Invalid
 from coord.core.plan_commands import NewTask
 from coord.core.replies import TaskListed, TasksAdded
+from coord.core.track import title_of
 from coord.core.types import TaskStatus
 from coord.sdk.client import Client
 from coord.sdk.plan_check import Changes, Checked, check_plan, difference
@@ -120,12 +121,15 @@ def progress(tasks: Sequence[TaskListed]) -> list[dict[str, Any]]:
     """Return how far each track is; what stands in none comes under the empty name."""
     found = []
     for track in sorted({task.track for task in tasks}):
-        states = [task.state for task in tasks if task.track == track]
+        own = [task for task in tasks if task.track == track]
+        states = [task.state for task in own]
         counts = {state.value: states.count(state.value) for state in TaskStatus}
         completed = counts["done"] + counts["skipped"]
         found.append(
             {
                 "track": track,
+                "title": title_of(track),
+                "agents": sorted({task.agent for task in own if task.agent}),
                 "completed": completed,
                 "in_progress": counts["in_progress"],
                 "pending": len(states) - completed - counts["in_progress"],
@@ -145,7 +149,8 @@ def _read(client: Client, path: str) -> tuple[Plan, Checked, list[TaskListed]]:
             hint=f"add --project {plan.project}",
         )
     stored = client.task_list()
-    return plan, check_plan(plan, [task.task_id for task in stored]), stored
+    known = [task.task_id for task in stored]
+    return plan, check_plan(plan, known, strict=client.strict_ids), stored
 
 
 def _problems(checked: Checked) -> Answer:
