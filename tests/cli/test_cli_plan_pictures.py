@@ -1,8 +1,8 @@
 """The pictures of a plan: in text, as SVG, and what a changed plan would change."""
 
 import re
-from pathlib import Path
 import xml.etree.ElementTree as ET
+from pathlib import Path
 
 import pytest
 

@@ -99,10 +99,10 @@ def _placed(lane: Lane, top: int) -> Iterator[Box]:
 
 def _band(lane: Lane, top: int, high: int, wide: int) -> list[str]:
     percent = 100 * lane.finished // len(lane.tasks)
+    name, title = _text(_cut(lane.track or "-", 12)), _text(title_of(lane.track))
     return [
         f'<rect class="lane" x="{MARGIN // 2}" y="{top}" width="{wide - MARGIN}" height="{high}" rx="6"/>',
-        f'<text class="track" x="{MARGIN}" y="{top + high // 2}">{_text(_cut(lane.track or "-", 12))}'
-        f"<title>{_text(title_of(lane.track))}</title></text>",
+        f'<text class="track" x="{MARGIN}" y="{top + high // 2}">{name}<title>{title}</title></text>',
         f'<text x="{MARGIN}" y="{top + high // 2 + 16}">{percent} %</text>',
     ]
 
