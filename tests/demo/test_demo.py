@@ -8,14 +8,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
+import coord
 from coord.sdk.plan_check import check_plan
 from coord.sdk.plan_file import read_plan
 from demo.conductor import Outcome, Reply
+from demo.ending import print_proof
 from demo.log import Event
 from demo.plan import AGENTS, FATES, HOT_FILE, KINDS, PLAN_FILE, Fate
 from demo.proof import find_contradictions, find_faults, find_lock_faults, find_lost_lines
@@ -290,6 +293,17 @@ def test_a_lost_line_is_found_out(tmp_path: Path) -> None:
     assert find_lost_lines(tmp_path, PIECES, honest_log()) == [
         f"file:lamp.py has lost what {TASK} 1 ada-1 wrote"
     ]
+
+
+def test_a_broken_promise_fails_the_demo(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The verdict is FAILED, and the exit code 1, where the log does not prove what was promised."""
+    url = f"sqlite://{tmp_path}/store.db"
+    with closing(coord.open_store(url)):
+        pass
+    assert print_proof(url, tmp_path, Outcome([], {}, {}, []), Stage({}, PIECES)) == 1
+    told = capsys.readouterr().out
+    assert f"✗ {TASK}: 0 accepted results, not one" in told
+    assert "FAILED: 5 contradictions" in told
 
 
 def test_the_live_table_shows_workers_tasks_and_counters() -> None:

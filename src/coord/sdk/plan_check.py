@@ -32,22 +32,23 @@ class Checked(NamedTuple):
     warnings: list[str]
 
 
-def check_plan(plan: Plan, known: Iterable[str] = (), *, strict: bool = False) -> Checked:
+def check_plan(plan: Plan, stored: Iterable[TaskListed] = (), *, strict: bool = False) -> Checked:
     """Look a plan over.
 
-    `known` are tasks of the project that it may depend on without naming them; `strict` takes no ids but
-    those of the track grammar.
+    `stored` are the tasks of the project: the plan may depend on them without naming them, and close a
+    circle with them. `strict` takes no ids but those of the track grammar.
     """
     problems = [*plan.problems]
     counts = Counter(task.task_id for task in plan.tasks)
     problems += [f"{name}: the id is used {count} times" for name, count in counts.items() if count > 1]
     by_id = {task.task_id: task for task in plan.tasks}
     problems += [problem for task in by_id.values() for problem in _grammar(task, strict)]
+    known = {task.task_id: tuple(task.depends_on) for task in stored}
     there = {*by_id, *known}
     for task in by_id.values():
         missing = [name for name in task.depends_on if name not in there]
         problems += [f"{task.task_id}: depends on {name}, which is nowhere" for name in missing]
-    order, cycle = in_order(by_id)
+    order, cycle = in_order(by_id, known)
     if cycle:
         problems.append(f"a circle: {' -> '.join(cycle)}")
     warnings = [
@@ -74,8 +75,9 @@ def _grammar(task: NewTask, strict: bool) -> list[str]:
     return []
 
 
-def in_order(by_id: dict[str, NewTask]) -> tuple[list[NewTask], list[str]]:
+def in_order(by_id: dict[str, NewTask], known: dict[str, tuple[str, ...]]) -> tuple[list[NewTask], list[str]]:
     """Return the tasks, each after those it depends on, otherwise as given; or a circle by its path."""
+    needs = known | {name: task.depends_on for name, task in by_id.items()}
     order: list[NewTask] = []
     placed: set[str] = set()
     for first in by_id:
@@ -83,12 +85,10 @@ def in_order(by_id: dict[str, NewTask]) -> tuple[list[NewTask], list[str]]:
         on_trail = {first: 0}
         while trail:
             name = trail[-1]
-            open_one = next(
-                (need for need in by_id[name].depends_on if need in by_id and need not in placed), None
-            )
+            open_one = next((need for need in needs[name] if need in needs and need not in placed), None)
             if open_one is None:
                 placed.add(name)
-                order.append(by_id[name])
+                order += [by_id[name]] if name in by_id else []
                 del on_trail[trail.pop()]
             elif open_one in on_trail:
                 return order, [*trail[on_trail[open_one] :], open_one]

@@ -149,8 +149,7 @@ def _read(client: Client, path: str) -> tuple[Plan, Checked, list[TaskListed]]:
             hint=f"add --project {plan.project}",
         )
     stored = client.task_list()
-    known = [task.task_id for task in stored]
-    return plan, check_plan(plan, known, strict=client.strict_ids), stored
+    return plan, check_plan(plan, stored, strict=client.strict_ids), stored
 
 
 def _problems(checked: Checked) -> Answer:
