@@ -78,7 +78,7 @@ def print_proof(url: str, folder: Path, outcome: Outcome, stage: Stage) -> int:
         print(f"  ✔ {line}")
     print(
         f"\nPROVEN: {len(pieces)} tasks, {stage.claims} claims, {stage.kills} workers killed, "
-        f"{stage.refused} zombies refused, {stage.waits} waits in line, {stage.deadlocks} deadlock broken,\n"
+        f"{stage.refused} zombies refused, {stage.waits} waited in line, {stage.deadlocks} deadlock broken,\n"
         f"exactly one accepted result per task. {stage.seconds:.1f} s"
     )
     return 0

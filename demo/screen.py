@@ -25,6 +25,7 @@ PART_STYLES = {
     "finished": "green",
 }
 TRACKS = 4
+COUNTER_CHARS, BAR_LEAST = 80, 8
 
 
 class Screen(Protocol):
@@ -114,8 +115,9 @@ def _totals(stage: Stage, width: int) -> Table:
         f"[bold red]{stage.kills}[/] killed  [bold magenta]{stage.refused}[/] refused  "
         f"[bold cyan]{stage.waits}[/] waited  [bold red]{stage.deadlocks}[/] deadlock  {stage.seconds:.1f} s"
     )
-    bar = ProgressBar(total=len(stage.pieces), completed=stage.done, width=max(8, min(40, width - 74)))
-    table.add_row(bar, counters)
+    room = width - COUNTER_CHARS
+    bar = ProgressBar(total=len(stage.pieces), completed=stage.done, width=min(40, room))
+    table.add_row(*([bar] if room >= BAR_LEAST else []), counters)
     return table
 
 

@@ -58,13 +58,13 @@ def test_the_demo_proves_itself_and_leaves_nothing_behind(tmp_path: Path) -> Non
     assert run.returncode == 0, run.stdout + run.stderr
     assert "20 tasks, 20 task.completed events, one for each" in run.stdout
     proven = re.search(
-        r"PROVEN: 20 tasks, \d+ claims, 4 workers killed, (\d+) zombies refused, (\d+) waits in line, "
+        r"PROVEN: 20 tasks, \d+ claims, 4 workers killed, (\d+) zombies refused, (\d+) waited in line, "
         r"(\d+) deadlock broken",
         run.stdout,
     )
     assert proven is not None, run.stdout
     assert int(proven[1]) >= 4
-    assert int(proven[2]) >= 2
+    assert int(proven[2]) >= 1
     assert int(proven[3]) >= 1
     assert "(killed -9)" in run.stdout
     assert "(lost a deadlock)" in run.stdout
@@ -318,6 +318,6 @@ def test_the_live_table_shows_workers_tasks_and_counters() -> None:
     shown = console.file.getvalue()  # type: ignore[attr-defined]
     assert "ada-1     coder       frozen" in shown
     assert "✔ A-002 g2 cleo-1" in shown
-    assert "2 of 20 done  3 claims" in shown
+    assert re.search(r"2 of 20 done  3 claims .* 0\.0 s\n", shown), "all on one line"
     assert "the last thing that happened" in shown
     assert max(map(len, shown.splitlines())) <= 80
