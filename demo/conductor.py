@@ -22,8 +22,6 @@ from demo.worker import Report
 ROOT = Path(__file__).resolve().parent.parent
 TICK_S = 0.05
 LONGEST_S = 55.0
-FROZEN_MOST = 2
-"""So many at once, and of each kind one: some must stay awake to take their tasks over."""
 DOING = {"claimed": "1st half", "half-way": "2nd half"}
 
 
@@ -192,7 +190,7 @@ class Conductor:
         if fate is Fate.KILLED_WORKING:
             actor.fate = self._fates.pop(task)
             self._kill(actor)
-        elif fate is not None and fate.freezes and self._may_freeze(actor):
+        elif fate is not None and fate.freezes:
             actor.fate = self._fates.pop(task)
             self._freeze(actor)
         elif fate is None or fate is Fate.KILLED_SUBMITTING or self._is_met(fate):
@@ -200,10 +198,6 @@ class Conductor:
             actor.nod()
         elif time.monotonic() > actor.asked_at + LEASE_S / 3:
             actor.nod("renew")
-
-    def _may_freeze(self, actor: Actor) -> bool:
-        kinds = [each.part.kind for each in self._actors if each.fate is not None and each.fate.freezes]
-        return len(kinds) < FROZEN_MOST and actor.part.kind not in kinds
 
     def _is_met(self, fate: Fate) -> bool:
         """Whether what a worker waits for has come."""

@@ -47,6 +47,8 @@ class Fate(StrEnum):
         return self in (Fate.KILLED_WORKING, Fate.KILLED_SUBMITTING)
 
 
+# Somebody must stay awake to take over what the frozen held: two of them come only after the other two are
+# awake again (they depend on those tasks), and the meeting takes one agent until the other one comes.
 FATES = {
     "A-002-settings": Fate.KILLED_WORKING,
     "B-004-migrations": Fate.KILLED_SUBMITTING,
