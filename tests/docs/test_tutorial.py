@@ -103,7 +103,7 @@ def steps_of(page: str) -> Iterator[Step]:
 
 def same(line: str) -> str:
     """A line without what differs from run to run: seconds that went by, ids of messages and results."""
-    line = re.sub(r"(-gen\d+)-[0-9a-f]{6}", r"\1-ID", line)
+    line = re.sub(r"(-gen\d+-)[0-9a-f]{6}", r"\1ID", line)
     return re.sub(r"expires in \w+", "expires in TIME", re.sub(r"\d{13}-\w+", "ID", line))
 
 

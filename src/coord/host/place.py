@@ -7,9 +7,10 @@ because two callers with two stores would both be granted the same lock.
 import os
 import re
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from coord.core.errors import Corrupt, Invalid, Unsupported
+from coord.host.configuration import configuration_file, read_configuration
 from coord.host.pin import FORMAT, Pin, create_pin, read_pin, replace_pin
 from coord.host.process import this_machine
 from coord.host.repository import Repository, find_repository
@@ -190,7 +191,8 @@ def _proposals(repository: Repository, environ: Mapping[str, str]) -> dict[str, 
     """Return the stores that configuration and environment name, weakest first."""
     found: dict[str, str] = {}
     if repository.root is not None:
-        found[f"{repository.root}/coord.toml"] = _url_in_settings(repository)
+        file = configuration_file(repository)
+        found[file] = _url_in_toml(file)
     if backend := environ.get("COORD_BACKEND", ""):
         variable = f"COORD_{backend.upper()}_URL"
         url = environ.get(variable, "")
@@ -204,27 +206,11 @@ def _proposals(repository: Repository, environ: Mapping[str, str]) -> dict[str, 
     return found
 
 
-def settings_of(repository: Repository | None) -> dict[str, Any]:
-    """Return what the repository's `coord.toml` says; nothing where there is none."""
-    file = f"{repository.root}/coord.toml" if repository is not None and repository.root is not None else ""
-    if not os.path.isfile(file):
-        return {}
-    import tomllib  # noqa: PLC0415 - few repositories have the file
-
-    try:
-        with open(file, "rb") as opened:
-            return tomllib.load(opened)
-    except (OSError, ValueError) as error:
-        raise Invalid(f"{file} cannot be read: {error}", hint="correct it, or remove it") from error
-
-
-def _url_in_settings(repository: Repository) -> str:
-    store = settings_of(repository).get("store", {})
+def _url_in_toml(file: str) -> str:
+    store = read_configuration(file).get("store", {})
     url = store.get("url", "") if isinstance(store, dict) else None
     if not isinstance(url, str):
-        raise Invalid(
-            f"{repository.root}/coord.toml names no store", hint='write [store] and below it url = "…"'
-        )
+        raise Invalid(f"{file} names no store", hint='write [store] and below it url = "…"')
     return url
 
 

@@ -14,7 +14,7 @@ from coord.core.plan_commands import NewTask
 from coord.core.replies import NextTask, Runnable, TaskListed, TasksAdded
 from coord.core.spec import RETRIES_MAX
 from coord.core.types import TaskGeneration
-from coord.host.place import settings_of
+from coord.host.configuration import configuration_file, read_configuration
 from coord.sdk import input as given
 from coord.sdk.connection import HOST_NAMES, Connection
 from coord.sdk.new_task import new_task, word, words
@@ -222,7 +222,8 @@ class TaskCalls(Connection):
     @property
     def strict_ids(self) -> bool:
         """Whether tasks must have ids of the track grammar: `task_id_policy = "track"` in coord.toml."""
-        policy = settings_of(self.place.repository).get("task_id_policy", "any")
+        settings = read_configuration(configuration_file(self.place.repository))
+        policy = settings.get("task_id_policy", "any")
         if policy not in ("any", "track"):
             raise Invalid(f"task_id_policy is {shown(policy)} in coord.toml", hint='"any" or "track"')
         return policy == "track"

@@ -50,7 +50,7 @@ def show(answer: Answer, *, as_json: bool) -> int:
     if answer.drawn is not None:
         return _write(answer.drawn(), answer.exit_code)
     if answer.rows:
-        return _write(table(answer.rows, answer.columns, width()), answer.exit_code)
+        return _write(table(answer.rows, answer.columns, width(sys.stdout)), answer.exit_code)
     return answer.exit_code
 
 
@@ -181,10 +181,10 @@ def _cut(text: str, room: int) -> str:
     return kept
 
 
-def width() -> int:
-    """Return how many cells a line of the terminal has."""
+def width(stream: TextIO) -> int:
+    """Return how many cells a line on this stream has."""
     try:
-        return os.get_terminal_size(sys.stdout.fileno()).columns or WIDTH_WITHOUT_TERMINAL
+        return os.get_terminal_size(stream.fileno()).columns or WIDTH_WITHOUT_TERMINAL
     except OSError:
         return WIDTH_WITHOUT_TERMINAL
 

@@ -99,14 +99,16 @@ def show(client: Client, given: SimpleNamespace) -> Answer | str:
     if given.svg:
         return plan_drawing.svg(found)
     if given.picture:
-        return plan_text.picture(found, width(), colours=has_colours())
+        return plan_text.picture(found, width(sys.stdout), colours=has_colours())
     tracks = progress(found)
     done = sum(task.state in ("done", "skipped") for task in found)
     line = f"{done} of {len(found)} tasks are done" if found else "there are no tasks"
     fields = {"tracks": tracks, "tasks": fields_of(found)}
     if given.table:
         return Answer(fields, line, _table(tracks, found), COLUMNS)
-    return Answer(fields, line, drawn=lambda: plan_text.picture(found, width(), colours=has_colours()))
+    return Answer(
+        fields, line, drawn=lambda: plan_text.picture(found, width(sys.stdout), colours=has_colours())
+    )
 
 
 def _table(tracks: Sequence[Mapping[str, Any]], found: Sequence[TaskListed]) -> list[dict[str, Any]]:
