@@ -52,6 +52,8 @@ class QueueMachine(RuleBasedStateMachine):
         self.engine = Engine(open_store("memory:"), "local", clock=lambda: self.now)
         self.told: dict[str, Told] = {}
         self.generation: dict[str, int] = {}
+        self.failed: dict[str, list[int]] = {agent: [] for agent in AGENTS}
+        self.limited: dict[str, int] = dict.fromkeys(AGENTS, 0)
 
     # The model.
 
@@ -71,7 +73,18 @@ class QueueMachine(RuleBasedStateMachine):
     def change(self, name: str, **fields: Any) -> None:
         self.told[name] = self.told[name]._replace(**fields)
 
+    def held_back(self, agent: str) -> bool:
+        """Rate limited, or three failures of which no minute took one back and no success all."""
+        return self.now < self.limited[agent] or len(self.bear_in_mind(agent)) >= 3
+
+    def bear_in_mind(self, agent: str) -> list[int]:
+        """The failures that still count: since the last one, a minute forgives the oldest."""
+        failed = self.failed[agent]
+        return failed[(self.now - failed[-1]) // 60_000 :] if failed else []
+
     def lose(self, name: str, *, pause: bool) -> None:
+        agent = self.told[name].agent
+        self.failed[agent] = [*self.bear_in_mind(agent), self.now][-10:]
         retries = self.told[name].retries + 1
         if retries > 3:
             self.change(name, base="errored", retries=retries)
@@ -109,6 +122,10 @@ class QueueMachine(RuleBasedStateMachine):
         )
         command = ClaimNext(caller=Caller(agent, agent=agent), tenant="local", project="p", lease_ms=LEASE_MS)
         reply = self.engine.call(command)
+        if ready and self.held_back(agent):
+            assert reply.outcome is Runnable.BLOCKED
+            assert agent in reply.waiting_for[0]
+            return
         if ready:
             name = ready[0][1]
             assert (reply.outcome, reply.task.task_id) == (Runnable.TASK, name)
@@ -118,6 +135,7 @@ class QueueMachine(RuleBasedStateMachine):
             return
         unfinished = [name for name in self.told if self.state(name) not in ("done", "skipped")]
         moving = [n for n in unfinished if self.state(n) == "in_progress" or self.told[n].retry_ms]
+        moving += [agent] if self.held_back(agent) else []
         expected = Runnable.DONE if not unfinished else Runnable.BLOCKED if moving else Runnable.DEADLOCKED
         assert reply.outcome is expected
 
@@ -131,20 +149,32 @@ class QueueMachine(RuleBasedStateMachine):
         command = SubmitResult("local", "p", name, self.told[name].agent, self.generation[name], b"{}", "wp")
         assert self.engine.call(command).accepted
         self.change(name, base="done")
+        self.failed[self.told[name].agent] = []
 
     @precondition(lambda self: self.worked())
-    @rule(data=st.data(), how=st.sampled_from(["release", "fail", "final"]))
+    @rule(data=st.data(), how=st.sampled_from(["release", "fail", "final", "limited"]))
     def give_back(self, data: st.DataObject, how: str) -> None:
         name = data.draw(st.sampled_from(self.worked()))
-        reason = ReleaseReason.VOLUNTARY if how == "release" else ReleaseReason.ERROR
+        agent = self.told[name].agent
+        reason = ReleaseReason.ERROR if how in ("fail", "final") else ReleaseReason.VOLUNTARY
         command = ReleaseClaim(
-            "local", "p", name, self.told[name].agent, self.generation[name], reason, final=how == "final"
+            "local",
+            "p",
+            name,
+            agent,
+            self.generation[name],
+            reason,
+            final=how == "final",
+            limited_ms=20_000 if how == "limited" else 0,
         )
         assert self.engine.call(command).success
-        if how == "release":
+        if how == "limited":
+            self.limited[agent] = self.now + 20_000
+        if how in ("release", "limited"):
             self.change(name, base="open")
         elif how == "final":
             self.change(name, base="failed")
+            self.failed[agent] = [*self.bear_in_mind(agent), self.now]
         else:
             self.lose(name, pause=True)
 

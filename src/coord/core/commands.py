@@ -67,7 +67,7 @@ class RenewLease(TaskCommand, frozen=True):
 
 
 class ReleaseClaim(TaskCommand, frozen=True):
-    """Give a claim back without a result."""
+    """Give a claim back without a result; `limited_ms`: its agent gets nothing for so long."""
 
     reply = types.ReleaseResult
     session: str
@@ -75,6 +75,7 @@ class ReleaseClaim(TaskCommand, frozen=True):
     reason: types.ReleaseReason = types.ReleaseReason.VOLUNTARY
     note: str = ""
     final: bool = False
+    limited_ms: int = 0
 
 
 class SubmitResult(TaskCommand, frozen=True):

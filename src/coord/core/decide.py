@@ -81,6 +81,7 @@ READS = ByCommand(
         "ClaimTasks": "task.claim_reads",
         "ReleaseClaim": "task.claim_reads",
         "SubmitResult": "result.submit_reads",
+        "ClaimNext": "queue.next_reads",
         "Heartbeat": "session.caller_reads",
         "UpdateSession": "session.caller_reads",
         "SendMessage": "session.caller_reads",

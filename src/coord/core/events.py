@@ -285,6 +285,24 @@ class MessageLost(Event, frozen=True, tag="message.undelivered"):
     reason: str
 
 
+class AgentLimited(Event, frozen=True, tag="agent.limited"):
+    """An agent reached a rate limit: until then it is given nothing."""
+
+    project: str
+    agent: str
+    until_ms: int
+    note: str = ""
+
+
+class AgentEnabled(Event, frozen=True, tag="agent.enabled"):
+    """An agent was taken out of a project's pool by hand, or back into it."""
+
+    project: str
+    agent: str
+    enabled: bool
+    reason: str = ""
+
+
 SEED_NAMES = {
     "task.claimed": "CLAIM_ACQUIRED",
     "task.renewed": "LEASE_RENEWED",

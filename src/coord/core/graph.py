@@ -21,7 +21,6 @@ from coord.core.task_record import Task
 from coord.core.types import TaskStatus
 from coord.core.view import View
 
-PAGE = 500
 FOLLOWERS_MAX = 20_000
 """How many tasks one change may set in motion."""
 
@@ -58,7 +57,7 @@ def settle_followers(view: View, project: str, task_id: str) -> None:
 
 def _followers(view: View, project: str, changed: list[str]) -> list[str]:
     """Return what depends directly on any of several tasks, loaded in few steps however many they are."""
-    view.want_ranges([keys.dependent_prefix(project, name) for name in changed], limit=PAGE)
+    view.want(prefixes=[keys.dependent_prefix(project, name) for name in changed])
     found = list(dict.fromkeys(each for name in changed for each in dependents(view, project, name)))
     view.want(*(key for name in found for key in (keys.task(project, name), keys.spec(project, name))))
     specs = [view.get(keys.spec(project, name), Spec) or Spec() for name in found]

@@ -53,7 +53,7 @@ def get_task_state(view: View, command: GetTaskState, now: int) -> TaskState:
 def get_task_states(view: View, command: GetTaskStates, now: int) -> list[TaskState]:
     """Return several tasks as of now."""
     view.want(*(keys.task(project, task_id) for project, task_id in command.tasks))
-    view.want_ranges((keys.rejected_prefix(*names) for names in command.tasks), limit=PAGE)
+    view.want(prefixes=(keys.rejected_prefix(*names) for names in command.tasks), limit=PAGE)
     tasks = [(names, view.get(keys.task(*names), Task)) for names in command.tasks]
     view.want(*(keys.result(*names, task.generation) for names, task in tasks if task is not None))
     return [

@@ -92,6 +92,24 @@ def track(project: str, name: str) -> str:
     return f"track/{project}/{name}"
 
 
+def agent(project: str, name: str) -> str:
+    """What stands against giving an agent work."""
+    return f"agent/{project}/{name}"
+
+
+def agent_prefix(project: str) -> str:
+    return f"agent/{project}/"
+
+
+def past(project: str, agent: str, session: str) -> str:
+    """How an agent did in a session."""
+    return f"past/{project}/{agent}/{session}"
+
+
+def past_prefix(project: str) -> str:
+    return f"past/{project}/"
+
+
 def ready(project: str, queue_class: str, rank_ms: int) -> str:
     """The line of tasks that are ready, by class, in the order of their turn."""
     return f"ready/{project}/{queue_class}/{rank_ms:015d}"

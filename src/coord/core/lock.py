@@ -171,7 +171,7 @@ def read_hold(view: View, key: str) -> Hold | None:
 
 def holds_meeting(view: View, resource: Resource) -> Iterator[Standing]:
     """Go through all holds on what meets a resource, ended ones included."""
-    view.want_ranges(resource.ranges)
+    view.want(prefixes=resource.ranges)
     for prefix in resource.ranges:
         for page in view.pages(prefix):
             for found in page:

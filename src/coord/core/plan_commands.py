@@ -81,4 +81,5 @@ class ClaimNext(SessionCommand, frozen=True, kw_only=True):
     tracks: tuple[str, ...] = ()
     roles: tuple[str, ...] = ()
     has: tuple[str, ...] = ()
+    enabled: bool = True
     lock_files: bool = True

@@ -14,6 +14,7 @@ import msgspec
 
 from coord.core import keys
 from coord.core.acquire import clear_way
+from coord.core.agent import FREE, AgentRecord, held_back
 from coord.core.commands import ClaimTask
 from coord.core.limits import limits_of
 from coord.core.line import Request, blockers, competes, grant_request, in_line, resources_of
@@ -21,7 +22,7 @@ from coord.core.lock import Mode, asker_of, resource_of, shown_lock
 from coord.core.plan import listed
 from coord.core.plan_commands import ClaimNext
 from coord.core.replies import LockShown, NextTask, Runnable
-from coord.core.session import Session, enlist
+from coord.core.session import Session, caller_reads, enlist
 from coord.core.spec import QueueClass, Spec
 from coord.core.task import claim_one
 from coord.core.task_record import ACTIVE, UNCLAIMED, Task, as_of
@@ -34,6 +35,8 @@ LOOKED_AT = 16
 """How many tasks of one class are looked at, where the files of the first ones are held by others."""
 NAMED_MAX = 20
 LOOK_MS = 5_000
+AILING_STATES = ("stopping", "failed", "crashed", "terminated")
+"""An agent that says so of itself is given nothing, even if it asks."""
 
 
 class Candidate(NamedTuple):
@@ -46,6 +49,10 @@ class Candidate(NamedTuple):
 def claim_next(view: View, command: ClaimNext, now: int) -> NextTask:
     """Claim the first task that this agent may take."""
     session = enlist(view, command.caller, now)
+    agent = session.agent or session.session_id
+    why, until_ms = _held_back(view, command, session, agent, now)
+    if why:
+        return _pause(view, command, f"{agent} gets nothing: {why}", until_ms)
     busy: list[str] = []
     for candidate in _candidates(view, command, session, busy):
         request = _request(view, command, session, candidate.task_id, now)
@@ -55,6 +62,29 @@ def claim_next(view: View, command: ClaimNext, now: int) -> NextTask:
             continue
         return _claim(view, command, session, candidate.task_id, request, now)
     return _nothing(view, command, busy, now)
+
+
+def next_reads(command: ClaimNext) -> list[str]:
+    """Return what every agent that asks for work reads of itself."""
+    caller = command.caller
+    return [*caller_reads(command), keys.agent(command.project, caller.agent or caller.session)]
+
+
+def _held_back(view: View, command: ClaimNext, session: Session, agent: str, now: int) -> tuple[str, int]:
+    """Return why this agent gets nothing, and until when."""
+    if session.state in AILING_STATES:
+        return f"its state is {session.state}", 0
+    if not command.enabled:
+        return "disabled by configuration", 0
+    return held_back(view.get(keys.agent(command.project, agent), AgentRecord) or FREE, now)
+
+
+def _pause(view: View, command: ClaimNext, why: str, until_ms: int) -> NextTask:
+    """Give an agent nothing, unless there is nothing: it may be back, or somebody has to bring it back."""
+    if not view.scan(keys.unfinished_prefix(command.project), limit=1):
+        return NextTask(Runnable.DONE)
+    outcome = Runnable.BLOCKED if until_ms else Runnable.DENIED
+    return NextTask(outcome, waiting_for=[why], look_ms=until_ms)
 
 
 def _candidates(view: View, command: ClaimNext, session: Session, busy: list[str]) -> list[Candidate]:

@@ -18,7 +18,7 @@ from coord.core.task import clear_books
 from coord.core.task_record import ACTIVE, DONE, EXPIRED, RELEASED, UNCLAIMED, Task, as_of
 from coord.core.types import ReleaseReason, SubmissionReason, SubmissionResult
 from coord.core.view import View
-from coord.core.work import finish
+from coord.core.work import finish_done, foresee_done
 
 ACCEPTED, COMPLETED = SubmissionReason.ACCEPTED, ReleaseReason.COMPLETED
 REJECTION_QUIET_MS = 60_000
@@ -100,10 +100,12 @@ def _accept(view: View, command: SubmitResult, task_key: str, stored: Task, now:
         result_bytes=len(command.result),
     )
     result_key = keys.result(command.project, command.task, task.generation)
+    if task.planned:
+        foresee_done(view, command.project, command.task, stored)
     clear_books(view, command, stored, now)
     view.put(task_key, task)
     if task.planned:
-        finish(view, command.project, command.task)
+        finish_done(view, command.project, command.task, task, now)
     view.put(result_key, Result(msgspec.Raw(command.result)))
     view.emit(
         TaskCompleted(

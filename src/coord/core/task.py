@@ -29,6 +29,7 @@ record until the next claim moves it to `history/`; that is why a claim writes t
 import msgspec
 
 from coord.core import keys, work
+from coord.core.agent import agent_of, limit_agent
 from coord.core.commands import (
     SWEEP_MOST,
     ClaimTask,
@@ -238,11 +239,14 @@ def release_claim(view: View, command: ReleaseClaim, now: int) -> ReleaseResult:
     if not task.planned:
         view.put(task_key, task)
     elif failed and command.final:
-        work.fail_for_good(view, command.project, command.task, task)
+        work.fail_for_good(view, command.project, command.task, task, now)
     elif failed:
         work.try_again(view, command.project, command.task, task, now, pause=True)
     else:
         work.put_back(view, command.project, command.task, task)
+    if command.limited_ms:
+        until_ms = now + command.limited_ms
+        limit_agent(view, command.project, agent_of(task), until_ms, command.note, now)
     view.emit(
         TaskReleased(
             command.project,

@@ -6,6 +6,7 @@
 import msgspec
 
 from coord.core import keys
+from coord.core.agent import agent_of, count_done, count_failed
 from coord.core.commands import TaskCommand
 from coord.core.events import TaskErrored, TaskFailed, TaskRetried
 from coord.core.graph import settle_followers, state_by_dependencies
@@ -15,7 +16,7 @@ from coord.core.record import Stored
 from coord.core.resource import Resource
 from coord.core.spec import Spec
 from coord.core.task_record import READY, Task
-from coord.core.types import TaskStatus
+from coord.core.types import ReleaseReason, TaskStatus
 from coord.core.view import View
 
 RETRY_MS, RETRY_MS_MAX = 5_000, 600_000
@@ -82,7 +83,7 @@ def renew_work(view: View, project: str, task_id: str, task: Task) -> None:
 def _count_agent(view: View, project: str, task: Task, by: int) -> None:
     key = keys.track(project, task.track)
     record = view.get(key, Track) or Track()
-    name = task.agent or task.session
+    name = agent_of(task)
     agents = {**record.agents, name: record.agents.get(name, 0) + by}
     view.put(key, msgspec.structs.replace(record, agents={agent: n for agent, n in agents.items() if n > 0}))
 
@@ -109,6 +110,25 @@ def open_again(view: View, project: str, task_id: str, before: Task, opened: Tas
     settle_followers(view, project, task_id)
 
 
+def foresee_done(view: View, project: str, task_id: str, task: Task) -> None:
+    """Ask at once for all that the end of a task looks at."""
+    agent = agent_of(task)
+    wanted = [
+        keys.spec(project, task_id),
+        keys.agent(project, agent),
+        keys.past(project, agent, task.session),
+    ]
+    if task.track:
+        wanted.append(keys.track(project, task.track))
+    view.want(*wanted, prefixes=[keys.dependent_prefix(project, task_id)])
+
+
+def finish_done(view: View, project: str, task_id: str, task: Task, now: int) -> None:
+    """Finish a task whose result was accepted; its agent did well."""
+    count_done(view, project, task_id, task, now)
+    finish(view, project, task_id)
+
+
 def finish(view: View, project: str, task_id: str) -> None:
     """Take a task that is done or skipped off the list, and let those go on that waited for it."""
     view.delete(keys.unfinished(project, task_id))
@@ -118,6 +138,8 @@ def finish(view: View, project: str, task_id: str) -> None:
 def try_again(view: View, project: str, task_id: str, task: Task, now: int, *, pause: bool) -> Task:
     """Put a task back after a failure or a lost worker, until it has been tried too often."""
     spec = view.get(keys.spec(project, task_id), Spec) or Spec()
+    if task.ending is not ReleaseReason.VOLUNTARY:
+        count_failed(view, project, task, spec.type, now)
     retries = task.retries + 1
     if retries > spec.retries_max:
         errored = msgspec.structs.replace(task, state=TaskStatus.ERRORED, retries=retries)
@@ -134,8 +156,10 @@ def try_again(view: View, project: str, task_id: str, task: Task, now: int, *, p
     return again
 
 
-def fail_for_good(view: View, project: str, task_id: str, task: Task) -> None:
+def fail_for_good(view: View, project: str, task_id: str, task: Task, now: int) -> None:
     """Write down that a task cannot be done: what depends on it is blocked until somebody retries it."""
+    spec = view.get(keys.spec(project, task_id), Spec) or Spec()
+    count_failed(view, project, task, spec.type, now)
     view.put(keys.task(project, task_id), msgspec.structs.replace(task, state=TaskStatus.FAILED))
     view.emit(TaskFailed(project, task_id, task.generation, task.note))
     settle_followers(view, project, task_id)

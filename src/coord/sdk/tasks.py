@@ -21,7 +21,7 @@ from coord.sdk.new_task import new_task, word, words
 from coord.sdk.result_data import to_json
 
 LEASE_S = 300.0
-NAP_S = 5.0
+NAP_S, NAP_S_MIN = 5.0, 0.05
 BATCH_TASKS = 250
 PAGE = 500
 AGENTS_MOST = 1000
@@ -167,10 +167,11 @@ class TaskCalls(Connection):
         return self._release(task_id, generation, types.ReleaseReason.ERROR, note, final=final)
 
     def release_task(
-        self, task_id: str, generation: int | TaskGeneration, *, note: str = ""
+        self, task_id: str, generation: int | TaskGeneration, *, note: str = "", limited_s: float = 0.0
     ) -> types.ReleaseResult:
-        """Give a claim back undone; it counts as no failure."""
-        return self._release(task_id, generation, types.ReleaseReason.VOLUNTARY, note)
+        """Give a claim back undone, no failure counted; rate limited, this agent gets nothing for a while."""
+        limited_ms = given.milliseconds("pause", limited_s, least_s=0)
+        return self._release(task_id, generation, types.ReleaseReason.VOLUNTARY, note, limited_ms=limited_ms)
 
     def reset_task(self, task_id: str, *, reason: str = "") -> types.ResetResult:
         """Open a task again, whatever became of it; what depends on it waits again."""
@@ -257,10 +258,11 @@ class TaskCalls(Connection):
         note: str,
         *,
         final: bool = False,
+        limited_ms: int = 0,
     ) -> types.ReleaseResult:
         names, number = self._names(task_id), _generation(generation)
         note = given.line("note", note)
-        return self.call(commands.ReleaseClaim(*names, self._me()[0], number, why, note, final))
+        return self.call(commands.ReleaseClaim(*names, self._me()[0], number, why, note, final, limited_ms))
 
     def _names(self, task_id: str) -> tuple[str, str, str]:
         return self.tenant, self.project, check_id("task id", task_id)
@@ -288,7 +290,8 @@ def _stand_by(
         left = NAP_S if deadline is None else deadline - time.monotonic()
         if reply.outcome not in (Runnable.BLOCKED, Runnable.DENIED) or left <= 0:
             return reply
-        store.wait(seen, min(left, NAP_S))
+        look_s = (reply.look_ms - store.now()) / 1000 if reply.look_ms else NAP_S
+        store.wait(seen, min(left, NAP_S, max(look_s, NAP_S_MIN)))
 
 
 def _below(root: str, text: str) -> str:

@@ -114,9 +114,18 @@ TASKS = (
     _task(
         "release",
         "give a claim back undone; no failure is counted",
-        "coord task release A-001-schema 1",
+        "coord task release A-001-schema 1 --limited 60s",
         (ID, GENERATION),
-        (NOTE,),
+        (
+            NOTE,
+            Flag(
+                "limited",
+                "a rate limit was reached: this agent gets no task for so long",
+                "DURATION",
+                "duration or zero",
+                default=0.0,
+            ),
+        ),
     ),
     _task(
         "reset",

@@ -24,7 +24,10 @@ NOTHING = {
     Runnable.DONE: ("Nothing is left to do", "coord task add or coord plan load brings more"),
     Runnable.BLOCKED: ("Nothing can be taken now", "--wait waits for it"),
     Runnable.DEADLOCKED: ("All that is left is stuck", "coord task retry or skip what failed"),
-    Runnable.DENIED: ("The task was not granted", "coord limits show tells the limits"),
+    Runnable.DENIED: (
+        "The task was not granted",
+        "coord agents and coord limits show tell what stands against it",
+    ),
 }
 
 
@@ -128,7 +131,8 @@ def fail(client: Client, given: SimpleNamespace) -> Answer:
 
 def release(client: Client, given: SimpleNamespace) -> Answer:
     """Give a claim back."""
-    reply = client.release_task(given.task, words.number(given.generation), note=given.note)
+    number = words.number(given.generation)
+    reply = client.release_task(given.task, number, note=given.note, limited_s=given.limited)
     return _given_back(client, given.task, reply)
 
 
