@@ -11,7 +11,7 @@ from tests.docs.pages import ROOT
 
 PAGE = "docs/reference/cli.md"
 TASKS_PAGE = "docs/reference/cli-tasks.md"
-OF_TASKS = ("tasks", "plans")
+OF_TASKS = ("tasks", "plans", "agents")
 """The groups that have a page of their own."""
 
 INTRODUCTION = """\
@@ -29,10 +29,10 @@ resource is typed as `file:…`, `name:…` or `project:…`; without one of the
 character (`*?[]{}`), or that is an existing path, is a file, and any other word is a name. `--` ends the
 flags. Unknown flags and commands are errors.
 
-Tasks and plans have [a page of their own](cli-tasks.md).
+Tasks, plans and agents have [a page of their own](cli-tasks.md).
 """
 TASKS_INTRODUCTION = """\
-# The `coord` command: tasks and plans
+# The `coord` command: tasks, plans and agents
 
 <!-- made by: python -m tests.cli.cli_reference -->
 

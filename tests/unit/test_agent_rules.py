@@ -13,11 +13,11 @@ from coord.core.agent import (
     TYPES_MOST,
     AgentPast,
     AgentRecord,
-    Past,
 )
 from coord.core.caller import Caller
 from coord.core.commands import ReleaseClaim, SubmitResult, UpdateSession
 from coord.core.plan_commands import AddTasks, ClaimNext, NewTask
+from coord.core.replies import Past
 from coord.core.types import ReleaseReason
 from tests.unit.desk import T0, Desk
 

@@ -14,6 +14,7 @@ from coord.core import keys
 from coord.core.events import AgentLimited
 from coord.core.limits import DAY_MS
 from coord.core.record import Stored
+from coord.core.replies import Past
 from coord.core.spec import Spec
 from coord.core.task_record import Task
 from coord.core.view import View
@@ -28,15 +29,6 @@ TYPES_MOST = 20
 OTHER_TYPES = ""
 KEPT_MS = 30 * DAY_MS
 """How long an agent of which nothing more is heard is remembered."""
-
-
-class Past(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How an agent did with tasks of a type: how many, and how long they took against what was expected."""
-
-    done: int = 0
-    failed: int = 0
-    took_s: float = 0
-    expected_s: float = 0
 
 
 class AgentRecord(Stored, frozen=True, tag=1):

@@ -179,6 +179,7 @@ class UpdateSession(SessionCommand, frozen=True, kw_only=True):
     blob: dict[str, Any] | None = None
     merge_blob: dict[str, Any] | None = None
     owned: dict[str, Any] | None = None
+    capabilities: dict[str, float] | None = None
 
 
 class Register(UpdateSession, frozen=True, kw_only=True):

@@ -16,6 +16,9 @@ def by_session(session: str, project: str, task_id: str) -> str:
     return f"by-session/{session}/{project}/{task_id}"
 
 
+BY_SESSION_PREFIX = "by-session/"
+
+
 def by_session_prefix(session: str) -> str:
     return f"by-session/{session}/"
 

@@ -13,6 +13,8 @@ import msgspec
 from coord.core.errors import Invalid
 from coord.core.spec import Spec
 
+EFFICIENCY_MIN = 0.01
+"""Who is slower than this cannot do it."""
 MANY_FILES = 6
 
 _WORD = re.compile(r"\w+")
@@ -127,11 +129,11 @@ class Kind(NamedTuple):
     because: str
 
 
-def matrix_with(tables: Mapping[str, Any], matrix: Matrix = MATRIX) -> Matrix:
+def matrix_with(tables: Any, file: str = "", matrix: Matrix = MATRIX) -> Matrix:
     """Return the matrix with rows from configuration; of a row that is there, what is named changes."""
     rows = dict(matrix)
     for name, table in tables.items():
-        given = converted(table, Row, f"the row {name!r} of the matrix")
+        given = converted(table, Row, f"{file}: [routing.types.{name}]")
         named = {field: getattr(given, field) for field in Row.__struct_fields__ if field in table}
         rows[name] = msgspec.structs.replace(rows.get(name, Row(title=name)), **named)
     return rows
@@ -142,7 +144,9 @@ def converted(table: Any, kind: type[T], what: str) -> T:
     try:
         return msgspec.convert(table, kind)
     except msgspec.ValidationError as error:
-        raise Invalid(f"{what}: {error}", hint="correct it in coord.toml") from error
+        raise Invalid(
+            f"{what}: {error}", hint="docs/reference/routing.md shows what can stand there"
+        ) from error
 
 
 def classify(task: Spec, matrix: Matrix = MATRIX) -> Kind:

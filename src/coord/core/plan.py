@@ -19,12 +19,13 @@ STUCK = (TaskStatus.FAILED, TaskStatus.ERRORED)
 
 def add_tasks(view: View, command: AddTasks, now: int) -> TasksAdded:
     """Add tasks in the order given; what is known of one that is there already is brought up to date."""
-    outcomes: dict[str, list[str]] = {"added": [], "changed": [], "same": []}
+    reply = TasksAdded([], [], [])
+    outcomes = {"added": reply.added, "changed": reply.changed, "same": reply.same}
     view.want(*(key for task in command.tasks for key in _reads(command.project, task)))
     for task in command.tasks:
         _check_dependencies(view, command.project, task)
         outcomes[_add(view, command.project, task, now)].append(task.task_id)
-    return TasksAdded(**outcomes)
+    return reply
 
 
 def _reads(project: str, task: NewTask) -> list[str]:

@@ -57,6 +57,35 @@ class SetTrack(Command, frozen=True):
     agents_max: int
 
 
+class EnableAgent(Command, frozen=True):
+    """Take an agent out of a project's pool, or back into it."""
+
+    reply = replies.AgentShown
+    project: str
+    agent: str
+    enabled: bool
+    reason: str = ""
+
+
+class GetAgents(Command, frozen=True):
+    """Ask for the agents of a project; for one where it is named."""
+
+    reply = list[replies.AgentShown]
+    reads_only = True
+    project: str
+    agent: str = ""
+
+
+class FindAlike(Command, frozen=True):
+    """Ask for unfinished tasks that are much like those that are named; `besides` are left out."""
+
+    reply = list[replies.Alike]
+    reads_only = True
+    project: str
+    tasks: tuple[str, ...]
+    besides: tuple[str, ...]
+
+
 class GetTasks(Command, frozen=True):
     """Ask for tasks of a project, by name or page by page."""
 
@@ -69,7 +98,10 @@ class GetTasks(Command, frozen=True):
 
 
 class ClaimNext(SessionCommand, frozen=True, kw_only=True):
-    """Claim the first task in the queue that this agent may take; empty choices mean any."""
+    """Claim the first task in the queue that this agent may take; empty choices mean any.
+
+    `cannot` and `enabled` are what configuration says of the agent; what it declares is in its session.
+    """
 
     reply = replies.NextTask
     fenced = True
@@ -81,5 +113,6 @@ class ClaimNext(SessionCommand, frozen=True, kw_only=True):
     tracks: tuple[str, ...] = ()
     roles: tuple[str, ...] = ()
     has: tuple[str, ...] = ()
+    cannot: tuple[str, ...] = ()
     enabled: bool = True
     lock_files: bool = True

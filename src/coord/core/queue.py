@@ -19,6 +19,7 @@ from coord.core.commands import ClaimTask
 from coord.core.limits import limits_of
 from coord.core.line import Request, blockers, competes, grant_request, in_line, resources_of
 from coord.core.lock import Mode, asker_of, resource_of, shown_lock
+from coord.core.matrix import EFFICIENCY_MIN, type_name
 from coord.core.plan import listed
 from coord.core.plan_commands import ClaimNext
 from coord.core.replies import LockShown, NextTask, Runnable
@@ -90,7 +91,7 @@ def _pause(view: View, command: ClaimNext, why: str, until_ms: int) -> NextTask:
 def _candidates(view: View, command: ClaimNext, session: Session, busy: list[str]) -> list[Candidate]:
     """Return the heads of the lines that this agent may take from, first one first."""
     agent = session.agent or session.session_id
-    classes = _classes(view, command)
+    classes = _classes(view, command, session)
     names = []
     for name, kind in classes:
         full = track_is_full(view, command.project, kind.track, agent)
@@ -107,21 +108,24 @@ def _candidates(view: View, command: ClaimNext, session: Session, busy: list[str
     return sorted(found)
 
 
-def _classes(view: View, command: ClaimNext) -> list[tuple[str, QueueClass]]:
+def _classes(view: View, command: ClaimNext, session: Session) -> list[tuple[str, QueueClass]]:
     prefix = keys.queue_class_prefix(command.project)
+    able = {name for name, value in session.capabilities.items() if value >= EFFICIENCY_MIN}
+    unable = {type_name(name) for name in (*command.cannot, *(session.capabilities.keys() - able))}
+    has = able.union(command.has)
     found = []
     for entry in view.scan(prefix, limit=CLASSES_MAX):
         kind = view.get(entry.key, QueueClass)
-        if kind is not None and _may_take(command, kind):
+        if kind is not None and _may_take(command, kind, has, unable):
             found.append((entry.key[len(prefix) :], kind))
     return found
 
 
-def _may_take(command: ClaimNext, kind: QueueClass) -> bool:
+def _may_take(command: ClaimNext, kind: QueueClass, has: set[str], unable: set[str]) -> bool:
     wanted = ((command.types, kind.type), (command.tracks, kind.track), (command.roles, kind.role))
     if any(choice and value and value not in choice for choice, value in wanted):
         return False
-    return set(kind.needs) <= set(command.has)
+    return set(kind.needs) <= has and type_name(kind.type) not in unable
 
 
 def _request(view: View, command: ClaimNext, session: Session, task_id: str, now: int) -> Request | None:

@@ -48,6 +48,7 @@ class SessionShown(Reply, frozen=True):
     current_task: dict[str, Any]
     owned_resources: dict[str, Any]
     blob: dict[str, Any]
+    capabilities: dict[str, float] = {}
 
 
 class Registered(Reply, frozen=True):
@@ -205,12 +206,52 @@ class Acked(Reply, frozen=True):
     acked: list[str]
 
 
+class Alike(Reply, frozen=True):
+    """An unfinished task that is much like one that was added: the share of words, and the words."""
+
+    task_id: str
+    to: str
+    share: float
+    words: list[str]
+
+    def __str__(self) -> str:
+        return f"{self.to} is {self.share:.0%} like {self.task_id} ({', '.join(self.words)})"
+
+
 class TasksAdded(Reply, frozen=True):
-    """What became of each task that was to be added."""
+    """What became of each task that was to be added; `alike` warns of work that may be done twice."""
 
     added: list[str]
     changed: list[str]
     same: list[str]
+    alike: list[Alike] = []
+
+
+class Past(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How an agent did with tasks of a type: how many, and how long they took against what was expected."""
+
+    done: int = 0
+    failed: int = 0
+    took_s: float = 0
+    expected_s: float = 0
+
+
+class AgentShown(Reply, frozen=True, kw_only=True):
+    """An agent as lists show it; `held_back` says why it gets nothing now (`until_ms` 0: until told so)."""
+
+    name: str
+    role: str = ""
+    state: str = ""
+    liveness: Liveness = Liveness.ENDED
+    sessions: int = 0
+    claims: int = 0
+    enabled: bool = True
+    held_back: str = ""
+    until_ms: int = 0
+    limited_until_ms: int = 0
+    recent_failures: int = 0
+    capabilities: dict[str, float] = {}
+    past: dict[str, Past] = {}
 
 
 class TaskListed(Reply, frozen=True, kw_only=True):

@@ -82,6 +82,7 @@ class Session(Stored, frozen=True, tag=1):
     current_task: dict[str, Any] = {}
     owned_resources: dict[str, Any] = {}
     blob: dict[str, Any] = {}
+    capabilities: dict[str, float] = {}
 
 
 class ProcessSessions(Stored, frozen=True, tag=1):
@@ -329,6 +330,7 @@ def apply_update(session: Session, command: UpdateSession) -> Session:
         current_task={name: value for name, value in current.items() if value != ""},
         blob=blob,
         owned_resources=owned,
+        capabilities=session.capabilities | (command.capabilities or {}),
         state=state if state in STATES else session.state,
         role=session.role if command.role is None else command.role,
         bin=session.bin if command.bin is None else command.bin,
@@ -386,4 +388,5 @@ def shown_session(session: Session, now: int, evidence: Evidence | None) -> Sess
         session.current_task,
         session.owned_resources,
         session.blob,
+        session.capabilities,
     )

@@ -1,7 +1,7 @@
 """`coord.connect`: a session's hands on a store, for programs and for the `coord` command.
 
 Every method makes one command of its arguments and gives back the reply; see `sessions.py`, `locks.py`,
-`messages.py` and `tasks.py`. `lock` gives a block that holds locks and keeps them.
+`messages.py`, `tasks.py` and `routing.py`. `lock` gives a block that holds locks and keeps them.
 """
 
 import os
@@ -16,8 +16,8 @@ from coord.sdk.held import HeldLocks, SessionBlock
 from coord.sdk.locks import LockCalls
 from coord.sdk.messages import MessageCalls
 from coord.sdk.opening import open_place
+from coord.sdk.routing import RoutingCalls
 from coord.sdk.sessions import SessionCalls
-from coord.sdk.tasks import TaskCalls
 from coord.stores.open import open_store
 
 
@@ -56,7 +56,7 @@ def _unpinned_id(repository: Repository | None) -> str:
     return "" if repository is None else digest(repository.commondir)
 
 
-class Client(SessionCalls, LockCalls, MessageCalls, TaskCalls):
+class Client(SessionCalls, LockCalls, MessageCalls, RoutingCalls):
     """An open store in the name of one session; use it in a `with` block.
 
     >>> with connect("memory:", session="s1", project="shop") as client:

@@ -24,12 +24,14 @@ class SessionCalls(Connection):
         bin: str | None = None,  # noqa: A002 - the name of the field
         version: str | None = None,
         blob: Mapping[str, Any] | None = None,
+        capabilities: Mapping[str, float] | None = None,
         replaces: str = "",
     ) -> Registered:
         """Begin this session or come back to it; return it with its peers."""
         command = commands.Register(
             caller=self.caller,
             **_described(task, phase, status, role, bin, version, blob),
+            capabilities=given.capabilities(capabilities),
             replaces=check_id("session id", replaces) if replaces else "",
         )
         reply: Registered = self.call(command)
@@ -53,13 +55,15 @@ class SessionCalls(Connection):
         blob: Mapping[str, Any] | None = None,
         merge_blob: Mapping[str, Any] | None = None,
         owned: Mapping[str, Any] | None = None,
+        capabilities: Mapping[str, float] | None = None,
     ) -> SessionShown:
-        """Change what is named of this session's record."""
+        """Change what is named of this session's record; capabilities: types of task, with efficiencies."""
         command = commands.UpdateSession(
             caller=self.caller,
             **_described(task, phase, status, role, None, None, blob),
             merge_blob=None if merge_blob is None else given.blob(merge_blob),
             owned=None if owned is None else given.blob(owned),
+            capabilities=given.capabilities(capabilities),
         )
         return self.call(command)
 

@@ -10,8 +10,10 @@ import msgspec
 from coord.core import commands, plan_commands, types
 from coord.core.errors import Invalid, NotFound
 from coord.core.ids import TaskIdentifier, check_id, shown, work_product_ref
+from coord.core.matrix import EFFICIENCY_MIN
 from coord.core.plan_commands import NewTask
 from coord.core.replies import NextTask, Runnable, TaskListed, TasksAdded
+from coord.core.route import Declared, declared
 from coord.core.spec import RETRIES_MAX
 from coord.core.types import TaskGeneration
 from coord.host.configuration import configuration_file, read_configuration
@@ -25,6 +27,8 @@ NAP_S, NAP_S_MIN = 5.0, 0.05
 BATCH_TASKS = 250
 PAGE = 500
 AGENTS_MOST = 1000
+COMPARED_MOST = 100
+"""How many new tasks are compared with the others."""
 
 Progress = Callable[[int, int], None]
 """Told how many of how many are added."""
@@ -71,12 +75,15 @@ class TaskCalls(Connection):
     def add_tasks(
         self, tasks: Iterable[NewTask], *, from_root: bool = False, progress: Progress | None = None
     ) -> TasksAdded:
-        """Add tasks in order; `from_root`: their files are named from the top of the repository."""
+        """Add tasks in order; `from_root`: their files are named from the top of the repository.
+
+        The answer warns of other unfinished tasks that are much like the first hundred that are new.
+        """
         located = [self.located(task, from_root=from_root) for task in tasks]
         if self.strict_ids:
             for task in located:
                 TaskIdentifier.parse(task.task_id)
-        outcome = TasksAdded([], [], [])
+        outcome = TasksAdded([], [], [], [])
         for at in range(0, len(located), BATCH_TASKS):
             batch = tuple(located[at : at + BATCH_TASKS])
             reply: TasksAdded = self.call(plan_commands.AddTasks(self.project, batch))
@@ -85,6 +92,11 @@ class TaskCalls(Connection):
             outcome.same.extend(reply.same)
             if progress is not None:
                 progress(at + len(batch), len(located))
+        described = {task.task_id for task in located if task.description}
+        compared = tuple(name for name in outcome.added if name in described)[:COMPARED_MOST]
+        if compared:
+            besides = tuple(task.task_id for task in located)
+            outcome.alike.extend(self.call(plan_commands.FindAlike(self.project, compared, besides)))
         return outcome
 
     def next_task(
@@ -105,8 +117,11 @@ class TaskCalls(Connection):
         """
         if command_id and wait_s != 0:
             raise Invalid("a command id does not go with waiting", hint="ask again instead of waiting")
+        own = self._configured()
         if roles is None:
-            roles = [self.caller.role] if self.caller.role else []
+            role = self.caller.role or own.role
+            roles = [role] if role else []
+        able = [name for name, value in own.capabilities.items() if value >= EFFICIENCY_MIN]
         command = plan_commands.ClaimNext(
             caller=self.caller,
             tenant=self.tenant,
@@ -116,7 +131,9 @@ class TaskCalls(Connection):
             types=words("type", types),
             tracks=words("track", tracks),
             roles=words("role", roles),
-            has=words("need", has),
+            has=words("need", [*has, *able]),
+            cannot=tuple(name for name in own.capabilities if name not in able),
+            enabled=own.enabled and own.capacity > 0,
             lock_files=lock_files,
         )
         if wait_s is not None:
@@ -263,6 +280,17 @@ class TaskCalls(Connection):
         names, number = self._names(task_id), _generation(generation)
         note = given.line("note", note)
         return self.call(commands.ReleaseClaim(*names, self._me()[0], number, why, note, final, limited_ms))
+
+    def _configured(self) -> Declared:
+        """Return what the repository's configuration says of this agent."""
+        file = configuration_file(self.place.repository)
+        table = read_configuration(file).get("agents")
+        if table is None:
+            return Declared()
+        name = self.caller.agent or self._me()[1]
+        if not isinstance(table, dict):
+            raise Invalid(f"{file}: agents is no table", hint="write [agents.NAME]")
+        return declared(table.get(name, {}), f"{file}: [agents.{name}]")
 
     def _names(self, task_id: str) -> tuple[str, str, str]:
         return self.tenant, self.project, check_id("task id", task_id)

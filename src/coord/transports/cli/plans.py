@@ -16,6 +16,7 @@ from coord.sdk.plan_file import Plan, read_plan
 from coord.transports import render
 from coord.transports.cli import plan_drawing, plan_text
 from coord.transports.cli.output import Answer, fields_of, has_colours, is_terminal, width
+from coord.transports.cli.tasks import warning
 
 COLUMNS = ("track", "task_id", "state", "agent", "depends_on", "description")
 NAMED_MOST = 5
@@ -39,12 +40,12 @@ def load(client: Client, given: SimpleNamespace) -> Answer:
         "changes": [each for each in _rows(reply, changes, []) if each["change"] == "changed"],
         "same": len(reply.same),
         "not_in_plan": others,
-        "warnings": checked.warnings,
+        "warnings": [*checked.warnings, *map(str, reply.alike)],
         "dry_run": given.dry_run,
     }
     told = "; ".join(f"{name}: {', '.join(names)}" for name, names in list(changed.items())[:NAMED_MOST])
     line = f"{len(reply.added)} added, {len(changed)} changed{f' ({told})' if told else ''}"
-    line += f", {len(reply.same)} as before"
+    line += f", {len(reply.same)} as before{warning(reply)}"
     line += f"; not in this plan, and kept: {_few(others)}" if others else ""
     line = f"nothing is loaded; it would be: {line}" if given.dry_run else line
     return Answer(fields, line, _rows(reply, changes, others), DIFFERENCE)
@@ -62,7 +63,7 @@ def _compared(tasks: Sequence[NewTask], stored: Sequence[TaskListed], changes: C
     there = {task.task_id for task in stored}
     added = [task.task_id for task in tasks if task.task_id not in there]
     same = [task.task_id for task in tasks if task.task_id in there and task.task_id not in changes]
-    return TasksAdded(added, list(changes), same)
+    return TasksAdded(added, list(changes), same, [])
 
 
 def _rows(reply: TasksAdded, changes: Changes, others: Sequence[str]) -> list[dict[str, Any]]:

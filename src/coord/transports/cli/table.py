@@ -1,8 +1,10 @@
 """Every command of `coord`, as data: parsing, help, completion and docs/reference/cli.md follow from it."""
 
+from coord.transports.cli.agent_table import AGENTS
 from coord.transports.cli.flags import (
     AREA,
     BLOB,
+    CAPABILITIES,
     FENCE,
     HELD,
     KIND,
@@ -30,10 +32,12 @@ SESSIONS = (
         (
             "coord register --task 'rework the login'",
             "coord register --agent otto --role reviewer --pid 4711",
+            "coord register --agent mallory --capabilities testing=1.2,doc=0",
         ),
         flags=(
             *TASK,
             BLOB,
+            CAPABILITIES,
             Flag("replaces", "the session that this one goes on for", "ID", "name"),
             Flag("bin", "the program of the agent", "PATH", default=None),
             Flag("tool-version", "the version of that program", "TEXT", default=None),
@@ -55,6 +59,7 @@ SESSIONS = (
         flags=(
             *TASK,
             BLOB,
+            CAPABILITIES,
             Flag("merge-blob", "merge --blob into what is there, instead of replacing it"),
             Flag(
                 "owned",
@@ -332,12 +337,13 @@ RECORDS = (
     ),
 )
 
-COMMANDS = (*SESSIONS, *LOCKS, *TASKS, *PLANS, *MESSAGES, *RECORDS, *SETUP)
+COMMANDS = (*SESSIONS, *LOCKS, *TASKS, *PLANS, *AGENTS, *MESSAGES, *RECORDS, *SETUP)
 GROUPS = {
     "sessions": "Sessions: who is here",
     "locks": "Locks: who may change what",
     "tasks": "Tasks: what there is to do",
     "plans": "Plans: many tasks at once",
+    "agents": "Agents: who should do what",
     "messages": "Messages",
     "records": "Records: what happened, and where it is kept",
     "setup": "Setup",

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from coord.core.errors import Invalid, NotFound
-from coord.core.replies import NextTask, Runnable, TaskListed
+from coord.core.replies import NextTask, Runnable, TaskListed, TasksAdded
 from coord.core.types import ClaimHistory, TaskClaim, TaskResult, TaskStatus
 from coord.sdk.client import Client
 from coord.transports import render, words
@@ -26,7 +26,7 @@ NOTHING = {
     Runnable.DEADLOCKED: ("All that is left is stuck", "coord task retry or skip what failed"),
     Runnable.DENIED: (
         "The task was not granted",
-        "coord agents and coord limits show tell what stands against it",
+        "coord agent list and coord limits show tell more",
     ),
 }
 
@@ -51,7 +51,13 @@ def add(client: Client, given: SimpleNamespace) -> Answer:
     word = "added" if reply.added else "changed" if reply.changed else "is there already"
     task = client.show_task(given.task)
     fields = {"task": fields_of(task), **fields_of(reply)}
-    return Answer(fields, f"{given.task} {word}: {task.state}", rows_of([task]), COLUMNS)
+    line = f"{given.task} {word}: {task.state}{warning(reply)}"
+    return Answer(fields, line, rows_of([task]), COLUMNS)
+
+
+def warning(reply: TasksAdded) -> str:
+    """Return what is to be said of work that may be done twice."""
+    return f"; is it work that is there already? {'; '.join(map(str, reply.alike))}" if reply.alike else ""
 
 
 def next_(client: Client, given: SimpleNamespace) -> Answer:
