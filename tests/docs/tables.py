@@ -15,6 +15,7 @@ from coord.sdk.client import Client
 from coord.sdk.coordinator import TaskCoordinator
 from coord.sdk.locks import LockCalls
 from coord.sdk.messages import MessageCalls
+from coord.sdk.routing import RoutingCalls
 from coord.sdk.sessions import SessionCalls
 from coord.sdk.tasks import TaskCalls
 from tests.docs.pages import ROOT
@@ -64,7 +65,7 @@ def api_table() -> Iterator[str]:
 
 
 def client_table() -> Iterator[str]:
-    yield from _methods(Client, SessionCalls, LockCalls, MessageCalls, TaskCalls)
+    yield from _methods(Client, SessionCalls, LockCalls, MessageCalls, TaskCalls, RoutingCalls)
 
 
 def _methods(*kinds: type) -> Iterator[str]:
