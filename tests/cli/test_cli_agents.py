@@ -5,18 +5,9 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Coord
+from tests.docs.pages import text_of
 
-CONFIGURATION = """\
-[routing.types.ui]
-title = "Design of surfaces"
-agents = ["mallory", "beatrice"]
-because = "Mallory has an eye for layout."
-words = ["layout", "stylesheet"]
-
-[agents.mallory]
-capabilities = { testing = 1.2, doc = 0 }
-capacity = 2
-"""
+CONFIGURATION = text_of("docs/reference/routing.md").partition("```toml\n")[2].partition("```")[0]
 
 
 def test_route_explains_whom_a_task_is_for(coord: Coord) -> None:

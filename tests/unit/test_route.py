@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coord.core.agent import FAILURES_MAX
+from coord.core.agent import FAILURES_MAX, FORGIVEN_MS, KEPT_MS, PAST_MOST, TYPES_MOST
 from coord.core.errors import Invalid
+from coord.core.limits import DAY_MS
 from coord.core.matrix import MATRIX, Size, classify, matrix_with, stem
 from coord.core.replies import AgentShown, Liveness, Past
 from coord.core.route import (
@@ -18,6 +19,7 @@ from coord.core.route import (
     URGENT,
     Agent,
     Choice,
+    Declared,
     agent_as,
     declared,
     idle_others,
@@ -25,7 +27,10 @@ from coord.core.route import (
     rank_agents,
     route,
 )
+from coord.core.similar import COMPARED_MOST, WARNINGS_MAX
 from coord.core.spec import Spec
+from coord.sdk import tasks
+from coord.sdk.input import EFFICIENCY_MAX
 from tests.docs.pages import rows_of, text_of
 
 NOW = 1_700_000_000_000
@@ -87,6 +92,16 @@ def test_the_page_shows_the_matrix_and_the_numbers_as_they_are() -> None:
     assert f"priority {URGENT} or more" in text
     assert f"{FAILURES_MAX} failures in a row" in text
     assert f"{LIGHT:.0%} of the time" in text
+    assert FORGIVEN_MS == 60_000, "a minute"
+    assert f"Above {PAST_MOST} tasks of a type" in text
+    assert f"A session counts {TYPES_MOST} types" in text
+    assert f"after {KEPT_MS // DAY_MS} days without news" in text
+    assert f"At most {COMPARED_MOST} unfinished tasks are compared" in text
+    assert f"the first {tasks.COMPARED_MOST} tasks that are new" in text
+    assert f"The {WARNINGS_MAX} most alike" in text
+    assert f"from 0 to {EFFICIENCY_MAX}" in text
+    fields = {row[0].strip("`") for row in rows_of(PAGE, "## Configuration")}
+    assert fields == set(Declared.__struct_fields__)
 
 
 # Types and sizes

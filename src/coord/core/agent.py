@@ -24,6 +24,8 @@ FAILURES_MAX = 3
 FORGIVEN_MS = 60_000
 FAILURES_MOST = 10
 """More are not counted: the longest pause is `FORGIVEN_MS` for each above the last that is borne."""
+EFFICIENCY_MIN = 0.01
+"""Who is slower than this at a type of task cannot do it."""
 PAST_MOST = 50
 TYPES_MOST = 20
 OTHER_TYPES = ""

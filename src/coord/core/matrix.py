@@ -13,8 +13,6 @@ import msgspec
 from coord.core.errors import Invalid
 from coord.core.spec import Spec
 
-EFFICIENCY_MIN = 0.01
-"""Who is slower than this cannot do it."""
 MANY_FILES = 6
 
 _WORD = re.compile(r"\w+")
@@ -168,6 +166,12 @@ def type_name(name: str, matrix: Matrix = MATRIX) -> str:
     if name in matrix:
         return name
     return next((own for own, row in matrix.items() if name in row.also), name)
+
+
+def names_of(name: str, matrix: Matrix = MATRIX) -> set[str]:
+    """Return every name that a type goes by."""
+    own = type_name(name, matrix)
+    return {name, own, *matrix.get(own, Row()).also}
 
 
 def stem(word: str) -> str:

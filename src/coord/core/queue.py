@@ -8,18 +8,18 @@ If there is nothing, the answer says which nothing: all is *done*; something wil
 or all that is left waits for what has failed, and nothing will ever come by itself (*deadlocked*).
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
 
 from coord.core import keys
 from coord.core.acquire import clear_way
-from coord.core.agent import FREE, AgentRecord, held_back
+from coord.core.agent import EFFICIENCY_MIN, FREE, AgentRecord, held_back
 from coord.core.commands import ClaimTask
 from coord.core.limits import limits_of
 from coord.core.line import Request, blockers, competes, grant_request, in_line, resources_of
 from coord.core.lock import Mode, asker_of, resource_of, shown_lock
-from coord.core.matrix import EFFICIENCY_MIN, type_name
 from coord.core.plan import listed
 from coord.core.plan_commands import ClaimNext
 from coord.core.replies import LockShown, NextTask, Runnable
@@ -111,7 +111,7 @@ def _candidates(view: View, command: ClaimNext, session: Session, busy: list[str
 def _classes(view: View, command: ClaimNext, session: Session) -> list[tuple[str, QueueClass]]:
     prefix = keys.queue_class_prefix(command.project)
     able = {name for name, value in session.capabilities.items() if value >= EFFICIENCY_MIN}
-    unable = {type_name(name) for name in (*command.cannot, *(session.capabilities.keys() - able))}
+    unable = _types((*command.cannot, *(session.capabilities.keys() - able)))
     has = able.union(command.has)
     found = []
     for entry in view.scan(prefix, limit=CLASSES_MAX):
@@ -121,11 +121,20 @@ def _classes(view: View, command: ClaimNext, session: Session) -> list[tuple[str
     return found
 
 
+def _types(names: Sequence[str]) -> set[str]:
+    """Return types of tasks by all names they have."""
+    if not names:
+        return set()
+    from coord.core.matrix import names_of  # noqa: PLC0415 - few agents say what they cannot do
+
+    return set().union(*map(names_of, names))
+
+
 def _may_take(command: ClaimNext, kind: QueueClass, has: set[str], unable: set[str]) -> bool:
     wanted = ((command.types, kind.type), (command.tracks, kind.track), (command.roles, kind.role))
     if any(choice and value and value not in choice for choice, value in wanted):
         return False
-    return set(kind.needs) <= has and type_name(kind.type) not in unable
+    return set(kind.needs) <= has and kind.type not in unable
 
 
 def _request(view: View, command: ClaimNext, session: Session, task_id: str, now: int) -> Request | None:

@@ -9,14 +9,14 @@ urgent.
 """
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
 from msgspec import Meta
 
-from coord.core.agent import added
-from coord.core.matrix import EFFICIENCY_MIN, MATRIX, Kind, Matrix, Row, Size, classify, converted, type_name
+from coord.core.agent import EFFICIENCY_MIN, added
+from coord.core.matrix import MATRIX, Kind, Matrix, Row, Size, classify, converted, matrix_with, type_name
 from coord.core.replies import AgentShown, Liveness, Past
 from coord.core.session import STATE_ALIASES
 from coord.core.spec import PRIORITY_STEP_MS, Spec
@@ -71,6 +71,26 @@ class Agent(Declared, frozen=True, kw_only=True):
     past: dict[str, Past] = {}
 
 
+class RoutingTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The table `[routing]` of a configuration."""
+
+    types: dict[str, Any] = {}
+
+
+class Tables(msgspec.Struct, frozen=True):
+    """What of a configuration is about routing; the other tables are for others."""
+
+    routing: RoutingTable = RoutingTable()
+    agents: dict[str, Any] = {}
+
+
+class Rules(NamedTuple):
+    """The matrix and the agents as a repository has them."""
+
+    matrix: Matrix
+    agents: dict[str, Declared]
+
+
 class Choice(msgspec.Struct, frozen=True, kw_only=True):
     """What speaks for an agent, in numbers; `refused` says why it gets nothing."""
 
@@ -110,6 +130,13 @@ class Routing(NamedTuple):
     kind: Kind
     choices: list[Choice]
     rationale: str
+
+
+def rules_from(configuration: Mapping[str, Any], file: str) -> Rules:
+    """Return the matrix and the agents of a configuration; an error names its file and the field."""
+    tables = converted(configuration, Tables, file)
+    agents = {name: declared(table, f"{file}: [agents.{name}]") for name, table in tables.agents.items()}
+    return Rules(matrix_with(tables.routing.types, file), agents)
 
 
 def declared(table: Any, what: str) -> Declared:

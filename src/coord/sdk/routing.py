@@ -1,49 +1,21 @@
 """What a program does about agents: list them, take one out of the pool, ask whom a task is for."""
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from coord.core import plan_commands
 from coord.core.errors import Invalid
 from coord.core.ids import check_id
-from coord.core.matrix import Matrix, converted, matrix_with
 from coord.core.plan_commands import NewTask
 from coord.core.replies import AgentShown
-from coord.core.route import Declared, Routing, agent_as, declared, route
 from coord.core.spec import Spec
 from coord.host.configuration import configuration_file, read_configuration
-from coord.host.repository import Repository
 from coord.sdk import input as given
 from coord.sdk.tasks import TaskCalls
 
-
-class RoutingTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The table `[routing]` of a configuration."""
-
-    types: dict[str, Any] = {}
-
-
-class Tables(msgspec.Struct, frozen=True):
-    """What of a configuration is about routing; the other tables are for others."""
-
-    routing: RoutingTable = RoutingTable()
-    agents: dict[str, Any] = {}
-
-
-class Rules(NamedTuple):
-    """The matrix and the agents as a repository has them."""
-
-    matrix: Matrix
-    agents: dict[str, Declared]
-
-
-def rules_of(repository: Repository | None) -> Rules:
-    """Return the matrix and the agents of a repository's configuration."""
-    file = configuration_file(repository)
-    tables = converted(read_configuration(file), Tables, file)
-    agents = {name: declared(table, f"{file}: [agents.{name}]") for name, table in tables.agents.items()}
-    return Rules(matrix_with(tables.routing.types, file), agents)
+if TYPE_CHECKING:
+    from coord.core.route import Routing
 
 
 class RoutingCalls(TaskCalls):
@@ -61,14 +33,18 @@ class RoutingCalls(TaskCalls):
         """Take an agent out of the pool of this project: it gets nothing until it is enabled."""
         return self._enable(name, reason, enabled=False)
 
-    def route_task(self, task: str | NewTask) -> Routing:
+    def route_task(self, task: str | NewTask) -> "Routing":
         """Return whom a task is for (one that is there, or one that is described), and why."""
-        rules = rules_of(self.place.repository)
-        shown = {agent.name: agent for agent in self.agents()}
-        here = {name: AgentShown(name=name) for name in rules.agents} | shown
+        from coord.core.route import Declared, agent_as, route, rules_from  # noqa: PLC0415 - only here
+
+        spec = self._spec(task)
+        file = configuration_file(self.place.repository)
+        rules = rules_from(read_configuration(file), file)
+        here = {name: AgentShown(name=name) for name in rules.agents}
+        here |= {agent.name: agent for agent in self.agents()}
         agents = [agent_as(agent, rules.agents.get(name, Declared())) for name, agent in here.items()]
         now = self.database.log(self.tenant).now() if self._clock is None else self._clock()
-        return route(self._spec(task), agents, now, rules.matrix)
+        return route(spec, agents, now, rules.matrix)
 
     def _enable(self, name: str, reason: str, *, enabled: bool) -> AgentShown:
         agent, why = check_id("agent", name), given.line("reason", reason)

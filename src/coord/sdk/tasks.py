@@ -10,10 +10,8 @@ import msgspec
 from coord.core import commands, plan_commands, types
 from coord.core.errors import Invalid, NotFound
 from coord.core.ids import TaskIdentifier, check_id, shown, work_product_ref
-from coord.core.matrix import EFFICIENCY_MIN
 from coord.core.plan_commands import NewTask
 from coord.core.replies import NextTask, Runnable, TaskListed, TasksAdded
-from coord.core.route import Declared, declared
 from coord.core.spec import RETRIES_MAX
 from coord.core.types import TaskGeneration
 from coord.host.configuration import configuration_file, read_configuration
@@ -119,9 +117,7 @@ class TaskCalls(Connection):
             raise Invalid("a command id does not go with waiting", hint="ask again instead of waiting")
         own = self._configured()
         if roles is None:
-            role = self.caller.role or own.role
-            roles = [role] if role else []
-        able = [name for name, value in own.capabilities.items() if value >= EFFICIENCY_MIN]
+            roles = [role for role in (self.caller.role or own.get("role", ""),) if role]
         command = plan_commands.ClaimNext(
             caller=self.caller,
             tenant=self.tenant,
@@ -131,9 +127,9 @@ class TaskCalls(Connection):
             types=words("type", types),
             tracks=words("track", tracks),
             roles=words("role", roles),
-            has=words("need", [*has, *able]),
-            cannot=tuple(name for name in own.capabilities if name not in able),
-            enabled=own.enabled and own.capacity > 0,
+            has=words("need", [*has, *own.get("has", ())]),
+            cannot=own.get("cannot", ()),
+            enabled=own.get("enabled", True),
             lock_files=lock_files,
         )
         if wait_s is not None:
@@ -281,16 +277,25 @@ class TaskCalls(Connection):
         note = given.line("note", note)
         return self.call(commands.ReleaseClaim(*names, self._me()[0], number, why, note, final, limited_ms))
 
-    def _configured(self) -> Declared:
-        """Return what the repository's configuration says of this agent."""
+    def _configured(self) -> dict[str, Any]:
+        """Return what the repository's configuration says of this agent, as far as it says something."""
         file = configuration_file(self.place.repository)
-        table = read_configuration(file).get("agents")
-        if table is None:
-            return Declared()
-        name = self.caller.agent or self._me()[1]
-        if not isinstance(table, dict):
-            raise Invalid(f"{file}: agents is no table", hint="write [agents.NAME]")
-        return declared(table.get(name, {}), f"{file}: [agents.{name}]")
+        configuration = read_configuration(file)
+        if "agents" not in configuration:
+            return {}
+        from coord.core.agent import EFFICIENCY_MIN  # noqa: PLC0415 - few repositories configure agents
+        from coord.core.route import rules_from  # noqa: PLC0415
+
+        own = rules_from(configuration, file).agents.get(self.caller.agent or self._me()[1])
+        if own is None:
+            return {}
+        able = [name for name, value in own.capabilities.items() if value >= EFFICIENCY_MIN]
+        return {
+            "role": own.role,
+            "has": able,
+            "cannot": tuple(name for name in own.capabilities if name not in able),
+            "enabled": own.enabled and own.capacity > 0,
+        }
 
     def _names(self, task_id: str) -> tuple[str, str, str]:
         return self.tenant, self.project, check_id("task id", task_id)
