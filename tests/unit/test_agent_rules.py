@@ -15,8 +15,8 @@ from coord.core.agent import (
     AgentRecord,
 )
 from coord.core.caller import Caller
-from coord.core.commands import ReleaseClaim, SubmitResult, UpdateSession
-from coord.core.plan_commands import AddTasks, ClaimNext, NewTask
+from coord.core.commands import Register, ReleaseClaim, SubmitResult, UpdateSession
+from coord.core.plan_commands import AddTasks, ClaimNext, EnableAgent, GetAgents, NewTask
 from coord.core.replies import Past
 from coord.core.types import ReleaseReason
 from tests.unit.desk import T0, Desk
@@ -178,3 +178,32 @@ def test_an_agent_that_says_it_is_unwell_gets_nothing(status: str) -> None:
     assert "its state is" in reply.waiting_for[0]
     shop.run(UpdateSession(caller=ANN, status="idle"))
     assert shop.next().task is not None
+
+
+def test_sessions_of_one_agent_are_counted_together() -> None:
+    """RTE-14, RTE-18: what an agent has in hand and how it did is the sum over its sessions."""
+    shop = Shop(*"abcd", type="doc")
+    twin = Caller("ann-2", agent="ann", project="p")
+    shop.run(Register(caller=Caller("ann-1", agent="ann", project="p"), capabilities={"doc": 2.0}))
+    shop.do(*shop.taken())
+    shop.do(*shop.taken(twin), session="ann-2")
+    shop.taken()
+    shop.taken(twin)
+    (ann,) = shop.run(GetAgents("p", "ann")).reply
+    assert (ann.sessions, ann.claims, ann.past["doc"].done, ann.liveness) == (2, 2, 2, "live")
+    assert ann.capabilities == {"doc": 2.0}
+    assert shop.run(GetAgents("p"), T0 + 10 * FORGIVEN_MS).reply[0].liveness == "hung"
+    assert shop.run(GetAgents("elsewhere")).reply == []
+
+
+def test_enabled_again_an_agent_begins_afresh() -> None:
+    """RTE-22: disabled it is kept on record for good; enabled, its limits are forgotten; again is no news."""
+    shop = Shop("t")
+    shop.give_back(*shop.taken(), limited_ms=60_000)
+    off, on = (EnableAgent("p", "ann", enabled) for enabled in (False, True))
+    assert shop.run(off).told == ["agent.enabled"]
+    assert shop.run(off).told == []
+    assert shop.records[keys.agent("p", "ann")].line == ""
+    assert shop.next(now=T0 + 60_000).outcome.value == "denied"
+    assert shop.run(on).reply.held_back == ""
+    assert shop.taken() == ("t", 2)
