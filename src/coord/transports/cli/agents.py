@@ -56,7 +56,9 @@ def route(client: Client, given: SimpleNamespace) -> Answer:
         estimate_s=given.estimate,
     )
     routing = client.route_task(given.task or described)
+    state, worker = _as_it_stands(client, given.task)
     fields: dict[str, Any] = {
+        "state": state or None,
         "agent": routing.agent or None,
         "because": routing.because,
         "type": routing.kind.type or None,
@@ -72,9 +74,18 @@ def route(client: Client, given: SimpleNamespace) -> Answer:
         fields["choices"] = [
             {**msgspec.structs.asdict(choice), "reason": choice.reason} for choice in routing.choices
         ]
+    now = f" (it is {state}{f' with {worker}' if worker else ''})" if state not in ("", "ready") else ""
     late = f"; {routing.late_s:.0f} s after its deadline" if routing.late_s else ""
     kind = f"{routing.kind.type or 'any type'} ({routing.kind.because})"
-    return Answer(fields, f"{routing.agent or 'queue'}: {routing.because}{late}; {kind}", rows, CHOICES)
+    return Answer(fields, f"{routing.agent or 'queue'}: {routing.because}{now}{late}; {kind}", rows, CHOICES)
+
+
+def _as_it_stands(client: Client, task_id: str) -> tuple[str, str]:
+    """Return the state of a task that is there, and who works on it."""
+    if not task_id:
+        return "", ""
+    task = client.show_task(task_id)
+    return task.state, task.agent
 
 
 def _choice_row(choice: Choice) -> dict[str, Any]:
