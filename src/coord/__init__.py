@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from coord.core.errors import (
         Busy,
+        ClaimLost,
         CoordError,
         Corrupt,
         Dead,
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from coord.core.types import ClaimKey, ClaimTemplate
     from coord.sdk.client import Client, connect
     from coord.sdk.coordinator import TaskCoordinator
+    from coord.sdk.work import CannotBeDone, GiveBack, RateLimited, Work, WorkFailed
+    from coord.sdk.worker import Worker
     from coord.stores.open import install, open_store
 
 __version__ = "0.1.0"
@@ -38,6 +41,12 @@ _HOME = {
     "Client": "coord.sdk.client",
     "connect": "coord.sdk.client",
     "TaskCoordinator": "coord.sdk.coordinator",
+    "Worker": "coord.sdk.worker",
+    "Work": "coord.sdk.work",
+    "WorkFailed": "coord.sdk.work",
+    "CannotBeDone": "coord.sdk.work",
+    "GiveBack": "coord.sdk.work",
+    "RateLimited": "coord.sdk.work",
     "TaskIdentifier": "coord.core.ids",
     "ClaimKey": "coord.core.types",
     "ClaimTemplate": "coord.core.types",
@@ -49,6 +58,7 @@ _HOME = {
     "NotStealable": "coord.core.errors",
     "NotOwner": "coord.core.errors",
     "LockLost": "coord.core.errors",
+    "ClaimLost": "coord.core.errors",
     "Impostor": "coord.core.errors",
     "Gone": "coord.core.errors",
     "Denied": "coord.core.errors",
@@ -65,13 +75,16 @@ _HOME = {
 
 __all__ = [
     "Busy",
+    "CannotBeDone",
     "ClaimKey",
+    "ClaimLost",
     "ClaimTemplate",
     "Client",
     "CoordError",
     "Corrupt",
     "Dead",
     "Denied",
+    "GiveBack",
     "Gone",
     "Impostor",
     "Invalid",
@@ -80,6 +93,7 @@ __all__ = [
     "NotFound",
     "NotOwner",
     "NotStealable",
+    "RateLimited",
     "Refused",
     "TaskCoordinator",
     "TaskIdentifier",
@@ -87,6 +101,9 @@ __all__ = [
     "Unavailable",
     "Unknown",
     "Unsupported",
+    "Work",
+    "WorkFailed",
+    "Worker",
     "__version__",
     "connect",
     "install",

@@ -83,7 +83,7 @@ class Renewal:
         self._thread.join()
 
     def _keep(self) -> None:
-        while not self._ended.wait(self._lease.pause_s * random.uniform(1 - JITTER, 1 + JITTER)):  # noqa: S311
+        while not self._ended.wait(self._lease.pause_s * random.uniform(1 - JITTER, 1 + JITTER)):
             asked = clock()
             try:
                 lease_s = self._renew()

@@ -54,6 +54,11 @@ def show(answer: Answer, *, as_json: bool) -> int:
     return answer.exit_code
 
 
+def show_line(fields: Mapping[str, Any]) -> None:
+    """Print one of many lines of JSON, which come before the answer."""
+    _write(_json_line(fields), render.OK)
+
+
 def show_text(text: str) -> int:
     """Print a text that is no answer, such as help."""
     return _write(text, render.OK)
@@ -190,13 +195,17 @@ def width(stream: TextIO) -> int:
 
 
 def _as_json(answer: Answer) -> str:
-    # A command that talked to a store has it loaded already; help and version do without.
-    import msgspec
-
     reply: dict[str, Any] = {"ok": answer.failure is None, **answer.fields}
     if answer.failure is not None:
         reply["error"] = answer.failure.as_error()
-    text = msgspec.json.encode(reply).decode()
+    return _json_line(reply)
+
+
+def _json_line(fields: Mapping[str, Any]) -> str:
+    # A command that talked to a store has it loaded already; help and version do without.
+    import msgspec
+
+    text = msgspec.json.encode(fields).decode()
     return (text if text.isascii() and "\x7f" not in text else text.translate(_UNSAFE_IN_JSON)) + "\n"
 
 

@@ -21,7 +21,7 @@ from coord.transports.cli.flags import (
     TTL,
 )
 from coord.transports.cli.grammar import Command, Flag, Word
-from coord.transports.cli.task_table import PLANS, TASKS
+from coord.transports.cli.task_table import PLANS, TASKS, WORK
 
 SESSIONS = (
     Command(
@@ -337,7 +337,7 @@ RECORDS = (
     ),
 )
 
-COMMANDS = (*SESSIONS, *LOCKS, *TASKS, *PLANS, *AGENTS, *MESSAGES, *RECORDS, *SETUP)
+COMMANDS = (*SESSIONS, *LOCKS, *TASKS, WORK, *PLANS, *AGENTS, *MESSAGES, *RECORDS, *SETUP)
 GROUPS = {
     "sessions": "Sessions: who is here",
     "locks": "Locks: who may change what",

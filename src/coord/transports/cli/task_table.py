@@ -18,6 +18,14 @@ LEASE = Flag(
 )
 TRACK = Flag("track", "only of this track", "TRACK", "name")
 TYPE = Flag("type", "only of this type", "TYPE", "name")
+CHOOSING = (
+    Flag("types", "only of these types", "TYPE,...", "names", default=()),
+    Flag("tracks", "only of these tracks", "TRACK,...", "names", default=()),
+    Flag("roles", "only for these roles (default: this agent's own)", "ROLE,...", "names", default=None),
+    Flag("has", "what this agent has, of what tasks need", "WORD,...", "names", default=()),
+    LEASE,
+    Flag("no-locks", "leave the files of the task unlocked"),
+)
 COMMAND_ID = Flag("command-id", "repeat with the same id, and it is done once", "ID", "name")
 
 
@@ -66,14 +74,7 @@ TASKS = (
         "tasks:next_",
         ("coord task next", "coord task next --tracks A,B --has internet --wait 10m"),
         flags=(
-            Flag("types", "only of these types", "TYPE,...", "names", default=()),
-            Flag("tracks", "only of these tracks", "TRACK,...", "names", default=()),
-            Flag(
-                "roles", "only for these roles (default: this agent's own)", "ROLE,...", "names", default=None
-            ),
-            Flag("has", "what this agent has, of what tasks need", "WORD,...", "names", default=()),
-            LEASE,
-            Flag("no-locks", "leave the files of the task unlocked"),
+            *CHOOSING,
             Flag("wait", "wait this long for one", "DURATION", "duration or zero", default=0.0),
             Flag("no-wait", "answer at once, as without --wait", excludes="wait"),
             COMMAND_ID,
@@ -161,6 +162,45 @@ TASKS = (
         (ID._replace(optional=True),),
         connects=False,
     ),
+)
+
+WORK = Command(
+    "work",
+    "tasks",
+    "run a command for one task after the other: claim, renew, run, submit or fail",
+    "work:work",
+    (
+        "coord work -- claude -p 'Do the task in {task_file}. Write a JSON object to {result_file}.'",
+        "coord work --types testing --once -- make test",
+    ),
+    flags=(
+        *CHOOSING,
+        Flag("once", "end after one task"),
+        Flag("keep", "stay when all is done, for what may be added"),
+        Flag("wait", "end when there was no task for so long", "DURATION", "duration or zero", default=None),
+        Flag("no-wait", "end when no task can be taken at once", excludes="wait"),
+        Flag(
+            "grace",
+            "how long a command may take to end when told to (default: 10s)",
+            "DURATION",
+            "duration or zero",
+            default=10.0,
+        ),
+        Flag(
+            "limited",
+            "how long this agent gets nothing when the command exits 75 (default: 1m)",
+            "DURATION",
+            "duration",
+            default=60.0,
+        ),
+        Flag(
+            "timeout", "end a command that takes longer; the task fails", "DURATION", "duration", default=None
+        ),
+        Flag("need-result", "exit 0 without a result file is a failure"),
+    ),
+    rest="command",
+    connects=False,
+    details="The command's exit 0 submits, 75 is a rate limit, 65 means never again, any other fails.",
 )
 
 PLANS = (
