@@ -5,7 +5,8 @@ import os
 import signal
 import sys
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Self
 
@@ -66,18 +67,27 @@ class Watchdog:
             os.write(self._write, line.encode())
 
 
-def adopt_orphans() -> None:
-    """Become the parent of all that is left behind below us, where the system offers that."""
+@contextmanager
+def adopting_orphans() -> Iterator[None]:
+    """Be the parent of all that is left behind below us for a while, where the system offers that."""
+    _be_subreaper(1)
+    try:
+        yield
+    finally:
+        _be_subreaper(0)
+
+
+def _be_subreaper(whether: int) -> None:
     if sys.platform == "linux":
         import ctypes
 
-        ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, whether, 0, 0, 0)
 
 
-def end_orphans(spared: int) -> None:
-    """Kill whatever is our child, except one, until there is none: each may leave others behind."""
+def end_orphans(spared: set[int]) -> None:
+    """Kill whatever is our child, except some, until there is none: each may leave others behind."""
     until = time.monotonic() + KILL_S
-    while (found := _children() - {spared}) and time.monotonic() < until:
+    while (found := children() - spared) and time.monotonic() < until:
         for pid in found:
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
@@ -85,7 +95,7 @@ def end_orphans(spared: int) -> None:
                 os.waitpid(pid, os.WNOHANG)
 
 
-def _children() -> set[int]:
+def children() -> set[int]:
     """Return our children, those of every thread; none where the kernel does not tell."""
     found: set[int] = set()
     with suppress(OSError):

@@ -20,7 +20,7 @@ from coord.core.limits import RESULT_BYTES_MAX
 from coord.sdk.work import LOOK_S, CannotBeDone, GiveBack, RateLimited, Work, WorkFailed
 from coord.transports import render, words
 from coord.transports.cli.child import Child
-from coord.transports.cli.leftovers import Watchdog, end_orphans
+from coord.transports.cli.leftovers import Watchdog, children, end_orphans
 from coord.transports.cli.output import fields_of
 from coord.transports.cli.screen import Screen
 from coord.transports.cli.tasks import claim_fields
@@ -101,6 +101,7 @@ class TaskCommand:
         variables = {f"COORD_{name.upper()}": values[name] for name in ("task_file", "result_file")}
         variables |= {"COORD_TASK_ID": work.task_id, "COORD_TASK_GENERATION": str(work.generation)}
         with Watchdog(self._grace_s) as watchdog:
+            others = children()
             try:
                 child = Child(command, {**self._environ, **variables}, (out.write, errors.write))
             finally:
@@ -113,7 +114,7 @@ class TaskCommand:
             finally:
                 self.child = None
                 child.stop(0)
-                end_orphans(watchdog.pid)
+                end_orphans(others)
         return child.exit_code
 
     def _attend(self, child: Child, work: Work) -> None:

@@ -16,7 +16,7 @@ from coord.transports import render
 from coord.transports.cli import signals
 from coord.transports.cli.child import NotStarted
 from coord.transports.cli.connection import connected
-from coord.transports.cli.leftovers import adopt_orphans
+from coord.transports.cli.leftovers import adopting_orphans
 from coord.transports.cli.output import Answer, failed
 from coord.transports.cli.run_task import LIMITED, TaskCommand
 from coord.transports.cli.screen import Screen
@@ -64,8 +64,7 @@ def _work(client: Client, options: SimpleNamespace, given: SimpleNamespace, scre
             worker.stop()
             raise GiveBack(str(error)) from error
 
-    adopt_orphans()
-    with signals.handling(STOPPING, stop):
+    with adopting_orphans(), signals.handling(STOPPING, stop):
         worked = worker.run(
             run, once=given.once, keep=given.keep, wait_s=0.0 if given.no_wait else given.wait
         )
