@@ -111,7 +111,8 @@ def claim_one(
         return ClaimResult(False, ClaimReason.DENIED_COMPLETED)
     if stored.claim is ACTIVE and now < stored.expires_ms and not command.force:
         return ClaimResult(False, ClaimReason.DENIED_ACTIVE_CLAIM, None, stored.session)
-    if stored.planned and (why := work.not_ready(view, project, as_of(stored, now), command.agent)):
+    goes = agent_of(stored) if stored.claim is ACTIVE else ""
+    if stored.planned and (why := work.not_ready(view, project, as_of(stored, now), command.agent, goes)):
         return ClaimResult(False, ClaimReason.DENIED_NOT_READY, detail=why)
     refusal = claim_refusal(limits, command.lease_ms, stored.generation - stored.reset_generation)
     if refusal is None:

@@ -30,19 +30,22 @@ class Track(Stored, frozen=True, tag=1):
     agents: dict[str, int] = {}
 
 
-def not_ready(view: View, project: str, task: Task, agent: str) -> str:
-    """Return why a task that was added may not be claimed now; empty if it may."""
+def not_ready(view: View, project: str, task: Task, agent: str, goes: str = "") -> str:
+    """Return why a task that was added may not be claimed now; empty if it may. `goes` loses it thereby."""
     if task.state not in (READY, TaskStatus.IN_PROGRESS):
         return f"the task is {task.state.value}"
-    return track_is_full(view, project, task.track, agent)
+    return track_is_full(view, project, task.track, agent, goes)
 
 
-def track_is_full(view: View, project: str, track: str, agent: str) -> str:
-    """Return who stands against another agent on a track; empty if nobody does."""
+def track_is_full(view: View, project: str, track: str, agent: str, goes: str = "") -> str:
+    """Return who stands against another agent on a track; empty if nobody does. `goes` leaves one task."""
     record = view.get(keys.track(project, track), Track) if track else None
-    if record is None or agent in record.agents or len(record.agents) < record.agents_max:
+    if record is None:
         return ""
-    return f"{', '.join(sorted(record.agents))} works on track {track}"
+    agents = {name for name, tasks in record.agents.items() if name != goes or tasks > 1}
+    if agent in agents or len(agents) < record.agents_max:
+        return ""
+    return f"{', '.join(sorted(agents))} works on track {track}"
 
 
 def begin_work(view: View, project: str, task: Task) -> None:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from coord.core.errors import CoordError, Invalid, LimitReached
 from coord.core.replies import NextTask, Runnable
+from coord.core.types import SubmissionReason
 from coord.sdk import input as given
 from coord.sdk.client import Client
 from coord.sdk.renewal import PASSING, RETRY_S, clock
@@ -252,6 +253,8 @@ class Worker:
             return self._fail(work, f"the result cannot be handed in: {error.message}")
         except PASSING as error:
             return Ending.LOST, f"the result could not be handed in: {error.message}"
+        if reply.reason is SubmissionReason.DENIED_LIMIT_RESULT_SIZE:
+            return self._fail(work, f"the result cannot be handed in: {reply.detail}")
         if not reply.accepted:
             return Ending.LOST, f"the result was refused: {reply.reason.value}"
         return Ending.SUBMITTED, reply.work_product_ref or ""

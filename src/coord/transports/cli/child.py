@@ -14,9 +14,6 @@ GRACE_S = 10.0
 STANDARD_INPUT, STANDARD_OUTPUT, STANDARD_ERROR = 0, 1, 2
 NOT_EXECUTABLE, NO_COMMAND = 126, 127
 """What shells answer to a command that cannot be started."""
-_GROUP: dict[str, Any] = {"setpgroup": 0}
-_NO_TERMINAL: dict[str, Any] = {"setsid": True}
-"""A group of its own, too; and asking on the terminal fails, instead of waiting for ever behind it."""
 # What Python or we ignore; the command gets it as it is usual.
 _RESET = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGTTOU)
 
@@ -38,6 +35,7 @@ class Child:
     """A running command; `ended` is set when it has ended, with `exit_code` as a shell would state it.
 
     `outputs` are what its standard output and error become; then it reads nothing and gets no terminal.
+    `group` is the process group it joins, if not one of its own.
     """
 
     def __init__(
@@ -45,6 +43,7 @@ class Child:
         command: list[str],
         environ: Mapping[str, str] | None = None,
         outputs: tuple[int, int] | None = None,
+        group: int = 0,
     ) -> None:
         self.exit_code = 0
         self.ended = threading.Event()
@@ -59,17 +58,18 @@ class Child:
                 os.environ if environ is None else environ,
                 file_actions=() if outputs is None else _redirected(*outputs),
                 setsigdef=_RESET,
-                **_GROUP if outputs is None else _NO_TERMINAL,
+                setpgroup=group,
             )
         except OSError as error:
             raise NotStarted(command[0], error) from error
+        self._group = group or self.pid
         self._hand_over()
         threading.Thread(target=self._watch, daemon=True).start()
 
     def send(self, signum: int) -> None:
         """Send a signal to the command and all it started."""
         with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, signum)
+            os.killpg(self._group, signum)
 
     def stop(self, grace_s: float | None = None) -> None:
         """End the command: ask, wait a while, then insist."""

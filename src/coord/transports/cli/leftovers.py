@@ -7,7 +7,6 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from types import TracebackType
 from typing import Self
 
 from coord.transports.cli.child import STANDARD_ERROR, STANDARD_INPUT, STANDARD_OUTPUT
@@ -16,55 +15,41 @@ _SET_CHILD_SUBREAPER = 36
 """Linux: whoever loses its parent below us becomes our child, so that it can be found."""
 KILL_S = 5.0
 _WATCH = """
-read -r group || exit 0
-read -r end && exit 0
-kill -s TERM -- "-$group"
-left=$1
-while [ "$left" -gt 0 ] && kill -s 0 -- "-$group"; do sleep 1; left=$((left - 1)); done
-kill -s KILL -- "-$group"
+trap '' TERM INT HUP QUIT
+read -r end
+kill -s TERM 0
+sleep "$1"
+kill -s KILL 0
 """
-"""Told the process group, and later that all is well; hearing nothing more without that, we were killed."""
+"""Nobody writes to it: it comes to the end of its input when we are gone, however we ended."""
 
 
 class Watchdog:
-    """A process that ends a process group if we are killed outright; a block around its time."""
+    """A process whose group a command joins, and which ends that group when we are gone; a block."""
 
     def __init__(self, grace_s: float) -> None:
         read, self._write = os.pipe()
-        nothing = (os.POSIX_SPAWN_OPEN, STANDARD_OUTPUT, os.devnull, os.O_WRONLY, 0)
-        self.pid = os.posix_spawn(
+        self.group = os.posix_spawn(
             "/bin/sh",
             ["sh", "-c", _WATCH, "sh", str(math.ceil(grace_s))],
             {"PATH": os.defpath},
             file_actions=[
                 (os.POSIX_SPAWN_DUP2, read, STANDARD_INPUT),
-                nothing,
+                (os.POSIX_SPAWN_OPEN, STANDARD_OUTPUT, os.devnull, os.O_WRONLY, 0),
                 (os.POSIX_SPAWN_DUP2, STANDARD_OUTPUT, STANDARD_ERROR),
             ],
             setpgroup=0,
         )
         os.close(read)
-        self._watches = False
-
-    def watch(self, group: int) -> None:
-        """End this process group when we are gone."""
-        self._watches = True
-        self._tell(f"{group}\n")
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, _kind: type[BaseException] | None, _error: object, _trace: TracebackType | None
-    ) -> None:
-        if self._watches:
-            self._tell("end\n")
+    def __exit__(self, *_: object) -> None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.group, signal.SIGKILL)
         os.close(self._write)
-        os.waitpid(self.pid, 0)
-
-    def _tell(self, line: str) -> None:
-        with suppress(OSError):  # somebody killed it; then there is nobody to tell
-            os.write(self._write, line.encode())
+        os.waitpid(self.group, 0)
 
 
 @contextmanager

@@ -103,11 +103,11 @@ class TaskCommand:
         with Watchdog(self._grace_s) as watchdog:
             others = children()
             try:
-                child = Child(command, {**self._environ, **variables}, (out.write, errors.write))
+                outputs = (out.write, errors.write)
+                child = Child(command, {**self._environ, **variables}, outputs, watchdog.group)
             finally:
                 os.close(out.write)
                 os.close(errors.write)
-            watchdog.watch(child.pid)
             self.child = child
             try:
                 self._attend(child, work)

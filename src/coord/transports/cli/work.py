@@ -64,7 +64,7 @@ def _work(client: Client, options: SimpleNamespace, given: SimpleNamespace, scre
             worker.stop()
             raise GiveBack(str(error)) from error
 
-    with adopting_orphans(), signals.handling(STOPPING, stop):
+    with adopting_orphans(), signals.asking_nobody(), signals.handling(STOPPING, stop):
         worked = worker.run(
             run, once=given.once, keep=given.keep, wait_s=0.0 if given.no_wait else given.wait
         )
