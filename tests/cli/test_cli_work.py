@@ -214,11 +214,9 @@ def test_a_runner_killed_outright_takes_its_command_along(coord: Coord, task: st
     process.kill()
     process.communicate(timeout=60)
     gone(pid)
-    taken: list[dict[str, Any]] = []
-    poll_until(
-        lambda: taken.append(coord("bob task next").answer) or taken[-1]["ok"], WAIT_S, "it is not free"
-    )
-    assert (taken[-1]["task"]["task_id"], taken[-1]["claim"]["generation"]) == (task, 2)
+    poll_until(lambda: coord("bob task next").code == 0, WAIT_S, "the task is not free")
+    claim = state_of(coord, task)["claim"]
+    assert (claim["agent_id"], claim["generation"]) == ("bob", 2)
 
 
 def test_two_runners_of_one_person_are_two_sessions(coord: Coord, task: str) -> None:
