@@ -34,8 +34,6 @@ GRACE_S = 10.0
 HAND_BACK_S = 5.0
 """How long giving back is tried; after that, the lease ends by itself."""
 RETRY_S_MAX = 5.0
-FAILURES_FREE = 1
-FAILURE_PAUSE_S, FAILURE_PAUSE_S_MAX = 1.0, 60.0
 
 Result = Mapping[str, Any] | None
 Handle = Callable[[Work], Result]
@@ -104,7 +102,6 @@ class Worker:
         self._stopping = threading.Event()
         self._answered = False
         self._said: list[str] = []
-        self._failures = 0
         self._endings: Counter[str] = Counter()
 
     def stop(self) -> None:
@@ -124,13 +121,9 @@ class Worker:
             work = self._next(wait_s, keep=keep)
             if not isinstance(work, Work):
                 return work
-            ending = self._carry_out(work, handle)
-            self._failures = self._failures + 1 if ending is Ending.FAILED else 0
+            self._carry_out(work, handle)
             if once:
                 return self._worked("once")
-            if self._failures > FAILURES_FREE:  # it may be us: do not burn the retries of every task
-                pause_s = FAILURE_PAUSE_S * 2 ** min(self._failures - FAILURES_FREE - 1, 10)
-                self._stopping.wait(min(pause_s, FAILURE_PAUSE_S_MAX))
 
     async def run_async(
         self, handle: AsyncHandle, *, once: bool = False, keep: bool = False, wait_s: float | None = None
@@ -208,7 +201,7 @@ class Worker:
         except CoordError:
             return
 
-    def _carry_out(self, work: Work, handle: Handle) -> Ending:
+    def _carry_out(self, work: Work, handle: Handle) -> None:
         """Run the function, and tell the store what came of it."""
         try:
             ending, note = self._result_of(work, handle)
@@ -217,13 +210,12 @@ class Worker:
         except BaseException:  # the process is to end: what it holds is given back at once
             self._end(work, self._give_back(work, GiveBack("the worker was interrupted")))
             raise
-        return self._end(work, (ending, note))
+        self._end(work, (ending, note))
 
-    def _end(self, work: Work, came: tuple[Ending, str]) -> Ending:
+    def _end(self, work: Work, came: tuple[Ending, str]) -> None:
         ending, note = came
         self._endings[ending.value] += 1
         self._tell(Step(ending.value, work.task_id, work.generation, note))
-        return ending
 
     def _result_of(self, work: Work, handle: Handle) -> tuple[Ending, str]:
         try:
