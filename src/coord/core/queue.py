@@ -16,9 +16,11 @@ import msgspec
 from coord.core import keys
 from coord.core.acquire import clear_way
 from coord.core.agent import EFFICIENCY_MIN, FREE, AgentRecord, held_back
+from coord.core.caller import Life
 from coord.core.commands import ClaimTask
+from coord.core.ending import declare_dead
 from coord.core.limits import limits_of
-from coord.core.line import Request, blockers, competes, grant_request, in_line, resources_of
+from coord.core.line import Request, blockers, competes, grant_request, in_line, resources_of, serve
 from coord.core.lock import Mode, asker_of, resource_of, shown_lock
 from coord.core.plan import listed
 from coord.core.plan_commands import ClaimNext
@@ -34,6 +36,8 @@ from coord.core.work import track_is_full
 CLASSES_MAX = 1000
 LOOKED_AT = 16
 """How many tasks of one class are looked at, where the files of the first ones are held by others."""
+HOLDERS_LOOKED_AT = 16
+"""How many of those who hold tasks are looked at, whether they are alive, where there is nothing to take."""
 NAMED_MAX = 20
 LOOK_MS = 5_000
 AILING_STATES = ("stopping", "failed", "crashed", "terminated")
@@ -62,7 +66,7 @@ def claim_next(view: View, command: ClaimNext, now: int) -> NextTask:
             busy.append(f"{candidate.task_id}: {held}")
             continue
         return _claim(view, command, session, candidate.task_id, request, now)
-    return _nothing(view, command, busy, now)
+    return _nothing(view, command, session.session_id, busy, now)
 
 
 def next_reads(command: ClaimNext) -> list[str]:
@@ -200,10 +204,11 @@ def _lock(view: View, project: str, task_id: str, request: Request, now: int) ->
     return shown
 
 
-def _nothing(view: View, command: ClaimNext, busy: list[str], now: int) -> NextTask:
+def _nothing(view: View, command: ClaimNext, own: str, busy: list[str], now: int) -> NextTask:
     """Say which nothing it is."""
     prefix = keys.unfinished_prefix(command.project)
     reasons, moving = list(busy), bool(busy)
+    holders: dict[str, None] = {}
     finished = True
     for page in view.pages(prefix):
         finished = False
@@ -211,6 +216,8 @@ def _nothing(view: View, command: ClaimNext, busy: list[str], now: int) -> NextT
         view.want(*(keys.task(command.project, name) for name in names))
         for name in names:
             task = view.get(keys.task(command.project, name), Task) or UNCLAIMED
+            if task.claim is ACTIVE and task.session != own:
+                holders[task.session] = None
             reason, moves = _why_not(name, as_of(task, now))
             moving = moving or moves
             reasons += [reason] if reason else []
@@ -218,8 +225,28 @@ def _nothing(view: View, command: ClaimNext, busy: list[str], now: int) -> NextT
             break
     if finished:
         return NextTask(Runnable.DONE)
+    if _bury(view, list(holders)[:HOLDERS_LOOKED_AT], now):
+        return claim_next(view, command, now)
     outcome = Runnable.BLOCKED if moving else Runnable.DEADLOCKED
     return NextTask(outcome, waiting_for=reasons[:NAMED_MAX], look_ms=now + LOOK_MS)
+
+
+def _bury(view: View, names: list[str], now: int) -> bool:
+    """Declare those dead whose process is proven to be; return whether there was one: its tasks are free."""
+    view.want(*map(keys.session, names))
+    sessions = [view.get(keys.session(name), Session) for name in names]
+    living = [
+        each for each in sessions if each is not None and each.process is not None and not each.ended_ms
+    ]
+    found = view.evidence(*(each.process for each in living if each.process is not None))
+    dead = [(each, proof) for each, proof in zip(living, found, strict=True) if proof.life is Life.DEAD]
+    freed = [
+        resource
+        for each, proof in dead
+        for resource in declare_dead(view, each.session_id, proof.detail, now)
+    ]
+    serve(view, freed, now)
+    return bool(dead)
 
 
 def _why_not(task_id: str, task: Task) -> tuple[str, bool]:

@@ -204,13 +204,13 @@ class Worker:
     def _carry_out(self, work: Work, handle: Handle) -> None:
         """Run the function, and tell the store what came of it."""
         try:
-            ending, note = self._result_of(work, handle)
+            came = self._result_of(work, handle)
         except CoordError:
             raise
         except BaseException:  # the process is to end: what it holds is given back at once
             self._end(work, self._give_back(work, GiveBack("the worker was interrupted")))
             raise
-        self._end(work, (ending, note))
+        self._end(work, came)
 
     def _end(self, work: Work, came: tuple[Ending, str]) -> None:
         ending, note = came

@@ -1,6 +1,5 @@
 """Nothing that a command started outlives its task, nor us: orphans come to us, a watchdog looks on."""
 
-import math
 import os
 import signal
 import sys
@@ -14,24 +13,21 @@ from coord.transports.cli.child import STANDARD_ERROR, STANDARD_INPUT, STANDARD_
 _SET_CHILD_SUBREAPER = 36
 """Linux: whoever loses its parent below us becomes our child, so that it can be found."""
 KILL_S = 5.0
-_WATCH = """
-trap '' TERM INT HUP QUIT
-read -r end
-kill -s TERM 0
-sleep "$1"
-kill -s KILL 0
+_WATCH = "trap '' TERM INT HUP QUIT; read -r end; kill -s KILL 0"
+"""Nobody writes to it: it comes to the end of its input when we are gone, however we ended.
+
+No grace: whoever sees that we are dead may have the task the next moment.
 """
-"""Nobody writes to it: it comes to the end of its input when we are gone, however we ended."""
 
 
 class Watchdog:
     """A process whose group a command joins, and which ends that group when we are gone; a block."""
 
-    def __init__(self, grace_s: float) -> None:
+    def __init__(self) -> None:
         read, self._write = os.pipe()
         self.group = os.posix_spawn(
             "/bin/sh",
-            ["sh", "-c", _WATCH, "sh", str(math.ceil(grace_s))],
+            ["sh", "-c", _WATCH],
             {"PATH": os.defpath},
             file_actions=[
                 (os.POSIX_SPAWN_DUP2, read, STANDARD_INPUT),

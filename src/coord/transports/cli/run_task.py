@@ -100,7 +100,7 @@ class TaskCommand:
         command = [_PLACEHOLDER.sub(lambda found: values[found[1]], word) for word in self._command]
         variables = {f"COORD_{name.upper()}": values[name] for name in ("task_file", "result_file")}
         variables |= {"COORD_TASK_ID": work.task_id, "COORD_TASK_GENERATION": str(work.generation)}
-        with Watchdog(self._grace_s) as watchdog:
+        with Watchdog() as watchdog:
             others = children()
             try:
                 outputs = (out.write, errors.write)
