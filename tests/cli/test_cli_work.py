@@ -200,10 +200,11 @@ def test_what_a_command_leaves_in_the_background_ends_with_its_task(
     worked: Worked, coord: Coord, task: str, tmp_path: Path
 ) -> None:
     """Issue 4, part 9: success, too, leaves nothing running."""
-    said = tmp_path / "pids"
-    script = f"sleep 1000 & echo $! > {said}; setsid sleep 1000 & echo $! >> {said}"
-    assert worked("--", "bash", "-c", script)[0] == 0
-    gone(*map(int, said.read_text().split()))
+    inside, outside = tmp_path / "inside", tmp_path / "outside"
+    escape = f"setsid sh -c 'echo $$ > {outside}; exec sleep 1000' &"
+    wait = f"until [ -s {outside} ]; do sleep 0.01; done"
+    assert worked("--", "bash", "-c", f"sleep 1000 & echo $! > {inside}; {escape} {wait}")[0] == 0
+    gone(int(inside.read_text()), int(outside.read_text()))
     assert state_of(coord, task)["task"]["state"] == "done"
 
 

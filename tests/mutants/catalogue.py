@@ -5,6 +5,7 @@ A mutant that no test notices means that the tests do not test it.
 
 from tests.mutants.lock_catalogue import LOCK_MUTANTS
 from tests.mutants.mutant import Mutant
+from tests.mutants.work_catalogue import WORK_MUTANTS
 
 
 def seeds(*numbers: int) -> tuple[str, ...]:
@@ -378,4 +379,4 @@ PROCESS_MUTANTS = [
     ),
 ]
 
-MUTANTS = [*RULES, *ENGINE_MUTANTS, *STORE_MUTANTS, *LOCK_MUTANTS, *PROCESS_MUTANTS]
+MUTANTS = [*RULES, *ENGINE_MUTANTS, *STORE_MUTANTS, *LOCK_MUTANTS, *PROCESS_MUTANTS, *WORK_MUTANTS]

@@ -12,7 +12,7 @@ from coord.sdk.renewal import PASSING, Lease, Renewal, clock
 
 PROGRESS_S = 1.0
 """How often progress is written down at most."""
-LOOK_S = 0.2
+LOOK_S = 0.1
 """How often somebody who waits looks whether to go on."""
 
 
