@@ -97,7 +97,14 @@ def test_a_killed_conductor_leaves_no_worker_behind(tmp_path: Path) -> None:
     """Even kill -9 of the demo itself ends every worker, the frozen ones too."""
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     command = demo_command()
-    with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) as run:
+    with subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,  # as in a terminal; the first process of a container could be of this session
+    ) as run:
         assert run.stdout is not None
         for line in run.stdout:
             if "is frozen until" in line:
