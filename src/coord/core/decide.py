@@ -21,13 +21,12 @@ def imported(name: str) -> Callable[..., Any]:
 class ByCommand(dict[type[Command], Callable[..., Any]]):
     """Functions by the class of the command, as far as they are imported; `names` has them all."""
 
-    def __init__(self, names: Mapping[str, str], otherwise: str = "") -> None:
+    def __init__(self, names: Mapping[str, str]) -> None:
         super().__init__()
         self.names = names
-        self._otherwise = otherwise
 
     def __missing__(self, kind: type[Command]) -> Callable[..., Any]:
-        found = self[kind] = imported(self.names.get(kind.__name__) or self._otherwise)
+        found = self[kind] = imported(self.names[kind.__name__])
         return found
 
 
@@ -95,8 +94,7 @@ READS = ByCommand(
         "ReleaseLocks": "lock.lock_reads",
         "RenewLocks": "lock.lock_reads",
         "CheckLocks": "lock.lock_reads",
-    },
-    otherwise="decide.nothing_ahead",
+    }
 )
 """What a rule is going to read, for those worth loading ahead; others say it when they miss it."""
 
@@ -106,12 +104,11 @@ def decide(view: View, command: Command, now: int) -> Any:
     return RULES[type(command)](view, command, now)
 
 
+def foresees(command: Command) -> bool:
+    """Whether a command says what it is going to read."""
+    return type(command).__name__ in READS.names
+
+
 def reads_ahead(command: Command) -> list[str]:
     """Return keys that are worth loading before the command is decided."""
-    keys: list[str] = READS[type(command)](command)
-    return keys
-
-
-def nothing_ahead(_command: Command) -> list[str]:
-    """Return what is loaded ahead for most commands."""
-    return []
+    return READS[type(command)](command) if foresees(command) else []

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from coord.core.caller import NO_EVIDENCE, Evidence, Process
 from coord.core.commands import SWEEP_MOST, Command, Sweep
-from coord.core.decide import reads_ahead
+from coord.core.decide import foresees, reads_ahead
 from coord.core.errors import Busy, Conflict, CoordError, LimitReached, Unavailable, Unknown
 from coord.core.events import ClockAccepted
 from coord.core.view import Later, Missing, Range, View, encode_event
@@ -378,9 +378,9 @@ def _alike(jobs: list[Job], place: int) -> list[Job]:
     Most have foreseen theirs and lack none; but if one of those lacks something, the others may as well.
     """
     later = jobs[place + 1 :]
-    if reads_ahead(jobs[place].command):
+    if foresees(jobs[place].command):
         return later
-    return [job for job in later if not reads_ahead(job.command)]
+    return [job for job in later if not foresees(job.command)]
 
 
 def _check_size(view: View, limits: Limits) -> None:
