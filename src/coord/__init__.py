@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from coord.core.types import ClaimKey, ClaimTemplate
     from coord.sdk.client import Client, connect
     from coord.sdk.coordinator import TaskCoordinator
+    from coord.sdk.repository import ClaimRepository
     from coord.sdk.work import CannotBeDone, GiveBack, RateLimited, Work, WorkFailed
     from coord.sdk.worker import Worker
     from coord.stores.open import install, open_store
@@ -49,6 +50,7 @@ _HOME = {
     "RateLimited": "coord.sdk.work",
     "TaskIdentifier": "coord.core.ids",
     "ClaimKey": "coord.core.types",
+    "ClaimRepository": "coord.sdk.repository",
     "ClaimTemplate": "coord.core.types",
     "install": "coord.stores.open",
     "open_store": "coord.stores.open",
@@ -78,6 +80,7 @@ __all__ = [
     "CannotBeDone",
     "ClaimKey",
     "ClaimLost",
+    "ClaimRepository",
     "ClaimTemplate",
     "Client",
     "CoordError",

@@ -23,6 +23,7 @@ DOCUMENTED: dict[str, list[str | tuple[str, Any]]] = {
     "batch_get_states": ["keys"],
     "list_expired_claims": ["tenant_id", ("before", None)],
     # ours: CLM-58, AMB-13, TEN-14
+    "get_result": [*TASK],
     "reset_task": [*TASK, ("reason", "")],
     "force_claim": [*TASK, "agent_id", "session_id", ("lease_duration_seconds", 300)],
     "set_limits": ["tenant_id"],
@@ -104,10 +105,13 @@ REASONS = {
 
 @pytest.mark.parametrize("kind", REASONS, ids=lambda kind: kind.__name__)
 def test_reasons(kind: Any) -> None:
-    """CLM-48, 50, 53, AMB-20: the documented reasons, and besides them only those of limits and plans."""
+    """CLM-48, 50, 53, AMB-20: the documented reasons, and besides only those of our own."""
     ours = {reason.value for reason in kind} - set(REASONS[kind].split())
     assert set(REASONS[kind].split()) <= {reason.value for reason in kind}
-    assert all(reason.startswith(("DENIED_LIMIT_", "DENIED_NOT_READY")) for reason in ours)
+    assert all(
+        reason.startswith(("DENIED_LIMIT_", "DENIED_NOT_READY", "DENIED_UNEXPECTED", "DATA_MISSING"))
+        for reason in ours
+    )
 
 
 def test_public_names() -> None:

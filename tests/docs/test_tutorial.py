@@ -18,7 +18,13 @@ from coord.sdk.plan_file import parse_plan
 from coord.transports.cli.plan_text import picture
 from tests.docs.pages import blocks_in
 
-PAGES = {"docs/tutorial.md": 20, "docs/tutorial-plan.md": 20, "README.md": 5, "docs/how-to/run-agents.md": 5}
+PAGES = {
+    "docs/tutorial.md": 20,
+    "docs/tutorial-plan.md": 20,
+    "docs/how-to/split-a-task.md": 10,
+    "docs/how-to/run-agents.md": 5,
+    "README.md": 5,
+}
 """And how many commands each has at least."""
 PROMPT = re.compile(r"(?P<who>ada|bob)\$ (?P<command>.+)")
 WAIT_S = 30

@@ -33,7 +33,10 @@ class TaskCommand(Command, frozen=True):
 
 
 class ClaimTask(TaskCommand, frozen=True):
-    """Claim a task; `force` takes it from its holder, with a reason that is recorded."""
+    """Claim a task; `force` takes it from its holder, with a reason that is recorded.
+
+    `expects` names how the task has to stand for it: NO_CLAIM, EXPIRED, or a generation as a number.
+    """
 
     reply = types.ClaimResult
     agent: str
@@ -42,6 +45,7 @@ class ClaimTask(TaskCommand, frozen=True):
     metadata: dict[str, object] = {}
     force: bool = False
     reason: str = ""
+    expects: str = ""
 
 
 class ClaimTasks(Command, frozen=True):
@@ -56,6 +60,7 @@ class ClaimTasks(Command, frozen=True):
     metadata: ClassVar[dict[str, object]] = {}
     force: ClassVar[bool] = False
     reason: ClassVar[str] = ""
+    expects: ClassVar[str] = ""
 
 
 class RenewLease(TaskCommand, frozen=True):
@@ -79,13 +84,20 @@ class ReleaseClaim(TaskCommand, frozen=True):
 
 
 class SubmitResult(TaskCommand, frozen=True):
-    """Hand in the result of a claim (`result` is JSON)."""
+    """Hand in the result of a claim: JSON, or for a large one the digest and size of it."""
 
     reply = types.SubmissionResult
     session: str
     generation: int
     result: bytes
     work_product: str
+    digest: str = ""
+    size: int = 0
+
+    @property
+    def result_bytes(self) -> int:
+        """How large the result is."""
+        return self.size if self.digest else len(self.result)
 
 
 class ResetTask(TaskCommand, frozen=True):

@@ -86,6 +86,26 @@ class TaskAdded(Event, frozen=True, tag="task.added"):
     changed: tuple[str, ...] = ()
 
 
+class TaskSplit(Event, frozen=True, tag="task.split"):
+    """A task was split into parts; each is a task of its own."""
+
+    project: str
+    task: str
+    parts: int
+
+
+class TaskMerged(Event, frozen=True, tag="task.merged"):
+    """All parts of a task are done or skipped, so it is done: its result is made of theirs."""
+
+    project: str
+    task: str
+    generation: int
+    parts: int
+    skipped: int
+    work_product: str
+    result_bytes: int
+
+
 class TaskSkipped(Event, frozen=True, tag="task.skipped"):
     """A task was passed over; those that depend on it may go on."""
 

@@ -45,6 +45,16 @@ def result(project: str, task_id: str, generation: int) -> str:
     return f"result/{project}/{task_id}/{generation:08d}"
 
 
+def blob(digest: str) -> str:
+    """Large data, apart from the record that refers to it."""
+    return f"blob/{digest}"
+
+
+def chunk(digest: str, number: int) -> str:
+    """A piece of large data."""
+    return f"blob/{digest}/{number:06d}"
+
+
 def rejected(project: str, task_id: str, generation: int, session: str) -> str:
     """A submission that was turned away."""
     return f"rejected/{project}/{task_id}/{generation:08d}/{session}"

@@ -17,8 +17,10 @@ from coord.core.view import View
 UNLIMITED_TENANT = "local"
 LEASE_MS_MAX = 366 * 24 * 3600 * 1000
 """The longest lease anybody may ask for: a year is a mistake, not a lease."""
-RESULT_BYTES_MAX = 256 * 1024 - 64
-"""The largest result a record can hold, whatever the tenant's limit says."""
+RECORD_RESULT_BYTES = 256 * 1024 - 64
+"""The largest result that its own record holds; larger ones lie in chunks (`blob.py`)."""
+RESULT_BYTES_MAX = 100 * 1024 * 1024
+"""The largest result, whatever the tenant's limit says: it has to fit into the memory of a reader."""
 DAY_MS = 24 * 3600 * 1000
 
 
@@ -72,6 +74,11 @@ def limits_of(view: View, tenant: str) -> TenantLimits | None:
     if tenant == UNLIMITED_TENANT:
         return None
     return view.get(keys.LIMITS, TenantLimits) or PROFILES["default"]
+
+
+def result_bytes_most(limits: TenantLimits | None) -> int:
+    """Return how large a result may be."""
+    return RESULT_BYTES_MAX if limits is None else min(limits.max_result_size_bytes, RESULT_BYTES_MAX)
 
 
 def count_keys(session: str) -> list[str]:

@@ -35,6 +35,13 @@ class AddTasks(Command, frozen=True):
     tasks: tuple[NewTask, ...]
 
 
+class SplitTask(TaskCommand, frozen=True):
+    """Split a task into parts, which are claimed and done by themselves."""
+
+    reply = replies.TaskListed
+    parts: int
+
+
 class SkipTask(TaskCommand, frozen=True):
     """Pass a task over."""
 

@@ -279,6 +279,8 @@ class TaskListed(Reply, frozen=True, kw_only=True):
     estimate_s: float
     retries_max: int
     created_ms: int
+    parts: int = 0
+    parts_done: int = 0
 
 
 class TaskList(Reply, frozen=True):

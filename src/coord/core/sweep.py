@@ -7,6 +7,7 @@ from coord.core.view import View
 
 DEADLINES = {
     "history": "history.forget_generation",
+    "blob": "blob.remove_unheld",
     "lock": "lock_sweep.pass_hold",
     "wait": "lock_sweep.pass_request",
     "bid": "lock_sweep.pass_request",

@@ -15,7 +15,7 @@ counts; so a worker that was away while its task was given to somebody else cann
     submit      EXPIRED   →  RELEASED, done     same         (nobody took it since: late, not lost)
     release     ACTIVE    →  RELEASED or ERROR  same
     deadline    ACTIVE    →  EXPIRED            same
-    reset       any       →  none               same         the old one
+    reset       any       →  none               same         the old one (`reset.py`)
 
 What must stay true (001 §2.2): a generation never falls; at most one claim of a task is valid; a result is
 accepted once per task until a reset, under the highest generation, from the session that holds it.
@@ -36,10 +36,9 @@ from coord.core.commands import (
     ClaimTasks,
     ReleaseClaim,
     RenewLease,
-    ResetTask,
     TaskCommand,
 )
-from coord.core.events import TaskClaimed, TaskExpired, TaskReleased, TaskRenewed, TaskReset, TaskSuperseded
+from coord.core.events import TaskClaimed, TaskExpired, TaskReleased, TaskRenewed, TaskSuperseded
 from coord.core.limits import (
     UNLIMITED_TENANT,
     TenantLimits,
@@ -60,8 +59,6 @@ from coord.core.types import (
     ReleaseResult,
     RenewalReason,
     RenewalResult,
-    ResetReason,
-    ResetResult,
     TaskClaim,
     TaskGeneration,
     TaskStatus,
@@ -111,6 +108,8 @@ def claim_one(
         return ClaimResult(False, ClaimReason.DENIED_COMPLETED)
     if stored.claim is ACTIVE and now < stored.expires_ms and not command.force:
         return ClaimResult(False, ClaimReason.DENIED_ACTIVE_CLAIM, None, stored.session)
+    if command.expects and command.expects != (stands := _standing(as_of(stored, now), command.expects)):
+        return ClaimResult(False, ClaimReason.DENIED_UNEXPECTED, detail=f"it stands at {stands}")
     goes = agent_of(stored) if stored.claim is ACTIVE else ""
     if stored.planned and (why := work.not_ready(view, project, as_of(stored, now), command.agent, goes)):
         return ClaimResult(False, ClaimReason.DENIED_NOT_READY, detail=why)
@@ -128,6 +127,13 @@ def claim_one(
             view, command, TaskCommand(command.tenant, project, task_id), stored, limits, now
         )
     return _grant(view, command, task_key, project, task_id, previous, now)
+
+
+def _standing(task: Task, expected: str) -> str:
+    """Return how a task that nobody holds stands, in the terms of what was expected."""
+    if expected.isdigit():
+        return str(task.generation)
+    return "EXPIRED" if task.claim is EXPIRED else "NO_CLAIM"
 
 
 def leaving(stored: Task) -> str | None:
@@ -271,35 +277,6 @@ def _holder_refusal(task: Task, command: RenewLease | ReleaseClaim) -> str | Non
     if command.session != task.session:
         return "SESSION_MISMATCH"
     return "ALREADY_EXPIRED" if task.claim is EXPIRED else None
-
-
-def reset_task(view: View, command: ResetTask, now: int) -> ResetResult:
-    """Open a task again: its claim ends, its history stays, its generation goes on rising."""
-    task_key = keys.task(command.project, command.task)
-    stored = view.get(task_key, Task)
-    if stored is None:
-        return ResetResult(False, ResetReason.NOT_FOUND)
-    task = as_of(stored, now)
-    if task.claim is not None:
-        clear_books(view, command, stored, now)
-        if task.claim is ACTIVE:
-            task = _end_by_reset(view, command, task, now)
-        line = retention_line(limits_of(view, command.tenant), now)
-        view.put(keys.history(command.project, command.task, task.generation), task, line)
-    opened = Task(generation=task.generation, reset_generation=task.generation, unknown=stored.unknown)
-    if stored.planned:
-        work.open_again(view, command.project, command.task, stored, opened)
-    else:
-        view.put(task_key, opened)
-    view.emit(TaskReset(command.project, command.task, task.generation, command.reason))
-    return ResetResult(True, ResetReason.RESET, task.generation)
-
-
-def _end_by_reset(view: View, command: ResetTask, task: Task, now: int) -> Task:
-    ending, note = ReleaseReason.RESET, command.reason
-    names = (command.project, command.task, task.generation, task.session, task.agent)
-    view.emit(TaskReleased(*names, ending.value, note))
-    return msgspec.structs.replace(task, claim=RELEASED, ended_ms=now, ending=ending, note=note)
 
 
 def expire_due(view: View, tenant: str, now: int, most: int) -> int:

@@ -16,7 +16,8 @@ class Task(Stored, frozen=True, tag=1):
     """A task with its latest claim; archived as it is when the next generation begins.
 
     One that was added (`planned`) has a place in the queue for when it is ready, perhaps a track, and while
-    it is worked on perhaps the locks on its files; after a failure it is not ready before `retry_ms`.
+    it is worked on perhaps the locks on its files; after a failure it is not ready before `retry_ms`. Of one
+    that was split, `parts_done` counts the parts that are done or skipped.
     """
 
     generation: int = 0
@@ -40,6 +41,7 @@ class Task(Stored, frozen=True, tag=1):
     locked: tuple[str, ...] = ()
     retries: int = 0
     retry_ms: int = 0
+    parts_done: int = 0
 
 
 UNCLAIMED = Task()

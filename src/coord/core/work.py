@@ -9,7 +9,7 @@ from coord.core import keys
 from coord.core.agent import agent_of, count_done, count_failed
 from coord.core.commands import TaskCommand
 from coord.core.events import TaskErrored, TaskFailed, TaskRetried
-from coord.core.graph import settle_followers, state_by_dependencies
+from coord.core.graph import settle, settle_followers, state_by_dependencies
 from coord.core.line import serve
 from coord.core.lock import Ending, Hold, Standing, end_hold, line_of, resource_of
 from coord.core.record import Stored
@@ -99,18 +99,19 @@ def put_free(view: View, project: str, task_id: str, task: Task) -> None:
 def put_back(view: View, project: str, task_id: str, task: Task) -> None:
     """Put a task that was given back where it belongs: its dependencies may have changed meanwhile."""
     spec = view.get(keys.spec(project, task_id), Spec) or Spec()
-    state = state_by_dependencies(view, project, spec)
+    state = state_by_dependencies(view, project, task_id, spec)
     put_free(view, project, task_id, msgspec.structs.replace(task, state=state))
 
 
-def open_again(view: View, project: str, task_id: str, before: Task, opened: Task) -> None:
+def open_again(view: View, project: str, task_id: str, before: Task, opened: Task, now: int) -> None:
     """Put a task that was reset back where it belongs, and those that waited for it behind it."""
     spec = view.get(keys.spec(project, task_id), Spec) or Spec()
-    state = state_by_dependencies(view, project, spec)
+    state = state_by_dependencies(view, project, task_id, spec)
     task = msgspec.structs.replace(opened, planned=True, queue=before.queue, track=before.track, state=state)
     put_free(view, project, task_id, task)
     view.put_marker(keys.unfinished(project, task_id))
-    settle_followers(view, project, task_id)
+    settle(view, project, task_id, now)
+    settle_followers(view, project, task_id, now)
 
 
 def foresee_done(view: View, project: str, task_id: str, task: Task) -> None:
@@ -129,13 +130,13 @@ def foresee_done(view: View, project: str, task_id: str, task: Task) -> None:
 def finish_done(view: View, project: str, task_id: str, task: Task, now: int) -> None:
     """Finish a task whose result was accepted; its agent did well."""
     count_done(view, project, task_id, task, now)
-    finish(view, project, task_id)
+    finish(view, project, task_id, now)
 
 
-def finish(view: View, project: str, task_id: str) -> None:
+def finish(view: View, project: str, task_id: str, now: int) -> None:
     """Take a task that is done or skipped off the list, and let those go on that waited for it."""
     view.delete(keys.unfinished(project, task_id))
-    settle_followers(view, project, task_id)
+    settle_followers(view, project, task_id, now)
 
 
 def try_again(view: View, project: str, task_id: str, task: Task, now: int, *, pause: bool) -> Task:
@@ -148,10 +149,10 @@ def try_again(view: View, project: str, task_id: str, task: Task, now: int, *, p
         errored = msgspec.structs.replace(task, state=TaskStatus.ERRORED, retries=retries)
         view.put(keys.task(project, task_id), errored)
         view.emit(TaskErrored(project, task_id, task.generation, retries, task.note))
-        settle_followers(view, project, task_id)
+        settle_followers(view, project, task_id, now)
         return errored
     retry_ms = now + min(RETRY_MS * 4 ** (retries - 1), RETRY_MS_MAX) if pause else 0
-    state = TaskStatus.PENDING if pause else state_by_dependencies(view, project, spec)
+    state = TaskStatus.PENDING if pause else state_by_dependencies(view, project, task_id, spec)
     again = msgspec.structs.replace(task, state=state, retries=retries, retry_ms=retry_ms)
     line = keys.due(retry_ms) if pause else task.queue if state is READY else ""
     view.put(keys.task(project, task_id), again, line)
@@ -165,7 +166,7 @@ def fail_for_good(view: View, project: str, task_id: str, task: Task, now: int) 
     count_failed(view, project, task, spec.type, now)
     view.put(keys.task(project, task_id), msgspec.structs.replace(task, state=TaskStatus.FAILED))
     view.emit(TaskFailed(project, task_id, task.generation, task.note))
-    settle_followers(view, project, task_id)
+    settle_followers(view, project, task_id, now)
 
 
 def end_pause(view: View, project: str, task_id: str, task: Task) -> None:

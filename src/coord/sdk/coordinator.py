@@ -1,17 +1,19 @@
 """`TaskCoordinator`: the operations of the generation clock by the names its document gives them."""
 
-import os
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Self
 
-from coord.core import commands, types
+import msgspec
+
+from coord.core import commands, result_commands, types
 from coord.core.errors import Invalid
-from coord.core.ids import check_id, shown, work_product_ref
+from coord.core.ids import check_id, shown
 from coord.core.limits import LEASE_MS_MAX, PROFILES, RATIONALE, UNLIMITED_TENANT
 from coord.engine.engine import Engine
 from coord.sdk import input as given
+from coord.sdk import large
 from coord.sdk.result_data import to_json
 from coord.stores.database import Database
 from coord.stores.open import open_store
@@ -86,7 +88,7 @@ class TaskCoordinator:
         command_id: str = "",
     ) -> types.ClaimResult:
         """Claim a task for a session; denied while another claim is active, or when the task is done."""
-        command = _claim(
+        command = claim_command(
             (tenant_id, project_id, task_id),
             agent_id,
             session_id,
@@ -111,7 +113,7 @@ class TaskCoordinator:
         """Claim a task even from its holder, who is SUPERSEDED; privileged, and the reason is recorded."""
         if not given.line("reason", reason):
             raise Invalid("a forced claim needs a reason", hint="say why its holder may lose it")
-        command = _claim(
+        command = claim_command(
             (tenant_id, project_id, task_id),
             agent_id,
             session_id,
@@ -125,7 +127,7 @@ class TaskCoordinator:
         self, keys: Iterable[tuple[str, str, str]], claim_template: types.ClaimTemplate | tuple[Any, ...]
     ) -> dict[types.ClaimKey, types.ClaimResult]:
         """Claim many tasks in few commits; each is granted or denied by itself."""
-        template = _template(claim_template)
+        template = template_of(claim_template)
         agent, session = check_id("agent id", template.agent_id), check_id("session id", template.session_id)
         lease_ms = _lease_ms(template.lease_duration_seconds)
         return self._call_many(
@@ -185,19 +187,17 @@ class TaskCoordinator:
     ) -> types.SubmissionResult:
         """Hand in a result; accepted only under the current generation, from its holder, once."""
         names = _names(tenant_id, project_id, task_id)
-        number = _generation(generation)
-        if command_id:  # nothing random: the same command must not differ when it is sent again
-            unique = types.derived_uuid("command", check_id("command id", command_id))
-        else:
-            unique = os.urandom(16).hex()
-        command = commands.SubmitResult(
-            *names,
-            check_id("session id", session_id),
-            number,
-            to_json("result_data", result_data),
-            work_product_ref(task_id, number, unique),
-        )
-        return self._call(command, command_id)
+        session, number = check_id("session id", session_id), _generation(generation)
+        data = to_json("result_data", result_data)
+        return large.submit(self.engine(tenant_id), names, session, number, data, command_id)
+
+    def get_result(self, tenant_id: str, project_id: str, task_id: str) -> types.TaskResult:
+        """Return the accepted result of a task with all its data, however large."""
+        names = _names(tenant_id, project_id, task_id)
+        result, data = large.whole_result(self.engine(tenant_id), result_commands.GetResult(*names))
+        if data is None:
+            return result
+        return msgspec.structs.replace(result, result_data=msgspec.json.decode(data))
 
     def reset_task(
         self, tenant_id: str, project_id: str, task_id: str, reason: str = "", *, command_id: str = ""
@@ -272,17 +272,20 @@ class TaskCoordinator:
         return replies
 
 
-def _claim(
+def claim_command(
     key: tuple[str, str, str],
     agent_id: str,
     session_id: str,
     lease_seconds: float,
     metadata: dict[str, Any],
     reason: str = "",
+    expects: str = "",
 ) -> commands.ClaimTask:
+    """Return the command for a claim, with all that was given checked."""
     agent, session = check_id("agent id", agent_id), check_id("session id", session_id)
     lease_ms = _lease_ms(lease_seconds)
-    return commands.ClaimTask(*_names(*key), agent, session, lease_ms, metadata, bool(reason), reason)
+    names, force = _names(*key), bool(reason)
+    return commands.ClaimTask(*names, agent, session, lease_ms, metadata, force, reason, expects)
 
 
 def _names(tenant_id: str, project_id: str, task_id: str) -> tuple[str, str, str]:
@@ -307,7 +310,8 @@ def _by_tenant(keys: Iterable[tuple[str, str, str]]) -> dict[str, list[tuple[str
     return {tenant: list(tasks) for tenant, tasks in by_tenant.items()}
 
 
-def _template(template: types.ClaimTemplate | tuple[Any, ...]) -> types.ClaimTemplate:
+def template_of(template: types.ClaimTemplate | tuple[Any, ...]) -> types.ClaimTemplate:
+    """Return who claims and for how long, if it says that."""
     if not isinstance(template, tuple) or not 2 <= len(template) <= 3:
         raise Invalid(
             f"{shown(template)} is not a claim template",

@@ -1,21 +1,21 @@
 """What a program does about tasks: add them, take the next one, hand in what came of it, look at them."""
 
-import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
 
-from coord.core import commands, plan_commands, types
+from coord.core import commands, plan_commands, result_commands, types
 from coord.core.errors import Invalid, NotFound
-from coord.core.ids import TaskIdentifier, check_id, shown, work_product_ref
+from coord.core.ids import TaskIdentifier, check_id, shown
 from coord.core.plan_commands import NewTask
 from coord.core.replies import NextTask, Runnable, TaskListed, TasksAdded
 from coord.core.spec import RETRIES_MAX
 from coord.core.types import TaskGeneration
 from coord.host.configuration import configuration_file, read_configuration
 from coord.sdk import input as given
+from coord.sdk import large
 from coord.sdk.connection import HOST_NAMES, Connection
 from coord.sdk.new_task import new_task, word, words
 from coord.sdk.result_data import to_json
@@ -33,7 +33,7 @@ Progress = Callable[[int, int], None]
 
 
 class TaskCalls(Connection):
-    """Add, next, claim, renew, submit, fail, release, reset, skip, retry, show, history, list."""
+    """Add, split, next, claim, renew, submit, fail, release, reset, skip, retry, show, history, list."""
 
     def add_task(
         self,
@@ -150,6 +150,22 @@ class TaskCalls(Connection):
         )
         return self.call(command)
 
+    def claim_tasks(
+        self, task_ids: Iterable[str], *, lease_s: float = LEASE_S
+    ) -> dict[str, types.ClaimResult]:
+        """Claim several tasks in one step; each is granted or denied by itself."""
+        names = tuple((self.project, check_id("task id", name)) for name in _list_of_ids(task_ids))
+        self.call(commands.Heartbeat(self.caller))
+        session, agent = self._me()
+        command = commands.ClaimTasks(self.tenant, agent, session, _lease_ms(lease_s), names)
+        return {name: reply for (_, name), reply in zip(names, self.call(command), strict=True)}
+
+    def split_task(self, task_id: str, parts: int) -> TaskListed:
+        """Split a task into parts `ID::1` … that are done by themselves; it is done when they are."""
+        if type(parts) is not int or not 1 < parts <= BATCH_TASKS:
+            raise Invalid(f"{shown(parts)} is no number of parts", hint=f"2 to {BATCH_TASKS}")
+        return self.call(plan_commands.SplitTask(*self._names(task_id), parts))
+
     def renew_task(self, task_id: str, generation: int | TaskGeneration) -> types.RenewalResult:
         """Begin the lease of a claim anew, and those of the locks that came with it."""
         names, number = self._names(task_id), _generation(generation)
@@ -165,13 +181,13 @@ class TaskCalls(Connection):
     ) -> types.SubmissionResult:
         """Hand in the result of a claim; accepted only under the current generation, once."""
         names, number = self._names(task_id), _generation(generation)
-        if command_id:  # nothing random: the same command must not differ when it is sent again
-            unique = types.derived_uuid("command", check_id("command id", command_id))
-        else:
-            unique = os.urandom(16).hex()
         data = to_json("result", {} if result is None else result)
-        product = work_product_ref(task_id, number, unique)
-        return self.call(commands.SubmitResult(*names, self._me()[0], number, data, product), command_id)
+        return large.submit(self.engine, names, self._me()[0], number, data, command_id)
+
+    def task_result(self, task_id: str) -> bytes:
+        """Return the accepted result of a task as JSON, however large: whole, or not at all."""
+        result, data = large.whole_result(self.engine, result_commands.GetResult(*self._names(task_id)))
+        return to_json("result", result.result_data) if data is None else data
 
     def fail_task(
         self, task_id: str, generation: int | TaskGeneration, *, note: str = "", final: bool = False
@@ -325,6 +341,14 @@ def _stand_by(
             return reply
         look_s = (reply.look_ms - store.now()) / 1000 if reply.look_ms else NAP_S
         store.wait(seen, min(left, NAP_S, max(look_s, NAP_S_MIN)))
+
+
+def _list_of_ids(task_ids: Iterable[str]) -> list[str]:
+    """Return task ids, each once; no more than one step may hold."""
+    names = list(dict.fromkeys([task_ids] if isinstance(task_ids, str) else task_ids))
+    if not 0 < len(names) <= BATCH_TASKS:
+        raise Invalid(f"{len(names)} tasks are named", hint=f"name 1 to {BATCH_TASKS}")
+    return names
 
 
 def _below(root: str, text: str) -> str:

@@ -205,8 +205,12 @@ def _json_line(fields: Mapping[str, Any]) -> str:
     # A command that talked to a store has it loaded already; help and version do without.
     import msgspec
 
-    text = msgspec.json.encode(fields).decode()
-    return (text if text.isascii() and "\x7f" not in text else text.translate(_UNSAFE_IN_JSON)) + "\n"
+    return safe_json(msgspec.json.encode(fields).decode()) + "\n"
+
+
+def safe_json(text: str) -> str:
+    """Return the same JSON with everything escaped that a terminal would obey rather than show."""
+    return text if text.isascii() and "\x7f" not in text else text.translate(_UNSAFE_IN_JSON)
 
 
 def _write(text: str, exit_code: int) -> int:
