@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from coord.core import commands, plan_commands, result_commands, types
+from coord.core import commands, plan_commands, types
 from coord.core.errors import Invalid, NotFound
 from coord.core.ids import TaskIdentifier, check_id, shown
 from coord.core.plan_commands import NewTask
@@ -15,7 +15,6 @@ from coord.core.spec import RETRIES_MAX
 from coord.core.types import TaskGeneration
 from coord.host.configuration import configuration_file, read_configuration
 from coord.sdk import input as given
-from coord.sdk import large
 from coord.sdk.connection import HOST_NAMES, Connection
 from coord.sdk.new_task import new_task, word, words
 from coord.sdk.result_data import to_json
@@ -182,11 +181,16 @@ class TaskCalls(Connection):
         """Hand in the result of a claim; accepted only under the current generation, once."""
         names, number = self._names(task_id), _generation(generation)
         data = to_json("result", {} if result is None else result)
+        from coord.sdk import large  # most commands have nothing to do with results
+
         return large.submit(self.engine, names, self._me()[0], number, data, command_id)
 
     def task_result(self, task_id: str) -> bytes:
         """Return the accepted result of a task as JSON, however large: whole, or not at all."""
-        result, data = large.whole_result(self.engine, result_commands.GetResult(*self._names(task_id)))
+        from coord.core.result_commands import GetResult
+        from coord.sdk import large
+
+        result, data = large.whole_result(self.engine, GetResult(*self._names(task_id)))
         return to_json("result", result.result_data) if data is None else data
 
     def fail_task(
