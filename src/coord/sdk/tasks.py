@@ -303,8 +303,8 @@ class TaskCalls(Connection):
         configuration = read_configuration(file)
         if "agents" not in configuration:
             return {}
-        from coord.core.agent import EFFICIENCY_MIN  # noqa: PLC0415 - few repositories configure agents
-        from coord.core.route import rules_from  # noqa: PLC0415
+        from coord.core.agent import EFFICIENCY_MIN
+        from coord.core.route import rules_from
 
         own = rules_from(configuration, file).agents.get(self.caller.agent or self._me()[1])
         if own is None:
