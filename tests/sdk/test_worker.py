@@ -73,7 +73,7 @@ def test_what_a_function_raises_says_how_it_goes_on(
     assert (task.state, task.note, task.retries) == (state, note, retries)
 
 
-@pytest.mark.parametrize("result", [{"deep": {1, 2}}, ["a list"], {"large": "x" * 300_000}])
+@pytest.mark.parametrize("result", [{"deep": {1, 2}}, ["a list"], {"much": [0] * 1_000_001}])
 def test_a_result_that_cannot_be_handed_in_is_a_failure(result: Any, ann: Client) -> None:
     """SDK-4: the task does not stay with a worker that has nothing to say."""
     assert once(ann, lambda _: result).endings == {Ending.FAILED: 1}
