@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from coord.sdk.client import Client, connect
     from coord.sdk.coordinator import TaskCoordinator
     from coord.sdk.repository import ClaimRepository
+    from coord.sdk.scheduler import Scheduler
     from coord.sdk.work import CannotBeDone, GiveBack, RateLimited, Work, WorkFailed
     from coord.sdk.worker import Worker
     from coord.stores.open import install, open_store
@@ -48,6 +49,7 @@ _HOME = {
     "CannotBeDone": "coord.sdk.work",
     "GiveBack": "coord.sdk.work",
     "RateLimited": "coord.sdk.work",
+    "Scheduler": "coord.sdk.scheduler",
     "TaskIdentifier": "coord.core.ids",
     "ClaimKey": "coord.core.types",
     "ClaimRepository": "coord.sdk.repository",
@@ -98,6 +100,7 @@ __all__ = [
     "NotStealable",
     "RateLimited",
     "Refused",
+    "Scheduler",
     "TaskCoordinator",
     "TaskIdentifier",
     "Trimmed",

@@ -145,6 +145,20 @@ RULES = [
         STORM,
     ),
     Mutant(
+        "a claim stays although a file of its task is held",
+        "core/queue.py",
+        "        view.withdraw()\n",
+        "",
+        ("tests/unit/test_own_claims.py",),
+    ),
+    Mutant(
+        "any number of sessions may register",
+        LIMITS,
+        "    if refuse and sessions >= limits.max_active_sessions:\n",
+        "    if False:\n",
+        ("tests/unit/test_session_limits.py",),
+    ),
+    Mutant(
         "the limit on claims lets one more in",
         LIMITS,
         "if claims >= limits.max_concurrent_claims:\n",

@@ -113,6 +113,15 @@ class SetLimits(Command, frozen=True):
     reply = dict[str, int]
     profile: str = ""
     limits: dict[str, int] = {}
+    by: str = ""
+
+
+class GetLimits(Command, frozen=True):
+    """Ask for a tenant's limits, and what is used of them."""
+
+    reply = replies.LimitsShown
+    reads_only = True
+    tenant: str
 
 
 class GetTaskState(TaskCommand, frozen=True):
@@ -163,7 +172,7 @@ SWEEP_MOST = 32
 class Sweep(Command, frozen=True):
     """Pass deadlines: the engine adds one to a batch when something may be due."""
 
-    reply = int | None
+    reply = replies.Swept
     tenant: str
     most: int
 

@@ -155,6 +155,7 @@ class LimitsSet(Event, frozen=True, tag="limits.set"):
     """A tenant's limits were changed."""
 
     limits: dict[str, int]
+    by: str = ""
 
 
 class ClockAccepted(Event, frozen=True, tag="clock.accepted"):

@@ -23,6 +23,15 @@ def by_session_prefix(session: str) -> str:
     return f"by-session/{session}/"
 
 
+def lost(session: str, project: str, task_id: str) -> str:
+    """A claim that a session lost, of each task the latest."""
+    return f"lost/{session}/{project}/{task_id}"
+
+
+def lost_prefix(session: str) -> str:
+    return f"lost/{session}/"
+
+
 def expired(expires_ms: int, project: str, task_id: str) -> str:
     """Index: claims whose lease ran out and that nobody took since."""
     return f"expired/{expires_ms:013d}/{project}/{task_id}"
@@ -89,6 +98,15 @@ def unfinished(project: str, task_id: str) -> str:
 
 def unfinished_prefix(project: str) -> str:
     return f"unfinished/{project}/"
+
+
+def stuck(project: str, task_id: str) -> str:
+    """Index: the tasks that failed or were tried too often, until somebody looks."""
+    return f"stuck/{project}/{task_id}"
+
+
+def stuck_prefix(project: str = "") -> str:
+    return f"stuck/{project}/" if project else "stuck/"
 
 
 def queue_class(project: str, name: str) -> str:

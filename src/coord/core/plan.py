@@ -7,16 +7,14 @@ from coord.core.errors import Invalid, NotFound, Refused
 from coord.core.events import TaskAdded, TaskRetried, TaskSkipped
 from coord.core.graph import WAITING, find_cycle, settle, settle_followers, state_by_dependencies
 from coord.core.ids import part_ids
-from coord.core.plan_commands import AddTasks, GetTasks, NewTask, RetryTask, SetTrack, SkipTask
+from coord.core.plan_commands import AddTasks, GetStuck, GetTasks, NewTask, RetryTask, SetTrack, SkipTask
 from coord.core.replies import TaskList, TaskListed, TasksAdded
 from coord.core.reset import open_whole
 from coord.core.spec import QueueClass, Spec, class_of, place_in_queue
-from coord.core.task_record import ACTIVE, Task, as_of
+from coord.core.task_record import ACTIVE, STUCK, Task, as_of
 from coord.core.types import TaskStatus
 from coord.core.view import View
 from coord.core.work import Track, finish, put_free
-
-STUCK = (TaskStatus.FAILED, TaskStatus.ERRORED)
 
 
 def add_tasks(view: View, command: AddTasks, now: int) -> TasksAdded:
@@ -140,6 +138,8 @@ def skip_task(view: View, command: SkipTask, now: int) -> TaskListed:
     if task.state is not TaskStatus.SKIPPED:
         skipped = msgspec.structs.replace(task, state=TaskStatus.SKIPPED, retry_ms=0, note=command.reason)
         view.put(keys.task(command.project, command.task), skipped)
+        if task.state in STUCK:
+            view.delete(keys.stuck(command.project, command.task))
         view.emit(TaskSkipped(command.project, command.task, command.reason))
         finish(view, command.project, command.task, now)
         task = skipped
@@ -159,6 +159,8 @@ def retry_task(view: View, command: RetryTask, now: int) -> TaskListed:
             retry_task(view, msgspec.structs.replace(command, task=name), now)
     state = state_by_dependencies(view, command.project, command.task, spec)
     again = msgspec.structs.replace(task, state=state, retries=0, retry_ms=0)
+    if task.state in STUCK:
+        view.delete(keys.stuck(command.project, command.task))
     put_free(view, command.project, command.task, again)
     view.put_marker(keys.unfinished(command.project, command.task))
     view.emit(TaskRetried(command.project, command.task, task.generation, 0))
@@ -205,6 +207,17 @@ def get_tasks(view: View, command: GetTasks, now: int) -> TaskList:
     for name in names[: command.most]:
         spec, task = planned(view, command.project, name)
         shown.append(listed(name, spec, task, now))
+    return TaskList(shown, more=len(names) > command.most)
+
+
+def get_stuck(view: View, command: GetStuck, now: int) -> TaskList:
+    """Return the first tasks of a project that failed or were tried too often."""
+    prefix = keys.stuck_prefix(command.project)
+    page = view.scan(prefix, limit=command.most + 1)
+    names = tuple(found.key[len(prefix) :] for found in page)
+    if not names:
+        return TaskList([])
+    shown = get_tasks(view, GetTasks(command.project, names[: command.most], most=command.most), now).tasks
     return TaskList(shown, more=len(names) > command.most)
 
 

@@ -5,7 +5,14 @@ from typing import Any
 import msgspec
 
 from coord.core import replies
-from coord.core.commands import Command, SessionCommand, TaskCommand
+from coord.core.commands import (
+    Command,
+    ReleaseClaim,
+    RenewLease,
+    SessionCommand,
+    SubmitResult,
+    TaskCommand,
+)
 
 
 class NewTask(msgspec.Struct, frozen=True, kw_only=True):
@@ -123,3 +130,47 @@ class ClaimNext(SessionCommand, frozen=True, kw_only=True):
     cannot: tuple[str, ...] = ()
     enabled: bool = True
     lock_files: bool = True
+
+
+class GetStuck(Command, frozen=True):
+    """Ask for tasks that failed or were tried too often: a person has to look at them."""
+
+    reply = replies.TaskList
+    reads_only = True
+    project: str
+    most: int = 20
+
+
+class Recall(SessionCommand, frozen=True, kw_only=True):
+    """Ask what stands of a session: claims, those it lost, locks, messages; the caller's if none is named."""
+
+    reply = replies.Recalled
+    reads_only = True
+    tenant: str
+    session: str = ""
+
+
+class ClaimNamed(SessionCommand, frozen=True, kw_only=True):
+    """Claim a task by its id, with the locks on its files; `force` takes it from its holder."""
+
+    reply = replies.ClaimReply
+    fenced = True
+    tenant: str
+    project: str
+    task: str
+    lease_ms: int
+    repository: str = ""
+    lock_files: bool = True
+    force: bool = False
+    reason: str = ""
+
+
+class ByCaller(SessionCommand, frozen=True):
+    """Something asked about a claim by its holder, whose session is found on the way."""
+
+    asked: RenewLease | ReleaseClaim | SubmitResult
+
+    @property
+    def reply(self) -> object:  # type: ignore[override]
+        """The type of the answer is that of what is asked."""
+        return self.asked.reply

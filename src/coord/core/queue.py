@@ -23,11 +23,11 @@ from coord.core.limits import limits_of
 from coord.core.line import Request, blockers, competes, grant_request, in_line, resources_of, serve
 from coord.core.lock import Mode, asker_of, resource_of, shown_lock
 from coord.core.plan import listed
-from coord.core.plan_commands import ClaimNext
-from coord.core.replies import LockShown, NextTask, Runnable
+from coord.core.plan_commands import ClaimNamed, ClaimNext
+from coord.core.replies import ClaimReply, LockShown, NextTask, Runnable
 from coord.core.session import Session, caller_reads, enlist
 from coord.core.spec import QueueClass, Spec
-from coord.core.task import claim_one
+from coord.core.task import claim_one, claim_task
 from coord.core.task_record import ACTIVE, UNCLAIMED, Task, as_of
 from coord.core.types import ClaimReason, TaskStatus
 from coord.core.view import View
@@ -61,7 +61,7 @@ def claim_next(view: View, command: ClaimNext, now: int) -> NextTask:
     busy: list[str] = []
     for candidate in _candidates(view, command, session, busy):
         request = _request(view, command, session, candidate.task_id, now)
-        held = _held_by(view, request, now) if request is not None else ""
+        held = _held_by(view, request, now)[1] if request is not None else ""
         if held:
             busy.append(f"{candidate.task_id}: {held}")
             continue
@@ -90,6 +90,40 @@ def _pause(view: View, command: ClaimNext, why: str, until_ms: int) -> NextTask:
         return NextTask(Runnable.DONE)
     outcome = Runnable.BLOCKED if until_ms else Runnable.DENIED
     return NextTask(outcome, waiting_for=[why], look_ms=until_ms)
+
+
+def claim_named_reads(command: ClaimNamed) -> list[str]:
+    """Return what a claim by name is going to read, so that it is loaded at once."""
+    project, task_id, session = command.project, command.task, command.caller.session
+    reads = [*caller_reads(command), keys.task(project, task_id), keys.spec(project, task_id)]
+    return [*reads, keys.by_session(session, project, task_id)] if session else reads
+
+
+def claim_named(view: View, command: ClaimNamed, now: int) -> ClaimReply:
+    """Claim one task with the locks on its files, all or nothing."""
+    session = enlist(view, command.caller, now)
+    ask = ClaimTask(
+        command.tenant,
+        command.project,
+        command.task,
+        session.agent or session.session_id,
+        session.session_id,
+        command.lease_ms,
+        force=command.force,
+        reason=command.reason,
+    )
+    result = claim_task(view, ask, now)
+    if not result.success:
+        return ClaimReply(False, result.reason, None, result.current_holder, result.detail)
+    request = _request(view, command, session, command.task, now)
+    if request is None:
+        return ClaimReply(True, result.reason, result.claim)
+    holder, held = _held_by(view, request, now)  # after the claim: one that it ended has given its locks back
+    if held:
+        view.withdraw()
+        return ClaimReply(False, ClaimReason.DENIED_LOCKED, None, holder, held)
+    locks = _lock(view, command.project, command.task, request, now)
+    return ClaimReply(True, result.reason, result.claim, locks=locks)
 
 
 def _candidates(view: View, command: ClaimNext, session: Session, busy: list[str]) -> list[Candidate]:
@@ -141,7 +175,9 @@ def _may_take(command: ClaimNext, kind: QueueClass, has: set[str], unable: set[s
     return set(kind.needs) <= has and kind.type not in unable
 
 
-def _request(view: View, command: ClaimNext, session: Session, task_id: str, now: int) -> Request | None:
+def _request(
+    view: View, command: ClaimNext | ClaimNamed, session: Session, task_id: str, now: int
+) -> Request | None:
     """Return the request for the files of a task, if its claim is to take them."""
     spec = view.get(keys.spec(command.project, task_id), Spec)
     if not command.lock_files or spec is None or not spec.files:
@@ -158,15 +194,18 @@ def _request(view: View, command: ClaimNext, session: Session, task_id: str, now
     )
 
 
-def _held_by(view: View, request: Request, now: int) -> str:
-    """Return who stands in the way of the files of a task: a holder, or somebody in line for them."""
+def _held_by(view: View, request: Request, now: int) -> tuple[str, str]:
+    """Return who stands in the way of the files of a task, a holder or one in line, and a sentence."""
     asker = asker_of(view, request.session)
     clear_way(view, asker, request, now)
     in_way = blockers(view, asker, request, now)
     if in_way:
-        return f"{in_way[0].hold.resource} is held by {in_way[0].hold.owner}"
+        owner = in_way[0].hold.owner
+        return owner, f"{in_way[0].hold.resource} is held by {owner}"
     ahead = [other for _, other in in_line(view, resources_of(request)) if competes(request, other)]
-    return f"{ahead[0].session} waits for {ahead[0].resources[0]}" if ahead else ""
+    if not ahead:
+        return "", ""
+    return ahead[0].session, f"{ahead[0].session} waits for {ahead[0].resources[0]}"
 
 
 def _claim(

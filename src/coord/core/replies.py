@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import msgspec
 
-from coord.core.types import TaskClaim
+from coord.core.types import ClaimResult, TaskClaim
 
 
 class Reply(msgspec.Struct, frozen=True, gc=False):
@@ -318,3 +318,62 @@ class NextTask(Reply, frozen=True):
     def settled(self, offset: int) -> Self:
         """Return the reply with the fence of the locks that came with the claim."""
         return msgspec.structs.replace(self, locks=[lock.settled(offset) for lock in self.locks])
+
+
+class ClaimReply(ClaimResult, frozen=True, gc=False):
+    """The answer to a claim by its id, with the locks that came with it."""
+
+    locks: list[LockShown] = []
+
+    def settled(self, offset: int) -> Self:
+        """Return the reply with the fence of the locks that came with the claim."""
+        return msgspec.structs.replace(self, locks=[lock.settled(offset) for lock in self.locks])
+
+
+class LimitsShown(Reply, frozen=True):
+    """The limits of a tenant and what is used of them; `profile` is empty where some were set singly."""
+
+    tenant: str
+    limited: bool = True
+    profile: str = ""
+    limits: dict[str, int] = {}
+    used: dict[str, int] = {}
+
+
+class Swept(Reply, frozen=True):
+    """How many deadlines were passed, and when the next one is (None: there is none)."""
+
+    passed: int
+    next_ms: int | None = None
+
+
+class LostClaim(Reply, frozen=True):
+    """A claim that a session lost: why, and how the task stands.
+
+    `holder` is who had or has it since. `still_open`: nobody took it, and a late submission would count.
+    """
+
+    project: str
+    task_id: str
+    generation: int
+    reason: str
+    lost_ms: int
+    note: str
+    state: str
+    holder: str
+    current_generation: int
+    still_open: bool
+
+
+class Recalled(Reply, frozen=True):
+    """What stands of a session at a moment; `session` is None where its record is forgotten."""
+
+    session_id: str
+    now_ms: int
+    session: SessionShown | None
+    claims: list[TaskClaim]
+    tracks: list[str]
+    lost: list[LostClaim]
+    locks: list[LockShown]
+    unread: int
+    waiting_for: list[str]

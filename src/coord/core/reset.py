@@ -8,7 +8,7 @@ from coord.core.events import TaskReleased, TaskReset
 from coord.core.ids import is_part_id, part_ids, whole_id
 from coord.core.limits import limits_of, retention_line
 from coord.core.spec import Spec
-from coord.core.task import clear_books
+from coord.core.task import clear_books, remember_taken
 from coord.core.task_record import ACTIVE, DONE, RELEASED, Task, as_of
 from coord.core.types import ReleaseReason, ResetReason, ResetResult
 from coord.core.view import View
@@ -66,4 +66,6 @@ def _end_by_reset(view: View, command: ResetTask, task: Task, now: int) -> Task:
     ending, note = ReleaseReason.RESET, command.reason
     names = (command.project, command.task, task.generation, task.session, task.agent)
     view.emit(TaskReleased(*names, ending.value, note))
-    return msgspec.structs.replace(task, claim=RELEASED, ended_ms=now, ending=ending, note=note)
+    ended = msgspec.structs.replace(task, claim=RELEASED, ended_ms=now, ending=ending, note=note)
+    remember_taken(view, command, ended)
+    return ended

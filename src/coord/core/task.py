@@ -49,6 +49,7 @@ from coord.core.limits import (
     limits_of,
     retention_line,
 )
+from coord.core.lost import Lost, remember_lost
 from coord.core.task_record import ACTIVE, DONE, EXPIRED, IN_PROGRESS, RELEASED, UNCLAIMED, Task, as_of
 from coord.core.types import (
     ClaimReason,
@@ -204,6 +205,7 @@ def _make_room(
             ending=ReleaseReason.SUPERSEDED,
             note=command.reason,
         )
+        remember_taken(view, which, previous)
     line = retention_line(limits, now)
     view.put(keys.history(which.project, which.task, previous.generation), previous, line)
     return previous
@@ -250,7 +252,7 @@ def release_claim(view: View, command: ReleaseClaim, now: int) -> ReleaseResult:
     elif failed:
         work.try_again(view, command.project, command.task, task, now, pause=True)
     else:
-        work.put_back(view, command.project, command.task, task)
+        work.put_back(view, command.project, command.task, task, now)
     if command.limited_ms:
         until_ms = now + command.limited_ms
         limit_agent(view, command.project, agent_of(task), until_ms, command.note, now)
@@ -279,6 +281,13 @@ def _holder_refusal(task: Task, command: RenewLease | ReleaseClaim) -> str | Non
     return "ALREADY_EXPIRED" if task.claim is EXPIRED else None
 
 
+def remember_taken(view: View, which: TaskCommand, ended: Task) -> None:
+    """Let a session remember a claim that somebody else has ended."""
+    assert ended.ending is not None, "only what has ended is lost"
+    lost = Lost(generation=ended.generation, reason=ended.ending, at_ms=ended.ended_ms, note=ended.note)
+    remember_lost(view, ended.session, which.project, which.task, lost)
+
+
 def expire_due(view: View, tenant: str, now: int, most: int) -> int:
     """Write down that up to `most` leases ran out, passing over what else is due; return how many."""
     expired = 0
@@ -302,7 +311,7 @@ def expire(view: View, which: TaskCommand, now: int) -> bool:
     task_key = keys.task(which.project, which.task)
     stored = view.get(task_key, Task)
     if stored is not None and stored.retry_ms and now >= stored.retry_ms:
-        work.end_pause(view, which.project, which.task, stored)
+        work.end_pause(view, which.project, which.task, stored, now)
     if stored is None or stored.claim is not ACTIVE or now < stored.expires_ms:
         return False
     clear_books(view, which, stored, now)
@@ -330,6 +339,8 @@ def unlist(view: View, which: TaskCommand, stored: Task, now: int) -> None:
         if now >= stored.expires_ms:
             names = (which.project, which.task, stored.generation, stored.session, stored.agent)
             view.emit(TaskExpired(*names, stored.expires_ms))
+            lost = Lost(generation=stored.generation, at_ms=stored.expires_ms)
+            remember_lost(view, stored.session, which.project, which.task, lost)
     elif stored.claim is EXPIRED:
         view.delete(keys.expired(stored.expires_ms, which.project, which.task))
 

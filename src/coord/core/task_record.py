@@ -9,6 +9,7 @@ from coord.core.types import ClaimState, ReleaseReason, TaskStatus
 
 ACTIVE, EXPIRED, RELEASED = ClaimState.ACTIVE, ClaimState.EXPIRED, ClaimState.RELEASED
 READY, IN_PROGRESS, DONE = TaskStatus.READY, TaskStatus.IN_PROGRESS, TaskStatus.DONE
+STUCK = (TaskStatus.FAILED, TaskStatus.ERRORED)
 # Bound once, because Python 3.11 takes as long to find a member in its class as to make a small record.
 
 

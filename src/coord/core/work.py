@@ -15,7 +15,7 @@ from coord.core.lock import Ending, Hold, Standing, end_hold, line_of, resource_
 from coord.core.record import Stored
 from coord.core.resource import Resource
 from coord.core.spec import Spec
-from coord.core.task_record import READY, Task
+from coord.core.task_record import READY, STUCK, Task
 from coord.core.types import ReleaseReason, TaskStatus
 from coord.core.view import View
 
@@ -96,11 +96,18 @@ def put_free(view: View, project: str, task_id: str, task: Task) -> None:
     view.put(keys.task(project, task_id), task, task.queue if task.state is READY else "")
 
 
-def put_back(view: View, project: str, task_id: str, task: Task) -> None:
+def put_back(view: View, project: str, task_id: str, task: Task, now: int) -> None:
     """Put a task that was given back where it belongs: its dependencies may have changed meanwhile."""
     spec = view.get(keys.spec(project, task_id), Spec) or Spec()
     state = state_by_dependencies(view, project, task_id, spec)
     put_free(view, project, task_id, msgspec.structs.replace(task, state=state))
+    _tell_if_blocked(view, project, task_id, state, now)
+
+
+def _tell_if_blocked(view: View, project: str, task_id: str, state: TaskStatus, now: int) -> None:
+    """Block what waits for a task that is blocked now: its plan has changed while it was worked on."""
+    if state is TaskStatus.BLOCKED:
+        settle_followers(view, project, task_id, now)
 
 
 def open_again(view: View, project: str, task_id: str, before: Task, opened: Task, now: int) -> None:
@@ -109,6 +116,8 @@ def open_again(view: View, project: str, task_id: str, before: Task, opened: Tas
     state = state_by_dependencies(view, project, task_id, spec)
     task = msgspec.structs.replace(opened, planned=True, queue=before.queue, track=before.track, state=state)
     put_free(view, project, task_id, task)
+    if before.state in STUCK:
+        view.delete(keys.stuck(project, task_id))
     view.put_marker(keys.unfinished(project, task_id))
     settle(view, project, task_id, now)
     settle_followers(view, project, task_id, now)
@@ -148,6 +157,7 @@ def try_again(view: View, project: str, task_id: str, task: Task, now: int, *, p
     if retries > spec.retries_max:
         errored = msgspec.structs.replace(task, state=TaskStatus.ERRORED, retries=retries)
         view.put(keys.task(project, task_id), errored)
+        view.put_marker(keys.stuck(project, task_id))
         view.emit(TaskErrored(project, task_id, task.generation, retries, task.note))
         settle_followers(view, project, task_id, now)
         return errored
@@ -157,6 +167,7 @@ def try_again(view: View, project: str, task_id: str, task: Task, now: int, *, p
     line = keys.due(retry_ms) if pause else task.queue if state is READY else ""
     view.put(keys.task(project, task_id), again, line)
     view.emit(TaskRetried(project, task_id, task.generation, retries, retry_ms))
+    _tell_if_blocked(view, project, task_id, state, now)
     return again
 
 
@@ -165,10 +176,11 @@ def fail_for_good(view: View, project: str, task_id: str, task: Task, now: int) 
     spec = view.get(keys.spec(project, task_id), Spec) or Spec()
     count_failed(view, project, task, spec.type, now)
     view.put(keys.task(project, task_id), msgspec.structs.replace(task, state=TaskStatus.FAILED))
+    view.put_marker(keys.stuck(project, task_id))
     view.emit(TaskFailed(project, task_id, task.generation, task.note))
     settle_followers(view, project, task_id, now)
 
 
-def end_pause(view: View, project: str, task_id: str, task: Task) -> None:
+def end_pause(view: View, project: str, task_id: str, task: Task, now: int) -> None:
     """Let a task be taken again after the pause that follows a failure."""
-    put_back(view, project, task_id, msgspec.structs.replace(task, retry_ms=0))
+    put_back(view, project, task_id, msgspec.structs.replace(task, retry_ms=0), now)

@@ -260,7 +260,7 @@ class Engine:
 
     def _with_sweep(self, jobs: list[Job], now: int) -> list[Job]:
         """Add a sweep when something may be due; deadlines act without it, it only keeps the books."""
-        if now < self._sweep_at or all(job.command.reads_only for job in jobs):
+        if now < self._sweep_at or all(job.command.reads_only or type(job.command) is Sweep for job in jobs):
             return jobs
         self._sweep_at = now + SWEEP_EVERY_MS
         patience = max(job.deadline for job in jobs)
@@ -347,8 +347,8 @@ class Engine:
             job.answered = True
             if job.command.fenced and job.error is None:
                 job.reply = job.reply.settled(offset)
-            if isinstance(job.command, Sweep) and job.reply is not None:
-                self._sweep_at = min(self._sweep_at, max(job.reply, now + 1))
+            if isinstance(job.command, Sweep) and job.error is None and job.reply.next_ms is not None:
+                self._sweep_at = min(self._sweep_at, max(job.reply.next_ms, now + 1))
         draft.decided.clear()  # its views know the draft: a cycle that would wait for the collector
 
     def accept_clock(self) -> None:

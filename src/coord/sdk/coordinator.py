@@ -3,20 +3,25 @@
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
 from coord.core import commands, result_commands, types
 from coord.core.errors import Invalid
 from coord.core.ids import check_id, shown
-from coord.core.limits import LEASE_MS_MAX, PROFILES, RATIONALE, UNLIMITED_TENANT
+from coord.core.limits import LEASE_MS_MAX
+from coord.core.replies import LimitsShown
 from coord.engine.engine import Engine
 from coord.sdk import input as given
 from coord.sdk import large
+from coord.sdk.limits import limits_command
 from coord.sdk.result_data import to_json
 from coord.stores.database import Database
 from coord.stores.open import open_store
+
+if TYPE_CHECKING:
+    from coord.sdk.memory import SessionMemory
 
 METADATA_BYTES_MAX = 4096
 GENERATION_MAX = 2**53
@@ -225,6 +230,14 @@ class TaskCoordinator:
         tenant, session = check_id("tenant id", tenant_id), check_id("session id", session_id)
         return self._call(commands.GetSessionClaims(tenant, session))
 
+    def get_session_memory(self, tenant_id: str, project_id: str, session_id: str) -> "SessionMemory":
+        """Return what a session did, how far the tracks of a project are, and what it needs to go on."""
+        from coord.sdk.memory import coordinator_memory  # most callers never look back
+
+        tenant, project = check_id("tenant id", tenant_id), check_id("project id", project_id)
+        session = check_id("session id", session_id)
+        return coordinator_memory(self.engine(tenant), self.database.log(tenant), tenant, session, project)
+
     def list_expired_claims(
         self, tenant_id: str, before: datetime | int | None = None
     ) -> list[types.TaskClaim]:
@@ -233,22 +246,18 @@ class TaskCoordinator:
 
     # Limits.
 
-    def set_limits(self, tenant_id: str, *, profile: str = "", **limits: int) -> dict[str, int]:
-        """Change a tenant's limits, from a profile and by name; return those in force. Privileged."""
+    def get_limits(self, tenant_id: str) -> LimitsShown:
+        """Return a tenant's limits, and what is used of them."""
+        return self._call(commands.GetLimits(check_id("tenant id", tenant_id)))
+
+    def set_limits(self, tenant_id: str, *, profile: str = "", by: str = "", **limits: int) -> dict[str, int]:
+        """Change limits, from a profile and by name; `by` stands in the event. Return those in force.
+
+        Privileged.
+        """
         check_id("tenant id", tenant_id)
-        if tenant_id == UNLIMITED_TENANT:
-            raise Invalid(f"tenant {tenant_id!r} is unlimited", hint="limits are for other tenants")
-        if profile != "" and profile not in list(PROFILES):
-            raise Invalid(f"there is no profile {shown(profile)}", hint=f"use one of {', '.join(PROFILES)}")
-        for name, value in limits.items():
-            if name not in RATIONALE:
-                raise Invalid(f"there is no limit {name!r}", hint=f"the limits are {', '.join(RATIONALE)}")
-            if type(value) is not int or not 0 < value < 2**53:
-                raise Invalid(
-                    f"{name} is {shown(value)}, not a whole number above 0",
-                    hint=f"the default is {getattr(PROFILES['default'], name)}",
-                )
-        reply: dict[str, int] = self.engine(tenant_id).call(commands.SetLimits(profile, limits))
+        command = limits_command(tenant_id, profile, limits, given.line("by", by))
+        reply: dict[str, int] = self.engine(tenant_id).call(command)
         return reply
 
     def _call(self, command: Any, command_id: str = "") -> Any:

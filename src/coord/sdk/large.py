@@ -5,10 +5,12 @@ import os
 import msgspec
 
 from coord.core.blob import CHUNK_BYTES, chunks_of
+from coord.core.caller import Caller
 from coord.core.commands import SubmitResult
 from coord.core.errors import Corrupt, LimitReached, Unavailable
 from coord.core.ids import check_id, part_id, work_product_ref
 from coord.core.limits import RECORD_RESULT_BYTES, RESULT_BYTES_MAX
+from coord.core.plan_commands import ByCaller
 from coord.core.result_commands import GetChunks, GetResult, PutChunk
 from coord.core.result_record import merged
 from coord.core.types import SubmissionReason, SubmissionResult, TaskResult, derived_uuid
@@ -20,9 +22,14 @@ TRIES = 3
 
 
 def submit(
-    engine: Engine, names: tuple[str, str, str], session: str, generation: int, data: bytes, command_id: str
+    engine: Engine,
+    names: tuple[str, str, str],
+    by: str | Caller,
+    generation: int,
+    data: bytes,
+    command_id: str,
 ) -> SubmissionResult:
-    """Hand in a result as JSON.
+    """Hand in a result as JSON, for a session or for that of a caller.
 
     Large data is sent only when all else is in order: who would be refused anyway is told before.
     """
@@ -31,13 +38,15 @@ def submit(
     else:
         unique = os.urandom(16).hex()
     product = work_product_ref(names[2], generation, unique)
+    session = by if isinstance(by, str) else ""
     if len(data) <= RECORD_RESULT_BYTES:
         command = SubmitResult(*names, session, generation, data, product)
     else:
         digest = _digest(data)
         command = SubmitResult(*names, session, generation, b"", product, digest, len(data))
+    asked = command if isinstance(by, str) else ByCaller(by, command)
     for _ in range(TRIES):
-        reply: SubmissionResult = engine.call(command, command_id=command_id)
+        reply: SubmissionResult = engine.call(asked, command_id=command_id)
         if reply.reason is not SubmissionReason.DATA_MISSING:
             return reply
         send(engine, names[0], command.digest, data)

@@ -1,18 +1,21 @@
 """What a program does about sessions."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from coord.core import commands
+from coord.core import commands, plan_commands
 from coord.core.errors import CoordError
 from coord.core.ids import check_id
 from coord.core.replies import Beaten, Left, Registered, SessionShown
 from coord.sdk import input as given
 from coord.sdk.connection import Connection
 
+if TYPE_CHECKING:
+    from coord.sdk.memory import SessionMemory
+
 
 class SessionCalls(Connection):
-    """Register, heartbeat, update, peers, dereg."""
+    """Register, heartbeat, update, peers, look back, dereg."""
 
     def register(
         self,
@@ -88,6 +91,14 @@ class SessionCalls(Connection):
     def show(self, session: str = "") -> SessionShown:
         """Return a session, this one if none is named."""
         return self.call(commands.GetSession(self.caller, check_id("session id", session) if session else ""))
+
+    def session_memory(self, session: str = "") -> "SessionMemory":
+        """Return what a session did and what it needs to go on; this one if none is named."""
+        from coord.sdk.memory import remember  # most commands never look back
+
+        name = check_id("session id", session) if session else ""
+        command = plan_commands.Recall(caller=self.caller, tenant=self.tenant, session=name)
+        return remember(self.engine, self.database.log(self.tenant), command, self.caller.project)
 
     def dereg(self, session: str = "") -> Left:
         """End this session (or one below it, or a dead one) and give back all it holds."""

@@ -10,7 +10,7 @@ from coord.core import commands, plan_commands, types
 from coord.core.errors import Invalid, NotFound
 from coord.core.ids import TaskIdentifier, check_id, shown
 from coord.core.plan_commands import NewTask
-from coord.core.replies import NextTask, Runnable, TaskListed, TasksAdded
+from coord.core.replies import ClaimReply, NextTask, Runnable, TaskListed, TasksAdded
 from coord.core.spec import RETRIES_MAX
 from coord.core.types import TaskGeneration
 from coord.host.configuration import configuration_file, read_configuration
@@ -136,18 +136,34 @@ class TaskCalls(Connection):
         return _stand_by(self, command, wait_s, command_id)
 
     def claim_task(
-        self, task_id: str, *, lease_s: float = LEASE_S, force: bool = False, reason: str = ""
-    ) -> types.ClaimResult:
-        """Claim one task by its name; `force` takes it from its holder, for a reason that is recorded."""
+        self,
+        task_id: str,
+        *,
+        lease_s: float = LEASE_S,
+        lock_files: bool = True,
+        force: bool = False,
+        reason: str = "",
+        command_id: str = "",
+    ) -> ClaimReply:
+        """Claim one task by its id, with the locks on its files; `force` takes it from its holder.
+
+        A forced claim needs a reason, which is recorded.
+        """
         if force and not given.line("reason", reason):
             raise Invalid("a forced claim needs a reason", hint="say why its holder may lose it")
-        names = self._names(task_id)
-        self.call(commands.Heartbeat(self.caller))
-        session, agent = self._me()
-        command = commands.ClaimTask(
-            *names, agent, session, _lease_ms(lease_s), force=force, reason=reason if force else ""
+        tenant, project, name = self._names(task_id)
+        command = plan_commands.ClaimNamed(
+            caller=self.caller,
+            tenant=tenant,
+            project=project,
+            task=name,
+            lease_ms=_lease_ms(lease_s),
+            repository=self.place.repository_id,
+            lock_files=lock_files,
+            force=force,
+            reason=reason if force else "",
         )
-        return self.call(command)
+        return self.call(command, command_id)
 
     def claim_tasks(
         self, task_ids: Iterable[str], *, lease_s: float = LEASE_S
@@ -168,7 +184,7 @@ class TaskCalls(Connection):
     def renew_task(self, task_id: str, generation: int | TaskGeneration) -> types.RenewalResult:
         """Begin the lease of a claim anew, and those of the locks that came with it."""
         names, number = self._names(task_id), _generation(generation)
-        return self.call(commands.RenewLease(*names, self._me()[0], number))
+        return self._mine(commands.RenewLease(*names, "", number))
 
     def submit_task(
         self,
@@ -183,7 +199,7 @@ class TaskCalls(Connection):
         data = to_json("result", {} if result is None else result)
         from coord.sdk import large  # most commands have nothing to do with results
 
-        return large.submit(self.engine, names, self._me()[0], number, data, command_id)
+        return large.submit(self.engine, names, self.caller, number, data, command_id)
 
     def task_result(self, task_id: str) -> bytes:
         """Return the accepted result of a task as JSON, however large: whole, or not at all."""
@@ -295,7 +311,7 @@ class TaskCalls(Connection):
     ) -> types.ReleaseResult:
         names, number = self._names(task_id), _generation(generation)
         note = given.line("note", note)
-        return self.call(commands.ReleaseClaim(*names, self._me()[0], number, why, note, final, limited_ms))
+        return self._mine(commands.ReleaseClaim(*names, "", number, why, note, final, limited_ms))
 
     def _configured(self) -> dict[str, Any]:
         """Return what the repository's configuration says of this agent, as far as it says something."""
@@ -329,6 +345,10 @@ class TaskCalls(Connection):
                 raise
             return self.caller.session, self.caller.agent or self.caller.session
         return shown_session.session_id, shown_session.agent or shown_session.session_id
+
+    def _mine(self, asked: commands.RenewLease | commands.ReleaseClaim) -> Any:
+        """Ask about a claim of this session; which one that is, is found out in the same step."""
+        return self.call(plan_commands.ByCaller(self.caller, asked))
 
 
 def _stand_by(

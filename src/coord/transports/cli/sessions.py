@@ -13,7 +13,7 @@ from coord.transports.cli.output import Answer, fields_of
 COLUMNS = ("session_id", "agent", "liveness", "state", "task", "last_heartbeat_at", "cwd")
 STATUS_LINES = (
     *("session_id", "agent", "role", "project", "parent", "liveness", "state", "task", "pid", "cwd"),
-    *("started_at", "last_heartbeat_at", "locks", "messages"),
+    *("started_at", "last_heartbeat_at", "locks", "messages", "stuck"),
 )
 
 
@@ -64,11 +64,13 @@ def peers(client: Client, given: SimpleNamespace) -> Answer:
 def status(client: Client, _given: SimpleNamespace) -> Answer:
     """Show this session: what it does, holds and has to read."""
     reply = client.status()
-    session, locks, messages = reply["session"], reply["locks"], reply["messages"]
+    session, locks, messages, stuck = (reply[name] for name in ("session", "locks", "messages", "stuck"))
     shown = {**fields_of(session), "task": _task(session.current_task)}
-    shown |= {"locks": [lock.resource for lock in locks], "messages": messages}
+    shown |= {"locks": [lock.resource for lock in locks], "messages": messages, "stuck": stuck}
     rows = [{"what": name, "is": shown[name]} for name in STATUS_LINES]
     line = f"{session.session_id} is {session.state}, holds {len(locks)} and has {messages} to read"
+    if stuck:
+        line += f"; stuck: {', '.join(stuck)} (coord task show, then retry or skip)"
     return Answer(fields_of(reply), line, rows, ("what", "is"))
 
 

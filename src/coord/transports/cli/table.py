@@ -22,6 +22,7 @@ from coord.transports.cli.flags import (
 )
 from coord.transports.cli.grammar import Command, Flag, Word
 from coord.transports.cli.task_table import PLANS, TASKS, WORK
+from coord.transports.cli.upkeep_table import UPKEEP
 
 SESSIONS = (
     Command(
@@ -84,6 +85,14 @@ SESSIONS = (
         "show this session: what it holds, does and awaits",
         "sessions:status",
         ("coord status",),
+    ),
+    Command(
+        "session show",
+        "sessions",
+        "show what a session claimed, lost and finished, and what it needs to go on",
+        "memory:show",
+        ("coord session show", "coord session show otto"),
+        (Word("session", "another one than this", optional=True, completes="peers"),),
     ),
     Command(
         "dereg",
@@ -337,7 +346,7 @@ RECORDS = (
     ),
 )
 
-COMMANDS = (*SESSIONS, *LOCKS, *TASKS, WORK, *PLANS, *AGENTS, *MESSAGES, *RECORDS, *SETUP)
+COMMANDS = (*SESSIONS, *LOCKS, *TASKS, WORK, *PLANS, *AGENTS, *MESSAGES, *RECORDS, *UPKEEP, *SETUP)
 GROUPS = {
     "sessions": "Sessions: who is here",
     "locks": "Locks: who may change what",
@@ -346,6 +355,7 @@ GROUPS = {
     "agents": "Agents: who should do what",
     "messages": "Messages",
     "records": "Records: what happened, and where it is kept",
+    "upkeep": "Upkeep: limits, and what has run out",
     "setup": "Setup",
 }
 BY_NAME = {name: command for command in COMMANDS for name in (command.name, command.alias) if name}

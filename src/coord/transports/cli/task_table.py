@@ -18,13 +18,14 @@ LEASE = Flag(
 )
 TRACK = Flag("track", "only of this track", "TRACK", "name")
 TYPE = Flag("type", "only of this type", "TYPE", "name")
+NO_LOCKS = Flag("no-locks", "leave the files of the task unlocked")
 CHOOSING = (
     Flag("types", "only of these types", "TYPE,...", "names", default=()),
     Flag("tracks", "only of these tracks", "TRACK,...", "names", default=()),
     Flag("roles", "only for these roles (default: this agent's own)", "ROLE,...", "names", default=None),
     Flag("has", "what this agent has, of what tasks need", "WORD,...", "names", default=()),
     LEASE,
-    Flag("no-locks", "leave the files of the task unlocked"),
+    NO_LOCKS,
 )
 COMMAND_ID = Flag("command-id", "repeat with the same id, and it is done once", "ID", "name")
 
@@ -84,11 +85,17 @@ TASKS = (
     Command(
         "task claim",
         "tasks",
-        "claim a task by its id, or several in one step",
+        "claim a task by its id with the locks on its files, or several in one step without",
         "tasks:claim",
         ("coord task claim A-001-schema", "coord task claim A-001-schema::1 A-001-schema::2"),
         (ID._replace(many=True),),
-        (LEASE, Flag("force", "take it from its holder; needs --reason, and one task"), WHY),
+        (
+            LEASE,
+            NO_LOCKS,
+            Flag("force", "take it from its holder; needs --reason, and one task"),
+            WHY,
+            COMMAND_ID,
+        ),
         details="Of several, each is granted or denied by itself: exit 1 only if none is granted.",
     ),
     Command(

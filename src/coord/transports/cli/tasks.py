@@ -8,7 +8,7 @@ from typing import Any
 from coord.core.errors import Invalid, NotFound
 from coord.core.ids import part_ids
 from coord.core.replies import NextTask, Runnable, TaskListed, TasksAdded
-from coord.core.types import ClaimHistory, TaskClaim, TaskResult, TaskStatus
+from coord.core.types import ClaimHistory, ClaimReason, TaskClaim, TaskResult, TaskStatus
 from coord.sdk.client import Client
 from coord.transports import render, words
 from coord.transports.cli.connection import connected
@@ -30,6 +30,14 @@ NOTHING = {
         "The task was not granted",
         "coord agent list and coord limits show tell more",
     ),
+}
+CLAIM_HINTS = {
+    ClaimReason.DENIED_LOCKED: "ask the holder (coord send), or claim it with --no-locks",
+    **{
+        reason: "coord limits show tells the limits and what is used"
+        for reason in ClaimReason
+        if reason.value.startswith("DENIED_LIMIT")
+    },
 }
 
 
@@ -98,17 +106,28 @@ def claim(client: Client, given: SimpleNamespace) -> Answer:
     if len(given.task) > 1:
         return _claim_several(client, given)
     (task,) = given.task
-    reply = client.claim_task(task, lease_s=given.lease, force=given.force, reason=given.reason)
+    reply = client.claim_task(
+        task,
+        lease_s=given.lease,
+        lock_files=not given.no_locks,
+        force=given.force,
+        reason=given.reason,
+        command_id=given.command_id,
+    )
     if reply.claim is not None:
         number = reply.claim.generation.generation
-        return Answer({"claim": claim_fields(reply.claim)}, f"{task} is yours, generation {number}")
+        fields = {"claim": claim_fields(reply.claim), "locks": fields_of(reply.locks)}
+        return Answer(fields, f"{task} is yours, generation {number}")
     told = reply.detail or (f"held by {reply.current_holder}" if reply.current_holder else "")
-    return _refused(reply.reason.value, {"holder": reply.current_holder}, told, "coord task show tells more")
+    hint = CLAIM_HINTS.get(reply.reason, "coord task show tells more")
+    return _refused(reply.reason.value, {"holder": reply.current_holder}, told, hint)
 
 
 def _claim_several(client: Client, given: SimpleNamespace) -> Answer:
     if given.force:
         raise Invalid("--force takes one task", hint="claim them one after the other")
+    if given.command_id:
+        raise Invalid("--command-id takes one task", hint="claim them one after the other")
     replies = client.claim_tasks(given.task, lease_s=given.lease)
     claims = [claim_fields(reply.claim) for reply in replies.values() if reply.claim is not None]
     denied: list[dict[str, Any]] = [
