@@ -125,7 +125,7 @@ def test_an_error_in_the_configuration_names_file_and_field(
 
 
 def test_work_that_is_much_alike_is_warned_of(coord: Coord, repository: Path) -> None:
-    """DED-1, DED-2: the task is added, and whoever added it reads what it may double."""
+    """SCN-55, DED-1, DED-2: the task is added, and whoever added it reads what it may double."""
     coord("ann task add a --description", "Fix the validation of the login form")
     code, answer, line = coord("ann task add b --description", "fix login validation")
     assert (code, answer["added"], [each["task_id"] for each in answer["alike"]]) == (0, ["b"], ["a"])
