@@ -5,6 +5,7 @@ A mutant that no test notices means that the tests do not test it.
 
 from tests.mutants.lock_catalogue import LOCK_MUTANTS
 from tests.mutants.mutant import Mutant
+from tests.mutants.plan_catalogue import PLAN_MUTANTS
 from tests.mutants.result_catalogue import RESULT_MUTANTS
 from tests.mutants.work_catalogue import WORK_MUTANTS
 
@@ -402,4 +403,5 @@ MUTANTS = [
     *RESULT_MUTANTS,
     *PROCESS_MUTANTS,
     *WORK_MUTANTS,
+    *PLAN_MUTANTS,
 ]
