@@ -8,7 +8,20 @@ from pathlib import Path
 
 import msgspec
 
-from bench import batch, callers, checks, commands, contended, held, imports, locks, memory_use, past, wake
+from bench import (
+    batch,
+    callers,
+    checks,
+    commands,
+    contended,
+    held,
+    imports,
+    locks,
+    memory_use,
+    past,
+    queues,
+    wake,
+)
 from bench.calibrate import calibrate, machine
 from bench.figures import Calibration, Figure
 from bench.places import STORES, Places, temporary
@@ -30,6 +43,7 @@ SECTIONS: dict[str, tuple[str, Measure]] = {
     "hand-off": ("One lock that all want", contended.measure),
     "check": ("Asking among many held locks", checks.measure),
     "wake": ("From a release to the next holder", wake.measure),
+    "queue": ("Tasks that several workers take", queues.measure),
     "commands": ("Whole commands", commands.measure),
 }
 """Every section yields the figures of one store; another system to compare with is another section."""
