@@ -34,7 +34,7 @@ DEPENDENCIES = [
     Mutant(
         "a task added late waits for ever",
         PLAN,
-        "replace(task, state=state_by_dependencies(view, project, spec))",
+        "replace(task, state=state_by_dependencies(view, project, new.task_id, spec))",
         "replace(task, state=TaskStatus.PENDING)",
         rule("a_task_added_after_its_dependencies_is_ready"),
     ),
@@ -62,7 +62,7 @@ DEPENDENCIES = [
     Mutant(
         "what is given back is ready whatever it waits for",
         WORK,
-        "    state = state_by_dependencies(view, project, spec)\n"
+        "    state = state_by_dependencies(view, project, task_id, spec)\n"
         "    put_free(view, project, task_id, msgspec.structs.replace(task, state=state))\n",
         "    state = READY\n"
         "    put_free(view, project, task_id, msgspec.structs.replace(task, state=state))\n",
@@ -78,16 +78,15 @@ DEPENDENCIES = [
     Mutant(
         "a reset withdraws only what one step can",
         GRAPH,
-        "if _state(view, project, task_id) not in (*FINISHED, *STUCK):",
+        "if _states(view, project, (task_id,))[0] not in (*FINISHED, *STUCK):",
         "if False:",
         rule("a_reset_withdraws_everything_that_waits_for_it_at_once"),
     ),
     Mutant(
         "a reset withdraws nothing",
         WORK,
-        "    view.put_marker(keys.unfinished(project, task_id))\n"
-        "    settle_followers(view, project, task_id)\n",
-        "    view.put_marker(keys.unfinished(project, task_id))\n",
+        "    settle(view, project, task_id, now)\n    settle_followers(view, project, task_id, now)\n",
+        "    settle(view, project, task_id, now)\n",
         rule("a_reset_withdraws_everything_that_waits_for_it_at_once"),
     ),
     Mutant(
@@ -128,7 +127,7 @@ DEPENDENCIES = [
     Mutant(
         "a dropped dependency stays in the index",
         GRAPH,
-        "    if state is task.state:\n        return False\n",
+        "    if state is task.state and parts_done == task.parts_done:\n        return False\n",
         "    if state is TaskStatus.READY and task.state is TaskStatus.READY:\n"
         "        state = TaskStatus.BLOCKED\n",
         rule("a_dependency_that_is_dropped_is_waited_for_no_more"),
@@ -187,7 +186,7 @@ TURNS = [
     Mutant(
         "files that others hold are no reason to wait",
         QUEUE,
-        "                held[request.resources] = _held_by(view, request, now)\n",
+        "                held[request.resources] = _held_by(view, request, now)[1]\n",
         '                held[request.resources] = ""\n',
         rule("a_task_far_behind_a_hot_file_is_found"),
     ),
@@ -275,7 +274,7 @@ TRIES = [
     Mutant(
         "a pause ends for nobody",
         TASK,
-        "        work.end_pause(view, which.project, which.task, stored)\n",
+        "        work.end_pause(view, which.project, which.task, stored, now)\n",
         "        pass\n",
         rule("which_nothing_there_is"),
     ),
@@ -297,10 +296,9 @@ TRIES = [
     Mutant(
         "a skip leaves the claim standing",
         PLAN,
-        "    expire(view, command, now)\n    spec, task = _planned(view, command.project, command.task)\n"
-        "    if task.claim is ACTIVE:\n",
-        "    spec, task = _planned(view, command.project, command.task)\n"
-        "    if as_of(task, now).claim is ACTIVE:\n",
+        "        expire(view, msgspec.structs.replace(command, task=name), now)\n"
+        "        worked_on = planned(view, command.project, name)[1]\n",
+        "        worked_on = as_of(planned(view, command.project, name)[1], now)\n",
         rule("a_skip_ends_a_claim_that_ran_out_unnoticed"),
     ),
     Mutant(
