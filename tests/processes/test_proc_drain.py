@@ -65,4 +65,3 @@ def test_a_plan_is_drained(crew: Crew, processes: int, record_property: Any) -> 
         assert TASKS - KILLS <= len(told) <= TASKS
         for task in (tasks[0], tasks[-1]):
             assert client.task_state(task.task_id).result is not None
-        assert crew.story.told("task.expired"), "whoever was killed had something, and lost it"
