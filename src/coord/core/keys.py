@@ -253,6 +253,11 @@ def grant_prefix(space: str = "") -> str:
     return f"grant/{space}/" if space else "grant/"
 
 
+def granted_under(space: str, fence: int) -> str:
+    """Below it, the locks that one commit granted and that ended since."""
+    return f"grant/{space}/{fence:016d}/"
+
+
 WAIT_PREFIX = "wait/"
 
 
