@@ -17,7 +17,7 @@ def test_commit_of_a_held_file_is_refused(shop: Gated) -> None:
     assert "git restore --staged app.py" in said
     assert "new.py" not in said
     shop.ok("ann", "commit", "-qm", "mine", "--", "new.py")
-    assert shop.ok("", "show", "--name-only", "--format=") == "new.py"
+    assert shop.plain("show", "--name-only", "--format=") == "new.py"
     shop.ok("bob", "commit", "-qm", "his")
 
 
@@ -62,7 +62,7 @@ def test_many_files_are_judged_at_once(shop: Gated) -> None:
     """A commit of more files than one question may name is judged all the same."""
     for number in range(300):
         (shop.folder / f"f{number}").write_text("x\n")
-    shop.ok("", "add", ".")
+    shop.plain("add", ".")
     shop.lock("bob", "f299")
     assert "f299 is held by bob" in shop.refused("ann", "commit", "-qm", "all")
 
@@ -147,7 +147,7 @@ def test_lost_store_refuses_sessions(shop: Gated) -> None:
 
 def test_worktrees_share_the_gates(shop: Gated, tmp_path: Path) -> None:
     """LCK: a lock means the same file in every worktree, and the gate runs in each."""
-    shop.ok("", "worktree", "add", "-q", "-b", "side", str(tmp_path / "side"))
+    shop.plain("worktree", "add", "-q", "-b", "side", str(tmp_path / "side"))
     side = Gated(tmp_path / "side", shop.home)
     shop.lock("bob", "app.py")
     side.write("app.py", "x\n")
@@ -157,20 +157,20 @@ def test_worktrees_share_the_gates(shop: Gated, tmp_path: Path) -> None:
 def test_submodule_is_judged_by_its_own_locks(shop: Gated, tmp_path: Path) -> None:
     """DESIGN 6: in the repository above, a submodule is one path; its files belong to the submodule."""
     part = made_gated(tmp_path / "part")
-    shop.ok("", "submodule", "--quiet", "add", str(part.folder), "sub")
-    shop.ok("", "commit", "-qm", "with a part")
+    shop.plain("submodule", "--quiet", "add", str(part.folder), "sub")
+    shop.plain("commit", "-qm", "with a part")
     sub = Gated(shop.folder / "sub", shop.home)
     sub.commit("ann", "app.py", "x\n")
-    shop.ok("", "add", "sub")
+    shop.plain("add", "sub")
     shop.lock("bob", "sub")
     assert "sub is held by bob" in shop.refused("ann", "commit", "-qm", "newer part")
 
 
 def test_stash_and_cherry_pick(shop: Gated) -> None:
     """Issue 5, proof: a stash is nobody's commit; a cherry-pick is judged as one."""
-    shop.ok("", "checkout", "-qb", "side")
+    shop.plain("checkout", "-qb", "side")
     picked = shop.commit("ann", "app.py", "x\n")
-    shop.ok("", "checkout", "-q", "main")
+    shop.plain("checkout", "-q", "main")
     shop.lock("bob", "app.py")
     shop.write("lib.py", "x\n")
     shop.ok("ann", "stash", "-q")
