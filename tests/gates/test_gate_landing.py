@@ -37,7 +37,11 @@ def test_superseded_claim_cannot_move_main(shop: Gated, late: str, move: tuple[s
 
 @pytest.mark.parametrize(
     "move",
-    [("merge", "-q", "side"), ("merge", "-q", "--no-ff", "--no-verify", "side"), ("reset", "-q", "--hard", "side")],
+    [
+        ("merge", "-q", "side"),
+        ("merge", "-q", "--no-ff", "--no-verify", "side"),
+        ("reset", "-q", "--hard", "side"),
+    ],
     ids=["merge", "no-ff", "reset"],
 )
 def test_superseded_claim_cannot_be_merged(shop: Gated, late: str, move: tuple[str, ...]) -> None:

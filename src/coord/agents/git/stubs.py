@@ -19,8 +19,10 @@ PROTECTED_VARIABLE = "COORD_PROTECTED"
 """How a stub passes them on: separated by spaces, which no branch has in its name."""
 _WITH_STDIN = ("reference-transaction", "pre-push", "pre-receive")
 
+MARK = "# Gate of coord,"
+"""By which a stub is known."""
 _STUB = r"""#!/bin/sh
-# Gate of coord, written by coord init and removed by coord uninstall.
+@MARK@ written by coord init and removed by coord uninstall.
 # The hook that was here before is beside it, and runs after it: @HOOK@.coord-former
 python=@PYTHON@
 client=@CLIENT@
@@ -53,7 +55,7 @@ def stub_text(hook: str, python: str, client: str, protected: Sequence[str] = PR
     # Who pushes to a shared repository may come from anywhere: nothing here shows that it is a person.
     signs = "any" if hook == "pre-receive" else "".join(f"${{{name}:-}}" for name in _sign_names())
     text = _STUB.replace("@GATE@", gate).replace("@RUN@", run).replace("@FORMER@", former)
-    text = text.replace("@SIGNS@", signs).replace("@HOOK@", hook)
+    text = text.replace("@MARK@", MARK).replace("@SIGNS@", signs).replace("@HOOK@", hook)
     return text.replace("@PYTHON@", quote(python)).replace("@CLIENT@", quote(client))
 
 
