@@ -17,39 +17,41 @@ def late(shop: Gated) -> str:
     return shop.tip()
 
 
-@pytest.mark.parametrize(
-    "move",
-    [
+def test_superseded_claim_cannot_move_main(shop: Gated, late: str) -> None:
+    """Issue 5, part 4: by plumbing or porcelain, a superseded claim's commit does not get to main."""
+    before = shop.tip("main")
+    for move in (
         ("update-ref", "refs/heads/main", "side"),
         ("branch", "-f", "main", "side"),
         ("fetch", "-q", ".", "side:main"),
         ("checkout", "-qB", "main", "side"),
-    ],
-    ids=lambda move: move[0],
-)
-def test_superseded_claim_cannot_move_main(shop: Gated, late: str, move: tuple[str, ...]) -> None:
-    """Issue 5, part 4: by plumbing or porcelain, a superseded claim's commit does not get to main."""
-    before = shop.tip("main")
-    said = shop.refused("ann", *move)
-    assert f"commit {late[:10]} was made for T-1 under generation 1, but generation 2 has taken over" in said
-    assert shop.tip("main") == before
+    ):
+        said = shop.refused("ann", *move)
+        assert (
+            f"commit {late[:10]} was made for T-1 under generation 1, but generation 2 has taken over" in said
+        )
+        assert shop.tip("main") == before
 
 
-@pytest.mark.parametrize(
-    "move",
-    [
-        ("merge", "-q", "side"),
-        ("merge", "-q", "--no-ff", "--no-verify", "side"),
-        ("reset", "-q", "--hard", "side"),
-    ],
-    ids=["merge", "no-ff", "reset"],
-)
-def test_superseded_claim_cannot_be_merged(shop: Gated, late: str, move: tuple[str, ...]) -> None:
+def test_main_is_guarded_from_every_worktree(shop: Gated, late: str, tmp_path: Path) -> None:
+    """Issue 5, proof: the gate of a protected branch runs in every worktree."""
+    shop.plain("worktree", "add", "-q", "-b", "other", str(tmp_path / "other"), "main")
+    other = Gated(tmp_path / "other", shop.home)
+    assert late[:10] in other.refused("ann", "branch", "-f", "main", "side")
+
+
+def test_superseded_claim_cannot_be_merged(shop: Gated, late: str) -> None:
     """Issue 5, part 4: a merge into main is refused, not even `--no-verify` helps."""
     shop.plain("checkout", "-q", "main")
     before = shop.tip("main")
-    assert late[:10] in shop.refused("ann", *move)
-    assert shop.tip("main") == before
+    for move in (
+        ("merge", "-q", "side"),
+        ("merge", "-q", "--no-ff", "--no-verify", "side"),
+        ("reset", "-q", "--hard", "side"),
+    ):
+        assert late[:10] in shop.refused("ann", *move)
+        assert shop.tip("main") == before
+        shop.plain("reset", "-q", "--hard", "main")
 
 
 def test_rebase_keeps_the_superseded_generation(shop: Gated, late: str) -> None:
@@ -70,7 +72,7 @@ def test_rebase_keeps_the_superseded_generation(shop: Gated, late: str) -> None:
 
 
 def test_stolen_fence_cannot_move_main(shop: Gated) -> None:
-    """Issue 5, part 4: what was done under a lock that another took is late; locked again and amended it lands."""
+    """Issue 5, part 4: work under a lock that another took is late; locked again and amended it lands."""
     shop.plain("checkout", "-qb", "side")
     shop.lock("ann", "app.py")
     shop.commit("ann", "app.py", "of ann\n")
@@ -85,7 +87,7 @@ def test_stolen_fence_cannot_move_main(shop: Gated) -> None:
 
 
 def test_finished_work_lands_while_another_holds_the_file(shop: Gated) -> None:
-    """A lock given back in order proves that its commit was finished: it lands, whoever holds the file now."""
+    """A lock given back in order proves that its commit was finished: it lands, whoever holds it now."""
     shop.plain("checkout", "-qb", "side")
     shop.lock("ann", "app.py")
     shop.commit("ann", "app.py", "of ann\n")
@@ -93,14 +95,14 @@ def test_finished_work_lands_while_another_holds_the_file(shop: Gated) -> None:
     unproven = shop.commit("ann", "lib.py", "of ann\n")
     shop.lock("bob", "app.py", "lib.py")
     said = shop.refused("ann", "update-ref", "refs/heads/main", "side")
-    assert f"lib.py is held by bob as file:lib.py" in said
+    assert "lib.py is held by bob as file:lib.py" in said
     assert unproven[:10] in said
     assert "app.py" not in said
     shop.ok("ann", "update-ref", "refs/heads/main", "side~1")
 
 
 def test_what_main_has_is_not_judged_again(shop: Gated, tmp_path: Path) -> None:
-    """A commit that was accepted stays accepted, here and pulled from elsewhere, whatever became of its claim."""
+    """A commit that was accepted stays accepted, also pulled from elsewhere, whatever became of its claim."""
     shop.claim("ann", "T-1")
     shop.commit("ann", "app.py", "of ann\n")
     shop.claim("bob", "T-1", force=True)
@@ -109,6 +111,7 @@ def test_what_main_has_is_not_judged_again(shop: Gated, tmp_path: Path) -> None:
     shop.plain("fetch", "-q", "far")
     shop.plain("reset", "-q", "--hard", "HEAD~1")
     shop.ok("ann", "merge", "-q", "far/main")
+    assert shop.tip("main") == shop.tip("far/main")
 
 
 def test_person_may_move_main(shop: Gated, late: str) -> None:
@@ -124,6 +127,7 @@ def test_other_branches_are_free(shop: Gated, late: str) -> None:
     shop.ok("ann", "branch", "kept", "side")
     shop.ok("ann", "tag", "kept-too", "side")
     shop.ok("ann", "branch", "main-2", "side")
+    assert shop.tip("kept") == shop.tip("kept-too") == shop.tip("main-2") == late
 
 
 def test_merge_is_judged_for_what_neither_side_had(shop: Gated) -> None:
@@ -136,3 +140,4 @@ def test_merge_is_judged_for_what_neither_side_had(shop: Gated) -> None:
     shop.plain("checkout", "-q", "side")
     shop.ok("ann", "merge", "-q", "--no-edit", "main")
     shop.ok("ann", "update-ref", "refs/heads/main", "side")
+    assert shop.tip("main") == shop.tip("side")

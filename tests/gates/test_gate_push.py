@@ -75,7 +75,7 @@ def test_shared_repository_refuses_everybody(shop: Gated, guarded: Gated, who: s
 
 
 def test_shared_repository_judges_by_trailers(shop: Gated, guarded: Gated) -> None:
-    """A file that somebody holds is pushed by its holder's commits only; what a commit says counts, not who pushes."""
+    """A file that is held is changed by its holder's commits only, as they say, whoever pushes."""
     shop.lock("bob", "app.py")
     shop.commit("bob", "app.py", "of bob\n")
     shop.ok("ann", "push", "-q", "--no-verify", "origin", "main")

@@ -16,7 +16,7 @@ def _former(shop: Gated, hook: str, text: str) -> None:
 
 @pytest.mark.parametrize("python", ["", "/nowhere/python"], ids=["no client", "no python"])
 def test_stub_without_client_refuses_agents(shop: Gated, python: str) -> None:
-    """Issue 5, part 4: where the client is gone people are warned and agents refused, also by `--no-verify`."""
+    """Issue 5, part 4: where the client is gone people are warned and agents refused."""
     put_stubs(
         shop.folder / ".git/hooks", client="/nowhere/client.py", **({"python": python} if python else {})
     )
@@ -46,7 +46,7 @@ def test_client_that_cannot_be_loaded_refuses_agents(shop: Gated, tmp_path: Path
 
 
 def test_former_hook_runs_after_the_gate(shop: Gated) -> None:
-    """Chaining: the hook that was there sees the same arguments and lines, and may refuse, after the gate agreed."""
+    """Chaining: the hook that was there sees the same arguments and lines, and may refuse after it."""
     _former(shop, "pre-commit", "echo former pre-commit >&2")
     _former(shop, "prepare-commit-msg", 'echo "former message $2" >&2')
     _former(shop, "reference-transaction", 'while read old new ref; do echo "$1 $ref" >&2; done')
@@ -116,6 +116,7 @@ def test_known_way_round_trailers(shop: Gated) -> None:
     shop.refused("ann", "update-ref", "refs/heads/main", "side")
     washed = shop.ok("ann", "commit-tree", "side^{tree}", "-p", "main", "-m", "nothing to see")
     shop.ok("ann", "update-ref", "refs/heads/main", washed)
+    assert shop.tip("main") == washed
 
 
 def test_known_way_round_a_ref(shop: Gated) -> None:

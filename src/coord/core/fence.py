@@ -71,7 +71,7 @@ def _live(view: View, resource: Resource, fence: int, now: int) -> tuple[Hold, E
 
 def _ended(view: View, resource: Resource, fence: int) -> tuple[Hold, Ending] | None:
     """Return the hold of this fence that ended, as its record tells."""
-    for page in view.pages(keys.granted_under(resource.space, fence)):
+    for page in view.pages(keys.grant_prefix(resource.space, fence)):
         for found in page:
             grant = view.get(found.key, Grant)
             if grant is not None and resource_of(grant.hold).place == resource.place:
@@ -86,7 +86,7 @@ def _later(view: View, resource: Resource, fence: int) -> Iterator[Hold]:
         if hold is not None and hold.fence > fence:
             yield hold
     prefix, seen = keys.grant_prefix(resource.space), 0
-    for page in view.pages(prefix, after=("", f"{keys.granted_under(resource.space, fence)}~")):
+    for page in view.pages(prefix, after=("", f"{keys.grant_prefix(resource.space, fence)}~")):
         view.want(*(found.key for found in page))
         for found in page:
             grant = view.get(found.key, Grant)

@@ -249,13 +249,11 @@ def grant(space: str, fence: int, hold_key: str) -> str:
     return f"grant/{space}/{fence:016d}/{digest(hold_key)}"
 
 
-def grant_prefix(space: str = "") -> str:
+def grant_prefix(space: str = "", fence: int = 0) -> str:
+    """All locks that ended, those of a space, or those that one commit had granted there."""
+    if fence:
+        return f"grant/{space}/{fence:016d}/"
     return f"grant/{space}/" if space else "grant/"
-
-
-def granted_under(space: str, fence: int) -> str:
-    """Below it, the locks that one commit granted and that ended since."""
-    return f"grant/{space}/{fence:016d}/"
 
 
 WAIT_PREFIX = "wait/"

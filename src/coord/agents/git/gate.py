@@ -99,7 +99,8 @@ def _judge_paths(
     own = {fence.fence for fence in commit.trailers.fences}
     for path in commit.paths:
         covering = [fences[fence] for fence, pattern in proofs if covers(pattern, path)]
-        proof = max(covering, key=lambda shown: shown.fence, default=None)
+        known = [shown for shown in covering if shown.ending != "unknown"]
+        proof = max(known, key=lambda shown: shown.fence, default=None)
         if proof is not None and proof.superseded:
             yield _late(commit, path, proof)
         if proof is not None and proof.ending in IN_ORDER:
@@ -122,28 +123,30 @@ def _superseded_claims(connection: Connection, commits: Sequence[Judged]) -> Ite
             yield Finding(
                 f"{_name(commit)} was made for {task.task} under generation {task.generation}, "
                 f"but generation {current} has taken over",
-                f"leave it to the one that has it (coord task show {task.task}), or claim the task anew and commit again",
+                f"leave it to the one that has it (coord task show {task.task}), "
+                "or claim the task anew and commit again",
             )
 
 
 def _late(commit: Judged, path: str, fence: FenceShown) -> Finding:
+    name = shown_path(path)
     return Finding(
-        f"{_name(commit)} changes {shown_path(path)} under fence {fence.fence} of {fence.owner}, which was lost "
+        f"{_name(commit)} changes {name} under fence {fence.fence} of {fence.owner}, which was lost "
         f"({fence.ending}); {fence.by} was granted it since, under {fence.by_fence}",
-        f"lock it again (coord lock {shown_path(path)}), look at what changed, and commit anew (git commit --amend)",
+        f"lock it again (coord lock {name}), see what changed, and commit anew (git commit --amend)",
     )
 
 
 def _held(commit: Judged, path: str, lock: LockShown) -> Finding:
+    name = shown_path(path)
     who = f"{lock.owner} ({lock.agent})" if lock.agent and lock.agent != lock.owner else lock.owner
     until = f" for {lock.expires_in_s:.0f} s more" if lock.expires_in_s else ""
     why = f": {lock.reason}" if lock.reason else ""
+    what = f"{name} is held by {who} as {lock.resource}{until}{why}"
+    if commit.commit:
+        return Finding(f"{what}; {_name(commit)} changes it", "try again when it is released (coord locks)")
     return Finding(
-        f"{shown_path(path)} is held by {who} as {lock.resource}{until}{why}"
-        + (f"; {_name(commit)} changes it" if commit.commit else ""),
-        f"wait for it (coord lock {shown_path(path)}), or leave it out (git restore --staged {shown_path(path)})"
-        if not commit.commit
-        else "wait until it is released (coord locks shows it), and try again",
+        what, f"commit your own files alone (git commit -- FILES), or wait for it (coord lock {name})"
     )
 
 

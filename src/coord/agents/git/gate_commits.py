@@ -1,4 +1,4 @@
-"""What a gate has to judge: what is about to be committed, and the commits that are about to become part of a branch."""
+"""What a gate has to judge: what is about to be committed, and commits that are new to a branch."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -90,12 +90,12 @@ def _prepare_commit_msg(gate: Gate) -> int:
         code = _told(gate, judge(gate.connection, gate.caller, [about_to]))
         if code:
             return code
-    with open(file, encoding="utf-8", errors="surrogateescape") as message:
+    with open(file, encoding="utf-8", errors="surrogateescape", newline="") as message:
         text = message.read()
     if source == "message" and not text.strip():
         return 0  # git is going to refuse it for being empty
     trailers = held_trailers(gate.connection, gate.caller, about_to.paths).over(read_message(text))
-    with open(file, "w", encoding="utf-8", errors="surrogateescape") as message:
+    with open(file, "w", encoding="utf-8", errors="surrogateescape", newline="") as message:
         message.write(without_trailers(text))
     options = [word for line in trailers.lines() for word in ("--trailer", line)]
     gate.git.must(
@@ -204,15 +204,12 @@ def _stdin_words(number: int) -> Iterator[list[str]]:
 
 def _told(gate: Gate, findings: Sequence[Finding]) -> int:
     """Say what was found; return how the hook ends."""
-    for finding in findings[:TOLD_MAX]:
-        print(f"coord: {finding.what}", file=sys.stderr)
-        print(f"coord:   {finding.next_step}", file=sys.stderr)
+    said = [line for finding in findings[:TOLD_MAX] for line in (finding.what, f"  {finding.next_step}")]
     if len(findings) > TOLD_MAX:
-        print(f"coord: … and {len(findings) - TOLD_MAX} more", file=sys.stderr)
+        said.append(f"… and {len(findings) - TOLD_MAX} more")
     if findings:
-        print(
-            "coord: told, not refused: you are a person" if gate.person else "coord: refused", file=sys.stderr
-        )
+        said.append("told, not refused: you are a person" if gate.person else "refused")
+    sys.stderr.write("".join(f"coord: {line}\n" for line in said))
     return 1 if findings and not gate.person else 0
 
 

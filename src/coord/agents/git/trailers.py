@@ -18,7 +18,7 @@ from coord.core.resource import parse_resource
 SESSION, TASK, FENCE = "Coord-Session", "Coord-Task", "Coord-Fence"
 _OURS = re.compile(rf"^(?:{SESSION}|{TASK}|{FENCE}):[^\n]*(?:\n|\Z)", re.MULTILINE)
 _TASK = re.compile(r"([^/\s]+)/([^/\s]+) generation ([0-9]{1,15})")
-_FENCE = re.compile(r"([0-9]{1,15}) (file:.+)")
+_FENCE = re.compile(r"([1-9][0-9]{0,14}) (file:.+)")
 
 
 class TaskTrailer(NamedTuple):
@@ -76,9 +76,9 @@ def read_trailers(lines: Iterable[str]) -> Trailers:
                 names = check_id("project id", task[1]), check_id("task id", task[2])
                 tasks.append(TaskTrailer(*names, int(task[3])))
             elif key == FENCE and (fence := _FENCE.fullmatch(value.strip())):
-                if len(parse_resource(fence[2], "any")) == 1 and int(fence[1]):
-                    fences.append(FenceTrailer(int(fence[1]), fence[2]))
-        except CoordError:
+                (_,) = parse_resource(fence[2], "any")
+                fences.append(FenceTrailer(int(fence[1]), fence[2]))
+        except (CoordError, ValueError):
             continue
     return Trailers(session, tuple(tasks), tuple(fences))
 

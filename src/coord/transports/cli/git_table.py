@@ -19,6 +19,6 @@ GIT = (
                 default=(),
             ),
         ),
-        details="Run it in a repository whose store its clones use. A hook that is there runs after the gate.",
+        details="Run it where the store is that all clones use. A hook that is there runs after the gate.",
     ),
 )
