@@ -86,6 +86,18 @@ def test_stolen_fence_cannot_move_main(shop: Gated) -> None:
     shop.ok("ann", "update-ref", "refs/heads/main", "side")
 
 
+def test_stolen_part_of_a_glob(shop: Gated) -> None:
+    """Of a lock on many files that was lost, only the part that another one had since is late."""
+    shop.plain("checkout", "-qb", "side")
+    shop.lock("ann", "*.py")
+    shop.commit("ann", "lib.py", "of ann\n")
+    shop.commit("ann", "app.py", "of ann\n")
+    shop.steal("bob", "app.py")
+    said = shop.refused("ann", "update-ref", "refs/heads/main", "side")
+    assert "changes app.py under fence" in said
+    assert "lib.py" not in said
+
+
 def test_finished_work_lands_while_another_holds_the_file(shop: Gated) -> None:
     """A lock given back in order proves that its commit was finished: it lands, whoever holds it now."""
     shop.plain("checkout", "-qb", "side")

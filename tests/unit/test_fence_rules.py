@@ -15,8 +15,8 @@ def desk() -> LockDesk:
     return LockDesk()
 
 
-def checked(desk: LockDesk, fence: int, resource: str = "file:a") -> FenceShown:
-    (shown,) = desk.engine.call(c.CheckFences(REPOSITORY, ((fence, resource),)))
+def checked(desk: LockDesk, fence: int, resource: str = "file:a", part: str = "") -> FenceShown:
+    (shown,) = desk.engine.call(c.CheckFences(REPOSITORY, ((fence, resource, part),)))
     assert isinstance(shown, FenceShown)
     return shown
 
@@ -69,6 +69,16 @@ def test_lock_taken_anew_does_not_supersede_itself(desk: LockDesk) -> None:
     assert not checked(desk, fence).superseded
 
 
+def test_part_of_a_glob(desk: LockDesk) -> None:
+    """Of a glob that was lost, only what another one was granted since is superseded."""
+    fence = locked(desk, "ann", "file:src/*")
+    desk.pass_time(400_000)
+    locked(desk, "bob", "file:src/b")
+    assert checked(desk, fence, "file:src/*").superseded
+    assert checked(desk, fence, "file:src/*", "file:src/b").superseded
+    assert not checked(desk, fence, "file:src/*", "file:src/a").superseded
+
+
 def test_dead_and_stolen(desk: LockDesk) -> None:
     """A holder that died or was robbed is late as soon as another one holds."""
     desk.pids["ann"] = 7
@@ -92,10 +102,10 @@ def test_unknown_fence(desk: LockDesk) -> None:
 def test_malformed_fence(desk: LockDesk, fence: tuple[int, str]) -> None:
     """Bad input is refused with a hint."""
     with pytest.raises(Invalid) as caught:
-        desk.engine.call(c.CheckFences(REPOSITORY, (fence,)))
+        desk.engine.call(c.CheckFences(REPOSITORY, ((*fence, ""),)))
     assert caught.value.hint
     with pytest.raises(Invalid):
-        desk.engine.call(c.CheckFences(REPOSITORY, ((1, "file:a"),) * (rules.FENCES_MAX + 1)))
+        desk.engine.call(c.CheckFences(REPOSITORY, ((1, "file:a", ""),) * (rules.FENCES_MAX + 1)))
 
 
 def test_work_is_bounded(desk: LockDesk, monkeypatch: pytest.MonkeyPatch) -> None:

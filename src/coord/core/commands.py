@@ -319,12 +319,12 @@ class CheckLocks(LockCommand, frozen=True):
 
 
 class CheckFences(Command, frozen=True):
-    """Ask whether fences still count, each with the resource that it was given for."""
+    """Ask whether fences still count, each with the resource it was given for and what of it is meant."""
 
     reply = list[replies.FenceShown]
     reads_only = True
     repository: str
-    fences: tuple[tuple[int, str], ...]
+    fences: tuple[tuple[int, str, str], ...]
 
 
 class ListLocks(SessionCommand, frozen=True):

@@ -38,12 +38,16 @@ def check_fences(view: View, command: CheckFences, now: int) -> list[FenceShown]
     """Say of each fence how its lock stands or ended, and who was granted something there since."""
     if len(command.fences) > FENCES_MAX:
         raise Invalid(f"{len(command.fences)} fences in one request", hint=f"at most {FENCES_MAX}")
-    return [_check(view, fence, text, command.repository, now) for fence, text in command.fences]
+    return [
+        _check(view, fence, text, part or text, command.repository, now)
+        for fence, text, part in command.fences
+    ]
 
 
-def _check(view: View, fence: int, text: str, repository: str, now: int) -> FenceShown:
+def _check(view: View, fence: int, text: str, part: str, repository: str, now: int) -> FenceShown:
     resources = parse_resource(text, repository)
-    if len(resources) != 1 or not 0 < fence < 10**16:
+    meant = parse_resource(part, repository)
+    if len(resources) != 1 or len(meant) != 1 or not 0 < fence < 10**16:
         raise Invalid(f"{fence} is no fence of {shown(text)}", hint="a fence belongs to one resource")
     (resource,) = resources
     view.get(resource.guard, Guard)  # that nothing was granted since rests on absence
@@ -53,7 +57,7 @@ def _check(view: View, fence: int, text: str, repository: str, now: int) -> Fenc
     hold, ending = found
     if ending is None or ending in IN_ORDER:
         return FenceShown(text, fence, hold.owner, ending.value if ending else "held")
-    for later in _later(view, resource, fence):
+    for later in _later(view, meant[0], fence):
         if later.owner != hold.owner and later.mode is not Mode.READ:
             return FenceShown(text, fence, hold.owner, ending.value, True, later.owner, later.fence)
     return FenceShown(text, fence, hold.owner, ending.value)

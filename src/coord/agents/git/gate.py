@@ -32,7 +32,7 @@ def judge(connection: Connection, caller: Caller, commits: Sequence[Judged]) -> 
     """Return what stands against commits that a caller makes or moves; each thing once."""
     paths = dict.fromkeys(path for commit in commits for path in commit.paths)
     locks = _foreign_locks(connection, caller, list(paths))
-    fences = _fences(connection, (fence for commit in commits for fence in commit.trailers.fences))
+    fences = _Fences(connection, (fence for commit in commits for fence in commit.trailers.fences))
     found: dict[Finding, None] = {}
     for commit in commits:
         found.update(dict.fromkeys(_judge_paths(commit, locks, fences)))
@@ -74,20 +74,31 @@ def covers(pattern: Pattern, path: str) -> bool:
         return True  # too long or too deep to compare: in doubt it is covered
 
 
-def _fences(connection: Connection, trailers: Iterable[FenceTrailer]) -> dict[FenceTrailer, FenceShown]:
-    """Ask how the locks stand or ended under which commits say they were made."""
-    wanted = list(dict.fromkeys(trailers))
-    shown: dict[FenceTrailer, FenceShown] = {}
-    for start in range(0, len(wanted), FENCES_MAX):
-        some = wanted[start : start + FENCES_MAX]
-        asked = commands.CheckFences(connection.place.repository_id, tuple(map(tuple, some)))  # type: ignore[arg-type]
-        shown.update(zip(some, connection.call(asked), strict=True))
-    return shown
+class _Fences:
+    """How the locks stand or ended under which commits say they were made."""
+
+    def __init__(self, connection: Connection, trailers: Iterable[FenceTrailer]) -> None:
+        self._connection = connection
+        wanted = list(dict.fromkeys(trailers))
+        self._shown: dict[tuple[FenceTrailer, str], FenceShown] = {}
+        for start in range(0, len(wanted), FENCES_MAX):
+            self._ask([(fence, "") for fence in wanted[start : start + FENCES_MAX]])
+
+    def of(self, fence: FenceTrailer, path: str) -> FenceShown:
+        """Return how a fence stands for one file: of a glob, another may have been granted another part."""
+        whole = self._shown[fence, ""]
+        part = f"file:{literal_path(path).spelled}" if whole.superseded and _lockable(path) else ""
+        if (fence, part) not in self._shown:
+            self._ask([(fence, part)])
+        return self._shown[fence, part]
+
+    def _ask(self, wanted: list[tuple[FenceTrailer, str]]) -> None:
+        fences = tuple((fence.fence, fence.resource, part) for fence, part in wanted)
+        asked = commands.CheckFences(self._connection.place.repository_id, fences)
+        self._shown.update(zip(wanted, self._connection.call(asked), strict=True))
 
 
-def _judge_paths(
-    commit: Judged, locks: list[_Lock], fences: dict[FenceTrailer, FenceShown]
-) -> Iterable[Finding]:
+def _judge_paths(commit: Judged, locks: list[_Lock], fences: _Fences) -> Iterable[Finding]:
     """Yield what stands against the files of a commit.
 
     Of several fences that cover a file the latest counts. One whose lock was given back in order proves that
@@ -98,7 +109,7 @@ def _judge_paths(
     ]
     own = {fence.fence for fence in commit.trailers.fences}
     for path in commit.paths:
-        covering = [fences[fence] for fence, pattern in proofs if covers(pattern, path)]
+        covering = [fences.of(fence, path) for fence, pattern in proofs if covers(pattern, path)]
         known = [shown for shown in covering if shown.ending != "unknown"]
         proof = max(known, key=lambda shown: shown.fence, default=None)
         if proof is not None and proof.superseded:

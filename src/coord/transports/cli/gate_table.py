@@ -1,8 +1,8 @@
-"""The commands about git; `table.py` has the others."""
+"""The commands about gates of git; `table.py` has the others."""
 
 from coord.transports.cli.grammar import Command, Flag, Word
 
-GIT = (
+GATES = (
     Command(
         "gate",
         "git",
