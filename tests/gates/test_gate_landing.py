@@ -67,8 +67,10 @@ def test_rebase_keeps_the_superseded_generation(shop: Gated, late: str) -> None:
     assert "generation 2 has taken over" in shop.refused("ann", "cherry-pick", "side")
     shop.plain("cherry-pick", "--abort")
     shop.claim("ann", "T-1", force=True)
-    shop.ok("ann", "cherry-pick", "side")
-    assert "Coord-Task: shop/T-1 generation 3" in shop.message("main")
+    shop.plain("checkout", "-q", "side")
+    shop.ok("ann", "rebase", "-q", "--force-rebase", "main")
+    assert "Coord-Task: shop/T-1 generation 3" in shop.message()
+    shop.ok("ann", "update-ref", "refs/heads/main", "side")
 
 
 def test_stolen_fence_cannot_move_main(shop: Gated) -> None:

@@ -1,6 +1,7 @@
 """Judging commits: by whom their files are held, and whether what they were made under still counts."""
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import msgspec
@@ -67,11 +68,18 @@ def _lockable(path: str) -> bool:
 
 def covers(pattern: Pattern, path: str) -> bool:
     """Whether a path belongs to a pattern, however strange its name: what is not printable is no special."""
-    printable = "".join("\N{REPLACEMENT CHARACTER}" if is_unprintable(letter) else letter for letter in path)
+    known = _pattern_of(path)
+    return known is None or overlaps(pattern, known)
+
+
+@lru_cache(maxsize=100_000)
+def _pattern_of(path: str) -> Pattern | None:
+    if is_unprintable(path):
+        path = "".join("\N{REPLACEMENT CHARACTER}" if is_unprintable(letter) else letter for letter in path)
     try:
-        return overlaps(pattern, literal_path(printable))
+        return literal_path(path)
     except Invalid:
-        return True  # too long or too deep to compare: in doubt it is covered
+        return None  # too long or too deep to compare: in doubt it is covered
 
 
 class _Fences:
@@ -135,7 +143,7 @@ def _superseded_claims(connection: Connection, commits: Sequence[Judged]) -> Ite
                 f"{_name(commit)} was made for {task.task} under generation {task.generation}, "
                 f"but generation {current} has taken over",
                 f"leave it to the one that has it (coord task show {task.task}), "
-                "or claim the task anew and commit again",
+                "or claim the task anew and renew your trailers (git rebase --force-rebase BRANCH)",
             )
 
 

@@ -6,10 +6,6 @@ from typing import NamedTuple
 from coord.agents.git.run import Git
 from coord.agents.git.trailers import NO_TRAILERS, Trailers, read_trailers
 
-EMPTY_TREE = {40: "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
-              64: "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321"}  # fmt: skip
-"""By the length of ids: what is staged in a repository without commits is compared with this."""
-
 
 class Judged(NamedTuple):
     """A commit, or with no id what is about to be committed."""
@@ -22,8 +18,8 @@ class Judged(NamedTuple):
 def staged(git: Git) -> Judged:
     """Return what the index has changed against HEAD; for `commit --only` git names an index of its own."""
     head = git.run("rev-parse", "--verify", "-q", "HEAD").text
-    if not head:
-        head = EMPTY_TREE[64 if git.run("rev-parse", "--show-object-format").text == "sha256" else 40]
+    if not head:  # nothing was ever committed: compared with the tree that has nothing
+        head = git.must("hash-object", "-t", "tree", "--stdin").text
     done = git.must(
         "diff-index", "--cached", "--name-only", "--no-renames", "--ignore-submodules=none", "-z", head, "--"
     )
