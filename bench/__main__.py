@@ -14,6 +14,7 @@ from bench import (
     checks,
     commands,
     contended,
+    gates,
     held,
     imports,
     locks,
@@ -45,6 +46,7 @@ SECTIONS: dict[str, tuple[str, Measure]] = {
     "wake": ("From a release to the next holder", wake.measure),
     "queue": ("Tasks that several workers take", queues.measure),
     "commands": ("Whole commands", commands.measure),
+    "gates": ("Gates of git", gates.measure),
 }
 """Every section yields the figures of one store; another system to compare with is another section."""
 
