@@ -15,7 +15,7 @@ DEADLINES = {
     "broadcast": "message.return_broadcast",
 }
 """What passes the deadline of a kind; it is imported when there is one to pass."""
-KEPT_FOR_A_TIME = ("done", "rejected", "grant", "deadlock", "mailbox")
+KEPT_FOR_A_TIME = ("done", "rejected", "grant", "deadlock", "mailbox", "lost")
 """Kinds of records that are simply not needed any more when their time is up."""
 
 

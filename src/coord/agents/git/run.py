@@ -50,7 +50,9 @@ class Done(NamedTuple):
 class Git:
     """The git of one folder: a worktree, or a bare repository."""
 
-    def __init__(self, folder: str, *, in_hook: bool = False, environ: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, folder: str, *, in_hook: bool = False, environ: Mapping[str, str] | None = None
+    ) -> None:
         """`in_hook`: this process is a hook of that very repository, whose index and objects git named."""
         given = dict(os.environ if environ is None else environ)
         if not in_hook:
