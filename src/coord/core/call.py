@@ -102,7 +102,7 @@ def _taken_since(view: View, resource: Resource, session: Session) -> Hold | Non
         return None
     kin = {name, *ancestors(view, name)}
     looked = 0
-    later = ("", keys.grant_after(resource.space, lost.fence))
+    later = ("", keys.grant_prefix(f"{resource.space}/{lost.fence + 1:016d}"))
     for page in view.pages(keys.grant_prefix(resource.space), limit=GRANTS_MAX // 2, after=later):
         view.want(*(found.key for found in page))
         for found in page:

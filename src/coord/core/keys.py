@@ -183,11 +183,6 @@ def grant_prefix(space: str = "") -> str:
     return f"grant/{space}/" if space else "grant/"
 
 
-def grant_after(space: str, fence: int) -> str:
-    """Just behind the locks that were granted under a fence."""
-    return f"{grant_prefix(space)}{fence:016d}0"
-
-
 def lost(session_id: str, hold_key: str) -> str:
     """A lock that a hook took and its session lost."""
     return f"lost/{session_id}/{digest(hold_key)}"

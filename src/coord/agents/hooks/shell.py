@@ -22,8 +22,9 @@ WRAPPERS = (
 SHELLS = ("sh", "bash", "dash", "zsh", "ksh")
 SEPARATORS = frozenset((";", "&&", "||", "|", "&", "|&", ";;", "(", ")", "{", "}", "\n"))
 OPENING = ("then", "do", "else", "elif", "if", "while", "until", "!")
-DEPTH_MAX = 3
-LINE_CHARS_MAX = 200_000
+SCRIPTS_MAX = 16
+"""How many lines inside a line are looked at."""
+LINE_CHARS_MAX = 20_000
 READERS = frozenset(
     (
         *("cat", "head", "tail", "less", "more", "grep", "egrep", "fgrep", "rg", "ls", "tree", "wc", "pwd"),
@@ -38,20 +39,20 @@ JOINED = {"git": ("-C", "-c", "--git-dir", "--work-tree", "--namespace")}
 """Options before the subcommand that have a word of their own."""
 
 
-def simple_commands(line: str, depth: int = 0) -> list[list[str]]:
+def simple_commands(line: str) -> list[list[str]]:
     """Return the words of each simple command, without assignments and wrappers before them."""
+    if len(line) > LINE_CHARS_MAX:  # the middle is text, most likely
+        line = f"{line[: LINE_CHARS_MAX // 2]}\n{line[-LINE_CHARS_MAX // 2 :]}"
+    scripts = [line, *_substituted(line)][:SCRIPTS_MAX]
     found: list[list[str]] = []
-    for words in _split(line[:LINE_CHARS_MAX]):
-        plain = _unwrapped(words)
-        if not plain:
-            continue
-        found.append(plain)
-        if depth < DEPTH_MAX:
-            for script in _scripts(plain):
-                found += simple_commands(script, depth + 1)
-    if depth < DEPTH_MAX:
-        for part in _substituted(line):
-            found += simple_commands(part, depth + 1)
+    looked = 0
+    while looked < min(len(scripts), SCRIPTS_MAX):
+        for words in _split(scripts[looked]):
+            plain = _unwrapped(words)
+            if plain:
+                found.append(plain)
+                scripts += _scripts(plain)
+        looked += 1
     return found
 
 
@@ -125,14 +126,6 @@ def _scripts(words: list[str]) -> list[str]:
 
 
 def _substituted(line: str) -> list[str]:
-    """Return what stands in `$(…)` and in backquotes."""
+    """Return what stands in `$(…)` and in backquotes; what is nested stands in what it is nested in."""
     found = line.split("`")[1::2]
-    start = line.find("$(")
-    while start >= 0:
-        depth, end = 1, start + 2
-        while end < len(line) and depth:
-            depth += {"(": 1, ")": -1}.get(line[end], 0)
-            end += 1
-        found.append(line[start + 2 : end - (depth == 0)])
-        start = line.find("$(", start + 2)
-    return found
+    return found + [part.split(")")[0] for part in line.split("$(")[1:]]
