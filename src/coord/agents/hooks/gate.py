@@ -68,8 +68,8 @@ class Gate:
                 self._show(Verdict(deny=self._denial(reply, part)))
                 return
             begun.append((connection, part))
-        if begun and self.event.command is not None:
-            self._effects("before", *begun[0])
+        for connection, part in begun:
+            self._effects("before", connection, part)
         self._show(NOTHING)
 
     def _begin(self, connection: Connection, part: Part) -> LockReply:
@@ -115,10 +115,9 @@ class Gate:
             if part.place is home:
                 first = connection
                 ended, received = connection.engine.call_many([end, ReceiveMessages(connection.caller)])
-                if self.event.command is not None:
-                    said.append(self._effects("after", connection, part))
             else:
                 ended = connection.call(end)
+            said.append(self._effects("after", connection, part, restore=self.settings.restore_stomps))
             self._give_back(connection, ended, look=self.event.command is not None or self.event.failed)
         text, ids = texts.inbox(received.messages)
         self._show(Verdict(say="\n".join(each for each in (*said, text) if each)))
@@ -204,14 +203,19 @@ class Gate:
             connection.leave_stub(command)
         self._show(NOTHING)
 
-    def _effects(self, what: str, connection: Connection, part: Part) -> str:
-        """Let what a shell command changes be looked at, before and after it."""
+    def _effects(self, what: str, connection: Connection, part: Part, **options: bool) -> str:
+        """Let what a call changes be looked at, before and after it, in each worktree that it concerns.
+
+        before(connection, worktree, event, call) and after(…, restore=…), which returns what to tell.
+        """
+        if not part.worktree or not self.event.changes_files:
+            return ""
         try:
             from coord.agents import effects  # type: ignore[attr-defined]
         except ImportError:
             return ""
         look: Callable[..., str | None] = getattr(effects, what)
-        return look(connection, part.worktree, connection.caller.session, self._call()) or ""
+        return look(connection, part.worktree, self.event, self._call(), **options) or ""
 
     def _home(self) -> Place | None:
         home = home_place(self.event, self._environ)
