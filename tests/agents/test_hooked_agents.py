@@ -1,4 +1,4 @@
-"""The real Claude Code, Codex and Gemini CLI under coord's hooks: they cannot write where another is at work."""
+"""The real Claude Code, Codex and Gemini CLI under the hooks: they cannot write where another is at work."""
 
 import sys
 from pathlib import Path
