@@ -1,6 +1,6 @@
 """A whole call of the hook as an agent's tool sees it, beside `python -c pass` of the same interpreter.
 
-In an environment with nothing but what coord needs. Calls and `pass` take turns; the best of each are compared.
+In an environment with nothing but what coord needs. Calls and `pass` take turns; the best are compared.
 The parts tell where the time of a writing call goes: what has to be imported, and the rest.
 """
 
