@@ -11,6 +11,8 @@ FILES = (
     *(".claude/settings.json", ".claude/settings.local.json", ".codex/hooks.json", ".codex/config.toml"),
     ".gemini/settings.json",
 )
+IN_GIT = ("hooks", "coord", "config", "config.worktree")
+"""What of a git directory says which of its hooks run, or who holds what."""
 SWITCH = "disableAllHooks"
 OURS = ("coord/agents/hooks/client.py", "coord hook ")
 """What the command of our own hook contains."""
@@ -30,11 +32,13 @@ def refused_edit(event: Event) -> str:
 
 
 def is_configuration(path: str) -> bool:
-    """Whether a file says which hooks run; a link to such a file is one."""
-    return any(
-        each.casefold().endswith(tuple(f"/{name}" for name in FILES))
-        for each in (os.path.normpath(path), os.path.realpath(path))
-    )
+    """Whether a file says which hooks run, those of git too; a link to such a file is one."""
+    for each in (os.path.normpath(path).casefold(), os.path.realpath(path).casefold()):
+        parts = each.split("/")
+        inside = parts[parts.index(".git") + 1 :] if ".git" in parts else []
+        if each.endswith(tuple(f"/{name}" for name in FILES)) or any(name in inside for name in IN_GIT):
+            return True
+    return False
 
 
 def refused_settings(event: Event, told: Mapping[str, Any], environ: Mapping[str, str]) -> str:

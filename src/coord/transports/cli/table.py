@@ -19,6 +19,7 @@ from coord.transports.cli.flags import (
     TTL,
 )
 from coord.transports.cli.grammar import Command, Flag, Word
+from coord.transports.cli.hook_table import HOOKS
 from coord.transports.cli.task_table import PLANS, TASKS
 
 SESSIONS = (
@@ -332,7 +333,7 @@ RECORDS = (
     ),
 )
 
-COMMANDS = (*SESSIONS, *LOCKS, *TASKS, *PLANS, *MESSAGES, *RECORDS, *SETUP)
+COMMANDS = (*SESSIONS, *LOCKS, *TASKS, *PLANS, *MESSAGES, *RECORDS, *SETUP, *HOOKS)
 GROUPS = {
     "sessions": "Sessions: who is here",
     "locks": "Locks: who may change what",
