@@ -190,6 +190,7 @@ def test_two_shells_leave_the_author_unknown(stage: Stage) -> None:
 
 def test_a_holder_that_hooks_do_not_see_leaves_the_author_unknown(stage: Stage) -> None:
     """A person with an editor may write at any time."""
+    stage.tell("SessionStart", "person", source="startup")
     with stage.restoring().client("person") as person:
         person.acquire(APP)
     author_unknown(stage, stage.run(f"echo bob > {APP}"))

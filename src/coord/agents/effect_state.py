@@ -103,8 +103,8 @@ def changes(git: Git, index: str, before: State, watched: Sequence[str]) -> list
         Change(name, None, seen(git.folder, name), was_clean=True) for name in touched if name not in known
     ]
     if before.others and len(others) <= FILES_MAX:
-        new = (Change(name, None, seen(git.folder, name), was_clean=False) for name in others)
-        found += [each for each in new if each.path not in known and _is_younger(each.now, before.at_ns)]
+        new = [name for name in others if name not in known and _is_younger(git.folder, name, before.at_ns)]
+        found += [Change(name, None, seen(git.folder, name), was_clean=False) for name in new]
     return [each for each in found if each is not None]
 
 
@@ -191,9 +191,16 @@ def _changed(root: str, name: str, was: Seen | None) -> Change | None:
     return Change(name, was, now, was_clean=False)
 
 
-def _is_younger(found: Seen | None, than_ns: int) -> bool:
-    """Whether a file may have been made since: one that is only ignored no longer was there before."""
-    return found is None or found.ctime_ns >= than_ns - RACY_NS
+def _is_younger(root: str, name: str, than_ns: int) -> bool:
+    """Whether a file, or a folder that it is in, was made or moved since: else it was only ignored until now."""
+    while name:
+        try:
+            if os.lstat(f"{root}/{name}").st_ctime_ns >= than_ns - RACY_NS:
+                return True
+        except OSError:
+            return True
+        name = os.path.dirname(name)
+    return False
 
 
 def _is_racy(found: Seen, at_ns: int) -> bool:
