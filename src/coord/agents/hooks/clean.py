@@ -1,17 +1,16 @@
 """Which of the files that hooks locked are as HEAD has them: nobody has to keep off those."""
 
 import os
-import re
 from collections.abc import Sequence
 
 from coord.agents.git.run import Git
+from coord.agents.hooks.places import path_of
 from coord.core.errors import CoordError
 from coord.core.replies import LockShown
 
 FILES_MAX = 256
 """How many files are looked at in one go."""
 GIT_S = 2.0
-_ESCAPED = re.compile(r"\\(.)")
 
 
 def clean_locks(held: Sequence[LockShown]) -> list[str]:
@@ -22,15 +21,22 @@ def clean_locks(held: Sequence[LockShown]) -> list[str]:
     found: list[str] = []
     for worktree in dict.fromkeys(lock.worktree for lock in held if lock.worktree):
         names = {
-            _ESCAPED.sub(r"\1", lock.resource.removeprefix("file:")): lock.resource
+            path_of(lock.resource): lock.resource
             for lock in held
             if lock.worktree == worktree and lock.resource.startswith("file:")
         }
         if names and os.path.isdir(worktree):
-            dirty = _changed(worktree, list(names)[:FILES_MAX])
+            some = list(names)[:FILES_MAX]
+            dirty = differing_from_head(worktree, some)
             if dirty is not None:
-                found += [names[name] for name in list(names)[:FILES_MAX] if not _within(name, dirty)]
+                found += [names[name] for name in some if name not in dirty]
     return found
+
+
+def differing_from_head(worktree: str, names: list[str]) -> list[str] | None:
+    """Return which of these files differ from HEAD; None where git cannot tell."""
+    changed = _changed(worktree, names)
+    return None if changed is None else [name for name in names if _within(name, changed)]
 
 
 def _changed(worktree: str, names: list[str]) -> set[str] | None:

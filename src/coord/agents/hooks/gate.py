@@ -9,7 +9,7 @@ from coord.agents.hooks import texts
 from coord.agents.hooks.event import NOTHING, Event, Verdict
 from coord.agents.hooks.guarded import refused_edit, refused_settings
 from coord.agents.hooks.identity import caller_of, tenant_of
-from coord.agents.hooks.places import Part, home_place, parts_of
+from coord.agents.hooks.places import Part, home_place, parts_of, path_of
 from coord.agents.hooks.settings import Settings, read_settings
 from coord.core.call_commands import BeginCall, EndCall, LetGo
 from coord.core.commands import AckMessages, Deregister, ReceiveMessages
@@ -69,7 +69,7 @@ class Gate:
                 return
             begun.append((connection, part))
         for connection, part in begun:
-            self._effects("before", connection, part)
+            self._note(connection, part, home)
         self._show(NOTHING)
 
     def _begin(self, connection: Connection, part: Part) -> LockReply:
@@ -111,13 +111,13 @@ class Gate:
         said: list[str] = []
         for part in parts_of(self.event, self._environ, home, self.settings):
             connection = self._connect(part.place)
+            said.append(self._look(connection, part, home))
             end = EndCall(connection.caller, self._call())
             if part.place is home:
                 first = connection
                 ended, received = connection.engine.call_many([end, ReceiveMessages(connection.caller)])
             else:
                 ended = connection.call(end)
-            said.append(self._effects("after", connection, part, restore=self.settings.restore_stomps))
             self._give_back(connection, ended, look=self.event.command is not None or self.event.failed)
         text, ids = texts.inbox(received.messages)
         self._show(Verdict(say="\n".join(each for each in (*said, text) if each)))
@@ -203,19 +203,40 @@ class Gate:
             connection.leave_stub(command)
         self._show(NOTHING)
 
-    def _effects(self, what: str, connection: Connection, part: Part, **options: bool) -> str:
-        """Let what a call changes be looked at, before and after it, in each worktree that it concerns.
+    def _note(self, connection: Connection, part: Part, home: Place | None) -> None:
+        """Let it be seen how files stand before a call that may write."""
+        if part.place.repository is None or not part.worktree:
+            return
+        from coord.agents import effects
 
-        before(connection, worktree, event, call) and after(…, restore=…), which returns what to tell.
-        """
-        if not part.worktree or not self.event.changes_files:
+        effects.before(
+            connection,
+            part.worktree,
+            connection.caller.session,
+            self._call(),
+            shell=self.event.command is not None and part.place is home,
+            lasts_s=self.event.lasts_s + MARGIN_S,
+            watched=self.settings.watched,
+        )
+
+    def _look(self, connection: Connection, part: Part, home: Place | None) -> str:
+        """Let it be seen what a call has done; return what its agent should know."""
+        shell = self.event.command is not None and part.place is home
+        written = [path_of(text) for text in part.resources if text.startswith("file:")]
+        if part.place.repository is None or not part.worktree or not (shell or written):
             return ""
-        try:
-            from coord.agents import effects  # type: ignore[attr-defined]
-        except ImportError:
-            return ""
-        look: Callable[..., str | None] = getattr(effects, what)
-        return look(connection, part.worktree, self.event, self._call(), **options) or ""
+        from coord.agents import effects
+
+        return effects.after(
+            connection,
+            part.worktree,
+            connection.caller.session,
+            self._call(),
+            shell=shell,
+            wrote=() if self.event.failed else written,
+            watched=self.settings.watched,
+            restore=self.settings.restore_stomps,
+        )
 
     def _home(self) -> Place | None:
         home = home_place(self.event, self._environ)

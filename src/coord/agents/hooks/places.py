@@ -1,6 +1,7 @@
 """Where a call writes: the stores concerned, and what is to be locked in each."""
 
 import os
+import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -15,6 +16,7 @@ from coord.host.repository_path import repository_path
 from coord.sdk.connection import HOST_NAMES
 
 BRANCH_BYTES_MAX = 1024
+_ESCAPED = re.compile(r"\\(.)")
 
 
 class Part(NamedTuple):
@@ -45,6 +47,11 @@ def parts_of(event: Event, environ: Mapping[str, str], home: Place | None, setti
             resources = dict.fromkeys((*known.resources, *part.resources))
             found[part.place.folder] = part._replace(resources=tuple(resources))
     return [each for part in found.values() for each in _of_host(part, environ)]
+
+
+def path_of(resource: str) -> str:
+    """Return the path that a lock on one file names."""
+    return _ESCAPED.sub(r"\1", resource.removeprefix("file:"))
 
 
 def _root(place: Place) -> str:

@@ -4,6 +4,7 @@
 writes_without_store = "open"    # default: "closed"
 reads_without_store = "closed"   # default: "open"
 restore_stomps = true            # default: false
+watched = [".env", "config/*.local"]   # ignored files to look at all the same; default: .env, .env.local
 """
 
 import os
@@ -14,7 +15,9 @@ from coord.agents.hooks.actions import ACTIONS, Action
 from coord.core.errors import Invalid
 
 WORDS = ("open", "closed")
-KNOWN = ("writes_without_store", "reads_without_store", "restore_stomps", "actions")
+KNOWN = ("writes_without_store", "reads_without_store", "restore_stomps", "watched", "actions")
+WATCHED = (".env", ".env.local")
+WATCHED_MAX = 64
 
 
 class Settings(NamedTuple):
@@ -23,6 +26,7 @@ class Settings(NamedTuple):
     closed_for_writes: bool = True
     closed_for_reads: bool = False
     restore_stomps: bool = False
+    watched: tuple[str, ...] = WATCHED
     actions: tuple[Action, ...] = ACTIONS
 
 
@@ -50,6 +54,7 @@ def read_settings(root: str | None) -> Settings:
         _closed(given, "writes_without_store", path, "closed"),
         _closed(given, "reads_without_store", path, "open"),
         restore,
+        _watched(given.get("watched", list(WATCHED)), path),
         (*ACTIONS, *_actions(given.get("actions", []), path)),
     )
 
@@ -59,6 +64,21 @@ def _closed(given: Mapping[str, Any], name: str, path: str, usual: str) -> bool:
     if word not in WORDS:
         raise Invalid(f"hooks.{name} in {path} is {word!r}", hint='use "open" or "closed"')
     return bool(word == "closed")
+
+
+def _watched(given: object, path: str) -> tuple[str, ...]:
+    """Return files to look at: relative to the worktree, and nowhere else."""
+    if not isinstance(given, list) or len(given) > WATCHED_MAX:
+        raise Invalid(
+            f"hooks.watched in {path} is no list of at most {WATCHED_MAX}", hint='watched = [".env"]'
+        )
+    for text in given:
+        plain = isinstance(text, str) and text and "\0" not in text
+        if not plain or text.startswith(("/", ":")) or ".." in text.split("/"):
+            raise Invalid(
+                f"hooks.watched in {path} has {text!r}", hint="name files below the worktree, such as .env"
+            )
+    return tuple(given)
 
 
 def _actions(given: object, path: str) -> list[Action]:
