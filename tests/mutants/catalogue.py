@@ -3,6 +3,7 @@
 A mutant that no test notices means that the tests do not test it.
 """
 
+from tests.mutants.hook_catalogue import HOOK_MUTANTS
 from tests.mutants.lock_catalogue import LOCK_MUTANTS
 from tests.mutants.mutant import Mutant
 from tests.mutants.result_catalogue import RESULT_MUTANTS
@@ -399,6 +400,7 @@ MUTANTS = [
     *ENGINE_MUTANTS,
     *STORE_MUTANTS,
     *LOCK_MUTANTS,
+    *HOOK_MUTANTS,
     *RESULT_MUTANTS,
     *PROCESS_MUTANTS,
     *WORK_MUTANTS,
