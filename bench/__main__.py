@@ -16,6 +16,7 @@ from bench import (
     contended,
     gates,
     held,
+    hooks,
     imports,
     locks,
     memory_use,
@@ -47,6 +48,7 @@ SECTIONS: dict[str, tuple[str, Measure]] = {
     "queue": ("Tasks that several workers take", queues.measure),
     "commands": ("Whole commands", commands.measure),
     "gates": ("Gates of git", gates.measure),
+    "hooks": ("Whole calls of a hook", hooks.measure),
 }
 """Every section yields the figures of one store; another system to compare with is another section."""
 

@@ -86,6 +86,7 @@ def acquire_locks(view: View, command: AcquireLocks, now: int) -> LockReply:
         process=command.waiter,
         leased=command.leased,
         bid=not command.wait_ms,
+        worktree=command.worktree,
     )
     return _attempt(view, request, command.wait_id, now)
 

@@ -217,10 +217,14 @@ class Heartbeat(SessionCommand, frozen=True):
 
 
 class Deregister(SessionCommand, frozen=True):
-    """End a session and give back what it holds; `session` may name a sub-agent or a dead one."""
+    """End a session and give back what it holds; `session` may name a sub-agent or a dead one.
+
+    With `to_parent` what hooks locked for it goes to the session above: its edits are there still.
+    """
 
     reply = replies.Left
     session: str = ""
+    to_parent: bool = False
 
 
 class GetSession(SessionCommand, frozen=True):
@@ -261,6 +265,7 @@ class AcquireLocks(LockCommand, frozen=True, kw_only=True):
     wait_id: str = ""
     waiter: Process | None = None
     leased: bool = True
+    worktree: str = ""
 
     def content(self) -> Command:
         """Return the command without who waits, and under which name."""

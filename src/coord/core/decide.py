@@ -78,6 +78,9 @@ RULES = ByCommand(
         "CheckLocks": "holding.check_locks",
         "CheckFences": "fence.check_fences",
         "ListLocks": "holding.list_locks",
+        "BeginCall": "call.begin_call",
+        "EndCall": "call.end_call",
+        "LetGo": "call.let_go",
         "StealLock": "revoke.steal_lock",
         "PreemptLock": "revoke.preempt_lock",
         "SendMessage": "message.send_message",
@@ -107,6 +110,9 @@ READS = ByCommand(
         "ReleaseLocks": "lock.lock_reads",
         "RenewLocks": "lock.lock_reads",
         "CheckLocks": "lock.lock_reads",
+        "BeginCall": "lock.lock_reads",
+        "LetGo": "lock.lock_reads",
+        "EndCall": "session.caller_reads",
     }
 )
 """What a rule is going to read, for those worth loading ahead; others say it when they miss it."""

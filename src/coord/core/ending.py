@@ -20,7 +20,7 @@ from coord.core.lock import (
 )
 from coord.core.message import return_all
 from coord.core.orphan import end_claims
-from coord.core.replace import move_everything, replaced_session
+from coord.core.replace import hand_up, move_everything, replaced_session
 from coord.core.replies import Left, Liveness, Registered
 from coord.core.resource import Resource
 from coord.core.session import (
@@ -106,6 +106,9 @@ def deregister(view: View, command: Deregister, now: int) -> Left:
     held = holds_of(view, name)
     freed = end_session(view, session, "deregistered", now)
     end_claims(view, name, ReleaseReason.VOLUNTARY, "its session has ended", now)
+    above = view.get(keys.session(session.parent), Session) if command.to_parent and session.parent else None
+    if above is not None and not above.ended_ms:
+        held = hand_up(view, held, session, above, now)
     for standing in held:
         freed += _end_if_there(view, standing, Ending.SESSION_ENDED, now)
     return_all(view, name, now)
@@ -151,7 +154,7 @@ def _keep(before: Session, session: Session, now: int) -> Session:
     }
     if before.ended_ms:
         named |= {"started_ms": now, "state": "idle"}
-        before = msgspec.structs.replace(before, process=None, beneath=None)
+        before = msgspec.structs.replace(before, process=None, beneath=None, calls={})
     return msgspec.structs.replace(before, **named, beat_ms=now, ended_ms=0, ending="")
 
 

@@ -256,6 +256,11 @@ def grant_prefix(space: str = "", fence: int = 0) -> str:
     return f"grant/{space}/" if space else "grant/"
 
 
+def lapsed(session_id: str, hold_key: str) -> str:
+    """A lock that a hook took and its session lost."""
+    return f"lapsed/{session_id}/{digest(hold_key)}"
+
+
 WAIT_PREFIX = "wait/"
 
 

@@ -85,6 +85,7 @@ class Request(Stored, frozen=True, tag=1):
     process: Process | None = None
     leased: bool = True
     bid: bool = False
+    worktree: str = ""
     state: WaitState = WaitState.WAITING
     cycle: tuple[str, ...] = ()
 
@@ -365,6 +366,7 @@ def _grant_one(view: View, request: Request, resource: Resource, now: int, provi
         priority=request.priority,
         preemptible=request.preemptible,
         provisional=provisional,
+        worktree=request.worktree,
     )
     if not same:
         hold = msgspec.structs.replace(hold, mode=mode, acquired_ms=now, fence=0)

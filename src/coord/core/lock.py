@@ -37,6 +37,7 @@ from coord.core.session import SUSPECT_MS, Session, ancestors, caller_reads, evi
 from coord.core.view import View
 
 GRANT_KEPT_MS = 90 * 24 * 3600 * 1000
+LAPSED_KEPT_MS = 24 * 3600 * 1000
 
 
 class Mode(StrEnum):
@@ -86,8 +87,18 @@ class Ending(StrEnum):
     PARENT_ENDED = "parent_ended"
 
 
+LOSSES = (
+    *(Ending.EXPIRED, Ending.STOLEN, Ending.PREEMPTED, Ending.DEADLOCK),
+    *(Ending.OWNER_DEAD, Ending.OWNER_SILENT, Ending.PARENT_ENDED),
+)
+"""Ends that the holder did not bring about itself."""
+
+
 class Hold(Stored, frozen=True, tag=1):
-    """One session's hold on one resource; `provisional` until a waiter that was handed it confirms."""
+    """One session's hold on one resource; `provisional` until a waiter that was handed it confirms.
+
+    `worktree`: where the file is that a hook locked it for; empty where the session asked for it itself.
+    """
 
     resource: str = ""
     repository: str = ""
@@ -107,6 +118,7 @@ class Hold(Stored, frozen=True, tag=1):
     task: str = ""
     preempted_by: str = ""
     preempt_ms: int = 0
+    worktree: str = ""
 
 
 class Held(Stored, frozen=True, tag=1):
@@ -123,6 +135,12 @@ class Grant(Stored, frozen=True, tag=1):
     ending: Ending = Ending.RELEASED
     by: str = ""
     note: str = ""
+
+
+class Lapsed(Stored, frozen=True, tag=1):
+    """A hook's lock that its session lost: who had the file since is looked for before it is taken again."""
+
+    fence: int = 0
 
 
 class Guard(Stored, frozen=True, tag=1):
@@ -291,6 +309,10 @@ def end_hold(
     view.put(
         keys.grant(standing.resource.space, hold.fence, standing.key), record, keys.due(now + GRANT_KEPT_MS)
     )
+    if hold.worktree and ending in LOSSES:
+        view.put(
+            keys.lapsed(hold.owner, standing.key), Lapsed(fence=hold.fence), keys.due(now + LAPSED_KEPT_MS)
+        )
     held_s = (until_ms - hold.acquired_ms) / 1000
     view.emit(
         LockEnded(hold.resource, hold.owner, hold.agent, hold.fence, ending.value, until_ms, held_s, by, note)
@@ -350,6 +372,7 @@ def shown_lock(hold: Hold, now: int, *, refreshed: bool = False) -> LockShown:
         refreshed,
         hold.provisional,
         hold.preempted_by,
+        hold.worktree,
     )
 
 

@@ -6,7 +6,17 @@ from coord.core import keys
 from coord.core.errors import Invalid
 from coord.core.events import LockMoved
 from coord.core.limits import Count
-from coord.core.lock import Held, Standing, holds_meeting, holds_of, line_of, read_hold, touch_guard
+from coord.core.lock import (
+    Held,
+    Hold,
+    Standing,
+    ended_by_time,
+    holds_meeting,
+    holds_of,
+    line_of,
+    read_hold,
+    touch_guard,
+)
 from coord.core.message import move_messages
 from coord.core.session import Session, ancestors, every_session, put_session
 from coord.core.task_record import Task
@@ -38,12 +48,27 @@ def move_everything(view: View, old: Session, session: Session, now: int) -> tup
     return len(held), claims
 
 
+def hand_up(view: View, held: list[Standing], child: Session, parent: Session, now: int) -> list[Standing]:
+    """Give what hooks locked for a sub-agent to the session above it; return what it keeps."""
+    left = []
+    for standing in held:
+        has = view.get(standing.resource.hold_key(parent.session_id), Hold)
+        if not standing.hold.worktree or has is not None or ended_by_time(standing.hold, now) is not None:
+            left.append(standing)
+            continue
+        _move_hold(view, standing, parent, lent=child.children)
+    return left
+
+
 def _move_hold(view: View, standing: Standing, session: Session, *, lent: bool) -> None:
     """Give a hold to another session, under the same fence; `lent`: with what sub-agents have under it."""
     hold = read_hold(view, standing.key)
     assert hold is not None, f"{standing.key} was just listed"
     key = standing.resource.hold_key(session.session_id)
-    moved = msgspec.structs.replace(hold, owner=session.session_id, agent=session.agent or hold.agent)
+    under = "" if hold.under == session.session_id else hold.under
+    moved = msgspec.structs.replace(
+        hold, owner=session.session_id, agent=session.agent or hold.agent, under=under
+    )
     view.delete(standing.key)
     view.delete(keys.held(hold.owner, standing.key))
     view.put(key, moved, line_of(moved))

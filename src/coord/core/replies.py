@@ -94,6 +94,7 @@ class LockShown(Reply, frozen=True):
     refreshed: bool = False
     provisional: bool = False
     preempted_by: str = ""
+    worktree: str = ""
 
     def settled(self, offset: int) -> Self:
         """Return the lock with its fence, where the commit at this offset granted it."""
@@ -116,6 +117,7 @@ class Outcome(StrEnum):
     HELD = "held"
     DEADLOCK = "deadlock"
     WITHDRAWN = "withdrawn"
+    CHANGED = "changed"
 
 
 class LockReply(Reply, frozen=True):
@@ -146,6 +148,14 @@ class Released(Reply, frozen=True):
     """The locks that were given back."""
 
     released: list[str]
+
+
+class CallEnded(Reply, frozen=True):
+    """What a session holds after a call, how many others are under way, and what it was reminded of."""
+
+    locks: list[LockShown]
+    under_way: int = 0
+    reminded: int = 0
 
 
 class Renewed(Reply, frozen=True):

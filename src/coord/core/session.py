@@ -59,7 +59,7 @@ class Session(Stored, frozen=True, tag=1):
     """A session; kept for a day after its end.
 
     `beneath` is the process of another session below which it was first seen: no sign of its life, but its
-    commands come from there rightly.
+    commands come from there rightly. `calls`: of tools, under way until then. `reminded`: of which lock last.
     """
 
     session_id: str = ""
@@ -80,6 +80,8 @@ class Session(Stored, frozen=True, tag=1):
     beat_ms: int = 0
     ended_ms: int = 0
     ending: str = ""
+    calls: dict[str, int] = {}
+    reminded: int = 0
     current_task: dict[str, Any] = {}
     owned_resources: dict[str, Any] = {}
     blob: dict[str, Any] = {}
@@ -99,7 +101,7 @@ def liveness(session: Session, now: int, evidence: Evidence | None = None) -> Li
     if evidence is not None and evidence.life is Life.DEAD:
         return Liveness.DEAD
     age = now - session.beat_ms
-    if age < SUSPECT_MS:
+    if age < SUSPECT_MS or any(until_ms > now for until_ms in session.calls.values()):
         return Liveness.LIVE
     if age < STALE_MS:
         return Liveness.SUSPECT
@@ -230,12 +232,14 @@ def new_session(view: View, name: str, caller: Caller, now: int) -> Session:
     """Return a session as its caller describes it."""
     beneath, nearest = registered_ancestor(view, caller)
     kin = (nearest, *ancestors(view, nearest)) if beneath is not None else ()
-    if caller.parent and beneath is not None and caller.parent not in kin and nearest != name:
+    twin = nearest.startswith(f"{caller.parent}~")
+    if caller.parent and beneath is not None and caller.parent not in kin and nearest != name and not twin:
         raise Impostor(
             f"the caller belongs to session {nearest}, which is not below {caller.parent}",
             hint=f"a sub-agent names the session that started it: --parent {nearest}",
         )
     parent = "" if caller.parent == name else caller.parent
+    parent = nearest if parent and twin else parent  # resumed twice: the sub-agent is of this one
     if parent:
         _check_parent(view, name, parent)
     return Session(

@@ -18,7 +18,7 @@ DEADLINES = {
     "broadcast": "message.return_broadcast",
 }
 """What passes the deadline of a kind; it is imported when there is one to pass."""
-KEPT_FOR_A_TIME = ("done", "rejected", "grant", "deadlock", "mailbox", "agent", "past", "lost")
+KEPT_FOR_A_TIME = ("done", "rejected", "grant", "deadlock", "mailbox", "agent", "past", "lost", "lapsed")
 """Kinds of records that are simply not needed any more when their time is up."""
 
 

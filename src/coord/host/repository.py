@@ -56,6 +56,12 @@ def repository_at(folder: str) -> Repository | None:
     return None
 
 
+def git_dir_of(root: str) -> str:
+    """Return the git directory of a worktree by its top: its own one, where it is a linked worktree."""
+    git = f"{root}/.git"
+    return os.path.realpath(git) if os.path.isdir(git) else _git_dir_named_in(git)
+
+
 def _git_dir_named_in(file: str) -> str:
     """Return the git directory of a linked worktree or a submodule, which has a `.git` file that names it."""
     text = _read(file)

@@ -5,12 +5,15 @@ What git says about files is bytes; here they are text as `os.fsdecode` makes it
 
 import os
 import subprocess
+import time
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from coord.core.errors import CoordError, Unavailable
 
 TIMEOUT_S = 120.0
+INDEX_WAIT_S = 10.0
+INDEX_NAP_S = 0.03
 _OF_A_CALLER = (
     *("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_OBJECT_DIRECTORY"),
     *("GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_COMMON_DIR", "GIT_NAMESPACE", "GIT_QUARANTINE_PATH"),
@@ -89,3 +92,14 @@ class Git:
         if done.code:
             raise GitFailed(arguments, done.code, done.said)
         return done
+
+    def patient(self, *arguments: str, stdin: bytes = b"", **environ: str) -> Done:
+        """Run git as `must` does; where another git has the index, wait for it a while."""
+        deadline = time.monotonic() + INDEX_WAIT_S
+        while True:
+            done = self.run(*arguments, stdin=stdin, timeout_s=TIMEOUT_S, **environ)
+            if not done.code:
+                return done
+            if "index.lock': File exists" not in done.said or time.monotonic() >= deadline:
+                raise GitFailed(arguments, done.code, done.said)
+            time.sleep(INDEX_NAP_S)  # noqa: TID251 - git has no way to wait for the index

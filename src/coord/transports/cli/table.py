@@ -22,6 +22,7 @@ from coord.transports.cli.flags import (
 )
 from coord.transports.cli.gate_table import GATES
 from coord.transports.cli.grammar import Command, Flag, Word
+from coord.transports.cli.hook_table import HOOKS
 from coord.transports.cli.task_table import PLANS, TASKS, WORK
 from coord.transports.cli.upkeep_table import UPKEEP
 
@@ -347,7 +348,20 @@ RECORDS = (
     ),
 )
 
-COMMANDS = (*SESSIONS, *LOCKS, *TASKS, WORK, *PLANS, *AGENTS, *GATES, *MESSAGES, *RECORDS, *UPKEEP, *SETUP)
+COMMANDS = (
+    *SESSIONS,
+    *LOCKS,
+    *TASKS,
+    WORK,
+    *PLANS,
+    *AGENTS,
+    *GATES,
+    *MESSAGES,
+    *RECORDS,
+    *UPKEEP,
+    *SETUP,
+    *HOOKS,
+)
 GROUPS = {
     "sessions": "Sessions: who is here",
     "locks": "Locks: who may change what",

@@ -1,0 +1,193 @@
+"""The content that holders last gave their files, and giving it back to them.
+
+After its own writes a hook keeps each file as a blob under `refs/coord/salvage/<session>/file-<digest>`, byte
+for byte, and notes how `stat` showed it. As long as a file still has that stat, its content is that blob.
+"""
+
+import os
+import stat
+import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
+
+import msgspec
+
+from coord.agents.effect_calls import CallFolder, read_file, remove, short, write_file
+from coord.agents.effect_state import Change, Seen, read_content, seen
+from coord.agents.git.run import Git
+from coord.agents.git.salvage import PREFIX, ref_name
+
+BYTES_MAX = 8 << 20
+"""Larger files are not kept."""
+FILES_MAX = 64
+"""So many files of one call are kept."""
+REMEMBERED_MAX = 512
+
+
+class Kept(msgspec.Struct, frozen=True, array_like=True):
+    """A file as its holder left it."""
+
+    seen: Seen
+    blob: str
+
+
+class KeptFiles(msgspec.Struct):
+    """The files of one session in one worktree, the latest last."""
+
+    session: str
+    files: dict[bytes, Kept] = {}
+
+    def of(self, path: str) -> Kept | None:
+        """Return how a file was left."""
+        return self.files.get(os.fsencode(path))
+
+
+def kept_by(folder: CallFolder, session: str) -> KeptFiles:
+    """Return what a session left in its files."""
+    return read_file(folder.file("held", session), KeptFiles) or KeptFiles(session)
+
+
+def keep_content(git: Git, folder: CallFolder, session: str, paths: Sequence[str]) -> None:
+    """Keep the present content of files that a session has written and holds."""
+    known = kept_by(folder, session)
+    wanted = list(dict.fromkeys(paths))[:FILES_MAX]
+    found = {path: now for path in wanted if (now := seen(git.folder, path)) is not None}
+    blobs = _store(git, {path: now for path, now in found.items() if now.size <= BYTES_MAX})
+    orders: list[str] = []
+    for path in wanted:
+        before, now, name = (
+            known.files.pop(os.fsencode(path), None),
+            found.get(path),
+            _ref(git, session, path),
+        )
+        if path in blobs and now is not None and now.same_stat(seen(git.folder, path)):
+            known.files[os.fsencode(path)] = Kept(now, blobs[path])
+            orders.append(f"update {name}\0{blobs[path]}\0\0")
+        elif before is not None:
+            orders.append(f"delete {name}\0\0")
+    while len(known.files) > REMEMBERED_MAX:
+        path = os.fsdecode(next(iter(known.files)))
+        del known.files[os.fsencode(path)]
+        orders.append(f"delete {_ref(git, session, path)}\0\0")
+    if orders:
+        git.must("update-ref", "--stdin", "-z", stdin="".join(orders).encode())
+        write_file(folder.file("held", session), known)
+
+
+def forget_content(git: Git, file: str) -> None:
+    """Give up what a session kept that is long gone."""
+    known = read_file(file, KeptFiles)
+    if known is not None:
+        names = [_ref(git, known.session, os.fsdecode(path)) for path in known.files]
+        git.must(
+            "update-ref", "--stdin", "-z", stdin="".join(f"delete {each}\0\0" for each in names).encode()
+        )
+    remove(file)
+
+
+def is_blob(git: Git, path: str, blob: str) -> bool | None:
+    """Whether a file has exactly the content of a blob; None where that cannot be told."""
+    data = read_content(git.folder, path, BYTES_MAX)
+    if data is None:
+        return None if os.path.lexists(f"{git.folder}/{path}") else False
+    return blob_name(data, blob) == blob
+
+
+def blob_name(data: bytes, like: str) -> str:
+    """Return what git calls a content, in a repository whose names look like this one."""
+    import hashlib
+
+    kind = hashlib.sha1 if len(like) == 40 else hashlib.sha256
+    return kind(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
+
+
+def former_content(git: Git, change: Change, index: str, kept: Kept | None) -> tuple[int, bytes] | None:
+    """Return mode and content of a file before a change, where they are known for sure."""
+    if change.was is not None:
+        if kept is None or not kept.seen.same_stat(change.was):
+            return None
+        return kept.seen.mode, git.must("cat-file", "blob", kept.blob).out
+    if not change.was_clean:
+        return None
+    entry = git.must(
+        "ls-files", "--stage", "-z", "--", change.path, GIT_INDEX_FILE=index, GIT_LITERAL_PATHSPECS="1"
+    )
+    if len(entry.names) != 1:
+        return None
+    mode, blob, _ = entry.names[0].partition("\t")[0].split(" ")
+    size = git.run("cat-file", "-s", blob)
+    if size.code or int(size.text) > BYTES_MAX or mode not in ("100644", "100755", "120000"):
+        return None
+    shown = git.must("cat-file", "--filters", f":0:{change.path}", GIT_INDEX_FILE=index)
+    return int(mode, 8), shown.out
+
+
+def give_back(git: Git, path: str, mode: int, content: bytes, blamed: bytes | None) -> bool:
+    """Put a content in the place of the blamed one (None: there is no file); return whether it was still there."""
+    place = f"{git.folder}/{path}"
+    if read_content(git.folder, path, BYTES_MAX) != blamed or (blamed is None and os.path.lexists(place)):
+        return False
+    try:
+        new = _written(os.path.dirname(place), mode, content)
+    except OSError:  # its folder is gone, or cannot be written
+        return False
+    try:
+        if blamed is None:
+            os.link(new, place, follow_symlinks=False)  # refuses where somebody has just made the file
+            return True
+        spare = f"{new}-spare"
+        os.link(place, spare, follow_symlinks=False)
+        os.replace(new, place)
+        # Who wrote into the file since it was compared has written into the spare one, too.
+        if read_content(os.path.dirname(place), os.path.basename(spare), BYTES_MAX) == blamed:
+            os.unlink(spare)
+            return True
+        os.replace(spare, place)
+        return False
+    except OSError:
+        return False
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(new)
+
+
+def left_as(folder: CallFolder, git: Git, session: str, path: str) -> None:
+    """Note that a file has its holder's content again, which has another stat now."""
+    known, now = kept_by(folder, session), seen(git.folder, path)
+    before = known.of(path)
+    if before is not None and now is not None and is_blob(git, path, before.blob):
+        known.files[os.fsencode(path)] = Kept(now, before.blob)
+        write_file(folder.file("held", session), known)
+
+
+def _store(git: Git, files: dict[str, Seen]) -> dict[str, str]:
+    """Write files into git as they are, and return the names of the blobs."""
+    plain = [path for path, found in files.items() if stat.S_ISREG(found.mode)]
+    blobs: dict[str, str] = {}
+    if plain:
+        done = git.run("hash-object", "-w", "--no-filters", "--", *(f"./{path}" for path in plain))
+        names = done.text.split()
+        # Git stops at a file that has just vanished: those before it are kept.
+        blobs.update(zip(plain, names, strict=False))
+    for path, found in files.items():
+        target = read_content(git.folder, path, BYTES_MAX) if stat.S_ISLNK(found.mode) else None
+        if target is not None:
+            blobs[path] = git.must("hash-object", "-w", "--no-filters", "--stdin", stdin=target).text
+    return blobs
+
+
+def _ref(git: Git, session: str, path: str) -> str:
+    return f"{PREFIX}/{ref_name(session)}/file-{short(f'{git.folder}{chr(0)}{path}')}"
+
+
+def _written(folder: str, mode: int, content: bytes) -> str:
+    """Write a new file beside the one that it is to replace."""
+    if stat.S_ISLNK(mode):
+        new = tempfile.mktemp(prefix=".coord-", dir=folder)
+        os.symlink(os.fsdecode(content), new)
+        return new
+    handle, new = tempfile.mkstemp(prefix=".coord-", dir=folder)
+    with open(handle, "wb") as file:
+        file.write(content)
+        os.fchmod(file.fileno(), stat.S_IMODE(mode) & 0o777)
+    return new

@@ -1,0 +1,1 @@
+"""Hooks of coding agents: one program for all tools, which says no where another session is at work."""

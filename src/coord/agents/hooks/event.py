@@ -1,0 +1,135 @@
+"""What a hook is told and what it answers, in one form for all tools."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+CALL_S = 600.0
+"""How long a call may take where its tool does not say."""
+
+
+class Kind(StrEnum):
+    """What happened."""
+
+    START = "start"
+    END = "end"
+    PROMPT = "prompt"
+    BEFORE = "before"
+    AFTER = "after"
+    STOP = "stop"
+    AGENT_START = "agent_start"
+    AGENT_STOP = "agent_stop"
+    SETTINGS = "settings"
+    OTHER = "other"
+
+
+class Event(NamedTuple):
+    """One call of the hook."""
+
+    tool: str
+    name: str
+    kind: Kind = Kind.OTHER
+    session: str = ""
+    agent: str = ""
+    """The sub-agent's own id; empty in the session itself."""
+    agent_type: str = ""
+    cwd: str = ""
+    source: str = ""
+    """What began the session, ended it, or changed."""
+    call: str = ""
+    called: str = ""
+    """The name of the tool that is called."""
+    writes: tuple[str, ...] = ()
+    """The files it writes, as it names them."""
+    command: str | None = None
+    """The command line, where the tool is a shell."""
+    lasts_s: float = CALL_S
+    failed: bool = False
+    reminded: bool = False
+
+    @property
+    def owner(self) -> str:
+        """The session that acts: that of a sub-agent is its own."""
+        return f"{self.session}.{self.agent}"[:128] if self.agent else self.session
+
+    @property
+    def changes_files(self) -> bool:
+        """Whether this is a call that may change files."""
+        return bool(self.writes) or self.command is not None
+
+
+class Verdict(NamedTuple):
+    """What a hook answers; all empty lets things take their course."""
+
+    deny: str = ""
+    say: str = ""
+    go_on: str = ""
+    """Why the agent should not stop yet."""
+
+
+class Printed(NamedTuple):
+    """An answer as its tool reads it."""
+
+    out: Mapping[str, Any] | None = None
+    code: int = 0
+    said: str = ""
+
+
+NOTHING = Verdict()
+PASSED = Printed()
+
+
+def text_in(fields: Mapping[str, Any], name: str) -> str:
+    """Return a field that should be text; what is none is empty."""
+    found = fields.get(name)
+    return found if isinstance(found, str) else ""
+
+
+def fields_in(fields: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Return a field that should be an object; what is none is empty."""
+    found = fields.get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def number_in(fields: Mapping[str, Any], name: str) -> float:
+    """Return a field that should be a positive number; what is none is 0."""
+    found = fields.get(name)
+    return float(found) if isinstance(found, int | float) and 0 < found < 1e9 else 0.0
+
+
+SERVER_WRITES = (
+    *("write", "edit", "create", "delete", "remove", "move", "rename", "replace", "insert", "append"),
+    *("patch", "save", "update", "copy"),
+)
+SERVER_PATHS = (
+    *("path", "file_path", "filePath", "file", "filename", "paths", "files", "source", "destination"),
+    *("relative_path", "notebook_path", "uri"),
+)
+
+
+def written_by_server(called: str, given: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the files that a tool of an MCP server seems to write, judged by its name and its fields."""
+    name = called.rpartition("__")[2].lower()
+    if not called.startswith(("mcp__", "mcp_")) or not any(word in name for word in SERVER_WRITES):
+        return ()
+    found: list[str] = []
+    for field in SERVER_PATHS:
+        value = given.get(field)
+        texts = value if isinstance(value, list) else [value]
+        found += [text.removeprefix("file://") for text in texts if isinstance(text, str) and text]
+    return tuple(found)
+
+
+def printed_like_claude(event: Event, verdict: Verdict) -> Printed:
+    """Return an answer as Claude Code and Codex read it."""
+    if verdict.deny and event.kind is Kind.BEFORE:
+        said = {"permissionDecision": "deny", "permissionDecisionReason": verdict.deny}
+        return Printed({"hookSpecificOutput": {"hookEventName": event.name, **said}})
+    if verdict.deny:
+        return Printed(code=2, said=verdict.deny)
+    if verdict.go_on:
+        return Printed({"decision": "block", "reason": verdict.go_on})
+    if verdict.say:
+        said = {"additionalContext": verdict.say}
+        return Printed({"hookSpecificOutput": {"hookEventName": event.name, **said}})
+    return PASSED

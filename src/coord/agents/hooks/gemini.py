@@ -1,0 +1,70 @@
+"""The hooks of Gemini CLI. Its sub-agents cannot be told from their session."""
+
+from collections.abc import Mapping
+from typing import Any
+from zlib import crc32
+
+from coord.agents.hooks.event import (
+    PASSED,
+    Event,
+    Kind,
+    Printed,
+    Verdict,
+    fields_in,
+    text_in,
+    written_by_server,
+)
+
+KINDS = {
+    "SessionStart": Kind.START,
+    "SessionEnd": Kind.END,
+    "BeforeAgent": Kind.PROMPT,
+    "BeforeTool": Kind.BEFORE,
+    "AfterTool": Kind.AFTER,
+    "AfterAgent": Kind.STOP,
+}
+EDITORS = ("write_file", "replace", "edit")
+SHELL = "run_shell_command"
+SETTINGS_FILES = ("settings.json",)
+
+
+def parse(told: Mapping[str, Any]) -> Event:
+    """Return the event that Gemini CLI tells; its calls have no ids, but the same input before and after."""
+    name, called, given = (
+        text_in(told, "hook_event_name"),
+        text_in(told, "tool_name"),
+        fields_in(told, "tool_input"),
+    )
+    path = text_in(given, "file_path") if called in EDITORS else ""
+    folder = text_in(given, "dir_path") or text_in(given, "directory")
+    cwd = text_in(told, "cwd")
+    return Event(
+        "gemini",
+        name,
+        KINDS.get(name, Kind.OTHER),
+        text_in(told, "session_id"),
+        cwd=f"{cwd}/{folder}" if folder and called == SHELL and not folder.startswith("/") else cwd,
+        source=text_in(told, "source") or text_in(told, "reason"),
+        call=f"{called}-{crc32(repr(sorted(given.items(), key=str)).encode('utf-8', 'replace')):08x}"
+        if called
+        else "",
+        called=called,
+        writes=(path,) if path else written_by_server(called, given),
+        command=text_in(given, "command") if called == SHELL else None,
+        failed=bool(fields_in(told, "tool_response").get("error")),
+        reminded=told.get("stop_hook_active") is True,
+    )
+
+
+def printed(event: Event, verdict: Verdict) -> Printed:
+    """Return an answer as Gemini CLI reads it."""
+    if verdict.deny and event.kind is Kind.BEFORE:
+        return Printed({"decision": "deny", "reason": verdict.deny})
+    if verdict.deny:
+        return Printed(code=2, said=verdict.deny)
+    if verdict.go_on:
+        return Printed({"decision": "deny", "reason": verdict.go_on})
+    if verdict.say:
+        said = {"hookEventName": event.name, "additionalContext": verdict.say}
+        return Printed({"hookSpecificOutput": said})
+    return PASSED

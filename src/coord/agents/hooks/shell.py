@@ -1,0 +1,131 @@
+"""A command line, as far as it can be told what it runs without running it.
+
+It is split into simple commands; what stands inside `sh -c '…'`, `$(…)` and backquotes is looked at too. This
+serves people and models that do not hide what they do. What is hidden is caught by its effects.
+"""
+
+import os
+
+WRAPPERS = (
+    "sudo",
+    "env",
+    "time",
+    "nohup",
+    "command",
+    "exec",
+    "builtin",
+    "nice",
+    "stdbuf",
+    "timeout",
+    "xargs",
+)
+SHELLS = ("sh", "bash", "dash", "zsh", "ksh")
+SEPARATORS = frozenset((";", "&&", "||", "|", "&", "|&", ";;", "(", ")", "{", "}", "\n"))
+OPENING = ("then", "do", "else", "elif", "if", "while", "until", "!")
+SCRIPTS_MAX = 16
+"""How many lines inside a line are looked at."""
+LINE_CHARS_MAX = 20_000
+READERS = frozenset(
+    (
+        *("cat", "head", "tail", "less", "more", "grep", "egrep", "fgrep", "rg", "ls", "tree", "wc", "pwd"),
+        *("echo", "printf", "true", "false", "test", "which", "type", "file", "stat", "du", "df", "date"),
+        *("whoami", "id", "uname", "printenv", "diff", "cmp", "uniq", "cut", "jq", "cd", "coord", "sleep"),
+    )
+)
+GIT_READERS = frozenset(
+    ("status", "log", "diff", "show", "blame", "ls-files", "rev-parse", "grep", "describe")
+)
+JOINED = {"git": ("-C", "-c", "--git-dir", "--work-tree", "--namespace")}
+"""Options before the subcommand that have a word of their own."""
+
+
+def simple_commands(line: str) -> list[list[str]]:
+    """Return the words of each simple command, without assignments and wrappers before them."""
+    if len(line) > LINE_CHARS_MAX:  # the middle is text, most likely
+        line = f"{line[: LINE_CHARS_MAX // 2]}\n{line[-LINE_CHARS_MAX // 2 :]}"
+    scripts = [line, *_substituted(line)][:SCRIPTS_MAX]
+    found: list[list[str]] = []
+    looked = 0
+    while looked < min(len(scripts), SCRIPTS_MAX):
+        for words in _split(scripts[looked]):
+            plain = _unwrapped(words)
+            if plain:
+                found.append(plain)
+                scripts += _scripts(plain)
+        looked += 1
+    return found
+
+
+def only_reads(line: str) -> bool:
+    """Whether every command of a line is known for only reading; what cannot be told does not."""
+    if any(sign in line for sign in (">", "`", "$(", "<(")):
+        return False
+    commands = [_without_options(words) for words in simple_commands(line)]
+    return bool(commands) and all(
+        words[0] in READERS or (words[0] == "git" and len(words) > 1 and words[1] in GIT_READERS)
+        for words in commands
+    )
+
+
+def folders_entered(line: str) -> list[str]:
+    """Return the folders that a line changes to, as it names them."""
+    return [words[1] for words in simple_commands(line) if words[0] in ("cd", "pushd") and len(words) > 1]
+
+
+def _split(line: str) -> list[list[str]]:
+    from shlex import shlex
+
+    lexer = shlex(line.replace("\\\n", " ").replace("\n", " ; "), posix=True, punctuation_chars=";&|(){}<>")
+    lexer.whitespace_split = True
+    lexer.commenters = ""
+    commands: list[list[str]] = [[]]
+    try:
+        for word in lexer:
+            if word in SEPARATORS or (word and not word.strip(";&|(){}")):
+                commands.append([])
+            else:
+                commands[-1].append(word)
+    except ValueError:  # a quote that is not closed, as in the text of a here-document
+        commands += [part.split() for part in line.replace(";", "\n").replace("&&", "\n").split("\n")]
+    return [words for words in commands if words]
+
+
+def _unwrapped(words: list[str]) -> list[str]:
+    """Return a command without what only surrounds it."""
+    while words:
+        first = words[0]
+        name, assigned, _ = first.partition("=")
+        if first in OPENING or (assigned and name.isidentifier()):
+            words = words[1:]
+        elif os.path.basename(first) in WRAPPERS:
+            words = words[1:]
+            while words and (words[0].startswith("-") or words[0][:1].isdigit()):
+                words = words[1:]
+        else:
+            return _without_options([os.path.basename(first), *words[1:]])
+    return []
+
+
+def _without_options(words: list[str]) -> list[str]:
+    """Return `git -C there push` as `git push`."""
+    joined = JOINED.get(words[0], ())
+    rest = words[1:]
+    while joined and rest and rest[0].startswith("-"):
+        rest = rest[2:] if rest[0] in joined else rest[1:]
+    return [words[0], *rest]
+
+
+def _scripts(words: list[str]) -> list[str]:
+    """Return the command lines that a command is given to run."""
+    if words[0] == "eval":
+        return [" ".join(words[1:])]
+    if words[0] not in SHELLS:
+        return []
+    flags = [number for number, word in enumerate(words) if word.startswith("-") and word.endswith("c")]
+    return words[flags[0] + 1 : flags[0] + 2] if flags else []
+
+
+def _substituted(line: str) -> list[str]:
+    """Return what stands in `$(…)` and in backquotes; what is nested stands in what it is nested in."""
+    found = line.split("`")[1::2]
+    return found + [part.split(")")[0] for part in line.split("$(")[1:]]
