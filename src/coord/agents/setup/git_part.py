@@ -15,7 +15,7 @@ from shlex import quote
 from coord.agents.git.run import Git
 from coord.agents.git.stubs import HOOKS, LOCAL_HOOKS, stub_text
 from coord.agents.setup.block import HASH, with_block
-from coord.agents.setup.content import PROGRAM, Content, put
+from coord.agents.setup.content import PROGRAM, Content, put, read
 from coord.agents.setup.plan import FORMER, Planner
 from coord.agents.setup.tools import program
 from coord.core.errors import Unavailable
@@ -154,19 +154,27 @@ class GitPart:
                 self._want(planner, path, stubs[hook])
                 path += FORMER
             self._want(planner, path, passing)
-        base = planner.base(self.config) or Content(b"")
-        wanted = self._configured(base, "--replace-all", "core.hooksPath", self.hooks_folder)
-        planner.want(self.config, "config", wanted)
+        self._want_config(planner, {"core.hooksPath": self.hooks_folder})
 
     def _name_in_config(self, planner: Planner, stubs: dict[str, str]) -> None:
         """Name stubs in git's configuration, beside whatever hooks there are."""
-        wanted = planner.base(self.config) or Content(b"")
+        pairs: dict[str, str] = {}
         for hook, text in stubs.items():
             path = f"{self.hooks_folder}/{hook}"
             self._want(planner, path, text)
-            wanted = self._configured(wanted, "--replace-all", f"hook.coord-{hook}.event", hook)
-            wanted = self._configured(wanted, "--replace-all", f"hook.coord-{hook}.command", quote(path))
-        planner.want(self.config, "config", wanted)
+            pairs |= {f"hook.coord-{hook}.event": hook, f"hook.coord-{hook}.command": quote(path)}
+        self._want_config(planner, pairs)
+
+    def _want_config(self, planner: Planner, pairs: dict[str, str]) -> None:
+        """Plan settings of git; a configuration that has them already stays as others wrote it."""
+        base = planner.base(self.config) or Content(b"")
+        now = read(self.config) or base
+        planner.want(self.config, "config", now if self._with(now, pairs) == now else self._with(base, pairs))
+
+    def _with(self, content: Content, pairs: dict[str, str]) -> Content:
+        for key, value in pairs.items():
+            content = self._configured(content, "--replace-all", key, value)
+        return content
 
     def _want(self, planner: Planner, path: str, text: str) -> None:
         planner.want(path, "hook", Content(os.fsencode(text), PROGRAM))

@@ -5,9 +5,10 @@ from collections.abc import Mapping, Sequence
 
 from coord.agents.setup import texts
 from coord.agents.setup.block import MARKDOWN, has_block, with_block, without_block
-from coord.agents.setup.content import Content
+from coord.agents.setup.content import Content, read
 from coord.agents.setup.git_part import GitPart
 from coord.agents.setup.plan import Plan, Planner
+from coord.agents.setup.record import read_record
 from coord.agents.setup.tools import (
     TOOLS,
     Tool,
@@ -21,7 +22,7 @@ from coord.agents.setup.tools import (
 from coord.core.errors import Invalid
 from coord.host.repository import Repository
 
-LOCAL, SHARED = "local", "shared"
+LOCAL, SHARED, USER = "local", "shared", "user"
 
 
 def record_folder(repository: Repository) -> str:
@@ -59,7 +60,8 @@ def plan_repository(
             _Worktree(planner, git, root, environ).plan(tools, shared=shared)
         if not shared:
             git.plan_exclude(planner, _plan_templates(planner, git, tools))
-    return planner.done(SHARED if shared else LOCAL, [tool.name for tool in tools])
+    scope = USER if by_user else SHARED if shared else LOCAL
+    return planner.done(scope, [tool.name for tool in tools])
 
 
 def plan_user(environ: Mapping[str, str], tools: Sequence[Tool]) -> Plan:
@@ -69,7 +71,18 @@ def plan_user(environ: Mapping[str, str], tools: Sequence[Tool]) -> Plan:
         home = tool.home(environ)
         _want_hooks(planner, os.path.realpath(f"{home}/{tool.user}"), tool)
         _want_block(planner, os.path.realpath(f"{home}/{tool.guide}"))
-    return planner.done("user", [tool.name for tool in tools])
+    return planner.done(USER, [tool.name for tool in tools])
+
+
+def plan_again(repository: Repository, environ: Mapping[str, str]) -> list[Plan]:
+    """Plan what was set up before once more, in the same way: what comes of it is wrong now."""
+    old = read_record(record_folder(repository))
+    tools = [tool for tool in TOOLS if tool.name in old.tools]
+    by_user = old.scope == USER
+    plans = [plan_repository(repository, environ, tools, shared=old.scope == SHARED, by_user=by_user)]
+    if by_user:
+        plans.append(plan_user(environ, tools))
+    return plans
 
 
 def plan_removal(repository: Repository) -> Plan:
@@ -181,7 +194,11 @@ def _want_hooks(planner: Planner, path: str, tool: Tool, *, shared: bool = False
         if our_hooks(settings_of(base.text, path)) == our_hooks(settings_of(text, path)):
             return
         planner.rebase(path, None if without.strip() == "{}" else base.with_text(without))
-    planner.want(path, "json", base.with_text(text))
+    now = read(path)
+    if now is not None and our_hooks(settings_of(now.text, path)) == our_hooks(settings_of(text, path)):
+        planner.want(path, "json", now)  # others may have put it into another order
+    else:
+        planner.want(path, "json", base.with_text(text))
 
 
 def _want_block(planner: Planner, path: str) -> None:
@@ -190,7 +207,11 @@ def _want_block(planner: Planner, path: str) -> None:
     if text != base.text and has_block(base.text, MARKDOWN):  # an older one that nobody recorded
         without = without_block(base.text, MARKDOWN)
         planner.rebase(path, base.with_text(without) if without.strip() else None)
-    planner.want(path, "block", base.with_text(text))
+    now = read(path)
+    if now is not None and with_block(now.text, texts.BLOCK, MARKDOWN) == now.text:
+        planner.want(path, "block", now)
+    else:
+        planner.want(path, "block", base.with_text(text))
 
 
 def _is_below(path: str, folder: str) -> bool:

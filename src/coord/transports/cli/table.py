@@ -276,7 +276,7 @@ SETUP = (
             Flag("tools", "claude, codex, gemini (default: those that are found)", "NAMES", "name"),
         ),
         connects=False,
-        details="Hooks go into files that git does not see. Without terminal or --yes only the store is made.",
+        details="Hooks go into files that git does not see. Without terminal or --yes: only the store.",
     ),
     Command(
         "uninstall",
