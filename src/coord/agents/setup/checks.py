@@ -11,7 +11,17 @@ from coord.agents.setup.asked import codex_hooks, disabled, play, run_gate
 from coord.agents.setup.git_part import GATE
 from coord.agents.setup.install import plan_again, record_folder, user_folder
 from coord.agents.setup.record import Record, read_record
-from coord.agents.setup.tools import BY_NAME, CODEX, TOOLS, Tool, is_ours, our_hooks, program, settings_in
+from coord.agents.setup.tools import (
+    BY_NAME,
+    CODEX,
+    TOOLS,
+    Tool,
+    is_ours,
+    is_shared,
+    our_hooks,
+    program,
+    settings_in,
+)
 from coord.core.errors import CoordError
 from coord.host.repository import Repository
 from coord.sdk.doctor import BAD, OK, WARN, Finding
@@ -101,7 +111,9 @@ def _tool(tool: Tool, root: str, environ: Mapping[str, str]) -> Finding:
             )
     wrong = play(tool, hooks[0]["command"], root, environ)
     if wrong:
-        return Finding(tool.name, BAD, f"{tool.title}: {wrong}", "coord doctor --fix")
+        lost = is_shared(hooks[0]["command"]) and not shutil.which("coord", path=environ.get("PATH"))
+        hint = "put coord on the PATH" if lost else "coord doctor --fix"
+        return Finding(tool.name, BAD, f"{tool.title}: {wrong}", hint)
     return (
         _trust(root, environ) if tool is CODEX else Finding(tool.name, OK, f"{tool.title}: its hook answers")
     )

@@ -46,8 +46,8 @@ def read(path: str) -> Content | None:
         ) from error
 
 
-def put(path: str, content: Content | None) -> None:
-    """Make a path hold this, whole or not at all."""
+def put(path: str, content: Content | None, *, durable: bool = False) -> None:
+    """Make a path hold this, whole or not at all; `durable` survives a loss of power, too."""
     try:
         if content is None:
             os.unlink(path)
@@ -58,7 +58,7 @@ def put(path: str, content: Content | None) -> None:
             if content.link:
                 os.symlink(os.fsdecode(content.data), beside)
             else:
-                _write(beside, content)
+                _write(beside, content, durable=durable)
             os.replace(beside, path)
         except BaseException:
             if os.path.lexists(beside):
@@ -70,9 +70,10 @@ def put(path: str, content: Content | None) -> None:
         ) from error
 
 
-def _write(path: str, content: Content) -> None:
+def _write(path: str, content: Content, *, durable: bool) -> None:
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
         file.write(content.data)
         os.fchmod(file.fileno(), content.mode)
-        file.flush()
-        os.fsync(file.fileno())
+        if durable:
+            file.flush()
+            os.fsync(file.fileno())

@@ -10,6 +10,7 @@ import os
 import re
 import sys
 import tempfile
+from functools import cached_property
 from shlex import quote
 
 from coord.agents.git.run import Git
@@ -71,8 +72,9 @@ class GitPart:
         self.config = f"{repository.commondir}/config"
         self.exclude = f"{repository.commondir}/info/exclude"
 
+    @cached_property
     def worktrees(self) -> list[str]:
-        """Return the tops of all worktrees that are there; the one we are in comes first."""
+        """The tops of all worktrees that are there; the one we are in comes first."""
         listed = self._git.run("worktree", "list", "--porcelain", "-z")
         found = [name.removeprefix("worktree ") for name in listed.names if name.startswith("worktree ")]
         real = [os.path.realpath(path) for path in found if os.path.lexists(f"{path}/.git")]
@@ -90,7 +92,7 @@ class GitPart:
 
     def plan_hooks(self, planner: Planner, *, version: tuple[int, ...] | None = None) -> None:
         """Plan the stubs, and what makes git run them."""
-        if self._repository.root is None and not self.worktrees():
+        if self._repository.root is None and not self.worktrees:
             self._put_aside(
                 planner, f"{self._repository.commondir}/hooks", {HOOKS[-1]: self._stub(HOOKS[-1])}
             )

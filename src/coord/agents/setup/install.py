@@ -51,7 +51,7 @@ def plan_repository(
     folder = record_folder(repository)
     git = GitPart(repository, folder)
     planner = Planner(folder, git.strip_config)
-    worktrees = git.worktrees()
+    worktrees = git.worktrees
     if tools is None:
         tools = [tool for tool in TOOLS if any(tool.present(root, environ) for root in worktrees)]
     git.plan_hooks(planner)
@@ -95,7 +95,7 @@ def plan_removal(repository: Repository) -> Plan:
         for edit in planner.old.edits
         if _is_below(edit.path, git.templates)
     }
-    for root in git.worktrees():
+    for root in git.worktrees:
         for name in sorted(kept):
             planner.forget_copy(root, name, f"{git.templates}/{name}")
     return planner.done()
@@ -170,10 +170,10 @@ class _Worktree:
 
 def _plan_templates(planner: Planner, git: GitPart, tools: Sequence[Tool]) -> list[str]:
     """Keep what the hook puts into a new worktree; return the names, which git shall not see."""
-    made = {name for root in git.worktrees() for name in planner.made_below(root)}
+    made = {name for root in git.worktrees for name in planner.made_below(root)}
     kept: list[str] = []
     for tool in tools:
-        if any(planner.wants(f"{root}/{tool.local}") for root in git.worktrees()):
+        if any(planner.wants(f"{root}/{tool.local}") for root in git.worktrees):
             _want_hooks(planner, f"{git.templates}/{tool.local}", tool)
             kept.append(tool.local)
         if tool.guide in made:

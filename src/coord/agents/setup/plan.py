@@ -10,10 +10,10 @@ from contextlib import suppress
 from difflib import unified_diff
 from typing import NamedTuple
 
-from coord.agents.setup.block import HASH, MARKDOWN, without_block
+from coord.agents.setup.block import HASH, MARKDOWN, has_block, without_block
 from coord.agents.setup.content import Content, put, read
 from coord.agents.setup.record import Edit, Record, alone, digest, read_record, write_record
-from coord.agents.setup.tools import without_hooks
+from coord.agents.setup.tools import OURS, without_hooks
 from coord.core.errors import Busy
 
 FORMER = ".coord-former"
@@ -103,7 +103,8 @@ class Planner:
     def forget_copy(self, root: str, name: str, template: str) -> None:
         """Plan that what a hook of ours copied into a new worktree is taken out again."""
         path, copied = f"{root}/{name}", self.old.find(template)
-        if self.old.find(path) is None and copied is not None and read(path) is not None:
+        now = read(path)
+        if self.old.find(path) is None and copied is not None and now is not None and _is_copy(now, copied):
             self._base[path] = self._undone(Edit(path, copied.how, None, digest(read(template))))
             while path := path.rpartition("/")[0].removesuffix(root):
                 self._spare.add(path)
@@ -171,6 +172,15 @@ class Planner:
                 f"{edit.path} is the hook from before coord, and stays: another one is in its place"
             )
         return now
+
+
+def _is_copy(content: Content, template: Edit) -> bool:
+    """Whether a file is the copy of a template, be it changed since, or has something of ours at least."""
+    if digest(content) == template.digest:
+        return True
+    if template.how == "json":
+        return any(mark in content.text for mark in OURS)
+    return template.how == "block" and has_block(content.text, marks_for(template.path))
 
 
 def marks_for(path: str) -> tuple[str, str]:

@@ -70,7 +70,7 @@ def write_record(folder: str, record: Record) -> None:
     """Keep a record; an empty one is none."""
     path = f"{folder}/{NAME}"
     if record.edits or record.folders:
-        put(path, Content(msgspec.json.encode(record), 0o600))
+        put(path, Content(msgspec.json.encode(record), 0o600), durable=True)
     elif os.path.lexists(path):
         put(path, None)
 

@@ -210,6 +210,11 @@ def is_ours(hook: Any) -> bool:
     return isinstance(command, str) and any(mark in command for mark in OURS)
 
 
+def is_shared(command: str) -> bool:
+    """Whether a command of ours is the one for settings in git."""
+    return OURS[1] in command
+
+
 def our_hooks(settings: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
     """Return the hooks of ours in settings, by event, each with the matcher of its group."""
     found: dict[str, list[dict[str, Any]]] = {}
