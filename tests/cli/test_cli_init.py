@@ -3,6 +3,8 @@
 import json
 import os
 import re
+import subprocess
+import sys
 from importlib import import_module
 from pathlib import Path
 
@@ -163,6 +165,17 @@ def test_a_hook_that_lets_everything_pass(coord: Coord, repository: Path) -> Non
     assert (state, hint) == ("bad", "coord doctor --fix")
     assert "lets through what has to be refused (exit 0)" in message
     assert coord("ann doctor --fix").code == 0
+
+
+def test_the_dead_are_ended_and_nobody_else(coord: Coord) -> None:
+    """SES-19: --fix frees what a process held that is proven to be gone; all others keep their locks."""
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    coord(f"bob --pid {child.pid} lock main-push")
+    coord("eve lock build")
+    child.communicate()
+    said = coord("ann doctor --fix")
+    assert (said.code, found(said, "peers")[0], found(said, "locks")[0]) == (0, "ok", "ok")
+    assert [lock["resource"] for lock in coord("ann locks").answer["locks"]] == ["name:build"]
 
 
 def test_agents_without_hooks_are_told(coord: Coord, repository: Path) -> None:
