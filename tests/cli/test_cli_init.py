@@ -168,6 +168,23 @@ def test_a_hook_that_lets_everything_pass(coord: Coord, repository: Path) -> Non
     assert coord("ann doctor --fix").code == 0
 
 
+def test_an_agent_does_not_take_its_hooks_out(
+    coord: Coord, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is set up an agent may neither take out nor make less; setting up for the first time it may."""
+    monkeypatch.setenv("CLAUDECODE", "1")
+    assert coord("ann init --yes", *ALL).code == 0
+    before = snapshot(repository)
+    for words in ("uninstall", "init --yes --tools codex"):
+        said = coord(f"ann {words}")
+        assert (said.code, "changed by people" in said.line) == (1, True)
+    assert {path: each for path, each in snapshot(repository).items() if "coord.db" not in path} == {
+        path: each for path, each in before.items() if "coord.db" not in path
+    }
+    monkeypatch.delenv("CLAUDECODE")
+    assert coord("ann uninstall").code == 0
+
+
 def test_the_dead_are_ended_and_nobody_else(coord: Coord) -> None:
     """SES-19: --fix frees what a process held that is proven to be gone; all others keep their locks."""
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
