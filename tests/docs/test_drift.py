@@ -123,6 +123,7 @@ FOLDERS = (
     "agents",
     "agents/git",
     "agents/hooks",
+    "agents/setup",
     "core",
     "engine",
     "host",

@@ -1,18 +1,33 @@
 """`coord doctor`: what stands in the way of working here, and what helps."""
 
 import os
+from contextlib import suppress
 from types import SimpleNamespace
 
+from coord.core.errors import NotFound, Refused
+from coord.core.replies import Liveness
+from coord.host.repository import find_repository
 from coord.host.who import Flags
 from coord.sdk.doctor import BAD, OK, WARN, Report, examine
 from coord.transports import render
+from coord.transports.cli.connection import connected
 from coord.transports.cli.output import Answer, fields_of
 
 COLUMNS = ("state", "check", "message", "hint")
 
 
 def doctor(options: SimpleNamespace, given: SimpleNamespace) -> Answer:
-    """Look at everything in order; what is bad makes it fail."""
+    """Look at everything in order; what is bad makes it fail. What can be mended safely is, if asked for."""
+    report = _look(options, given)
+    if given.fix and _mend(options, report):
+        report = _look(options, given)
+    rows = fields_of(report.findings)
+    return Answer({"checks": rows}, _line(report), rows, COLUMNS, _failure(report))
+
+
+def _look(options: SimpleNamespace, given: SimpleNamespace) -> Report:
+    from coord.agents.setup.checks import examine_hooks
+
     report = examine(
         options.url,
         flags=Flags(
@@ -23,8 +38,29 @@ def doctor(options: SimpleNamespace, given: SimpleNamespace) -> Answer:
         environ=os.environ,
         accept_clock=given.accept_clock,
     )
-    rows = fields_of(report.findings)
-    return Answer({"checks": rows}, _line(report), rows, COLUMNS, _failure(report))
+    repository = None if report.error is not None else find_repository(os.getcwd())
+    if repository is not None:
+        report.findings.extend(examine_hooks(repository, os.environ))
+    return report
+
+
+def _mend(options: SimpleNamespace, report: Report) -> bool:
+    """Set hooks up again as they were, and end sessions that are proven dead; return whether it was tried."""
+    from coord.agents.setup.install import plan_again
+
+    repository = find_repository(os.getcwd())
+    if report.error is not None or repository is None:
+        return False
+    for plan in plan_again(repository, os.environ):
+        if plan.old.edits:
+            plan.apply()
+    if any(each.check == "store" for each in report.findings):
+        with connected(options) as client:
+            for peer in client.peers():
+                if peer.liveness is Liveness.DEAD:
+                    with suppress(Refused, NotFound):  # it is looked at again, and may be gone or alive
+                        client.dereg(peer.session_id)
+    return True
 
 
 def _line(report: Report) -> str:

@@ -1,26 +1,107 @@
-"""Commands that prepare: the store of a repository, completion in a shell."""
+"""Commands that prepare: a repository with its store and hooks, completion in a shell."""
 
 import os
+import sys
 from collections.abc import Iterable
 from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
 from coord.transports.cli.connection import connected
-from coord.transports.cli.output import Answer
+from coord.transports.cli.output import Answer, is_terminal, say
+
+if TYPE_CHECKING:
+    from coord.agents.setup.plan import Plan
+    from coord.host.repository import Repository
 
 
-def init(options: SimpleNamespace, given: SimpleNamespace) -> Answer:
-    """Prepare and pin the store of this repository."""
+def init(options: SimpleNamespace, given: SimpleNamespace) -> Answer | str:
+    """Prepare and pin the store of this repository; put hooks where agents and git look for them."""
+    from coord.agents.setup.install import plan_repository, plan_user
+    from coord.agents.setup.tools import TOOLS, named_tools
     from coord.sdk.opening import initialise
     from coord.stores.url import shown
 
-    place = initialise(os.getcwd(), os.environ, url=options.url, new_store=given.new_store)
+    tools = named_tools(given.tools) if given.tools else None
+    place = None
+    if not given.dry_run:
+        place = initialise(os.getcwd(), os.environ, url=options.url, new_store=given.new_store)
+    plans = [plan_repository(_repository(), os.environ, tools, shared=given.shared, by_user=given.user)]
+    if given.user:
+        found = [tool for tool in TOOLS if tool.name in plans[0].record.tools]
+        plans.append(plan_user(os.environ, tools or found))
+    if place is None:
+        return "".join(plan.diff() for plan in plans)
     fields = {
         "url": shown(place.url),
         "store_id": place.store_id,
         "epoch": place.epoch,
         "repository_id": place.repository_id,
     }
-    return Answer(fields, f"The store of this repository is {shown(place.url)}")
+    line = f"The store of this repository is {shown(place.url)}"
+    return _carry_out(plans, fields, line, agreed=given.yes or _agrees(plans, line))
+
+
+def uninstall(_: SimpleNamespace, given: SimpleNamespace) -> Answer | str:
+    """Take out what `init` put into files."""
+    from coord.agents.setup.install import plan_removal, plan_user_removal
+
+    plan = plan_user_removal(os.environ) if given.user else plan_removal(_repository())
+    if given.dry_run:
+        return plan.diff()
+    _check_person(plan)
+    plan.apply()
+    changed = [change.path for change in plan.changes]
+    notes = "".join(f"; {note}" for note in plan.notes)
+    said = f"{len(changed)} files are as they were" if changed else "There is nothing to take out"
+    return Answer({"changed": changed, "notes": plan.notes}, said + notes)
+
+
+def _repository() -> "Repository":
+    from coord.core.errors import Invalid
+    from coord.host.repository import find_repository
+
+    repository = find_repository(os.getcwd())
+    if repository is None:
+        raise Invalid(f"{os.getcwd()} is in no git repository", hint="git init makes one")
+    return repository
+
+
+def _check_person(plan: "Plan") -> None:
+    """Refuse an agent that would change what holds it; to set up for the first time is no harm."""
+    from coord.core.errors import Refused
+    from coord.host.who import find_caller
+
+    if plan.old.edits and plan.changes and (tool := find_caller(os.environ).tool):
+        raise Refused(
+            f"hooks that are set up are changed by people, and this is {tool}",
+            hint="ask the person you work for to run it",
+        )
+
+
+def _agrees(plans: "list[Plan]", line: str) -> bool:
+    """Show a person what would be changed, and ask."""
+    if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)) or not any(plan.changes for plan in plans):
+        return False
+    say(line)
+    for row in "".join(plan.diff() for plan in plans).splitlines():
+        say(row)
+    say("Change these files? [y/N]")
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _carry_out(plans: "list[Plan]", fields: dict[str, object], line: str, *, agreed: bool) -> Answer:
+    paths = [change.path for plan in plans for change in plan.changes]
+    notes = [note for plan in plans for note in plan.notes]
+    if agreed:
+        for plan in plans:
+            _check_person(plan)
+            plan.apply()
+        tools = ", ".join(plans[0].record.tools) or "none found"
+        line += f"; hooks for git and agents ({tools}): {len(paths)} files changed"
+    elif paths:
+        line += f"; coord init --yes puts hooks into {len(paths)} files (--dry-run shows them)"
+    done = {"changed": paths if agreed else [], "proposed": [] if agreed else paths, "notes": notes}
+    return Answer({**fields, **done}, "".join((line, *(f"; {note}" for note in notes))))
 
 
 def completion(options: SimpleNamespace, given: SimpleNamespace) -> str:

@@ -1,0 +1,71 @@
+"""The real agents in a repository that `coord init` prepared: what it wrote is what they obey."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from coord.agents.setup.checks import examine_hooks
+from coord.host.repository import find_repository
+from coord.sdk.client import connect
+from coord.sdk.opening import initialise
+from tests.agents.codex_trust import trust_hooks
+from tests.agents.drive import TOOLS
+from tests.agents.programs import cache_folder, command_of
+from tests.agents.script import Edit
+from tests.agents.sessions import Place, make_place
+from tests.setup.folders import set_up
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+    """A repository whose store is pinned, and where somebody holds a file."""
+    for name in list(os.environ):
+        if name.startswith(("COORD_", "CLAUDE", "CODEX", "GEMINI", "GIT_")):
+            monkeypatch.delenv(name)
+    made = make_place(tmp_path)
+    made.home.mkdir(exist_ok=True)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache_folder().parent.parent))
+    monkeypatch.setenv("HOME", str(made.home))
+    monkeypatch.chdir(made.repository)
+    initialise(str(made.repository), os.environ)
+    with connect(session="s-ann", agent="ann", pid=os.getpid()) as ann:
+        assert ann.acquire("held.txt", ttl_s=600).ok
+    return made
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_a_real_agent_obeys_what_init_wrote(tool: str, place: Place) -> None:
+    """INT-9: with nothing but `coord init`, an edit of a held file is refused, and another one lands."""
+    set_up(place.repository, tool)
+    outcome = place.run(tool, (Edit("held.txt", "stolen\n"), Edit("new.txt", "new\n")), hooks=None)
+    assert outcome.exit_code == 0, outcome.errors
+    assert (place.read("held.txt"), place.read("new.txt")) == (None, "new\n")
+    assert "held.txt is locked by ann (session s-ann)" in outcome.model.results()[0]
+
+
+def test_codex_is_asked_what_it_trusts(place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The doctor hears from Codex itself that nobody trusts the folder, or the hooks, or that all is well."""
+    program = command_of("codex")
+    if program is None:
+        pytest.skip("the coding agents are not installed (tools/setup agents)")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/codex").symlink_to(program[0])
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
+    assert shutil.which("codex") == f"{tmp_path}/bin/codex"
+    set_up(place.repository, "codex")
+    home = place.home / ".codex"
+    home.mkdir()
+
+    def found() -> tuple[str, str]:
+        repository = find_repository(str(place.repository))
+        assert repository is not None
+        (finding,) = [each for each in examine_hooks(repository, os.environ) if each.check == "codex"]
+        return finding.state, finding.message
+
+    assert found() == ("bad", "Codex does not read the hooks here")
+    (home / "config.toml").write_text(f'[projects."{place.repository}"]\ntrust_level = "trusted"\n')
+    assert found() == ("bad", "Codex does not trust 8 of 8 hooks of coord, and leaves them out")
+    trust_hooks(program, place.home, place.repository)
+    assert found() == ("ok", "Codex: its hook answers, and it trusts all 8")
