@@ -12,7 +12,7 @@ CODE := $(wildcard src tests bench demo tools)
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench soak format clean venv servers
+.PHONY: help demo test check bench soak format clean venv servers agents
 
 help:
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -20,7 +20,7 @@ help:
 demo: venv ## See six agents carry out a plan, die, return as zombies, and every task end with one result
 	@$(BIN)/python -m demo $(ARGS)
 
-test: venv servers ## Run all tests on all stores, with their servers
+test: venv servers agents ## Run all tests on all stores, with their servers and real coding agents
 	$(PYTEST) $(ARGS)
 
 check: venv ## Format, lint, types, import rules, size habits
@@ -33,7 +33,7 @@ check: venv ## Format, lint, types, import rules, size habits
 bench: venv servers ## Measure every store; a table, and JSON beside it
 	@$(BIN)/python -m bench $(ARGS)
 
-soak: venv servers ## The tests with many more seeds and longer runs (hours)
+soak: venv servers agents ## The tests with many more seeds and longer runs (hours)
 	COORD_SOAK=1 $(PYTEST) --timeout 7200 $(ARGS)
 
 format: venv ## Format the code and fix what lint can fix
@@ -49,3 +49,6 @@ venv:
 
 servers:
 	@tools/setup servers
+
+agents:
+	@tools/setup agents

@@ -1,0 +1,169 @@
+"""What an agent does, in one language for all tools; a step becomes calls as that tool's model makes them."""
+
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Edit:
+    """Write a whole file."""
+
+    path: str
+    content: str
+
+
+@dataclass(frozen=True)
+class Replace:
+    """Replace whole lines of an existing file."""
+
+    path: str
+    old: str
+    new: str
+
+
+@dataclass(frozen=True)
+class Shell:
+    """Run a command in the tool's shell."""
+
+    command: str
+
+
+@dataclass(frozen=True)
+class Patch:
+    """A patch as Codex writes it; only Codex has a tool for it."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class SubAgent:
+    """Start a sub-agent with a script of its own, and wait for it; only for Claude."""
+
+    script: "Script"
+
+
+@dataclass(frozen=True)
+class Say:
+    """Say something, which ends the turn. What follows is played if a hook makes the agent go on."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Pause:
+    """Let the model think until the test says `go`: agents meet in a known order, without sleeping."""
+
+    reached: threading.Event = field(default_factory=threading.Event)
+    go: threading.Event = field(default_factory=threading.Event)
+
+
+Step = Edit | Replace | Shell | Patch | SubAgent | Say | Pause
+Script = tuple[Step, ...]
+
+
+@dataclass(frozen=True)
+class Call:
+    """One answer of the model: a call of a tool, with fields or with plain text (`apply_patch`)."""
+
+    tool: str
+    arguments: dict[str, Any] | str
+
+
+Answer = Call | Say
+Turn = tuple[tuple[Pause, ...], Answer]
+Play = dict[str, list[Turn]]
+"""The answers of each conversation, by the marker in its prompt, with the pauses before them."""
+
+MAIN = "script-0"
+
+
+def play_of(tool: str, script: Script, repository: Path) -> Play:
+    """Translate a script, and those of its sub-agents, into the answers of the model."""
+    play: Play = {}
+    _translate(tool, script, repository, play)
+    return play
+
+
+def _translate(tool: str, script: Script, repository: Path, play: Play) -> str:
+    marker = f"script-{len(play)}"
+    turns = play[marker] = []
+    pauses: list[Pause] = []
+    for step in script:
+        if isinstance(step, Pause):
+            pauses.append(step)
+            continue
+        for answer in _answers(tool, step, repository, play):
+            turns.append((tuple(pauses), answer))
+            pauses.clear()
+    turns.append((tuple(pauses), Say("done")))
+    return marker
+
+
+def _answers(tool: str, step: Step, repository: Path, play: Play) -> list[Answer]:
+    match tool, step:
+        case _, Say():
+            return [step]
+        case "claude", SubAgent(script):
+            marker = _translate(tool, script, repository, play)
+            return [_claude_agent(marker)]
+        case "claude", Edit() | Replace() | Shell():
+            return _claude_calls(step, repository)
+        case "codex", Edit() | Replace() | Shell() | Patch():
+            return [_codex_call(step)]
+        case "gemini", Edit() | Replace() | Shell():
+            return [_gemini_call(step, repository)]
+    raise ValueError(f"{tool} has no tool for {type(step).__name__}")
+
+
+def _claude_calls(step: Edit | Replace | Shell, repository: Path) -> list[Answer]:
+    if isinstance(step, Shell):
+        return [Call("Bash", {"command": step.command, "description": "run it"})]
+    path = str(repository / step.path)
+    # Claude refuses to change a file that it has not read.
+    first: list[Answer] = [Call("Read", {"file_path": path})] if (repository / step.path).exists() else []
+    if isinstance(step, Edit):
+        return [*first, Call("Write", {"file_path": path, "content": step.content})]
+    change = {"file_path": path, "old_string": step.old, "new_string": step.new}
+    return [*first, Call("Edit", change)]
+
+
+def _claude_agent(marker: str) -> Answer:
+    task = {
+        "description": "a part of it",
+        "prompt": f"do your part ({marker})",
+        "subagent_type": "general-purpose",
+    }
+    return Call("Agent", {**task, "run_in_background": False})
+
+
+def _codex_call(step: Edit | Replace | Shell | Patch) -> Answer:
+    match step:
+        case Shell(command):
+            return Call("exec_command", {"cmd": command})
+        case Patch(text):
+            return Call("apply_patch", text)
+        case Edit(path, content):
+            return _patch(f"*** Add File: {path}\n{_lines('+', content)}")
+        case Replace(path, old, new):
+            return _patch(f"*** Update File: {path}\n@@\n{_lines('-', old)}{_lines('+', new)}")
+
+
+def _patch(change: str) -> Answer:
+    return Call("apply_patch", f"*** Begin Patch\n{change}*** End Patch\n")
+
+
+def _lines(sign: str, text: str) -> str:
+    return "".join(f"{sign}{line}\n" for line in text.splitlines())
+
+
+def _gemini_call(step: Edit | Replace | Shell, repository: Path) -> Answer:
+    match step:
+        case Shell(command):
+            return Call("run_shell_command", {"command": command, "description": "run it"})
+        case Edit(path, content):
+            return Call("write_file", {"file_path": str(repository / path), "content": content})
+        case Replace(path, old, new):
+            change = {"file_path": str(repository / path), "old_string": old, "new_string": new}
+            return Call("replace", {**change, "instruction": "replace it"})
