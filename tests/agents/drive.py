@@ -9,10 +9,11 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
+from tests.agents.codex_trust import trust_hooks
 from tests.agents.model_api import Model, serving
 from tests.agents.programs import command_of
 from tests.agents.script import MAIN, Script, play_of
@@ -30,7 +31,8 @@ CLAUDE_ARGUMENTS = (
     *("-p", "--output-format", "stream-json", "--verbose", "--include-hook-events"),
     *("--permission-mode", "bypassPermissions", "--model", "claude-sonnet-4-5"),
 )
-CODEX_ARGUMENTS = ("exec", "--json", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox")
+SUBCOMMAND = {"codex": ("exec",)}
+CODEX_ARGUMENTS = ("--json", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox")
 BYPASS_TRUST = "--dangerously-bypass-hook-trust"
 GEMINI_ARGUMENTS = ("--approval-mode", "yolo", "-m", "gemini-2.5-pro", "-o", "stream-json", "-p")
 
@@ -101,14 +103,14 @@ def running_agent(
     repository: Path,
     home: Path,
     hooks: Json | None = None,
-    trusted: bool = True,
+    trust: Literal["bypassed", "recorded", "none"] = "bypassed",
     arguments: tuple[str, ...] = (),
     prompt: str = PROMPT,
     environment: dict[str, str] | None = None,
 ) -> Iterator[RunningAgent]:
     """Start an agent in a repository, with the hooks (in the tool's own form) in its user's settings.
 
-    `trusted=False` leaves Codex with hooks that nobody confirmed. `arguments` are added to the tool's own.
+    `trust` is how Codex comes to trust its hooks, if at all. `arguments` are added to the tool's own.
     """
     program = command_of(tool)
     if program is None:
@@ -117,12 +119,14 @@ def running_agent(
     home.mkdir(parents=True, exist_ok=True)
     with serving(model) as address:
         own, needs = PREPARE[tool](home, repository, address, hooks or {})
-        if tool == "codex" and trusted:
+        if tool == "codex" and trust == "bypassed":
             own = (*own, BYPASS_TRUST)
+        if tool == "codex" and trust == "recorded":
+            trust_hooks(program, home, repository)
         plain = {"HOME": str(home), "PATH": os.environ["PATH"], "LANG": "C.UTF-8", "TERM": "xterm-256color"}
         with (home / "out").open("wb") as out, (home / "err").open("wb") as err:
             process = subprocess.Popen(
-                [*program, *own[:1], *arguments, *own[1:], prompt],
+                [*program, *SUBCOMMAND.get(tool, ()), *arguments, *own, prompt],
                 cwd=repository,
                 env=plain | needs | (environment or {}),
                 stdin=subprocess.DEVNULL,

@@ -6,12 +6,13 @@ request gets the same answer. Everything that the model was shown is kept.
 
 import contextlib
 import json
+import re
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
-from tests.agents.script import MAIN, Answer, Call, Play, Say
+from tests.agents.script import MAIN, STARTED_AGENT, Answer, Call, Play, Say
 
 Json = dict[str, Any]
 Event = tuple[str, Json]
@@ -62,7 +63,15 @@ class Model:
         for pause in pauses:
             pause.reached.set()
             pause.go.wait(PAUSE_S)
-        return answer, number
+        return _with_started_agent(answer, shown), number
+
+
+def _with_started_agent(answer: Answer, shown: list[Shown]) -> Answer:
+    if isinstance(answer, Say) or STARTED_AGENT not in str(answer.arguments):
+        return answer
+    started = re.findall(r'"agent_id":\s*"([^"]+)"', "\n".join(shown_one.text for shown_one in shown))
+    arguments = json.loads(json.dumps(answer.arguments).replace(STARTED_AGENT, started[-1]))
+    return Call(answer.tool, arguments, answer.namespace)
 
 
 def texts_in(value: Any) -> Iterator[str]:
@@ -128,10 +137,10 @@ def openai_heard(request: Json) -> tuple[int, list[Shown]]:
     given, shown = 0, []
     for item in request["input"]:
         kind = item.get("type", "message")
-        if kind in {"function_call", "custom_tool_call"} or item.get("role") == "assistant":
+        if kind.endswith("_call") or item.get("role") == "assistant":
             given += 1
         elif kind.endswith("_output"):
-            shown.append(Shown("result", "\n".join(texts_in(item["output"]))))
+            shown.append(Shown("result", "\n".join(texts_in(item.get("output", item)))))
         elif kind == "message":
             shown.append(Shown("told", "\n".join(part.get("text", "") for part in item["content"])))
     return given, shown
@@ -151,6 +160,8 @@ def _openai_item(answer: Answer, number: str) -> Json:
         spoken = [{"type": "output_text", "text": answer.text}]
         return {"type": "message", "id": f"msg_{number}", "role": "assistant", "content": spoken}
     call = {"call_id": f"call_{number}", "name": answer.tool}
+    if answer.namespace:
+        call["namespace"] = answer.namespace
     if isinstance(answer.arguments, str):
         return {"type": "custom_tool_call", **call, "input": answer.arguments}
     return {"type": "function_call", **call, "arguments": json.dumps(answer.arguments)}

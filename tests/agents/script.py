@@ -39,7 +39,7 @@ class Patch:
 
 @dataclass(frozen=True)
 class SubAgent:
-    """Start a sub-agent with a script of its own, and wait for it; only for Claude."""
+    """Start a sub-agent with a script of its own, and wait for it."""
 
     script: "Script"
 
@@ -69,6 +69,7 @@ class Call:
 
     tool: str
     arguments: dict[str, Any] | str
+    namespace: str | None = None
 
 
 Answer = Call | Say
@@ -77,6 +78,9 @@ Play = dict[str, list[Turn]]
 """The answers of each conversation, by the marker in its prompt, with the pauses before them."""
 
 MAIN = "script-0"
+STARTED_AGENT = "the-agent-just-started"
+"""In the arguments of a call: the id that the model was last told of a sub-agent."""
+CODEX_AGENTS = "multi_agent_v1"
 
 
 def play_of(tool: str, script: Script, repository: Path) -> Play:
@@ -97,7 +101,10 @@ def _translate(tool: str, script: Script, repository: Path, play: Play) -> str:
         for answer in _answers(tool, step, repository, play):
             turns.append((tuple(pauses), answer))
             pauses.clear()
-    turns.append((tuple(pauses), Say("done")))
+    last: Answer = Say("done")
+    if tool == "gemini" and marker != MAIN:
+        last = Call("complete_task", {"result": {"response": "done"}})  # its sub-agents have to say it so
+    turns.append((tuple(pauses), last))
     return marker
 
 
@@ -105,9 +112,8 @@ def _answers(tool: str, step: Step, repository: Path, play: Play) -> list[Answer
     match tool, step:
         case _, Say():
             return [step]
-        case "claude", SubAgent(script):
-            marker = _translate(tool, script, repository, play)
-            return [_claude_agent(marker)]
+        case _, SubAgent(script):
+            return _agent_calls(tool, f"do your part ({_translate(tool, script, repository, play)})")
         case "claude", Edit() | Replace() | Shell():
             return _claude_calls(step, repository)
         case "codex", Edit() | Replace() | Shell() | Patch():
@@ -129,13 +135,15 @@ def _claude_calls(step: Edit | Replace | Shell, repository: Path) -> list[Answer
     return [*first, Call("Edit", change)]
 
 
-def _claude_agent(marker: str) -> Answer:
-    task = {
-        "description": "a part of it",
-        "prompt": f"do your part ({marker})",
-        "subagent_type": "general-purpose",
-    }
-    return Call("Agent", {**task, "run_in_background": False})
+def _agent_calls(tool: str, prompt: str) -> list[Answer]:
+    match tool:
+        case "claude":
+            task = {"description": "a part of it", "prompt": prompt, "subagent_type": "general-purpose"}
+            return [Call("Agent", {**task, "run_in_background": False})]
+        case "codex":
+            start = Call("spawn_agent", {"message": prompt}, CODEX_AGENTS)
+            return [start, Call("wait_agent", {"targets": [STARTED_AGENT]}, CODEX_AGENTS)]
+    return [Call("invoke_agent", {"agent_name": "generalist", "prompt": prompt})]
 
 
 def _codex_call(step: Edit | Replace | Shell | Patch) -> Answer:

@@ -9,16 +9,20 @@ from typing import Any
 from tests.agents import stand_in_hook
 from tests.agents.drive import Outcome, run_agent
 from tests.agents.recordings import Json, normalised, read_journal
-from tests.agents.script import Edit, Replace, Script, Shell, SubAgent
+from tests.agents.script import Edit, Replace, Say, Script, Shell, SubAgent
 
 HELD = "held.txt"
 WORK: Script = (
     Edit("new.txt", "new\n"),
     Edit(HELD, "stolen\n"),
     Replace("old.txt", "one", "two"),
+    *(Edit(name, "new\n") for name in stand_in_hook.FAILURES),
     Shell("echo shell > by-shell.txt"),
+    SubAgent((Edit("part.txt", "part\n"),)),
+    Say("I would stop here."),
+    Shell("echo more > more.txt"),
 )
-PART: Script = (Edit("part.txt", "part\n"),)
+"""Everything that a hook has to see."""
 
 
 @dataclass
@@ -63,8 +67,3 @@ def make_place(folder: Path) -> Place:
     for arguments in (["init", "-q", "-b", "main"], ["add", "."], [*identity, "commit", "-q", "-m", "begin"]):
         subprocess.run(["git", *arguments], cwd=repository, check=True)
     return Place(repository, folder / "home", folder / "journal")
-
-
-def work_of(tool: str) -> Script:
-    """A session that touches everything the tool can do."""
-    return (*WORK, SubAgent(PART)) if tool == "claude" else WORK

@@ -5,14 +5,21 @@ from pathlib import Path
 import pytest
 
 from tests.agents import stand_in_hook
-from tests.agents.drive import TOOLS, running_agent
+from tests.agents.drive import TOOLS, Outcome, running_agent
 from tests.agents.recordings import recorded, shape
 from tests.agents.script import Edit, Pause, Shell
-from tests.agents.sessions import HELD, Place, make_place, work_of
+from tests.agents.sessions import HELD, WORK, Place, make_place
 from tests.servers.postgres import poll_until
 
-BEFORE_TOOL = {"claude": "PreToolUse", "codex": "PreToolUse", "gemini": "BeforeTool"}
-MARKED = "a session was here\n"
+HOOK_S = 10
+EDIT_TOOLS = {"Write", "apply_patch", "write_file"}
+BLOCKING_FAILURES = {
+    "claude": {"exit-2.txt", "exit-2-in-silence.txt"},
+    "codex": {"exit-2.txt"},
+    "gemini": {"exit-2.txt", "exit-3.txt"},
+}
+"""Any other failure of a hook lets the edit pass."""
+WHOLE, PART = "new.txt", "part.txt"
 
 
 @pytest.fixture
@@ -23,34 +30,49 @@ def place(tmp_path: Path) -> Place:
 @pytest.mark.parametrize("tool", TOOLS)
 def test_a_hook_sees_everything_and_its_no_is_final(tool: str, place: Place) -> None:
     """INT-9, INT-10: a hook is asked before each tool, told after it and at both ends; its no is final."""
-    outcome = place.run(tool, work_of(tool))
+    outcome = place.run(tool, WORK)
     assert outcome.exit_code == 0, outcome.errors
-    assert place.read("new.txt") == "new\n"
-    assert place.read(HELD) is None
-    assert place.read("old.txt") == "two\n"
-    assert place.read("by-shell.txt") == "shell\n"
-    results = outcome.model.results()
-    assert [stand_in_hook.REASON in result for result in results[:2]] == [False, True]
-    assert stand_in_hook.GREETING in outcome.model.was_told()
-    assert outcome.model.was_told().count(stand_in_hook.CONTEXT) >= 3
+    check_files(place)
+    assert {name for name in stand_in_hook.FAILURES if place.read(name) is None} == BLOCKING_FAILURES[tool]
+    check_model(outcome)
+    poll_until(lambda: "SessionEnd" in place.payloads(), HOOK_S, "the end of the session is not told")
+    check_payloads(tool, place)
+    check_sub_agent(tool, place)
 
-    poll_until(lambda: "SessionEnd" in place.payloads(), 10, "the end of the session is not told")
+
+def check_files(place: Place) -> None:
+    """Everything landed but the edit that the hook denied; and the agent worked on when asked to."""
+    landed = {"new.txt": "new\n", "old.txt": "two\n", "by-shell.txt": "shell\n", "part.txt": "part\n"}
+    assert {name: place.read(name) for name in landed} == landed
+    assert place.read(HELD) is None
+    assert place.read("more.txt") == "more\n"
+
+
+def check_model(outcome: Outcome) -> None:
+    """The model is shown what a hook says: at the start, for a no, after a tool, and instead of an end."""
+    told, results = outcome.model.was_told(), outcome.model.results()
+    assert stand_in_hook.GREETING in told
+    assert [stand_in_hook.REASON in result for result in results[:2]] == [False, True]
+    assert told.count(stand_in_hook.CONTEXT) >= 3
+    assert stand_in_hook.REMINDER in told
+
+
+def check_payloads(tool: str, place: Place) -> None:
+    """The files in tests/agents/payloads have the fields that hooks are given."""
     seen, known = place.payloads(), recorded(tool)
     assert "SessionStart-startup" in seen
-    assert {name: shape(event) for name, event in seen.items()} == {
-        name: shape(known[name]) for name in seen if name in known
-    }, "run: .venv/bin/python -m tests.agents.record"
-    if tool == "claude":
-        check_sub_agent(place)
+    now = {name: shape(event) for name, event in seen.items()}
+    assert now == {name: shape(known.get(name)) for name in seen}, "run: python -m tests.agents.record"
 
 
-def check_sub_agent(place: Place) -> None:
-    assert place.read("part.txt") == "part\n"
-    events = place.events()
-    writers = {Path(e["tool_input"]["file_path"]).name: e for e in events if e.get("tool_name") == "Write"}
-    assert writers["part.txt"]["session_id"] == writers["new.txt"]["session_id"]
-    assert "agent_id" in writers["part.txt"]
-    assert "agent_id" not in writers["new.txt"]
+def check_sub_agent(tool: str, place: Place) -> None:
+    """A sub-agent has its session's id; Claude and Codex give it one of its own, Gemini does not."""
+    edits = [event for event in place.events() if event.get("tool_name") in EDIT_TOOLS]
+    by_file = {name: event for event in edits for name in (WHOLE, PART) if name in str(event["tool_input"])}
+    part, whole = by_file[PART], by_file[WHOLE]
+    assert part["session_id"] == whole["session_id"]
+    assert "agent_id" not in whole
+    assert ("agent_id" in part) == (tool != "gemini")
 
 
 def test_claude_blocks_where_the_hook_program_is_missing_if_told_so(place: Place) -> None:
@@ -62,10 +84,14 @@ def test_claude_blocks_where_the_hook_program_is_missing_if_told_so(place: Place
 
 
 def test_codex_skips_a_hook_that_nobody_trusts(place: Place) -> None:
-    """An untrusted hook of Codex is not called and the edit lands; a trusted one of the same text denies."""
-    place.run("codex", (Edit(HELD, "stolen\n"),), trusted=False)
+    """An untrusted hook is not even called; with its hash in Codex's configuration the same one denies."""
+    steal = (Edit(HELD, "stolen\n"),)
+    place.run("codex", steal, trust="none")
     assert place.read(HELD) == "stolen\n"
     assert place.events() == []
+    (place.repository / HELD).unlink()
+    place.run("codex", steal, trust="recorded")
+    assert place.read(HELD) is None
 
 
 def test_a_killed_agent_ends_where_it_stood(place: Place) -> None:

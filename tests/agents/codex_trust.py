@@ -1,0 +1,47 @@
+"""Codex runs only hooks that somebody trusts; it can be asked which, and told so in its configuration."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+Json = dict[str, Any]
+ANSWER_S = 30
+
+
+def hooks_known_to_codex(program: list[str], home: Path, repository: Path) -> list[Json]:
+    """Ask Codex itself for its hooks in a repository, each with its hash and whether that is trusted."""
+    questions: list[Json] = [
+        {"id": 1, "method": "initialize", "params": {"clientInfo": {"name": "coord", "version": "1"}}},
+        {"method": "initialized"},
+        {"id": 2, "method": "hooks/list", "params": {"cwds": [str(repository)]}},
+    ]
+    process = subprocess.Popen(
+        ["timeout", str(ANSWER_S), *program, "app-server"],
+        env={"PATH": os.environ["PATH"], "HOME": str(home), "CODEX_HOME": str(home / ".codex")},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    with process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write("".join(json.dumps(question) + "\n" for question in questions))
+        process.stdin.flush()
+        answers = (json.loads(line) for line in process.stdout)
+        hooks: list[Json] = next(a["result"]["data"][0]["hooks"] for a in answers if a.get("id") == 2)
+        process.stdin.close()
+        process.terminate()
+    return hooks
+
+
+def trust_hooks(program: list[str], home: Path, repository: Path) -> None:
+    """Write into the user's configuration what Codex writes when a user trusts all hooks."""
+    states = [
+        f'[hooks.state."{hook["key"]}"]\ntrusted_hash = "{hook["currentHash"]}"\n'
+        for hook in hooks_known_to_codex(program, home, repository)
+    ]
+    with (home / ".codex/config.toml").open("a") as file:
+        file.write("".join(states))
