@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -18,22 +19,27 @@ def hooks_known_to_codex(program: list[str], home: Path, repository: Path) -> li
         {"id": 2, "method": "hooks/list", "params": {"cwds": [str(repository)]}},
     ]
     process = subprocess.Popen(
-        ["timeout", str(ANSWER_S), *program, "app-server"],
+        [*program, "app-server"],
         env={"PATH": os.environ["PATH"], "HOME": str(home), "CODEX_HOME": str(home / ".codex")},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
     )
+    deadline = threading.Timer(ANSWER_S, process.kill)
+    deadline.start()
     with process:
         assert process.stdin is not None
         assert process.stdout is not None
+        # Left open until the answer is there: at the end of its input it ends, answered or not.
         process.stdin.write("".join(json.dumps(question) + "\n" for question in questions))
         process.stdin.flush()
         answers = (json.loads(line) for line in process.stdout)
-        hooks: list[Json] = next(a["result"]["data"][0]["hooks"] for a in answers if a.get("id") == 2)
-        process.stdin.close()
-        process.terminate()
+        answer = next((answer for answer in answers if answer.get("id") == 2), None)
+        deadline.cancel()
+        process.kill()
+    assert answer is not None, "Codex did not say which hooks it knows"
+    hooks: list[Json] = answer["result"]["data"][0]["hooks"]
     return hooks
 
 
