@@ -18,8 +18,9 @@ def hooks_known_to_codex(program: list[str], home: Path, repository: Path) -> li
         {"method": "initialized"},
         {"id": 2, "method": "hooks/list", "params": {"cwds": [str(repository)]}},
     ]
+    trusted = f'projects={{"{repository}"={{trust_level="trusted"}}}}'
     process = subprocess.Popen(
-        [*program, "app-server"],
+        [*program, "-c", trusted, "app-server"],
         env={"PATH": os.environ["PATH"], "HOME": str(home), "CODEX_HOME": str(home / ".codex")},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

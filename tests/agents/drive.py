@@ -20,13 +20,18 @@ from tests.agents.script import MAIN, Script, play_of
 from tests.servers.postgres import _end_with_parent, poll_until
 
 TOOLS = ("claude", "codex", "gemini")
-DEADLINE_S = 120
+DEADLINE_S = 90
 LINGER_S = 10
 PROMPT = f"Do your work. ({MAIN})"
 Json = dict[str, Any]
 Prepared = tuple[tuple[str, ...], dict[str, str]]
 """A tool's arguments, and what it needs in its environment."""
 
+USER_SETTINGS = {
+    "claude": ".claude/settings.json",
+    "codex": ".codex/hooks.json",
+    "gemini": ".gemini/settings.json",
+}
 CLAUDE_ARGUMENTS = (
     *("-p", "--output-format", "stream-json", "--verbose", "--include-hook-events"),
     *("--permission-mode", "bypassPermissions", "--model", "claude-sonnet-4-5"),
@@ -108,17 +113,21 @@ def running_agent(
     prompt: str = PROMPT,
     environment: dict[str, str] | None = None,
 ) -> Iterator[RunningAgent]:
-    """Start an agent in a repository, with the hooks (in the tool's own form) in its user's settings.
+    """Start an agent in a repository, with hooks (in the tool's own form) in its user's settings.
 
-    `trust` is how Codex comes to trust its hooks, if at all. `arguments` are added to the tool's own.
+    Without `hooks` they are left as they are, there and in the repository. `trust` is how Codex comes to
+    trust its hooks, if at all. `arguments` are added to the tool's own.
     """
     program = command_of(tool)
     if program is None:
         pytest.skip("the coding agents are not installed (tools/setup agents)")
     model = Model(play_of(tool, script, repository))
-    home.mkdir(parents=True, exist_ok=True)
+    settings = home / USER_SETTINGS[tool]
+    settings.parent.mkdir(parents=True, exist_ok=True)
+    if hooks is not None:
+        settings.write_text(json.dumps({"hooks": hooks}))
     with serving(model) as address:
-        own, needs = PREPARE[tool](home, repository, address, hooks or {})
+        own, needs = PREPARE[tool](home, repository, address)
         if tool == "codex" and trust == "bypassed":
             own = (*own, BYPASS_TRUST)
         if tool == "codex" and trust == "recorded":
@@ -142,8 +151,7 @@ def running_agent(
             agent.kill()
 
 
-def _prepare_claude(home: Path, repository: Path, address: str, hooks: Json) -> Prepared:
-    _write(home / ".claude/settings.json", json.dumps({"hooks": hooks}))
+def _claude(home: Path, repository: Path, address: str) -> Prepared:
     needs = {
         "ANTHROPIC_BASE_URL": address,
         "ANTHROPIC_API_KEY": "sk-none",
@@ -154,36 +162,29 @@ def _prepare_claude(home: Path, repository: Path, address: str, hooks: Json) -> 
     return CLAUDE_ARGUMENTS, needs
 
 
-def _prepare_codex(home: Path, repository: Path, address: str, hooks: Json) -> Prepared:
-    _write(home / ".codex/hooks.json", json.dumps({"hooks": hooks}))
-    settings = f"""
-model = "gpt-5.5"
-model_provider = "script"
-[model_providers.script]
-name = "script"
-base_url = "{address}/v1"
-wire_api = "responses"
-request_max_retries = 0
-stream_max_retries = 0
-supports_websockets = false
-[analytics]
-enabled = false
-[projects."{repository}"]
-trust_level = "trusted"
-"""
-    _write(home / ".codex/config.toml", settings)
-    return CODEX_ARGUMENTS, {"CODEX_HOME": str(home / ".codex")}
+def _codex(home: Path, repository: Path, address: str) -> Prepared:
+    provider = f'name="script",base_url="{address}/v1",wire_api="responses",supports_websockets=false'
+    settings = (
+        'model="gpt-5.5"',  # the model decides which tools are offered
+        'model_provider="script"',
+        f"model_providers.script={{{provider},request_max_retries=0,stream_max_retries=0}}",
+        f'projects={{"{repository}"={{trust_level="trusted"}}}}',
+        "analytics.enabled=false",
+    )
+    options = [word for setting in settings for word in ("-c", setting)]
+    return (*options, *CODEX_ARGUMENTS), {"CODEX_HOME": str(home / ".codex")}
 
 
-def _prepare_gemini(home: Path, repository: Path, address: str, hooks: Json) -> Prepared:
-    settings = {
+def _gemini(home: Path, repository: Path, address: str) -> Prepared:
+    defaults = {
         "security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": False}},
         "general": {"enableAutoUpdate": False, "enableAutoUpdateNotification": False},
         "privacy": {"usageStatisticsEnabled": False},
         "telemetry": {"enabled": False},
-        "hooks": hooks,
     }
-    _write(home / ".gemini/settings.json", json.dumps(settings))
+    settings = home / USER_SETTINGS["gemini"]
+    existing = json.loads(settings.read_text()) if settings.exists() else {}
+    settings.write_text(json.dumps(defaults | existing))
     needs = {
         "GEMINI_API_KEY": "none",
         "GOOGLE_GEMINI_BASE_URL": address,
@@ -195,9 +196,4 @@ def _prepare_gemini(home: Path, repository: Path, address: str, hooks: Json) -> 
     return GEMINI_ARGUMENTS, needs
 
 
-PREPARE = {"claude": _prepare_claude, "codex": _prepare_codex, "gemini": _prepare_gemini}
-
-
-def _write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
+PREPARE = {"claude": _claude, "codex": _codex, "gemini": _gemini}
