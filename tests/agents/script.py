@@ -1,5 +1,6 @@
 """What an agent does, in one language for all tools; a step becomes calls as that tool's model makes them."""
 
+import shlex
 import threading
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -7,8 +8,19 @@ from typing import Any
 
 
 @dataclass(frozen=True)
+class Read:
+    """Read a file, with the tool for it if there is one."""
+
+    path: str
+
+
+@dataclass(frozen=True)
 class Edit:
-    """Write a whole file."""
+    """Write a whole file.
+
+    Claude refuses to change what it has not read, so it reads first what is there when the run begins. Where
+    another agent may make the file later, the script says `Read`.
+    """
 
     path: str
     content: str
@@ -59,7 +71,7 @@ class Pause:
     go: threading.Event = field(default_factory=threading.Event)
 
 
-Step = Edit | Replace | Shell | Patch | SubAgent | Say | Pause
+Step = Read | Edit | Replace | Shell | Patch | SubAgent | Say | Pause
 Script = tuple[Step, ...]
 
 
@@ -114,25 +126,27 @@ def _answers(tool: str, step: Step, repository: Path, play: Play) -> list[Answer
             return [step]
         case _, SubAgent(script):
             return _agent_calls(tool, f"do your part ({_translate(tool, script, repository, play)})")
-        case "claude", Edit() | Replace() | Shell():
+        case "claude", Read() | Edit() | Replace() | Shell():
             return _claude_calls(step, repository)
-        case "codex", Edit() | Replace() | Shell() | Patch():
+        case "codex", Read() | Edit() | Replace() | Shell() | Patch():
             return [_codex_call(step)]
-        case "gemini", Edit() | Replace() | Shell():
+        case "gemini", Read() | Edit() | Replace() | Shell():
             return [_gemini_call(step, repository)]
     raise ValueError(f"{tool} has no tool for {type(step).__name__}")
 
 
-def _claude_calls(step: Edit | Replace | Shell, repository: Path) -> list[Answer]:
+def _claude_calls(step: Read | Edit | Replace | Shell, repository: Path) -> list[Answer]:
     if isinstance(step, Shell):
         return [Call("Bash", {"command": step.command, "description": "run it"})]
     path = str(repository / step.path)
-    # Claude refuses to change a file that it has not read.
-    first: list[Answer] = [Call("Read", {"file_path": path})] if (repository / step.path).exists() else []
+    read = Call("Read", {"file_path": path})
+    if isinstance(step, Read):
+        return [read]
     if isinstance(step, Edit):
-        return [*first, Call("Write", {"file_path": path, "content": step.content})]
-    change = {"file_path": path, "old_string": step.old, "new_string": step.new}
-    return [*first, Call("Edit", change)]
+        change = Call("Write", {"file_path": path, "content": step.content})
+    else:
+        change = Call("Edit", {"file_path": path, "old_string": step.old, "new_string": step.new})
+    return [read, change] if (repository / step.path).exists() else [change]
 
 
 def _agent_calls(tool: str, prompt: str) -> list[Answer]:
@@ -146,8 +160,10 @@ def _agent_calls(tool: str, prompt: str) -> list[Answer]:
     return [Call("invoke_agent", {"agent_name": "generalist", "prompt": prompt})]
 
 
-def _codex_call(step: Edit | Replace | Shell | Patch) -> Answer:
+def _codex_call(step: Read | Edit | Replace | Shell | Patch) -> Answer:
     match step:
+        case Read(path):
+            return Call("exec_command", {"cmd": f"cat {shlex.quote(path)}"})
         case Shell(command):
             return Call("exec_command", {"cmd": command})
         case Patch(text):
@@ -166,8 +182,10 @@ def _lines(sign: str, text: str) -> str:
     return "".join(f"{sign}{line}\n" for line in text.splitlines())
 
 
-def _gemini_call(step: Edit | Replace | Shell, repository: Path) -> Answer:
+def _gemini_call(step: Read | Edit | Replace | Shell, repository: Path) -> Answer:
     match step:
+        case Read(path):
+            return Call("read_file", {"file_path": str(repository / path)})
         case Shell(command):
             return Call("run_shell_command", {"command": command, "description": "run it"})
         case Edit(path, content):

@@ -9,12 +9,13 @@ from typing import Any
 from tests.agents import stand_in_hook
 from tests.agents.drive import Outcome, run_agent
 from tests.agents.recordings import Json, normalised, read_journal
-from tests.agents.script import Edit, Replace, Say, Script, Shell, SubAgent
+from tests.agents.script import Edit, Read, Replace, Say, Script, Shell, SubAgent
 
 HELD = "held.txt"
 WORK: Script = (
     Edit("new.txt", "new\n"),
     Edit(HELD, "stolen\n"),
+    Read("old.txt"),
     Replace("old.txt", "one", "two"),
     *(Edit(name, "new\n") for name in stand_in_hook.FAILURES),
     Shell("echo shell > by-shell.txt"),

@@ -7,7 +7,7 @@ import pytest
 from tests.agents import stand_in_hook
 from tests.agents.drive import TOOLS, Outcome, running_agent
 from tests.agents.recordings import recorded, shape
-from tests.agents.script import Edit, Pause, Shell
+from tests.agents.script import Edit, Pause, Read, Shell
 from tests.agents.sessions import HELD, WORK, Place, make_place
 from tests.servers.postgres import poll_until
 
@@ -106,3 +106,19 @@ def test_a_killed_agent_ends_where_it_stood(place: Place) -> None:
         pause.go.set()
     assert place.read("b") is None
     assert [event["hook_event_name"] for event in place.events()] == ["PreToolUse"]
+
+
+def test_two_agents_meet_in_a_known_order(place: Place) -> None:
+    """With nothing between them the later one overwrites the other's file: what coord is there for."""
+    mine, yours = Pause(), Pause()
+    first = (Edit("file.txt", "mine\n"), mine, Read("file.txt"))
+    second = (yours, Read("file.txt"), Edit("file.txt", "yours\n"))
+    with (
+        running_agent("codex", first, place.repository, place.home / "first") as one,
+        running_agent("claude", second, place.repository, place.home / "second") as other,
+    ):
+        assert mine.reached.wait(60)
+        yours.go.set()
+        assert "mine" in other.wait().model.results()[0]
+        mine.go.set()
+        assert "yours" in one.wait().model.results()[1]
