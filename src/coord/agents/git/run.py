@@ -1,0 +1,87 @@
+"""Running git: arguments as a list, names ended by NUL, never a shell, never a prompt.
+
+What git says about files is bytes; here they are text as `os.fsdecode` makes it, so any name survives.
+"""
+
+import os
+import subprocess
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from coord.core.errors import CoordError, Unavailable
+
+TIMEOUT_S = 120.0
+_OF_A_CALLER = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_OBJECT_DIRECTORY",
+                "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_COMMON_DIR", "GIT_NAMESPACE", "GIT_QUARANTINE_PATH")  # fmt: skip
+"""What git sets for its hooks: true for the repository that runs the hook, wrong for any other."""
+_ALWAYS = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C.UTF-8"}
+
+
+class GitFailed(CoordError):
+    """Git refused, or failed."""
+
+    code = "git_failed"
+
+    def __init__(self, arguments: tuple[str, ...], code: int, said: str) -> None:
+        self.git_code = code
+        self.said = said
+        first = next((line for line in said.splitlines() if line.strip()), f"it ended with {code}")
+        super().__init__(f"git {arguments[0] if arguments else ''}: {first}", hint="see what git status says")
+
+
+class Done(NamedTuple):
+    """How a git command ended, and what it said."""
+
+    code: int
+    out: bytes
+    said: str
+
+    @property
+    def text(self) -> str:
+        """What it printed, without the last line's end."""
+        return os.fsdecode(self.out).removesuffix("\n")
+
+    @property
+    def names(self) -> list[str]:
+        """What it printed, as names that end with NUL."""
+        return [os.fsdecode(name) for name in self.out.split(b"\0") if name]
+
+
+class Git:
+    """The git of one folder: a worktree, or a bare repository."""
+
+    def __init__(self, folder: str, *, in_hook: bool = False, environ: Mapping[str, str] | None = None) -> None:
+        """`in_hook`: this process is a hook of that very repository, whose index and objects git named."""
+        given = dict(os.environ if environ is None else environ)
+        if not in_hook:
+            for name in _OF_A_CALLER:
+                given.pop(name, None)
+        self.folder = folder
+        self.environ = {**given, **_ALWAYS}
+
+    def run(self, *arguments: str, stdin: bytes = b"", timeout_s: float = TIMEOUT_S, **environ: str) -> Done:
+        """Run git to its end, however it ends."""
+        try:
+            done = subprocess.run(
+                ["git", *arguments],
+                cwd=self.folder,
+                env={**self.environ, **environ},
+                input=stdin,
+                capture_output=True,
+                timeout=timeout_s,
+                check=False,
+            )
+        except FileNotFoundError as error:
+            raise Unavailable("git cannot be run here", hint="install git, or look at the folder") from error
+        except subprocess.TimeoutExpired as error:
+            raise Unavailable(
+                f"git {arguments[0]} did not end within {timeout_s:.0f} s", hint="is another git at work?"
+            ) from error
+        return Done(done.returncode, done.stdout, done.stderr.decode("utf-8", "replace"))
+
+    def must(self, *arguments: str, stdin: bytes = b"", **environ: str) -> Done:
+        """Run git, and raise GitFailed unless it succeeds."""
+        done = self.run(*arguments, stdin=stdin, **environ)
+        if done.code:
+            raise GitFailed(arguments, done.code, done.said)
+        return done
