@@ -5,14 +5,19 @@ What git says about files is bytes; here they are text as `os.fsdecode` makes it
 
 import os
 import subprocess
+import time
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from coord.core.errors import CoordError, Unavailable
 
 TIMEOUT_S = 120.0
-_OF_A_CALLER = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_OBJECT_DIRECTORY",
-                "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_COMMON_DIR", "GIT_NAMESPACE", "GIT_QUARANTINE_PATH")  # fmt: skip
+INDEX_WAIT_S = 10.0
+INDEX_NAP_S = 0.03
+_OF_A_CALLER = (
+    *("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_OBJECT_DIRECTORY"),
+    *("GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_COMMON_DIR", "GIT_NAMESPACE", "GIT_QUARANTINE_PATH"),
+)
 """What git sets for its hooks: true for the repository that runs the hook, wrong for any other."""
 _ALWAYS = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C.UTF-8"}
 
@@ -50,7 +55,9 @@ class Done(NamedTuple):
 class Git:
     """The git of one folder: a worktree, or a bare repository."""
 
-    def __init__(self, folder: str, *, in_hook: bool = False, environ: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, folder: str, *, in_hook: bool = False, environ: Mapping[str, str] | None = None
+    ) -> None:
         """`in_hook`: this process is a hook of that very repository, whose index and objects git named."""
         given = dict(os.environ if environ is None else environ)
         if not in_hook:
@@ -81,7 +88,18 @@ class Git:
 
     def must(self, *arguments: str, stdin: bytes = b"", **environ: str) -> Done:
         """Run git, and raise GitFailed unless it succeeds."""
-        done = self.run(*arguments, stdin=stdin, **environ)
+        done = self.run(*arguments, stdin=stdin, timeout_s=TIMEOUT_S, **environ)
         if done.code:
             raise GitFailed(arguments, done.code, done.said)
         return done
+
+    def patient(self, *arguments: str, stdin: bytes = b"", **environ: str) -> Done:
+        """Run git as `must` does; where another git has the index, wait for it a while."""
+        deadline = time.monotonic() + INDEX_WAIT_S
+        while True:
+            done = self.run(*arguments, stdin=stdin, timeout_s=TIMEOUT_S, **environ)
+            if not done.code:
+                return done
+            if "index.lock': File exists" not in done.said or time.monotonic() >= deadline:
+                raise GitFailed(arguments, done.code, done.said)
+            time.sleep(INDEX_NAP_S)  # noqa: TID251 - git has no way to wait for the index

@@ -1,0 +1,209 @@
+"""Work put aside where git never loses it: `refs/coord/salvage/<name>/<n>`.
+
+Such a ref is a commit on top of HEAD with the present content of some paths, deletions included, and what is
+staged of them as its second parent where that differs. So `git diff HEAD <ref>` shows the work, and
+`git checkout <ref> -- <path>` brings it back. Paths are those of files, from the top of the worktree.
+"""
+
+import os
+import re
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from coord.agents.git.run import Git
+from coord.core.errors import Refused
+
+PREFIX = "refs/coord/salvage"
+NAME_CHARS_MAX = 100
+PATHS_AT_ONCE = 500
+"""So many names fit on a command line, however long each one is allowed to be."""
+TRIES = 20
+COORD = {f"GIT_{who}_{what}": value for who in ("AUTHOR", "COMMITTER")
+         for what, value in (("NAME", "coord"), ("EMAIL", "coord@localhost"))}  # fmt: skip
+
+
+class Salvage(NamedTuple):
+    """A salvage ref: what it holds, and since when."""
+
+    ref: str
+    commit: str
+    at: str
+    why: str
+
+
+def keep(git: Git, name: str, paths: Sequence[str], why: str) -> str:
+    """Put the present content of paths into a ref and return it; "" where it is that of HEAD.
+
+    What is kept already under this name is not kept twice, so that a crash in between costs nothing.
+    """
+    head = head_of(git)
+    present, staged = _snapshot(git, head, paths), _staged(git, head, paths)
+    base = _tree_of(git, head)
+    if present == base and staged in ("", base):
+        return ""
+    with_index = staged not in ("", base, present)
+    parents = [head] if head else []
+    if with_index:
+        parents.append(_commit(git, staged, parents, f"staged: {why}"))
+    found = kept(git, name)
+    for each in found:
+        if (
+            _tree_of(git, each.commit) == present
+            and not with_index
+            and _first_parent(git, each.commit) == head
+        ):
+            return each.ref
+    commit = _commit(git, present, parents, why)
+    start = max((int(each.ref.rpartition("/")[2]) for each in found), default=0) + 1
+    for number in range(start, start + TRIES):
+        ref = f"{PREFIX}/{ref_name(name)}/{number}"
+        # An empty old value: it must not exist, for another process may be putting something aside, too.
+        if not git.run("update-ref", "-m", "coord: put aside", ref, commit, "").code:
+            return ref
+    raise Refused(f"{PREFIX}/{ref_name(name)} cannot be written", hint="what does git fsck say?")
+
+
+def put_back(git: Git, paths: Sequence[str], *, kept_in: str = "") -> list[str]:
+    """Restore paths to HEAD, in the index too, and return those restored.
+
+    A file that HEAD does not know is left; so is one where something else stands in its way, which git would
+    remove. With `kept_in` nothing is restored unless that ref has exactly what is there now.
+    """
+    head = head_of(git)
+    if not head:
+        return []
+    if kept_in and _snapshot(git, head, paths) != _tree_of(git, kept_in):
+        raise Refused(
+            f"{kept_in} has not what is there now", hint="somebody still writes; put it aside again"
+        )
+    wanted = [path for path in known(git, head, paths) if not _stands_in_the_way(git.folder, path)]
+    if wanted:
+        git.patient(
+            "restore", "--source=HEAD", "--staged", "--worktree", "--pathspec-from-file=-",
+            "--pathspec-file-nul", stdin=ended_by_nul(wanted), GIT_LITERAL_PATHSPECS="1",
+        )  # fmt: skip
+    return wanted
+
+
+def put_aside(git: Git, name: str, paths: Sequence[str], why: str) -> tuple[str, list[str]]:
+    """Keep what differs from HEAD and restore it; return the ref ("": none) and what was restored."""
+    for _ in range(TRIES):
+        ref = keep(git, name, paths, why)
+        if not ref:
+            return "", []
+        try:
+            return ref, put_back(git, paths, kept_in=ref)
+        except Refused:
+            continue
+    raise Refused("the files change faster than they can be put aside", hint="stop who writes them")
+
+
+def kept(git: Git, name: str = "") -> list[Salvage]:
+    """Return what was put aside, under one name or all; the oldest first."""
+    below = f"{PREFIX}/{ref_name(name)}/" if name else f"{PREFIX}/"
+    shape = "%(refname)%00%(objectname)%00%(creatordate:iso-strict)%00%(contents:subject)"
+    lines = git.must("for-each-ref", "--sort=creatordate", f"--format={shape}", below).text.splitlines()
+    found = [Salvage(*line.split("\0")) for line in lines]
+    return [each for each in found if each.ref.rpartition("/")[2].isdigit()]
+
+
+def ref_name(text: str) -> str:
+    """Return a part of a ref's name that resembles a text.
+
+    >>> ref_name("ada@host:12-3~2"), ref_name("..lock"), ref_name("x.lock")
+    ('ada@host-12-3-2', 'lock', 'x-lock')
+    """
+    plain = re.sub(r"[^A-Za-z0-9_.@+-]+", "-", text).replace("@{", "-").replace(".lock", "-lock")
+    return re.sub(r"\.{2,}", ".", plain)[:NAME_CHARS_MAX].strip(".-@") or "unnamed"
+
+
+def known(git: Git, tree: str, paths: Sequence[str]) -> list[str]:
+    """Return which of these files a tree has."""
+    found: set[str] = set()
+    for some in _portions(paths):
+        listed = ("ls-tree", "-r", "-z", "--full-tree", "--name-only", tree, "--", *some)
+        found.update(git.must(*listed, GIT_LITERAL_PATHSPECS="1").names)
+    return [path for path in dict.fromkeys(paths) if path in found]
+
+
+def head_of(git: Git) -> str:
+    """Return the commit that HEAD is; "" before the first one."""
+    return git.run("rev-parse", "--quiet", "--verify", "HEAD^{commit}").text
+
+
+def ended_by_nul(paths: Sequence[str]) -> bytes:
+    """Return names as git reads them from its standard input."""
+    return b"".join(os.fsencode(path) + b"\0" for path in paths)
+
+
+@contextmanager
+def _index(git: Git, tree: str) -> Iterator[str]:
+    """An index of one's own that has what a tree has; the real one stays as it is."""
+    with tempfile.TemporaryDirectory(prefix="coord-index-") as folder:
+        path = f"{folder}/index"
+        git.must("read-tree", *([tree] if tree else ["--empty"]), GIT_INDEX_FILE=path)
+        yield path
+
+
+def _snapshot(git: Git, head: str, paths: Sequence[str]) -> str:
+    """Return a tree: that of HEAD, with these paths as they are in the worktree now."""
+    with _index(git, head) as index:
+        add = ("update-index", "--add", "--remove", "--replace", "-z", "--stdin")
+        git.must(*add, stdin=ended_by_nul(paths), GIT_INDEX_FILE=index)
+        return git.must("write-tree", GIT_INDEX_FILE=index).text
+
+
+def _staged(git: Git, head: str, paths: Sequence[str]) -> str:
+    """Return a tree: that of HEAD, with these paths as they are staged; "" while a merge leaves that open."""
+    lines: list[bytes] = []
+    for some in _portions(paths):
+        lines += git.must("ls-files", "--stage", "-z", "--", *some, GIT_LITERAL_PATHSPECS="1").out.split(
+            b"\0"
+        )
+    entries = [line for line in lines if line]
+    if any(not line.partition(b"\t")[0].endswith(b" 0") for line in entries):
+        return ""
+    staged = {os.fsdecode(line.partition(b"\t")[2]) for line in entries}
+    gone = [path for path in paths if path not in staged]
+    with _index(git, head) as index:
+        git.must(
+            "update-index", "--force-remove", "-z", "--stdin", stdin=ended_by_nul(gone), GIT_INDEX_FILE=index
+        )
+        entered = b"".join(line + b"\0" for line in entries)
+        git.must(
+            "update-index", "--add", "--replace", "-z", "--index-info", stdin=entered, GIT_INDEX_FILE=index
+        )
+        return git.must("write-tree", GIT_INDEX_FILE=index).text
+
+
+def _commit(git: Git, tree: str, parents: Sequence[str], why: str) -> str:
+    on = [word for parent in parents for word in ("-p", parent)]
+    return git.must("commit-tree", tree, *on, "-F", "-", stdin=why.encode("utf-8", "replace"), **COORD).text
+
+
+def _tree_of(git: Git, commit: str) -> str:
+    return git.must("rev-parse", f"{commit}^{{tree}}").text if commit else git.must("mktree").text
+
+
+def _first_parent(git: Git, commit: str) -> str:
+    return git.run("rev-parse", "--quiet", "--verify", f"{commit}^1").text
+
+
+def _portions(paths: Sequence[str]) -> Iterator[Sequence[str]]:
+    for start in range(0, len(paths), PATHS_AT_ONCE):
+        yield paths[start : start + PATHS_AT_ONCE]
+
+
+def _stands_in_the_way(root: str, path: str) -> bool:
+    """Whether a directory is where the file should be, or something else where its directory should."""
+    if os.path.isdir(f"{root}/{path}") and not os.path.islink(f"{root}/{path}"):
+        return True
+    above = os.path.dirname(path)
+    while above:
+        place = f"{root}/{above}"
+        if os.path.islink(place) or (os.path.lexists(place) and not os.path.isdir(place)):
+            return True
+        above = os.path.dirname(above)
+    return False
