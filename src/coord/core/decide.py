@@ -77,6 +77,7 @@ RULES = ByCommand(
         "RenewLocks": "holding.renew_locks",
         "CheckLocks": "holding.check_locks",
         "ListLocks": "holding.list_locks",
+        "RecordCommit": "commit_record.record_commit",
         "StealLock": "revoke.steal_lock",
         "PreemptLock": "revoke.preempt_lock",
         "SendMessage": "message.send_message",
@@ -106,6 +107,7 @@ READS = ByCommand(
         "ReleaseLocks": "lock.lock_reads",
         "RenewLocks": "lock.lock_reads",
         "CheckLocks": "lock.lock_reads",
+        "RecordCommit": "lock.lock_reads",
     }
 )
 """What a rule is going to read, for those worth loading ahead; others say it when they miss it."""

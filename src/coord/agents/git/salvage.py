@@ -43,18 +43,14 @@ def keep(git: Git, name: str, paths: Sequence[str], why: str) -> str:
     base = _tree_of(git, head)
     if present == base and staged in ("", base):
         return ""
-    with_index = staged not in ("", base, present)
-    parents = [head] if head else []
-    if with_index:
-        parents.append(_commit(git, staged, parents, f"staged: {why}"))
+    staged = "" if staged in (base, present) else staged
     found = kept(git, name)
     for each in found:
-        if (
-            _tree_of(git, each.commit) == present
-            and not with_index
-            and _first_parent(git, each.commit) == head
-        ):
+        if _shape(git, each.commit) == (present, head, staged):
             return each.ref
+    parents = [head] if head else []
+    if staged:
+        parents.append(_commit(git, staged, parents, f"staged: {why}"))
     commit = _commit(git, present, parents, why)
     start = max((int(each.ref.rpartition("/")[2]) for each in found), default=0) + 1
     for number in range(start, start + TRIES):
@@ -78,7 +74,7 @@ def put_back(git: Git, paths: Sequence[str], *, kept_in: str = "") -> list[str]:
         raise Refused(
             f"{kept_in} has not what is there now", hint="somebody still writes; put it aside again"
         )
-    wanted = [path for path in known(git, head, paths) if not _stands_in_the_way(git.folder, path)]
+    wanted = [path for path in known(git, head, paths) if not stands_in_the_way(git.folder, path)]
     if wanted:
         git.patient(
             "restore", "--source=HEAD", "--staged", "--worktree", "--pathspec-from-file=-",
@@ -138,6 +134,11 @@ def ended_by_nul(paths: Sequence[str]) -> bytes:
     return b"".join(os.fsencode(path) + b"\0" for path in paths)
 
 
+def as_text(name: str) -> str:
+    """Return a name as text that can be written down, whatever bytes it has."""
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
+
+
 @contextmanager
 def _index(git: Git, tree: str) -> Iterator[str]:
     """An index of one's own that has what a tree has; the real one stays as it is."""
@@ -187,8 +188,11 @@ def _tree_of(git: Git, commit: str) -> str:
     return git.must("rev-parse", f"{commit}^{{tree}}").text if commit else git.must("mktree").text
 
 
-def _first_parent(git: Git, commit: str) -> str:
-    return git.run("rev-parse", "--quiet", "--verify", f"{commit}^1").text
+def _shape(git: Git, commit: str) -> tuple[str, str, str]:
+    """Return what a salvage commit holds: its tree, the HEAD it was made on, and the tree that was staged."""
+    tree, parents = git.must("show", "--no-patch", "--format=%T%n%P", commit).text.split("\n")
+    head, _, staged = parents.partition(" ")
+    return tree, head, _tree_of(git, staged) if staged else ""
 
 
 def _portions(paths: Sequence[str]) -> Iterator[Sequence[str]]:
@@ -196,7 +200,7 @@ def _portions(paths: Sequence[str]) -> Iterator[Sequence[str]]:
         yield paths[start : start + PATHS_AT_ONCE]
 
 
-def _stands_in_the_way(root: str, path: str) -> bool:
+def stands_in_the_way(root: str, path: str) -> bool:
     """Whether a directory is where the file should be, or something else where its directory should."""
     if os.path.isdir(f"{root}/{path}") and not os.path.islink(f"{root}/{path}"):
         return True

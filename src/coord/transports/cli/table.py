@@ -20,6 +20,7 @@ from coord.transports.cli.flags import (
     TASK,
     TTL,
 )
+from coord.transports.cli.git_table import GIT
 from coord.transports.cli.grammar import Command, Flag, Word
 from coord.transports.cli.task_table import PLANS, TASKS, WORK
 from coord.transports.cli.upkeep_table import UPKEEP
@@ -346,13 +347,14 @@ RECORDS = (
     ),
 )
 
-COMMANDS = (*SESSIONS, *LOCKS, *TASKS, WORK, *PLANS, *AGENTS, *MESSAGES, *RECORDS, *UPKEEP, *SETUP)
+COMMANDS = (*SESSIONS, *LOCKS, *TASKS, WORK, *PLANS, *AGENTS, *GIT, *MESSAGES, *RECORDS, *UPKEEP, *SETUP)
 GROUPS = {
     "sessions": "Sessions: who is here",
     "locks": "Locks: who may change what",
     "tasks": "Tasks: what there is to do",
     "plans": "Plans: many tasks at once",
     "agents": "Agents: who should do what",
+    "git": "Git: commits, worktrees, work put aside",
     "messages": "Messages",
     "records": "Records: what happened, and where it is kept",
     "upkeep": "Upkeep: limits, and what has run out",

@@ -89,7 +89,16 @@ def next_(client: Client, given: SimpleNamespace) -> Answer:
         "claim": claim_fields(reply.claim),
         "locks": fields_of(reply.locks),
     }
-    line = f"{reply.task.task_id} is yours, generation {reply.claim.generation.generation}"
+    if reply.locks:
+        from coord.agents.git.rollback import salvage_first
+
+        fields["warnings"] = salvage_first(client, reply.locks)
+    line = "; ".join(
+        (
+            f"{reply.task.task_id} is yours, generation {reply.claim.generation.generation}",
+            *fields.get("warnings", ()),
+        )
+    )
     return Answer(fields, line, rows_of([reply.task]), COLUMNS)
 
 
