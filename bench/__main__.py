@@ -13,6 +13,7 @@ from bench import (
     callers,
     checks,
     commands,
+    commits,
     contended,
     held,
     imports,
@@ -45,6 +46,7 @@ SECTIONS: dict[str, tuple[str, Measure]] = {
     "wake": ("From a release to the next holder", wake.measure),
     "queue": ("Tasks that several workers take", queues.measure),
     "commands": ("Whole commands", commands.measure),
+    "commits": ("Commits in git", commits.measure),
 }
 """Every section yields the figures of one store; another system to compare with is another section."""
 

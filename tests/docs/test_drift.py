@@ -119,7 +119,7 @@ def test_every_path_that_is_named_exists(page: str) -> None:
     assert missing == []
 
 
-FOLDERS = ("core", "engine", "host", "sdk", "stores", "transports", "transports/cli")
+FOLDERS = ("agents", "agents/git", "core", "engine", "host", "sdk", "stores", "transports", "transports/cli")
 
 
 def test_the_map_names_every_module() -> None:

@@ -4,8 +4,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from coord.agents.git.run import Git
-from coord.agents.git.salvage import ended_by_nul
+from coord.agents.git.run import Git, ended_by_nul
 from coord.core.path import Pattern, covers, fold, parse_pattern
 from coord.core.replies import LockShown
 
@@ -63,7 +62,7 @@ class Covered:
 
 def pathspecs(paths: Iterable[str]) -> bytes:
     """Return names as git reads pathspecs from a file: each means itself, from the top of the worktree."""
-    return ended_by_nul([f":(top,literal){path}" for path in paths])
+    return ended_by_nul(f":(top,literal){path}" for path in paths)
 
 
 def writing(locks: Iterable[LockShown]) -> list[LockShown]:

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from coord.agents.git.changes import Covered, changes, pathspecs, writing
-from coord.agents.git.run import Git
-from coord.agents.git.salvage import PREFIX, as_text, keep, known, stands_in_the_way
+from coord.agents.git.run import Git, as_text
+from coord.agents.git.salvage import PREFIX, keep, known, stands_in_the_way
 from coord.core import commands
 from coord.core.errors import Invalid, NotFound, NotOwner, Refused
 from coord.sdk.client import Client

@@ -6,14 +6,12 @@ then looked at, and only a commit that has what it should is told in the log.
 
 import os
 import re
-import tempfile
 from collections.abc import Sequence
 
 import msgspec
 
 from coord.agents.git.changes import Change, Covered, changes, pathspecs, writing
-from coord.agents.git.run import Git, GitFailed
-from coord.agents.git.salvage import as_text
+from coord.agents.git.run import Git, GitFailed, as_text
 from coord.core import commands
 from coord.core.errors import CoordError, Invalid, LockLost, NotOwner, Refused
 from coord.core.path import parse_pattern
@@ -23,9 +21,13 @@ from coord.sdk.client import Client
 RENEWED_BELOW_S = 60.0
 """A lock with less time left is renewed first, so that it does not run out under the commit."""
 LOCKS_MAX = 256
+MESSAGE_BYTES_MAX = 64 * 1024
 FILES_TOLD = 100
 SUBJECT_CHARS_MAX = 200
-_MADE = re.compile(r"^\[.* ([0-9a-f]{7,64})\] ", re.MULTILINE)
+_MADE = re.compile(
+    r"\[(?:detached HEAD|(?P<branch>[^\n]*?))(?: \(root-commit\))? (?P<commit>[0-9a-f]{7,64})\] "
+)
+"""What git says of a commit that it made: `[main 1a2b3c4] subject`."""
 
 
 class Committed(msgspec.Struct, frozen=True):
@@ -57,8 +59,9 @@ def commit(client: Client, message: str, files: Sequence[str] = (), *, fence: in
 
     `fence`: the newest that the caller knows; a lock that was granted later stands in the way.
     """
-    if not message.strip():
-        raise Invalid("a commit needs a message", hint="coord commit -m 'what and why'")
+    if not message.strip() or len(os.fsencode(message)) > MESSAGE_BYTES_MAX or "\0" in message:
+        hint = f"coord commit -m 'what and why'; at most {MESSAGE_BYTES_MAX} bytes"
+        raise Invalid("a commit needs a message that is not empty nor too long", hint=hint)
     repository = client.place.repository
     if repository is None or repository.root is None:
         raise Invalid("this is no worktree of a git repository", hint="run coord commit inside one")
@@ -66,8 +69,8 @@ def commit(client: Client, message: str, files: Sequence[str] = (), *, fence: in
     own = writing(client.call(commands.ListLocks(client.caller, own=True)))
     choice = _choose(git, own, client.named([f"file:{word}" for word in files]))
     _prove(client, choice.locks, fence)
-    commit_id = _make(git, client, message, choice.files)
-    return _verified(git, client, commit_id, choice, own)
+    branch, made = _make(git, client, message, choice.files)
+    return _verified(git, client, branch, made, choice, own)
 
 
 def _choose(git: Git, own: list[LockShown], named: Sequence[str]) -> _Choice:
@@ -129,50 +132,35 @@ def _prove(client: Client, locks: list[LockShown], fence: int | None) -> None:
             )
 
 
-def _make(git: Git, client: Client, message: str, files: list[Change]) -> str:
-    """Let git commit exactly these files, and return the commit's id."""
+def _make(git: Git, client: Client, message: str, files: list[Change]) -> tuple[str, str]:
+    """Let git commit exactly these files, and return the branch ("": none) and the commit as git calls it."""
     new = [change.path for change in files if change.new]
     if new:  # git commits only what it knows of; that a file is meant to be added changes nothing for others
         git.patient(
             "add", "--intent-to-add", "--pathspec-from-file=-", "--pathspec-file-nul", stdin=pathspecs(new)
         )
     who = {"COORD_SESSION_ID": client.caller.session, "COORD_AGENT": client.caller.agent}
-    with tempfile.NamedTemporaryFile(prefix="coord-commit-") as listed:
-        listed.write(pathspecs(change.path for change in files))
-        listed.flush()
-        done = git.patient(
-            *("commit", "--only", "--file=-", f"--pathspec-from-file={listed.name}", "--pathspec-file-nul"),
-            stdin=message.encode("utf-8", "surrogateescape"),
-            **{name: value for name, value in who.items() if value},
-        )
-    found = _MADE.search(done.text)
-    return git.must("rev-parse", "--verify", f"{found[1] if found else 'HEAD'}^{{commit}}").text
+    done = git.patient(
+        *("commit", "--only", f"--message={message}", "--pathspec-from-file=-", "--pathspec-file-nul"),
+        stdin=pathspecs(change.path for change in files),
+        **{name: value for name, value in who.items() if value},
+    )
+    found = _MADE.match(done.text)
+    return (found["branch"] or "", found["commit"]) if found else ("", "HEAD")
 
 
-def _verified(git: Git, client: Client, commit_id: str, choice: _Choice, own: list[LockShown]) -> Committed:
+def _verified(
+    git: Git, client: Client, branch: str, made: str, choice: _Choice, own: list[LockShown]
+) -> Committed:
     """Compare a commit with what it should have, and tell of it in the log."""
-    branch = git.run("symbolic-ref", "--quiet", "--short", "HEAD").text
     expected = [change.path for change in choice.files]
     warnings: list[str] = []
-    subject = ""
     try:
-        subject = git.must("show", "--no-patch", "--format=%s", commit_id).text
-        listed = (
-            "diff-tree",
-            "--root",
-            "--no-commit-id",
-            "--name-only",
-            "--no-renames",
-            "-r",
-            "-z",
-            commit_id,
-        )
-        found = git.must(*listed).names
+        commit_id, subject, found = _look(git, made)
+        recorded = True
     except GitFailed as error:
         warnings.append(f"the commit could not be looked at, and is not in the log: {error.message}")
-        found, recorded = expected, False
-    else:
-        recorded = True
+        commit_id, subject, found, recorded = made, "", expected, False
     held = Covered(lock.resource for lock in own)
     missing = sorted({*expected, *choice.unchanged} - set(found))
     unexpected = [path for path in found if path not in expected and path not in held]
@@ -194,6 +182,17 @@ def _verified(git: Git, client: Client, commit_id: str, choice: _Choice, own: li
         locks=[lock.resource for lock in choice.locks],
         recorded=recorded,
         warnings=warnings,
+    )
+
+
+def _look(git: Git, commit: str) -> tuple[str, str, list[str]]:
+    """Return the whole id of a commit, its subject, and the files that it changes."""
+    shown = ("log", "-1", "-z", "--no-renames", "--name-only", "--format=%H%x00%s%x00", commit, "--")
+    commit_id, subject, _, *files = git.must("-c", "log.showRoot=true", *shown).text.split("\0")
+    return (
+        commit_id,
+        subject,
+        [name.removeprefix("\n") if not number else name for number, name in enumerate(files) if name],
     )
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from coord.agents.git.run import Git
+from coord.agents.git.run import Git, ended_by_nul
 from coord.core.errors import Refused
 
 PREFIX = "refs/coord/salvage"
@@ -22,6 +22,10 @@ PATHS_AT_ONCE = 500
 TRIES = 20
 COORD = {f"GIT_{who}_{what}": value for who in ("AUTHOR", "COMMITTER")
          for what, value in (("NAME", "coord"), ("EMAIL", "coord@localhost"))}  # fmt: skip
+
+
+class StillWritten(Refused):
+    """Somebody still writes what is to be put aside."""
 
 
 class Salvage(NamedTuple):
@@ -71,7 +75,7 @@ def put_back(git: Git, paths: Sequence[str], *, kept_in: str = "") -> list[str]:
     if not head:
         return []
     if kept_in and _snapshot(git, head, paths) != _tree_of(git, kept_in):
-        raise Refused(
+        raise StillWritten(
             f"{kept_in} has not what is there now", hint="somebody still writes; put it aside again"
         )
     wanted = [path for path in known(git, head, paths) if not stands_in_the_way(git.folder, path)]
@@ -91,9 +95,9 @@ def put_aside(git: Git, name: str, paths: Sequence[str], why: str) -> tuple[str,
             return "", []
         try:
             return ref, put_back(git, paths, kept_in=ref)
-        except Refused:
+        except StillWritten:
             continue
-    raise Refused("the files change faster than they can be put aside", hint="stop who writes them")
+    raise StillWritten("the files change faster than they can be put aside", hint="stop who writes them")
 
 
 def kept(git: Git, name: str = "") -> list[Salvage]:
@@ -127,16 +131,6 @@ def known(git: Git, tree: str, paths: Sequence[str]) -> list[str]:
 def head_of(git: Git) -> str:
     """Return the commit that HEAD is; "" before the first one."""
     return git.run("rev-parse", "--quiet", "--verify", "HEAD^{commit}").text
-
-
-def ended_by_nul(paths: Sequence[str]) -> bytes:
-    """Return names as git reads them from its standard input."""
-    return b"".join(os.fsencode(path) + b"\0" for path in paths)
-
-
-def as_text(name: str) -> str:
-    """Return a name as text that can be written down, whatever bytes it has."""
-    return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
 @contextmanager

@@ -15,8 +15,8 @@ from contextlib import contextmanager
 import msgspec
 
 from coord.agents.git.changes import changes
-from coord.agents.git.run import Git
-from coord.agents.git.salvage import as_text, put_aside, ref_name
+from coord.agents.git.run import Git, as_text
+from coord.agents.git.salvage import put_aside, ref_name
 from coord.core.errors import Busy, CoordError, Denied, Invalid, NotFound, Refused
 from coord.core.keys import digest
 from coord.core.replies import Liveness

@@ -48,7 +48,7 @@ WORKTREES = (
         "git",
         "go on in a worktree whose session is gone, or in one's own",
         "worktrees:enter",
-        ('cd "$(coord worktree enter A-001-login | jq -r .path)"',),
+        ("coord worktree enter A-001-login",),
         (Word("name", "its folder's name or its branch (default: this session's)", optional=True),),
     ),
     Command(
