@@ -1,11 +1,13 @@
 """`coord commit`: exactly what is held, whatever it is called and whatever others do."""
 
 import os
+import signal
+import time
 from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import PROGRAM, Coord
+from tests.cli.conftest import PROGRAM, Coord, started
 from tests.host.git_folders import git
 
 HOSTILE = ("a b.txt", "-rf", "quo'te\".txt", "$(touch x).txt", "*", ":(glob)x", "é.txt", "[a].txt")
@@ -159,3 +161,38 @@ def test_from_anywhere_and_from_the_beginning(
     assert said.answer["files"] == ["src/app.py"], said
     assert said.answer["unlocked"] == ["file:src/app.py"]
     assert coord("ann locks").answer["locks"] == []
+
+
+def test_two_agents_commit_at_once(shop: Path, coord: Coord) -> None:
+    """GIT-7, GIT-16: in one shared tree two commits at once wait for each other, and both are whole."""
+    names = {"ann": "src/app.py", "bob": "docs/help.md"}
+    for who, name in names.items():
+        (shop / name).write_text(f"of {who}\n")
+        coord(f"{who} lock {name}")
+    processes = [started(who, "commit", "-m", f"of {who}", cwd=shop) for who in names]
+    said = [process.communicate() for process in processes]
+    assert [process.returncode for process in processes] == [0, 0], said
+    assert sorted(committed(shop) + committed(shop, "HEAD~1")) == ["M\tdocs/help.md", "M\tsrc/app.py"]
+
+
+def test_a_crash_under_the_commit_loses_nothing(shop: Path, coord: Coord) -> None:
+    """GIT-21: coord is killed while git commits: nothing is lost, and the next call goes on from there."""
+    hook = shop / ".git/hooks/pre-commit"
+    hook.write_text("#!/bin/sh\nread -r _ _ _ coord _ < /proc/$PPID/stat\nkill -9 $coord\n")
+    hook.chmod(0o755)
+    (shop / "src/app.py").write_text("second\n")
+    (shop / "src/new.py").write_text("new\n")
+    coord("ann lock src")
+    before = git(shop, "rev-parse", "HEAD")
+    process = started("ann", "commit", "-m", "x", cwd=shop)
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    deadline = time.monotonic() + 20
+    while git(shop, "rev-parse", "HEAD") == before:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)  # noqa: TID251 - git goes on by itself
+    assert committed(shop) == ["M\tsrc/app.py", "A\tsrc/new.py"]
+    assert coord("ann log tail --op git.committed").answer["events"] == []
+    hook.unlink()
+    (shop / "src/app.py").write_text("third\n")
+    assert coord("ann commit -m y").code == 0

@@ -100,11 +100,9 @@ def _why_kept(standing: Standing, salvage: bool) -> str:
         return ""
     if standing.changed:
         return f"{standing.changed} files are changed (--salvage puts them aside)"
-    return (
-        f"{standing.unmerged} commits are not merged (--salvage keeps the branch)"
-        if standing.unmerged
-        else ""
-    )
+    if standing.unmerged:
+        return f"{standing.unmerged} commits are not merged (--salvage keeps the branch)"
+    return ""
 
 
 def _remove(git: Git, each: Worktree, target: str, salvaged: dict[str, str] | None) -> str:
