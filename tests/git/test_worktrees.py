@@ -55,6 +55,8 @@ def test_another_session_is_kept_out_while_the_owner_lives(shop: Path, coord: Co
     denied = coord("bob worktree add login")
     assert (denied.code, denied.answer["error"]["code"]) == (1, "held")
     assert coord("bob worktree enter login").code == 1
+    assert coord("cid worktree enter login --force").answer["path"] == str(place)
+    assert coord("ann worktree enter login --force").code == 0
     assert coord("ann worktree enter").answer["path"] == str(place)
     coord("ann dereg")
     assert coord("bob worktree enter agent/login").answer["path"] == str(place)

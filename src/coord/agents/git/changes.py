@@ -60,6 +60,12 @@ class Covered:
         return next((resource for pattern, resource in self._globs if covers(pattern, shown)), None)
 
 
+def literal_name(resource: str) -> str | None:
+    """Return the path that a resource without wildcards names; None where it has some."""
+    pattern = parse_pattern(resource.removeprefix("file:"))[0]
+    return re.sub(r"\\(.)", r"\1", pattern.spelled) if pattern.literal else None
+
+
 def pathspecs(paths: Iterable[str]) -> bytes:
     """Return names as git reads pathspecs from a file: each means itself, from the top of the worktree."""
     return ended_by_nul(f":(top,literal){path}" for path in paths)

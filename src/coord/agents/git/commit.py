@@ -10,11 +10,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from coord.agents.git.changes import Change, Covered, changes, pathspecs, writing
+from coord.agents.git.changes import Change, Covered, changes, literal_name, pathspecs, writing
 from coord.agents.git.run import Git, GitFailed, as_text
 from coord.core import commands
 from coord.core.errors import CoordError, Invalid, LockLost, NotOwner, Refused
-from coord.core.path import parse_pattern
 from coord.core.replies import LockShown
 from coord.sdk.client import Client
 
@@ -108,8 +107,7 @@ def _choose(git: Git, own: list[LockShown], named: Sequence[str]) -> _Choice:
 def _unchanged(git: Git, expected: Sequence[str], chosen: list[Change]) -> list[str]:
     """Return the single files that were expected, but do not differ from HEAD."""
     paths = {change.path for change in chosen}
-    patterns = [parse_pattern(resource.removeprefix("file:"))[0] for resource in expected]
-    names = [re.sub(r"\\(.)", r"\1", pattern.spelled) for pattern in patterns if pattern.literal]
+    names = [name for resource in expected if (name := literal_name(resource)) is not None]
     return [name for name in names if name not in paths and os.path.isfile(f"{git.folder}/{name}")]
 
 

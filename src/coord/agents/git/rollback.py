@@ -8,7 +8,7 @@ import os
 from collections.abc import Sequence
 from contextlib import suppress
 
-from coord.agents.git.changes import Covered, changes, writing
+from coord.agents.git.changes import Covered, changes, literal_name, writing
 from coord.agents.git.run import Git
 from coord.agents.git.salvage import put_aside
 from coord.core.errors import CoordError
@@ -34,10 +34,17 @@ def salvage_first(client: Client, granted: Sequence[LockShown]) -> list[str]:
         return []
     git, held = Git(repository.root), Covered(lock.resource for lock in fresh)
     try:
-        changed = [change.path for change in changes(git) if change.path in held]
+        changed = [change.path for change in changes(git, _where(git, fresh)) if change.path in held]
     except CoordError as error:
         return [f"it could not be seen whether edits of others are left: {error.message}"]
     return _put_aside(client, git, changed, fresh) if changed else []
+
+
+def _where(git: Git, fresh: list[LockShown]) -> list[str]:
+    """Return where to look; none, which means everywhere, if a lock is a glob or spells a name otherwise."""
+    names = [literal_name(lock.resource) for lock in fresh]
+    there = [name for name in names if name is not None and os.path.lexists(f"{git.folder}/{name}")]
+    return there if len(there) == len(fresh) else []
 
 
 def _put_aside(client: Client, git: Git, changed: list[str], fresh: list[LockShown]) -> list[str]:

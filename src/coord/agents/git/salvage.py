@@ -157,7 +157,8 @@ def _staged(git: Git, head: str, paths: Sequence[str]) -> str:
         lines += git.must("ls-files", "--stage", "-z", "--", *some, GIT_LITERAL_PATHSPECS="1").out.split(
             b"\0"
         )
-    entries = [line for line in lines if line]
+    meant = {os.fsencode(path) for path in paths}  # a name also stands for what is below it
+    entries = [line for line in lines if line.partition(b"\t")[2] in meant]
     if any(not line.partition(b"\t")[0].endswith(b" 0") for line in entries):
         return ""
     staged = {os.fsdecode(line.partition(b"\t")[2]) for line in entries}

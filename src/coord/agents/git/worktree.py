@@ -104,8 +104,11 @@ def add(
         return Entered(git.folder, git.run("symbolic-ref", "-q", "--short", "HEAD").text, False, True, [told])
 
 
-def enter(client: Client, name: str = "") -> Entered:
-    """Return a worktree that is there, by its folder or branch; without a name, that of this session."""
+def enter(client: Client, name: str = "", *, force: bool = False) -> Entered:
+    """Return a worktree that is there, by its folder or branch; without a name, that of this session.
+
+    `force`: also from a session that is silent, but not proven to be gone.
+    """
     git = git_of(client)
     owner = client.heartbeat().session_id
     made = [each for each in worktrees(git) if each.owner]
@@ -119,7 +122,7 @@ def enter(client: Client, name: str = "") -> Entered:
         known = ", ".join(os.path.basename(each.path) for each in made) or "none"
         raise NotFound(f"{len(found)} worktrees fit {name or owner}", hint=f"there are: {known}")
     with _alone(client, found[0].path):
-        return _take(client, git, owner, found[0], "")
+        return _take(client, git, owner, found[0], "", force=force)
 
 
 def _add(client: Client, git: Git, owner: str, place: str, branch: str, start: str, setup: str) -> Entered:
@@ -141,13 +144,16 @@ def _add(client: Client, git: Git, owner: str, place: str, branch: str, start: s
     return _take(client, git, owner, there, setup)
 
 
-def _take(client: Client, git: Git, owner: str, there: Worktree, setup: str) -> Entered:
+def _take(
+    client: Client, git: Git, owner: str, there: Worktree, setup: str, *, force: bool = False
+) -> Entered:
     """Hand a worktree to a session, unless another lives in it; complete what a crash left undone."""
     if there.owner != owner:
-        if there.owner and life_of(client, there.owner) not in GONE:
+        life = life_of(client, there.owner) if there.owner else Liveness.ENDED
+        if life not in GONE and not force:
             raise Denied(
-                f"{there.path} belongs to {there.owner}, who is {life_of(client, there.owner)}",
-                hint=f"coord send {there.owner} request 'may I?', or name another worktree",
+                f"{there.path} belongs to {there.owner}, who is {life}",
+                hint=f"coord worktree enter {os.path.basename(there.path)} --force, if it is surely gone",
             )
         git.run("worktree", "unlock", there.path)
         git.must("worktree", "lock", "--reason", MARK + owner, there.path)

@@ -110,6 +110,8 @@ def _remove(git: Git, each: Worktree, target: str, salvaged: dict[str, str] | No
     inside = Git(each.path)
     name = os.path.basename(each.path)
     try:
+        if inside.must("rev-parse", "HEAD").text != each.head:
+            return "something was committed there just now"
         changed = [change.path for change in changes(inside)]
         if changed and salvaged is None:
             return "it was changed just now"

@@ -50,6 +50,7 @@ WORKTREES = (
         "worktrees:enter",
         ("coord worktree enter A-001-login",),
         (Word("name", "its folder's name or its branch (default: this session's)", optional=True),),
+        (Flag("force", "also from a session that is silent, but not proven to be gone"),),
     ),
     Command(
         "worktree list",

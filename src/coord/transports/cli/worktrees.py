@@ -26,7 +26,7 @@ def add(client: Client, given: SimpleNamespace) -> Answer:
 
 def enter(client: Client, given: SimpleNamespace) -> Answer:
     """Go on in a worktree."""
-    return _entered(worktree.enter(client, given.name))
+    return _entered(worktree.enter(client, given.name, force=given.force))
 
 
 def list_(client: Client, given: SimpleNamespace) -> Answer:
