@@ -13,6 +13,7 @@ from bench import (
     callers,
     checks,
     commands,
+    commits,
     contended,
     gates,
     held,
@@ -49,6 +50,7 @@ SECTIONS: dict[str, tuple[str, Measure]] = {
     "commands": ("Whole commands", commands.measure),
     "gates": ("Gates of git", gates.measure),
     "hooks": ("Whole calls of a hook", hooks.measure),
+    "commits": ("Commits in git", commits.measure),
 }
 """Every section yields the figures of one store; another system to compare with is another section."""
 

@@ -27,6 +27,7 @@ SHOWN_DETAIL = {
     "from_call_ms": "from call ms",
     "command_ms": "command ms",
     "python_ms": "python ms",
+    "git_ms": "git ms",
 }
 NOISE = 0.25
 """Calibrations before and after that differ by more than this share make a figure doubtful."""

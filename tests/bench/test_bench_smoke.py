@@ -24,6 +24,7 @@ SOME_STORES_ONLY = {
     "commands": {"sqlite"},
     "gates": {"sqlite"},
     "hooks": {"sqlite"},
+    "commits": {"sqlite"},
     "wake": {"files", "sqlite"},
     "hand-off": {"files", "sqlite", "postgres"},
 }

@@ -12,8 +12,10 @@ from tests.docs.pages import ROOT
 PAGE = "docs/reference/cli.md"
 TASKS_PAGE = "docs/reference/cli-tasks.md"
 UPKEEP_PAGE = "docs/reference/cli-upkeep.md"
+GIT_PAGE = "docs/reference/cli-git.md"
 OF_TASKS = ("tasks", "plans", "agents")
 OF_UPKEEP = ("records", "upkeep", "setup")
+OF_GIT = ("git",)
 """The groups that have a page of their own."""
 
 INTRODUCTION = """\
@@ -32,7 +34,7 @@ character (`*?[]{}`), or that is an existing path, is a file, and any other word
 flags. Unknown flags and commands are errors.
 
 Tasks, plans and agents have [a page of their own](cli-tasks.md), as have
-[records, upkeep and setup](cli-upkeep.md).
+[records, upkeep and setup](cli-upkeep.md), and [git](cli-git.md).
 """
 TASKS_INTRODUCTION = """\
 # The `coord` command: tasks, plans and agents
@@ -50,15 +52,25 @@ UPKEEP_INTRODUCTION = """\
 
 Answers, exit codes and the flags of every command are as [for the others](cli.md).
 """
+GIT_INTRODUCTION = """\
+# The `coord` command: git
+
+<!-- made by: python -m tests.cli.cli_reference -->
+
+Answers, exit codes and the flags of every command are as [for the others](cli.md). Nothing here ever removes
+work: what has to leave a worktree is first put into a commit under `refs/coord/salvage/`, from where
+`coord salvage restore` or git itself brings it back.
+"""
 
 
 def pages() -> dict[str, str]:
     """Return each page as the table makes it."""
-    others = [group for group in GROUPS if group not in (*OF_TASKS, *OF_UPKEEP)]
+    others = [group for group in GROUPS if group not in (*OF_TASKS, *OF_UPKEEP, *OF_GIT)]
     texts = {
         PAGE: [*_beginning(), *_groups(others)],
         TASKS_PAGE: [TASKS_INTRODUCTION.rstrip(), *_groups(OF_TASKS)],
         UPKEEP_PAGE: [UPKEEP_INTRODUCTION.rstrip(), *_groups(OF_UPKEEP)],
+        GIT_PAGE: [GIT_INTRODUCTION.rstrip(), *_groups(OF_GIT)],
     }
     return {name: "\n".join(lines) + "\n" for name, lines in texts.items()}
 

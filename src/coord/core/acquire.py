@@ -37,6 +37,7 @@ from coord.core.lock import (
     Hold,
     Mode,
     Standing,
+    after_loss,
     asker_of,
     compatible,
     end_hold,
@@ -185,7 +186,7 @@ def _granted(view: View, request: Request, now: int) -> LockReply:
     }
     holds = grant_request(view, request, now)
     locks = [shown_lock(hold, now, refreshed=bool(before[hold.resource] and hold.fence)) for hold in holds]
-    return LockReply(Outcome.GRANTED, locks)
+    return LockReply(Outcome.GRANTED, locks, after_loss=after_loss(view, resources_of(request), now))
 
 
 def _refuse(view: View, request: Request, in_way: list[Standing], place: int, now: int) -> LockReply:
@@ -286,7 +287,7 @@ def _take_over(view: View, key: str, request: Request, now: int) -> LockReply:
         confirmed = msgspec.structs.replace(hold, provisional=False, expires_ms=now + hold.ttl_ms)
         view.put(resource.hold_key(confirmed.owner), confirmed, line_of(confirmed))
         locks.append(shown_lock(confirmed, now))
-    return LockReply(Outcome.GRANTED, locks)
+    return LockReply(Outcome.GRANTED, locks, after_loss=after_loss(view, resources_of(request), now))
 
 
 def wait_reads(command: ConfirmWait | PeekWait) -> list[str]:

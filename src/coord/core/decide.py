@@ -81,6 +81,7 @@ RULES = ByCommand(
         "BeginCall": "call.begin_call",
         "EndCall": "call.end_call",
         "LetGo": "call.let_go",
+        "RecordCommit": "commit_record.record_commit",
         "StealLock": "revoke.steal_lock",
         "PreemptLock": "revoke.preempt_lock",
         "SendMessage": "message.send_message",
@@ -113,6 +114,7 @@ READS = ByCommand(
         "BeginCall": "lock.lock_reads",
         "LetGo": "lock.lock_reads",
         "EndCall": "session.caller_reads",
+        "RecordCommit": "lock.lock_reads",
     }
 )
 """What a rule is going to read, for those worth loading ahead; others say it when they miss it."""

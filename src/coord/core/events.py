@@ -280,6 +280,19 @@ class DeadlockFound(Event, frozen=True, tag="lock.deadlock"):
     since_ms: int
 
 
+class CommitMade(Event, frozen=True, tag="git.committed"):
+    """A session committed files that it held, and the commit was verified; `files` are the first of them."""
+
+    session: str
+    agent: str
+    commit: str
+    branch: str
+    subject: str
+    files: tuple[str, ...]
+    file_count: int
+    fences: tuple[int, ...]
+
+
 class MessageSent(Event, frozen=True, tag="message.sent"):
     """A message went to one session, or to all that were there."""
 

@@ -19,7 +19,7 @@ written its end down. The guard of a space is put by whatever grants, queues, re
 expected by every refusal, so that a decision resting on absence is safe (phantoms).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -85,6 +85,18 @@ class Ending(StrEnum):
     OWNER_SILENT = "owner_silent"
     SESSION_ENDED = "session_ended"
     PARENT_ENDED = "parent_ended"
+    CLAIM_LOST = "claim_lost"
+
+
+LOST = frozenset(
+    (
+        *(Ending.EXPIRED, Ending.STOLEN, Ending.PREEMPTED, Ending.DEADLOCK),
+        *(Ending.OWNER_DEAD, Ending.OWNER_SILENT, Ending.CLAIM_LOST),
+    )
+)
+"""Endings that its holder did not choose: half-done edits may be left of it."""
+LOSS_KEPT_MS = 24 * 3600 * 1000
+"""So long whoever gets a lock looks for what is left of those who lost theirs."""
 
 
 LOSSES = (
@@ -144,9 +156,10 @@ class Lapsed(Stored, frozen=True, tag=1):
 
 
 class Guard(Stored, frozen=True, tag=1):
-    """What every change of locks in a space puts; with the number of requests that wait there."""
+    """What every change of locks in a space puts: how many requests wait there, when a lock was last lost."""
 
     waiters: int = 0
+    lost_ms: int = 0
 
 
 class Standing(NamedTuple):
@@ -304,7 +317,7 @@ def end_hold(
     until_ms = end_ms(hold, ending, now)
     view.delete(standing.key)
     view.delete(keys.held(hold.owner, standing.key))
-    touch_guard(view, standing.resource)
+    touch_guard(view, standing.resource, lost_ms=until_ms if ending in LOST else 0)
     record = Grant(hold=hold, until_ms=until_ms, ending=ending, by=by, note=note)
     view.put(
         keys.grant(standing.resource.space, hold.fence, standing.key), record, keys.due(now + GRANT_KEPT_MS)
@@ -334,10 +347,18 @@ def _lent_on(view: View, child: Standing, now: int) -> bool:
     )
 
 
-def touch_guard(view: View, resource: Resource, waiters: int = 0) -> None:
+def touch_guard(view: View, resource: Resource, waiters: int = 0, lost_ms: int = 0) -> None:
     """Put the guard of a space, counting requests that come to wait there or leave."""
     guard = view.get(resource.guard, Guard) or Guard()
-    view.put_late(resource.guard, msgspec.structs.replace(guard, waiters=guard.waiters + waiters))
+    lost_ms = max(guard.lost_ms, lost_ms)
+    changed = msgspec.structs.replace(guard, waiters=guard.waiters + waiters, lost_ms=lost_ms)
+    view.put_late(resource.guard, changed)
+
+
+def after_loss(view: View, resources: Iterable[Resource], now: int) -> bool:
+    """Whether a lock where these are was lost not long ago, so that edits may be left."""
+    guards = [view.get(key, Guard) for key in sorted({resource.guard for resource in resources})]
+    return any(guard is not None and now - guard.lost_ms < LOSS_KEPT_MS for guard in guards)
 
 
 def holds_of(view: View, session: str) -> list[Standing]:

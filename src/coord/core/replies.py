@@ -121,7 +121,10 @@ class Outcome(StrEnum):
 
 
 class LockReply(Reply, frozen=True):
-    """The answer to a request for locks; denials say who is in the way and what to do."""
+    """The answer to a request for locks; denials say who is in the way and what to do.
+
+    `after_loss`: somebody lost a lock there not long ago, and edits may be left of it.
+    """
 
     outcome: Outcome
     locks: list[LockShown] = []
@@ -130,6 +133,7 @@ class LockReply(Reply, frozen=True):
     place: int = 0
     cycle: list[str] = []
     warnings: list[str] = []
+    after_loss: bool = False
 
     @property
     def ok(self) -> bool:
@@ -181,6 +185,12 @@ class FenceShown(Reply, frozen=True):
     superseded: bool = False
     by: str = ""
     by_fence: int = 0
+
+
+class CommitRecorded(Reply, frozen=True):
+    """A commit that stands in the log."""
+
+    commit: str
 
 
 class Preempted(Reply, frozen=True):

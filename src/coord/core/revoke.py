@@ -71,7 +71,7 @@ def steal_lock(view: View, command: StealLock, now: int) -> LockReply:
     freed += end_expired(view, resources, now)
     holds = grant_request(view, request, now)
     serve(view, freed, now)  # what came free besides
-    return LockReply(Outcome.GRANTED, [shown_lock(hold, now) for hold in holds])
+    return LockReply(Outcome.GRANTED, [shown_lock(hold, now) for hold in holds], after_loss=True)
 
 
 def _may_steal(view: View, standing: Standing, command: StealLock, now: int) -> str:

@@ -63,12 +63,14 @@ def move_work(view: View, project: str, task_id: str, before: Task, after: Task)
 
 
 def end_work(view: View, which: TaskCommand, task: Task, now: int) -> None:
-    """Count an agent off its track, and give back the locks that came with the claim."""
+    """Count an agent off its track, and end the locks that came with the claim: given back, or lost."""
+    given_back = getattr(which, "session", "") == task.session
+    ending = Ending.RELEASED if given_back else Ending.CLAIM_LOST
     if task.track:
         _count_agent(view, which.project, task, -1)
     freed: list[Resource] = []
     for key, hold in holds_of_task(view, which.project, which.task, task):
-        freed += end_hold(view, Standing(key, hold, resource_of(hold)), Ending.RELEASED, now)
+        freed += end_hold(view, Standing(key, hold, resource_of(hold)), ending, now)
     if freed:
         serve(view, freed, now)
 

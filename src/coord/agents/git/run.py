@@ -6,10 +6,10 @@ What git says about files is bytes; here they are text as `os.fsdecode` makes it
 import os
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from coord.core.errors import CoordError, Unavailable
+from coord.core.errors import Refused, Unavailable
 
 TIMEOUT_S = 120.0
 INDEX_WAIT_S = 10.0
@@ -22,7 +22,7 @@ _OF_A_CALLER = (
 _ALWAYS = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C.UTF-8"}
 
 
-class GitFailed(CoordError):
+class GitFailed(Refused):
     """Git refused, or failed."""
 
     code = "git_failed"
@@ -103,3 +103,13 @@ class Git:
             if "index.lock': File exists" not in done.said or time.monotonic() >= deadline:
                 raise GitFailed(arguments, done.code, done.said)
             time.sleep(INDEX_NAP_S)  # noqa: TID251 - git has no way to wait for the index
+
+
+def ended_by_nul(paths: Iterable[str]) -> bytes:
+    """Return names as git reads them from its standard input."""
+    return b"".join(os.fsencode(path) + b"\0" for path in paths)
+
+
+def as_text(name: str) -> str:
+    """Return a name as text that can be written down, whatever bytes it has."""
+    return os.fsencode(name).decode("utf-8", "backslashreplace")

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from coord.agents.git.run import Git
+from coord.agents.git.run import Git, ended_by_nul
 from coord.core.errors import Refused
 
 PREFIX = "refs/coord/salvage"
@@ -22,6 +22,10 @@ PATHS_AT_ONCE = 500
 TRIES = 20
 COORD = {f"GIT_{who}_{what}": value for who in ("AUTHOR", "COMMITTER")
          for what, value in (("NAME", "coord"), ("EMAIL", "coord@localhost"))}  # fmt: skip
+
+
+class StillWritten(Refused):
+    """Somebody still writes what is to be put aside."""
 
 
 class Salvage(NamedTuple):
@@ -43,18 +47,14 @@ def keep(git: Git, name: str, paths: Sequence[str], why: str) -> str:
     base = _tree_of(git, head)
     if present == base and staged in ("", base):
         return ""
-    with_index = staged not in ("", base, present)
-    parents = [head] if head else []
-    if with_index:
-        parents.append(_commit(git, staged, parents, f"staged: {why}"))
+    staged = "" if staged in (base, present) else staged
     found = kept(git, name)
     for each in found:
-        if (
-            _tree_of(git, each.commit) == present
-            and not with_index
-            and _first_parent(git, each.commit) == head
-        ):
+        if _shape(git, each.commit) == (present, head, staged):
             return each.ref
+    parents = [head] if head else []
+    if staged:
+        parents.append(_commit(git, staged, parents, f"staged: {why}"))
     commit = _commit(git, present, parents, why)
     start = max((int(each.ref.rpartition("/")[2]) for each in found), default=0) + 1
     for number in range(start, start + TRIES):
@@ -75,10 +75,10 @@ def put_back(git: Git, paths: Sequence[str], *, kept_in: str = "") -> list[str]:
     if not head:
         return []
     if kept_in and _snapshot(git, head, paths) != _tree_of(git, kept_in):
-        raise Refused(
+        raise StillWritten(
             f"{kept_in} has not what is there now", hint="somebody still writes; put it aside again"
         )
-    wanted = [path for path in known(git, head, paths) if not _stands_in_the_way(git.folder, path)]
+    wanted = [path for path in known(git, head, paths) if not stands_in_the_way(git.folder, path)]
     if wanted:
         git.patient(
             "restore", "--source=HEAD", "--staged", "--worktree", "--pathspec-from-file=-",
@@ -95,9 +95,9 @@ def put_aside(git: Git, name: str, paths: Sequence[str], why: str) -> tuple[str,
             return "", []
         try:
             return ref, put_back(git, paths, kept_in=ref)
-        except Refused:
+        except StillWritten:
             continue
-    raise Refused("the files change faster than they can be put aside", hint="stop who writes them")
+    raise StillWritten("the files change faster than they can be put aside", hint="stop who writes them")
 
 
 def kept(git: Git, name: str = "") -> list[Salvage]:
@@ -133,11 +133,6 @@ def head_of(git: Git) -> str:
     return git.run("rev-parse", "--quiet", "--verify", "HEAD^{commit}").text
 
 
-def ended_by_nul(paths: Sequence[str]) -> bytes:
-    """Return names as git reads them from its standard input."""
-    return b"".join(os.fsencode(path) + b"\0" for path in paths)
-
-
 @contextmanager
 def _index(git: Git, tree: str) -> Iterator[str]:
     """An index of one's own that has what a tree has; the real one stays as it is."""
@@ -162,7 +157,8 @@ def _staged(git: Git, head: str, paths: Sequence[str]) -> str:
         lines += git.must("ls-files", "--stage", "-z", "--", *some, GIT_LITERAL_PATHSPECS="1").out.split(
             b"\0"
         )
-    entries = [line for line in lines if line]
+    meant = {os.fsencode(path) for path in paths}  # a name also stands for what is below it
+    entries = [line for line in lines if line.partition(b"\t")[2] in meant]
     if any(not line.partition(b"\t")[0].endswith(b" 0") for line in entries):
         return ""
     staged = {os.fsdecode(line.partition(b"\t")[2]) for line in entries}
@@ -187,8 +183,11 @@ def _tree_of(git: Git, commit: str) -> str:
     return git.must("rev-parse", f"{commit}^{{tree}}").text if commit else git.must("mktree").text
 
 
-def _first_parent(git: Git, commit: str) -> str:
-    return git.run("rev-parse", "--quiet", "--verify", f"{commit}^1").text
+def _shape(git: Git, commit: str) -> tuple[str, str, str]:
+    """Return what a salvage commit holds: its tree, the HEAD it was made on, and the tree that was staged."""
+    tree, parents = git.must("show", "--no-patch", "--format=%T%n%P", commit).text.split("\n")
+    head, _, staged = parents.partition(" ")
+    return tree, head, _tree_of(git, staged) if staged else ""
 
 
 def _portions(paths: Sequence[str]) -> Iterator[Sequence[str]]:
@@ -196,7 +195,7 @@ def _portions(paths: Sequence[str]) -> Iterator[Sequence[str]]:
         yield paths[start : start + PATHS_AT_ONCE]
 
 
-def _stands_in_the_way(root: str, path: str) -> bool:
+def stands_in_the_way(root: str, path: str) -> bool:
     """Whether a directory is where the file should be, or something else where its directory should."""
     if os.path.isdir(f"{root}/{path}") and not os.path.islink(f"{root}/{path}"):
         return True

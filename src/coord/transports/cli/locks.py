@@ -49,7 +49,7 @@ def steal(client: Client, given: SimpleNamespace) -> Answer:
     reply = client.steal(
         words.resource(given.resource), dead_owner=given.dead_owner, force=given.force, reason=given.reason
     )
-    return answer_of(reply)
+    return answer_of(_salvaged(client, reply))
 
 
 def preempt(client: Client, given: SimpleNamespace) -> Answer:
@@ -61,7 +61,7 @@ def preempt(client: Client, given: SimpleNamespace) -> Answer:
         grace_s=given.grace,
         wait_s=given.wait,
     )
-    return answer_of(reply)
+    return answer_of(_salvaged(client, reply))
 
 
 def check(client: Client, given: SimpleNamespace) -> Answer:
@@ -104,10 +104,24 @@ def take(client: Client, resources: Sequence[str], given: SimpleNamespace) -> Lo
     if person and wait_s != 0 and not given.command_id:
         first = client.acquire(resources, wait_s=0, **asked)
         if first.ok:
-            return first
+            return _salvaged(client, first)
         holder = f"held by {holder_of(first.holder)}, " if first.holder else ""
         say(f"Waiting for {', '.join(resources)} — {holder}place {first.place} in line")
-    return client.acquire(resources, wait_s=wait_s, **asked)
+    return _salvaged(client, client.acquire(resources, wait_s=wait_s, **asked))
+
+
+def _salvaged(client: Client, reply: LockReply) -> LockReply:
+    """Put aside what those who lost such a lock left half done, before the new holder hears of it."""
+    if not reply.ok or not reply.after_loss:
+        return reply
+    import msgspec
+
+    from coord.agents.git.rollback import salvage_first
+
+    told = salvage_first(client, reply.locks)
+    for line in told:
+        say(line)
+    return msgspec.structs.replace(reply, warnings=[*reply.warnings, *told])
 
 
 def wait_of(given: SimpleNamespace, *, terminal: bool) -> float | None:

@@ -21,6 +21,7 @@ from coord.transports.cli.flags import (
     TTL,
 )
 from coord.transports.cli.gate_table import GATES
+from coord.transports.cli.git_table import GIT
 from coord.transports.cli.grammar import Command, Flag, Word
 from coord.transports.cli.hook_table import HOOKS
 from coord.transports.cli.task_table import PLANS, TASKS, WORK
@@ -379,6 +380,7 @@ COMMANDS = (
     WORK,
     *PLANS,
     *AGENTS,
+    *GIT,
     *GATES,
     *MESSAGES,
     *RECORDS,

@@ -1,0 +1,73 @@
+"""The mutants of commits, worktrees and work put aside."""
+
+from tests.mutants.mutant import Mutant
+
+COMMIT, SALVAGE, CLEAN = "agents/git/commit.py", "agents/git/salvage.py", "agents/git/worktree_clean.py"
+
+
+def record(name: str) -> tuple[str, ...]:
+    """A test of the record of a commit."""
+    return ("tests/unit/test_commit_record.py", "-k", name)
+
+
+def salvage(name: str) -> tuple[str, ...]:
+    """A test of putting work aside."""
+    return (f"tests/git/test_salvage.py::test_{name}",)
+
+
+def cleaning(name: str) -> tuple[str, ...]:
+    """A test of worktrees."""
+    return (f"tests/git/test_worktrees.py::test_{name}",)
+
+
+GIT_MUTANTS = [
+    Mutant(
+        "a commit under a lapsed lock is recorded",
+        "core/commit_record.py",
+        " or ended_by_time(hold, now) is not None:\n",
+        ":\n",
+        record("ran"),
+    ),
+    Mutant(
+        "a commit under another fence is recorded",
+        "core/commit_record.py",
+        " or hold.fence != fence",
+        "",
+        record("other"),
+    ),
+    Mutant(
+        "a loss is forgotten",
+        "core/lock.py",
+        "lost_ms=until_ms if ending in LOST else 0",
+        "lost_ms=0",
+        record("stolen"),
+    ),
+    Mutant(
+        "what others staged is swept into a commit",
+        COMMIT,
+        '"--only", ',
+        '"--include", ',
+        ("tests/git/test_coord_commit.py::test_scn_48_only_what_is_held_is_committed",),
+    ),
+    Mutant(
+        "what was written meanwhile is restored over",
+        SALVAGE,
+        "    if kept_in and _snapshot(git, head, paths) != _tree_of(git, kept_in):\n",
+        "    if False:\n",
+        salvage("what_changed_since_is_not_restored"),
+    ),
+    Mutant(
+        "what stands in the way is removed",
+        SALVAGE,
+        " if not stands_in_the_way(git.folder, path)]",
+        "]",
+        salvage("nothing_that_stands_in_the_way_is_removed"),
+    ),
+    Mutant(
+        "unmerged worktrees are cleaned",
+        CLEAN,
+        "    if standing.unmerged:\n",
+        "    if False:\n",
+        cleaning("cleaning_removes_only_what_would_not_be_lost"),
+    ),
+]
