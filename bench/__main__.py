@@ -8,7 +8,20 @@ from pathlib import Path
 
 import msgspec
 
-from bench import batch, callers, checks, commands, contended, held, imports, locks, memory_use, past, wake
+from bench import (
+    batch,
+    callers,
+    checks,
+    commands,
+    contended,
+    held,
+    hooks,
+    imports,
+    locks,
+    memory_use,
+    past,
+    wake,
+)
 from bench.calibrate import calibrate, machine
 from bench.figures import Calibration, Figure
 from bench.places import STORES, Places, temporary
@@ -31,6 +44,7 @@ SECTIONS: dict[str, tuple[str, Measure]] = {
     "check": ("Asking among many held locks", checks.measure),
     "wake": ("From a release to the next holder", wake.measure),
     "commands": ("Whole commands", commands.measure),
+    "hooks": ("Whole calls of a hook", hooks.measure),
 }
 """Every section yields the figures of one store; another system to compare with is another section."""
 

@@ -1,89 +1,96 @@
-"""`python -m demo`: workers race for tasks, die and come back as zombies; every task ends with one result."""
+"""`python -m demo`: six agents carry out a plan, whatever happens to them, and the log proves it."""
 
 import argparse
-import random
+import os
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+import coord
 from demo import plan
 from demo.conductor import Conductor, Outcome
-from demo.ending import print_lineage, print_proof, print_zombies
+from demo.ending import print_lineage, print_losses, print_proof
 from demo.screen import screen_for_stdout
+from demo.stage import Part, Piece, Stage
 
-EXAMPLE = "example:\n  python -m demo --seed 7 --workers 12 --tasks 60 --keep"
-
-
-def between(low: int, high: int):
-    """Return a type for argparse: a whole number within bounds."""
-
-    def number(text: str) -> int:
-        value = int(text)
-        if not low <= value <= high:
-            raise argparse.ArgumentTypeError(f"{value} is not between {low} and {high}")
-        return value
-
-    return number
+EXAMPLE = "example:\n  python -m demo --keep"
 
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m demo",
-        description="Workers race for tasks in a fresh SQLite store while some are killed and some come back "
-        "as zombies; at the end the log proves that every task has exactly one accepted result.",
+        description="Six agents of three kinds carry out a plan on four tracks in a fresh repository. Some "
+        "are killed, some come back as zombies, two want one file and two block each other; at the end the "
+        "log proves that every task has exactly one accepted result.",
         epilog=EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    workers = between(plan.WORKERS_LEAST, plan.WORKERS_MOST)
-    tasks = between(plan.TASKS_LEAST, plan.TASKS_MOST)
-    parser.add_argument("--seed", type=int, help="draws the accidents; the same seed, the same plan")
-    parser.add_argument("--workers", type=workers, default=8, metavar="N", help="worker processes (8)")
-    parser.add_argument("--tasks", type=tasks, default=40, metavar="N", help="tasks to do (40)")
-    parser.add_argument("--keep", action="store_true", help="keep the store, and say where it is")
+    parser.add_argument("--keep", action="store_true", help="keep the repository, and say where it is")
     return parser.parse_args()
 
 
 def main() -> int:
     args = arguments()
-    seed = random.randrange(1000) if args.seed is None else args.seed
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    for name in [name for name in os.environ if name.startswith("COORD_")]:
+        del os.environ[name]  # the play has a store of its own, whatever the caller works on
     folder = Path(tempfile.mkdtemp(prefix="coord-demo-"))
     try:
-        return show(folder, args.workers, args.tasks, seed)
+        return show(folder)
     except KeyboardInterrupt:
         print("\nInterrupted; all workers are stopped.")
         return 130
     finally:
         if args.keep:
-            print(f"\nThe store is kept: sqlite://{folder}/store.db")
+            print(f"\nThe repository is kept: {folder} (there: coord --project {plan.PROJECT} plan show)")
         else:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def show(folder: Path, workers: int, tasks: int, seed: int) -> int:
-    url = f"sqlite://{folder}/store.db"
+def show(folder: Path) -> int:
+    stage = prepare(folder)
+    url = f"sqlite://{folder}/.git/coord/coord.db"
     print(
-        f"{workers} worker processes are about to race for {tasks} tasks in one SQLite store (seed {seed}).\n"
-        f"Some will be killed with kill -9 in the middle of their work, and others replace them. Some will\n"
-        f"be frozen until their lease of {plan.LEASE_S} s is gone and somebody else has their task; then\n"
-        f"they go on, know nothing, and hand in work that must no longer count. In the end every task must\n"
-        f"have exactly one accepted result.\n"
+        f"{len(plan.AGENTS)} agents of {len(plan.KINDS)} kinds are about to carry out "
+        f"{len(stage.pieces)} tasks on four tracks (demo/plan.yaml).\n"
+        f"Some will be killed with kill -9 in the middle of their work, and others replace them. Some\n"
+        f"will be frozen until their lease of {plan.LEASE_S:.0f} s is gone and somebody else has their\n"
+        f"task; then they go on, know nothing, and hand in work that must no longer count. Two want\n"
+        f"{plan.HOT_FILE} at once, and two each want what the other holds. In the end every task\n"
+        f"must have exactly one accepted result.\n"
     )
     with screen_for_stdout() as screen:
-        conductor = Conductor(url, folder / "workers.err", plan.NAMES[:workers], tasks, seed, screen)
+        conductor = Conductor(folder, url, stage, screen)
         outcome = conductor.run()
-        screen.show(conductor.stage)
+        screen.show(stage)
     if outcome.trouble:
         return fail(outcome, folder / "workers.err")
-    print_lineage(url, tasks, outcome)
-    print_zombies(outcome)
-    return print_proof(url, tasks, outcome, conductor.stage)
+    print_lineage(url, stage.pieces, outcome)
+    print_losses(outcome)
+    return print_proof(url, folder, outcome, stage)
+
+
+def prepare(folder: Path) -> Stage:
+    """Make a repository and load the plan into its store, as a person would."""
+    subprocess.run(["git", "init", "--quiet", str(folder)], check=True)
+    program = [sys.executable, "-m", "coord.transports.cli.main", "--session", "director"]
+    load = [*program, "--project", plan.PROJECT, "plan", "load", str(plan.PLAN_FILE)]
+    subprocess.run(load, cwd=folder, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    with coord.connect(cwd=str(folder), session="director", project=plan.PROJECT) as client:
+        tasks = client.task_list()
+    pieces = {}
+    for task in tasks:
+        also = task.requirements.get("also")
+        files = (*task.files, *([f"file:{also}"] if also else []))
+        pieces[task.task_id] = Piece(task.task_id, tuple(task.depends_on), files)
+    return Stage({name: Part(name, kind) for name, kind in plan.AGENTS.items()}, pieces)
 
 
 def fail(outcome: Outcome, errors: Path) -> int:
-    print("\nTHE DEMO BROKE: " + "; ".join(outcome.trouble))
+    print("\nFAILED, the demo broke: " + "; ".join(outcome.trouble))
     print(errors.read_text(errors="replace")[-2000:])
     return 1
 

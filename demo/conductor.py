@@ -1,32 +1,27 @@
 """The conductor: starts the workers, lets the planned accidents happen, and notes what workers were told.
 
 It acts on two things only: what workers report, and what the store's log shows. A worker that is half-way
-through a task waits for a nod; in place of the nod it may be killed (and another takes its place) or be
-stopped until the log shows that its task has passed to somebody else. Then it goes on, none the wiser.
+through a task waits for a nod. In place of the nod it may be killed (and another takes its place), or be
+stopped until the log shows that its task has passed to somebody else; then it goes on, none the wiser. Or
+the nod comes when somebody stands in line for its file, or when the one is there that it will block.
 """
 
-import contextlib
-import os
 import selectors
-import signal
-import subprocess
 import sys
 import time
-from collections import deque
 from pathlib import Path
 from typing import NamedTuple
 
-import msgspec
-
-from demo.log import Log
-from demo.plan import Fate, accidents, sessions, task_ids
+from demo.actor import Actor
+from demo.log import Event, Log
+from demo.plan import AGENTS, FATES, HOT_FILE, LEASE_S, Fate, sessions
 from demo.screen import Screen
-from demo.stage import Part, Piece, Stage
+from demo.stage import Stage
 from demo.worker import Report
 
 ROOT = Path(__file__).resolve().parent.parent
 TICK_S = 0.05
-LONGEST_S = 60.0
+LONGEST_S = 55.0
 DOING = {"claimed": "1st half", "half-way": "2nd half"}
 
 
@@ -49,78 +44,25 @@ class Outcome(NamedTuple):
     replies: list[Reply]
     killed: dict[str, str]
     """By session: on which task it was at work when it was killed."""
+    losers: dict[str, str]
+    """By session that lost a deadlock: the circle it was told."""
     trouble: list[str]
-
-
-class Actor:
-    """A running worker process."""
-
-    def __init__(self, part: Part, command: list[str], errors: int) -> None:
-        self.part = part
-        self.session = part.session
-        self.fate: Fate | None = None
-        self.was_frozen = False
-        self.finished = False
-        self.process = subprocess.Popen(
-            command,
-            cwd=ROOT,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            # Ctrl-C must not reach it. A group of its own also means that the kernel ends it, frozen or not,
-            # if the conductor itself is killed (a session of its own would leave it stopped for ever).
-            process_group=0,
-        )
-        assert self.process.stdout is not None
-        self.output = self.process.stdout
-        self._rest = b""
-
-    def reports(self) -> list[Report] | None:
-        """Return what the worker has said since the last time, or None when it will say no more."""
-        data = os.read(self.output.fileno(), 65_536)
-        if not data:
-            return None
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        return [msgspec.json.decode(line, type=Report) for line in lines]
-
-    def nod(self) -> None:
-        assert self.process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):
-            self.process.stdin.write(b"go on\n")
-            self.process.stdin.flush()
-
-    def end(self) -> None:
-        """Kill the process if it runs (SIGKILL reaches stopped ones too), and reap it."""
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.wait()
-        self.output.close()
-        if self.process.stdin is not None:
-            with contextlib.suppress(BrokenPipeError):
-                self.process.stdin.close()
 
 
 class Conductor:
     """Directs one run."""
 
-    def __init__(
-        self, url: str, errors_path: Path, names: list[str], tasks: int, seed: int, screen: Screen
-    ) -> None:
-        self._url, self._tasks, self._seed = url, tasks, seed
-        self._errors = open(errors_path, "ab")  # noqa: SIM115 - closed when the run ends
-        self._screen = screen
-        self._plan = accidents(seed, tasks)
-        self._owed: deque[Fate] = deque()
-        self._marks = 0
-        self._sessions = {name: sessions(name) for name in names}
+    def __init__(self, folder: Path, url: str, stage: Stage, screen: Screen) -> None:
+        self._folder, self._screen, self.stage = folder, screen, stage
+        self._errors = open(folder / "workers.err", "ab")  # noqa: SIM115 - closed when the run ends
+        self._fates = dict(FATES)
+        self._hot_wanted = False
+        self._sessions = {name: sessions(name) for name in AGENTS}
         self._actors: list[Actor] = []
         self._selector = selectors.DefaultSelector()
         self._log = Log(url)
         self._begin = time.monotonic()
-        self.stage = Stage(
-            parts={name: Part(name) for name in names}, pieces={task: Piece(task) for task in task_ids(tasks)}
-        )
-        self.outcome = Outcome([], {}, [])
+        self.outcome = Outcome([], {}, {}, [])
 
     def run(self) -> Outcome:
         """Play until every worker has finished; leave no process behind, whatever happens."""
@@ -136,56 +78,76 @@ class Conductor:
             self._log.close()
             self._selector.close()
             self._errors.close()
+        if self._fates and not self.outcome.trouble:
+            self.outcome.trouble.append(f"nothing happened at {', '.join(self._fates)}")
         return self.outcome
 
     def _start(self, name: str) -> None:
         part = self.stage.parts[name]
         part.session = next(self._sessions[name])
         part.doing, part.task = "starting", ""
-        command = [sys.executable, "-m", "demo.worker", self._url, name, part.session]
-        actor = Actor(part, [*command, str(self._tasks), str(self._seed)], self._errors.fileno())
+        command = [sys.executable, "-m", "demo.worker", str(self._folder), name, part.kind, part.session]
+        actor = Actor(part, command, str(ROOT), self._errors.fileno())
         self._actors.append(actor)
         self._selector.register(actor.output, selectors.EVENT_READ, actor)
 
     def _step(self) -> None:
         ready = self._selector.select(TICK_S)
         self.stage.seconds = time.monotonic() - self._begin
-        for key, _ in ready:
-            actor: Actor = key.data
-            reports = actor.reports()
+        heard = [(key.data, key.data.reports()) for key, _ in ready]
+        for event in self._log.news():  # read after the reports, told before: what they speak of is in it
+            self.stage.follow(event)
+            self._watch(event)
+        for actor, reports in heard:
             if reports is None:
                 self._leave(actor)
             for report in reports or ():
                 self._hear(actor, report)
-        for event in self._log.news():
-            self.stage.follow(event)
         for actor in self._actors:
-            if actor.fate is not None and actor.fate.freezes and self._may_wake(actor):
+            if actor.asks:
+                self._decide(actor)
+            elif actor.fate is not None and actor.fate.freezes and self._may_wake(actor):
                 self._wake(actor)
         if self.stage.seconds > LONGEST_S:
             self.outcome.trouble.append(f"the run was not over after {LONGEST_S:.0f} seconds")
+
+    def _watch(self, event: Event) -> None:
+        """Tell what the log alone knows: who stands in line, and who lost a circle."""
+        fields = event.fields
+        if event.name == "lock.waiting":
+            self._hot_wanted = self._hot_wanted or HOT_FILE in fields["resources"]
+            self.stage.tell(
+                f"{fields['session']} stands in line for {fields['resources'][0]}, held by {fields['holder']}"
+            )
+        elif event.name == "lock.acquired" and fields.get("waited_ms"):
+            waited_s = fields["waited_ms"] / 1000
+            self.stage.waits += 1
+            self.stage.tell(f"{fields['session']} is handed {fields['resource']} after {waited_s:.1f} s")
+        elif event.name == "lock.deadlock":
+            self.stage.deadlocks += 1
+            self.stage.tell(f"DEADLOCK {' → '.join(fields['cycle'])}: {fields['victim']} has to give way")
 
     # What workers say.
 
     def _hear(self, actor: Actor, report: Report) -> None:
         part = actor.part
-        part.doing, part.task, part.generation = (
-            DOING.get(report.did, report.did),
-            report.task,
-            report.generation,
-        )
+        part.doing = DOING.get(report.did, report.did)
+        part.task, part.generation = report.task, report.generation
         if report.did == "half-way":
-            self._decide(actor)
+            actor.ask()
         elif report.did == "submitting" and actor.fate is Fate.KILLED_SUBMITTING:
             self._kill(actor)
         elif report.did in ("accepted", "refused"):
             self._note(actor, report)
+        elif report.did == "deadlock":
+            self.outcome.losers[actor.session] = report.reason
+            self.stage.tell(f"{actor.session} is told so, and gives {report.task} back")
         elif report.did == "lost":
-            self.stage.tell(
-                f"{actor.session} finds at its renewal that it lost {report.task}: {report.reason}"
-            )
+            self.stage.tell(f"{actor.session} finds at its renewal that it lost {report.task}")
         elif report.did == "finished":
             actor.finished = True
+            if report.reason != "done":
+                self.outcome.trouble.append(f"{actor.session} found the plan {report.reason}")
 
     def _note(self, actor: Actor, report: Report) -> None:
         accepted = report.did == "accepted"
@@ -222,42 +184,45 @@ class Conductor:
     # Accidents.
 
     def _decide(self, actor: Actor) -> None:
-        """Somebody is half-way: let it go on, or let happen what the plan has for it."""
-        if self._marks in self._plan:
-            self._owed.append(self._plan[self._marks])
-        self._marks += 1
-        actor.fate = self._next_fate()
-        if actor.fate is Fate.KILLED_WORKING:
+        """Somebody is half-way: let happen what awaits it, let it go on, or let it wait and renew."""
+        task = actor.part.task
+        fate = self._fates.get(task)
+        if fate is Fate.KILLED_WORKING:
+            actor.fate = self._fates.pop(task)
             self._kill(actor)
-        elif actor.fate is not None and actor.fate.freezes:
+        elif fate is not None and fate.freezes:
+            actor.fate = self._fates.pop(task)
             self._freeze(actor)
-        else:
+        elif fate is None or fate is Fate.KILLED_SUBMITTING or self._is_met(fate):
+            actor.fate = self._fates.pop(task, None)
             actor.nod()
+        elif time.monotonic() > actor.asked_at + LEASE_S / 3:
+            actor.nod("renew")
 
-    def _next_fate(self) -> Fate | None:
-        """Return the first accident that may happen now: some workers must stay awake to take tasks over."""
-        frozen = sum(actor.fate is not None and actor.fate.freezes for actor in self._actors)
-        for fate in self._owed:
-            if not fate.freezes or frozen < len(self.stage.parts) // 2:
-                self._owed.remove(fate)
-                return fate
-        return None
+    def _is_met(self, fate: Fate) -> bool:
+        """Whether what a worker waits for has come."""
+        if fate is Fate.HOLDS_HOT_FILE:
+            return self._hot_wanted
+        meeting = {task for task, each in FATES.items() if each is Fate.MEETS}
+        here = {actor.part.task for actor in self._actors if actor.part.doing == DOING["half-way"]}
+        return fate is Fate.MEETS and meeting <= here | (meeting - self._fates.keys())
 
     def _kill(self, actor: Actor) -> None:
-        actor.process.send_signal(signal.SIGKILL)
+        actor.kill()
         self.outcome.killed[actor.session] = actor.part.task
         self.stage.kills += 1
-        part = actor.part
-        self.stage.tell(f"{actor.session} is {actor.fate}: {part.task}, generation {part.generation}")
-        part.doing = "killed"
+        self._tell_fate(actor)
+        actor.part.doing = "killed"
 
     def _freeze(self, actor: Actor) -> None:
-        actor.process.send_signal(signal.SIGSTOP)
-        actor.was_frozen = True
+        actor.freeze()
         self.stage.freezes += 1
+        self._tell_fate(actor)
+        actor.part.doing = "frozen"
+
+    def _tell_fate(self, actor: Actor) -> None:
         part = actor.part
         self.stage.tell(f"{actor.session} is {actor.fate}: {part.task}, generation {part.generation}")
-        part.doing = "frozen"
 
     def _may_wake(self, actor: Actor) -> bool:
         piece = self.stage.pieces[actor.part.task]
@@ -265,8 +230,6 @@ class Conductor:
         return passed_on and (actor.fate is Fate.FROZEN_UNTIL_TAKEN or piece.state == "done")
 
     def _wake(self, actor: Actor) -> None:
-        actor.fate = None
-        actor.nod()
-        actor.process.send_signal(signal.SIGCONT)
+        actor.wake()
         actor.part.doing = "zombie"
         self.stage.tell(f"{actor.session} goes on with {actor.part.task} as if nothing had happened")

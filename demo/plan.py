@@ -1,63 +1,72 @@
-"""The plan of a run, drawn from its seed: the tasks, the workers, and which accident happens when."""
+"""The play: who takes part, and which accident awaits whoever first works on which task of `plan.yaml`."""
 
-import random
 from collections.abc import Iterator
 from enum import StrEnum
+from pathlib import Path
 
 TENANT = "local"
-PROJECT = "lighthouse"
-LEASE_S = 1.5
-HALF_S = (0.25, 0.6)
+PROJECT = "shop"
+PLAN_FILE = Path(__file__).with_name("plan.yaml")
+LEASE_S = 2.0
+HALF_S = (0.2, 0.5)
 """Half of the work on a task takes about this long; the lease is renewed between the halves."""
+HOT_FILE = "file:src/app.py"
 
-TASKS_LEAST, TASKS_MOST = 16, 200
-WORKERS_LEAST, WORKERS_MOST = 4, 16
-
-NAMES = ["ada", "bela", "cleo", "dov", "ezra", "fay", "gus", "hana"]
-NAMES += ["ivo", "jun", "kim", "leo", "mia", "nils", "olga", "pia"]
-WORK = ("draw", "build", "paint", "test", "write-up")
-THINGS = ("lamp", "stairs", "door", "roof", "pier", "bell", "boat", "wall")
+KINDS = {
+    "coder": ("code_gen", "testing", "review", "api"),
+    "reviewer": ("review", "doc", "script", "code_gen"),
+    "integrator": ("api", "testing", "doc", "script"),
+}
+"""By kind of agent: the types of task it takes. Every type has two kinds, so that nobody is irreplaceable."""
+AGENTS = {
+    "ada": "coder",
+    "bela": "coder",
+    "cleo": "reviewer",
+    "dov": "reviewer",
+    "ezra": "integrator",
+    "fay": "integrator",
+}
 
 
 class Fate(StrEnum):
-    """What may happen to a worker that holds a claim."""
+    """What happens to the first worker that is half-way through a task."""
 
     KILLED_WORKING = "killed while working"
     KILLED_SUBMITTING = "killed while submitting"
     FROZEN_UNTIL_TAKEN = "frozen until another holds its task"
     FROZEN_UNTIL_DONE = "frozen until another has finished its task"
+    HOLDS_HOT_FILE = "waits until somebody stands in line for its file"
+    MEETS = "waits for the one it will block"
 
     @property
     def freezes(self) -> bool:
         return self in (Fate.FROZEN_UNTIL_TAKEN, Fate.FROZEN_UNTIL_DONE)
 
+    @property
+    def kills(self) -> bool:
+        return self in (Fate.KILLED_WORKING, Fate.KILLED_SUBMITTING)
 
-def task_ids(count: int) -> list[str]:
-    """Return ids of the track grammar: A-001-draw-lamp, A-002-draw-stairs, … B-001-build-lamp, …"""
-    ids = []
-    for number in range(count):
-        track, place = divmod(number, len(THINGS))
-        ids.append(f"{chr(ord('A') + track)}-{place + 1:03d}-{WORK[track % len(WORK)]}-{THINGS[place]}")
-    return ids
+
+# Somebody must stay awake to take over what the frozen held: two of them come only after the other two are
+# awake again (they depend on those tasks), and the meeting takes one agent until the other one comes.
+FATES = {
+    "A-002-settings": Fate.KILLED_WORKING,
+    "B-004-migrations": Fate.KILLED_SUBMITTING,
+    "B-005-load-test": Fate.KILLED_WORKING,
+    "C-004-api-tests": Fate.KILLED_WORKING,
+    "A-003-sessions": Fate.FROZEN_UNTIL_TAKEN,
+    "B-001-schema": Fate.FROZEN_UNTIL_DONE,
+    "C-002-payment": Fate.FROZEN_UNTIL_TAKEN,
+    "D-003-basket": Fate.FROZEN_UNTIL_DONE,
+    "C-001-endpoints": Fate.HOLDS_HOT_FILE,
+    "A-004-plugins": Fate.MEETS,
+    "B-003-prices": Fate.MEETS,
+}
 
 
 def sessions(name: str) -> Iterator[str]:
-    """Yield the session ids of one worker and of those who replace it: ada-1, ada-2, …"""
+    """Yield the session ids of one agent and of those who replace it: ada-1, ada-2, …"""
     number = 0
     while True:
         number += 1
         yield f"{name}-{number}"
-
-
-def accidents(seed: int, tasks: int) -> dict[int, Fate]:
-    """Return which fate awaits whoever is the n-th to be half-way through a task.
-
-    Every task is half-way at least once, and each accident brings one more; so all of these are met.
-    """
-    rng = random.Random(seed)
-    each = max(4, tasks // 10)
-    fates = [Fate.KILLED_WORKING] * (each - 1) + [Fate.KILLED_SUBMITTING]
-    fates += [Fate.FROZEN_UNTIL_TAKEN, Fate.FROZEN_UNTIL_DONE] * (each // 2)
-    rng.shuffle(fates)
-    marks = sorted(rng.sample(range(2, tasks - 2), len(fates)))
-    return dict(zip(marks, fates, strict=True))

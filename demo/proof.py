@@ -1,14 +1,17 @@
-"""The proof: from the log alone, then against what the workers were told.
+"""The proof: from the log alone, then against the files, and against what the workers were told.
 
 `find_faults` is a plain function over the log; give it a forged one and it says what is wrong with it.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from demo.conductor import Outcome
 from demo.log import Event
+from demo.plan import HOT_FILE
+from demo.stage import Piece
 
 
 class Completion(NamedTuple):
@@ -19,8 +22,8 @@ class Completion(NamedTuple):
     session: str
 
 
-def find_faults(tasks: Sequence[str], offsets: Sequence[int], events: Sequence[Event]) -> list[str]:
-    """Return what contradicts "one accepted result per task", going by the log alone."""
+def find_faults(pieces: Mapping[str, Piece], offsets: Sequence[int], events: Sequence[Event]) -> list[str]:
+    """Return what contradicts "one accepted result per task, in order", going by the log alone."""
     faults = []
     if list(offsets) != list(range(1, len(offsets) + 1)):
         faults.append("the offsets of the log have a gap or a repetition")
@@ -30,13 +33,20 @@ def find_faults(tasks: Sequence[str], offsets: Sequence[int], events: Sequence[E
         task = event.fields.get("task", "")
         if event.name == "task.claimed":
             faults += _claim_faults(task, event, holders[task], completions[task])
+            early = [need for need in _needs(pieces, task) if not completions[need]]
+            faults += [f"{task}: claimed at offset {event.offset} before {need} was done" for need in early]
             holders[task][event.fields["generation"]] = event.fields["session"]
         elif event.name == "task.completed":
             completions[task].append(event)
-    for task in tasks:
+    for task in pieces:
         faults += _completion_faults(task, completions[task], holders[task])
-    faults += [f"{task}: completed, but nobody asked for it" for task in completions.keys() - set(tasks)]
+    unasked = [task for task, done in completions.items() if done and task not in pieces]
+    faults += [f"{task}: completed, but nobody asked for it" for task in unasked]
     return faults
+
+
+def _needs(pieces: Mapping[str, Piece], task: str) -> tuple[str, ...]:
+    return pieces[task].depends_on if task in pieces else ()
 
 
 def _claim_faults(task: str, claim: Event, earlier: dict[int, str], completions: list[Event]) -> list[str]:
@@ -61,6 +71,45 @@ def _completion_faults(task: str, completions: list[Event], holders: dict[int, s
     return []
 
 
+def find_lock_faults(events: Iterable[Event]) -> list[str]:
+    """Return where two held one file at once, what is held still, and what the play should have shown."""
+    faults = []
+    held: dict[str, str] = {}
+    handed_on = resolved = False
+    for event in events:
+        fields = event.fields
+        if event.name == "lock.acquired":
+            other = held.setdefault(fields["resource"], fields["session"])
+            if other != fields["session"]:
+                faults.append(f"{fields['resource']}: {fields['session']} got it while {other} held it")
+            handed_on = handed_on or (fields["resource"] == HOT_FILE and fields.get("waited_ms", 0) > 0)
+        elif event.name == "lock.released":
+            held.pop(fields["resource"], None)
+        elif event.name == "lock.deadlock":
+            resolved = resolved or fields["resolved"]
+    faults += [f"{resource} is still held by {session}" for resource, session in held.items()]
+    if not handed_on:
+        faults.append(f"nobody was handed {HOT_FILE} after waiting in line")
+    if not resolved:
+        faults.append("no deadlock was broken")
+    return faults
+
+
+def find_lost_lines(folder: Path, pieces: Mapping[str, Piece], events: Iterable[Event]) -> list[str]:
+    """Return which accepted work is missing in a file that its task changed."""
+    faults = []
+    for event in events:
+        piece = pieces.get(event.fields.get("task", ""))
+        if event.name != "task.completed" or piece is None:
+            continue
+        line = f"{piece.task} {event.fields['generation']} {event.fields['session']}"
+        for name in piece.files:
+            path = folder / name.removeprefix("file:")
+            if not path.exists() or line not in path.read_text().splitlines():
+                faults.append(f"{name} has lost what {line} wrote")
+    return faults
+
+
 def find_contradictions(events: Iterable[Event], outcome: Outcome) -> list[str]:
     """Return where the workers' own replies do not agree with the log.
 
@@ -81,6 +130,13 @@ def find_contradictions(events: Iterable[Event], outcome: Outcome) -> list[str]:
     ]
     unheard = {who for who in logged - told if who.session not in outcome.killed}
     faults += [f"{who.session} never heard that {who.task} was accepted, though it lived" for who in unheard]
+    faults += [
+        f"{reply.session} slept through its lease on {reply.task}, and its result was accepted"
+        for reply in outcome.replies
+        if reply.was_frozen and reply.accepted
+    ]
+    victims = {event.fields["victim"] for event in events if event.name == "lock.deadlock"}
+    faults += [f"{victim} lost a deadlock and was not told" for victim in victims - outcome.losers.keys()]
     return sorted(faults)
 
 

@@ -14,9 +14,18 @@ from demo.stage import Piece, Stage
 
 CELL_CHARS = 20
 NEWS_LINES = 6
-PIECE_STYLES = {"free": "dim", "held": "yellow", "expired": "red", "done": "green"}
-PIECE_SIGNS = {"free": "·", "held": "▸", "expired": "✝", "done": "✔"}
-PART_STYLES = {"killed": "bold red", "frozen": "bold blue", "zombie": "bold magenta", "finished": "green"}
+PIECE_STYLES = {"free": "dim", "held": "yellow", "lost": "red", "done": "green"}
+PIECE_SIGNS = {"free": "·", "held": "▸", "lost": "✝", "done": "✔"}
+PART_STYLES = {
+    "killed": "bold red",
+    "frozen": "bold blue",
+    "zombie": "bold magenta",
+    "deadlock": "bold red",
+    "in line": "bold cyan",
+    "finished": "green",
+}
+TRACKS = 4
+COUNTER_CHARS, BAR_LEAST = 80, 8
 
 
 class Screen(Protocol):
@@ -65,7 +74,7 @@ class LiveScreen:
 
 def drawn(stage: Stage, news: list[str], width: int, height: int) -> RenderableType:
     """Return the stage as something that rich can draw; only news give way where the terminal is low."""
-    columns = max(1, width // CELL_CHARS)
+    columns = max(1, min(TRACKS, width // CELL_CHARS))
     rows = -(-len(stage.pieces) // columns)
     room = height - (len(stage.parts) + 1) - rows - 4
     shown = news[-room:] if room > 0 else []
@@ -75,12 +84,13 @@ def drawn(stage: Stage, news: list[str], width: int, height: int) -> RenderableT
 
 def _workers(stage: Stage) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
-    for head, chars in (("worker", 8), ("does", 10), ("task", 22), ("generation", 10)):
+    for head, chars in (("agent", 8), ("kind", 10), ("does", 10), ("task", 20), ("generation", 10)):
         table.add_column(head, header_style="dim", no_wrap=True, width=chars)
     for part in stage.parts.values():
         style = PART_STYLES.get(part.doing, "white")
         generation = str(part.generation) if part.task else ""
-        table.add_row(f"[{style}]{part.session}[/]", f"[{style}]{part.doing}[/]", part.task, generation)
+        session, doing = f"[{style}]{part.session}[/]", f"[{style}]{part.doing}[/]"
+        table.add_row(session, part.kind, doing, part.task, generation)
     return table
 
 
@@ -102,11 +112,12 @@ def _totals(stage: Stage, width: int) -> Table:
     table = Table.grid(padding=(0, 2, 0, 0))
     counters = (
         f"[bold]{stage.done}[/] of {len(stage.pieces)} done  [bold]{stage.claims}[/] claims  "
-        f"[bold red]{stage.kills}[/] killed  [bold magenta]{stage.refused}[/] zombies refused  "
-        f"{stage.seconds:.1f} s"
+        f"[bold red]{stage.kills}[/] killed  [bold magenta]{stage.refused}[/] refused  "
+        f"[bold cyan]{stage.waits}[/] waited  [bold red]{stage.deadlocks}[/] deadlock  {stage.seconds:.1f} s"
     )
-    bar = ProgressBar(total=len(stage.pieces), completed=stage.done, width=max(8, min(40, width - 64)))
-    table.add_row(bar, counters)
+    room = width - COUNTER_CHARS
+    bar = ProgressBar(total=len(stage.pieces), completed=stage.done, width=min(40, room))
+    table.add_row(*([bar] if room >= BAR_LEAST else []), counters)
     return table
 
 

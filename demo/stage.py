@@ -4,12 +4,16 @@ from dataclasses import dataclass, field
 
 from demo.log import Event
 
+LOST = ("task.expired", "task.released")
+"""How a claim ends without a result."""
+
 
 @dataclass
 class Part:
-    """One of the workers' places, whoever fills it at the moment."""
+    """One of the agents' places, whoever fills it at the moment."""
 
     name: str
+    kind: str = ""
     session: str = ""
     doing: str = "starting"
     task: str = ""
@@ -21,6 +25,8 @@ class Piece:
     """One task as the log tells it."""
 
     task: str
+    depends_on: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
     state: str = "free"
     generation: int = 0
     holder: str = ""
@@ -37,6 +43,8 @@ class Stage:
     kills: int = 0
     freezes: int = 0
     refused: int = 0
+    waits: int = 0
+    deadlocks: int = 0
     seconds: float = 0.0
     news: list[str] = field(default_factory=list)
     """What a plain screen has still to print."""
@@ -63,8 +71,8 @@ class Stage:
             piece.holder = event.fields["session"]
         elif event.name == "task.renewed":
             self.renewals += 1
-        elif event.name == "task.expired" and event.fields["generation"] == piece.generation:
-            piece.state = "expired"
+        elif event.name in LOST and event.fields["generation"] == piece.generation:
+            piece.state = "lost"
         elif event.name == "task.completed":
             piece.state, piece.holder = "done", event.fields["session"]
             if self.done % 5 == 0:

@@ -1,19 +1,26 @@
-"""One worker: claims a task, works on it in two halves, submits, takes the next, until none is left.
+"""One agent: takes the next task of its kind, works on it in two halves, submits, until all is done.
 
 It knows nothing of accidents. Half-way through each task it waits for a nod on stdin, so that the conductor
 always finds it holding a claim; what happens to it then is a real signal. What it says goes to stdout.
+
+It works as a careless agent would: reads a file, thinks, and writes all of it back with a line more. Two that
+did so at once would lose a line; the locks that come with a task are all that stands against it.
 """
 
+import os
 import random
 import sys
 import time
+from pathlib import Path
 
 import msgspec
 
 import coord
-from demo.plan import HALF_S, LEASE_S, PROJECT, TENANT, task_ids
+from coord.core.replies import NextTask
+from demo.plan import HALF_S, KINDS, LEASE_S, PROJECT
 
-IDLE_S = 0.06
+PATIENCE_S = 1.0
+LINE_S = 20.0
 
 
 class Report(msgspec.Struct, omit_defaults=True):
@@ -33,60 +40,95 @@ def say(did: str, task: str = "", generation: int = 0, **more) -> None:
     sys.stdout.buffer.flush()
 
 
-def wait_for_nod() -> None:
-    if not sys.stdin.readline():
-        raise SystemExit("the conductor has gone")
+class Work:
+    """One claim, and what is done under it."""
+
+    def __init__(self, client: coord.Client, folder: Path, reply: NextTask) -> None:
+        assert reply.task is not None
+        assert reply.claim is not None
+        self._client, self._folder = client, folder
+        self._task, self._name = reply.task, reply.task.task_id
+        self._generation = int(reply.claim.generation)
+        self._session = reply.claim.session_id
+        self._rng = random.Random(f"{self._session} {self._name}")
+
+    def carry_out(self) -> None:
+        """Do it all, and submit; whether the claim still counts is not ours to judge."""
+        say("claimed", self._name, self._generation)
+        self._change(self._task.files)
+        if not self._renew():
+            say("lost", self._name, self._generation)
+            return
+        self._wait_for_nod()
+        also = self._task.requirements.get("also")
+        if also and not self._change_also(also):
+            return
+        time.sleep(self._rng.uniform(*HALF_S))
+        self._submit()
+
+    def _change(self, files: list[str]) -> None:
+        """Read files, take some time, and write them back with a line of this claim."""
+        paths = [self._folder / text.removeprefix("file:") for text in files]
+        before = [path.read_text() if path.exists() else "" for path in paths]
+        time.sleep(self._rng.uniform(*HALF_S))
+        for path, text in zip(paths, before, strict=True):
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(f"{text}{self._name} {self._generation} {self._session}\n")
+
+    def _change_also(self, also: str) -> bool:
+        """Change a file that only turned out to be needed; give all up if waiting for it closes a circle."""
+        say("in line", self._name, self._generation, reason=also)
+        reply = self._client.acquire(f"file:{also}", ttl_s=LINE_S, wait_s=LINE_S)
+        if not reply.ok:
+            circle = " → ".join(reply.cycle)
+            self._client.release_task(self._name, self._generation, note=f"deadlock: {circle}")
+            say("deadlock", self._name, self._generation, reason=circle)
+            return False
+        self._renew()
+        self._change([f"file:{also}"])
+        self._client.unlock(f"file:{also}")
+        return True
+
+    def _renew(self) -> bool:
+        return self._client.renew_task(self._name, self._generation).success
+
+    def _wait_for_nod(self) -> None:
+        while True:
+            say("half-way", self._name, self._generation)
+            told = sys.stdin.readline()
+            if told == "go on\n":
+                return
+            if not told:
+                raise SystemExit("the conductor has gone")
+            self._renew()
+
+    def _submit(self) -> None:
+        say("submitting", self._name, self._generation)
+        answer = self._client.submit_task(self._name, self._generation, {"made by": self._session})
+        say(
+            "accepted" if answer.accepted else "refused",
+            self._name,
+            self._generation,
+            reason=answer.reason.value,
+            current_generation=answer.current_generation,
+            work_lost=answer.work_lost,
+        )
 
 
-def work(rng: random.Random) -> None:
-    time.sleep(rng.uniform(*HALF_S))
-
-
-def carry_out(tasks: coord.TaskCoordinator, session: str, task: str, generation: int, rng: random.Random):
-    """Work on a task that was granted, and submit; whether the claim still counts is not ours to judge."""
-    say("claimed", task, generation)
-    work(rng)
-    renewal = tasks.renew_lease(TENANT, PROJECT, task, session, generation)
-    if not renewal.success:
-        say("lost", task, generation, reason=renewal.reason.value)
-        return
-    say("half-way", task, generation)
-    wait_for_nod()
-    work(rng)
-    say("submitting", task, generation)
-    answer = tasks.submit_result(TENANT, PROJECT, task, session, generation, {"made by": session})
-    say(
-        "accepted" if answer.accepted else "refused",
-        task,
-        generation,
-        reason=answer.reason.value,
-        current_generation=answer.current_generation,
-        work_lost=answer.work_lost,
-    )
-
-
-def run(url: str, agent: str, session: str, count: int, seed: int) -> None:
-    rng = random.Random(f"{seed} {session}")
-    left, waiting = task_ids(count), False
-    with coord.TaskCoordinator.open(url) as tasks:
-        while left:
-            rng.shuffle(left)
-            for task in list(left):
-                reply = tasks.claim_task(TENANT, PROJECT, task, agent, session, LEASE_S)
-                if reply.claim is not None:
-                    waiting = False
-                    carry_out(tasks, session, task, reply.claim.generation.generation, rng)
-                    break
-                if reply.reason == "DENIED_COMPLETED":
-                    left.remove(task)
+def run(folder: Path, agent: str, kind: str, session: str) -> None:
+    with coord.connect(
+        cwd=str(folder), session=session, agent=agent, project=PROJECT, pid=os.getpid()
+    ) as client:
+        while True:
+            reply = client.next_task(types=KINDS[kind], lease_s=LEASE_S, wait_s=PATIENCE_S)
+            if reply.task is not None:
+                Work(client, folder, reply).carry_out()
+            elif reply.outcome == "blocked":
+                say("waiting", reason="; ".join(reply.waiting_for))
             else:
-                if left and not waiting:
-                    waiting = True
-                    say("waiting")
-                time.sleep(IDLE_S)
-    say("finished")
+                break
+        say("finished", reason=reply.outcome)
 
 
 if __name__ == "__main__":
-    _, url_, agent_, session_, count_, seed_ = sys.argv
-    run(url_, agent_, session_, int(count_), int(seed_))
+    run(Path(sys.argv[1]), *sys.argv[2:])

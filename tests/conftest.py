@@ -15,9 +15,16 @@ SHARED_STORES = ("files", "sqlite", "postgres")
 
 SOAK = bool(os.environ.get("COORD_SOAK"))
 
-signal.signal(
-    signal.SIGHUP, signal.SIG_DFL
-)  # who started us may ignore it (nohup), and so would our children
+
+@pytest.fixture(scope="session", autouse=True)
+def signals_reach_children() -> None:
+    """A process started by one that ignores a signal (nohup, a job in the background) ignores it, too.
+
+    A handler is not inherited: with one that does nothing we go on as before, and children start as usual.
+    """
+    for each in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+        if signal.getsignal(each) is signal.SIG_IGN:
+            signal.signal(each, lambda *_: None)
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from coord.core.errors import (
         Busy,
+        ClaimLost,
         CoordError,
         Corrupt,
         Dead,
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
     from coord.core.types import ClaimKey, ClaimTemplate
     from coord.sdk.client import Client, connect
     from coord.sdk.coordinator import TaskCoordinator
+    from coord.sdk.repository import ClaimRepository
+    from coord.sdk.scheduler import Scheduler
+    from coord.sdk.work import CannotBeDone, GiveBack, RateLimited, Work, WorkFailed
+    from coord.sdk.worker import Worker
     from coord.stores.open import install, open_store
 
 __version__ = "0.1.0"
@@ -38,8 +43,16 @@ _HOME = {
     "Client": "coord.sdk.client",
     "connect": "coord.sdk.client",
     "TaskCoordinator": "coord.sdk.coordinator",
+    "Worker": "coord.sdk.worker",
+    "Work": "coord.sdk.work",
+    "WorkFailed": "coord.sdk.work",
+    "CannotBeDone": "coord.sdk.work",
+    "GiveBack": "coord.sdk.work",
+    "RateLimited": "coord.sdk.work",
+    "Scheduler": "coord.sdk.scheduler",
     "TaskIdentifier": "coord.core.ids",
     "ClaimKey": "coord.core.types",
+    "ClaimRepository": "coord.sdk.repository",
     "ClaimTemplate": "coord.core.types",
     "install": "coord.stores.open",
     "open_store": "coord.stores.open",
@@ -49,6 +62,7 @@ _HOME = {
     "NotStealable": "coord.core.errors",
     "NotOwner": "coord.core.errors",
     "LockLost": "coord.core.errors",
+    "ClaimLost": "coord.core.errors",
     "Impostor": "coord.core.errors",
     "Gone": "coord.core.errors",
     "Denied": "coord.core.errors",
@@ -65,13 +79,17 @@ _HOME = {
 
 __all__ = [
     "Busy",
+    "CannotBeDone",
     "ClaimKey",
+    "ClaimLost",
+    "ClaimRepository",
     "ClaimTemplate",
     "Client",
     "CoordError",
     "Corrupt",
     "Dead",
     "Denied",
+    "GiveBack",
     "Gone",
     "Impostor",
     "Invalid",
@@ -80,13 +98,18 @@ __all__ = [
     "NotFound",
     "NotOwner",
     "NotStealable",
+    "RateLimited",
     "Refused",
+    "Scheduler",
     "TaskCoordinator",
     "TaskIdentifier",
     "Trimmed",
     "Unavailable",
     "Unknown",
     "Unsupported",
+    "Work",
+    "WorkFailed",
+    "Worker",
     "__version__",
     "connect",
     "install",

@@ -29,7 +29,15 @@ GOOD: dict[str, dict[str, Any]] = {
     "list_expired_claims": {"tenant_id": "acme", "before": 0},
     "batch_claim": {"keys": [], "claim_template": ("agent-a", "session-1", 60)},
     "batch_get_states": {"keys": []},
-    "set_limits": {"tenant_id": "acme", "profile": "", "max_concurrent_claims": 5, "max_active_sessions": 5},
+    "set_limits": {
+        "tenant_id": "acme",
+        "profile": "",
+        "by": "ada",
+        "max_concurrent_claims": 5,
+        "max_active_sessions": 5,
+    },
+    "get_limits": {"tenant_id": "acme"},
+    "get_session_memory": {"tenant_id": "acme", "session_id": "session-1", "project_id": "shop"},
 }
 
 IDS = [
@@ -83,6 +91,7 @@ BAD: dict[str, list[Any]] = {
     "claim_template": [
         None, 5, "ab", (), ("a",), ("a", "s", 60, 1), ["a", "s"], ("a/b", "s"), ("a", None), ("a", "s", 0)
     ],
+    "by": [None, 5, "a\nb", "x" * 501],
     "profile": ["gold", "DEFAULT", 5, None, ["default"]],
     "max_concurrent_claims": [0, -1, 1.5, "5", None, True, 2**53, 10**5_000, [5]],
     "max_active_sessions": [0, 10**5_000],

@@ -23,9 +23,13 @@ DOCUMENTED: dict[str, list[str | tuple[str, Any]]] = {
     "batch_get_states": ["keys"],
     "list_expired_claims": ["tenant_id", ("before", None)],
     # ours: CLM-58, AMB-13, TEN-14
+    "get_result": [*TASK],
     "reset_task": [*TASK, ("reason", "")],
     "force_claim": [*TASK, "agent_id", "session_id", ("lease_duration_seconds", 300)],
     "set_limits": ["tenant_id"],
+    "get_limits": ["tenant_id"],
+    # SES-34
+    "get_session_memory": ["tenant_id", "project_id", "session_id"],
 }
 
 
@@ -39,7 +43,7 @@ def test_arguments(name: str) -> None:
     positional = [item for item in parameters if item.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
     assert [(item.name, item.default) for item in positional] == documented
     rest = [item for item in parameters if item not in positional]
-    added = {"metadata", "command_id", "reason", "profile", "limits"}
+    added = {"metadata", "command_id", "reason", "profile", "limits", "by"}
     assert {item.name for item in rest} <= added
     by_name_only = {inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD}
     assert {item.kind for item in rest} <= by_name_only, "what we add never shifts what is documented"
@@ -104,10 +108,15 @@ REASONS = {
 
 @pytest.mark.parametrize("kind", REASONS, ids=lambda kind: kind.__name__)
 def test_reasons(kind: Any) -> None:
-    """CLM-48, 50, 53, AMB-20: the documented reasons, and besides them only those of limits and plans."""
+    """CLM-48, 50, 53, AMB-20: the documented reasons, and besides only those of our own."""
     ours = {reason.value for reason in kind} - set(REASONS[kind].split())
     assert set(REASONS[kind].split()) <= {reason.value for reason in kind}
-    assert all(reason.startswith(("DENIED_LIMIT_", "DENIED_NOT_READY")) for reason in ours)
+    assert all(
+        reason.startswith(
+            ("DENIED_LIMIT_", "DENIED_NOT_READY", "DENIED_LOCKED", "DENIED_UNEXPECTED", "DATA_MISSING")
+        )
+        for reason in ours
+    )
 
 
 def test_public_names() -> None:

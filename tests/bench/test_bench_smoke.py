@@ -22,6 +22,7 @@ from tests.conftest import STORES
 SOME_STORES_ONLY = {
     "imports": {"sqlite"},
     "commands": {"sqlite"},
+    "hooks": {"sqlite"},
     "wake": {"files", "sqlite"},
     "hand-off": {"files", "sqlite", "postgres"},
 }

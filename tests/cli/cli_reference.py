@@ -11,7 +11,9 @@ from tests.docs.pages import ROOT
 
 PAGE = "docs/reference/cli.md"
 TASKS_PAGE = "docs/reference/cli-tasks.md"
-OF_TASKS = ("tasks", "plans")
+UPKEEP_PAGE = "docs/reference/cli-upkeep.md"
+OF_TASKS = ("tasks", "plans", "agents")
+OF_UPKEEP = ("records", "upkeep", "setup")
 """The groups that have a page of their own."""
 
 INTRODUCTION = """\
@@ -29,10 +31,11 @@ resource is typed as `file:…`, `name:…` or `project:…`; without one of the
 character (`*?[]{}`), or that is an existing path, is a file, and any other word is a name. `--` ends the
 flags. Unknown flags and commands are errors.
 
-Tasks and plans have [a page of their own](cli-tasks.md).
+Tasks, plans and agents have [a page of their own](cli-tasks.md), as have
+[records, upkeep and setup](cli-upkeep.md).
 """
 TASKS_INTRODUCTION = """\
-# The `coord` command: tasks and plans
+# The `coord` command: tasks, plans and agents
 
 <!-- made by: python -m tests.cli.cli_reference -->
 
@@ -40,14 +43,22 @@ Answers, exit codes and the flags of every command are as [for the others](cli.m
 commas: `--depends-on A-001-schema,A-002-login`. A claim has a generation, and whoever renews, submits,
 fails or releases states it: a worker that lost its task meanwhile cannot land anything.
 """
+UPKEEP_INTRODUCTION = """\
+# The `coord` command: records, upkeep and setup
+
+<!-- made by: python -m tests.cli.cli_reference -->
+
+Answers, exit codes and the flags of every command are as [for the others](cli.md).
+"""
 
 
 def pages() -> dict[str, str]:
     """Return each page as the table makes it."""
-    others = [group for group in GROUPS if group not in OF_TASKS]
+    others = [group for group in GROUPS if group not in (*OF_TASKS, *OF_UPKEEP)]
     texts = {
         PAGE: [*_beginning(), *_groups(others)],
         TASKS_PAGE: [TASKS_INTRODUCTION.rstrip(), *_groups(OF_TASKS)],
+        UPKEEP_PAGE: [UPKEEP_INTRODUCTION.rstrip(), *_groups(OF_UPKEEP)],
     }
     return {name: "\n".join(lines) + "\n" for name, lines in texts.items()}
 

@@ -11,7 +11,7 @@ from coord.stores.open import open_store
 from coord.stores.store import Commit
 from tests.cli.conftest import Coord, Said
 
-CHECKS = ["repository", "pin", "store", "format", "clock", "session", "peers", "locks", "line"]
+CHECKS = ["repository", "pin", "store", "format", "clock", "session", "peers", "locks", "line", "tasks"]
 
 
 def found(said: Said, check: str) -> tuple[str, str, str]:
@@ -32,7 +32,7 @@ def test_all_is_well(coord: Coord) -> None:
     """Every check in order, each with its state; exit 0."""
     coord("ann lock a.py")
     said = coord("ann doctor")
-    assert (said.code, said.answer["ok"], said.line) == (0, True, "All 9 checks are well")
+    assert (said.code, said.answer["ok"], said.line) == (0, True, "All 10 checks are well")
     assert [each["check"] for each in said.answer["checks"]] == CHECKS
     assert "s-ann, as --session says, is live" in found(said, "session")[1]
     assert found(said, "locks")[1].startswith("1 held")

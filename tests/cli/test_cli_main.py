@@ -125,7 +125,9 @@ def test_a_command_imports_only_what_it_uses(coord: Coord) -> None:
     }
     brought = imported("--session", "s-ann", "lock", "a.py", "--no-wait")
     assert "coord.core.acquire" in brought
-    assert not brought & {f"coord.core.{rules}" for rules in ("task", "plan", "queue", "history", "deadlock")}
+    assert not brought & {
+        f"coord.core.{rules}" for rules in ("task", "plan", "queue", "history", "deadlock", "blob")
+    }
 
 
 def test_main_without_words_reads_those_of_the_process(monkeypatch, capfd) -> None:

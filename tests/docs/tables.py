@@ -15,6 +15,8 @@ from coord.sdk.client import Client
 from coord.sdk.coordinator import TaskCoordinator
 from coord.sdk.locks import LockCalls
 from coord.sdk.messages import MessageCalls
+from coord.sdk.repository import ClaimRepository
+from coord.sdk.routing import RoutingCalls
 from coord.sdk.sessions import SessionCalls
 from coord.sdk.tasks import TaskCalls
 from tests.docs.pages import ROOT
@@ -63,8 +65,12 @@ def api_table() -> Iterator[str]:
     yield from _methods(TaskCoordinator)
 
 
+def repository_table() -> Iterator[str]:
+    yield from _methods(ClaimRepository)
+
+
 def client_table() -> Iterator[str]:
-    yield from _methods(Client, SessionCalls, LockCalls, MessageCalls, TaskCalls)
+    yield from _methods(Client, SessionCalls, LockCalls, MessageCalls, TaskCalls, RoutingCalls)
 
 
 def _methods(*kinds: type) -> Iterator[str]:
@@ -94,12 +100,13 @@ TABLES: dict[str, Callable[[], Iterator[str]]] = {
     "limits": limits_table,
     "events": events_table,
     "api": api_table,
+    "repository": repository_table,
     "client": client_table,
 }
 
 
 def page_of(name: str) -> str:
-    return f"docs/reference/{name}.md"
+    return f"docs/reference/{'api' if name == 'repository' else name}.md"
 
 
 def with_table(text: str, name: str) -> str:

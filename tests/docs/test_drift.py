@@ -40,9 +40,8 @@ def test_the_limits_of_everybody_are_as_in_the_code() -> None:
     rows = {row[0]: row[1] for row in rows_of("docs/reference/limits.md", "## Of everybody")}
     assert f"{ids.ID_CHARS_MAX} characters" in rows["an id (tenant, project, task, agent, session, command)"]
     assert rows["a lease"].startswith(f"{limits.LEASE_MS_MAX // limits.DAY_MS} days")
-    assert rows["a result"].startswith("256 KiB less 64 bytes")
-    assert limits.RESULT_BYTES_MAX == 256 * 1024 - 64
-    assert rows["a result"].endswith(f"{result_data.DEPTH_MAX} levels deep")
+    assert rows["a result"].startswith(f"{limits.RESULT_BYTES_MAX // 1024**2} MiB")
+    assert f"{result_data.VALUES_MAX:,} values, {result_data.DEPTH_MAX} levels deep" in rows["a result"]
     assert rows["metadata of a claim"].startswith(f"{coordinator.METADATA_BYTES_MAX} bytes")
     assert f"{checks.LINE_CHARS_MAX} printable" in rows["a reason or remark"]
     assert rows["commands waiting in an engine"] == f"{engine.QUEUE_MAX:,}"
@@ -120,7 +119,18 @@ def test_every_path_that_is_named_exists(page: str) -> None:
     assert missing == []
 
 
-FOLDERS = ("core", "engine", "host", "sdk", "stores", "transports", "transports/cli")
+FOLDERS = (
+    "agents",
+    "agents/git",
+    "agents/hooks",
+    "core",
+    "engine",
+    "host",
+    "sdk",
+    "stores",
+    "transports",
+    "transports/cli",
+)
 
 
 def test_the_map_names_every_module() -> None:

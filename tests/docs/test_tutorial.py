@@ -13,9 +13,18 @@ from typing import NamedTuple
 import pytest
 
 import coord
+from coord.sdk.plan_check import check_plan
+from coord.sdk.plan_file import parse_plan
+from coord.transports.cli.plan_text import picture
 from tests.docs.pages import blocks_in
 
-PAGES = {"docs/tutorial.md": 20, "README.md": 5}
+PAGES = {
+    "docs/tutorial.md": 20,
+    "docs/tutorial-plan.md": 20,
+    "docs/how-to/split-a-task.md": 10,
+    "docs/how-to/run-agents.md": 5,
+    "README.md": 5,
+}
 """And how many commands each has at least."""
 PROMPT = re.compile(r"(?P<who>ada|bob)\$ (?P<command>.+)")
 WAIT_S = 30
@@ -99,7 +108,8 @@ def steps_of(page: str) -> Iterator[Step]:
 
 
 def same(line: str) -> str:
-    """A line without what differs from run to run: seconds that went by, ids of messages."""
+    """A line without what differs from run to run: seconds that went by, ids of messages and results."""
+    line = re.sub(r"(-gen\d+-)[0-9a-f]{6}", r"\1ID", line)
     return re.sub(r"expires in \w+", "expires in TIME", re.sub(r"\d{13}-\w+", "ID", line))
 
 
@@ -111,6 +121,8 @@ def test_the_page_is_played_as_it_says(page: str, tmp_path: Path) -> None:
     (folder / "src/app.py").write_text("print('hello')\n", encoding="utf-8")
     (folder / "docs").mkdir()
     home.mkdir(mode=0o700)
+    for plan in blocks_in(page, "yaml"):
+        (folder / "plan.yaml").write_text(plan, encoding="utf-8")
     subprocess.run(["git", "init", "--quiet", str(folder)], check=True)
     shells = {who: Shell(folder, home) for who in ("ada", "bob")}
     for who, shell in shells.items():
@@ -120,3 +132,13 @@ def test_the_page_is_played_as_it_says(page: str, tmp_path: Path) -> None:
         said = shells[step.who].run(step.command)
         assert [same(line) for line in said] == [same(line) for line in step.said], step.command
     assert len(steps) >= PAGES[page]
+
+
+def test_the_plan_is_drawn_as_the_page_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The picture on the page is what `coord plan show` draws of the plan on the page."""
+    (text,), (shown,) = (blocks_in("docs/tutorial-plan.md", language) for language in ("yaml", "picture"))
+    subprocess.run(["git", "init", "--quiet", str(tmp_path)], check=True)
+    monkeypatch.chdir(tmp_path)
+    with coord.connect("memory:", session="ada", project="shop") as client:
+        client.add_tasks(check_plan(parse_plan(text)).tasks)
+        assert picture(client.task_list(), 100) == shown

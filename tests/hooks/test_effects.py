@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from coord.agents.effect_content import give_back
 from coord.agents.git.run import Git
 from coord.agents.git.salvage import kept
 from coord.core.replies import MessageShown
@@ -106,7 +107,13 @@ def test_a_stomp_is_told_to_both(stage: Stage) -> None:
     assert stage.held() == {f"file:{APP}": "ada"}
 
 
-STOMPS = (*LINES[:4], f"chmod +x {APP}", f"ln -sf elsewhere {APP}", f"mv {APP} gone", f"git checkout -q -- {APP}")
+STOMPS = (
+    *LINES[:4],
+    f"chmod +x {APP}",
+    f"ln -sf elsewhere {APP}",
+    f"mv {APP} gone",
+    f"git checkout -q -- {APP}",
+)
 
 
 @pytest.mark.parametrize("line", STOMPS)
@@ -207,8 +214,6 @@ def test_one_shell_after_another_is_blamed_alone(stage: Stage) -> None:
 
 def test_a_content_that_is_not_the_blamed_one_any_more_is_left(stage: Stage) -> None:
     """What somebody has written since is never overwritten."""
-    from coord.agents.effect_content import give_back
-
     (stage.root / APP).write_text("newer\n")
     assert not give_back(Git(str(stage.root)), APP, 0o100644, b"ada\n", b"bob\n")
     assert not give_back(Git(str(stage.root)), APP, 0o100644, b"ada\n", None)

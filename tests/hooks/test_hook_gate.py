@@ -62,9 +62,12 @@ def test_an_edit_is_locked_until_it_is_committed(scene: Scene) -> None:
     assert scene.write("src/app.py", "bob", "bob\n").deny == ""
 
 
-@pytest.mark.parametrize("name", ["sp ace.txt", "[x]{y}*.txt", "-dash", "ü.txt", "quo'te\".txt", "a\\b.txt"])
+ODD = ("sp ace.txt", "[x]{y}*.txt", "-dash", "ü.txt", "quo'te\".txt", "a\\b.txt")
+
+
+@pytest.mark.parametrize("name", ODD)
 def test_odd_names_are_locked_and_freed(scene: Scene, name: str) -> None:
-    """Wildcards in a name that a tool gives mean themselves; a new file is not clean until it is committed."""
+    """Wildcards in a name that a tool gives mean themselves; a new file is clean once it is committed."""
     scene.write(name)
     assert len(scene.held()) == 1
     assert scene.write(f"not-{name}", "bob").deny == ""
@@ -145,7 +148,7 @@ def test_the_git_directory_is_no_place_to_edit(scene: Scene) -> None:
         ".git/coord/coord.db",
         ".git/worktrees/x/config.worktree",
     ):
-        assert "agents do not change" in scene.before(scene.edit(name)).deny
+        assert "agents do not change" in scene.before(scene.edit(f".git/{name}")).deny
     assert scene.before(scene.edit(".git/COMMIT_EDITMSG")).deny == ""
 
 
@@ -172,7 +175,7 @@ def test_an_action_under_the_session_s_own_lock_keeps_it(scene: Scene) -> None:
 
 
 def test_an_action_of_the_host_is_locked_for_all_repositories(scene: Scene, tmp_path: Path) -> None:
-    """LCK-65: names of the host stand in the user's own store; a refusal there gives back what was taken here."""
+    """LCK-65: names of the host stand in the user's own store; refused there, nothing is kept here."""
     other = Scene(tmp_path / "other")
     other.environ = scene.environ
     assert scene.before(scene.shell("pkill engram")).deny == ""
@@ -204,8 +207,7 @@ def test_messages_come_with_the_next_prompt(scene: Scene) -> None:
 def test_a_reading_call_opens_nothing(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before a tool that only reads there is nothing to ask."""
     monkeypatch.setattr("coord.agents.hooks.gate.open_place", None)
-    call = {"tool_name": "Read", "tool_input": {"file_path": "x"}, "tool_use_id": "c"}
-    assert scene.tell("PreToolUse", **call).deny == ""
+    assert scene.before({**scene.edit("x"), "tool_name": "Read"}).deny == ""
 
 
 def test_held_locks_are_recalled_at_the_stop_once(scene: Scene) -> None:
@@ -271,7 +273,7 @@ def test_a_name_given_by_its_starter_is_the_session(scene: Scene) -> None:
 
 
 def test_without_coord_the_hook_stays_out_of_the_way(tmp_path: Path, scene: Scene) -> None:
-    """Hooks of a user fire in every repository: where coord is not in use nothing happens, nothing is made."""
+    """Hooks of a user fire in every repository: where coord is not in use nothing happens."""
     made_repository(tmp_path / "plain")
     scene.root = tmp_path / "plain"
     assert scene.write("new.txt").deny == ""

@@ -62,12 +62,7 @@ def test_a_whole_exchange(scene: Scene) -> None:
     assert "new.txt is locked by claude (session ada)" in reason_in(answer)
     code, answer, said = hook(
         scene,
-        {
-            "session_id": "eve",
-            "hook_event_name": "BeforeTool",
-            "tool_name": "write_file",
-            "tool_input": {"file_path": "new.txt"},
-        },  # fmt: skip
+        {**edit("eve"), "hook_event_name": "BeforeTool", "tool_name": "write_file"},
         "gemini",
     )
     assert (code, answer["decision"], said) == (0, "deny", "")
@@ -174,6 +169,22 @@ def test_nobody_has_to_read_the_answer(scene: Scene) -> None:
     assert process.stderr is not None
     with process.stderr as errors:
         assert errors.read() == b""
+
+
+def test_before_a_reading_tool_next_to_nothing_is_imported(scene: Scene) -> None:
+    """Most calls only read: they pass before even `typing` is there, with a store or without one."""
+    lose(scene)
+    told = {**edit(), "tool_name": "Read"}
+    done = subprocess.run(
+        [sys.executable, "-I", "-X", "importtime", client.__file__, "claude"],
+        input=json.dumps({"cwd": str(scene.root), **told}).encode(),
+        env=scene.environ,
+        capture_output=True,
+        check=True,
+    )
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.decode().splitlines()}
+    assert done.stdout == b""
+    assert not imported & {"typing", "re", "json", "enum", "msgspec", "sqlite3", "coord.agents.hooks.gate"}
 
 
 def test_the_command_is_the_same_program(scene: Scene) -> None:

@@ -181,7 +181,7 @@ def test_a_link_to_the_configuration_is_the_configuration(tmp_path: Path) -> Non
     assert refused_edit(edit(str(tmp_path / "notes.txt")))
 
 
-OURS = '{"hooks": {"PreToolUse": [{"hooks": [{"command": "exec python -I /x/coord/agents/hooks/client.py claude"}]}]}}'
+OURS = '{"hooks": {"PreToolUse": [{"hooks": [{"command": "/x/coord/agents/hooks/client.py"}]}]}}'
 
 
 @pytest.mark.parametrize(

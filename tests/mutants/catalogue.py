@@ -5,6 +5,8 @@ A mutant that no test notices means that the tests do not test it.
 
 from tests.mutants.lock_catalogue import LOCK_MUTANTS
 from tests.mutants.mutant import Mutant
+from tests.mutants.result_catalogue import RESULT_MUTANTS
+from tests.mutants.work_catalogue import WORK_MUTANTS
 
 
 def seeds(*numbers: int) -> tuple[str, ...]:
@@ -16,7 +18,7 @@ STORM = seeds(*range(1, 13))
 FOUND = "tests/simulation/test_found.py"
 
 TASK, RESULT, LIMITS = "core/task.py", "core/result.py", "core/limits.py"
-HISTORY, SWEEP = "core/history.py", "core/sweep.py"
+HISTORY, SWEEP, RESET = "core/history.py", "core/sweep.py", "core/reset.py"
 ENGINE, DRAFT, SETTLE, DONE = "engine/engine.py", "engine/draft.py", "engine/settle.py", "engine/done.py"
 FOLD, LOG_STORE, SQLITE, STORE = (
     "stores/fold.py",
@@ -116,7 +118,7 @@ RULES = [
     ),
     Mutant(
         "a reset forgets the generation",
-        TASK,
+        RESET,
         "opened = Task(generation=task.generation, reset_generation=task.generation,",
         "opened = Task(generation=0, reset_generation=task.generation,",
         STORM,
@@ -141,6 +143,20 @@ RULES = [
         "view.put_late(keys.COUNT_CLAIMS, Count(claims - 1))\n",
         "view.put_late(keys.COUNT_CLAIMS, Count(claims))\n",
         STORM,
+    ),
+    Mutant(
+        "a claim stays although a file of its task is held",
+        "core/queue.py",
+        "        view.withdraw()\n",
+        "",
+        ("tests/unit/test_own_claims.py",),
+    ),
+    Mutant(
+        "any number of sessions may register",
+        LIMITS,
+        "    if refuse and sessions >= limits.max_active_sessions:\n",
+        "    if False:\n",
+        ("tests/unit/test_session_limits.py",),
     ),
     Mutant(
         "the limit on claims lets one more in",
@@ -378,4 +394,12 @@ PROCESS_MUTANTS = [
     ),
 ]
 
-MUTANTS = [*RULES, *ENGINE_MUTANTS, *STORE_MUTANTS, *LOCK_MUTANTS, *PROCESS_MUTANTS]
+MUTANTS = [
+    *RULES,
+    *ENGINE_MUTANTS,
+    *STORE_MUTANTS,
+    *LOCK_MUTANTS,
+    *RESULT_MUTANTS,
+    *PROCESS_MUTANTS,
+    *WORK_MUTANTS,
+]

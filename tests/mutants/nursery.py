@@ -1,7 +1,7 @@
 """A warm process that forks a child for every run of tests: pytest and the drivers are imported once.
 
 `coord` is never imported here: each child imports the copy that it is told to test. A line of JSON on stdin
-asks for a run, and its exit code comes back on stdout; what the tests print is in the file `told`.
+asks for a run, and its exit code comes back on stdout; what the tests print is in a file below its folder.
 """
 
 import asyncio  # noqa: F401 - these are here to be warm
@@ -60,7 +60,7 @@ def main() -> None:
         if child == 0:
             run(Path(home), arguments)
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        sys.stdout.write(f"{code}\n")
+        sys.stdout.write(json.dumps([home, code]) + "\n")
         sys.stdout.flush()
 
 

@@ -17,7 +17,7 @@ from hypothesis.stateful import (
 from coord.core.caller import Caller
 from coord.core.commands import ReleaseClaim, ResetTask, SubmitResult
 from coord.core.errors import CoordError
-from coord.core.plan_commands import AddTasks, ClaimNext, GetTasks, NewTask, RetryTask, SkipTask
+from coord.core.plan_commands import AddTasks, ClaimNext, GetTasks, NewTask, RetryTask, SkipTask, SplitTask
 from coord.core.replies import Runnable
 from coord.core.types import ReleaseReason
 from coord.engine.engine import Engine
@@ -26,7 +26,8 @@ from tests.conftest import SOAK
 
 LEASE_MS = 60_000
 NAMES = [f"t{number}" for number in range(7)]
-ONE = st.sampled_from(NAMES)
+PARTS = [f"{name}::{number}" for name in NAMES[:3] for number in (1, 2)]
+ONE = st.sampled_from([*NAMES, *PARTS])
 AGENTS = ("ann", "bob")
 
 
@@ -41,6 +42,7 @@ class Told(NamedTuple):
     until_ms: int = 0
     retries: int = 0
     retry_ms: int = 0
+    parts: tuple[str, ...] = ()
 
 
 class QueueMachine(RuleBasedStateMachine):
@@ -52,6 +54,8 @@ class QueueMachine(RuleBasedStateMachine):
         self.engine = Engine(open_store("memory:"), "local", clock=lambda: self.now)
         self.told: dict[str, Told] = {}
         self.generation: dict[str, int] = {}
+        self.failed: dict[str, list[int]] = {agent: [] for agent in AGENTS}
+        self.limited: dict[str, int] = dict.fromkeys(AGENTS, 0)
 
     # The model.
 
@@ -63,15 +67,27 @@ class QueueMachine(RuleBasedStateMachine):
             return told.base
         if told.retry_ms:
             return "pending"
-        states = [self.state(other) for other in told.depends_on]
+        states = [self.state(other) for other in told.parts or told.depends_on]
         if any(state in ("failed", "errored", "blocked") for state in states):
             return "blocked"
-        return "ready" if all(state in ("done", "skipped") for state in states) else "pending"
+        free = "done" if told.parts else "ready"
+        return free if all(state in ("done", "skipped") for state in states) else "pending"
 
     def change(self, name: str, **fields: Any) -> None:
         self.told[name] = self.told[name]._replace(**fields)
 
+    def held_back(self, agent: str) -> bool:
+        """Rate limited, or three failures of which no minute took one back and no success all."""
+        return self.now < self.limited[agent] or len(self.bear_in_mind(agent)) >= 3
+
+    def bear_in_mind(self, agent: str) -> list[int]:
+        """The failures that still count: since the last one, a minute forgives the oldest."""
+        failed = self.failed[agent]
+        return failed[(self.now - failed[-1]) // 60_000 :] if failed else []
+
     def lose(self, name: str, *, pause: bool) -> None:
+        agent = self.told[name].agent
+        self.failed[agent] = [*self.bear_in_mind(agent), self.now][-10:]
         retries = self.told[name].retries + 1
         if retries > 3:
             self.change(name, base="errored", retries=retries)
@@ -80,18 +96,20 @@ class QueueMachine(RuleBasedStateMachine):
             self.change(name, base="open", retries=retries, retry_ms=retry_ms)
 
     def depends(self, name: str, on: str) -> bool:
-        return name == on or any(self.depends(other, on) for other in self.told[name].depends_on)
+        told = self.told[name]
+        return name == on or any(self.depends(other, on) for other in told.parts or told.depends_on)
 
     # What happens.
 
     @rule(
         name=st.sampled_from(NAMES),
-        on=st.sets(st.sampled_from(NAMES), max_size=3),
+        on=st.sets(ONE, max_size=3),
         priority=st.integers(0, 3),
     )
     def add(self, name: str, on: set[str], priority: int) -> None:
         depends_on = tuple(sorted(other for other in on if other in self.told))
-        circle = any(self.depends(other, name) for other in depends_on) if name in self.told else False
+        closes = (name, *self.told[name].parts) if name in self.told else ()
+        circle = any(self.depends(other, each) for other in depends_on for each in closes)
         task = NewTask(task_id=name, depends_on=depends_on, priority=priority)
         if circle:
             self.refused(AddTasks("p", (task,)))
@@ -99,6 +117,21 @@ class QueueMachine(RuleBasedStateMachine):
         self.engine.call(AddTasks("p", (task,)))
         before = self.told.get(name, Told((), 0, self.now))
         self.told[name] = before._replace(depends_on=depends_on, priority=priority)
+        for part in before.parts:
+            self.change(part, depends_on=depends_on)
+
+    @rule(name=st.sampled_from([*NAMES[:3], PARTS[0]]))
+    def split(self, name: str) -> None:
+        told, command = self.told.get(name), SplitTask("local", "p", name, 2)
+        if told is None or (told.base != "open" and not told.parts) or name in PARTS:
+            self.refused(command)
+            return
+        assert self.engine.call(command).parts == 2
+        if not told.parts:
+            parts = tuple(part for part in PARTS if part.startswith(f"{name}::"))
+            self.change(name, parts=parts, retries=0, retry_ms=0)
+            for part in parts:
+                self.told[part] = Told(told.depends_on, told.priority, self.now)
 
     @rule(agent=st.sampled_from(AGENTS))
     def take_next(self, agent: str) -> None:
@@ -109,6 +142,10 @@ class QueueMachine(RuleBasedStateMachine):
         )
         command = ClaimNext(caller=Caller(agent, agent=agent), tenant="local", project="p", lease_ms=LEASE_MS)
         reply = self.engine.call(command)
+        if ready and self.held_back(agent):
+            assert reply.outcome is Runnable.BLOCKED
+            assert agent in reply.waiting_for[0]
+            return
         if ready:
             name = ready[0][1]
             assert (reply.outcome, reply.task.task_id) == (Runnable.TASK, name)
@@ -118,6 +155,7 @@ class QueueMachine(RuleBasedStateMachine):
             return
         unfinished = [name for name in self.told if self.state(name) not in ("done", "skipped")]
         moving = [n for n in unfinished if self.state(n) == "in_progress" or self.told[n].retry_ms]
+        moving += [agent] if self.held_back(agent) else []
         expected = Runnable.DONE if not unfinished else Runnable.BLOCKED if moving else Runnable.DEADLOCKED
         assert reply.outcome is expected
 
@@ -131,20 +169,32 @@ class QueueMachine(RuleBasedStateMachine):
         command = SubmitResult("local", "p", name, self.told[name].agent, self.generation[name], b"{}", "wp")
         assert self.engine.call(command).accepted
         self.change(name, base="done")
+        self.failed[self.told[name].agent] = []
 
     @precondition(lambda self: self.worked())
-    @rule(data=st.data(), how=st.sampled_from(["release", "fail", "final"]))
+    @rule(data=st.data(), how=st.sampled_from(["release", "fail", "final", "limited"]))
     def give_back(self, data: st.DataObject, how: str) -> None:
         name = data.draw(st.sampled_from(self.worked()))
-        reason = ReleaseReason.VOLUNTARY if how == "release" else ReleaseReason.ERROR
+        agent = self.told[name].agent
+        reason = ReleaseReason.ERROR if how in ("fail", "final") else ReleaseReason.VOLUNTARY
         command = ReleaseClaim(
-            "local", "p", name, self.told[name].agent, self.generation[name], reason, final=how == "final"
+            "local",
+            "p",
+            name,
+            agent,
+            self.generation[name],
+            reason,
+            final=how == "final",
+            limited_ms=20_000 if how == "limited" else 0,
         )
         assert self.engine.call(command).success
-        if how == "release":
+        if how == "limited":
+            self.limited[agent] = self.now + 20_000
+        if how in ("release", "limited"):
             self.change(name, base="open")
         elif how == "final":
             self.change(name, base="failed")
+            self.failed[agent] = [*self.bear_in_mind(agent), self.now]
         else:
             self.lose(name, pause=True)
 
@@ -152,21 +202,28 @@ class QueueMachine(RuleBasedStateMachine):
     def interfere(self, name: str, what: Any) -> None:
         command = what("local", "p", name)
         told = self.told.get(name)
+        parts = told.parts if told is not None else ()
         if what is ResetTask:
             assert self.engine.call(command).success == (told is not None)
-            if told is not None:
-                self.change(name, base="open", retries=0, retry_ms=0)
+            for each in (name, *parts) if told is not None else ():
+                self.change(each, base="open", retries=0, retry_ms=0)
             return
-        skippable = what is SkipTask and told is not None and told.base not in ("worked", "done")
-        retriable = what is RetryTask and told is not None and told.base in ("failed", "errored", "skipped")
-        if skippable:
-            self.engine.call(command)
-            self.change(name, base="skipped", retry_ms=0)
-        elif retriable:
-            self.engine.call(command)
-            self.change(name, base="open", retries=0, retry_ms=0)
-        else:
+        if told is None or not self.may(what, name):
             self.refused(command)
+            return
+        self.engine.call(command)
+        for each in (name, *parts):
+            if what is RetryTask and self.told[each].base in ("failed", "errored", "skipped"):
+                self.change(each, base="open", retries=0, retry_ms=0)
+            elif what is SkipTask and told.base != "skipped" and self.state(each) != "done":
+                self.change(each, base="skipped", retry_ms=0)
+
+    def may(self, what: Any, name: str) -> bool:
+        told = self.told[name]
+        if what is RetryTask:
+            return told.base in ("failed", "errored", "skipped")
+        working = any(self.told[each].base == "worked" for each in (name, *told.parts))
+        return not working and self.state(name) != "done"
 
     @rule(seconds=st.sampled_from([1, 6, 30, 61, 700]))
     def let_time_pass(self, seconds: int) -> None:
@@ -194,9 +251,16 @@ class QueueMachine(RuleBasedStateMachine):
         found = {task["task_id"]: (task["state"], task["retries"]) for task in self.shown()}
         assert found == {name: (self.state(name), told.retries) for name, told in self.told.items()}
 
+    @invariant()
+    def what_was_split_says_how_far_it_is(self) -> None:
+        for task in self.shown():
+            states = [self.state(part) for part in self.told[task["task_id"]].parts]
+            if task["state"] != "skipped":
+                assert task["parts_done"] == sum(state in ("done", "skipped") for state in states)
+
 
 def test_tasks_queue_and_claims_are_as_the_model_says() -> None:
-    """CLM-15, TID-14, TID-27, SCN-7: no ready task is missed, none is taken early, lost, or done twice."""
+    """CLM-15, CLM-59, TID-14, TID-27, SCN-7: none is missed, taken early, lost, or done twice."""
     run_state_machine_as_test(
         QueueMachine,
         settings=settings(

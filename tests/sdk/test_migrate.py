@@ -28,7 +28,7 @@ from tests.sdk.dying import FILE_STEPS, Doom, Over, doomed, over
 
 PAIRS = [(old, new) for old in SHARED_STORES for new in SHARED_STORES]
 LARGE = "x" * 9000
-"""More than a files store keeps in memory."""
+"""More than a files store keeps in memory; forty times that is more than a record holds."""
 
 
 class Shop:
@@ -65,7 +65,7 @@ class Shop:
             tasks = TaskCoordinator(ann.database)
             claim = tasks.claim_task("other", "shop", "A-001-x", "ann", "ann-1").claim
             assert claim is not None
-            tasks.submit_result("other", "shop", "A-001-x", "ann-1", claim.generation, {"a": 1})
+            tasks.submit_result("other", "shop", "A-001-x", "ann-1", claim.generation, {"a": LARGE * 40})
 
     def seen(self) -> dict[str, Any]:
         """Return what users see of it."""
@@ -76,6 +76,7 @@ class Shop:
                 "blob": ann.show().blob,
                 "messages": [(each.id, each.body) for each in bob.recv(peek=True).messages],
                 "history": tasks.get_claim_history("other", "shop", "A-001-x"),
+                "result": tasks.get_result("other", "shop", "A-001-x").result_data,
                 "grants": ann.database.log("local").scan("grant/", by="key", limit=10),
             }
 
@@ -130,7 +131,7 @@ def test_a_dry_run_only_counts(shop: Shop, tmp_path: Path) -> None:
     would = shop.move(f"file://{tmp_path}/new", dry_run=True)
     assert not would.moved
     assert would.records["local"]["session"] == 2
-    assert would.records["other"] == {"count": 2, "result": 1, "task": 1}
+    assert would.records["other"] == {"blob": 3, "count": 2, "result": 1, "task": 1}
     assert not (tmp_path / "new").exists()
     assert (shop.pin, shop.seen()) == (pin, before)
     with shop.client() as ann:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from coord.core.errors import Invalid, Unsupported
+from coord.sdk.client import connect
 from coord.sdk.new_task import new_task
 from coord.sdk.plan_check import check_plan
 from coord.sdk.plan_file import Plan, parse_plan, read_plan
@@ -84,7 +85,13 @@ def test_unknown_and_double_ids_are_told() -> None:
     """Issue 4: unknown ids and duplicate ids; what the project has already is known."""
     text = "tasks: [{id: a, depends_on: [zz]}, {id: b}, {id: b}]"
     assert problems(text) == ["b: the id is used 2 times", "a: depends on zz, which is nowhere"]
-    assert check_plan(parse_plan("tasks: [{id: a, depends_on: [zz]}]"), known=["zz"]).problems == []
+    with connect("memory:", session="s", project="shop") as client:
+        client.add_task("zz")
+        client.add_task("yy", depends_on=["zz"])
+        stored = client.task_list()
+    assert check_plan(parse_plan("tasks: [{id: a, depends_on: [zz]}]"), stored).problems == []
+    circle = check_plan(parse_plan("tasks: [{id: a}, {id: zz, depends_on: [yy]}]"), stored).problems
+    assert circle == ["a circle: zz -> yy -> zz"], "also one that runs through tasks the plan does not name"
 
 
 @pytest.mark.parametrize(

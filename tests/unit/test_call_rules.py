@@ -228,10 +228,10 @@ def test_what_was_lost_is_forgotten_after_a_day(desk: CallDesk) -> None:
     desk.begin("ada", "file:a")
     desk.pass_time(CALL_MS + 1)
     desk.beat("bob")
-    assert [found.key for found in desk.store.scan("lost/", by="key", limit=9)] != []
+    assert [found.key for found in desk.store.scan("lapsed/", by="key", limit=9)] != []
     desk.pass_time(24 * 3_600_000)
     desk.beat("bob")
-    assert [found.key for found in desk.store.scan("lost/", by="key", limit=9)] == []
+    assert [found.key for found in desk.store.scan("lapsed/", by="key", limit=9)] == []
 
 
 def test_the_edits_of_a_sub_agent_stay_locked_for_its_session(desk: CallDesk) -> None:

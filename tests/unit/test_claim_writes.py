@@ -6,6 +6,7 @@ import pytest
 
 from coord.core import keys
 from coord.core.limits import DAY_MS, Count
+from coord.core.lost import KEPT_MS
 from coord.core.task_record import Task
 from coord.core.types import ReleaseReason
 from tests.unit.desk import LEASE, T0, Desk, Outcome
@@ -16,6 +17,7 @@ TASK, MINE = "task/p/t", "by-session/s/p/t"
 OLD, GAINED = "history/p/t/00000001", "result/p/t/00000001"
 EXPIRED = f"expired/{LATE}/p/t"
 COUNTS = {"count/claims": "", "count/sessions": "", "count/session/s": ""}
+LOST = "lost/s/p/t"
 KEPT_90_DAYS = keys.due(T0 + 90 * DAY_MS)
 
 
@@ -56,7 +58,7 @@ WRITES: list[tuple[str, Step, dict[str, str | None], dict[str, str | None], list
     (
         "late submission, unswept",
         lambda t: held(t).submit(now=LATE),
-        {TASK: "", GAINED: "", MINE: None},
+        {TASK: "", GAINED: "", MINE: None, LOST: keys.due(LATE + KEPT_MS)},
         {**COUNTS, "count/session/s": None},
         ["task.expired", "task.completed"],
     ),
@@ -70,7 +72,7 @@ WRITES: list[tuple[str, Step, dict[str, str | None], dict[str, str | None], list
     (
         "sweep",
         lambda t: held(t).sweep(now=LATE),
-        {TASK: "", MINE: None, EXPIRED: ""},
+        {TASK: "", MINE: None, EXPIRED: "", LOST: keys.due(LATE + KEPT_MS)},
         {**COUNTS, "count/session/s": None},
         ["task.expired"],
     ),
@@ -78,7 +80,7 @@ WRITES: list[tuple[str, Step, dict[str, str | None], dict[str, str | None], list
     (
         "reset",
         lambda t: held(t).reset(),
-        {TASK: "", MINE: None, OLD: ""},
+        {TASK: "", MINE: None, OLD: "", LOST: keys.due(T0 + KEPT_MS)},
         {**COUNTS, "count/session/s": None, OLD: KEPT_90_DAYS},
         ["task.released", "task.reset"],
     ),

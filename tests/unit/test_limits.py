@@ -4,8 +4,8 @@ import pytest
 
 from coord.core import keys
 from coord.core.commands import ClaimTasks, SetLimits
-from coord.core.errors import Invalid
-from coord.core.limits import DAY_MS, PROFILES, RATIONALE, RESULT_BYTES_MAX, Count
+from coord.core.errors import Invalid, LimitReached
+from coord.core.limits import DAY_MS, PROFILES, RATIONALE, RECORD_RESULT_BYTES, Count
 from tests.unit.desk import LEASE, T0, Desk
 
 LATE = T0 + LEASE
@@ -149,11 +149,12 @@ def test_result_size() -> None:
 
 @pytest.mark.parametrize("tenant", ["local", "acme"])
 def test_a_result_fits_a_record_or_is_refused(tenant: str) -> None:
-    """DESIGN §3: whatever the tenant's limit says, a result over what a record holds is refused."""
+    """DESIGN §3: whatever the tenant's limit says, a result over what a record holds comes in chunks."""
     desk = Desk(tenant)
     desk.claim()
-    fits = b'{"a":"' + b"x" * (RESULT_BYTES_MAX - 8) + b'"}'
-    assert desk.submit(result=fits[:-2] + b'x"}').reply.reason == "DENIED_LIMIT_RESULT_SIZE"
+    fits = b'{"a":"' + b"x" * (RECORD_RESULT_BYTES - 8) + b'"}'
+    with pytest.raises(LimitReached, match="chunks"):
+        desk.submit(result=fits[:-2] + b'x"}')
     assert desk.submit(result=fits).reply.accepted
     assert len(desk.records[keys.result("p", "t", 1)].data) <= 256 * 1024
 

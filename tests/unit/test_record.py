@@ -10,7 +10,8 @@ from coord.core.commands import SetLimits
 from coord.core.errors import Corrupt, Unsupported
 from coord.core.limits import Count, TenantLimits
 from coord.core.record import MARKER, Marker, decode, encode
-from coord.core.result import Rejection, Result
+from coord.core.result import Rejection
+from coord.core.result_record import Result
 from coord.core.task_record import Task
 from coord.core.types import ClaimState, ReleaseReason, SubmissionReason, TaskStatus
 from tests.unit.desk import LEASE, T0, Desk, Kept

@@ -4,9 +4,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coord.core.similar import STOP_WORDS, overlap, similar_tasks, words_of
+from coord.core.plan_commands import AddTasks, FindAlike, NewTask
+from coord.core.replies import Alike
+from coord.core.similar import COMPARED_MOST, STOP_WORDS, overlap, words_of
+from tests.unit.desk import Desk
 
 LOGIN = "Fix the validation of the login form"
+WORDS = st.frozensets(st.sampled_from("abcdefgh"))
+
+
+def alike(new: str, *, tasks: dict[str, str], hands: tuple[str, ...] = ()) -> list[Alike]:
+    """What is like a new task n, among tasks of which some are worked on."""
+    desk = Desk()
+    described = {**tasks, "n": new}
+    desk.run(
+        AddTasks("p", tuple(NewTask(task_id=name, description=told) for name, told in described.items()))
+    )
+    for name in hands:
+        assert desk.claim(task=name).reply.success
+    found: list[Alike] = desk.run(FindAlike("p", ("n",), ("n",))).reply
+    return found
 
 
 def test_little_words_say_nothing() -> None:
@@ -17,7 +34,7 @@ def test_little_words_say_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("other", "alike"),
+    ("other", "like"),
     [
         ("Fix validation in the login form", True),
         ("fix login validation", True),  # 3 of 4
@@ -28,33 +45,43 @@ def test_little_words_say_nothing() -> None:
         ("", False),
     ],
 )
-def test_more_than_half_of_the_words(other: str, *, alike: bool) -> None:
+def test_more_than_half_of_the_words(other: str, *, like: bool) -> None:
     """DED-1: alike means more than 50 % of the words of the longer description, not exactly 50 %."""
-    found = similar_tasks(LOGIN, {"A-1": other})
-    assert [each.task_id for each in found] == (["A-1"] if alike else [])
+    assert [each.task_id for each in alike(LOGIN, tasks={"A-1": other})] == (["A-1"] if like else [])
 
 
-def test_one_word_is_not_like_all_that_contains_it() -> None:
-    """A very short description does not warn about every longer one with the same word."""
-    assert similar_tasks("tests", {"A-1": "Write tests that cover payment refunds"}) == []
-
-
-def test_nothing_is_like_nothing() -> None:
-    """Two descriptions without a word that counts are not alike: there is nothing to warn about."""
-    assert similar_tasks("", {"A-1": ""}) == []
-    assert similar_tasks("the", {"A-1": "the"}) == []
+@pytest.mark.parametrize(
+    ("one", "other"), [("tests", "Write tests that cover payment refunds"), ("", ""), ("the", "the")]
+)
+def test_little_is_like_nothing(one: str, other: str) -> None:
+    """A short description is not like every longer one with its word; without words nothing is alike."""
+    assert alike(one, tasks={"A-1": other}) == []
 
 
 def test_the_warning_names_the_most_alike_first_and_not_too_many() -> None:
     """DED-2: the lead reads which tasks, how alike and in which words; it is a list, not an error."""
-    active = {f"A-{number}": "Fix validation of login" for number in range(9)} | {"B-1": LOGIN}
-    found = similar_tasks(LOGIN, active)
+    tasks = {f"A-{number}": "Fix validation of login" for number in range(9)} | {"B-1": LOGIN}
+    found = alike(LOGIN, tasks=tasks)
     assert [each.task_id for each in found] == ["B-1", "A-0", "A-1", "A-2", "A-3"]
-    assert str(found[1]) == "A-0 is 75% alike (fix, login, validation)"
+    assert str(found[1]) == "n is 75% like A-0 (fix, login, validation)"
 
 
-@given(st.sets(st.sampled_from("abcdefgh")), st.sets(st.sampled_from("abcdefgh")))
-def test_overlap_is_a_share_and_the_same_from_both_sides(one: set[str], other: set[str]) -> None:
+def test_only_so_many_are_compared_and_those_in_hand_first() -> None:
+    """DED-1: what is worked on is always looked at; of what waits, the first by id; finished work never."""
+    tasks = {f"a{number:03d}": "something else" for number in range(COMPARED_MOST)}
+    tasks |= {"y": LOGIN, "z": LOGIN}
+    assert [each.task_id for each in alike(LOGIN, tasks=tasks, hands=("z",))] == ["z"]
+    desk = Desk()
+    desk.run(
+        AddTasks("p", (NewTask(task_id="a", description=LOGIN), NewTask(task_id="n", description=LOGIN)))
+    )
+    desk.claim(task="a")
+    desk.submit(task="a")
+    assert desk.run(FindAlike("p", ("n",), ("n",))).reply == []
+
+
+@given(WORDS, WORDS)
+def test_overlap_is_a_share_and_the_same_from_both_sides(one: frozenset[str], other: frozenset[str]) -> None:
     """DED-1: 1 only for the same words, 0 only without a common one, whoever is compared with whom."""
     share = overlap(one, other)
     assert share == overlap(other, one)

@@ -123,7 +123,7 @@ def former_content(git: Git, change: Change, index: str, kept: Kept | None) -> t
 
 
 def give_back(git: Git, path: str, mode: int, content: bytes, blamed: bytes | None) -> bool:
-    """Put a content in the place of the blamed one (None: there is no file); return whether it was still there."""
+    """Put a content in the place of the blamed one (None: no file), and return whether that was still there."""
     place = f"{git.folder}/{path}"
     if read_content(git.folder, path, BYTES_MAX) != blamed or (blamed is None and os.path.lexists(place)):
         return False
@@ -183,7 +183,7 @@ def _ref(git: Git, session: str, path: str) -> str:
 def _written(folder: str, mode: int, content: bytes) -> str:
     """Write a new file beside the one that it is to replace."""
     if stat.S_ISLNK(mode):
-        new = tempfile.mktemp(prefix=".coord-", dir=folder)
+        new = f"{folder}/.coord-{os.urandom(8).hex()}"
         os.symlink(os.fsdecode(content), new)
         return new
     handle, new = tempfile.mkstemp(prefix=".coord-", dir=folder)

@@ -106,7 +106,7 @@ def _attempt(view: View, request: Request, wait_id: str, now: int) -> LockReply:
     )
     # All at once: resource by resource, the rule would begin anew for each of up to 64.
     ranges = dict.fromkeys(prefix for resource in resources for prefix in resource.ranges)
-    view.want_ranges(ranges)
+    view.want(prefixes=ranges)
     asker = asker_of(view, request.session)
     clear_way(view, asker, request, now)
     in_way = blockers(view, asker, request, now)

@@ -18,7 +18,7 @@ from coord.core.lock import (
     Ending,
     Grant,
     Hold,
-    Lost,
+    Lapsed,
     Mode,
     end_hold,
     ended_by_time,
@@ -63,13 +63,13 @@ def _lock(view: View, command: BeginCall, session: Session, now: int) -> LockRep
     name = session.session_id
     resources = parse_resources(command.resources, command.repository, RESOURCES_MAX)
     view.want(
-        *(key for each in resources for key in (each.hold_key(name), keys.lost(name, each.hold_key(name))))
+        *(key for each in resources for key in (each.hold_key(name), keys.lapsed(name, each.hold_key(name))))
     )
     needed = [resource for resource in resources if not _holds(view, resource, name, now)]
     for resource in needed:
         taken = _taken_since(view, resource, session)
         if taken is not None:
-            view.delete(keys.lost(name, resource.hold_key(name)))
+            view.delete(keys.lapsed(name, resource.hold_key(name)))
             return LockReply(Outcome.CHANGED, holder=shown_lock(taken, now))
     if not needed:
         return LockReply(Outcome.GRANTED)
@@ -83,8 +83,8 @@ def _lock(view: View, command: BeginCall, session: Session, now: int) -> LockRep
     )
     reply = acquire_locks(view, ask, now)
     for resource in needed if reply.ok else ():
-        key = keys.lost(name, resource.hold_key(name))
-        if view.get(key, Lost) is not None:
+        key = keys.lapsed(name, resource.hold_key(name))
+        if view.get(key, Lapsed) is not None:
             view.delete(key)
     return reply
 
@@ -97,7 +97,7 @@ def _holds(view: View, resource: Resource, session: str, now: int) -> bool:
 def _taken_since(view: View, resource: Resource, session: Session) -> Hold | None:
     """Return the hold of a stranger on this after the session's own was lost, or None."""
     name = session.session_id
-    lost = view.get(keys.lost(name, resource.hold_key(name)), Lost)
+    lost = view.get(keys.lapsed(name, resource.hold_key(name)), Lapsed)
     if lost is None:
         return None
     kin = {name, *ancestors(view, name)}

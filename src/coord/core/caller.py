@@ -39,7 +39,8 @@ class Caller(msgspec.Struct, frozen=True, omit_defaults=True):
 
     `session` is empty where only signs of an agent tool were found: then the nearest ancestor that
     registered decides. `process` is the session's own process, never that of a one-shot command; `descent`
-    are the ancestors of the process that asks, nearest first, for telling an impostor.
+    are the ancestors of the process that asks, nearest first, for telling an impostor. `tenant` is empty
+    where no limit stands against one more session.
     """
 
     session: str
@@ -53,3 +54,4 @@ class Caller(msgspec.Struct, frozen=True, omit_defaults=True):
     tool: str = ""
     process: Process | None = None
     descent: tuple[Process, ...] = ()
+    tenant: str = ""

@@ -33,7 +33,10 @@ class TaskCommand(Command, frozen=True):
 
 
 class ClaimTask(TaskCommand, frozen=True):
-    """Claim a task; `force` takes it from its holder, with a reason that is recorded."""
+    """Claim a task; `force` takes it from its holder, with a reason that is recorded.
+
+    `expects` names how the task has to stand for it: NO_CLAIM, EXPIRED, or a generation as a number.
+    """
 
     reply = types.ClaimResult
     agent: str
@@ -42,6 +45,7 @@ class ClaimTask(TaskCommand, frozen=True):
     metadata: dict[str, object] = {}
     force: bool = False
     reason: str = ""
+    expects: str = ""
 
 
 class ClaimTasks(Command, frozen=True):
@@ -56,6 +60,7 @@ class ClaimTasks(Command, frozen=True):
     metadata: ClassVar[dict[str, object]] = {}
     force: ClassVar[bool] = False
     reason: ClassVar[str] = ""
+    expects: ClassVar[str] = ""
 
 
 class RenewLease(TaskCommand, frozen=True):
@@ -67,7 +72,7 @@ class RenewLease(TaskCommand, frozen=True):
 
 
 class ReleaseClaim(TaskCommand, frozen=True):
-    """Give a claim back without a result."""
+    """Give a claim back without a result; `limited_ms`: its agent gets nothing for so long."""
 
     reply = types.ReleaseResult
     session: str
@@ -75,16 +80,24 @@ class ReleaseClaim(TaskCommand, frozen=True):
     reason: types.ReleaseReason = types.ReleaseReason.VOLUNTARY
     note: str = ""
     final: bool = False
+    limited_ms: int = 0
 
 
 class SubmitResult(TaskCommand, frozen=True):
-    """Hand in the result of a claim (`result` is JSON)."""
+    """Hand in the result of a claim: JSON, or for a large one the digest and size of it."""
 
     reply = types.SubmissionResult
     session: str
     generation: int
     result: bytes
     work_product: str
+    digest: str = ""
+    size: int = 0
+
+    @property
+    def result_bytes(self) -> int:
+        """How large the result is."""
+        return self.size if self.digest else len(self.result)
 
 
 class ResetTask(TaskCommand, frozen=True):
@@ -100,6 +113,15 @@ class SetLimits(Command, frozen=True):
     reply = dict[str, int]
     profile: str = ""
     limits: dict[str, int] = {}
+    by: str = ""
+
+
+class GetLimits(Command, frozen=True):
+    """Ask for a tenant's limits, and what is used of them."""
+
+    reply = replies.LimitsShown
+    reads_only = True
+    tenant: str
 
 
 class GetTaskState(TaskCommand, frozen=True):
@@ -150,7 +172,7 @@ SWEEP_MOST = 32
 class Sweep(Command, frozen=True):
     """Pass deadlines: the engine adds one to a batch when something may be due."""
 
-    reply = int | None
+    reply = replies.Swept
     tenant: str
     most: int
 
@@ -178,6 +200,7 @@ class UpdateSession(SessionCommand, frozen=True, kw_only=True):
     blob: dict[str, Any] | None = None
     merge_blob: dict[str, Any] | None = None
     owned: dict[str, Any] | None = None
+    capabilities: dict[str, float] | None = None
 
 
 class Register(UpdateSession, frozen=True, kw_only=True):

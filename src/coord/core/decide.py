@@ -21,13 +21,12 @@ def imported(name: str) -> Callable[..., Any]:
 class ByCommand(dict[type[Command], Callable[..., Any]]):
     """Functions by the class of the command, as far as they are imported; `names` has them all."""
 
-    def __init__(self, names: Mapping[str, str], otherwise: str = "") -> None:
+    def __init__(self, names: Mapping[str, str]) -> None:
         super().__init__()
         self.names = names
-        self._otherwise = otherwise
 
     def __missing__(self, kind: type[Command]) -> Callable[..., Any]:
-        found = self[kind] = imported(self.names.get(kind.__name__) or self._otherwise)
+        found = self[kind] = imported(self.names[kind.__name__])
         return found
 
 
@@ -37,9 +36,13 @@ RULES = ByCommand(
         "ClaimTasks": "task.claim_tasks",
         "RenewLease": "task.renew_lease",
         "ReleaseClaim": "task.release_claim",
-        "ResetTask": "task.reset_task",
+        "ResetTask": "reset.reset_task",
         "SubmitResult": "result.submit_result",
+        "PutChunk": "blob.put_chunk",
+        "GetChunks": "blob.get_chunks",
+        "GetResult": "history.get_result",
         "SetLimits": "limits.set_limits",
+        "GetLimits": "limits.get_limits",
         "GetTaskState": "history.get_task_state",
         "GetTaskStates": "history.get_task_states",
         "GetClaimHistory": "history.get_claim_history",
@@ -47,11 +50,19 @@ RULES = ByCommand(
         "ListExpiredClaims": "history.list_expired_claims",
         "Sweep": "sweep.sweep",
         "AddTasks": "plan.add_tasks",
+        "SplitTask": "split.split_task",
         "SkipTask": "plan.skip_task",
         "RetryTask": "plan.retry_task",
         "SetTrack": "plan.set_track",
+        "EnableAgent": "pool.enable_agent",
+        "GetAgents": "pool.get_agents",
+        "FindAlike": "similar.find_alike",
         "GetTasks": "plan.get_tasks",
+        "GetStuck": "plan.get_stuck",
+        "Recall": "memory.recall",
         "ClaimNext": "queue.claim_next",
+        "ClaimNamed": "queue.claim_named",
+        "ByCaller": "by_caller.by_caller",
         "Register": "ending.register",
         "Deregister": "ending.deregister",
         "Heartbeat": "session.heartbeat",
@@ -84,6 +95,10 @@ READS = ByCommand(
         "ClaimTasks": "task.claim_reads",
         "ReleaseClaim": "task.claim_reads",
         "SubmitResult": "result.submit_reads",
+        "ClaimNext": "queue.next_reads",
+        "PutChunk": "blob.chunk_reads",
+        "ClaimNamed": "queue.claim_named_reads",
+        "ByCaller": "by_caller.by_caller_reads",
         "Heartbeat": "session.caller_reads",
         "UpdateSession": "session.caller_reads",
         "SendMessage": "session.caller_reads",
@@ -97,8 +112,7 @@ READS = ByCommand(
         "BeginCall": "lock.lock_reads",
         "LetGo": "lock.lock_reads",
         "EndCall": "session.caller_reads",
-    },
-    otherwise="decide.nothing_ahead",
+    }
 )
 """What a rule is going to read, for those worth loading ahead; others say it when they miss it."""
 
@@ -108,12 +122,11 @@ def decide(view: View, command: Command, now: int) -> Any:
     return RULES[type(command)](view, command, now)
 
 
+def foresees(command: Command) -> bool:
+    """Whether a command says what it is going to read."""
+    return type(command).__name__ in READS.names
+
+
 def reads_ahead(command: Command) -> list[str]:
     """Return keys that are worth loading before the command is decided."""
-    keys: list[str] = READS[type(command)](command)
-    return keys
-
-
-def nothing_ahead(_command: Command) -> list[str]:
-    """Return what is loaded ahead for most commands."""
-    return []
+    return READS[type(command)](command) if foresees(command) else []

@@ -7,6 +7,7 @@ from coord.core.caller import Life
 from coord.core.commands import Deregister, Register
 from coord.core.errors import NotFound, Refused
 from coord.core.events import SessionEnded
+from coord.core.limits import count_in, count_out
 from coord.core.line import Request, Waiting, Waits, drop_request, resources_of, serve
 from coord.core.lock import (
     PROFILES,
@@ -77,6 +78,7 @@ def end_session(
     ended = msgspec.structs.replace(session, state=state, ended_ms=now, ending=ending)
     view.put(keys.session(name), ended, keys.due(now + ENDED_KEPT_MS))
     view.emit(SessionEnded(name, session.agent, ending, evidence, successor))
+    count_out(view, name)
     freed: list[Resource] = []
     waits = view.get(keys.waits(name), Waits)
     for key in waits.keys if waits is not None else ():
@@ -118,6 +120,7 @@ def register(view: View, command: Register, now: int) -> Registered:
     """Begin a session or come back to it; what it does not name stays as it was."""
     name = find_session(view, command.caller, now)
     before = view.get(keys.session(name), Session)
+    count_in(view, command.caller.tenant, name, refuse=not command.replaces)
     session = new_session(view, name, command.caller, now)
     freed: list[Resource] = []
     if before is not None and before.ending == "dead":
@@ -170,6 +173,8 @@ def pass_session_deadline(view: View, name: str, now: int) -> list[Resource]:
         assert evidence is not None, "death is proven by evidence"
         return declare_dead(view, name, evidence.detail, now)
     age_ms = now - session.beat_ms
+    if age_ms >= STALE_MS:
+        count_out(view, name)
     if age_ms >= SILENT_KEPT_MS and not holds_of(view, name):
         return end_session(view, session, "forgotten", now)
     next_look = next((step for step in (SUSPECT_MS, STALE_MS, 2 * STALE_MS) if step > age_ms), None)

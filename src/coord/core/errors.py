@@ -63,6 +63,12 @@ class LockLost(Refused):
     code = "lost"
 
 
+class ClaimLost(Refused):
+    """The claim is not held any more."""
+
+    code = "claim_lost"
+
+
 class NotOwner(Refused):
     """Somebody else holds this lock."""
 

@@ -86,6 +86,26 @@ class TaskAdded(Event, frozen=True, tag="task.added"):
     changed: tuple[str, ...] = ()
 
 
+class TaskSplit(Event, frozen=True, tag="task.split"):
+    """A task was split into parts; each is a task of its own."""
+
+    project: str
+    task: str
+    parts: int
+
+
+class TaskMerged(Event, frozen=True, tag="task.merged"):
+    """All parts of a task are done or skipped, so it is done: its result is made of theirs."""
+
+    project: str
+    task: str
+    generation: int
+    parts: int
+    skipped: int
+    work_product: str
+    result_bytes: int
+
+
 class TaskSkipped(Event, frozen=True, tag="task.skipped"):
     """A task was passed over; those that depend on it may go on."""
 
@@ -135,6 +155,7 @@ class LimitsSet(Event, frozen=True, tag="limits.set"):
     """A tenant's limits were changed."""
 
     limits: dict[str, int]
+    by: str = ""
 
 
 class ClockAccepted(Event, frozen=True, tag="clock.accepted"):
@@ -283,6 +304,24 @@ class MessageLost(Event, frozen=True, tag="message.undelivered"):
     session: str
     sender: str
     reason: str
+
+
+class AgentLimited(Event, frozen=True, tag="agent.limited"):
+    """An agent reached a rate limit: until then it is given nothing."""
+
+    project: str
+    agent: str
+    until_ms: int
+    note: str = ""
+
+
+class AgentEnabled(Event, frozen=True, tag="agent.enabled"):
+    """An agent was taken out of a project's pool by hand, or back into it."""
+
+    project: str
+    agent: str
+    enabled: bool
+    reason: str = ""
 
 
 SEED_NAMES = {

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import TypeVar
 
 from coord.core import keys
+from coord.core.blob import let_go
 from coord.core.commands import (
     GetClaimHistory,
     GetSessionClaims,
@@ -12,10 +13,13 @@ from coord.core.commands import (
     ListExpiredClaims,
     TaskCommand,
 )
+from coord.core.errors import NotFound
 from coord.core.events import HistoryForgotten
 from coord.core.limits import DAY_MS
 from coord.core.record import Marker, Stored
-from coord.core.result import Rejection, Result
+from coord.core.result import Rejection
+from coord.core.result_commands import GetResult
+from coord.core.result_record import Result, shown_result
 from coord.core.task import shown_claim
 from coord.core.task_record import Task, as_of
 from coord.core.types import (
@@ -45,7 +49,9 @@ def get_task_state(view: View, command: GetTaskState, now: int) -> TaskState:
         task.state,
         task.generation,
         shown_claim(command.tenant, command.project, command.task, task) if task.claim is not None else None,
-        _accepted(view, command, task) if task.state is TaskStatus.DONE else None,
+        shown_result(view, command.tenant, command.project, command.task, task)
+        if task.state is TaskStatus.DONE
+        else None,
         _rejections(view, command),
     )
 
@@ -53,7 +59,7 @@ def get_task_state(view: View, command: GetTaskState, now: int) -> TaskState:
 def get_task_states(view: View, command: GetTaskStates, now: int) -> list[TaskState]:
     """Return several tasks as of now."""
     view.want(*(keys.task(project, task_id) for project, task_id in command.tasks))
-    view.want_ranges((keys.rejected_prefix(*names) for names in command.tasks), limit=PAGE)
+    view.want(prefixes=(keys.rejected_prefix(*names) for names in command.tasks), limit=PAGE)
     tasks = [(names, view.get(keys.task(*names), Task)) for names in command.tasks]
     view.want(*(keys.result(*names, task.generation) for names, task in tasks if task is not None))
     return [
@@ -62,23 +68,15 @@ def get_task_states(view: View, command: GetTaskStates, now: int) -> list[TaskSt
     ]
 
 
-def _accepted(view: View, command: TaskCommand, task: Task) -> TaskResult:
-    import json  # slow to import, and few look at results
-
-    result = view.get(keys.result(command.project, command.task, task.generation), Result)
-    return TaskResult(
-        command.tenant,
-        command.project,
-        command.task,
-        task.generation,
-        task.session,
-        task.agent,
-        task.ended_ms,
-        accepted=True,
-        result_data=None if result is None else json.loads(bytes(result.data)),
-        work_product_ref=task.work_product,
-        size_bytes=task.result_bytes,
-    )
+def get_result(view: View, command: GetResult, _now: int) -> TaskResult:
+    """Return the accepted result of a task, or that of an earlier generation."""
+    names = command.project, command.task
+    task: Task | None = view.get(keys.task(*names), Task)
+    if task is not None and command.generation not in (0, task.generation):
+        task = view.get(keys.history(*names, command.generation), Task)
+    if task is None or task.ending is not ReleaseReason.COMPLETED:
+        raise NotFound(f"{command.task} has no result", hint="coord task show tells how it stands")
+    return shown_result(view, command.tenant, *names, task)
 
 
 def get_claim_history(view: View, command: GetClaimHistory, now: int) -> list[ClaimHistory]:
@@ -220,5 +218,9 @@ def forget_generation(view: View, key: str, now: int) -> None:
         return
     view.delete(key)
     if earlier.result_bytes:
-        view.delete(keys.result(project, task_id, int(number)))
+        result_key = keys.result(project, task_id, int(number))
+        result = view.get(result_key, Result)
+        if result is not None and result.digest:
+            let_go(view, result.digest, now)
+        view.delete(result_key)
     view.emit(HistoryForgotten(project, task_id, int(number)))

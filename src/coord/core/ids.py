@@ -80,6 +80,30 @@ class TaskIdentifier(NamedTuple):
         )
 
 
+PART = "::"
+"""Stands between a task and the number of its part."""
+
+
+def part_id(task_id: str, number: int) -> str:
+    """Return the id of a part of a task, counted from 1."""
+    return f"{task_id}{PART}{number}"
+
+
+def part_ids(task_id: str, parts: int) -> tuple[str, ...]:
+    """Return the ids of all parts of a task."""
+    return tuple(part_id(task_id, number) for number in range(1, parts + 1))
+
+
+def whole_id(task_id: str) -> str:
+    """Return the id of the task that a part belongs to."""
+    return task_id.rpartition(PART)[0]
+
+
+def is_part_id(task_id: str) -> bool:
+    """Return whether an id has the form of a part: such a task is not split further."""
+    return re.fullmatch(_SUBTASK, task_id.rpartition(PART)[2]) is not None and PART in task_id
+
+
 def work_product_ref(task_id: str, generation: int, unique: str) -> str:
     """Return the reference of a result; `unique` is a UUID of which the first six characters are used."""
     return f"wp-{task_id}-gen{generation}-{unique[:6]}"

@@ -16,8 +16,20 @@ def by_session(session: str, project: str, task_id: str) -> str:
     return f"by-session/{session}/{project}/{task_id}"
 
 
+BY_SESSION_PREFIX = "by-session/"
+
+
 def by_session_prefix(session: str) -> str:
     return f"by-session/{session}/"
+
+
+def lost(session: str, project: str, task_id: str) -> str:
+    """A claim that a session lost, of each task the latest."""
+    return f"lost/{session}/{project}/{task_id}"
+
+
+def lost_prefix(session: str) -> str:
+    return f"lost/{session}/"
 
 
 def expired(expires_ms: int, project: str, task_id: str) -> str:
@@ -40,6 +52,16 @@ def history_prefix(project: str, task_id: str) -> str:
 def result(project: str, task_id: str, generation: int) -> str:
     """The accepted result of a generation."""
     return f"result/{project}/{task_id}/{generation:08d}"
+
+
+def blob(digest: str) -> str:
+    """Large data, apart from the record that refers to it."""
+    return f"blob/{digest}"
+
+
+def chunk(digest: str, number: int) -> str:
+    """A piece of large data."""
+    return f"blob/{digest}/{number:06d}"
 
 
 def rejected(project: str, task_id: str, generation: int, session: str) -> str:
@@ -78,6 +100,15 @@ def unfinished_prefix(project: str) -> str:
     return f"unfinished/{project}/"
 
 
+def stuck(project: str, task_id: str) -> str:
+    """Index: the tasks that failed or were tried too often, until somebody looks."""
+    return f"stuck/{project}/{task_id}"
+
+
+def stuck_prefix(project: str = "") -> str:
+    return f"stuck/{project}/" if project else "stuck/"
+
+
 def queue_class(project: str, name: str) -> str:
     """A class of tasks that may be taken by the same agents."""
     return f"class/{project}/{name}"
@@ -90,6 +121,24 @@ def queue_class_prefix(project: str) -> str:
 def track(project: str, name: str) -> str:
     """Who works on a track."""
     return f"track/{project}/{name}"
+
+
+def agent(project: str, name: str) -> str:
+    """What stands against giving an agent work."""
+    return f"agent/{project}/{name}"
+
+
+def agent_prefix(project: str) -> str:
+    return f"agent/{project}/"
+
+
+def past(project: str, agent: str, session: str) -> str:
+    """How an agent did in a session."""
+    return f"past/{project}/{agent}/{session}"
+
+
+def past_prefix(project: str) -> str:
+    return f"past/{project}/"
 
 
 def ready(project: str, queue_class: str, rank_ms: int) -> str:
@@ -183,9 +232,9 @@ def grant_prefix(space: str = "") -> str:
     return f"grant/{space}/" if space else "grant/"
 
 
-def lost(session_id: str, hold_key: str) -> str:
+def lapsed(session_id: str, hold_key: str) -> str:
     """A lock that a hook took and its session lost."""
-    return f"lost/{session_id}/{digest(hold_key)}"
+    return f"lapsed/{session_id}/{digest(hold_key)}"
 
 
 WAIT_PREFIX = "wait/"

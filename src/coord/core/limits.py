@@ -7,18 +7,21 @@ The tenant `local` (one person, one machine) is unlimited and keeps no counts.
 import msgspec
 
 from coord.core import keys
-from coord.core.commands import SetLimits
-from coord.core.errors import Invalid
+from coord.core.commands import GetLimits, SetLimits
+from coord.core.errors import Invalid, LimitReached
 from coord.core.events import LimitsSet
 from coord.core.record import Stored
+from coord.core.replies import LimitsShown
 from coord.core.types import ClaimReason
 from coord.core.view import View
 
 UNLIMITED_TENANT = "local"
 LEASE_MS_MAX = 366 * 24 * 3600 * 1000
 """The longest lease anybody may ask for: a year is a mistake, not a lease."""
-RESULT_BYTES_MAX = 256 * 1024 - 64
-"""The largest result a record can hold, whatever the tenant's limit says."""
+RECORD_RESULT_BYTES = 256 * 1024 - 64
+"""The largest result that its own record holds; larger ones lie in chunks (`blob.py`)."""
+RESULT_BYTES_MAX = 100 * 1024 * 1024
+"""The largest result, whatever the tenant's limit says: it has to fit into the memory of a reader."""
 DAY_MS = 24 * 3600 * 1000
 
 
@@ -62,9 +65,14 @@ Refusal = tuple[ClaimReason, str]
 
 
 class Count(Stored, frozen=True, tag=1):
-    """How many there are."""
+    """How many there are; of a session also whether it is `here`: registered, and not silent for long."""
 
     n: int
+    here: bool = False
+
+
+LAST_CLAIM = Count(1)
+"""What a session counts for that holds one claim and is not registered."""
 
 
 def limits_of(view: View, tenant: str) -> TenantLimits | None:
@@ -72,6 +80,11 @@ def limits_of(view: View, tenant: str) -> TenantLimits | None:
     if tenant == UNLIMITED_TENANT:
         return None
     return view.get(keys.LIMITS, TenantLimits) or PROFILES["default"]
+
+
+def result_bytes_most(limits: TenantLimits | None) -> int:
+    """Return how large a result may be."""
+    return RESULT_BYTES_MAX if limits is None else min(limits.max_result_size_bytes, RESULT_BYTES_MAX)
 
 
 def count_keys(session: str) -> list[str]:
@@ -110,32 +123,67 @@ def admit(view: View, limits: TenantLimits | None, session: str, leaving: str | 
     if leaving == session:
         return None  # one ends and one begins: the counts stay
     mine_key = keys.count_session(session)
-    mine, sessions = _n(view, mine_key), 0
-    if mine == 0:
-        ends = leaving is not None and _n(view, keys.count_session(leaving)) == 1
+    mine, sessions = view.get(mine_key, Count), 0
+    if mine is None:
+        ends = leaving is not None and view.get(keys.count_session(leaving), Count) == LAST_CLAIM
         sessions = _n(view, keys.COUNT_SESSIONS) - ends
         if sessions >= limits.max_active_sessions:
-            return ClaimReason.DENIED_LIMIT_ACTIVE_SESSIONS, f"{sessions} sessions hold claims in this tenant"
+            return ClaimReason.DENIED_LIMIT_ACTIVE_SESSIONS, f"{sessions} sessions are active in this tenant"
     if leaving is not None:
         count_off(view, leaving)
     view.put_late(keys.COUNT_CLAIMS, Count(claims + 1))
-    view.put_late(mine_key, Count(mine + 1))
-    if mine == 0:
+    if mine is None:
+        view.put_late(mine_key, LAST_CLAIM)
         view.put_late(keys.COUNT_SESSIONS, Count(sessions + 1))
+    else:
+        view.put_late(mine_key, Count(mine.n + 1, here=mine.here))
     return None
 
 
 def count_off(view: View, session: str) -> None:
     """Count a claim of this session that ended."""
-    claims, mine_key = _n(view, keys.COUNT_CLAIMS), keys.count_session(session)
-    mine = _n(view, mine_key)
-    assert mine > 0, f"session {session} ends a claim that was never counted"
+    claims = _n(view, keys.COUNT_CLAIMS)
+    mine = view.get(keys.count_session(session), Count)
+    assert mine is not None, f"session {session} ends a claim that was never counted"
+    assert mine.n > 0, f"session {session} ends a claim that was never counted"
     view.put_late(keys.COUNT_CLAIMS, Count(claims - 1))
-    if mine > 1:
-        view.put_late(mine_key, Count(mine - 1))
+    _put_or_drop(view, session, Count(mine.n - 1, here=mine.here))
+
+
+def _put_or_drop(view: View, session: str, mine: Count) -> None:
+    """Write what a session counts for; one without claims that is not here counts no more."""
+    if mine.n or mine.here:
+        view.put_late(keys.count_session(session), mine)
         return
-    view.delete(mine_key)
+    view.delete(keys.count_session(session))
     view.put_late(keys.COUNT_SESSIONS, Count(_n(view, keys.COUNT_SESSIONS) - 1))
+
+
+def count_in(view: View, tenant: str, session: str, *, refuse: bool) -> None:
+    """Count a session that is here; `refuse` one that is one too many, else let it be one more."""
+    limits = limits_of(view, tenant or UNLIMITED_TENANT)
+    if limits is None:
+        return
+    mine = view.get(keys.count_session(session), Count)
+    if mine is not None:
+        if not mine.here:
+            view.put_late(keys.count_session(session), Count(mine.n, here=True))
+        return
+    sessions = _n(view, keys.COUNT_SESSIONS)
+    if refuse and sessions >= limits.max_active_sessions:
+        raise LimitReached(
+            f"{sessions} sessions are active in this tenant, and no more are allowed",
+            hint="end one (coord dereg), or raise the limit: coord limits set max_active_sessions=N",
+        )
+    view.put_late(keys.count_session(session), Count(0, here=True))
+    view.put_late(keys.COUNT_SESSIONS, Count(sessions + 1))
+
+
+def count_out(view: View, session: str) -> None:
+    """Count a session no more that has ended or fell silent, but for the claims it has."""
+    mine = view.get(keys.count_session(session), Count)
+    if mine is not None and mine.here:
+        _put_or_drop(view, session, Count(mine.n))
 
 
 def _n(view: View, key: str) -> int:
@@ -153,5 +201,22 @@ def set_limits(view: View, command: SetLimits, _now: int) -> dict[str, int]:
     shown = {name: getattr(changed, name) for name in RATIONALE}
     if changed != current:
         view.put(keys.LIMITS, changed)
-        view.emit(LimitsSet(shown))
+        view.emit(LimitsSet(shown, command.by))
     return shown
+
+
+def get_limits(view: View, command: GetLimits, _now: int) -> LimitsShown:
+    """Return the limits of a tenant, the profile they are of, and how much of them is used."""
+    limits = limits_of(view, command.tenant)
+    if limits is None:
+        return LimitsShown(command.tenant, limited=False)
+    shown = {name: getattr(limits, name) for name in RATIONALE}
+    known = {
+        profile: {name: getattr(numbers, name) for name in RATIONALE} for profile, numbers in PROFILES.items()
+    }
+    profile = next((name for name, numbers in known.items() if numbers == shown), "")
+    used = {
+        "max_concurrent_claims": _n(view, keys.COUNT_CLAIMS),
+        "max_active_sessions": _n(view, keys.COUNT_SESSIONS),
+    }
+    return LimitsShown(command.tenant, profile=profile, limits=shown, used=used)

@@ -298,7 +298,7 @@ def _foresee_grants(view: View, requests: list[Request]) -> None:
             likely.append(request)
     wanted = [(request, resource) for request in likely for resource in resources_of(request)]
     view.want(*(resource.hold_key(request.session) for request, resource in wanted))
-    view.want_ranges(dict.fromkeys(place for _, resource in wanted for place in resource.ranges))
+    view.want(prefixes=dict.fromkeys(place for _, resource in wanted for place in resource.ranges))
 
 
 def end_by_time(view: View, standing: Standing, now: int) -> list[Resource]:

@@ -37,7 +37,7 @@ from coord.core.session import SUSPECT_MS, Session, ancestors, caller_reads, evi
 from coord.core.view import View
 
 GRANT_KEPT_MS = 90 * 24 * 3600 * 1000
-LOST_KEPT_MS = 24 * 3600 * 1000
+LAPSED_KEPT_MS = 24 * 3600 * 1000
 
 
 class Mode(StrEnum):
@@ -137,7 +137,7 @@ class Grant(Stored, frozen=True, tag=1):
     note: str = ""
 
 
-class Lost(Stored, frozen=True, tag=1):
+class Lapsed(Stored, frozen=True, tag=1):
     """A hook's lock that its session lost: who had the file since is looked for before it is taken again."""
 
     fence: int = 0
@@ -189,7 +189,7 @@ def read_hold(view: View, key: str) -> Hold | None:
 
 def holds_meeting(view: View, resource: Resource) -> Iterator[Standing]:
     """Go through all holds on what meets a resource, ended ones included."""
-    view.want_ranges(resource.ranges)
+    view.want(prefixes=resource.ranges)
     for prefix in resource.ranges:
         for page in view.pages(prefix):
             for found in page:
@@ -310,7 +310,9 @@ def end_hold(
         keys.grant(standing.resource.space, hold.fence, standing.key), record, keys.due(now + GRANT_KEPT_MS)
     )
     if hold.worktree and ending in LOSSES:
-        view.put(keys.lost(hold.owner, standing.key), Lost(fence=hold.fence), keys.due(now + LOST_KEPT_MS))
+        view.put(
+            keys.lapsed(hold.owner, standing.key), Lapsed(fence=hold.fence), keys.due(now + LAPSED_KEPT_MS)
+        )
     held_s = (until_ms - hold.acquired_ms) / 1000
     view.emit(
         LockEnded(hold.resource, hold.owner, hold.agent, hold.fence, ending.value, until_ms, held_s, by, note)

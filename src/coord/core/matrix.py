@@ -127,11 +127,11 @@ class Kind(NamedTuple):
     because: str
 
 
-def matrix_with(tables: Mapping[str, Any], matrix: Matrix = MATRIX) -> Matrix:
+def matrix_with(tables: Any, file: str = "", matrix: Matrix = MATRIX) -> Matrix:
     """Return the matrix with rows from configuration; of a row that is there, what is named changes."""
     rows = dict(matrix)
     for name, table in tables.items():
-        given = converted(table, Row, f"the row {name!r} of the matrix")
+        given = converted(table, Row, f"{file}: [routing.types.{name}]")
         named = {field: getattr(given, field) for field in Row.__struct_fields__ if field in table}
         rows[name] = msgspec.structs.replace(rows.get(name, Row(title=name)), **named)
     return rows
@@ -142,7 +142,9 @@ def converted(table: Any, kind: type[T], what: str) -> T:
     try:
         return msgspec.convert(table, kind)
     except msgspec.ValidationError as error:
-        raise Invalid(f"{what}: {error}", hint="correct it in coord.toml") from error
+        raise Invalid(
+            f"{what}: {error}", hint="docs/reference/routing.md shows what can stand there"
+        ) from error
 
 
 def classify(task: Spec, matrix: Matrix = MATRIX) -> Kind:
@@ -164,6 +166,12 @@ def type_name(name: str, matrix: Matrix = MATRIX) -> str:
     if name in matrix:
         return name
     return next((own for own, row in matrix.items() if name in row.also), name)
+
+
+def names_of(name: str, matrix: Matrix = MATRIX) -> set[str]:
+    """Return every name that a type goes by."""
+    own = type_name(name, matrix)
+    return {name, own, *matrix.get(own, Row()).also}
 
 
 def stem(word: str) -> str:

@@ -236,14 +236,18 @@ def receive_messages(view: View, command: ReceiveMessages, now: int) -> Received
 
 def peek_messages(view: View, command: PeekMessages, now: int) -> Received:
     """Show what waits and change nothing."""
-    session = find_session(view, command.caller, now)
+    open_ = waiting_messages(view, find_session(view, command.caller, now), now)
+    return Received([_shown(message) for message in open_[:SHOWN_MAX]], more=len(open_) > SHOWN_MAX)
+
+
+def waiting_messages(view: View, session: str, now: int) -> list[Message]:
+    """Return what waits for a session, up to one more than is shown at once."""
     unseen = (
         msgspec.structs.replace(message, to_session_id=session, recipients=())
         for _, message in _unseen_broadcasts(view, session)
     )
     waiting = chain((message for _, message in _inbox(view, session)), unseen)
-    open_ = list(islice((message for message in waiting if now < message.expires_ms), SHOWN_MAX + 1))
-    return Received([_shown(message) for message in open_[:SHOWN_MAX]], more=len(open_) > SHOWN_MAX)
+    return list(islice((message for message in waiting if now < message.expires_ms), SHOWN_MAX + 1))
 
 
 def _unseen_broadcasts(view: View, session: str) -> Iterator[tuple[int, Message]]:

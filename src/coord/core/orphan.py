@@ -6,6 +6,7 @@ from coord.core import keys
 from coord.core.commands import TaskCommand
 from coord.core.events import TaskReleased
 from coord.core.limits import UNLIMITED_TENANT, Count, count_off
+from coord.core.lost import Lost, remember_lost
 from coord.core.task import unlist
 from coord.core.task_record import Task, as_of
 from coord.core.types import ClaimState, ReleaseReason, TaskStatus
@@ -39,6 +40,9 @@ def _end_claim(view: View, which: TaskCommand, reason: ReleaseReason, note: str,
         view.put_marker(keys.expired(stored.expires_ms, which.project, which.task))
         return
     failed = reason is ReleaseReason.ERROR
+    if failed:
+        lost = Lost(generation=stored.generation, reason=reason, at_ms=now, note=note)
+        remember_lost(view, stored.session, which.project, which.task, lost)
     task = msgspec.structs.replace(
         stored,
         claim=ClaimState.ERROR if failed else ClaimState.RELEASED,

@@ -5,26 +5,27 @@ import msgspec
 from coord.core import keys
 from coord.core.errors import Invalid, NotFound, Refused
 from coord.core.events import TaskAdded, TaskRetried, TaskSkipped
-from coord.core.graph import WAITING, find_cycle, settle_followers, state_by_dependencies
-from coord.core.plan_commands import AddTasks, GetTasks, NewTask, RetryTask, SetTrack, SkipTask
+from coord.core.graph import WAITING, find_cycle, settle, settle_followers, state_by_dependencies
+from coord.core.ids import part_ids
+from coord.core.plan_commands import AddTasks, GetStuck, GetTasks, NewTask, RetryTask, SetTrack, SkipTask
 from coord.core.replies import TaskList, TaskListed, TasksAdded
+from coord.core.reset import open_whole
 from coord.core.spec import QueueClass, Spec, class_of, place_in_queue
-from coord.core.task_record import ACTIVE, Task, as_of
+from coord.core.task_record import ACTIVE, STUCK, Task, as_of
 from coord.core.types import TaskStatus
 from coord.core.view import View
 from coord.core.work import Track, finish, put_free
 
-STUCK = (TaskStatus.FAILED, TaskStatus.ERRORED)
-
 
 def add_tasks(view: View, command: AddTasks, now: int) -> TasksAdded:
     """Add tasks in the order given; what is known of one that is there already is brought up to date."""
-    outcomes: dict[str, list[str]] = {"added": [], "changed": [], "same": []}
+    reply = TasksAdded([], [], [])
+    outcomes = {"added": reply.added, "changed": reply.changed, "same": reply.same}
     view.want(*(key for task in command.tasks for key in _reads(command.project, task)))
     for task in command.tasks:
         _check_dependencies(view, command.project, task)
-        outcomes[_add(view, command.project, task, now)].append(task.task_id)
-    return TasksAdded(**outcomes)
+        outcomes[add_one(view, command.project, task, now)].append(task.task_id)
+    return reply
 
 
 def _reads(project: str, task: NewTask) -> list[str]:
@@ -48,7 +49,8 @@ def _check_dependencies(view: View, project: str, task: NewTask) -> None:
         raise Invalid(f"a task cannot wait for itself: {' -> '.join(cycle)}", hint="drop one of them")
 
 
-def _add(view: View, project: str, new: NewTask, now: int) -> str:
+def add_one(view: View, project: str, new: NewTask, now: int) -> str:
+    """Add a task or change it; return which of `added`, `changed` and `same` it was."""
     spec_key, task_key = keys.spec(project, new.task_id), keys.task(project, new.task_id)
     before = view.get(spec_key, Spec)
     spec = _spec(new, before, now)
@@ -61,7 +63,7 @@ def _add(view: View, project: str, new: NewTask, now: int) -> str:
     view.put(spec_key, spec)
     _index(view, project, new.task_id, before, spec)
     if task.state in WAITING and task.claim is not ACTIVE and not task.retry_ms:
-        task = msgspec.structs.replace(task, state=state_by_dependencies(view, project, spec))
+        task = msgspec.structs.replace(task, state=state_by_dependencies(view, project, new.task_id, spec))
         put_free(view, project, new.task_id, task)
     else:
         line = keys.due(task.expires_ms if task.claim is ACTIVE else task.retry_ms)
@@ -71,15 +73,39 @@ def _add(view: View, project: str, new: NewTask, now: int) -> str:
     changed = () if before is None else _difference(before, spec)
     view.emit(TaskAdded(project, new.task_id, task.state.value, changed))
     if before is not None and task.state is not stored.state:
-        settle_followers(view, project, new.task_id)
+        settle_followers(view, project, new.task_id, now)
+    if before is not None and before.depends_on != spec.depends_on:
+        _pass_on(view, project, new.task_id, spec, now)
     return "added" if before is None else "changed"
+
+
+def _pass_on(view: View, project: str, task_id: str, spec: Spec, now: int) -> None:
+    """Let the parts of a task depend on what it depends on."""
+    for name in _parts(view, project, task_id, spec):
+        part = as_new(name, planned(view, project, name)[0], depends_on=spec.depends_on)
+        _check_dependencies(view, project, part)
+        add_one(view, project, part, now)
+
+
+def _parts(view: View, project: str, task_id: str, spec: Spec) -> tuple[str, ...]:
+    """Return the parts of a task, all loaded together."""
+    names = part_ids(task_id, spec.parts)
+    view.want(*(key for name in names for key in (keys.task(project, name), keys.spec(project, name))))
+    return names
+
+
+def as_new(task_id: str, spec: Spec, **changed: object) -> NewTask:
+    """Return a task that is like another one, but for what is said."""
+    same = {name: getattr(spec, name) for name in NewTask.__struct_fields__ if name != "task_id"}
+    return NewTask(task_id=task_id, **{**same, **changed})
 
 
 def _spec(new: NewTask, before: Spec | None, now: int) -> Spec:
     fields = msgspec.structs.asdict(new)
     del fields["task_id"]
-    created_ms = now if before is None else before.created_ms
-    return Spec(**fields, created_ms=created_ms, unknown=before.unknown if before is not None else {})
+    if before is None:
+        return Spec(**fields, created_ms=now)
+    return Spec(**fields, created_ms=before.created_ms, parts=before.parts, unknown=before.unknown)
 
 
 def _difference(before: Spec, after: Spec) -> tuple[str, ...]:
@@ -101,32 +127,47 @@ def _index(view: View, project: str, task_id: str, before: Spec | None, spec: Sp
 
 def skip_task(view: View, command: SkipTask, now: int) -> TaskListed:
     """Pass a task over: what depends on it may go on without it."""
-    spec, task = _planned(view, command.project, command.task)
-    if as_of(task, now).claim is ACTIVE:
-        raise Refused(f"{task.session} works on {command.task}", hint="release or reset it first")
+    spec, task = planned(view, command.project, command.task)
+    names = _parts(view, command.project, command.task, spec)
+    for name in (command.task, *names):
+        worked_on = as_of(planned(view, command.project, name)[1], now)
+        if worked_on.claim is ACTIVE:
+            raise Refused(f"{worked_on.session} works on {name}", hint="release or reset it first")
     if task.state is TaskStatus.DONE:
         raise Refused(f"{command.task} is done", hint="coord task reset opens it again")
     if task.state is not TaskStatus.SKIPPED:
         skipped = msgspec.structs.replace(task, state=TaskStatus.SKIPPED, retry_ms=0, note=command.reason)
         view.put(keys.task(command.project, command.task), skipped)
+        if task.state in STUCK:
+            view.delete(keys.stuck(command.project, command.task))
         view.emit(TaskSkipped(command.project, command.task, command.reason))
-        finish(view, command.project, command.task)
+        finish(view, command.project, command.task, now)
         task = skipped
+        for name in names:
+            if planned(view, command.project, name)[1].state is not TaskStatus.DONE:
+                skip_task(view, msgspec.structs.replace(command, task=name), now)
     return listed(command.task, spec, task, now)
 
 
 def retry_task(view: View, command: RetryTask, now: int) -> TaskListed:
     """Bring a failed, errored or skipped task back, with its count of tries at zero."""
-    spec, task = _planned(view, command.project, command.task)
+    spec, task = planned(view, command.project, command.task)
     if task.state not in (*STUCK, TaskStatus.SKIPPED):
         raise Refused(f"{command.task} is {task.state.value}", hint="only what failed or was skipped is")
-    state = state_by_dependencies(view, command.project, spec)
+    for name in _parts(view, command.project, command.task, spec):
+        if planned(view, command.project, name)[1].state in (*STUCK, TaskStatus.SKIPPED):
+            retry_task(view, msgspec.structs.replace(command, task=name), now)
+    state = state_by_dependencies(view, command.project, command.task, spec)
     again = msgspec.structs.replace(task, state=state, retries=0, retry_ms=0)
+    if task.state in STUCK:
+        view.delete(keys.stuck(command.project, command.task))
     put_free(view, command.project, command.task, again)
     view.put_marker(keys.unfinished(command.project, command.task))
     view.emit(TaskRetried(command.project, command.task, task.generation, 0))
-    settle_followers(view, command.project, command.task)
-    return listed(command.task, spec, again, now)
+    settle(view, command.project, command.task, now)
+    settle_followers(view, command.project, command.task, now)
+    open_whole(view, command, now)
+    return listed(command.task, *planned(view, command.project, command.task), now)
 
 
 def set_track(view: View, command: SetTrack, _now: int) -> int:
@@ -138,7 +179,8 @@ def set_track(view: View, command: SetTrack, _now: int) -> int:
     return command.agents_max
 
 
-def _planned(view: View, project: str, task_id: str) -> tuple[Spec, Task]:
+def planned(view: View, project: str, task_id: str) -> tuple[Spec, Task]:
+    """Return what a task is and how it stands; it must have been added."""
     spec, task = view.get(keys.spec(project, task_id), Spec), view.get(keys.task(project, task_id), Task)
     if spec is None or task is None:
         raise NotFound(f"task {task_id} was not added to {project}", hint="coord task list shows them")
@@ -163,8 +205,19 @@ def get_tasks(view: View, command: GetTasks, now: int) -> TaskList:
     )
     shown = []
     for name in names[: command.most]:
-        spec, task = _planned(view, command.project, name)
+        spec, task = planned(view, command.project, name)
         shown.append(listed(name, spec, task, now))
+    return TaskList(shown, more=len(names) > command.most)
+
+
+def get_stuck(view: View, command: GetStuck, now: int) -> TaskList:
+    """Return the first tasks of a project that failed or were tried too often."""
+    prefix = keys.stuck_prefix(command.project)
+    page = view.scan(prefix, limit=command.most + 1)
+    names = tuple(found.key[len(prefix) :] for found in page)
+    if not names:
+        return TaskList([])
+    shown = get_tasks(view, GetTasks(command.project, names[: command.most], most=command.most), now).tasks
     return TaskList(shown, more=len(names) > command.most)
 
 
@@ -192,5 +245,8 @@ def listed(task_id: str, spec: Spec, task: Task, now: int) -> TaskListed:
         requirements=spec.requirements,
         deadline_ms=spec.deadline_ms,
         estimate_s=spec.estimate_s,
+        retries_max=spec.retries_max,
         created_ms=spec.created_ms,
+        parts=spec.parts,
+        parts_done=seen.parts_done,
     )

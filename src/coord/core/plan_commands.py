@@ -5,7 +5,14 @@ from typing import Any
 import msgspec
 
 from coord.core import replies
-from coord.core.commands import Command, SessionCommand, TaskCommand
+from coord.core.commands import (
+    Command,
+    ReleaseClaim,
+    RenewLease,
+    SessionCommand,
+    SubmitResult,
+    TaskCommand,
+)
 
 
 class NewTask(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,6 +42,13 @@ class AddTasks(Command, frozen=True):
     tasks: tuple[NewTask, ...]
 
 
+class SplitTask(TaskCommand, frozen=True):
+    """Split a task into parts, which are claimed and done by themselves."""
+
+    reply = replies.TaskListed
+    parts: int
+
+
 class SkipTask(TaskCommand, frozen=True):
     """Pass a task over."""
 
@@ -57,6 +71,35 @@ class SetTrack(Command, frozen=True):
     agents_max: int
 
 
+class EnableAgent(Command, frozen=True):
+    """Take an agent out of a project's pool, or back into it."""
+
+    reply = replies.AgentShown
+    project: str
+    agent: str
+    enabled: bool
+    reason: str = ""
+
+
+class GetAgents(Command, frozen=True):
+    """Ask for the agents of a project; for one where it is named."""
+
+    reply = list[replies.AgentShown]
+    reads_only = True
+    project: str
+    agent: str = ""
+
+
+class FindAlike(Command, frozen=True):
+    """Ask for unfinished tasks that are much like those that are named; `besides` are left out."""
+
+    reply = list[replies.Alike]
+    reads_only = True
+    project: str
+    tasks: tuple[str, ...]
+    besides: tuple[str, ...]
+
+
 class GetTasks(Command, frozen=True):
     """Ask for tasks of a project, by name or page by page."""
 
@@ -69,7 +112,10 @@ class GetTasks(Command, frozen=True):
 
 
 class ClaimNext(SessionCommand, frozen=True, kw_only=True):
-    """Claim the first task in the queue that this agent may take; empty choices mean any."""
+    """Claim the first task in the queue that this agent may take; empty choices mean any.
+
+    `cannot` and `enabled` are what configuration says of the agent; what it declares is in its session.
+    """
 
     reply = replies.NextTask
     fenced = True
@@ -81,4 +127,50 @@ class ClaimNext(SessionCommand, frozen=True, kw_only=True):
     tracks: tuple[str, ...] = ()
     roles: tuple[str, ...] = ()
     has: tuple[str, ...] = ()
+    cannot: tuple[str, ...] = ()
+    enabled: bool = True
     lock_files: bool = True
+
+
+class GetStuck(Command, frozen=True):
+    """Ask for tasks that failed or were tried too often: a person has to look at them."""
+
+    reply = replies.TaskList
+    reads_only = True
+    project: str
+    most: int = 20
+
+
+class Recall(SessionCommand, frozen=True, kw_only=True):
+    """Ask what stands of a session: claims, those it lost, locks, messages; the caller's if none is named."""
+
+    reply = replies.Recalled
+    reads_only = True
+    tenant: str
+    session: str = ""
+
+
+class ClaimNamed(SessionCommand, frozen=True, kw_only=True):
+    """Claim a task by its id, with the locks on its files; `force` takes it from its holder."""
+
+    reply = replies.ClaimReply
+    fenced = True
+    tenant: str
+    project: str
+    task: str
+    lease_ms: int
+    repository: str = ""
+    lock_files: bool = True
+    force: bool = False
+    reason: str = ""
+
+
+class ByCaller(SessionCommand, frozen=True):
+    """Something asked about a claim by its holder, whose session is found on the way."""
+
+    asked: RenewLease | ReleaseClaim | SubmitResult
+
+    @property
+    def reply(self) -> object:  # type: ignore[override]
+        """The type of the answer is that of what is asked."""
+        return self.asked.reply

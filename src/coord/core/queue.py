@@ -8,22 +8,26 @@ If there is nothing, the answer says which nothing: all is *done*; something wil
 or all that is left waits for what has failed, and nothing will ever come by itself (*deadlocked*).
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
 
 from coord.core import keys
 from coord.core.acquire import clear_way
+from coord.core.agent import EFFICIENCY_MIN, FREE, AgentRecord, held_back
+from coord.core.caller import Life
 from coord.core.commands import ClaimTask
+from coord.core.ending import declare_dead
 from coord.core.limits import limits_of
-from coord.core.line import Request, blockers, competes, grant_request, in_line, resources_of
+from coord.core.line import Request, blockers, competes, grant_request, in_line, resources_of, serve
 from coord.core.lock import Mode, asker_of, resource_of, shown_lock
 from coord.core.plan import listed
-from coord.core.plan_commands import ClaimNext
-from coord.core.replies import LockShown, NextTask, Runnable
-from coord.core.session import Session, enlist
+from coord.core.plan_commands import ClaimNamed, ClaimNext
+from coord.core.replies import ClaimReply, LockShown, NextTask, Runnable
+from coord.core.session import Session, caller_reads, enlist
 from coord.core.spec import QueueClass, Spec
-from coord.core.task import claim_one
+from coord.core.task import claim_one, claim_task
 from coord.core.task_record import ACTIVE, UNCLAIMED, Task, as_of
 from coord.core.types import ClaimReason, TaskStatus
 from coord.core.view import View
@@ -32,8 +36,12 @@ from coord.core.work import track_is_full
 CLASSES_MAX = 1000
 LOOKED_AT = 16
 """How many tasks of one class are looked at, where the files of the first ones are held by others."""
+HOLDERS_LOOKED_AT = 16
+"""How many of those who hold tasks are looked at, whether they are alive, where there is nothing to take."""
 NAMED_MAX = 20
 LOOK_MS = 5_000
+AILING_STATES = ("stopping", "failed", "crashed", "terminated")
+"""An agent that says so of itself is given nothing, even if it asks."""
 
 
 class Candidate(NamedTuple):
@@ -46,21 +54,82 @@ class Candidate(NamedTuple):
 def claim_next(view: View, command: ClaimNext, now: int) -> NextTask:
     """Claim the first task that this agent may take."""
     session = enlist(view, command.caller, now)
+    agent = session.agent or session.session_id
+    why, until_ms = _held_back(view, command, session, agent, now)
+    if why:
+        return _pause(view, command, f"{agent} gets nothing: {why}", until_ms)
     busy: list[str] = []
     for candidate in _candidates(view, command, session, busy):
         request = _request(view, command, session, candidate.task_id, now)
-        held = _held_by(view, request, now) if request is not None else ""
+        held = _held_by(view, request, now)[1] if request is not None else ""
         if held:
             busy.append(f"{candidate.task_id}: {held}")
             continue
         return _claim(view, command, session, candidate.task_id, request, now)
-    return _nothing(view, command, busy, now)
+    return _nothing(view, command, session.session_id, busy, now)
+
+
+def next_reads(command: ClaimNext) -> list[str]:
+    """Return what every agent that asks for work reads of itself."""
+    caller = command.caller
+    return [*caller_reads(command), keys.agent(command.project, caller.agent or caller.session)]
+
+
+def _held_back(view: View, command: ClaimNext, session: Session, agent: str, now: int) -> tuple[str, int]:
+    """Return why this agent gets nothing, and until when."""
+    if session.state in AILING_STATES:
+        return f"its state is {session.state}", 0
+    if not command.enabled:
+        return "disabled by configuration", 0
+    return held_back(view.get(keys.agent(command.project, agent), AgentRecord) or FREE, now)
+
+
+def _pause(view: View, command: ClaimNext, why: str, until_ms: int) -> NextTask:
+    """Give an agent nothing, unless there is nothing: it may be back, or somebody has to bring it back."""
+    if not view.scan(keys.unfinished_prefix(command.project), limit=1):
+        return NextTask(Runnable.DONE)
+    outcome = Runnable.BLOCKED if until_ms else Runnable.DENIED
+    return NextTask(outcome, waiting_for=[why], look_ms=until_ms)
+
+
+def claim_named_reads(command: ClaimNamed) -> list[str]:
+    """Return what a claim by name is going to read, so that it is loaded at once."""
+    project, task_id, session = command.project, command.task, command.caller.session
+    reads = [*caller_reads(command), keys.task(project, task_id), keys.spec(project, task_id)]
+    return [*reads, keys.by_session(session, project, task_id)] if session else reads
+
+
+def claim_named(view: View, command: ClaimNamed, now: int) -> ClaimReply:
+    """Claim one task with the locks on its files, all or nothing."""
+    session = enlist(view, command.caller, now)
+    ask = ClaimTask(
+        command.tenant,
+        command.project,
+        command.task,
+        session.agent or session.session_id,
+        session.session_id,
+        command.lease_ms,
+        force=command.force,
+        reason=command.reason,
+    )
+    result = claim_task(view, ask, now)
+    if not result.success:
+        return ClaimReply(False, result.reason, None, result.current_holder, result.detail)
+    request = _request(view, command, session, command.task, now)
+    if request is None:
+        return ClaimReply(True, result.reason, result.claim)
+    holder, held = _held_by(view, request, now)  # after the claim: one that it ended has given its locks back
+    if held:
+        view.withdraw()
+        return ClaimReply(False, ClaimReason.DENIED_LOCKED, None, holder, held)
+    locks = _lock(view, command.project, command.task, request, now)
+    return ClaimReply(True, result.reason, result.claim, locks=locks)
 
 
 def _candidates(view: View, command: ClaimNext, session: Session, busy: list[str]) -> list[Candidate]:
     """Return the heads of the lines that this agent may take from, first one first."""
     agent = session.agent or session.session_id
-    classes = _classes(view, command)
+    classes = _classes(view, command, session)
     names = []
     for name, kind in classes:
         full = track_is_full(view, command.project, kind.track, agent)
@@ -77,24 +146,38 @@ def _candidates(view: View, command: ClaimNext, session: Session, busy: list[str
     return sorted(found)
 
 
-def _classes(view: View, command: ClaimNext) -> list[tuple[str, QueueClass]]:
+def _classes(view: View, command: ClaimNext, session: Session) -> list[tuple[str, QueueClass]]:
     prefix = keys.queue_class_prefix(command.project)
+    able = {name for name, value in session.capabilities.items() if value >= EFFICIENCY_MIN}
+    unable = _types((*command.cannot, *(session.capabilities.keys() - able)))
+    has = able.union(command.has)
     found = []
     for entry in view.scan(prefix, limit=CLASSES_MAX):
         kind = view.get(entry.key, QueueClass)
-        if kind is not None and _may_take(command, kind):
+        if kind is not None and _may_take(command, kind, has, unable):
             found.append((entry.key[len(prefix) :], kind))
     return found
 
 
-def _may_take(command: ClaimNext, kind: QueueClass) -> bool:
+def _types(names: Sequence[str]) -> set[str]:
+    """Return types of tasks by all names they have."""
+    if not names:
+        return set()
+    from coord.core.matrix import names_of  # noqa: PLC0415 - few agents say what they cannot do
+
+    return set().union(*map(names_of, names))
+
+
+def _may_take(command: ClaimNext, kind: QueueClass, has: set[str], unable: set[str]) -> bool:
     wanted = ((command.types, kind.type), (command.tracks, kind.track), (command.roles, kind.role))
     if any(choice and value and value not in choice for choice, value in wanted):
         return False
-    return set(kind.needs) <= set(command.has)
+    return set(kind.needs) <= has and kind.type not in unable
 
 
-def _request(view: View, command: ClaimNext, session: Session, task_id: str, now: int) -> Request | None:
+def _request(
+    view: View, command: ClaimNext | ClaimNamed, session: Session, task_id: str, now: int
+) -> Request | None:
     """Return the request for the files of a task, if its claim is to take them."""
     spec = view.get(keys.spec(command.project, task_id), Spec)
     if not command.lock_files or spec is None or not spec.files:
@@ -111,15 +194,18 @@ def _request(view: View, command: ClaimNext, session: Session, task_id: str, now
     )
 
 
-def _held_by(view: View, request: Request, now: int) -> str:
-    """Return who stands in the way of the files of a task: a holder, or somebody in line for them."""
+def _held_by(view: View, request: Request, now: int) -> tuple[str, str]:
+    """Return who stands in the way of the files of a task, a holder or one in line, and a sentence."""
     asker = asker_of(view, request.session)
     clear_way(view, asker, request, now)
     in_way = blockers(view, asker, request, now)
     if in_way:
-        return f"{in_way[0].hold.resource} is held by {in_way[0].hold.owner}"
+        owner = in_way[0].hold.owner
+        return owner, f"{in_way[0].hold.resource} is held by {owner}"
     ahead = [other for _, other in in_line(view, resources_of(request)) if competes(request, other)]
-    return f"{ahead[0].session} waits for {ahead[0].resources[0]}" if ahead else ""
+    if not ahead:
+        return "", ""
+    return ahead[0].session, f"{ahead[0].session} waits for {ahead[0].resources[0]}"
 
 
 def _claim(
@@ -157,10 +243,11 @@ def _lock(view: View, project: str, task_id: str, request: Request, now: int) ->
     return shown
 
 
-def _nothing(view: View, command: ClaimNext, busy: list[str], now: int) -> NextTask:
+def _nothing(view: View, command: ClaimNext, own: str, busy: list[str], now: int) -> NextTask:
     """Say which nothing it is."""
     prefix = keys.unfinished_prefix(command.project)
     reasons, moving = list(busy), bool(busy)
+    holders: dict[str, None] = {}
     finished = True
     for page in view.pages(prefix):
         finished = False
@@ -168,6 +255,8 @@ def _nothing(view: View, command: ClaimNext, busy: list[str], now: int) -> NextT
         view.want(*(keys.task(command.project, name) for name in names))
         for name in names:
             task = view.get(keys.task(command.project, name), Task) or UNCLAIMED
+            if task.claim is ACTIVE and task.session != own:
+                holders[task.session] = None
             reason, moves = _why_not(name, as_of(task, now))
             moving = moving or moves
             reasons += [reason] if reason else []
@@ -175,8 +264,28 @@ def _nothing(view: View, command: ClaimNext, busy: list[str], now: int) -> NextT
             break
     if finished:
         return NextTask(Runnable.DONE)
+    if _bury(view, list(holders)[:HOLDERS_LOOKED_AT], now):
+        return claim_next(view, command, now)
     outcome = Runnable.BLOCKED if moving else Runnable.DEADLOCKED
     return NextTask(outcome, waiting_for=reasons[:NAMED_MAX], look_ms=now + LOOK_MS)
+
+
+def _bury(view: View, names: list[str], now: int) -> bool:
+    """Declare those dead whose process is proven to be; return whether there was one: its tasks are free."""
+    view.want(*map(keys.session, names))
+    sessions = [view.get(keys.session(name), Session) for name in names]
+    living = [
+        each for each in sessions if each is not None and each.process is not None and not each.ended_ms
+    ]
+    found = view.evidence(*(each.process for each in living if each.process is not None))
+    dead = [(each, proof) for each, proof in zip(living, found, strict=True) if proof.life is Life.DEAD]
+    freed = [
+        resource
+        for each, proof in dead
+        for resource in declare_dead(view, each.session_id, proof.detail, now)
+    ]
+    serve(view, freed, now)
+    return bool(dead)
 
 
 def _why_not(task_id: str, task: Task) -> tuple[str, bool]:

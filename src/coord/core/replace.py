@@ -113,7 +113,7 @@ def _move_count(view: View, old_key: str, new_key: str) -> None:
     if old is None:
         return
     view.delete(old_key)
-    view.put(new_key, Count(old.n + (new.n if new is not None else 0)))
+    view.put(new_key, old if new is None else Count(old.n + new.n, here=new.here))
     sessions = view.get(keys.COUNT_SESSIONS, Count)
-    if new is not None and sessions is not None:  # two sessions with claims became one
+    if new is not None and sessions is not None:  # two sessions became one
         view.put(keys.COUNT_SESSIONS, Count(sessions.n - 1))

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import msgspec
 
-from coord.core.types import TaskClaim
+from coord.core.types import ClaimResult, TaskClaim
 
 
 class Reply(msgspec.Struct, frozen=True, gc=False):
@@ -48,6 +48,7 @@ class SessionShown(Reply, frozen=True):
     current_task: dict[str, Any]
     owned_resources: dict[str, Any]
     blob: dict[str, Any]
+    capabilities: dict[str, float] = {}
 
 
 class Registered(Reply, frozen=True):
@@ -215,12 +216,52 @@ class Acked(Reply, frozen=True):
     acked: list[str]
 
 
+class Alike(Reply, frozen=True):
+    """An unfinished task that is much like one that was added: the share of words, and the words."""
+
+    task_id: str
+    to: str
+    share: float
+    words: list[str]
+
+    def __str__(self) -> str:
+        return f"{self.to} is {self.share:.0%} like {self.task_id} ({', '.join(self.words)})"
+
+
 class TasksAdded(Reply, frozen=True):
-    """What became of each task that was to be added."""
+    """What became of each task that was to be added; `alike` warns of work that may be done twice."""
 
     added: list[str]
     changed: list[str]
     same: list[str]
+    alike: list[Alike] = []
+
+
+class Past(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How an agent did with tasks of a type: how many, and how long they took against what was expected."""
+
+    done: int = 0
+    failed: int = 0
+    took_s: float = 0
+    expected_s: float = 0
+
+
+class AgentShown(Reply, frozen=True, kw_only=True):
+    """An agent as lists show it; `held_back` says why it gets nothing now (`until_ms` 0: until told so)."""
+
+    name: str
+    role: str = ""
+    state: str = ""
+    liveness: Liveness = Liveness.ENDED
+    sessions: int = 0
+    claims: int = 0
+    enabled: bool = True
+    held_back: str = ""
+    until_ms: int = 0
+    limited_until_ms: int = 0
+    recent_failures: int = 0
+    capabilities: dict[str, float] = {}
+    past: dict[str, Past] = {}
 
 
 class TaskListed(Reply, frozen=True, kw_only=True):
@@ -246,7 +287,10 @@ class TaskListed(Reply, frozen=True, kw_only=True):
     requirements: dict[str, Any]
     deadline_ms: int
     estimate_s: float
+    retries_max: int
     created_ms: int
+    parts: int = 0
+    parts_done: int = 0
 
 
 class TaskList(Reply, frozen=True):
@@ -284,3 +328,62 @@ class NextTask(Reply, frozen=True):
     def settled(self, offset: int) -> Self:
         """Return the reply with the fence of the locks that came with the claim."""
         return msgspec.structs.replace(self, locks=[lock.settled(offset) for lock in self.locks])
+
+
+class ClaimReply(ClaimResult, frozen=True, gc=False):
+    """The answer to a claim by its id, with the locks that came with it."""
+
+    locks: list[LockShown] = []
+
+    def settled(self, offset: int) -> Self:
+        """Return the reply with the fence of the locks that came with the claim."""
+        return msgspec.structs.replace(self, locks=[lock.settled(offset) for lock in self.locks])
+
+
+class LimitsShown(Reply, frozen=True):
+    """The limits of a tenant and what is used of them; `profile` is empty where some were set singly."""
+
+    tenant: str
+    limited: bool = True
+    profile: str = ""
+    limits: dict[str, int] = {}
+    used: dict[str, int] = {}
+
+
+class Swept(Reply, frozen=True):
+    """How many deadlines were passed, and when the next one is (None: there is none)."""
+
+    passed: int
+    next_ms: int | None = None
+
+
+class LostClaim(Reply, frozen=True):
+    """A claim that a session lost: why, and how the task stands.
+
+    `holder` is who had or has it since. `still_open`: nobody took it, and a late submission would count.
+    """
+
+    project: str
+    task_id: str
+    generation: int
+    reason: str
+    lost_ms: int
+    note: str
+    state: str
+    holder: str
+    current_generation: int
+    still_open: bool
+
+
+class Recalled(Reply, frozen=True):
+    """What stands of a session at a moment; `session` is None where its record is forgotten."""
+
+    session_id: str
+    now_ms: int
+    session: SessionShown | None
+    claims: list[TaskClaim]
+    tracks: list[str]
+    lost: list[LostClaim]
+    locks: list[LockShown]
+    unread: int
+    waiting_for: list[str]

@@ -3,32 +3,30 @@
 import msgspec
 
 from coord.core import keys
+from coord.core.blob import hold
 from coord.core.commands import SubmitResult
+from coord.core.errors import LimitReached
 from coord.core.events import ResultRejected, TaskCompleted
 from coord.core.limits import (
-    RESULT_BYTES_MAX,
+    RECORD_RESULT_BYTES,
     UNLIMITED_TENANT,
     TenantLimits,
     count_keys,
     limits_of,
+    result_bytes_most,
     retention_line,
 )
 from coord.core.record import Stored
+from coord.core.result_record import Result
 from coord.core.task import clear_books
 from coord.core.task_record import ACTIVE, DONE, EXPIRED, RELEASED, UNCLAIMED, Task, as_of
 from coord.core.types import ReleaseReason, SubmissionReason, SubmissionResult
 from coord.core.view import View
-from coord.core.work import finish
+from coord.core.work import finish_done, foresee_done
 
 ACCEPTED, COMPLETED = SubmissionReason.ACCEPTED, ReleaseReason.COMPLETED
 REJECTION_QUIET_MS = 60_000
 """The same rejected submission, repeated within this time, is not recorded again."""
-
-
-class Result(Stored, frozen=True, tag=1):
-    """An accepted result."""
-
-    data: msgspec.Raw = msgspec.Raw(b"null")
 
 
 class Rejection(Stored, frozen=True, tag=1):
@@ -51,6 +49,8 @@ def submit_reads(command: SubmitResult) -> list[str]:
         keys.result(project, task_id, command.generation),
         keys.by_session(session, project, task_id),
     )
+    if command.digest:
+        reads.append(keys.blob(command.digest))
     return reads
 
 
@@ -62,15 +62,20 @@ def submit_result(view: View, command: SubmitResult, now: int) -> SubmissionResu
     reason = _verdict(task, command)
     if reason is not ACCEPTED:
         return _reject(view, command, task, reason, now)
-    limits = limits_of(view, command.tenant)
-    most = RESULT_BYTES_MAX if limits is None else min(limits.max_result_size_bytes, RESULT_BYTES_MAX)
-    if len(command.result) > most:
+    most = result_bytes_most(limits_of(view, command.tenant))
+    if command.result_bytes > most:
         return SubmissionResult(
             False,
             SubmissionReason.DENIED_LIMIT_RESULT_SIZE,
             task.generation,
-            detail=f"the result has {len(command.result)} bytes; the limit is {most}",
+            detail=f"the result has {command.result_bytes} bytes; the limit is {most}",
         )
+    if len(command.result) > RECORD_RESULT_BYTES:
+        raise LimitReached(
+            f"a record holds {RECORD_RESULT_BYTES} bytes of a result", hint="bring a larger one in chunks"
+        )
+    if command.digest and not hold(view, command.digest, command.size, now):
+        return SubmissionResult(False, SubmissionReason.DATA_MISSING, task.generation)
     return _accept(view, command, task_key, stored, now)
 
 
@@ -97,14 +102,16 @@ def _accept(view: View, command: SubmitResult, task_key: str, stored: Task, now:
         ended_ms=now,
         ending=COMPLETED,
         work_product=command.work_product,
-        result_bytes=len(command.result),
+        result_bytes=command.result_bytes,
     )
     result_key = keys.result(command.project, command.task, task.generation)
+    if task.planned:
+        foresee_done(view, command.project, command.task, stored)
     clear_books(view, command, stored, now)
     view.put(task_key, task)
     if task.planned:
-        finish(view, command.project, command.task)
-    view.put(result_key, Result(msgspec.Raw(command.result)))
+        finish_done(view, command.project, command.task, task, now)
+    view.put(result_key, Result(data=msgspec.Raw(command.result or b"null"), digest=command.digest))
     view.emit(
         TaskCompleted(
             command.project,
@@ -113,7 +120,7 @@ def _accept(view: View, command: SubmitResult, task_key: str, stored: Task, now:
             task.session,
             task.agent,
             command.work_product,
-            len(command.result),
+            command.result_bytes,
         )
     )
     return SubmissionResult(True, ACCEPTED, task.generation, work_product_ref=command.work_product)
@@ -157,7 +164,7 @@ def _record_rejection(
         return
     limits: TenantLimits | None = limits_of(view, command.tenant)
     times, unknown = (1, {}) if before is None else (before.times + 1, before.unknown)
-    size = len(command.result)
+    size = command.result_bytes
     rejection = Rejection(reason, agent, now, size, lost, times, unknown=unknown)
     view.put(key, rejection, retention_line(limits, now))
     view.emit(

@@ -8,28 +8,26 @@ best agent that is free, or nearly so, gets the task. If none is, the task stays
 urgent.
 """
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
 from msgspec import Meta
 
-from coord.core.matrix import MATRIX, Kind, Matrix, Row, Size, classify, converted, type_name
-from coord.core.replies import Liveness
+from coord.core.agent import EFFICIENCY_MIN, added
+from coord.core.matrix import MATRIX, Kind, Matrix, Row, Size, classify, converted, matrix_with, type_name
+from coord.core.replies import AgentShown, Liveness, Past
 from coord.core.session import STATE_ALIASES
 from coord.core.spec import PRIORITY_STEP_MS, Spec
 
 TYPICAL_S = 300.0
 """How long a task takes of which nothing is known."""
 TASK_S_MIN, TASK_S_MAX = 1.0, 366 * 24 * 3600.0
-EFFICIENCY_MIN = 0.01
-"""Who is slower than this cannot do it."""
 LIGHT = 0.25
 """Who has to wait no longer than this part of the task's own time is lightly loaded."""
 URGENT = 8
 """From this priority on a task is given to somebody, even if all are busy."""
-FAILURES_MAX = 3
-"""So many failures in a row, and an agent gets nothing."""
 PAST_MIN, PAST_MAX = 0.5, 1.5
 PAST_TASKS = 5
 """After so many tasks, the past counts half."""
@@ -43,38 +41,54 @@ PLACE_WEIGHTS = {Size.SMALL: (1.0, 0.9, 0.8), Size.NORMAL: (1.0, 0.8, 0.6), Size
 Efficiency = Annotated[float, Meta(ge=0, le=10)]
 
 
-class Past(msgspec.Struct, frozen=True):
-    """How an agent did with tasks of a type: how many, and how long they took against what was expected."""
+class Declared(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What configuration says of an agent; `kind` is its name in the matrix, where several are of one kind.
 
-    done: int = 0
-    failed: int = 0
-    took_s: float = 0
-    expected_s: float = 0
-
-
-class Agent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the router knows about an agent.
-
-    `kind` is its name in the matrix, where several are of one kind. `running` counts the tasks it has in
-    hand, `queue_depth` those that wait for it, `capacity` how many it does at once. `unable` says of types
-    why they are not possible now. `recent_failures` counts those since its last success.
+    `capacity` is how many tasks it does at once.
     """
 
-    name: str
     kind: str = ""
     role: str = ""
     capabilities: dict[str, Efficiency] = {}
     capacity: Annotated[int, Meta(ge=0, le=1000)] = 1
     enabled: bool = True
+
+
+class Agent(Declared, frozen=True, kw_only=True):
+    """What the router knows about an agent.
+
+    `running` counts the tasks it works on, `queue_depth` those that wait for it, `held_back` says why it gets
+    nothing now.
+    """
+
+    name: str
     state: str = "idle"
     liveness: Liveness = Liveness.LIVE
     running: int = 0
     queue_depth: int = 0
     average_s: float = 0
-    limited_until_ms: int = 0
-    recent_failures: int = 0
-    unable: dict[str, str] = {}
+    held_back: str = ""
     past: dict[str, Past] = {}
+
+
+class RoutingTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The table `[routing]` of a configuration."""
+
+    types: dict[str, Any] = {}
+
+
+class Tables(msgspec.Struct, frozen=True):
+    """What of a configuration is about routing; the other tables are for others."""
+
+    routing: RoutingTable = RoutingTable()
+    agents: dict[str, Any] = {}
+
+
+class Rules(NamedTuple):
+    """The matrix and the agents as a repository has them."""
+
+    matrix: Matrix
+    agents: dict[str, Declared]
 
 
 class Choice(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,22 +118,55 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Routing(NamedTuple):
-    """Where a task goes: to an agent, or (agent empty) it stays in the queue."""
+    """Where a task goes: to an agent, or (agent empty) it stays in the queue.
+
+    `late_s` is by how much it misses its deadline, `rationale` why the matrix has its type as it is.
+    """
 
     agent: str
     because: str
     expected_ms: int
+    late_s: float
     kind: Kind
     choices: list[Choice]
+    rationale: str
 
 
-def agent_from(name: str, table: Mapping[str, Any]) -> Agent:
+def rules_from(configuration: Mapping[str, Any], file: str) -> Rules:
+    """Return the matrix and the agents of a configuration; an error names its file and the field."""
+    tables = converted(configuration, Tables, file)
+    agents = {name: declared(table, f"{file}: [agents.{name}]") for name, table in tables.agents.items()}
+    return Rules(matrix_with(tables.routing.types, file), agents)
+
+
+def declared(table: Any, what: str) -> Declared:
     """Return an agent from configuration; capabilities are a list, or a table with efficiencies."""
-    fields = {**table, "name": name}
-    listed = fields.get("capabilities")
+    listed = table.get("capabilities") if isinstance(table, dict) else None
     if isinstance(listed, list) and all(isinstance(each, str) for each in listed):
-        fields["capabilities"] = dict.fromkeys(listed, 1.0)
-    return converted(fields, Agent, f"agent {name!r}")
+        table = {**table, "capabilities": dict.fromkeys(listed, 1.0)}
+    return converted(table, Declared, what)
+
+
+def agent_as(shown: AgentShown, table: Declared) -> Agent:
+    """Return an agent as it is now and as configuration has it; what it declares itself comes first."""
+    count = sum(past.done for past in shown.past.values())
+    took_s = sum(past.took_s for past in shown.past.values())
+    running = min(shown.claims, table.capacity)
+    return Agent(
+        name=shown.name,
+        kind=table.kind,
+        role=shown.role or table.role,
+        capabilities=table.capabilities | shown.capabilities,
+        capacity=table.capacity,
+        enabled=table.enabled,
+        state=shown.state,
+        liveness=shown.liveness,
+        running=running,
+        queue_depth=shown.claims - running,
+        average_s=took_s / count if count else 0,
+        held_back=shown.held_back,
+        past=shown.past,
+    )
 
 
 def past_factor(past: Past | None) -> float:
@@ -139,7 +186,7 @@ def rank_agents(task: Spec, agents: Sequence[Agent], now: int, matrix: Matrix = 
     ranked = []
     for agent in agents:
         rank = _rank(agent, kind, matrix)
-        refused = _unavailable(agent, now) or _incapable(agent, task, kind, matrix)
+        refused = _unavailable(agent) or _incapable(agent, task, kind, matrix)
         choice = (
             Choice(agent=agent.name, place=_place(rank, kind), refused=refused)
             if refused
@@ -155,7 +202,7 @@ def _choice(
     weights = PLACE_WEIGHTS[kind.size]
     weight = weights[min(rank, len(weights) - 1)] if kind.type else 1.0
     efficiency = _declared(agent, matrix).get(kind.type, 1.0)
-    past = past_factor(agent.past.get(kind.type))
+    past = past_factor(_past(agent, kind.type, matrix))
     work_s = base_s / (efficiency * past * weight)
     load = agent.queue_depth + max(agent.running, _state(agent) in BUSY_STATES)
     wait_s = max(0, load - agent.capacity + 1) * (agent.average_s or base_s) / agent.capacity
@@ -201,43 +248,44 @@ def _declared(agent: Agent, matrix: Matrix) -> dict[str, float]:
     return {type_name(name, matrix): value for name, value in agent.capabilities.items()}
 
 
+def _past(agent: Agent, type_: str, matrix: Matrix) -> Past:
+    """Return how an agent did with a type, whichever of its names the tasks had."""
+    of_type = [past for name, past in agent.past.items() if type_name(name, matrix) == type_]
+    return functools.reduce(added, of_type, Past())
+
+
 def _state(agent: Agent) -> str:
     return STATE_ALIASES.get(agent.state, agent.state)
 
 
-def _unavailable(agent: Agent, now: int) -> str:
+def _unavailable(agent: Agent) -> str:
     """Return why an agent gets nothing at all; empty if it may."""
     if not agent.enabled:
         return "disabled"
+    if agent.held_back:
+        return agent.held_back
     if agent.capacity < 1:
         return "its capacity is 0"
     if _state(agent) in GONE_STATES:
         return f"its state is {_state(agent)}"
-    if agent.liveness is not Liveness.LIVE:
-        return f"its session is {agent.liveness.value}"
-    if agent.limited_until_ms > now:
-        return f"rate limited for {(agent.limited_until_ms - now + 999) // 1000} s"
-    if agent.recent_failures >= FAILURES_MAX:
-        return f"it failed {agent.recent_failures} times in a row"
-    return ""
+    if agent.liveness is Liveness.ENDED:
+        return "it is not here"
+    return "" if agent.liveness is Liveness.LIVE else f"its session is {agent.liveness.value}"
 
 
 def _incapable(agent: Agent, task: Spec, kind: Kind, matrix: Matrix) -> str:
     """Return why an agent cannot do this task; empty if it can."""
-    declared = _declared(agent, matrix)
-    lacks = sorted(need for need in task.needs if not declared.get(type_name(need, matrix)))
-    unable = {type_name(name, matrix): why for name, why in agent.unable.items()}
+    able = _declared(agent, matrix)
+    lacks = sorted(need for need in task.needs if not able.get(type_name(need, matrix)))
     if task.role and agent.role and task.role != agent.role:
         return f"the task is for a {task.role}, it is a {agent.role}"
     if lacks:
         return f"it lacks {', '.join(lacks)}"
-    if kind.type in unable:
-        return f"it cannot do {kind.type} now: {unable[kind.type]}"
-    if declared.get(kind.type, 1.0) < EFFICIENCY_MIN:
+    if able.get(kind.type, 1.0) < EFFICIENCY_MIN:
         return f"it declares that it cannot do {kind.type}"
     if (
         kind.type
-        and kind.type not in declared
+        and kind.type not in able
         and (agent.kind or agent.name) not in matrix.get(kind.type, Row()).agents
     ):
         return f"it does not declare {kind.type}"
@@ -247,38 +295,25 @@ def _incapable(agent: Agent, task: Spec, kind: Kind, matrix: Matrix) -> str:
 def route(task: Spec, agents: Sequence[Agent], now: int, matrix: Matrix = MATRIX) -> Routing:
     """Return whom a task is for: the best who is free or nearly so; if it is urgent, somebody in any case."""
     kind, choices = classify(task, matrix), rank_agents(task, agents, now, matrix)
-    able = [choice for choice in choices if not choice.refused]
-    if not able:
-        nobody = f"no agent can take {kind.type or 'it'} now; it stays in the queue"
-        return Routing("", nobody, 0, kind, choices)
-    best = able[0]
-    expected_ms = _expected_ms(task, agents, best, now)
+    best = choices[0] if choices and not choices[0].refused else None
+    agent, because = _verdict(task, kind, best, choices)
+    expected_ms = _expected_ms(task, agents, best, now) if best is not None else 0
+    late_s = max(0, expected_ms - task.deadline_ms) / 1000 if task.deadline_ms else 0
+    rationale = matrix[kind.type].because if kind.type in matrix else ""
+    return Routing(agent, because, expected_ms, late_s, kind, choices, rationale)
+
+
+def _verdict(task: Spec, kind: Kind, best: Choice | None, choices: Sequence[Choice]) -> tuple[str, str]:
+    """Return who gets a task (empty: nobody yet), and why."""
+    if best is None:
+        return "", f"no agent can take {kind.type or 'it'} now; it stays in the queue"
     if best.free:
         load = "nearly free" if best.wait_s else "free"
-        because = f"{best.agent} is {_as_placed(best, kind)} and {load}{_passed_over(best, choices)}"
-        return Routing(best.agent, because, expected_ms, kind, choices)
+        return best.agent, f"{best.agent} is {_as_placed(best, kind)} and {load}{_passed_over(best, choices)}"
     if task.priority >= URGENT:
-        because = f"all are busy, but the task is urgent: {best.agent} is done with it first"
-        return Routing(best.agent, because, expected_ms, kind, choices)
-    because = f"all are busy and the task is not urgent: it stays in the queue ({best.agent} comes nearest)"
-    return Routing("", because, expected_ms, kind, choices)
-
-
-def explain(task: Spec, agents: Sequence[Agent], now: int, matrix: Matrix = MATRIX) -> list[str]:
-    """Return the routing of a task as lines for people: what it is, what speaks for whom, who gets it."""
-    routing = route(task, agents, now, matrix)
-    width = max((len(choice.agent) for choice in routing.choices), default=0)
-    lines = [f"type {routing.kind.type or 'unknown'}: {routing.kind.because}"]
-    if routing.kind.type in matrix:
-        lines.append(f"matrix: {matrix[routing.kind.type].because}")
-    for choice in routing.choices:
-        score = "–" if choice.refused else f"{choice.score:.0f}"
-        lines.append(f"{choice.agent:<{width}}  {score:>4}  {choice.reason}")
-    lines.append(f"→ {routing.agent or 'queue'}: {routing.because}")
-    if task.deadline_ms and routing.expected_ms > task.deadline_ms:
-        late_s = (routing.expected_ms - task.deadline_ms) / 1000
-        lines.append(f"expected {late_s:.0f} s after its deadline")
-    return lines
+        return best.agent, f"all are busy, but the task is urgent: {best.agent} is done with it first"
+    nearest = f"({best.agent} comes nearest)"
+    return "", f"all are busy and the task is not urgent: it stays in the queue {nearest}"
 
 
 def idle_others(agent: str, choices: Sequence[Choice]) -> list[str]:

@@ -18,6 +18,7 @@ from coord.core.caller import Caller, Evidence, Life, Process
 from coord.core.commands import Heartbeat, SessionCommand, UpdateSession
 from coord.core.errors import Dead, Impostor, Invalid, NotFound, Refused
 from coord.core.events import SessionRegistered, SessionUpdated
+from coord.core.limits import count_in
 from coord.core.record import Stored
 from coord.core.replies import Beaten, Liveness, SessionShown
 from coord.core.view import View
@@ -85,6 +86,7 @@ class Session(Stored, frozen=True, tag=1):
     current_task: dict[str, Any] = {}
     owned_resources: dict[str, Any] = {}
     blob: dict[str, Any] = {}
+    capabilities: dict[str, float] = {}
 
 
 class ProcessSessions(Stored, frozen=True, tag=1):
@@ -128,10 +130,13 @@ def enlist(view: View, caller: Caller, now: int) -> Session:
             f"session {name} was declared dead and holds nothing", hint="register again: coord register"
         )
     if session is None or session.ended_ms:
+        count_in(view, caller.tenant, name, refuse=True)
         return put_session(view, new_session(view, name, caller, now), on_the_way=True)
     process = caller.process or session.process
     if now - session.beat_ms < BEAT_QUIET_MS and process == session.process:
         return session
+    if now - session.beat_ms >= STALE_MS:  # it was silent for so long that it did not count
+        count_in(view, caller.tenant, name, refuse=False)
     return put_session(view, msgspec.structs.replace(session, beat_ms=now, process=process))
 
 
@@ -335,6 +340,7 @@ def apply_update(session: Session, command: UpdateSession) -> Session:
         current_task={name: value for name, value in current.items() if value != ""},
         blob=blob,
         owned_resources=owned,
+        capabilities=session.capabilities | (command.capabilities or {}),
         state=state if state in STATES else session.state,
         role=session.role if command.role is None else command.role,
         bin=session.bin if command.bin is None else command.bin,
@@ -392,4 +398,5 @@ def shown_session(session: Session, now: int, evidence: Evidence | None) -> Sess
         session.current_task,
         session.owned_resources,
         session.blob,
+        session.capabilities,
     )

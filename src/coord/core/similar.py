@@ -5,12 +5,18 @@ three letters and more that say something; the share is of the words of the long
 """
 
 import re
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Iterable
+
+from coord.core import keys
+from coord.core.plan_commands import FindAlike
+from coord.core.replies import Alike
+from coord.core.spec import Spec
+from coord.core.view import View
 
 ALIKE_OVER = 0.5
 WORD_CHARS_MIN = 3
 WARNINGS_MAX = 5
+COMPARED_MOST = 500
 _LITTLE_WORDS = """
     about after all also and any are because been before being but can could did does each for from get
     had has have here her him his how into its itself just let like may might more most must new not now
@@ -23,37 +29,48 @@ STOP_WORDS = frozenset(_LITTLE_WORDS.split())
 _WORD = re.compile(r"\w+")
 
 
-class Alike(NamedTuple):
-    """A task that is much like another, with the share of words they have in common."""
-
-    task_id: str
-    share: float
-    words: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return f"{self.task_id} is {self.share:.0%} alike ({', '.join(self.words)})"
-
-
 def words_of(description: str) -> frozenset[str]:
     """Return the words that say what a task is about."""
     found = {word for word in _WORD.findall(description.casefold()) if len(word) >= WORD_CHARS_MIN}
     return frozenset(found - STOP_WORDS)
 
 
-def overlap(one: Iterable[str], other: Iterable[str]) -> float:
+def overlap(mine: frozenset[str], theirs: frozenset[str]) -> float:
     """Return the share of words that two sets have in common, from 0 to 1."""
-    mine, theirs = frozenset(one), frozenset(other)
     longer = max(len(mine), len(theirs))
     return len(mine & theirs) / longer if longer else 0.0
 
 
-def similar_tasks(description: str, active: Mapping[str, str], most: int = WARNINGS_MAX) -> list[Alike]:
-    """Return the active tasks (id → description) that are much like this description, most alike first."""
-    mine = words_of(description)
-    found = []
-    for task_id, text in active.items() if mine else ():
-        theirs = words_of(text)
-        share = overlap(mine, theirs)
-        if share > ALIKE_OVER:
-            found.append(Alike(task_id, share, tuple(sorted(mine & theirs))))
-    return sorted(found, key=lambda alike: (-alike.share, alike.task_id))[:most]
+def find_alike(view: View, command: FindAlike, _now: int) -> list[Alike]:
+    """Return the unfinished tasks that are much like those that are named, most alike first.
+
+    At most `COMPARED_MOST` are looked at: what is in hand first, then what waits, in the order of their ids.
+    """
+    besides = frozenset(command.besides)
+    others = [name for name in _unfinished(view, command.project) if name not in besides]
+    theirs = _words(view, command.project, others[:COMPARED_MOST])
+    found = [
+        Alike(name, to, share, sorted(mine & words))
+        for to, mine in _words(view, command.project, command.tasks).items()
+        for name, words in theirs.items()
+        if (share := overlap(mine, words)) > ALIKE_OVER
+    ]
+    return sorted(found, key=lambda alike: (-alike.share, alike.to, alike.task_id))[:WARNINGS_MAX]
+
+
+def _unfinished(view: View, project: str) -> list[str]:
+    """Return the tasks that are worked on, as far as they are few, and then all others of the first page."""
+    claims = [keys.parts(found.key)[2:] for found in view.scan(keys.BY_SESSION_PREFIX, limit=COMPARED_MOST)]
+    in_hand = [name for of, name in claims if of == project]
+    prefix = keys.unfinished_prefix(project)
+    page = view.scan(prefix, limit=COMPARED_MOST)
+    return list(dict.fromkeys((*in_hand, *(found.key[len(prefix) :] for found in page))))
+
+
+def _words(view: View, project: str, names: Iterable[str]) -> dict[str, frozenset[str]]:
+    """Return the words of tasks that have some."""
+    names = list(names)
+    view.want(*(keys.spec(project, name) for name in names))
+    specs = {name: view.get(keys.spec(project, name), Spec) for name in names}
+    words = {name: words_of(spec.description) for name, spec in specs.items() if spec is not None}
+    return {name: found for name, found in words.items() if found}

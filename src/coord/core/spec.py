@@ -27,6 +27,7 @@ class Spec(Stored, frozen=True, tag=1):
     retries_max: int = RETRIES_MAX
     repository: str = ""
     created_ms: int = 0
+    parts: int = 0
 
 
 class QueueClass(Stored, frozen=True, tag=1):

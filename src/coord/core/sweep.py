@@ -3,10 +3,12 @@
 from coord.core import keys
 from coord.core.commands import Sweep, TaskCommand
 from coord.core.decide import imported
+from coord.core.replies import Swept
 from coord.core.view import View
 
 DEADLINES = {
     "history": "history.forget_generation",
+    "blob": "blob.remove_unheld",
     "lock": "lock_sweep.pass_hold",
     "wait": "lock_sweep.pass_request",
     "bid": "lock_sweep.pass_request",
@@ -15,22 +17,22 @@ DEADLINES = {
     "broadcast": "message.return_broadcast",
 }
 """What passes the deadline of a kind; it is imported when there is one to pass."""
-KEPT_FOR_A_TIME = ("done", "rejected", "grant", "deadlock", "mailbox", "lost")
+KEPT_FOR_A_TIME = ("done", "rejected", "grant", "deadlock", "mailbox", "agent", "past", "lost", "lapsed")
 """Kinds of records that are simply not needed any more when their time is up."""
 
 
-def sweep(view: View, command: Sweep, now: int) -> int | None:
-    """Pass up to `most` deadlines; return when the next one is, or None if there is none."""
+def sweep(view: View, command: Sweep, now: int) -> Swept:
+    """Pass up to `most` deadlines; return how many, and when the next one is."""
     passed = 0
     after = ("", "")
     while page := view.scan(keys.DUE_PREFIX, by="line", limit=command.most, after=after):
         for found in page:
             deadline = keys.due_ms(found.line)
             if deadline > now or passed == command.most:
-                return deadline
+                return Swept(passed, deadline)
             passed += _pass_deadline(view, command.tenant, found.key, now)
             after = (found.line, found.key)
-    return None
+    return Swept(passed)
 
 
 def _pass_deadline(view: View, tenant: str, key: str, now: int) -> bool:

@@ -15,7 +15,7 @@ counts; so a worker that was away while its task was given to somebody else cann
     submit      EXPIRED   →  RELEASED, done     same         (nobody took it since: late, not lost)
     release     ACTIVE    →  RELEASED or ERROR  same
     deadline    ACTIVE    →  EXPIRED            same
-    reset       any       →  none               same         the old one
+    reset       any       →  none               same         the old one (`reset.py`)
 
 What must stay true (001 §2.2): a generation never falls; at most one claim of a task is valid; a result is
 accepted once per task until a reset, under the highest generation, from the session that holds it.
@@ -29,16 +29,16 @@ record until the next claim moves it to `history/`; that is why a claim writes t
 import msgspec
 
 from coord.core import keys, work
+from coord.core.agent import agent_of, limit_agent
 from coord.core.commands import (
     SWEEP_MOST,
     ClaimTask,
     ClaimTasks,
     ReleaseClaim,
     RenewLease,
-    ResetTask,
     TaskCommand,
 )
-from coord.core.events import TaskClaimed, TaskExpired, TaskReleased, TaskRenewed, TaskReset, TaskSuperseded
+from coord.core.events import TaskClaimed, TaskExpired, TaskReleased, TaskRenewed, TaskSuperseded
 from coord.core.limits import (
     UNLIMITED_TENANT,
     TenantLimits,
@@ -49,6 +49,7 @@ from coord.core.limits import (
     limits_of,
     retention_line,
 )
+from coord.core.lost import Lost, remember_lost
 from coord.core.task_record import ACTIVE, DONE, EXPIRED, IN_PROGRESS, RELEASED, UNCLAIMED, Task, as_of
 from coord.core.types import (
     ClaimReason,
@@ -59,8 +60,6 @@ from coord.core.types import (
     ReleaseResult,
     RenewalReason,
     RenewalResult,
-    ResetReason,
-    ResetResult,
     TaskClaim,
     TaskGeneration,
     TaskStatus,
@@ -110,7 +109,10 @@ def claim_one(
         return ClaimResult(False, ClaimReason.DENIED_COMPLETED)
     if stored.claim is ACTIVE and now < stored.expires_ms and not command.force:
         return ClaimResult(False, ClaimReason.DENIED_ACTIVE_CLAIM, None, stored.session)
-    if stored.planned and (why := work.not_ready(view, project, as_of(stored, now), command.agent)):
+    if command.expects and command.expects != (stands := _standing(as_of(stored, now), command.expects)):
+        return ClaimResult(False, ClaimReason.DENIED_UNEXPECTED, detail=f"it stands at {stands}")
+    goes = agent_of(stored) if stored.claim is ACTIVE else ""
+    if stored.planned and (why := work.not_ready(view, project, as_of(stored, now), command.agent, goes)):
         return ClaimResult(False, ClaimReason.DENIED_NOT_READY, detail=why)
     refusal = claim_refusal(limits, command.lease_ms, stored.generation - stored.reset_generation)
     if refusal is None:
@@ -126,6 +128,13 @@ def claim_one(
             view, command, TaskCommand(command.tenant, project, task_id), stored, limits, now
         )
     return _grant(view, command, task_key, project, task_id, previous, now)
+
+
+def _standing(task: Task, expected: str) -> str:
+    """Return how a task that nobody holds stands, in the terms of what was expected."""
+    if expected.isdigit():
+        return str(task.generation)
+    return "EXPIRED" if task.claim is EXPIRED else "NO_CLAIM"
 
 
 def leaving(stored: Task) -> str | None:
@@ -196,6 +205,7 @@ def _make_room(
             ending=ReleaseReason.SUPERSEDED,
             note=command.reason,
         )
+        remember_taken(view, which, previous)
     line = retention_line(limits, now)
     view.put(keys.history(which.project, which.task, previous.generation), previous, line)
     return previous
@@ -238,11 +248,14 @@ def release_claim(view: View, command: ReleaseClaim, now: int) -> ReleaseResult:
     if not task.planned:
         view.put(task_key, task)
     elif failed and command.final:
-        work.fail_for_good(view, command.project, command.task, task)
+        work.fail_for_good(view, command.project, command.task, task, now)
     elif failed:
         work.try_again(view, command.project, command.task, task, now, pause=True)
     else:
-        work.put_back(view, command.project, command.task, task)
+        work.put_back(view, command.project, command.task, task, now)
+    if command.limited_ms:
+        until_ms = now + command.limited_ms
+        limit_agent(view, command.project, agent_of(task), until_ms, command.note, now)
     view.emit(
         TaskReleased(
             command.project,
@@ -268,33 +281,11 @@ def _holder_refusal(task: Task, command: RenewLease | ReleaseClaim) -> str | Non
     return "ALREADY_EXPIRED" if task.claim is EXPIRED else None
 
 
-def reset_task(view: View, command: ResetTask, now: int) -> ResetResult:
-    """Open a task again: its claim ends, its history stays, its generation goes on rising."""
-    task_key = keys.task(command.project, command.task)
-    stored = view.get(task_key, Task)
-    if stored is None:
-        return ResetResult(False, ResetReason.NOT_FOUND)
-    task = as_of(stored, now)
-    if task.claim is not None:
-        clear_books(view, command, stored, now)
-        if task.claim is ACTIVE:
-            task = _end_by_reset(view, command, task, now)
-        line = retention_line(limits_of(view, command.tenant), now)
-        view.put(keys.history(command.project, command.task, task.generation), task, line)
-    opened = Task(generation=task.generation, reset_generation=task.generation, unknown=stored.unknown)
-    if stored.planned:
-        work.open_again(view, command.project, command.task, stored, opened)
-    else:
-        view.put(task_key, opened)
-    view.emit(TaskReset(command.project, command.task, task.generation, command.reason))
-    return ResetResult(True, ResetReason.RESET, task.generation)
-
-
-def _end_by_reset(view: View, command: ResetTask, task: Task, now: int) -> Task:
-    ending, note = ReleaseReason.RESET, command.reason
-    names = (command.project, command.task, task.generation, task.session, task.agent)
-    view.emit(TaskReleased(*names, ending.value, note))
-    return msgspec.structs.replace(task, claim=RELEASED, ended_ms=now, ending=ending, note=note)
+def remember_taken(view: View, which: TaskCommand, ended: Task) -> None:
+    """Let a session remember a claim that somebody else has ended."""
+    assert ended.ending is not None, "only what has ended is lost"
+    lost = Lost(generation=ended.generation, reason=ended.ending, at_ms=ended.ended_ms, note=ended.note)
+    remember_lost(view, ended.session, which.project, which.task, lost)
 
 
 def expire_due(view: View, tenant: str, now: int, most: int) -> int:
@@ -320,7 +311,7 @@ def expire(view: View, which: TaskCommand, now: int) -> bool:
     task_key = keys.task(which.project, which.task)
     stored = view.get(task_key, Task)
     if stored is not None and stored.retry_ms and now >= stored.retry_ms:
-        work.end_pause(view, which.project, which.task, stored)
+        work.end_pause(view, which.project, which.task, stored, now)
     if stored is None or stored.claim is not ACTIVE or now < stored.expires_ms:
         return False
     clear_books(view, which, stored, now)
@@ -348,6 +339,8 @@ def unlist(view: View, which: TaskCommand, stored: Task, now: int) -> None:
         if now >= stored.expires_ms:
             names = (which.project, which.task, stored.generation, stored.session, stored.agent)
             view.emit(TaskExpired(*names, stored.expires_ms))
+            lost = Lost(generation=stored.generation, at_ms=stored.expires_ms)
+            remember_lost(view, stored.session, which.project, which.task, lost)
     elif stored.claim is EXPIRED:
         view.delete(keys.expired(stored.expires_ms, which.project, which.task))
 

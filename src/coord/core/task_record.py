@@ -9,6 +9,7 @@ from coord.core.types import ClaimState, ReleaseReason, TaskStatus
 
 ACTIVE, EXPIRED, RELEASED = ClaimState.ACTIVE, ClaimState.EXPIRED, ClaimState.RELEASED
 READY, IN_PROGRESS, DONE = TaskStatus.READY, TaskStatus.IN_PROGRESS, TaskStatus.DONE
+STUCK = (TaskStatus.FAILED, TaskStatus.ERRORED)
 # Bound once, because Python 3.11 takes as long to find a member in its class as to make a small record.
 
 
@@ -16,7 +17,8 @@ class Task(Stored, frozen=True, tag=1):
     """A task with its latest claim; archived as it is when the next generation begins.
 
     One that was added (`planned`) has a place in the queue for when it is ready, perhaps a track, and while
-    it is worked on perhaps the locks on its files; after a failure it is not ready before `retry_ms`.
+    it is worked on perhaps the locks on its files; after a failure it is not ready before `retry_ms`. Of one
+    that was split, `parts_done` counts the parts that are done or skipped.
     """
 
     generation: int = 0
@@ -40,6 +42,7 @@ class Task(Stored, frozen=True, tag=1):
     locked: tuple[str, ...] = ()
     retries: int = 0
     retry_ms: int = 0
+    parts_done: int = 0
 
 
 UNCLAIMED = Task()

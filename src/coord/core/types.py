@@ -56,6 +56,8 @@ class ClaimReason(StrEnum):
     DENIED_ACTIVE_CLAIM = "DENIED_ACTIVE_CLAIM"
     DENIED_COMPLETED = "DENIED_COMPLETED"
     DENIED_NOT_READY = "DENIED_NOT_READY"
+    DENIED_UNEXPECTED = "DENIED_UNEXPECTED"
+    DENIED_LOCKED = "DENIED_LOCKED"
     DENIED_LIMIT_CONCURRENT_CLAIMS = "DENIED_LIMIT_CONCURRENT_CLAIMS"
     DENIED_LIMIT_ACTIVE_SESSIONS = "DENIED_LIMIT_ACTIVE_SESSIONS"
     DENIED_LIMIT_LEASE_DURATION = "DENIED_LIMIT_LEASE_DURATION"
@@ -92,6 +94,7 @@ class SubmissionReason(StrEnum):
     NO_CLAIM = "NO_CLAIM"
     TASK_ALREADY_COMPLETED = "TASK_ALREADY_COMPLETED"
     DENIED_LIMIT_RESULT_SIZE = "DENIED_LIMIT_RESULT_SIZE"
+    DATA_MISSING = "DATA_MISSING"
 
 
 class ResetReason(StrEnum):
@@ -215,7 +218,10 @@ class TaskClaim(OfTask, frozen=True, gc=False):
 
 
 class TaskResult(OfTask, frozen=True, gc=False):
-    """A submission: the accepted one of a generation, or one that was rejected."""
+    """A submission: the accepted one of a generation, or one that was rejected.
+
+    The data of a large one is not in it: `digest` names it, or `part_generations` the results it is made of.
+    """
 
     generation: int
     session_id: str
@@ -227,6 +233,8 @@ class TaskResult(OfTask, frozen=True, gc=False):
     rejection_reason: SubmissionReason | None = None
     size_bytes: int = 0
     times: int = 1
+    digest: str = ""
+    part_generations: tuple[int, ...] = ()
 
     @property
     def id(self) -> str:

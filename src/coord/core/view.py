@@ -95,13 +95,9 @@ class View:
         self.writes: dict[str, Written] = {}
         self.events: list[bytes] = []
 
-    def want(self, *keys: str) -> None:
-        """Ask for several records at once, so that they are loaded together."""
-        self._source.want(keys)
-
-    def want_ranges(self, prefixes: Iterable[str], *, limit: int = PAGE) -> None:
-        """Ask for several ranges of keys at once, to `scan` them after."""
-        self._source.want((), [Range(prefix, "key", limit) for prefix in prefixes])
+    def want(self, *keys: str, prefixes: Iterable[str] = (), limit: int = PAGE) -> None:
+        """Ask for several records at once, and ranges to `scan` after, so that they are loaded together."""
+        self._source.want(keys, [Range(prefix, "key", limit) for prefix in prefixes])
 
     def get(self, key: str, kind: type[AnyStored]) -> AnyStored | None:
         """Return the record, or None where it is absent; either way the answer becomes an expectation."""

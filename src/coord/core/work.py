@@ -6,16 +6,17 @@
 import msgspec
 
 from coord.core import keys
+from coord.core.agent import agent_of, count_done, count_failed
 from coord.core.commands import TaskCommand
 from coord.core.events import TaskErrored, TaskFailed, TaskRetried
-from coord.core.graph import settle_followers, state_by_dependencies
+from coord.core.graph import settle, settle_followers, state_by_dependencies
 from coord.core.line import serve
 from coord.core.lock import Ending, Hold, Standing, end_hold, line_of, resource_of
 from coord.core.record import Stored
 from coord.core.resource import Resource
 from coord.core.spec import Spec
-from coord.core.task_record import READY, Task
-from coord.core.types import TaskStatus
+from coord.core.task_record import READY, STUCK, Task
+from coord.core.types import ReleaseReason, TaskStatus
 from coord.core.view import View
 
 RETRY_MS, RETRY_MS_MAX = 5_000, 600_000
@@ -29,19 +30,22 @@ class Track(Stored, frozen=True, tag=1):
     agents: dict[str, int] = {}
 
 
-def not_ready(view: View, project: str, task: Task, agent: str) -> str:
-    """Return why a task that was added may not be claimed now; empty if it may."""
+def not_ready(view: View, project: str, task: Task, agent: str, goes: str = "") -> str:
+    """Return why a task that was added may not be claimed now; empty if it may. `goes` loses it thereby."""
     if task.state not in (READY, TaskStatus.IN_PROGRESS):
         return f"the task is {task.state.value}"
-    return track_is_full(view, project, task.track, agent)
+    return track_is_full(view, project, task.track, agent, goes)
 
 
-def track_is_full(view: View, project: str, track: str, agent: str) -> str:
-    """Return who stands against another agent on a track; empty if nobody does."""
+def track_is_full(view: View, project: str, track: str, agent: str, goes: str = "") -> str:
+    """Return who stands against another agent on a track; empty if nobody does. `goes` leaves one task."""
     record = view.get(keys.track(project, track), Track) if track else None
-    if record is None or agent in record.agents or len(record.agents) < record.agents_max:
+    if record is None:
         return ""
-    return f"{', '.join(sorted(record.agents))} works on track {track}"
+    agents = {name for name, tasks in record.agents.items() if name != goes or tasks > 1}
+    if agent in agents or len(agents) < record.agents_max:
+        return ""
+    return f"{', '.join(sorted(agents))} works on track {track}"
 
 
 def begin_work(view: View, project: str, task: Task) -> None:
@@ -82,7 +86,7 @@ def renew_work(view: View, project: str, task_id: str, task: Task) -> None:
 def _count_agent(view: View, project: str, task: Task, by: int) -> None:
     key = keys.track(project, task.track)
     record = view.get(key, Track) or Track()
-    name = task.agent or task.session
+    name = agent_of(task)
     agents = {**record.agents, name: record.agents.get(name, 0) + by}
     view.put(key, msgspec.structs.replace(record, agents={agent: n for agent, n in agents.items() if n > 0}))
 
@@ -92,55 +96,91 @@ def put_free(view: View, project: str, task_id: str, task: Task) -> None:
     view.put(keys.task(project, task_id), task, task.queue if task.state is READY else "")
 
 
-def put_back(view: View, project: str, task_id: str, task: Task) -> None:
+def put_back(view: View, project: str, task_id: str, task: Task, now: int) -> None:
     """Put a task that was given back where it belongs: its dependencies may have changed meanwhile."""
     spec = view.get(keys.spec(project, task_id), Spec) or Spec()
-    state = state_by_dependencies(view, project, spec)
+    state = state_by_dependencies(view, project, task_id, spec)
     put_free(view, project, task_id, msgspec.structs.replace(task, state=state))
+    _tell_if_blocked(view, project, task_id, state, now)
 
 
-def open_again(view: View, project: str, task_id: str, before: Task, opened: Task) -> None:
+def _tell_if_blocked(view: View, project: str, task_id: str, state: TaskStatus, now: int) -> None:
+    """Block what waits for a task that is blocked now: its plan has changed while it was worked on."""
+    if state is TaskStatus.BLOCKED:
+        settle_followers(view, project, task_id, now)
+
+
+def open_again(view: View, project: str, task_id: str, before: Task, opened: Task, now: int) -> None:
     """Put a task that was reset back where it belongs, and those that waited for it behind it."""
     spec = view.get(keys.spec(project, task_id), Spec) or Spec()
-    state = state_by_dependencies(view, project, spec)
+    state = state_by_dependencies(view, project, task_id, spec)
     task = msgspec.structs.replace(opened, planned=True, queue=before.queue, track=before.track, state=state)
     put_free(view, project, task_id, task)
+    if before.state in STUCK:
+        view.delete(keys.stuck(project, task_id))
     view.put_marker(keys.unfinished(project, task_id))
-    settle_followers(view, project, task_id)
+    settle(view, project, task_id, now)
+    settle_followers(view, project, task_id, now)
 
 
-def finish(view: View, project: str, task_id: str) -> None:
+def foresee_done(view: View, project: str, task_id: str, task: Task) -> None:
+    """Ask at once for all that the end of a task looks at."""
+    agent = agent_of(task)
+    wanted = [
+        keys.spec(project, task_id),
+        keys.agent(project, agent),
+        keys.past(project, agent, task.session),
+    ]
+    if task.track:
+        wanted.append(keys.track(project, task.track))
+    view.want(*wanted, prefixes=[keys.dependent_prefix(project, task_id)])
+
+
+def finish_done(view: View, project: str, task_id: str, task: Task, now: int) -> None:
+    """Finish a task whose result was accepted; its agent did well."""
+    count_done(view, project, task_id, task, now)
+    finish(view, project, task_id, now)
+
+
+def finish(view: View, project: str, task_id: str, now: int) -> None:
     """Take a task that is done or skipped off the list, and let those go on that waited for it."""
     view.delete(keys.unfinished(project, task_id))
-    settle_followers(view, project, task_id)
+    settle_followers(view, project, task_id, now)
 
 
 def try_again(view: View, project: str, task_id: str, task: Task, now: int, *, pause: bool) -> Task:
     """Put a task back after a failure or a lost worker, until it has been tried too often."""
     spec = view.get(keys.spec(project, task_id), Spec) or Spec()
+    if task.ending is not ReleaseReason.VOLUNTARY:
+        count_failed(view, project, task, spec.type, now)
     retries = task.retries + 1
     if retries > spec.retries_max:
         errored = msgspec.structs.replace(task, state=TaskStatus.ERRORED, retries=retries)
         view.put(keys.task(project, task_id), errored)
+        view.put_marker(keys.stuck(project, task_id))
         view.emit(TaskErrored(project, task_id, task.generation, retries, task.note))
-        settle_followers(view, project, task_id)
+        settle_followers(view, project, task_id, now)
         return errored
     retry_ms = now + min(RETRY_MS * 4 ** (retries - 1), RETRY_MS_MAX) if pause else 0
-    state = TaskStatus.PENDING if pause else state_by_dependencies(view, project, spec)
+    state = TaskStatus.PENDING if pause else state_by_dependencies(view, project, task_id, spec)
     again = msgspec.structs.replace(task, state=state, retries=retries, retry_ms=retry_ms)
     line = keys.due(retry_ms) if pause else task.queue if state is READY else ""
     view.put(keys.task(project, task_id), again, line)
     view.emit(TaskRetried(project, task_id, task.generation, retries, retry_ms))
+    _tell_if_blocked(view, project, task_id, state, now)
     return again
 
 
-def fail_for_good(view: View, project: str, task_id: str, task: Task) -> None:
+def fail_for_good(view: View, project: str, task_id: str, task: Task, now: int) -> None:
     """Write down that a task cannot be done: what depends on it is blocked until somebody retries it."""
+    spec = view.get(keys.spec(project, task_id), Spec) or Spec()
+    count_failed(view, project, task, spec.type, now)
     view.put(keys.task(project, task_id), msgspec.structs.replace(task, state=TaskStatus.FAILED))
+    view.put_marker(keys.stuck(project, task_id))
     view.emit(TaskFailed(project, task_id, task.generation, task.note))
-    settle_followers(view, project, task_id)
+    settle_followers(view, project, task_id, now)
 
 
-def end_pause(view: View, project: str, task_id: str, task: Task) -> None:
+def end_pause(view: View, project: str, task_id: str, task: Task, now: int) -> None:
     """Let a task be taken again after the pause that follows a failure."""
-    put_back(view, project, task_id, msgspec.structs.replace(task, retry_ms=0))
+    put_back(view, project, task_id, msgspec.structs.replace(task, retry_ms=0), now)

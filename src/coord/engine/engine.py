@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from coord.core.caller import NO_EVIDENCE, Evidence, Process
 from coord.core.commands import SWEEP_MOST, Command, Sweep
-from coord.core.decide import reads_ahead
+from coord.core.decide import foresees, reads_ahead
 from coord.core.errors import Busy, Conflict, CoordError, LimitReached, Unavailable, Unknown
 from coord.core.events import ClockAccepted
 from coord.core.view import Later, Missing, Range, View, encode_event
@@ -260,7 +260,7 @@ class Engine:
 
     def _with_sweep(self, jobs: list[Job], now: int) -> list[Job]:
         """Add a sweep when something may be due; deadlines act without it, it only keeps the books."""
-        if now < self._sweep_at or all(job.command.reads_only for job in jobs):
+        if now < self._sweep_at or all(job.command.reads_only or type(job.command) is Sweep for job in jobs):
             return jobs
         self._sweep_at = now + SWEEP_EVERY_MS
         patience = max(job.deadline for job in jobs)
@@ -347,8 +347,8 @@ class Engine:
             job.answered = True
             if job.command.fenced and job.error is None:
                 job.reply = job.reply.settled(offset)
-            if isinstance(job.command, Sweep) and job.reply is not None:
-                self._sweep_at = min(self._sweep_at, max(job.reply, now + 1))
+            if isinstance(job.command, Sweep) and job.error is None and job.reply.next_ms is not None:
+                self._sweep_at = min(self._sweep_at, max(job.reply.next_ms, now + 1))
         draft.decided.clear()  # its views know the draft: a cycle that would wait for the collector
 
     def accept_clock(self) -> None:
@@ -378,9 +378,9 @@ def _alike(jobs: list[Job], place: int) -> list[Job]:
     Most have foreseen theirs and lack none; but if one of those lacks something, the others may as well.
     """
     later = jobs[place + 1 :]
-    if reads_ahead(jobs[place].command):
+    if foresees(jobs[place].command):
         return later
-    return [job for job in later if not reads_ahead(job.command)]
+    return [job for job in later if not foresees(job.command)]
 
 
 def _check_size(view: View, limits: Limits) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from coord.core.errors import Corrupt, Invalid, Unsupported
+from coord.host.configuration import configuration_file, read_configuration
 from coord.host.pin import FORMAT, Pin, create_pin, read_pin, replace_pin
 from coord.host.process import this_machine
 from coord.host.repository import Repository, find_repository
@@ -190,7 +191,7 @@ def _proposals(repository: Repository, environ: Mapping[str, str]) -> dict[str, 
     """Return the stores that configuration and environment name, weakest first."""
     found: dict[str, str] = {}
     if repository.root is not None:
-        file = f"{repository.root}/coord.toml"
+        file = configuration_file(repository)
         found[file] = _url_in_toml(file)
     if backend := environ.get("COORD_BACKEND", ""):
         variable = f"COORD_{backend.upper()}_URL"
@@ -206,15 +207,7 @@ def _proposals(repository: Repository, environ: Mapping[str, str]) -> dict[str, 
 
 
 def _url_in_toml(file: str) -> str:
-    if not os.path.isfile(file):
-        return ""
-    import tomllib  # noqa: PLC0415 - few repositories have the file
-
-    try:
-        with open(file, "rb") as opened:
-            store = tomllib.load(opened).get("store", {})
-    except (OSError, ValueError) as error:
-        raise Invalid(f"{file} cannot be read: {error}", hint="correct it, or remove it") from error
+    store = read_configuration(file).get("store", {})
     url = store.get("url", "") if isinstance(store, dict) else None
     if not isinstance(url, str):
         raise Invalid(f"{file} names no store", hint='write [store] and below it url = "…"')

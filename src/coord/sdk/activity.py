@@ -135,17 +135,25 @@ def newest_events(connection: Connection, which: Wanted, most: int = SHOWN) -> A
     log = log_of(connection)
     found: deque[Happening] = deque()
     begins_at = beginning(log)
-    head = up_to = _head(log)
-    while up_to >= max(begins_at, 1) and len(found) < most:
-        after = max(up_to - PAGE, begins_at - 1, 0)
-        page = [entry for entry in log.tail(after, up_to - after) if entry.offset <= up_to]
+    head = _head(log)
+    for page in entries_backwards(log, begins_at):
         for happening in reversed(list(happenings(page))):
             if len(found) < most and which.matches(happening):
                 found.appendleft(happening)
-        if page and page[0].at < which.since_ms:
+        if page[0].at < which.since_ms or len(found) == most:
             break
-        up_to = after
     return Activity(list(found), head, begins_at)
+
+
+def entries_backwards(log: Store, begins_at: int) -> Iterator[list[Entry]]:
+    """Yield pages of the log from its end to its beginning, each in order."""
+    up_to = _head(log)
+    while up_to >= max(begins_at, 1):
+        after = max(up_to - PAGE, begins_at - 1, 0)
+        page = [entry for entry in log.tail(after, up_to - after) if entry.offset <= up_to]
+        if page:
+            yield page
+        up_to = after
 
 
 def follow(connection: Connection, which: Wanted, after: int, wait_s: float) -> Iterator[list[Happening]]:

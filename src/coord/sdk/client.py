@@ -1,7 +1,7 @@
 """`coord.connect`: a session's hands on a store, for programs and for the `coord` command.
 
 Every method makes one command of its arguments and gives back the reply; see `sessions.py`, `locks.py`,
-`messages.py` and `tasks.py`. `lock` gives a block that holds locks and keeps them.
+`messages.py`, `tasks.py` and `routing.py`. `lock` gives a block that holds locks and keeps them.
 """
 
 import os
@@ -13,11 +13,13 @@ from coord.host.place import find_place, user_place
 from coord.host.repository import Repository, find_repository
 from coord.host.who import Flags, find_caller, find_tenant
 from coord.sdk.held import HeldLocks, SessionBlock
+from coord.sdk.limits import LimitCalls
 from coord.sdk.locks import LockCalls
 from coord.sdk.messages import MessageCalls
 from coord.sdk.opening import open_place
+from coord.sdk.routing import RoutingCalls
 from coord.sdk.sessions import SessionCalls
-from coord.sdk.tasks import TaskCalls
+from coord.sdk.upkeep import UpkeepCalls
 from coord.stores.open import open_store
 
 
@@ -56,7 +58,7 @@ def _unpinned_id(repository: Repository | None) -> str:
     return "" if repository is None else digest(repository.commondir)
 
 
-class Client(SessionCalls, LockCalls, MessageCalls, TaskCalls):
+class Client(SessionCalls, LockCalls, MessageCalls, RoutingCalls, LimitCalls, UpkeepCalls):
     """An open store in the name of one session; use it in a `with` block.
 
     >>> with connect("memory:", session="s1", project="shop") as client:
@@ -82,10 +84,11 @@ class Client(SessionCalls, LockCalls, MessageCalls, TaskCalls):
         return SessionBlock(self, described)
 
     def status(self) -> dict[str, Any]:
-        """Return this session, its locks, and how many messages wait for it."""
+        """Return this session, its locks, how many messages wait for it, and tasks that need a person."""
         shown = self.show()
         return {
             "session": shown,
             "locks": self.locks(session=shown.session_id),
             "messages": len(self.recv(peek=True).messages),
+            "stuck": [task.task_id for task in self.stuck_tasks()],
         }

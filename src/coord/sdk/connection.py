@@ -3,10 +3,13 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Self
 
+import msgspec
+
 from coord.core import commands
 from coord.core.caller import Caller
 from coord.core.errors import CoordError, Invalid
 from coord.core.ids import check_id, shown
+from coord.core.limits import UNLIMITED_TENANT
 from coord.core.path import fold
 from coord.engine.engine import Engine
 from coord.host.place import Place, user_place
@@ -35,7 +38,7 @@ class Connection:
     ) -> None:
         self.database = database
         self.place = place
-        self.caller = caller
+        self.caller = caller if tenant == UNLIMITED_TENANT else msgspec.structs.replace(caller, tenant=tenant)
         self.tenant = tenant
         self.engine = Engine(database, tenant, clock=clock, probe=probe)
         self._cwd = cwd

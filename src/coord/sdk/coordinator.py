@@ -1,20 +1,27 @@
 """`TaskCoordinator`: the operations of the generation clock by the names its document gives them."""
 
-import os
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from coord.core import commands, types
+import msgspec
+
+from coord.core import commands, result_commands, types
 from coord.core.errors import Invalid
-from coord.core.ids import check_id, shown, work_product_ref
-from coord.core.limits import LEASE_MS_MAX, PROFILES, RATIONALE, UNLIMITED_TENANT
+from coord.core.ids import check_id, shown
+from coord.core.limits import LEASE_MS_MAX
+from coord.core.replies import LimitsShown
 from coord.engine.engine import Engine
 from coord.sdk import input as given
+from coord.sdk import large
+from coord.sdk.limits import limits_command
 from coord.sdk.result_data import to_json
 from coord.stores.database import Database
 from coord.stores.open import open_store
+
+if TYPE_CHECKING:
+    from coord.sdk.memory import SessionMemory
 
 METADATA_BYTES_MAX = 4096
 GENERATION_MAX = 2**53
@@ -86,7 +93,7 @@ class TaskCoordinator:
         command_id: str = "",
     ) -> types.ClaimResult:
         """Claim a task for a session; denied while another claim is active, or when the task is done."""
-        command = _claim(
+        command = claim_command(
             (tenant_id, project_id, task_id),
             agent_id,
             session_id,
@@ -111,7 +118,7 @@ class TaskCoordinator:
         """Claim a task even from its holder, who is SUPERSEDED; privileged, and the reason is recorded."""
         if not given.line("reason", reason):
             raise Invalid("a forced claim needs a reason", hint="say why its holder may lose it")
-        command = _claim(
+        command = claim_command(
             (tenant_id, project_id, task_id),
             agent_id,
             session_id,
@@ -125,7 +132,7 @@ class TaskCoordinator:
         self, keys: Iterable[tuple[str, str, str]], claim_template: types.ClaimTemplate | tuple[Any, ...]
     ) -> dict[types.ClaimKey, types.ClaimResult]:
         """Claim many tasks in few commits; each is granted or denied by itself."""
-        template = _template(claim_template)
+        template = template_of(claim_template)
         agent, session = check_id("agent id", template.agent_id), check_id("session id", template.session_id)
         lease_ms = _lease_ms(template.lease_duration_seconds)
         return self._call_many(
@@ -185,19 +192,17 @@ class TaskCoordinator:
     ) -> types.SubmissionResult:
         """Hand in a result; accepted only under the current generation, from its holder, once."""
         names = _names(tenant_id, project_id, task_id)
-        number = _generation(generation)
-        if command_id:  # nothing random: the same command must not differ when it is sent again
-            unique = types.derived_uuid("command", check_id("command id", command_id))
-        else:
-            unique = os.urandom(16).hex()
-        command = commands.SubmitResult(
-            *names,
-            check_id("session id", session_id),
-            number,
-            to_json("result_data", result_data),
-            work_product_ref(task_id, number, unique),
-        )
-        return self._call(command, command_id)
+        session, number = check_id("session id", session_id), _generation(generation)
+        data = to_json("result_data", result_data)
+        return large.submit(self.engine(tenant_id), names, session, number, data, command_id)
+
+    def get_result(self, tenant_id: str, project_id: str, task_id: str) -> types.TaskResult:
+        """Return the accepted result of a task with all its data, however large."""
+        names = _names(tenant_id, project_id, task_id)
+        result, data = large.whole_result(self.engine(tenant_id), result_commands.GetResult(*names))
+        if data is None:
+            return result
+        return msgspec.structs.replace(result, result_data=msgspec.json.decode(data))
 
     def reset_task(
         self, tenant_id: str, project_id: str, task_id: str, reason: str = "", *, command_id: str = ""
@@ -225,6 +230,14 @@ class TaskCoordinator:
         tenant, session = check_id("tenant id", tenant_id), check_id("session id", session_id)
         return self._call(commands.GetSessionClaims(tenant, session))
 
+    def get_session_memory(self, tenant_id: str, project_id: str, session_id: str) -> "SessionMemory":
+        """Return what a session did, how far the tracks of a project are, and what it needs to go on."""
+        from coord.sdk.memory import coordinator_memory  # most callers never look back
+
+        tenant, project = check_id("tenant id", tenant_id), check_id("project id", project_id)
+        session = check_id("session id", session_id)
+        return coordinator_memory(self.engine(tenant), self.database.log(tenant), tenant, session, project)
+
     def list_expired_claims(
         self, tenant_id: str, before: datetime | int | None = None
     ) -> list[types.TaskClaim]:
@@ -233,22 +246,18 @@ class TaskCoordinator:
 
     # Limits.
 
-    def set_limits(self, tenant_id: str, *, profile: str = "", **limits: int) -> dict[str, int]:
-        """Change a tenant's limits, from a profile and by name; return those in force. Privileged."""
+    def get_limits(self, tenant_id: str) -> LimitsShown:
+        """Return a tenant's limits, and what is used of them."""
+        return self._call(commands.GetLimits(check_id("tenant id", tenant_id)))
+
+    def set_limits(self, tenant_id: str, *, profile: str = "", by: str = "", **limits: int) -> dict[str, int]:
+        """Change limits, from a profile and by name; `by` stands in the event. Return those in force.
+
+        Privileged.
+        """
         check_id("tenant id", tenant_id)
-        if tenant_id == UNLIMITED_TENANT:
-            raise Invalid(f"tenant {tenant_id!r} is unlimited", hint="limits are for other tenants")
-        if profile != "" and profile not in list(PROFILES):
-            raise Invalid(f"there is no profile {shown(profile)}", hint=f"use one of {', '.join(PROFILES)}")
-        for name, value in limits.items():
-            if name not in RATIONALE:
-                raise Invalid(f"there is no limit {name!r}", hint=f"the limits are {', '.join(RATIONALE)}")
-            if type(value) is not int or not 0 < value < 2**53:
-                raise Invalid(
-                    f"{name} is {shown(value)}, not a whole number above 0",
-                    hint=f"the default is {getattr(PROFILES['default'], name)}",
-                )
-        reply: dict[str, int] = self.engine(tenant_id).call(commands.SetLimits(profile, limits))
+        command = limits_command(tenant_id, profile, limits, given.line("by", by))
+        reply: dict[str, int] = self.engine(tenant_id).call(command)
         return reply
 
     def _call(self, command: Any, command_id: str = "") -> Any:
@@ -272,17 +281,20 @@ class TaskCoordinator:
         return replies
 
 
-def _claim(
+def claim_command(
     key: tuple[str, str, str],
     agent_id: str,
     session_id: str,
     lease_seconds: float,
     metadata: dict[str, Any],
     reason: str = "",
+    expects: str = "",
 ) -> commands.ClaimTask:
+    """Return the command for a claim, with all that was given checked."""
     agent, session = check_id("agent id", agent_id), check_id("session id", session_id)
     lease_ms = _lease_ms(lease_seconds)
-    return commands.ClaimTask(*_names(*key), agent, session, lease_ms, metadata, bool(reason), reason)
+    names, force = _names(*key), bool(reason)
+    return commands.ClaimTask(*names, agent, session, lease_ms, metadata, force, reason, expects)
 
 
 def _names(tenant_id: str, project_id: str, task_id: str) -> tuple[str, str, str]:
@@ -307,7 +319,8 @@ def _by_tenant(keys: Iterable[tuple[str, str, str]]) -> dict[str, list[tuple[str
     return {tenant: list(tasks) for tenant, tasks in by_tenant.items()}
 
 
-def _template(template: types.ClaimTemplate | tuple[Any, ...]) -> types.ClaimTemplate:
+def template_of(template: types.ClaimTemplate | tuple[Any, ...]) -> types.ClaimTemplate:
+    """Return who claims and for how long, if it says that."""
     if not isinstance(template, tuple) or not 2 <= len(template) <= 3:
         raise Invalid(
             f"{shown(template)} is not a claim template",

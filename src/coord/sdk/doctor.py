@@ -35,6 +35,7 @@ OK, WARN, BAD = "ok", "warn", "bad"
 AHEAD_MS_USUAL = 2_000
 WAIT_MS_LONG = 600_000
 NAMED_MAX = 3
+STUCK_MAX = 100
 _SILENT = (Liveness.STALE, Liveness.HUNG, Liveness.DEAD)
 _LEFT = (*_SILENT, Liveness.ENDED)
 
@@ -149,6 +150,8 @@ class _Visit:
             self.look_at_others(log)
         with self.checking("line"):
             self.look_at_line(log)
+        with self.checking("tasks"):
+            self.look_at_tasks(log)
 
     def look_at_clock(self, log: Store, engine: Engine, *, accept: bool) -> None:
         """Look whether the log is ahead of the store's clock; accept that if asked to."""
@@ -212,6 +215,18 @@ class _Visit:
             )
         else:
             self.note("locks", OK, f"{len(standing)} held, all by sessions with a sign of life")
+
+    def look_at_tasks(self, log: Store) -> None:
+        """Look for tasks that failed or were tried too often: nobody takes them again by itself."""
+        found = log.scan(keys.stuck_prefix(), by="key", limit=STUCK_MAX)
+        names = ["/".join(keys.parts(record.key)[1:]) for record in found]
+        if not names:
+            self.note("tasks", OK, "none is stuck")
+            return
+        many = f"{len(names)}{' or more' if len(names) == STUCK_MAX else ''}"
+        verb = "task needs" if len(names) == 1 else "tasks need"
+        hint = "coord task show tells why; then coord task retry, or skip"
+        self.note("tasks", WARN, f"{many} {verb} a person: {_listed(names)}", hint)
 
     def look_at_line(self, log: Store) -> None:
         """Look for requests that wait, and for how long they do."""

@@ -1,17 +1,15 @@
 """Blocks that hold something: locks that are renewed while the block runs, a session that ends with it."""
 
 import threading
-import time
 from collections.abc import Iterable
 from typing import Any, Self
 
-from coord.core.errors import Busy, CoordError, Denied, LockLost, Unavailable, Unknown
+from coord.core.errors import CoordError, Denied, LockLost
 from coord.core.replies import LockReply, LockShown
 from coord.sdk.locks import LockCalls
+from coord.sdk.renewal import PASSING, Lease, Renewal, clock
 from coord.sdk.sessions import SessionCalls
 
-RENEW_AT = 0.4
-"""The part of a lease after which it is renewed."""
 BEAT_S = 30.0
 
 
@@ -62,9 +60,8 @@ class HeldLocks(Block):
         self._resources = tuple(resources)
         self._wait_s = wait_s
         self._options = options
-        self._ended = threading.Event()
-        self._error: CoordError | None = None
-        self._renewer: threading.Thread | None = None
+        self._renewal: Renewal | None = None
+        self._not_released: CoordError | None = None
         self.locks: list[LockShown] = []
 
     @property
@@ -73,16 +70,19 @@ class HeldLocks(Block):
         return self._error is not None
 
     @property
+    def _error(self) -> CoordError | None:
+        return (self._renewal.error if self._renewal is not None else None) or self._not_released
+
+    @property
     def fence(self) -> int:
         """The fence of the first lock: what a later step proves that it still holds."""
         return self.locks[0].fence
 
     def check(self) -> None:
         """Raise `LockLost` if a lock was lost."""
-        if self._error is not None:
-            raise LockLost(
-                str(self._error), hint="stop: nothing protects what you write now"
-            ) from self._error
+        error = self._error
+        if error is not None:
+            raise LockLost(str(error), hint="stop: nothing protects what you write now") from error
 
     def begin(self) -> None:
         """Take the locks, waiting as asked, and keep them from now on."""
@@ -94,42 +94,22 @@ class HeldLocks(Block):
     def keep(self, granted: list[LockShown]) -> None:
         """Keep locks that were granted just now, until the end."""
         self.locks = granted
-        self._ended.clear()
-        self._renewer = threading.Thread(target=self._renew, name="coord-renew", daemon=True)
-        self._renewer.start()
-
-    def _renew(self) -> None:
-        names = [lock.resource for lock in self.locks]
-        lease_s = min(lock.expires_in_s for lock in self.locks)
-        until = time.monotonic() + lease_s
-        pause = lease_s * RENEW_AT
-        while not self._ended.wait(pause):
-            asked = time.monotonic()
-            try:
-                renewed = self._client.renew(names).locks
-            except (Busy, Unavailable, Unknown) as error:
-                if asked >= until:
-                    self._error = error
-                    return
-                pause = max(0.1, (until - asked) / 4)
-            except CoordError as error:
-                self._error = error
-                return
-            else:
-                lease_s = min(lock.expires_in_s for lock in renewed)
-                until, pause = asked + lease_s, lease_s * RENEW_AT
+        lease = Lease(min(lock.expires_in_s for lock in granted), asked=clock())
+        names = [lock.resource for lock in granted]
+        self._renewal = Renewal(
+            lease, lambda: min(lock.expires_in_s for lock in self._client.renew(names).locks)
+        )
 
     def end(self, *, failed: bool) -> None:
         """Give back what this block took; raise if it was lost, unless something else is being raised."""
-        self._ended.set()
-        if self._renewer is not None:
-            self._renewer.join()
+        if self._renewal is not None:
+            self._renewal.end()
         taken = [lock for lock in self.locks if not lock.refreshed]
         try:
             for lock in taken:
                 self._client.unlock(lock.resource, fence=lock.fence)
         except CoordError as error:
-            self._error = self._error or error
+            self._not_released = error
         if not failed:
             self.check()
 
@@ -153,7 +133,7 @@ class SessionBlock(Block):
         while not self._ended.wait(BEAT_S):
             try:
                 self._client.heartbeat()
-            except (Busy, Unavailable, Unknown):
+            except PASSING:
                 continue
             except CoordError:
                 return  # declared dead: the next command of the block is told so

@@ -1,6 +1,7 @@
 """What comes from outside, checked before a command is made of it: each refusal says what would be right."""
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from coord.core.errors import Invalid
@@ -14,6 +15,9 @@ BLOB_BYTES_MAX = 32 * 1024
 PRIORITY_MAX = 100
 HOPS_MAX = 2**16
 DURATION_S_MAX = 30 * 24 * 3600.0
+CAPABILITIES_MOST = 50
+EFFICIENCY_MAX = 10
+_CAPABILITY = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,31}"
 _KIND = r"[a-z][a-z0-9_.-]{0,31}"
 
 
@@ -57,6 +61,27 @@ def blob(data: object) -> dict[str, Any]:
         raise Invalid(f"the blob has {size} bytes; the limit is {BLOB_BYTES_MAX}", hint="name a file instead")
     assert isinstance(data, dict), "to_json takes no other"
     return data
+
+
+def capabilities(table: object) -> dict[str, float] | None:
+    """Return what an agent can do, with its efficiency at each; one of 0 says that it cannot."""
+    if table is None:
+        return None
+    if not isinstance(table, Mapping) or len(table) > CAPABILITIES_MOST:
+        raise Invalid(
+            f"{shown(table)} are no capabilities",
+            hint=f"at most {CAPABILITIES_MOST}, such as {{'testing': 1.2}}",
+        )
+    for name, value in table.items():
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not isinstance(name, str) or not re.fullmatch(_CAPABILITY, name):
+            raise Invalid(f"{shown(name)} is not a capability", hint="a word such as testing")
+        if not number or not 0 <= value <= EFFICIENCY_MAX:
+            raise Invalid(
+                f"{shown(value)} is not an efficiency at {name}",
+                hint=f"0 (cannot) to {EFFICIENCY_MAX}; 1 is usual",
+            )
+    return {name: float(value) for name, value in table.items()}
 
 
 def priority(value: object) -> int:

@@ -29,7 +29,8 @@ from coord.stores.turn import lock_within
 from coord.stores.url import shown
 
 _encode = msgspec.msgpack.Encoder().encode
-PAGE_RECORDS = 500
+PAGE_RECORDS = 128
+"""Few enough that a page is small even where it turns out to be all chunks of large results."""
 PAGE_BYTES = 4 * 1024 * 1024
 
 Progress = Callable[[str, int], None]

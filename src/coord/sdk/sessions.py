@@ -1,18 +1,21 @@
 """What a program does about sessions."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from coord.core import commands
+from coord.core import commands, plan_commands
 from coord.core.errors import CoordError
 from coord.core.ids import check_id
 from coord.core.replies import Beaten, Left, Registered, SessionShown
 from coord.sdk import input as given
 from coord.sdk.connection import Connection
 
+if TYPE_CHECKING:
+    from coord.sdk.memory import SessionMemory
+
 
 class SessionCalls(Connection):
-    """Register, heartbeat, update, peers, dereg."""
+    """Register, heartbeat, update, peers, look back, dereg."""
 
     def register(
         self,
@@ -24,12 +27,14 @@ class SessionCalls(Connection):
         bin: str | None = None,  # noqa: A002 - the name of the field
         version: str | None = None,
         blob: Mapping[str, Any] | None = None,
+        capabilities: Mapping[str, float] | None = None,
         replaces: str = "",
     ) -> Registered:
         """Begin this session or come back to it; return it with its peers."""
         command = commands.Register(
             caller=self.caller,
             **_described(task, phase, status, role, bin, version, blob),
+            capabilities=given.capabilities(capabilities),
             replaces=check_id("session id", replaces) if replaces else "",
         )
         reply: Registered = self.call(command)
@@ -53,13 +58,15 @@ class SessionCalls(Connection):
         blob: Mapping[str, Any] | None = None,
         merge_blob: Mapping[str, Any] | None = None,
         owned: Mapping[str, Any] | None = None,
+        capabilities: Mapping[str, float] | None = None,
     ) -> SessionShown:
-        """Change what is named of this session's record."""
+        """Change what is named of this session's record; capabilities: types of task, with efficiencies."""
         command = commands.UpdateSession(
             caller=self.caller,
             **_described(task, phase, status, role, None, None, blob),
             merge_blob=None if merge_blob is None else given.blob(merge_blob),
             owned=None if owned is None else given.blob(owned),
+            capabilities=given.capabilities(capabilities),
         )
         return self.call(command)
 
@@ -84,6 +91,14 @@ class SessionCalls(Connection):
     def show(self, session: str = "") -> SessionShown:
         """Return a session, this one if none is named."""
         return self.call(commands.GetSession(self.caller, check_id("session id", session) if session else ""))
+
+    def session_memory(self, session: str = "") -> "SessionMemory":
+        """Return what a session did and what it needs to go on; this one if none is named."""
+        from coord.sdk.memory import remember  # most commands never look back
+
+        name = check_id("session id", session) if session else ""
+        command = plan_commands.Recall(caller=self.caller, tenant=self.tenant, session=name)
+        return remember(self.engine, self.database.log(self.tenant), command, self.caller.project)
 
     def dereg(self, session: str = "") -> Left:
         """End this session (or one below it, or a dead one) and give back all it holds."""

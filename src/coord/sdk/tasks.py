@@ -1,6 +1,5 @@
 """What a program does about tasks: add them, take the next one, hand in what came of it, look at them."""
 
-import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
@@ -9,28 +8,31 @@ import msgspec
 
 from coord.core import commands, plan_commands, types
 from coord.core.errors import Invalid, NotFound
-from coord.core.ids import check_id, shown, work_product_ref
+from coord.core.ids import TaskIdentifier, check_id, shown
 from coord.core.plan_commands import NewTask
-from coord.core.replies import NextTask, Runnable, TaskListed, TasksAdded
+from coord.core.replies import ClaimReply, NextTask, Runnable, TaskListed, TasksAdded
 from coord.core.spec import RETRIES_MAX
 from coord.core.types import TaskGeneration
+from coord.host.configuration import configuration_file, read_configuration
 from coord.sdk import input as given
 from coord.sdk.connection import HOST_NAMES, Connection
 from coord.sdk.new_task import new_task, word, words
 from coord.sdk.result_data import to_json
 
 LEASE_S = 300.0
-NAP_S = 5.0
+NAP_S, NAP_S_MIN = 5.0, 0.05
 BATCH_TASKS = 250
 PAGE = 500
 AGENTS_MOST = 1000
+COMPARED_MOST = 100
+"""How many new tasks are compared with the others."""
 
 Progress = Callable[[int, int], None]
 """Told how many of how many are added."""
 
 
 class TaskCalls(Connection):
-    """Add, next, claim, renew, submit, fail, release, reset, skip, retry, show, history, list."""
+    """Add, split, next, claim, renew, submit, fail, release, reset, skip, retry, show, history, list."""
 
     def add_task(
         self,
@@ -70,9 +72,15 @@ class TaskCalls(Connection):
     def add_tasks(
         self, tasks: Iterable[NewTask], *, from_root: bool = False, progress: Progress | None = None
     ) -> TasksAdded:
-        """Add tasks in order; `from_root`: their files are named from the top of the repository."""
+        """Add tasks in order; `from_root`: their files are named from the top of the repository.
+
+        The answer warns of other unfinished tasks that are much like the first hundred that are new.
+        """
         located = [self.located(task, from_root=from_root) for task in tasks]
-        outcome = TasksAdded([], [], [])
+        if self.strict_ids:
+            for task in located:
+                TaskIdentifier.parse(task.task_id)
+        outcome = TasksAdded([], [], [], [])
         for at in range(0, len(located), BATCH_TASKS):
             batch = tuple(located[at : at + BATCH_TASKS])
             reply: TasksAdded = self.call(plan_commands.AddTasks(self.project, batch))
@@ -81,6 +89,11 @@ class TaskCalls(Connection):
             outcome.same.extend(reply.same)
             if progress is not None:
                 progress(at + len(batch), len(located))
+        described = {task.task_id for task in located if task.description}
+        compared = tuple(name for name in outcome.added if name in described)[:COMPARED_MOST]
+        if compared:
+            besides = tuple(task.task_id for task in located)
+            outcome.alike.extend(self.call(plan_commands.FindAlike(self.project, compared, besides)))
         return outcome
 
     def next_task(
@@ -101,8 +114,9 @@ class TaskCalls(Connection):
         """
         if command_id and wait_s != 0:
             raise Invalid("a command id does not go with waiting", hint="ask again instead of waiting")
+        own = self._configured()
         if roles is None:
-            roles = [self.caller.role] if self.caller.role else []
+            roles = [role for role in (self.caller.role or own.get("role", ""),) if role]
         command = plan_commands.ClaimNext(
             caller=self.caller,
             tenant=self.tenant,
@@ -112,7 +126,9 @@ class TaskCalls(Connection):
             types=words("type", types),
             tracks=words("track", tracks),
             roles=words("role", roles),
-            has=words("need", has),
+            has=words("need", [*has, *own.get("has", ())]),
+            cannot=own.get("cannot", ()),
+            enabled=own.get("enabled", True),
             lock_files=lock_files,
         )
         if wait_s is not None:
@@ -120,23 +136,55 @@ class TaskCalls(Connection):
         return _stand_by(self, command, wait_s, command_id)
 
     def claim_task(
-        self, task_id: str, *, lease_s: float = LEASE_S, force: bool = False, reason: str = ""
-    ) -> types.ClaimResult:
-        """Claim one task by its name; `force` takes it from its holder, for a reason that is recorded."""
+        self,
+        task_id: str,
+        *,
+        lease_s: float = LEASE_S,
+        lock_files: bool = True,
+        force: bool = False,
+        reason: str = "",
+        command_id: str = "",
+    ) -> ClaimReply:
+        """Claim one task by its id, with the locks on its files; `force` takes it from its holder.
+
+        A forced claim needs a reason, which is recorded.
+        """
         if force and not given.line("reason", reason):
             raise Invalid("a forced claim needs a reason", hint="say why its holder may lose it")
-        names = self._names(task_id)
+        tenant, project, name = self._names(task_id)
+        command = plan_commands.ClaimNamed(
+            caller=self.caller,
+            tenant=tenant,
+            project=project,
+            task=name,
+            lease_ms=_lease_ms(lease_s),
+            repository=self.place.repository_id,
+            lock_files=lock_files,
+            force=force,
+            reason=reason if force else "",
+        )
+        return self.call(command, command_id)
+
+    def claim_tasks(
+        self, task_ids: Iterable[str], *, lease_s: float = LEASE_S
+    ) -> dict[str, types.ClaimResult]:
+        """Claim several tasks in one step; each is granted or denied by itself."""
+        names = tuple((self.project, check_id("task id", name)) for name in _list_of_ids(task_ids))
         self.call(commands.Heartbeat(self.caller))
         session, agent = self._me()
-        command = commands.ClaimTask(
-            *names, agent, session, _lease_ms(lease_s), force=force, reason=reason if force else ""
-        )
-        return self.call(command)
+        command = commands.ClaimTasks(self.tenant, agent, session, _lease_ms(lease_s), names)
+        return {name: reply for (_, name), reply in zip(names, self.call(command), strict=True)}
+
+    def split_task(self, task_id: str, parts: int) -> TaskListed:
+        """Split a task into parts `ID::1` … that are done by themselves; it is done when they are."""
+        if type(parts) is not int or not 1 < parts <= BATCH_TASKS:
+            raise Invalid(f"{shown(parts)} is no number of parts", hint=f"2 to {BATCH_TASKS}")
+        return self.call(plan_commands.SplitTask(*self._names(task_id), parts))
 
     def renew_task(self, task_id: str, generation: int | TaskGeneration) -> types.RenewalResult:
         """Begin the lease of a claim anew, and those of the locks that came with it."""
         names, number = self._names(task_id), _generation(generation)
-        return self.call(commands.RenewLease(*names, self._me()[0], number))
+        return self._mine(commands.RenewLease(*names, "", number))
 
     def submit_task(
         self,
@@ -148,13 +196,18 @@ class TaskCalls(Connection):
     ) -> types.SubmissionResult:
         """Hand in the result of a claim; accepted only under the current generation, once."""
         names, number = self._names(task_id), _generation(generation)
-        if command_id:  # nothing random: the same command must not differ when it is sent again
-            unique = types.derived_uuid("command", check_id("command id", command_id))
-        else:
-            unique = os.urandom(16).hex()
         data = to_json("result", {} if result is None else result)
-        product = work_product_ref(task_id, number, unique)
-        return self.call(commands.SubmitResult(*names, self._me()[0], number, data, product), command_id)
+        from coord.sdk import large  # most commands have nothing to do with results
+
+        return large.submit(self.engine, names, self.caller, number, data, command_id)
+
+    def task_result(self, task_id: str) -> bytes:
+        """Return the accepted result of a task as JSON, however large: whole, or not at all."""
+        from coord.core.result_commands import GetResult
+        from coord.sdk import large
+
+        result, data = large.whole_result(self.engine, GetResult(*self._names(task_id)))
+        return to_json("result", result.result_data) if data is None else data
 
     def fail_task(
         self, task_id: str, generation: int | TaskGeneration, *, note: str = "", final: bool = False
@@ -163,10 +216,11 @@ class TaskCalls(Connection):
         return self._release(task_id, generation, types.ReleaseReason.ERROR, note, final=final)
 
     def release_task(
-        self, task_id: str, generation: int | TaskGeneration, *, note: str = ""
+        self, task_id: str, generation: int | TaskGeneration, *, note: str = "", limited_s: float = 0.0
     ) -> types.ReleaseResult:
-        """Give a claim back undone; it counts as no failure."""
-        return self._release(task_id, generation, types.ReleaseReason.VOLUNTARY, note)
+        """Give a claim back undone, no failure counted; rate limited, this agent gets nothing for a while."""
+        limited_ms = given.milliseconds("pause", limited_s, least_s=0)
+        return self._release(task_id, generation, types.ReleaseReason.VOLUNTARY, note, limited_ms=limited_ms)
 
     def reset_task(self, task_id: str, *, reason: str = "") -> types.ResetResult:
         """Open a task again, whatever became of it; what depends on it waits again."""
@@ -215,6 +269,15 @@ class TaskCalls(Connection):
         """The project whose tasks these are."""
         return check_id("project id", self.caller.project)
 
+    @property
+    def strict_ids(self) -> bool:
+        """Whether tasks must have ids of the track grammar: `task_id_policy = "track"` in coord.toml."""
+        settings = read_configuration(configuration_file(self.place.repository))
+        policy = settings.get("task_id_policy", "any")
+        if policy not in ("any", "track"):
+            raise Invalid(f"task_id_policy is {shown(policy)} in coord.toml", hint='"any" or "track"')
+        return policy == "track"
+
     def located(self, task: NewTask, *, from_root: bool = False) -> NewTask:
         """Return a task with its files as the core knows them: relative to the repository."""
         if not task.files:
@@ -244,10 +307,31 @@ class TaskCalls(Connection):
         note: str,
         *,
         final: bool = False,
+        limited_ms: int = 0,
     ) -> types.ReleaseResult:
         names, number = self._names(task_id), _generation(generation)
         note = given.line("note", note)
-        return self.call(commands.ReleaseClaim(*names, self._me()[0], number, why, note, final))
+        return self._mine(commands.ReleaseClaim(*names, "", number, why, note, final, limited_ms))
+
+    def _configured(self) -> dict[str, Any]:
+        """Return what the repository's configuration says of this agent, as far as it says something."""
+        file = configuration_file(self.place.repository)
+        configuration = read_configuration(file)
+        if "agents" not in configuration:
+            return {}
+        from coord.core.agent import EFFICIENCY_MIN
+        from coord.core.route import rules_from
+
+        own = rules_from(configuration, file).agents.get(self.caller.agent or self._me()[1])
+        if own is None:
+            return {}
+        able = [name for name, value in own.capabilities.items() if value >= EFFICIENCY_MIN]
+        return {
+            "role": own.role,
+            "has": able,
+            "cannot": tuple(name for name in own.capabilities if name not in able),
+            "enabled": own.enabled and own.capacity > 0,
+        }
 
     def _names(self, task_id: str) -> tuple[str, str, str]:
         return self.tenant, self.project, check_id("task id", task_id)
@@ -262,6 +346,10 @@ class TaskCalls(Connection):
             return self.caller.session, self.caller.agent or self.caller.session
         return shown_session.session_id, shown_session.agent or shown_session.session_id
 
+    def _mine(self, asked: commands.RenewLease | commands.ReleaseClaim) -> Any:
+        """Ask about a claim of this session; which one that is, is found out in the same step."""
+        return self.call(plan_commands.ByCaller(self.caller, asked))
+
 
 def _stand_by(
     client: Connection, command: plan_commands.ClaimNext, wait_s: float | None, command_id: str
@@ -275,7 +363,16 @@ def _stand_by(
         left = NAP_S if deadline is None else deadline - time.monotonic()
         if reply.outcome not in (Runnable.BLOCKED, Runnable.DENIED) or left <= 0:
             return reply
-        store.wait(seen, min(left, NAP_S))
+        look_s = (reply.look_ms - store.now()) / 1000 if reply.look_ms else NAP_S
+        store.wait(seen, min(left, NAP_S, max(look_s, NAP_S_MIN)))
+
+
+def _list_of_ids(task_ids: Iterable[str]) -> list[str]:
+    """Return task ids, each once; no more than one step may hold."""
+    names = list(dict.fromkeys([task_ids] if isinstance(task_ids, str) else task_ids))
+    if not 0 < len(names) <= BATCH_TASKS:
+        raise Invalid(f"{len(names)} tasks are named", hint=f"name 1 to {BATCH_TASKS}")
+    return names
 
 
 def _below(root: str, text: str) -> str:

@@ -80,6 +80,13 @@ def number(text: str) -> int:
     return int(text)
 
 
+def decimal(text: str) -> float:
+    """Return a number, perhaps with decimals."""
+    if not re.fullmatch(r"\d{1,9}(\.\d{1,9})?", text):
+        raise Invalid(f"{shown(text)} is not a number", hint="for example 1.2")
+    return float(text)
+
+
 def document(text: str) -> Any:
     """Return what a text in JSON means."""
     # Most commands carry none, and the decoder is the dearest import of all.

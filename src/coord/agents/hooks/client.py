@@ -3,16 +3,24 @@
 The event comes on standard input; the answer goes to standard output as the tool wants it, or as exit code 2
 with a reason on standard error. Tools let a call pass when their hook is too slow, so this one has a deadline
 of its own: by then it has answered, whatever the store does.
+
+Most calls only read. They are let pass before anything else is imported, be it `typing` or `json`: each of
+these takes as long as the start of Python itself.
 """
+
+from __future__ import annotations
 
 import gc
 import os
 import sys
 import time
+from _json import make_scanner
 from _thread import allocate_lock, start_new_thread
-from typing import TYPE_CHECKING, Any, NoReturn
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any, NoReturn
+
     from coord.agents.hooks.event import Event, Verdict
 
 TOOLS = ("claude", "codex", "gemini")
@@ -21,6 +29,36 @@ END_DEADLINE_S = 1.2
 """At the end of a session the tools do not wait for long."""
 PAYLOAD_BYTES_MAX = 64 * 1024 * 1024
 USAGE = 2
+BEFORE = ("PreToolUse", "BeforeTool")
+READING = frozenset(
+    (
+        *(
+            "Read",
+            "Grep",
+            "Glob",
+            "LS",
+            "NotebookRead",
+            "WebFetch",
+            "WebSearch",
+            "TodoWrite",
+            "Agent",
+            "Task",
+        ),
+        *("spawn_agent", "wait_agent", "update_plan", "view_image", "multi_agent_v1wait_agent"),
+        *("read_file", "read_many_files", "list_directory", "glob", "grep_search", "search_file_content"),
+        *("google_web_search", "web_fetch", "invoke_agent", "complete_task"),
+    )
+)
+"""Tools that change no file: before one of these there is nothing to ask."""
+
+
+class Form:
+    """How JSON is read: what `json.JSONDecoder` would hand to the same scanner."""
+
+    strict = True
+    object_hook = object_pairs_hook = None
+    parse_float, parse_int, parse_constant = float, int, float
+    memo: dict[str, str] = {}
 
 
 class Hook:
@@ -40,7 +78,10 @@ class Hook:
     def run(self) -> NoReturn:
         """Answer the event on standard input, and end this process."""
         start_new_thread(self._watch, ())
-        self._answer()
+        try:
+            self._answer()
+        except Exception as error:  # noqa: BLE001 - a defect must not open the gate
+            self._refuse(f"coord: the hook failed: {error!r}")
         os._exit(self._code)
 
     def _answer(self) -> None:
@@ -49,6 +90,9 @@ class Hook:
         except (OSError, ValueError, TypeError) as error:
             self._refuse(f"coord: what {self.tool} told its hook cannot be read: {error}")
             return
+        if told.get("hook_event_name") in BEFORE and told.get("tool_name") in READING:
+            return
+        self._understand(told)
         from coord.agents.hooks.gate import Gate
         from coord.core.errors import CoordError
 
@@ -68,11 +112,27 @@ class Hook:
             data = file.read(PAYLOAD_BYTES_MAX + 1)
         if len(data) > PAYLOAD_BYTES_MAX:
             raise ValueError(f"it has more than {PAYLOAD_BYTES_MAX} bytes")
-        import msgspec
+        text = data.decode().strip()
+        told: Any = None
+        try:
+            told, end = make_scanner(Form)(text, 0)  # type: ignore[arg-type]
+            whole = end == len(text)
+        except (
+            StopIteration,
+            SystemError,
+            ValueError,
+        ):  # without `json` the scanner cannot say what is wrong
+            whole = False
+        if not whole:
+            import json
 
-        told = msgspec.json.decode(data)
+            told = json.loads(text)
         if not isinstance(told, dict):
             raise TypeError("it is no object")
+        return told
+
+    def _understand(self, told: dict[str, Any]) -> None:
+        _import_msgspec()
         from importlib import import_module
 
         self._form = import_module(f"coord.agents.hooks.{self.tool}")
@@ -81,7 +141,6 @@ class Hook:
 
         if self.event.kind is Kind.END:
             self.deadline_s = min(self.deadline_s, END_DEADLINE_S)
-        return told
 
     def _watch(self) -> None:
         """Answer for a store that does not, before the tool gives up on its hook."""
@@ -120,7 +179,7 @@ class Hook:
             self._code = USAGE
             _write(2, f"{why}\n".encode("utf-8", "replace"))
 
-    def _show(self, verdict: "Verdict") -> None:
+    def _show(self, verdict: Verdict) -> None:
         """Print the answer; the first one counts."""
         if not self._turn.acquire(blocking=False):
             return
@@ -168,7 +227,6 @@ def main(words: list[str]) -> NoReturn:
     if len(words) != 1 or words[0] not in TOOLS:
         _write(2, f"coord: the hook is run as: client.py {'|'.join(TOOLS)}\n".encode())
         os._exit(USAGE)
-    _import_msgspec()
     Hook(words[0]).run()
 
 

@@ -31,8 +31,9 @@ def denial(reply: LockReply, resources: Sequence[str], command: str) -> str:
         )
     if reply.cycle:
         return (
-            f"coord: {names} cannot be had: {' → '.join(reply.cycle)} wait for each other. Nothing was changed. "
-            f"Next: give back what is held (commit the edits, or `{coord()} unlock`), then {wait}{again}."
+            f"coord: {names} cannot be had: {' → '.join(reply.cycle)} wait for each other. "
+            f"Nothing was changed. Next: give back what is held (commit the edits, or `{coord()} unlock`), "
+            f"then {wait}{again}."
         )
     if reply.holder is None:
         return f"coord: others are in line for {names}. Nothing was changed. Next: {wait}{again}."
@@ -63,7 +64,7 @@ def company(peers: Sequence[SessionShown], own: str) -> str:
     are = "is 1 other session" if count == 1 else f"are {count} other sessions"
     return (
         f"coord: there {are} at work here: {shown}{more}. This is session {own}. "
-        "Files that another session edits are locked; the user wants to hear of the others in the first answer."
+        "Files that another session edits are locked. The user wants to hear of them in the first answer."
     )
 
 

@@ -69,3 +69,10 @@ TASK = (
     Flag("status", "how it goes: idle, working, blocked, …", "TEXT", default=None),
 )
 FENCE = Flag("fence", "only if the lock has this fence", "N", "number", default=None)
+CAPABILITIES = Flag(
+    "capabilities",
+    "types of task it does, and how well: 1 is usual, 0 says it cannot",
+    "TYPE[=X],...",
+    "names",
+    default=None,
+)

@@ -1,7 +1,5 @@
 """`coord guard`: a command that runs only while its locks are held."""
 
-import errno
-import os
 from types import SimpleNamespace
 
 from coord.core.errors import LockLost, NotFound, Refused
@@ -14,8 +12,6 @@ from coord.transports.cli.output import Answer, failed, say
 
 LOOK_S = 0.5
 """How often it is seen whether the locks are still held; they are renewed far less often."""
-NOT_EXECUTABLE, NO_COMMAND = 126, 127
-"""What shells answer to a command that cannot be started."""
 
 
 def guard(client: Client, given: SimpleNamespace) -> Answer | int:
@@ -47,7 +43,7 @@ def _run(command: list[str], held: HeldLocks) -> Answer | int:
                 child.send(signum)
             _attend(child, held)
         except NotStarted as error:
-            return failed(_not_started(command[0], error.reason))
+            return failed(error.failure("the locks are released; is the command spelled rightly?"))
         finally:
             if child is not None and not child.ended.is_set():
                 child.stop()
@@ -72,13 +68,3 @@ def _told(held: HeldLocks, exit_code: int) -> int:
             return render.REFUSED
         say(f"coord: the locks may not be released: {error.message}")
     return exit_code
-
-
-def _not_started(command: str, error: OSError) -> render.Failure:
-    missing = error.errno == errno.ENOENT
-    return render.Failure(
-        NO_COMMAND if missing else NOT_EXECUTABLE,
-        "not_started",
-        f"{command}: {os.strerror(error.errno or 0)}",
-        "the locks are released; is the command spelled rightly?",
-    )

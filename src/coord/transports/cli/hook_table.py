@@ -10,7 +10,7 @@ HOOKS = (
         "setup",
         "answer an event of a coding agent: refuse what would write to another's files",
         "hook:hook",
-        ("coord hook claude < event.json",),
+        ("coord hook claude",),
         (Word("tool", "the agent that asks", choices=TOOLS),),
         connects=False,
         details="The event comes on standard input. The answer has the form of the tool.",

@@ -4,7 +4,7 @@ import os
 import sys
 import time
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TextIO
 
 from coord.transports import render
@@ -20,13 +20,15 @@ _UNSAFE_IN_JSON = {
 
 
 class Answer(NamedTuple):
-    """What a command has to say: the reply's fields, a line for people, and perhaps a table."""
+    """What a command has to say: the reply's fields, a line for people, and perhaps a table or a picture."""
 
     fields: Mapping[str, Any] = {}
     line: str = ""
     rows: Sequence[Mapping[str, Any]] = ()
     columns: tuple[str, ...] = ()
     failure: render.Failure | None = None
+    drawn: Callable[[], str] | None = None
+    """Makes what a terminal shows in place of a table."""
 
     @property
     def exit_code(self) -> int:
@@ -45,9 +47,16 @@ def show(answer: Answer, *, as_json: bool) -> int:
     say(answer.line)
     if as_json or not is_terminal(sys.stdout):
         return _write(_as_json(answer), answer.exit_code)
+    if answer.drawn is not None:
+        return _write(answer.drawn(), answer.exit_code)
     if answer.rows:
-        return _write(table(answer.rows, answer.columns, _width()), answer.exit_code)
+        return _write(table(answer.rows, answer.columns, width(sys.stdout)), answer.exit_code)
     return answer.exit_code
+
+
+def show_line(fields: Mapping[str, Any]) -> None:
+    """Print one of many lines of JSON, which come before the answer."""
+    _write(_json_line(fields), render.OK)
 
 
 def show_text(text: str) -> int:
@@ -69,6 +78,12 @@ def say(line: str) -> None:
 def is_terminal(stream: TextIO | None) -> bool:
     """Whether a person looks at this stream."""
     return stream is not None and not stream.closed and stream.isatty()
+
+
+def has_colours() -> bool:
+    """Whether stdout takes colours, and nobody said that they are not wanted."""
+    unwanted = os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") == "dumb"
+    return is_terminal(sys.stdout) and not unwanted
 
 
 def fields_of(reply: Any) -> Any:
@@ -107,12 +122,12 @@ def visible(text: str) -> str:
     return "".join(_visible_character(character) for character in text)
 
 
-def table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], width: int) -> str:
-    """Return rows as aligned columns with a head, no line wider than `width`."""
+def table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], most: int) -> str:
+    """Return rows as aligned columns with a head, no line wider than `most`."""
     cells = [[column.upper().replace("_", " ") for column in columns]]
     cells += [[visible(_cell(row.get(column))) for column in columns] for row in rows]
-    widths = _fit([max(map(cells_wide, each)) for each in zip(*cells, strict=True)], width)
-    lines = ("  ".join(_pad(cell, room) for cell, room in zip(line, widths, strict=True)) for line in cells)
+    widths = _fit([max(map(cells_wide, each)) for each in zip(*cells, strict=True)], most)
+    lines = ("  ".join(fitted(cell, room) for cell, room in zip(line, widths, strict=True)) for line in cells)
     return "".join(f"{line.rstrip()}\n" for line in lines)
 
 
@@ -147,15 +162,16 @@ def _cell(value: Any) -> str:
             return str(value)
 
 
-def _fit(widths: Iterable[int], width: int) -> list[int]:
+def _fit(widths: Iterable[int], most: int) -> list[int]:
     """Narrow the widest columns until a line fits, but none below what can still be recognised."""
     fitted = list(widths)
-    while sum(fitted) + 2 * (len(fitted) - 1) > width and max(fitted) > NARROWEST:
+    while sum(fitted) + 2 * (len(fitted) - 1) > most and max(fitted) > NARROWEST:
         fitted[fitted.index(max(fitted))] -= 1
     return fitted
 
 
-def _pad(text: str, room: int) -> str:
+def fitted(text: str, room: int) -> str:
+    """Return a text that takes exactly so many cells: cut, or with spaces after it."""
     if cells_wide(text) > room:
         text = _cut(text, room - 1) + "…"
     return text + " " * (room - cells_wide(text))
@@ -170,22 +186,31 @@ def _cut(text: str, room: int) -> str:
     return kept
 
 
-def _width() -> int:
+def width(stream: TextIO) -> int:
+    """Return how many cells a line on this stream has."""
     try:
-        return os.get_terminal_size(sys.stdout.fileno()).columns or WIDTH_WITHOUT_TERMINAL
+        return os.get_terminal_size(stream.fileno()).columns or WIDTH_WITHOUT_TERMINAL
     except OSError:
         return WIDTH_WITHOUT_TERMINAL
 
 
 def _as_json(answer: Answer) -> str:
-    # A command that talked to a store has it loaded already; help and version do without.
-    import msgspec
-
     reply: dict[str, Any] = {"ok": answer.failure is None, **answer.fields}
     if answer.failure is not None:
         reply["error"] = answer.failure.as_error()
-    text = msgspec.json.encode(reply).decode()
-    return (text if text.isascii() and "\x7f" not in text else text.translate(_UNSAFE_IN_JSON)) + "\n"
+    return _json_line(reply)
+
+
+def _json_line(fields: Mapping[str, Any]) -> str:
+    # A command that talked to a store has it loaded already; help and version do without.
+    import msgspec
+
+    return safe_json(msgspec.json.encode(fields).decode()) + "\n"
+
+
+def safe_json(text: str) -> str:
+    """Return the same JSON with everything escaped that a terminal would obey rather than show."""
+    return text if text.isascii() and "\x7f" not in text else text.translate(_UNSAFE_IN_JSON)
 
 
 def _write(text: str, exit_code: int) -> int:

@@ -1,58 +1,84 @@
 """Commands about plans."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
 from coord.core.errors import Invalid
-from coord.core.replies import TaskListed
+from coord.core.plan_commands import NewTask
+from coord.core.replies import TaskListed, TasksAdded
+from coord.core.track import title_of
 from coord.core.types import TaskStatus
 from coord.sdk.client import Client
-from coord.sdk.plan_check import Checked, check_plan, difference
+from coord.sdk.plan_check import Changes, Checked, check_plan, difference
 from coord.sdk.plan_file import Plan, read_plan
 from coord.transports import render
-from coord.transports.cli.output import Answer, fields_of, is_terminal
+from coord.transports.cli import plan_drawing, plan_text
+from coord.transports.cli.output import Answer, fields_of, has_colours, is_terminal, width
+from coord.transports.cli.tasks import warning
 
 COLUMNS = ("track", "task_id", "state", "agent", "depends_on", "description")
 NAMED_MOST = 5
-OTHER_FIELDS = ["retries_max"]
-"""What a task has that lists do not show."""
-COLOURS = {
-    TaskStatus.DONE: "#b7e4c7",
-    TaskStatus.SKIPPED: "#e9ecef",
-    TaskStatus.IN_PROGRESS: "#ffe8a1",
-    TaskStatus.READY: "#cfe2ff",
-    TaskStatus.BLOCKED: "#f8d7da",
-    TaskStatus.FAILED: "#f1aeb5",
-    TaskStatus.ERRORED: "#f1aeb5",
-}
+DIFFERENCE = ("change", "task_id", "field", "before", "after")
 
 
 def load(client: Client, given: SimpleNamespace) -> Answer:
-    """Add the tasks of a plan."""
+    """Add the tasks of a plan, or only say what that would change."""
     plan, checked, stored = _read(client, given.file)
     if checked.problems:
         return _problems(checked)
     located = [client.located(task, from_root=True) for task in checked.tasks]
-    before = difference(located, stored)
-    for track, agents in plan.agents.items():
-        client.set_track(track, agents)
-    person = is_terminal(sys.stderr)
-    reply = client.add_tasks(checked.tasks, from_root=True, progress=_progress if person else None)
-    changed = {name: before.get(name, OTHER_FIELDS) for name in reply.changed}
-    in_plan = {task.task_id for task in checked.tasks}
+    changes = difference(located, stored)
+    reply = _compared(located, stored, changes) if given.dry_run else _loaded(client, plan, checked)
+    in_plan = {task.task_id for task in located}
+    others = [task.task_id for task in stored if task.task_id not in in_plan]
+    changed = {name: list(changes.get(name, {})) for name in reply.changed}
     fields = {
         "added": reply.added,
         "changed": changed,
+        "changes": [each for each in _rows(reply, changes, []) if each["change"] == "changed"],
         "same": len(reply.same),
-        "not_in_plan": [task.task_id for task in stored if task.task_id not in in_plan],
-        "warnings": checked.warnings,
+        "not_in_plan": others,
+        "warnings": [*checked.warnings, *map(str, reply.alike)],
+        "dry_run": given.dry_run,
     }
     told = "; ".join(f"{name}: {', '.join(names)}" for name, names in list(changed.items())[:NAMED_MOST])
     line = f"{len(reply.added)} added, {len(changed)} changed{f' ({told})' if told else ''}"
-    rows = [{"task_id": name, "changed": names} for name, names in changed.items()]
-    return Answer(fields, f"{line}, {len(reply.same)} as before", rows, ("task_id", "changed"))
+    line += f", {len(reply.same)} as before{warning(reply)}"
+    line += f"; not in this plan, and kept: {_few(others)}" if others else ""
+    line = f"nothing is loaded; it would be: {line}" if given.dry_run else line
+    return Answer(fields, line, _rows(reply, changes, others), DIFFERENCE)
+
+
+def _loaded(client: Client, plan: Plan, checked: Checked) -> TasksAdded:
+    for track, agents in plan.agents.items():
+        client.set_track(track, agents)
+    person = is_terminal(sys.stderr)
+    return client.add_tasks(checked.tasks, from_root=True, progress=_progress if person else None)
+
+
+def _compared(tasks: Sequence[NewTask], stored: Sequence[TaskListed], changes: Changes) -> TasksAdded:
+    """Return what loading would answer."""
+    there = {task.task_id for task in stored}
+    added = [task.task_id for task in tasks if task.task_id not in there]
+    same = [task.task_id for task in tasks if task.task_id in there and task.task_id not in changes]
+    return TasksAdded(added, list(changes), same, [])
+
+
+def _rows(reply: TasksAdded, changes: Changes, others: Sequence[str]) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = [{"change": "added", "task_id": name} for name in reply.added]
+    for name in reply.changed:
+        rows += [
+            {"change": "changed", "task_id": name, "field": field, "before": before, "after": after}
+            for field, (before, after) in changes.get(name, {}).items()
+        ]
+    return rows + [{"change": "not in plan", "task_id": name} for name in others]
+
+
+def _few(names: Sequence[str]) -> str:
+    more = f" and {len(names) - NAMED_MOST} more" if len(names) > NAMED_MOST else ""
+    return ", ".join(names[:NAMED_MOST]) + more
 
 
 def check(client: Client, given: SimpleNamespace) -> Answer:
@@ -70,27 +96,43 @@ def show(client: Client, given: SimpleNamespace) -> Answer | str:
     """Show the tasks of each track and how far they are."""
     found = client.task_list()
     if given.mermaid:
-        return mermaid(found)
+        return plan_drawing.mermaid(found)
+    if given.svg:
+        return plan_drawing.svg(found)
+    if given.picture:
+        return plan_text.picture(found, width(sys.stdout), colours=has_colours())
     tracks = progress(found)
+    done = sum(task.state in ("done", "skipped") for task in found)
+    line = f"{done} of {len(found)} tasks are done" if found else "there are no tasks"
+    fields = {"tracks": tracks, "tasks": fields_of(found)}
+    if given.table:
+        return Answer(fields, line, _table(tracks, found), COLUMNS)
+    return Answer(
+        fields, line, drawn=lambda: plan_text.picture(found, width(sys.stdout), colours=has_colours())
+    )
+
+
+def _table(tracks: Sequence[Mapping[str, Any]], found: Sequence[TaskListed]) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for track in tracks:
         rows.append({"track": track["track"], "task_id": f"{track['percent']} % of {track['total']}"})
         rows += [{**fields_of(task), "track": ""} for task in found if task.track == track["track"]]
-    done = sum(task.state in ("done", "skipped") for task in found)
-    line = f"{done} of {len(found)} tasks are done" if found else "there are no tasks"
-    return Answer({"tracks": tracks, "tasks": fields_of(found)}, line, rows, COLUMNS)
+    return rows
 
 
 def progress(tasks: Sequence[TaskListed]) -> list[dict[str, Any]]:
     """Return how far each track is; what stands in none comes under the empty name."""
     found = []
     for track in sorted({task.track for task in tasks}):
-        states = [task.state for task in tasks if task.track == track]
+        own = [task for task in tasks if task.track == track]
+        states = [task.state for task in own]
         counts = {state.value: states.count(state.value) for state in TaskStatus}
         completed = counts["done"] + counts["skipped"]
         found.append(
             {
                 "track": track,
+                "title": title_of(track),
+                "agents": sorted({task.agent for task in own if task.agent}),
                 "completed": completed,
                 "in_progress": counts["in_progress"],
                 "pending": len(states) - completed - counts["in_progress"],
@@ -102,30 +144,6 @@ def progress(tasks: Sequence[TaskListed]) -> list[dict[str, Any]]:
     return found
 
 
-def mermaid(tasks: Sequence[TaskListed]) -> str:
-    """Return the tasks as a Mermaid flowchart: one box per track, arrows from what comes first."""
-    numbers = {task.task_id: f"t{number}" for number, task in enumerate(tasks)}
-    lines = ["flowchart LR"]
-    for place, track in enumerate(sorted({task.track for task in tasks})):
-        own = [
-            f'{numbers[task.task_id]}["{task.task_id.replace("#", "#35;")}"]'
-            for task in tasks
-            if task.track == track
-        ]
-        if track:
-            lines += [f'  subgraph track{place}["{track}"]', *(f"    {box}" for box in own), "  end"]
-        else:
-            lines += [f"  {box}" for box in own]
-    for task in tasks:
-        after = [numbers[name] for name in task.depends_on if name in numbers]
-        lines += [f"  {number} --> {numbers[task.task_id]}" for number in after]
-    for state, colour in COLOURS.items():
-        shown = [numbers[task.task_id] for task in tasks if task.state == state]
-        if shown:
-            lines += [f"  classDef {state.value} fill:{colour}", f"  class {','.join(shown)} {state.value}"]
-    return "\n".join(lines) + "\n"
-
-
 def _read(client: Client, path: str) -> tuple[Plan, Checked, list[TaskListed]]:
     plan = read_plan(path)
     if plan.project and plan.project != client.project:
@@ -134,7 +152,7 @@ def _read(client: Client, path: str) -> tuple[Plan, Checked, list[TaskListed]]:
             hint=f"add --project {plan.project}",
         )
     stored = client.task_list()
-    return plan, check_plan(plan, [task.task_id for task in stored]), stored
+    return plan, check_plan(plan, stored, strict=client.strict_ids), stored
 
 
 def _problems(checked: Checked) -> Answer:

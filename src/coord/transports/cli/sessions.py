@@ -7,12 +7,13 @@ from typing import Any
 from coord.core.errors import Invalid
 from coord.core.replies import SessionShown
 from coord.sdk.client import Client
+from coord.transports import words
 from coord.transports.cli.output import Answer, fields_of
 
 COLUMNS = ("session_id", "agent", "liveness", "state", "task", "last_heartbeat_at", "cwd")
 STATUS_LINES = (
     *("session_id", "agent", "role", "project", "parent", "liveness", "state", "task", "pid", "cwd"),
-    *("started_at", "last_heartbeat_at", "locks", "messages"),
+    *("started_at", "last_heartbeat_at", "locks", "messages", "stuck"),
 )
 
 
@@ -25,6 +26,7 @@ def register(client: Client, given: SimpleNamespace) -> Answer:
         bin=given.bin,
         version=given.tool_version,
         blob=given.blob,
+        capabilities=_capabilities(given.capabilities),
         replaces=given.replaces,
     )
     line = f"Registered {reply.session.session_id}; {_company(reply.peers)}"
@@ -42,7 +44,14 @@ def update(client: Client, given: SimpleNamespace) -> Answer:
     if given.merge_blob and given.blob is None:
         raise Invalid("--merge-blob has nothing to merge", hint="give it with --blob JSON")
     blob = {"merge_blob" if given.merge_blob else "blob": given.blob}
-    reply = client.update(task=given.task, status=given.status, phase=given.phase, owned=given.owned, **blob)
+    reply = client.update(
+        task=given.task,
+        status=given.status,
+        phase=given.phase,
+        owned=given.owned,
+        capabilities=_capabilities(given.capabilities),
+        **blob,
+    )
     return Answer({"session": fields_of(reply)}, f"Updated {reply.session_id}")
 
 
@@ -55,11 +64,13 @@ def peers(client: Client, given: SimpleNamespace) -> Answer:
 def status(client: Client, _given: SimpleNamespace) -> Answer:
     """Show this session: what it does, holds and has to read."""
     reply = client.status()
-    session, locks, messages = reply["session"], reply["locks"], reply["messages"]
+    session, locks, messages, stuck = (reply[name] for name in ("session", "locks", "messages", "stuck"))
     shown = {**fields_of(session), "task": _task(session.current_task)}
-    shown |= {"locks": [lock.resource for lock in locks], "messages": messages}
+    shown |= {"locks": [lock.resource for lock in locks], "messages": messages, "stuck": stuck}
     rows = [{"what": name, "is": shown[name]} for name in STATUS_LINES]
     line = f"{session.session_id} is {session.state}, holds {len(locks)} and has {messages} to read"
+    if stuck:
+        line += f"; stuck: {', '.join(stuck)} (coord task show, then retry or skip)"
     return Answer(fields_of(reply), line, rows, ("what", "is"))
 
 
@@ -68,6 +79,12 @@ def dereg(client: Client, given: SimpleNamespace) -> Answer:
     reply = client.dereg(given.session)
     released = f"; released {', '.join(reply.released)}" if reply.released else ""
     return Answer(fields_of(reply), f"{reply.session_id} is gone{released}")
+
+
+def _capabilities(texts: Sequence[str] | None) -> dict[str, float] | None:
+    """Return what was typed as `testing=1.2,doc`."""
+    pairs = [text.partition("=") for text in texts or ()]
+    return None if texts is None else {name: words.decimal(value or "1") for name, _, value in pairs}
 
 
 def _company(peers: Sequence[SessionShown]) -> str:

@@ -27,6 +27,16 @@ def stopping() -> AbstractContextManager[None]:
 
 
 @contextmanager
+def asking_nobody() -> Iterator[None]:
+    """Let commands in the background that ask on the terminal fail, instead of being stopped for ever."""
+    before = signal.signal(signal.SIGTTIN, signal.SIG_IGN)  # what is ignored stays so in a new program
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTTIN, before)
+
+
+@contextmanager
 def handling(signals: tuple[signal.Signals, ...], handle: Callable[[int], None]) -> Iterator[None]:
     """Handle signals in one way for a while; one that is ignored (nohup) stays so."""
 

@@ -1,8 +1,10 @@
 """Every command of `coord`, as data: parsing, help, completion and docs/reference/cli.md follow from it."""
 
+from coord.transports.cli.agent_table import AGENTS
 from coord.transports.cli.flags import (
     AREA,
     BLOB,
+    CAPABILITIES,
     FENCE,
     HELD,
     KIND,
@@ -20,7 +22,8 @@ from coord.transports.cli.flags import (
 )
 from coord.transports.cli.grammar import Command, Flag, Word
 from coord.transports.cli.hook_table import HOOKS
-from coord.transports.cli.task_table import PLANS, TASKS
+from coord.transports.cli.task_table import PLANS, TASKS, WORK
+from coord.transports.cli.upkeep_table import UPKEEP
 
 SESSIONS = (
     Command(
@@ -31,10 +34,12 @@ SESSIONS = (
         (
             "coord register --task 'rework the login'",
             "coord register --agent otto --role reviewer --pid 4711",
+            "coord register --agent mallory --capabilities testing=1.2,doc=0",
         ),
         flags=(
             *TASK,
             BLOB,
+            CAPABILITIES,
             Flag("replaces", "the session that this one goes on for", "ID", "name"),
             Flag("bin", "the program of the agent", "PATH", default=None),
             Flag("tool-version", "the version of that program", "TEXT", default=None),
@@ -56,6 +61,7 @@ SESSIONS = (
         flags=(
             *TASK,
             BLOB,
+            CAPABILITIES,
             Flag("merge-blob", "merge --blob into what is there, instead of replacing it"),
             Flag(
                 "owned",
@@ -80,6 +86,14 @@ SESSIONS = (
         "show this session: what it holds, does and awaits",
         "sessions:status",
         ("coord status",),
+    ),
+    Command(
+        "session show",
+        "sessions",
+        "show what a session claimed, lost and finished, and what it needs to go on",
+        "memory:show",
+        ("coord session show", "coord session show otto"),
+        (Word("session", "another one than this", optional=True, completes="peers"),),
     ),
     Command(
         "dereg",
@@ -333,14 +347,16 @@ RECORDS = (
     ),
 )
 
-COMMANDS = (*SESSIONS, *LOCKS, *TASKS, *PLANS, *MESSAGES, *RECORDS, *SETUP, *HOOKS)
+COMMANDS = (*SESSIONS, *LOCKS, *TASKS, WORK, *PLANS, *AGENTS, *MESSAGES, *RECORDS, *UPKEEP, *SETUP, *HOOKS)
 GROUPS = {
     "sessions": "Sessions: who is here",
     "locks": "Locks: who may change what",
     "tasks": "Tasks: what there is to do",
     "plans": "Plans: many tasks at once",
+    "agents": "Agents: who should do what",
     "messages": "Messages",
     "records": "Records: what happened, and where it is kept",
+    "upkeep": "Upkeep: limits, and what has run out",
     "setup": "Setup",
 }
 BY_NAME = {name: command for command in COMMANDS for name in (command.name, command.alias) if name}

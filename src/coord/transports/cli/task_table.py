@@ -18,6 +18,15 @@ LEASE = Flag(
 )
 TRACK = Flag("track", "only of this track", "TRACK", "name")
 TYPE = Flag("type", "only of this type", "TYPE", "name")
+NO_LOCKS = Flag("no-locks", "leave the files of the task unlocked")
+CHOOSING = (
+    Flag("types", "only of these types", "TYPE,...", "names", default=()),
+    Flag("tracks", "only of these tracks", "TRACK,...", "names", default=()),
+    Flag("roles", "only for these roles (default: this agent's own)", "ROLE,...", "names", default=None),
+    Flag("has", "what this agent has, of what tasks need", "WORD,...", "names", default=()),
+    LEASE,
+    NO_LOCKS,
+)
 COMMAND_ID = Flag("command-id", "repeat with the same id, and it is done once", "ID", "name")
 
 
@@ -66,25 +75,37 @@ TASKS = (
         "tasks:next_",
         ("coord task next", "coord task next --tracks A,B --has internet --wait 10m"),
         flags=(
-            Flag("types", "only of these types", "TYPE,...", "names", default=()),
-            Flag("tracks", "only of these tracks", "TRACK,...", "names", default=()),
-            Flag(
-                "roles", "only for these roles (default: this agent's own)", "ROLE,...", "names", default=None
-            ),
-            Flag("has", "what this agent has, of what tasks need", "WORD,...", "names", default=()),
-            LEASE,
-            Flag("no-locks", "leave the files of the task unlocked"),
+            *CHOOSING,
             Flag("wait", "wait this long for one", "DURATION", "duration or zero", default=0.0),
             Flag("no-wait", "answer at once, as without --wait", excludes="wait"),
             COMMAND_ID,
         ),
         details="Nothing runnable: exit 1 (3 after a wait); error.code is done, blocked or deadlocked.",
     ),
-    _task(
-        "claim",
-        "claim one task by its id",
-        "coord task claim A-001-schema",
-        flags=(LEASE, Flag("force", "take it from its holder; needs --reason"), WHY),
+    Command(
+        "task claim",
+        "tasks",
+        "claim a task by its id with the locks on its files, or several in one step without",
+        "tasks:claim",
+        ("coord task claim A-001-schema", "coord task claim A-001-schema::1 A-001-schema::2"),
+        (ID._replace(many=True),),
+        (
+            LEASE,
+            NO_LOCKS,
+            Flag("force", "take it from its holder; needs --reason, and one task"),
+            WHY,
+            COMMAND_ID,
+        ),
+        details="Of several, each is granted or denied by itself: exit 1 only if none is granted.",
+    ),
+    Command(
+        "task split",
+        "tasks",
+        "split a task into parts ID::1, ID::2 … that several may do at once; it is done when they are",
+        "tasks:split",
+        ("coord task split A-002-login 3",),
+        (ID, Word("parts", "how many")),
+        details="Its result is the list of theirs, null for one that was skipped. Parts stand on no track.",
     ),
     _task(
         "renew",
@@ -114,9 +135,18 @@ TASKS = (
     _task(
         "release",
         "give a claim back undone; no failure is counted",
-        "coord task release A-001-schema 1",
+        "coord task release A-001-schema 1 --limited 60s",
         (ID, GENERATION),
-        (NOTE,),
+        (
+            NOTE,
+            Flag(
+                "limited",
+                "a rate limit was reached: this agent gets no task for so long",
+                "DURATION",
+                "duration or zero",
+                default=0.0,
+            ),
+        ),
     ),
     _task(
         "reset",
@@ -129,6 +159,15 @@ TASKS = (
     ),
     _task("retry", "bring back a task that failed or was skipped", "coord task retry A-001-schema"),
     _task("show", "show a task: what it is, its claim, its result", "coord task show A-001-schema"),
+    Command(
+        "task result",
+        "tasks",
+        "print the accepted result of a task as JSON, whole and nothing else",
+        "results:result",
+        ("coord task result A-001-schema > result.json",),
+        (ID,),
+        details="It may be large. coord task show has results of up to 256 KiB in it.",
+    ),
     _task("history", "list the ended generations of a task", "coord task history A-001-schema"),
     _task(
         "lineage",
@@ -154,15 +193,55 @@ TASKS = (
     ),
 )
 
+WORK = Command(
+    "work",
+    "tasks",
+    "run a command for one task after the other: claim, renew, run, submit or fail",
+    "work:work",
+    (
+        "coord work -- claude -p 'Do the task in {task_file}. Write a JSON object to {result_file}.'",
+        "coord work --types testing --once -- make test",
+    ),
+    flags=(
+        *CHOOSING,
+        Flag("once", "end after one task"),
+        Flag("keep", "stay when all is done, for what may be added"),
+        Flag("wait", "end when there was no task for so long", "DURATION", "duration or zero", default=None),
+        Flag("no-wait", "end when no task can be taken at once", excludes="wait"),
+        Flag(
+            "grace",
+            "how long a command may take to end when told to (default: 10s)",
+            "DURATION",
+            "duration or zero",
+            default=10.0,
+        ),
+        Flag(
+            "limited",
+            "how long this agent gets nothing when the command exits 75 (default: 1m)",
+            "DURATION",
+            "duration",
+            default=60.0,
+        ),
+        Flag(
+            "timeout", "end a command that takes longer; the task fails", "DURATION", "duration", default=None
+        ),
+        Flag("need-result", "exit 0 without a result file is a failure"),
+    ),
+    rest="command",
+    connects=False,
+    details="The command's exit 0 submits, 75 is a rate limit, 65 means never again, any other fails.",
+)
+
 PLANS = (
     Command(
         "plan load",
         "plans",
         "add the tasks of a plan; again is harmless, and a changed plan says what it changes",
         "plans:load",
-        ("coord plan load plan.yaml",),
+        ("coord plan load plan.yaml", "coord plan load plan.yaml --dry-run"),
         (PLAN,),
-        details="Files are named from the top of the repository. Work that runs goes on.",
+        (Flag("dry-run", "only say what would change"),),
+        details="Files are named from the top of the repository. Work that runs goes on; nothing is removed.",
     ),
     Command(
         "plan check",
@@ -177,7 +256,12 @@ PLANS = (
         "plans",
         "show the tasks of each track and how far they are",
         "plans:show",
-        ("coord plan show", "coord plan show --mermaid > plan.mmd"),
-        flags=(Flag("mermaid", "print a Mermaid flowchart instead"),),
+        ("coord plan show", "coord plan show --svg > plan.svg"),
+        flags=(
+            Flag("table", "on a terminal, a table in place of the picture"),
+            Flag("picture", "print the picture, also where nobody looks", excludes="table"),
+            Flag("mermaid", "print a Mermaid flowchart", excludes="picture"),
+            Flag("svg", "print an SVG drawing", excludes="mermaid"),
+        ),
     ),
 )

@@ -6,8 +6,9 @@ from types import SimpleNamespace
 from typing import Any
 
 from coord.core.errors import Invalid, NotFound
-from coord.core.replies import NextTask, Runnable, TaskListed
-from coord.core.types import ClaimHistory, TaskClaim, TaskResult, TaskStatus
+from coord.core.ids import part_ids
+from coord.core.replies import NextTask, Runnable, TaskListed, TasksAdded
+from coord.core.types import ClaimHistory, ClaimReason, TaskClaim, TaskResult, TaskStatus
 from coord.sdk.client import Client
 from coord.transports import render, words
 from coord.transports.cli.connection import connected
@@ -15,16 +16,28 @@ from coord.transports.cli.output import Answer, fields_of, is_terminal, moment
 
 COLUMNS = ("task_id", "state", "track", "priority", "agent", "depends_on", "description")
 HISTORY = ("generation", "session_id", "agent_id", "acquired_at", "released_at", "release_reason", "note")
+CLAIMS = ("task_id", "generation", "session_id", "expires_at")
 LINEAGE = ("generation", "session_id", "agent_id", "acquired_at", "released_at", "outcome", "reason")
 WATCH_S = 60.0
 """How long to wait for news at once; it only bounds one wait."""
 FINISHED = (TaskStatus.DONE, TaskStatus.SKIPPED, TaskStatus.FAILED, TaskStatus.ERRORED)
-ENDINGS = ("task.completed", "task.skipped", "task.failed", "task.errored")
+ENDINGS = ("task.completed", "task.merged", "task.skipped", "task.failed", "task.errored")
 NOTHING = {
     Runnable.DONE: ("Nothing is left to do", "coord task add or coord plan load brings more"),
     Runnable.BLOCKED: ("Nothing can be taken now", "--wait waits for it"),
     Runnable.DEADLOCKED: ("All that is left is stuck", "coord task retry or skip what failed"),
-    Runnable.DENIED: ("The task was not granted", "coord limits show tells the limits"),
+    Runnable.DENIED: (
+        "The task was not granted",
+        "coord agent list and coord limits show tell more",
+    ),
+}
+CLAIM_HINTS = {
+    ClaimReason.DENIED_LOCKED: "ask the holder (coord send), or claim it with --no-locks",
+    **{
+        reason: "coord limits show tells the limits and what is used"
+        for reason in ClaimReason
+        if reason.value.startswith("DENIED_LIMIT")
+    },
 }
 
 
@@ -48,7 +61,13 @@ def add(client: Client, given: SimpleNamespace) -> Answer:
     word = "added" if reply.added else "changed" if reply.changed else "is there already"
     task = client.show_task(given.task)
     fields = {"task": fields_of(task), **fields_of(reply)}
-    return Answer(fields, f"{given.task} {word}: {task.state}", rows_of([task]), COLUMNS)
+    line = f"{given.task} {word}: {task.state}{warning(reply)}"
+    return Answer(fields, line, rows_of([task]), COLUMNS)
+
+
+def warning(reply: TasksAdded) -> str:
+    """Return what is to be said of work that may be done twice."""
+    return f"; is it work that is there already? {'; '.join(map(str, reply.alike))}" if reply.alike else ""
 
 
 def next_(client: Client, given: SimpleNamespace) -> Answer:
@@ -83,13 +102,57 @@ def _nothing(reply: NextTask, waited_s: float) -> Answer:
 
 
 def claim(client: Client, given: SimpleNamespace) -> Answer:
-    """Claim one task."""
-    reply = client.claim_task(given.task, lease_s=given.lease, force=given.force, reason=given.reason)
+    """Claim a task, or several."""
+    if len(given.task) > 1:
+        return _claim_several(client, given)
+    (task,) = given.task
+    reply = client.claim_task(
+        task,
+        lease_s=given.lease,
+        lock_files=not given.no_locks,
+        force=given.force,
+        reason=given.reason,
+        command_id=given.command_id,
+    )
     if reply.claim is not None:
         number = reply.claim.generation.generation
-        return Answer({"claim": claim_fields(reply.claim)}, f"{given.task} is yours, generation {number}")
+        fields = {"claim": claim_fields(reply.claim), "locks": fields_of(reply.locks)}
+        return Answer(fields, f"{task} is yours, generation {number}")
     told = reply.detail or (f"held by {reply.current_holder}" if reply.current_holder else "")
-    return _refused(reply.reason.value, {"holder": reply.current_holder}, told, "coord task show tells more")
+    hint = CLAIM_HINTS.get(reply.reason, "coord task show tells more")
+    return _refused(reply.reason.value, {"holder": reply.current_holder}, told, hint)
+
+
+def _claim_several(client: Client, given: SimpleNamespace) -> Answer:
+    if given.force:
+        raise Invalid("--force takes one task", hint="claim them one after the other")
+    if given.command_id:
+        raise Invalid("--command-id takes one task", hint="claim them one after the other")
+    replies = client.claim_tasks(given.task, lease_s=given.lease)
+    claims = [claim_fields(reply.claim) for reply in replies.values() if reply.claim is not None]
+    denied: list[dict[str, Any]] = [
+        {
+            "task_id": name,
+            "reason": reply.reason.value,
+            "holder": reply.current_holder,
+            "detail": reply.detail,
+        }
+        for name, reply in replies.items()
+        if reply.claim is None
+    ]
+    if not claims:
+        return _refused(denied[0]["reason"], {"denied": denied}, "none of them", "coord task list shows them")
+    told = [f"{claim['task_id']} is yours, generation {claim['generation']}" for claim in claims]
+    told += [f"{each['task_id']}: {each['reason'].lower().replace('_', ' ')}" for each in denied]
+    return Answer({"claims": claims, "denied": denied}, "; ".join(told), claims, CLAIMS)
+
+
+def split(client: Client, given: SimpleNamespace) -> Answer:
+    """Split a task into parts."""
+    task = client.split_task(given.task, words.number(given.parts))
+    parts = list(part_ids(given.task, task.parts))
+    line = f"{given.task} is split: {parts[0]} … {parts[-1]}"
+    return Answer({"task": fields_of(task), "parts": parts}, line, rows_of([task]), COLUMNS)
 
 
 def renew(client: Client, given: SimpleNamespace) -> Answer:
@@ -128,7 +191,8 @@ def fail(client: Client, given: SimpleNamespace) -> Answer:
 
 def release(client: Client, given: SimpleNamespace) -> Answer:
     """Give a claim back."""
-    reply = client.release_task(given.task, words.number(given.generation), note=given.note)
+    number = words.number(given.generation)
+    reply = client.release_task(given.task, number, note=given.note, limited_s=given.limited)
     return _given_back(client, given.task, reply)
 
 
@@ -175,7 +239,8 @@ def show(client: Client, given: SimpleNamespace) -> Answer:
         "rejected": fields_of(state.rejected),
     }
     rows = [{"field": name, "value": value} for name, value in fields["task"].items()]
-    return Answer(fields, f"{given.task} is {fields['task']['state']}", rows, ("field", "value"))
+    line = f"{given.task} is {state_of(task) if task is not None else state.state.value}"
+    return Answer(fields, line, rows, ("field", "value"))
 
 
 def history(client: Client, given: SimpleNamespace) -> Answer:
@@ -279,8 +344,13 @@ def claim_fields(claim: TaskClaim) -> dict[str, Any]:
 
 
 def rows_of(tasks: Sequence[TaskListed]) -> list[dict[str, Any]]:
-    """Return tasks as rows of a table."""
-    return [fields_of(task) for task in tasks]
+    """Return tasks as rows of a table; one that was split shows how many of its parts are done."""
+    return [{**fields_of(task), "state": state_of(task)} for task in tasks]
+
+
+def state_of(task: TaskListed) -> str:
+    """Return how a task stands, in a word or two."""
+    return f"{task.state} {task.parts_done}/{task.parts}" if task.parts else task.state
 
 
 def _shown(task: TaskListed) -> Answer:

@@ -1,0 +1,26 @@
+"""`coord.toml` at the top of a repository."""
+
+import os
+from typing import Any
+
+from coord.core.errors import Invalid
+from coord.host.repository import Repository
+
+
+def configuration_file(repository: Repository | None) -> str:
+    """Return where the configuration of a repository is, or would be; empty where it has no work tree."""
+    root = repository.root if repository is not None else None
+    return "" if root is None else f"{root}/coord.toml"
+
+
+def read_configuration(file: str) -> dict[str, Any]:
+    """Return the tables of a configuration file; none where there is no such file."""
+    if not file or not os.path.isfile(file):
+        return {}
+    import tomllib  # noqa: PLC0415 - few repositories have the file
+
+    try:
+        with open(file, "rb") as opened:
+            return tomllib.load(opened)
+    except (OSError, ValueError) as error:
+        raise Invalid(f"{file} cannot be read: {error}", hint="correct it, or remove it") from error

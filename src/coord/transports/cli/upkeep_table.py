@@ -1,0 +1,39 @@
+"""The commands about limits and about what has to be looked after; `table.py` has the others."""
+
+from coord.transports.cli.grammar import Command, Flag, Word
+
+UPKEEP = (
+    Command(
+        "sweep",
+        "upkeep",
+        "write down what ran out: leases, locks, waits, sessions proven dead, what is past its time",
+        "upkeep:sweep",
+        ("coord sweep", "coord sweep --every 60"),
+        flags=(
+            Flag(
+                "every", "go on, once in this time, until interrupted", "DURATION", "duration", default=None
+            ),
+        ),
+        details="Deadlines act without it, and every command does some of it on its way.",
+    ),
+    Command(
+        "limits show",
+        "upkeep",
+        "show the limits of the tenant, why they are there, and what is used",
+        "limits:show",
+        ("coord limits show --tenant acme",),
+    ),
+    Command(
+        "limits set",
+        "upkeep",
+        "change limits of the tenant; it is recorded who did",
+        "limits:set_",
+        (
+            "coord limits set --tenant acme --profile enterprise",
+            "coord limits set --tenant acme max_active_sessions=80",
+        ),
+        (Word("limit", "NAME=NUMBER", many=True, optional=True),),
+        (Flag("profile", "all of them as in this profile", "NAME", choices=("default", "enterprise")),),
+        details="Tenant local is unlimited.",
+    ),
+)
