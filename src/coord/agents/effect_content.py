@@ -123,7 +123,7 @@ def former_content(git: Git, change: Change, index: str, kept: Kept | None) -> t
 
 
 def give_back(git: Git, path: str, mode: int, content: bytes, blamed: bytes | None) -> bool:
-    """Put a content in the place of the blamed one (None: no file), and return whether that was still there."""
+    """Put a content in the place of the blamed one (None: no file), if that is still there."""
     place = f"{git.folder}/{path}"
     if read_content(git.folder, path, BYTES_MAX) != blamed or (blamed is None and os.path.lexists(place)):
         return False

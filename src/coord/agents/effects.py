@@ -1,9 +1,10 @@
 """What shell commands do to files, caught by its effect: no command line tells what a program will write.
 
 Before and after a shell tool the worktree is looked at (`effect_state.py`). What the command changed is
-locked after the fact where it is free (`effect_look.py`). A file that another session holds was stomped only if that is proven: its
-content is not the holder's last one, none of the holder's tools was under way, and no other shell ran beside
-this one (`effect_calls.py`). Otherwise its author is unknown: that is told, and the file is left alone.
+locked after the fact where it is free (`effect_look.py`). A file that another session holds was stomped only
+if that is proven (`effect_verdict.py`): its content is not the holder's last one (`effect_content.py`), none
+of the holder's tools was under way, and no other shell ran beside this one (`effect_calls.py`). Otherwise
+its author is unknown: that is told, and the file is left alone.
 """
 
 import time
