@@ -59,8 +59,7 @@ class Session(Stored, frozen=True, tag=1):
     """A session; kept for a day after its end.
 
     `beneath` is the process of another session below which it was first seen: no sign of its life, but its
-    commands come from there rightly. `calls` are those of tools that are under way, until when at the latest;
-    `reminded` is the newest lock that it was reminded of.
+    commands come from there rightly. `calls`: of tools, under way until then. `reminded`: of which lock last.
     """
 
     session_id: str = ""
@@ -240,8 +239,7 @@ def new_session(view: View, name: str, caller: Caller, now: int) -> Session:
             hint=f"a sub-agent names the session that started it: --parent {nearest}",
         )
     parent = "" if caller.parent == name else caller.parent
-    if parent and twin:  # it was resumed twice: the sub-agent is of this one
-        parent = nearest
+    parent = nearest if parent and twin else parent  # resumed twice: the sub-agent is of this one
     if parent:
         _check_parent(view, name, parent)
     return Session(
