@@ -6,7 +6,6 @@ for byte, and notes how `stat` showed it. As long as a file still has that stat,
 
 import os
 import stat
-import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 
@@ -70,7 +69,7 @@ def keep_content(git: Git, folder: CallFolder, session: str, paths: Sequence[str
         del known.files[os.fsencode(path)]
         orders.append(f"delete {_ref(git, session, path)}\0\0")
     if orders:
-        git.must("update-ref", "--stdin", "-z", stdin="".join(orders).encode())
+        git.quick("update-ref", "--stdin", "-z", stdin="".join(orders).encode())
         write_file(folder.file("held", session), known)
 
 
@@ -165,10 +164,8 @@ def _store(git: Git, files: dict[str, Seen]) -> dict[str, str]:
     plain = [path for path, found in files.items() if stat.S_ISREG(found.mode)]
     blobs: dict[str, str] = {}
     if plain:
-        done = git.run("hash-object", "-w", "--no-filters", "--", *(f"./{path}" for path in plain))
-        names = done.text.split()
-        # Git stops at a file that has just vanished: those before it are kept.
-        blobs.update(zip(plain, names, strict=False))
+        done = git.quick("hash-object", "-w", "--no-filters", "--", *(f"./{path}" for path in plain))
+        blobs.update(zip(plain, done.text.split(), strict=True))
     for path, found in files.items():
         target = read_content(git.folder, path, BYTES_MAX) if stat.S_ISLNK(found.mode) else None
         if target is not None:
@@ -182,12 +179,11 @@ def _ref(git: Git, session: str, path: str) -> str:
 
 def _written(folder: str, mode: int, content: bytes) -> str:
     """Write a new file beside the one that it is to replace."""
+    new = f"{folder}/.coord-{os.urandom(8).hex()}"
     if stat.S_ISLNK(mode):
-        new = f"{folder}/.coord-{os.urandom(8).hex()}"
         os.symlink(os.fsdecode(content), new)
         return new
-    handle, new = tempfile.mkstemp(prefix=".coord-", dir=folder)
-    with open(handle, "wb") as file:
+    with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
         file.write(content)
         os.fchmod(file.fileno(), stat.S_IMODE(mode) & 0o777)
     return new

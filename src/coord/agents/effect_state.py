@@ -10,7 +10,6 @@ import stat
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from threading import Thread
 from typing import NamedTuple
 
 import msgspec
@@ -169,6 +168,8 @@ def _together(asks: list[Callable[[], list[str]]]) -> list[list[str]]:
             answers[number] = asks[number]()
         except CoordError as error:
             errors.append(error)
+
+    from threading import Thread  # only who asks git several things needs it
 
     threads = [Thread(target=run, args=(number,), daemon=True) for number in range(1, len(asks))]
     for thread in threads:
