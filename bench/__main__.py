@@ -14,6 +14,7 @@ from bench import (
     checks,
     commands,
     contended,
+    effects,
     held,
     hooks,
     imports,
@@ -45,6 +46,7 @@ SECTIONS: dict[str, tuple[str, Measure]] = {
     "wake": ("From a release to the next holder", wake.measure),
     "commands": ("Whole commands", commands.measure),
     "hooks": ("Whole calls of a hook", hooks.measure),
+    "effects": ("Looking at what a shell command changed", effects.measure),
 }
 """Every section yields the figures of one store; another system to compare with is another section."""
 

@@ -23,6 +23,7 @@ SOME_STORES_ONLY = {
     "imports": {"sqlite"},
     "commands": {"sqlite"},
     "hooks": {"sqlite"},
+    "effects": {"sqlite"},
     "wake": {"files", "sqlite"},
     "hand-off": {"files", "sqlite", "postgres"},
 }

@@ -3,6 +3,7 @@
 A mutant that no test notices means that the tests do not test it.
 """
 
+from tests.mutants.effect_catalogue import EFFECT_MUTANTS
 from tests.mutants.lock_catalogue import LOCK_MUTANTS
 from tests.mutants.mutant import Mutant
 from tests.mutants.result_catalogue import RESULT_MUTANTS
@@ -402,4 +403,5 @@ MUTANTS = [
     *RESULT_MUTANTS,
     *PROCESS_MUTANTS,
     *WORK_MUTANTS,
+    *EFFECT_MUTANTS,
 ]

@@ -123,7 +123,8 @@ class Judge:
         former = former_content(self._git, change, self._index, finding.kept)
         if former is None:
             return ""
-        ref = keep(self._git, self._mine.session, [change.path], f"written over what {_who(finding)} holds")
+        why = f"written over what {_who(finding)} holds"
+        ref = keep(self._git, self._mine.session, [change.path], why)
         aside = ref or "HEAD"
         if not _unchanged(change.now, seen(self._git.folder, change.path)):
             return ""
