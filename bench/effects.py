@@ -24,7 +24,7 @@ SETTINGS = ("-c", "user.name=bench", "-c", "user.email=bench@localhost")
 
 
 def measure(places: Places, scale: Scale, store: str) -> Iterator[Figure]:
-    """Yield what looking before and after a command takes, as a multiple of `git status`; no store is asked."""
+    """Yield what looking before and after a command takes, as a multiple of `git status`."""
     if store != "sqlite":
         return
     for count in FILES[scale.name]:

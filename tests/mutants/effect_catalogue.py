@@ -76,7 +76,7 @@ EFFECT_MUTANTS = [
         CALLS,
         'return Calls(1, [Call("", "", True, 1, written_s + DOUBT_S)])',
         "return Calls(1)",
-        effects("damaged_files_of_ours_stop_nothing"),
+        ("tests/hooks/test_effect_calls.py::test_a_damaged_file_leaves_everything_in_doubt_for_an_hour",),
     ),
     Mutant(
         "a clean file that is changed is not seen once it is committed",
