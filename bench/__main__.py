@@ -21,6 +21,7 @@ from bench import (
     locks,
     memory_use,
     past,
+    queues,
     wake,
 )
 from bench.calibrate import calibrate, machine
@@ -44,6 +45,7 @@ SECTIONS: dict[str, tuple[str, Measure]] = {
     "hand-off": ("One lock that all want", contended.measure),
     "check": ("Asking among many held locks", checks.measure),
     "wake": ("From a release to the next holder", wake.measure),
+    "queue": ("Tasks that several workers take", queues.measure),
     "commands": ("Whole commands", commands.measure),
     "hooks": ("Whole calls of a hook", hooks.measure),
     "effects": ("Looking at what a shell command changed", effects.measure),

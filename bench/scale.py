@@ -31,11 +31,22 @@ class Scale(NamedTuple):
     wakes: int
     commands: int
     """How often a whole command is run."""
+    workers: tuple[int, ...]
+    """How many processes drain a queue."""
+    drained: int
+    waiting: tuple[int, ...]
+    """Among how many tasks that wait the next one is taken."""
+    nexts: int
+    plan_tasks: int
 
 
 _LOCKS_FULL = (8, 400, (100, 10_000, 100_000), 1000, 200, 20)
 _LOCKS_QUICK = (8, 50, (100, 10_000), 200, 30, 5)
 _LOCKS_TINY = (3, 4, (10, 50), 5, 3, 1)
+
+_QUEUE_FULL = ((1, 8, 32), 1_000, (1_000, 100_000, 1_000_000), 200, 10_000)
+_QUEUE_QUICK = ((1, 8, 32), 200, (1_000, 10_000), 50, 2_000)
+_QUEUE_TINY = ((2,), 6, (10, 20), 2, 30)
 
 FULL = Scale(
     "full",
@@ -52,9 +63,24 @@ FULL = Scale(
     10,
     0.2,
     *_LOCKS_FULL,
+    *_QUEUE_FULL,
 )
 QUICK = Scale(
-    "quick", 2, 0.1, 1.0, (1, 128, 1000), (32, 512), 10_000, 20_000, 100, 1_000, 5_000, 3, 0.05, *_LOCKS_QUICK
+    "quick",
+    2,
+    0.1,
+    1.0,
+    (1, 128, 1000),
+    (32, 512),
+    10_000,
+    20_000,
+    100,
+    1_000,
+    5_000,
+    3,
+    0.05,
+    *_LOCKS_QUICK,
+    *_QUEUE_QUICK,
 )
-TINY = Scale("tiny", 1, 0.02, 0.1, (1, 8), (4,), 50, 200, 5, 20, 50, 1, 0.01, *_LOCKS_TINY)
+TINY = Scale("tiny", 1, 0.02, 0.1, (1, 8), (4,), 50, 200, 5, 20, 50, 1, 0.01, *_LOCKS_TINY, *_QUEUE_TINY)
 SCALES = {scale.name: scale for scale in (FULL, QUICK, TINY)}

@@ -6,6 +6,7 @@ A mutant that no test notices means that the tests do not test it.
 from tests.mutants.effect_catalogue import EFFECT_MUTANTS
 from tests.mutants.lock_catalogue import LOCK_MUTANTS
 from tests.mutants.mutant import Mutant
+from tests.mutants.plan_catalogue import PLAN_MUTANTS
 from tests.mutants.result_catalogue import RESULT_MUTANTS
 from tests.mutants.work_catalogue import WORK_MUTANTS
 
@@ -404,4 +405,5 @@ MUTANTS = [
     *PROCESS_MUTANTS,
     *WORK_MUTANTS,
     *EFFECT_MUTANTS,
+    *PLAN_MUTANTS,
 ]

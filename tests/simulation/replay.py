@@ -1,13 +1,15 @@
-"""Runs one seed again and tells all of it: `python -m tests.simulation.replay [locks] SEED`."""
+"""Runs one seed again and tells all of it: `python -m tests.simulation.replay [locks|work] SEED`."""
 
 import sys
 
 from tests.linearizable.ledger import Violation
 from tests.simulation.lock_world import LockWorld
 from tests.simulation.scheduler import Scheduler
+from tests.simulation.work_world import WorkWorld
 from tests.simulation.world import World
 
 COMMAND = ".venv/bin/python -m tests.simulation.replay"
+WORLDS: dict[str, type[Scheduler]] = {"locks": LockWorld, "work": WorkWorld}
 
 
 class Failed(AssertionError):
@@ -28,6 +30,13 @@ def run_lock_seed(seed: int) -> LockWorld:
     return world
 
 
+def run_work_seed(seed: int) -> WorkWorld:
+    """Run a seed of a plan and those who carry it out; a failure says how to see it again."""
+    world = WorkWorld(seed)
+    _run(world, f"{COMMAND} work {seed}")
+    return world
+
+
 def _run(world: Scheduler, command: str) -> None:
     try:
         world.run()
@@ -38,12 +47,12 @@ def _run(world: Scheduler, command: str) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    locks = arguments[:1] == ["locks"]
-    seeds = arguments[1:] if locks else arguments
+    kind = WORLDS.get(arguments[0], World) if arguments else World
+    seeds = arguments if kind is World else arguments[1:]
     if len(seeds) != 1 or not seeds[0].isdecimal():
         sys.stderr.write(f"{__doc__}\n")
         return 2
-    world = LockWorld(int(seeds[0])) if locks else World(int(seeds[0]))
+    world = kind(int(seeds[0]))
     try:
         world.run()
     except Violation as broken:

@@ -138,6 +138,7 @@ def test_accepted_results_are_counted_by_type_with_their_pace() -> None:
             f"result/p/{task}/00000001",
             f"by-session/ann-1/p/{task}",
             f"unfinished/p/{task}",
+            f"working/p/{task}",
             "past/p/ann/ann-1",
         }, "one record more than without agents"
     assert shop.past() == {"doc": Past(2, 0, 60, 70), "api": Past(1, 0, 30, 30)}

@@ -17,16 +17,18 @@ from collections.abc import Iterator
 import msgspec
 
 from coord.core import keys
-from coord.core.errors import Invalid
 from coord.core.ids import part_ids
 from coord.core.merge import merge
+from coord.core.record import Stored
 from coord.core.spec import Spec
 from coord.core.task_record import Task
 from coord.core.types import TaskStatus
-from coord.core.view import View
+from coord.core.view import Range, View
 
-FOLLOWERS_MAX = 20_000
-"""How many tasks one change may set in motion."""
+PAGE = 500
+SETTLED_MOST = 1_000
+LEVELS_MOST = 16
+"""How many tasks one command computes anew, and how far down; the sweep goes on with the rest."""
 
 FINISHED = (TaskStatus.DONE, TaskStatus.SKIPPED)
 STUCK = (TaskStatus.FAILED, TaskStatus.ERRORED, TaskStatus.BLOCKED)
@@ -53,25 +55,83 @@ def _states(view: View, project: str, names: tuple[str, ...]) -> list[TaskStatus
     return [TaskStatus.PENDING if task is None else task.state for task in tasks]
 
 
+class Unsettled(Stored, frozen=True, tag=1):
+    """Tasks that have changed while some of those that depend on them are yet to be computed anew.
+
+    Each with the last of its followers that was.
+    """
+
+    tasks: tuple[tuple[str, str], ...] = ()
+
+
 def settle_followers(view: View, project: str, task_id: str, now: int) -> None:
-    """Compute anew the state of all that depends on a task, and of what depends on these in turn."""
-    changed, seen = [task_id], 0
-    while changed:
-        followers = _followers(view, project, changed)
-        seen += len(followers)
-        if seen > FOLLOWERS_MAX:
-            raise Invalid(f"more than {FOLLOWERS_MAX} tasks depend on {task_id}", hint="cut the plan")
-        changed = [follower for follower in followers if settle(view, project, follower, now)]
+    """Compute anew the state of all that depends on a task, and of what depends on these in turn.
+
+    What must not be taken any more is withdrawn at once, however much it is. The rest, what becomes ready or
+    blocked, is done in steps of a measure: a task that ten thousand depend on can be finished, too.
+    """
+    if _states(view, project, (task_id,))[0] not in (*FINISHED, *STUCK):
+        followers = _load(view, project, list(dependents(view, project, task_id)))
+        for follower, state in zip(followers, _states(view, project, tuple(followers)), strict=True):
+            if state is TaskStatus.READY:
+                settle(view, project, follower, now)
+    _settle(view, project, task_id, [(task_id, "")], now)
 
 
-def _followers(view: View, project: str, changed: list[str]) -> list[str]:
-    """Return what depends directly on any of several tasks, loaded in few steps however many they are."""
-    view.want(prefixes=[keys.dependent_prefix(project, name) for name in changed])
-    found = list(dict.fromkeys(each for name in changed for each in dependents(view, project, name)))
-    view.want(*(key for name in found for key in (keys.task(project, name), keys.spec(project, name))))
-    specs = {name: view.get(keys.spec(project, name), Spec) or Spec() for name in found}
+def settle_rest(view: View, key: str, now: int) -> None:
+    """Go on where a change was left when it had reached its measure."""
+    _, project, task_id = keys.parts(key)
+    rest = view.get(key, Unsettled)
+    if rest is not None:
+        view.delete(key)
+        _settle(view, project, task_id, list(rest.tasks), now)
+
+
+def _settle(view: View, project: str, cause: str, todo: list[tuple[str, str]], now: int) -> None:
+    left = SETTLED_MOST
+    for _ in range(LEVELS_MOST):
+        if not todo or left <= 0:
+            break
+        followers, rest = _followers(view, project, todo, left)
+        left -= len(followers)
+        todo = rest + [(follower, "") for follower in followers if settle(view, project, follower, now)]
+    if todo:
+        key = keys.unsettled(project, cause)
+        before = view.get(key, Unsettled) or Unsettled()
+        tasks = tuple(dict.fromkeys((*before.tasks, *todo)))
+        view.put(key, msgspec.structs.replace(before, tasks=tasks), keys.due(0))
+
+
+def _followers(
+    view: View, project: str, todo: list[tuple[str, str]], most: int
+) -> tuple[list[str], list[tuple[str, str]]]:
+    """Return what depends directly on some tasks, in few steps however many they are, and what is left."""
+    view.want_scans([_range(project, name, after) for name, after in todo])
+    found: dict[str, None] = {}
+    rest = []
+    for name, after in todo:
+        if len(found) >= most:
+            rest.append((name, after))
+            continue
+        range_ = _range(project, name, after)
+        page = view.scan(range_.prefix, limit=PAGE, after=range_.after)
+        found |= dict.fromkeys(each.key[len(range_.prefix) :] for each in page)
+        if len(page) == PAGE:
+            rest.append((name, page[-1].key[len(range_.prefix) :]))
+    return _load(view, project, list(found)), rest
+
+
+def _range(project: str, task_id: str, after: str) -> Range:
+    prefix = keys.dependent_prefix(project, task_id)
+    return Range(prefix, "key", PAGE, ("", prefix + after) if after else ("", ""))
+
+
+def _load(view: View, project: str, names: list[str]) -> list[str]:
+    """Load what it takes to compute tasks anew."""
+    view.want(*(key for name in names for key in (keys.task(project, name), keys.spec(project, name))))
+    specs = {name: view.get(keys.spec(project, name), Spec) or Spec() for name in names}
     view.want(*{keys.task(project, each) for name, spec in specs.items() for each in needs(name, spec)})
-    return found
+    return names
 
 
 def settle(view: View, project: str, task_id: str, now: int) -> bool:
@@ -104,15 +164,21 @@ def dependents(view: View, project: str, task_id: str) -> Iterator[str]:
 
 def find_cycle(view: View, project: str, task_id: str, depends_on: tuple[str, ...]) -> list[str]:
     """Return the path by which a task would come to depend on itself; empty if it would not."""
-    trails = [[task_id, name] for name in depends_on]
-    seen: set[str] = set()
-    while trails:
-        trail = trails.pop()
-        if trail[-1] == task_id:
-            return trail
-        if trail[-1] in seen:
-            continue
-        seen.add(trail[-1])
-        spec = view.get(keys.spec(project, trail[-1]), Spec)
-        trails += [[*trail, name] for name in (needs(trail[-1], spec) if spec is not None else ())]
-    return []
+    came_from = dict.fromkeys(depends_on, task_id)
+    level = list(came_from)
+    while level and task_id not in came_from:
+        view.want(*(keys.spec(project, name) for name in level))
+        beyond: list[str] = []
+        for name in level:
+            spec = view.get(keys.spec(project, name), Spec)
+            for other in needs(name, spec) if spec is not None else ():
+                if other not in came_from:
+                    came_from[other] = name
+                    beyond.append(other)
+        level = beyond
+    if task_id not in came_from:
+        return []
+    path = [task_id, came_from[task_id]]
+    while path[-1] != task_id:
+        path.append(came_from[path[-1]])
+    return path[::-1]

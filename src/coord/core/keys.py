@@ -100,6 +100,27 @@ def unfinished_prefix(project: str) -> str:
     return f"unfinished/{project}/"
 
 
+def working(project: str, task_id: str) -> str:
+    """Index: the tasks that somebody works on, or that are tried again after a pause."""
+    return f"working/{project}/{task_id}"
+
+
+def working_prefix(project: str) -> str:
+    return f"working/{project}/"
+
+
+def unsettled(project: str, task_id: str) -> str:
+    """What depends on a task that has changed, and is yet to be computed anew."""
+    return f"unsettled/{project}/{task_id}"
+
+
+UNSETTLED_PREFIX = "unsettled/"
+
+
+def unsettled_prefix(project: str) -> str:
+    return f"unsettled/{project}/"
+
+
 def stuck(project: str, task_id: str) -> str:
     """Index: the tasks that failed or were tried too often, until somebody looks."""
     return f"stuck/{project}/{task_id}"

@@ -11,10 +11,11 @@ from coord.core.plan_commands import AddTasks, GetStuck, GetTasks, NewTask, Retr
 from coord.core.replies import TaskList, TaskListed, TasksAdded
 from coord.core.reset import open_whole
 from coord.core.spec import QueueClass, Spec, class_of, place_in_queue
+from coord.core.task import expire
 from coord.core.task_record import ACTIVE, STUCK, Task, as_of
 from coord.core.types import TaskStatus
 from coord.core.view import View
-from coord.core.work import Track, finish, put_free
+from coord.core.work import Track, finish, move_work, put_free
 
 
 def add_tasks(view: View, command: AddTasks, now: int) -> TasksAdded:
@@ -66,6 +67,8 @@ def add_one(view: View, project: str, new: NewTask, now: int) -> str:
         task = msgspec.structs.replace(task, state=state_by_dependencies(view, project, new.task_id, spec))
         put_free(view, project, new.task_id, task)
     else:
+        if task.claim is ACTIVE:
+            move_work(view, project, new.task_id, stored, task)
         line = keys.due(task.expires_ms if task.claim is ACTIVE else task.retry_ms)
         view.put(task_key, task, line if task.claim is ACTIVE or task.retry_ms else "")
     if task.state is not TaskStatus.DONE and task.state is not TaskStatus.SKIPPED:
@@ -130,9 +133,11 @@ def skip_task(view: View, command: SkipTask, now: int) -> TaskListed:
     spec, task = planned(view, command.project, command.task)
     names = _parts(view, command.project, command.task, spec)
     for name in (command.task, *names):
-        worked_on = as_of(planned(view, command.project, name)[1], now)
+        expire(view, msgspec.structs.replace(command, task=name), now)
+        worked_on = planned(view, command.project, name)[1]
         if worked_on.claim is ACTIVE:
             raise Refused(f"{worked_on.session} works on {name}", hint="release or reset it first")
+    task = planned(view, command.project, command.task)[1]
     if task.state is TaskStatus.DONE:
         raise Refused(f"{command.task} is done", hint="coord task reset opens it again")
     if task.state is not TaskStatus.SKIPPED:

@@ -8,7 +8,8 @@ If there is nothing, the answer says which nothing: all is *done*; something wil
 or all that is left waits for what has failed, and nothing will ever come by itself (*deadlocked*).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from heapq import merge
 from typing import NamedTuple
 
 import msgspec
@@ -30,15 +31,19 @@ from coord.core.spec import QueueClass, Spec
 from coord.core.task import claim_one, claim_task
 from coord.core.task_record import ACTIVE, UNCLAIMED, Task, as_of
 from coord.core.types import ClaimReason, TaskStatus
-from coord.core.view import View
+from coord.core.view import Range, View
 from coord.core.work import track_is_full
 
 CLASSES_MAX = 1000
-LOOKED_AT = 16
-"""How many tasks of one class are looked at, where the files of the first ones are held by others."""
+HEADS, FURTHER = 4, 128
+LOOKED_AT = 1000
+HELD_MOST = 64
+"""How many tasks of one class are looked at, where the files of those before are held by others: first a few,
+then more at once, until so many, or so many different sets of files, have been seen in vain."""
 HOLDERS_LOOKED_AT = 16
 """How many of those who hold tasks are looked at, whether they are alive, where there is nothing to take."""
 NAMED_MAX = 20
+UNFINISHED_MOST = 1_000_000
 LOOK_MS = 5_000
 AILING_STATES = ("stopping", "failed", "crashed", "terminated")
 """An agent that says so of itself is given nothing, even if it asks."""
@@ -59,12 +64,17 @@ def claim_next(view: View, command: ClaimNext, now: int) -> NextTask:
     if why:
         return _pause(view, command, f"{agent} gets nothing: {why}", until_ms)
     busy: list[str] = []
+    held: dict[tuple[str, ...], str] = {}
     for candidate in _candidates(view, command, session, busy):
         request = _request(view, command, session, candidate.task_id, now)
-        held = _held_by(view, request, now)[1] if request is not None else ""
-        if held:
-            busy.append(f"{candidate.task_id}: {held}")
-            continue
+        if request is not None:
+            if request.resources not in held:
+                held[request.resources] = _held_by(view, request, now)[1]
+            if held[request.resources]:
+                busy.append(f"{candidate.task_id}: {held[request.resources]}")
+                if len(held) > HELD_MOST:
+                    break
+                continue
         return _claim(view, command, session, candidate.task_id, request, now)
     return _nothing(view, command, session.session_id, busy, now)
 
@@ -126,37 +136,69 @@ def claim_named(view: View, command: ClaimNamed, now: int) -> ClaimReply:
     return ClaimReply(True, result.reason, result.claim, locks=locks)
 
 
-def _candidates(view: View, command: ClaimNext, session: Session, busy: list[str]) -> list[Candidate]:
-    """Return the heads of the lines that this agent may take from, first one first."""
+def _candidates(view: View, command: ClaimNext, session: Session, busy: list[str]) -> Iterator[Candidate]:
+    """Go through the lines that this agent may take from, in the order of turns."""
     agent = session.agent or session.session_id
-    classes = _classes(view, command, session)
+    project = command.project
     names = []
+    classes = _classes_for(view, command, session)
+    view.want(*{keys.track(project, kind.track) for _, kind in classes if kind.track})
     for name, kind in classes:
-        full = track_is_full(view, command.project, kind.track, agent)
+        full = track_is_full(view, project, kind.track, agent)
         if full:
             busy.append(full)
         else:
             names.append(name)
-    found: list[Candidate] = []
-    depth = len(keys.task(command.project, ""))
-    for name in names:
-        prefix = keys.ready_prefix(command.project, name)
-        page = view.scan(prefix, by="line", limit=LOOKED_AT)
-        found += [Candidate(entry.line[len(prefix) :], entry.key[depth:]) for entry in page]
-    return sorted(found)
+    view.want_scans([_heads(project, name) for name in names])
+    return merge(*(_line(view, project, name, session.session_id) for name in names))
 
 
-def _classes(view: View, command: ClaimNext, session: Session) -> list[tuple[str, QueueClass]]:
-    prefix = keys.queue_class_prefix(command.project)
-    able = {name for name, value in session.capabilities.items() if value >= EFFICIENCY_MIN}
-    unable = _types((*command.cannot, *(session.capabilities.keys() - able)))
-    has = able.union(command.has)
+def _heads(project: str, class_name: str) -> Range:
+    return Range(keys.ready_prefix(project, class_name), "line", HEADS)
+
+
+def _line(view: View, project: str, class_name: str, session: str) -> Iterator[Candidate]:
+    """Go through the tasks of one class that are ready, as far as they are looked at.
+
+    What a claim is going to write is loaded with them: it takes one step less.
+    """
+    prefix, _, limit, after = _heads(project, class_name)
+    depth = len(keys.task(project, ""))
+    looked_at = 0
+    while looked_at < LOOKED_AT:
+        page = view.scan(prefix, by="line", limit=limit, after=after)
+        names = [found.key[depth:] for found in page]
+        view.want(
+            *(keys.spec(project, name) for name in names),
+            *(keys.by_session(session, project, name) for name in names[:HEADS]),
+            *(keys.working(project, name) for name in names[:HEADS]),
+        )
+        yield from (
+            Candidate(found.line[len(prefix) :], name) for found, name in zip(page, names, strict=True)
+        )
+        if len(page) < limit:
+            return
+        looked_at += len(page)
+        limit, after = FURTHER, (page[-1].line, page[-1].key)
+
+
+def _classes(view: View, project: str) -> list[tuple[str, QueueClass]]:
+    prefix = keys.queue_class_prefix(project)
     found = []
     for entry in view.scan(prefix, limit=CLASSES_MAX):
         kind = view.get(entry.key, QueueClass)
-        if kind is not None and _may_take(command, kind, has, unable):
+        if kind is not None:
             found.append((entry.key[len(prefix) :], kind))
     return found
+
+
+def _classes_for(view: View, command: ClaimNext, session: Session) -> list[tuple[str, QueueClass]]:
+    """Return the classes that this agent may take from."""
+    able = {name for name, value in session.capabilities.items() if value >= EFFICIENCY_MIN}
+    unable = _types((*command.cannot, *(session.capabilities.keys() - able)))
+    has = able.union(command.has)
+    found = _classes(view, command.project)
+    return [(name, kind) for name, kind in found if _may_take(command, kind, has, unable)]
 
 
 def _types(names: Sequence[str]) -> set[str]:
@@ -244,30 +286,62 @@ def _lock(view: View, project: str, task_id: str, request: Request, now: int) ->
 
 
 def _nothing(view: View, command: ClaimNext, own: str, busy: list[str], now: int) -> NextTask:
-    """Say which nothing it is."""
-    prefix = keys.unfinished_prefix(command.project)
-    reasons, moving = list(busy), bool(busy)
-    holders: dict[str, None] = {}
-    finished = True
-    for page in view.pages(prefix):
-        finished = False
-        names = [entry.key[len(prefix) :] for entry in page]
-        view.want(*(keys.task(command.project, name) for name in names))
-        for name in names:
-            task = view.get(keys.task(command.project, name), Task) or UNCLAIMED
-            if task.claim is ACTIVE and task.session != own:
-                holders[task.session] = None
-            reason, moves = _why_not(name, as_of(task, now))
-            moving = moving or moves
-            reasons += [reason] if reason else []
-        if moving and len(reasons) >= NAMED_MAX:
-            break
-    if finished:
-        return NextTask(Runnable.DONE)
-    if _bury(view, list(holders)[:HOLDERS_LOOKED_AT], now):
+    """Say which nothing it is.
+
+    That something moves is seen at a few places, however much waits. Only where nothing seems to, everything
+    that is not finished is looked at: that nothing will ever come must be true of one moment, and a task may
+    have gone from one of those places to another meanwhile.
+    """
+    project = command.project
+    working = _tasks_at(view, project, Range(keys.working_prefix(project), "key", NAMED_MAX))
+    holders = [task.session for task in working.values() if task.claim is ACTIVE and task.session != own]
+    if _bury(view, list(dict.fromkeys(holders))[:HOLDERS_LOOKED_AT], now):
         return claim_next(view, command, now)
-    outcome = Runnable.BLOCKED if moving else Runnable.DEADLOCKED
+    moving, look_ms = _moving(view, project, working, now)
+    reasons = [*busy, *moving]
+    if reasons:
+        return NextTask(Runnable.BLOCKED, waiting_for=reasons[:NAMED_MAX], look_ms=look_ms)
+    prefix = keys.unfinished_prefix(project)
+    names = [found.key[len(prefix) :] for found in view.scan(prefix, limit=UNFINISHED_MOST)]
+    if not names:
+        return NextTask(Runnable.DONE)
+    view.want(*(keys.task(project, name) for name in names))
+    outcome = Runnable.DEADLOCKED
+    for name in names:
+        task = view.get(keys.task(project, name), Task) or UNCLAIMED
+        reason, moves = _why_not(name, as_of(task, now))
+        outcome = Runnable.BLOCKED if moves else outcome
+        reasons += [reason] if reason else []
     return NextTask(outcome, waiting_for=reasons[:NAMED_MAX], look_ms=now + LOOK_MS)
+
+
+def _tasks_at(view: View, project: str, *places: Range) -> dict[str, Task]:
+    """Return the tasks that stand in some ranges, by name."""
+    view.want_scans(places)
+    keys_found = [
+        found.key
+        for place in places
+        for found in view.scan(place.prefix, by=place.by, limit=place.limit, after=place.after)
+    ]
+    names = [keys.parts(key)[-1] for key in keys_found]
+    view.want(*(keys.task(project, name) for name in names))
+    return {name: view.get(keys.task(project, name), Task) or UNCLAIMED for name in names}
+
+
+def _moving(view: View, project: str, working: dict[str, Task], now: int) -> tuple[list[str], int]:
+    """Return what is worked on, tried again soon, ready for others or about to be, and when to look again."""
+    heads = [_heads(project, name) for name, _ in _classes(view, project)]
+    told, look_ms = [], now + LOOK_MS
+    for name, task in {**working, **_tasks_at(view, project, *heads)}.items():
+        reason, moves = _why_not(name, as_of(task, now))
+        told += [reason] if moves else []
+        due_ms = task.retry_ms or (task.expires_ms if task.claim is ACTIVE else 0)
+        look_ms = max(now, min(look_ms, due_ms or look_ms))
+    unsettled = keys.unsettled_prefix(project)
+    for found in view.scan(unsettled, limit=NAMED_MAX):
+        told.append(f"what depends on {found.key[len(unsettled) :]} is looked at now")
+        look_ms = now
+    return told, look_ms
 
 
 def _bury(view: View, names: list[str], now: int) -> bool:

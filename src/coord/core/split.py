@@ -37,6 +37,7 @@ def split_task(view: View, command: SplitTask, now: int) -> TaskListed:
     _check(view, command, spec, as_of(stored, now), names)
     if stored.claim is not None:
         clear_books(view, command, stored, now)
+        view.delete(keys.working(project, task_id))
         line = retention_line(limits_of(view, command.tenant), now)
         view.put(keys.history(project, task_id, stored.generation), as_of(stored, now), line)
     for name in names:

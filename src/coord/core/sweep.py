@@ -7,6 +7,7 @@ from coord.core.replies import Swept
 from coord.core.view import View
 
 DEADLINES = {
+    "unsettled": "graph.settle_rest",
     "history": "history.forget_generation",
     "blob": "blob.remove_unheld",
     "lock": "lock_sweep.pass_hold",
@@ -25,14 +26,19 @@ def sweep(view: View, command: Sweep, now: int) -> Swept:
     """Pass up to `most` deadlines; return how many, and when the next one is."""
     passed = 0
     after = ("", "")
+    settled = False
     while page := view.scan(keys.DUE_PREFIX, by="line", limit=command.most, after=after):
         for found in page:
             deadline = keys.due_ms(found.line)
             if deadline > now or passed == command.most:
-                return Swept(passed, deadline)
-            passed += _pass_deadline(view, command.tenant, found.key, now)
+                return Swept(passed, 0 if settled else deadline)
             after = (found.line, found.key)
-    return Swept(passed)
+            if found.key.startswith(keys.UNSETTLED_PREFIX):
+                if settled:
+                    continue  # one of them is work enough
+                settled = True
+            passed += _pass_deadline(view, command.tenant, found.key, now)
+    return Swept(passed, 0 if settled else None)
 
 
 def _pass_deadline(view: View, tenant: str, key: str, now: int) -> bool:

@@ -107,12 +107,15 @@ def claim_one(
     stored = view.get(task_key, Task) or UNCLAIMED
     if stored.state is DONE:
         return ClaimResult(False, ClaimReason.DENIED_COMPLETED)
+    if stored.planned:
+        expire(view, TaskCommand(command.tenant, project, task_id), now)
+        stored = view.get(task_key, Task) or UNCLAIMED  # its dependencies may have changed
     if stored.claim is ACTIVE and now < stored.expires_ms and not command.force:
         return ClaimResult(False, ClaimReason.DENIED_ACTIVE_CLAIM, None, stored.session)
     if command.expects and command.expects != (stands := _standing(as_of(stored, now), command.expects)):
         return ClaimResult(False, ClaimReason.DENIED_UNEXPECTED, detail=f"it stands at {stands}")
     goes = agent_of(stored) if stored.claim is ACTIVE else ""
-    if stored.planned and (why := work.not_ready(view, project, as_of(stored, now), command.agent, goes)):
+    if stored.planned and (why := work.not_ready(view, project, stored, command.agent, goes)):
         return ClaimResult(False, ClaimReason.DENIED_NOT_READY, detail=why)
     refusal = claim_refusal(limits, command.lease_ms, stored.generation - stored.reset_generation)
     if refusal is None:
@@ -172,7 +175,7 @@ def _grant(
         unknown=previous.unknown,
     )
     if task.planned:
-        work.begin_work(view, project, task)
+        work.begin_work(view, project, task_id, task)
     view.put(task_key, task, keys.due(expires_ms))
     view.put_marker(keys.by_session(session, project, task_id))
     state = "" if previous.claim is None else previous.claim.value

@@ -99,6 +99,10 @@ class View:
         """Ask for several records at once, and ranges to `scan` after, so that they are loaded together."""
         self._source.want(keys, [Range(prefix, "key", limit) for prefix in prefixes])
 
+    def want_scans(self, ranges: Sequence[Range]) -> None:
+        """Ask for several scans at once, of keys or of lines."""
+        self._source.want((), ranges)
+
     def get(self, key: str, kind: type[AnyStored]) -> AnyStored | None:
         """Return the record, or None where it is absent; either way the answer becomes an expectation."""
         own = self.writes.get(key)

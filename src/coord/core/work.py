@@ -48,10 +48,18 @@ def track_is_full(view: View, project: str, track: str, agent: str, goes: str = 
     return f"{', '.join(sorted(agents))} works on track {track}"
 
 
-def begin_work(view: View, project: str, task: Task) -> None:
-    """Count an agent on its track."""
+def begin_work(view: View, project: str, task_id: str, task: Task) -> None:
+    """Put a task on the list of those worked on, and count its agent on its track."""
+    view.put_marker(keys.working(project, task_id))
     if task.track:
         _count_agent(view, project, task, 1)
+
+
+def move_work(view: View, project: str, task_id: str, before: Task, after: Task) -> None:
+    """Count an agent on another track, where its task was added or moved while it works on it."""
+    if before.planned and before.track:
+        _count_agent(view, project, before, -1)
+    begin_work(view, project, task_id, after)
 
 
 def end_work(view: View, which: TaskCommand, task: Task, now: int) -> None:
@@ -98,15 +106,11 @@ def put_free(view: View, project: str, task_id: str, task: Task) -> None:
 
 def put_back(view: View, project: str, task_id: str, task: Task, now: int) -> None:
     """Put a task that was given back where it belongs: its dependencies may have changed meanwhile."""
+    view.delete(keys.working(project, task_id))
     spec = view.get(keys.spec(project, task_id), Spec) or Spec()
     state = state_by_dependencies(view, project, task_id, spec)
     put_free(view, project, task_id, msgspec.structs.replace(task, state=state))
-    _tell_if_blocked(view, project, task_id, state, now)
-
-
-def _tell_if_blocked(view: View, project: str, task_id: str, state: TaskStatus, now: int) -> None:
-    """Block what waits for a task that is blocked now: its plan has changed while it was worked on."""
-    if state is TaskStatus.BLOCKED:
+    if state is TaskStatus.BLOCKED:  # while it was worked on, those behind it were not
         settle_followers(view, project, task_id, now)
 
 
@@ -116,6 +120,7 @@ def open_again(view: View, project: str, task_id: str, before: Task, opened: Tas
     state = state_by_dependencies(view, project, task_id, spec)
     task = msgspec.structs.replace(opened, planned=True, queue=before.queue, track=before.track, state=state)
     put_free(view, project, task_id, task)
+    view.delete(keys.working(project, task_id))
     if before.state in STUCK:
         view.delete(keys.stuck(project, task_id))
     view.put_marker(keys.unfinished(project, task_id))
@@ -145,10 +150,11 @@ def finish_done(view: View, project: str, task_id: str, task: Task, now: int) ->
 def finish(view: View, project: str, task_id: str, now: int) -> None:
     """Take a task that is done or skipped off the list, and let those go on that waited for it."""
     view.delete(keys.unfinished(project, task_id))
+    view.delete(keys.working(project, task_id))
     settle_followers(view, project, task_id, now)
 
 
-def try_again(view: View, project: str, task_id: str, task: Task, now: int, *, pause: bool) -> Task:
+def try_again(view: View, project: str, task_id: str, task: Task, now: int, *, pause: bool) -> None:
     """Put a task back after a failure or a lost worker, until it has been tried too often."""
     spec = view.get(keys.spec(project, task_id), Spec) or Spec()
     if task.ending is not ReleaseReason.VOLUNTARY:
@@ -158,17 +164,17 @@ def try_again(view: View, project: str, task_id: str, task: Task, now: int, *, p
         errored = msgspec.structs.replace(task, state=TaskStatus.ERRORED, retries=retries)
         view.put(keys.task(project, task_id), errored)
         view.put_marker(keys.stuck(project, task_id))
+        view.delete(keys.working(project, task_id))
         view.emit(TaskErrored(project, task_id, task.generation, retries, task.note))
         settle_followers(view, project, task_id, now)
-        return errored
+        return
     retry_ms = now + min(RETRY_MS * 4 ** (retries - 1), RETRY_MS_MAX) if pause else 0
-    state = TaskStatus.PENDING if pause else state_by_dependencies(view, project, task_id, spec)
-    again = msgspec.structs.replace(task, state=state, retries=retries, retry_ms=retry_ms)
-    line = keys.due(retry_ms) if pause else task.queue if state is READY else ""
-    view.put(keys.task(project, task_id), again, line)
+    again = msgspec.structs.replace(task, state=TaskStatus.PENDING, retries=retries, retry_ms=retry_ms)
+    if pause:
+        view.put(keys.task(project, task_id), again, keys.due(retry_ms))
+    else:
+        put_back(view, project, task_id, again, now)
     view.emit(TaskRetried(project, task_id, task.generation, retries, retry_ms))
-    _tell_if_blocked(view, project, task_id, state, now)
-    return again
 
 
 def fail_for_good(view: View, project: str, task_id: str, task: Task, now: int) -> None:
@@ -176,6 +182,7 @@ def fail_for_good(view: View, project: str, task_id: str, task: Task, now: int) 
     spec = view.get(keys.spec(project, task_id), Spec) or Spec()
     count_failed(view, project, task, spec.type, now)
     view.put(keys.task(project, task_id), msgspec.structs.replace(task, state=TaskStatus.FAILED))
+    view.delete(keys.working(project, task_id))
     view.put_marker(keys.stuck(project, task_id))
     view.emit(TaskFailed(project, task_id, task.generation, task.note))
     settle_followers(view, project, task_id, now)

@@ -5,6 +5,7 @@ expectation of the commit. On a conflict only the commands that read a changed k
 those that read what these had written; the others keep their answers.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
@@ -17,7 +18,7 @@ from coord.stores.store import Commit, Put, Record, Store
 AnyStored = TypeVar("AnyStored", bound=Stored)
 
 SPARE_RECORDS = 64
-"""How many more records than asked for a scan reads, since writes of the batch may hide some."""
+"""How many more records than asked for a scan reads once writes of the batch have hidden some."""
 
 
 Decided = tuple[Job, View]
@@ -34,10 +35,11 @@ class Draft:
         self._probe = probe
         self._evidence: dict[Process, Evidence] = {}
         self._loaded: dict[str, Record] = {}
-        self._ranges: dict[Range, tuple[list[Record], bool]] = {}
-        self._spare = SPARE_RECORDS
+        self._ranges: dict[Range, Stretch] = {}
+        self._spare = 0
         self._decoded: dict[str, Stored | None] = {}
         self._written: dict[str, Written] = {}
+        self._places = Places()
         self.decided: list[Decided] = []
         self.size = 0
         self.reads_of_store = 0
@@ -77,19 +79,19 @@ class Draft:
     def scan(self, range_: Range, own: dict[str, Written]) -> list[Found]:
         if range_ not in self._ranges:
             raise Missing(ranges=(range_,))
-        found, whole = self._ranges[range_]
-        changed = {**self._written, **own} if own else self._written
-        places = [(record.key, record.line) for record in found if record.key not in changed]
-        if len(places) < range_.limit and not whole:
+        stretch = self._ranges[range_]
+        places = stretch.seen(range_.limit, self._written, own)
+        if len(places) < range_.limit and not stretch.whole:
             # The store has more in this range, and writes hide what was read of it: read further.
             del self._ranges[range_]
-            self._spare = max(self._spare, len(changed) + SPARE_RECORDS)
+            self._spare = max(self._spare, len(self._written) + len(own) + SPARE_RECORDS)
             raise Missing(ranges=(range_,))
-        by_line = range_.by == "line"
-        for key, item in changed.items():
+        by_line, start = range_.by == "line", _start(range_)
+        places += self._places.within(range_, start, self._written, own)
+        for key, item in own.items():
             place = (item.line, key) if by_line else (key, "")
             within = place[0].startswith(range_.prefix) and (not by_line or item.line)
-            if item.value is not None and within and place > _start(range_):
+            if item.value is not None and within and place > start:
                 places.append((key, item.line))
         places.sort(key=lambda place: (place[1], place[0]) if by_line else (place[0], ""))
         return [Found(*place) for place in places[: range_.limit]]
@@ -116,7 +118,7 @@ class Draft:
                 self.reads_of_store += 1
                 self._ranges[range_] = self._scan(range_)
 
-    def _scan(self, range_: Range) -> tuple[list[Record], bool]:
+    def _scan(self, range_: Range) -> "Stretch":
         """Return records of a range, and whether they are all that the store has in it."""
         line, key = range_.after
         after = Record(key, 0, None, line) if key else None
@@ -124,11 +126,12 @@ class Draft:
         records = self._store.scan(range_.prefix, by=range_.by, after=after, limit=limit)
         for record in records:
             self._loaded.setdefault(record.key, record)
-        return records, len(records) < limit
+        return Stretch(records, whole=len(records) < limit)
 
     def accept(self, job: Job, view: View) -> None:
         """Take a decided command into the batch."""
         self._written.update(view.writes)
+        self._places.fresh.append(view.writes)
         self.decided.append((job, view))
         self.size += view.size
 
@@ -193,6 +196,9 @@ class Draft:
         """Drop every decision and keep what was loaded; return the commands they were about."""
         dropped, self.decided = self.decided, []
         self._written = {}
+        self._places = Places()
+        for stretch in self._ranges.values():
+            stretch.first = 0
         self.size = 0
         return [job for job, _ in dropped]
 
@@ -203,3 +209,76 @@ def _start(range_: Range) -> tuple[str, str]:
     if not key:
         return ("", "")
     return (line, key) if range_.by == "line" else (key, "")
+
+
+class Stretch:
+    """What was read of a range; whatever the batch has written at its beginning is not looked at again."""
+
+    __slots__ = ("first", "records", "whole")
+
+    def __init__(self, records: list[Record], *, whole: bool) -> None:
+        self.records = records
+        self.whole = whole
+        self.first = 0
+
+    def seen(self, limit: int, written: dict[str, Written], own: dict[str, Written]) -> list[tuple[str, str]]:
+        """Return the first records that no write hides."""
+        records, place = self.records, self.first
+        while place < len(records) and records[place].key in written:
+            place += 1
+        self.first = place
+        found: list[tuple[str, str]] = []
+        while place < len(records) and len(found) < limit:
+            key = records[place].key
+            if key not in written and key not in own:
+                found.append((key, records[place].line))
+            place += 1
+        return found
+
+
+class Places:
+    """Where the writes of a batch stand, in order: a scan costs what it finds, not what was written."""
+
+    __slots__ = ("_keys", "_lines", "fresh")
+
+    def __init__(self) -> None:
+        self._keys: list[tuple[str, str]] = []
+        self._lines: list[tuple[str, str]] = []
+        self.fresh: list[dict[str, Written]] = []
+        """What was written since the last scan; put in order only when somebody scans."""
+
+    def within(
+        self, range_: Range, start: tuple[str, str], written: dict[str, Written], own: dict[str, Written]
+    ) -> list[tuple[str, str]]:
+        """Return up to as many places as a range asks for."""
+        if self.fresh:
+            self._arrange()
+        by_line = range_.by == "line"
+        places = self._lines if by_line else self._keys
+        found: list[tuple[str, str]] = []
+        at = bisect_left(places, max(start, (range_.prefix, "")))
+        while at < len(places) and len(found) < range_.limit and places[at][0].startswith(range_.prefix):
+            key = places[at][1] if by_line else places[at][0]
+            item = written[key]
+            stands = item.value is not None and (not by_line or item.line == places[at][0])
+            if stands and key not in own and places[at] != start:
+                found.append((key, item.line))
+            at += 1
+        return found
+
+    def _arrange(self) -> None:
+        keys = [(key, "") for writes in self.fresh for key in writes]
+        lines = [(item.line, key) for writes in self.fresh for key, item in writes.items() if item.line]
+        self.fresh = []
+        self._keys = _merged(self._keys, keys)
+        self._lines = _merged(self._lines, lines)
+
+
+def _merged(ordered: list[tuple[str, str]], more: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    if len(more) > 64:
+        return sorted({*ordered, *more})
+    for place in more:
+        at = bisect_left(ordered, place)
+        if at == len(ordered) or ordered[at] != place:
+            ordered.insert(at, place)
+    return ordered

@@ -28,7 +28,7 @@ from coord.core.commands import SWEEP_MOST, Command, Sweep
 from coord.core.decide import foresees, reads_ahead
 from coord.core.errors import Busy, Conflict, CoordError, LimitReached, Unavailable, Unknown
 from coord.core.events import ClockAccepted
-from coord.core.view import Later, Missing, Range, View, encode_event
+from coord.core.view import Later, Missing, View, encode_event
 from coord.engine.ambient import Ambient, RealAmbient
 from coord.engine.clock import Clock
 from coord.engine.done import decide_once
@@ -47,6 +47,7 @@ BATCH_MAX = 2_000
 AHEAD_KEYS = 8_000
 TIMEOUT_S = 10.0
 SWEEP_EVERY_MS = 250
+IN_VAIN_MOST = 8  # commands run dry in a row for nothing: those that take from one queue lack the same
 CONFLICT_PAUSE_S = 0.002
 UNAVAILABLE_TRIES = 3
 UNAVAILABLE_PAUSE_S = 0.1
@@ -300,20 +301,22 @@ class Engine:
 
     def _load(self, draft: Draft, lack: Missing, others: Iterable[Job], now: int) -> None:
         """Load what one command lacks, together with what the commands after it are going to lack."""
-        keys: set[str] = set(lack.keys)
-        ranges: list[Range] = list(lack.ranges)  # in order: a run must not depend on hashes
-        processes: list[Process] = list(lack.processes)
+        keys, in_vain = set(lack.keys), 0
+        ranges, processes = dict.fromkeys(lack.ranges), dict.fromkeys(lack.processes)  # in order, not by hash
         for job in others:
-            view = View(draft)
+            view, known = View(draft), len(keys) + len(ranges) + len(processes)
             try:
                 decide_once(view, job, now)
                 keys.update(view.writes)  # what is written unread is expected too, so it has to be loaded
             except Missing as more:
                 keys.update(more.keys)
-                ranges += more.ranges
-                processes += more.processes
+                ranges.update(dict.fromkeys(more.ranges))
+                processes.update(dict.fromkeys(more.processes))
             except Exception:  # noqa: BLE001, S112 - it is raised again, and answered, when its turn comes
                 continue
+            in_vain = in_vain + 1 if known == len(keys) + len(ranges) + len(processes) else 0
+            if in_vain == IN_VAIN_MOST:
+                break
         draft.load(keys, ranges, processes)
 
     def _decide_one(self, draft: Draft, job: Job, now: int) -> bool:
@@ -373,10 +376,7 @@ class NoCollection:
 
 
 def _alike(jobs: list[Job], place: int) -> list[Job]:
-    """Return the later jobs that are likely to lack reads, too.
-
-    Most have foreseen theirs and lack none; but if one of those lacks something, the others may as well.
-    """
+    """Return the later jobs that may lack reads, too: those that foresee theirs, only if one of them does."""
     later = jobs[place + 1 :]
     if foresees(jobs[place].command):
         return later

@@ -1,0 +1,144 @@
+"""The queue: `next` and `submit` by several workers beside others, among how many, a plan, and fairness."""
+
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from time import perf_counter
+
+from bench.figures import Figure, latency_ms
+from bench.fresh import ROOT
+from bench.places import Places
+from bench.queue_peers import QUEUES, peers
+from bench.repository import make_repository, open_client
+from bench.scale import Scale
+from coord import connect
+from coord.core.plan_commands import AddTasks, NewTask
+from coord.sdk.client import Client
+from coord.sdk.new_task import new_task
+from coord.sdk.plan_check import check_plan
+from coord.sdk.plan_file import Plan
+
+LOG_SHAPE = ("memory", "files")
+LOG_SHAPE_MOST = 100_000
+"""A store that keeps everything in memory is measured with fewer tasks."""
+FILL = 1_000
+FAIR_TASKS, FAIR_MOST = 200, 9
+
+
+def measure(places: Places, scale: Scale, store: str) -> Iterator[Figure]:
+    """Yield workers beside others, then the cost of `next` among many, and the loading of a plan."""
+    repository = make_repository(places.folder)
+    if store != "memory":
+        yield from _workers(places, scale, store, repository)
+    yield from _among_many(places, scale, store, repository)
+    yield _plan(places, scale, store, repository)
+    if store == "memory":
+        yield _fairness()
+
+
+def _workers(places: Places, scale: Scale, store: str, repository: Path) -> Iterator[Figure]:
+    for workers in scale.workers:
+        ours = None
+        for name in ("coord", *peers(store)):
+            rate = _drain(name, places.fresh_url(store), repository, workers, scale.drained)
+            figure = Figure("queue", store, f"{name}, next + submit, {workers} workers", rate, "/s")
+            if ours is None:
+                ours = rate
+            else:
+                figure.detail = {"ours_of_this": ours / rate}
+            yield figure
+
+
+def _drain(name: str, url: str, repository: Path, workers: int, tasks: int) -> float:
+    """Let processes drain a queue; return how many tasks per second they did together."""
+    queue = QUEUES[name](url, repository, "filler")
+    queue.fill(tasks)
+    queue.close()
+    words = [sys.executable, "-m", "bench.drainer", name, url, str(repository)]
+    children = [
+        subprocess.Popen(
+            [*words, f"worker-{number}"], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        for number in range(workers)
+    ]
+    try:
+        for child in children:
+            assert child.stdout is not None
+            assert child.stdout.readline() == "ready\n", "it says so as soon as it is connected"
+        began = perf_counter()  # the same clock in all processes
+        found = []
+        for child in children:
+            assert child.stdin is not None
+            child.stdin.write("go\n")
+            child.stdin.flush()
+        for child in children:
+            taken, ended = child.communicate()[0].split()
+            found.append((int(taken), float(ended)))
+    finally:
+        for child in children:
+            child.kill()
+            child.wait()
+    assert sum(taken for taken, _ in found) == tasks, "every task was done once"
+    return tasks / (max(ended for _, ended in found) - began)
+
+
+def _among_many(places: Places, scale: Scale, store: str, repository: Path) -> Iterator[Figure]:
+    """Yield what `next` costs with more and more waiting: it should not matter."""
+    least = 0.0
+    client = open_client(places.fresh_url(store), repository, "worker")
+    filled = 0
+    for size in scale.waiting:
+        if store in LOG_SHAPE and size > LOG_SHAPE_MOST:
+            continue
+        while filled < size:
+            names = range(filled, min(size, filled + FILL))
+            client.call(AddTasks(client.project, tuple(NewTask(task_id=f"t{n:07d}") for n in names)))
+            filled += len(names)
+        took = [_timed_next(client) for _ in range(scale.nexts)]
+        middle = statistics.median(took) * 1000
+        least = least or middle
+        detail = {"of_the_smallest": middle / least, **latency_ms(took)}
+        yield Figure("queue", store, f"next among {size:,} waiting, p50", middle, "ms", detail=detail)
+    client.close()
+
+
+def _timed_next(client: Client) -> float:
+    began = perf_counter()
+    reply = client.next_task()
+    took = perf_counter() - began
+    assert reply.task is not None, "there is always one more"
+    assert reply.claim is not None, "a task comes with its claim"
+    client.release_task(reply.task.task_id, reply.claim.generation)
+    return took
+
+
+def _plan(places: Places, scale: Scale, store: str, repository: Path) -> Figure:
+    """Check and load a plan on 26 tracks where each task waits for the one before it on its track."""
+    names = [f"{chr(65 + at % 26)}-{at // 26 + 1:03d}-task" for at in range(scale.plan_tasks)]
+    tasks = [new_task(name, depends_on=[names[at - 26]] if at >= 26 else []) for at, name in enumerate(names)]
+    with open_client(places.fresh_url(store), repository, "planner") as client:
+        began = perf_counter()
+        checked = check_plan(Plan("", tasks, {}, []), [])
+        assert not checked.problems, checked.problems[:3]
+        added = client.add_tasks(checked.tasks, from_root=True).added
+        took = perf_counter() - began
+    assert len(added) == len(tasks), "all of them are new"
+    return Figure("queue", store, f"plan of {scale.plan_tasks:,} tasks loaded", took, "s")
+
+
+def _fairness() -> Figure:
+    """Let one urgent task more come each minute, as many as are served: how long does a low one wait?"""
+    now = 1_700_000_000_000
+    with connect("memory:", session="fair", project="fair", environ={}, clock=lambda: now) as client:
+        client.add_task("low")
+        for turn in range(FAIR_TASKS):
+            client.add_task(f"urgent-{turn:03d}", priority=FAIR_MOST)
+            reply = client.next_task()
+            assert reply.task is not None
+            if reply.task.task_id == "low":
+                break
+            now += 60_000
+    name = f"turns of priority {FAIR_MOST} before one of 0, one a minute"
+    return Figure("queue", "memory", name, float(turn), "", most=FAIR_MOST + 1)

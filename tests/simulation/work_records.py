@@ -1,0 +1,77 @@
+"""The records of a plan, held against what the log tells: states, turns, indexes, tracks and locks."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from typing import Any, TypeVar
+
+from coord.core import keys
+from coord.core.lock import Hold
+from coord.core.record import Stored, decode
+from coord.core.task_record import ACTIVE, Task
+from coord.core.work import Track
+from coord.stores.store import Record
+from tests.linearizable.ledger import require
+from tests.simulation.work_books import OVER, WorkBooks
+
+AnyStored = TypeVar("AnyStored", bound=Stored)
+EVERYTHING = 100_000
+
+
+def check_records(store: Any, project: str, books: WorkBooks) -> None:
+    """Compare every record of a project with the books."""
+    depth = len(keys.task(project, ""))
+    tasks = {
+        record.key[depth:]: (task, record.line)
+        for record, task in _records(store, keys.task(project, ""), Task)
+    }
+    require(tasks.keys() == books.base.keys(), "other tasks than were added:", set(tasks) ^ set(books.base))
+    for name, (task, line) in tasks.items():
+        _check_task(books, name, task, line)
+    moving = {name for name, (task, _) in tasks.items() if task.claim is ACTIVE or task.retry_ms}
+    require(_index(store, keys.working_prefix(project)) == moving, "the list of what is worked on is wrong")
+    open_ = {name for name in tasks if books.base[name] not in OVER}
+    require(_index(store, keys.unfinished_prefix(project)) == open_, "the list of what is open is wrong")
+    require(not _index(store, keys.unsettled_prefix(project)), "something was left half done")
+    _check_tracks(store, project, tasks)
+    for _, hold in _records(store, keys.LOCK_PREFIX, Hold):
+        if hold.task:
+            _, name, generation = hold.task.split("/")
+            task = tasks[name][0]
+            live = task.claim is ACTIVE and str(task.generation) == generation
+            require(live, "a lock outlives the claim it came with:", hold, task)
+
+
+def _check_task(books: WorkBooks, name: str, task: Task, line: str) -> None:
+    active = books.active.get(name)
+    require((task.claim is ACTIVE) == (active is not None), "worked on, or not:", name, task, active)
+    if active is not None:
+        require((task.session, task.generation) == (active.session, active.generation), "by another:", task)
+        expected, place = "in_progress", keys.due(task.expires_ms)
+    elif task.retry_ms:
+        expected, place = "pending", keys.due(task.retry_ms)
+        require(books.paused_until.get(name) == task.retry_ms, "pauses for another time:", name, task)
+    else:
+        expected = books.state(name)
+        place = task.queue if expected == "ready" else ""
+    require(task.state.value == expected, name, "is", task.state.value, "and should be", expected)
+    require(line == place, name, "stands in", repr(line), "and should in", repr(place))
+
+
+def _check_tracks(store: Any, project: str, tasks: dict[str, tuple[Task, str]]) -> None:
+    working: dict[str, Counter[str]] = defaultdict(Counter)
+    for task, _ in tasks.values():
+        if task.claim is ACTIVE and task.track:
+            working[task.track][task.agent] += 1
+    prefix = keys.track(project, "")
+    for record, track in _records(store, prefix, Track):
+        counted = working[record.key[len(prefix) :]]
+        require(dict(track.agents) == dict(counted), record.key, "counts", track.agents, "and not", counted)
+
+
+def _records(store: Any, prefix: str, kind: type[AnyStored]) -> Iterator[tuple[Record, AnyStored]]:
+    for record in store.scan(prefix, by="key", limit=EVERYTHING):
+        yield record, decode(record.value, kind, record.key)
+
+
+def _index(store: Any, prefix: str) -> set[str]:
+    return {record.key[len(prefix) :] for record in store.scan(prefix, by="key", limit=EVERYTHING)}
