@@ -79,6 +79,18 @@ def test_new_moved_and_ignored_files_are_locked(stage: Stage) -> None:
     assert set(stage.held()) == {f"file:{APP}", "file:src/new.py", "file:fresh.txt", "file:.env"}
 
 
+def test_ignored_files_are_kept_out_of_the_repository(stage: Stage) -> None:
+    """They may be secrets: what is written over one is told, but no copy of it is made."""
+    (stage.restoring().root / ".gitignore").write_text(".env\n")
+    stage.write(".env", "ada", "key=1\n")
+    assert "Author unknown" in stage.run("echo key=2 > .env")
+    assert stage.text(".env") == "key=2\n"
+    objects = git(stage.root, "cat-file", "--batch-check", "--batch-all-objects").split("\n")
+    contents = [git(stage.root, "cat-file", "-p", each.split()[0]) for each in objects if " blob " in each]
+    assert contents
+    assert not any("key=" in content for content in contents)
+
+
 def test_what_is_clean_needs_no_lock(stage: Stage) -> None:
     """A checkout that rewrites files, a touch and a commit leave nothing that differs from HEAD."""
     git(stage.root, "checkout", "-q", "-b", "side")

@@ -51,7 +51,9 @@ def keep_content(git: Git, folder: CallFolder, session: str, paths: Sequence[str
     known = kept_by(folder, session)
     wanted = list(dict.fromkeys(paths))[:FILES_MAX]
     found = {path: now for path in wanted if (now := seen(git.folder, path)) is not None}
-    blobs = _store(git, {path: now for path, now in found.items() if now.size <= BYTES_MAX})
+    ignored = _ignored(git, list(found))
+    small = {path: now for path, now in found.items() if now.size <= BYTES_MAX and path not in ignored}
+    blobs = _store(git, small)
     orders: list[str] = []
     for path in wanted:
         before, now, name = (
@@ -157,6 +159,14 @@ def left_as(folder: CallFolder, git: Git, session: str, path: str) -> None:
     if before is not None and now is not None and is_blob(git, path, before.blob):
         known.files[os.fsencode(path)] = Kept(now, before.blob)
         write_file(folder.file("held", session), known)
+
+
+def _ignored(git: Git, paths: list[str]) -> set[str]:
+    """Return which files git is told to ignore: they may be secrets, which belong into no repository."""
+    if not paths:
+        return set()
+    words = ("--literal-pathspecs", "ls-files", "--others", "--ignored", "--exclude-standard", "-z", "--")
+    return set(git.quick(*words, *paths).names)
 
 
 def _store(git: Git, files: dict[str, Seen]) -> dict[str, str]:
