@@ -16,6 +16,7 @@ from bench import (
     commits,
     contended,
     gates,
+    effects,
     held,
     hooks,
     imports,
@@ -51,6 +52,7 @@ SECTIONS: dict[str, tuple[str, Measure]] = {
     "gates": ("Gates of git", gates.measure),
     "hooks": ("Whole calls of a hook", hooks.measure),
     "commits": ("Commits in git", commits.measure),
+    "effects": ("Looking at what a shell command changed", effects.measure),
 }
 """Every section yields the figures of one store; another system to compare with is another section."""
 

@@ -60,6 +60,17 @@ def write(root: Path, *names: str, text: str = "later\n") -> None:
         (root / name).write_text(text)
 
 
+def into_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+    (path / "in").touch()
+
+
+def commit(root: Path, name: str) -> None:
+    write(root, name)
+    git(root, "commit", "-qm", "third", "--", name)
+
+
 ACTS: dict[str, tuple[Callable[[Path], object], set[str]]] = {
     "nothing": (lambda root: None, set()),
     "staged": (lambda root: git(root, "add", "changed", "new"), set()),
@@ -77,14 +88,8 @@ ACTS: dict[str, tuple[Callable[[Path], object], set[str]]] = {
     "put back": (lambda root: (root / "moved").rename(root / "clean"), {"clean", "moved"}),
     "folder moved": (lambda root: (root / "src").rename(root / "lib"), {"src/app.py", "lib/app.py"}),
     "swapped": (lambda root: os.replace(root / "link", root / "clean"), {"clean", "link"}),
-    "file to folder": (
-        lambda root: ((root / "new").unlink(), (root / "new").mkdir(), (root / "new/in").touch()),
-        {"new", "new/in"},
-    ),
-    "written and committed": (
-        lambda root: (write(root, "staged"), git(root, "commit", "-qm", "third", "--", "staged")),
-        {"staged"},
-    ),
+    "file to folder": (lambda root: into_folder(root / "new"), {"new", "new/in"}),
+    "written and committed": (lambda root: commit(root, "staged"), {"staged"}),
     "reset": (
         lambda root: git(root, "reset", "-q", "--hard", "HEAD~2"),
         {"clean", "changed", "staged", "src/app.py"},
@@ -110,16 +115,16 @@ def test_a_clean_file_is_told_from_a_changed_one(root: Path) -> None:
     assert found["changed"].was is not None
 
 
-def test_times_that_are_put_back_hide_nothing(root: Path) -> None:
+@pytest.mark.parametrize("name", ["changed", "new"])
+def test_times_that_are_put_back_hide_nothing(root: Path, name: str) -> None:
     """`touch -r` sets the time of the content, never that of the change."""
 
     def act() -> None:
-        for name in ("clean", "new"):
-            found = (root / name).stat()
-            (root / name).write_text("x" * found.st_size)
-            os.utime(root / name, ns=(found.st_atime_ns, found.st_mtime_ns))
+        found = (root / name).stat()
+        write(root, name, text="x" * found.st_size)
+        os.utime(root / name, ns=(found.st_atime_ns, found.st_mtime_ns))
 
-    assert set(touched(root, act)) == {"clean", "new"}
+    assert set(touched(root, act)) == {name}
 
 
 @pytest.mark.parametrize("name", ["changed", "new"])

@@ -6,6 +6,7 @@ A mutant that no test notices means that the tests do not test it.
 from tests.mutants.gate_catalogue import GATE_MUTANTS
 from tests.mutants.hook_catalogue import HOOK_MUTANTS
 from tests.mutants.git_catalogue import GIT_MUTANTS
+from tests.mutants.effect_catalogue import EFFECT_MUTANTS
 from tests.mutants.lock_catalogue import LOCK_MUTANTS
 from tests.mutants.mutant import Mutant
 from tests.mutants.plan_catalogue import PLAN_MUTANTS
@@ -408,6 +409,7 @@ MUTANTS = [
     *RESULT_MUTANTS,
     *PROCESS_MUTANTS,
     *WORK_MUTANTS,
+    *EFFECT_MUTANTS,
     *PLAN_MUTANTS,
     *GIT_MUTANTS,
 ]

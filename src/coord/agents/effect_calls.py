@@ -1,7 +1,7 @@
 """Which calls of tools were under way when, in one worktree: a small file that processes take turns with.
 
-Calls are put in order by numbers given out under a file lock, so no clock has to be trusted. What is not known
-for sure, because the file was lost or too much happened, counts as overlapping: then nobody is blamed.
+Calls are put in order by numbers given out under a file lock, so no clock has to be trusted. What is not
+known for sure, because the file was damaged or too much happened, counts as under way: nobody is blamed.
 """
 
 import os

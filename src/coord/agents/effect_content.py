@@ -6,7 +6,6 @@ for byte, and notes how `stat` showed it. As long as a file still has that stat,
 
 import os
 import stat
-import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 
@@ -52,7 +51,9 @@ def keep_content(git: Git, folder: CallFolder, session: str, paths: Sequence[str
     known = kept_by(folder, session)
     wanted = list(dict.fromkeys(paths))[:FILES_MAX]
     found = {path: now for path in wanted if (now := seen(git.folder, path)) is not None}
-    blobs = _store(git, {path: now for path, now in found.items() if now.size <= BYTES_MAX})
+    ignored = _ignored(git, list(found))
+    small = {path: now for path, now in found.items() if now.size <= BYTES_MAX and path not in ignored}
+    blobs = _store(git, small)
     orders: list[str] = []
     for path in wanted:
         before, now, name = (
@@ -70,7 +71,7 @@ def keep_content(git: Git, folder: CallFolder, session: str, paths: Sequence[str
         del known.files[os.fsencode(path)]
         orders.append(f"delete {_ref(git, session, path)}\0\0")
     if orders:
-        git.must("update-ref", "--stdin", "-z", stdin="".join(orders).encode())
+        git.quick("update-ref", "--stdin", "-z", stdin="".join(orders).encode())
         write_file(folder.file("held", session), known)
 
 
@@ -123,7 +124,7 @@ def former_content(git: Git, change: Change, index: str, kept: Kept | None) -> t
 
 
 def give_back(git: Git, path: str, mode: int, content: bytes, blamed: bytes | None) -> bool:
-    """Put a content in the place of the blamed one (None: there is no file); return whether it was still there."""
+    """Put a content in the place of the blamed one (None: no file), if that is still there."""
     place = f"{git.folder}/{path}"
     if read_content(git.folder, path, BYTES_MAX) != blamed or (blamed is None and os.path.lexists(place)):
         return False
@@ -160,15 +161,21 @@ def left_as(folder: CallFolder, git: Git, session: str, path: str) -> None:
         write_file(folder.file("held", session), known)
 
 
+def _ignored(git: Git, paths: list[str]) -> set[str]:
+    """Return which files git is told to ignore: they may be secrets, which belong into no repository."""
+    if not paths:
+        return set()
+    words = ("--literal-pathspecs", "ls-files", "--others", "--ignored", "--exclude-standard", "-z", "--")
+    return set(git.quick(*words, *paths).names)
+
+
 def _store(git: Git, files: dict[str, Seen]) -> dict[str, str]:
     """Write files into git as they are, and return the names of the blobs."""
     plain = [path for path, found in files.items() if stat.S_ISREG(found.mode)]
     blobs: dict[str, str] = {}
     if plain:
-        done = git.run("hash-object", "-w", "--no-filters", "--", *(f"./{path}" for path in plain))
-        names = done.text.split()
-        # Git stops at a file that has just vanished: those before it are kept.
-        blobs.update(zip(plain, names, strict=False))
+        done = git.quick("hash-object", "-w", "--no-filters", "--", *(f"./{path}" for path in plain))
+        blobs.update(zip(plain, done.text.split(), strict=True))
     for path, found in files.items():
         target = read_content(git.folder, path, BYTES_MAX) if stat.S_ISLNK(found.mode) else None
         if target is not None:
@@ -182,12 +189,11 @@ def _ref(git: Git, session: str, path: str) -> str:
 
 def _written(folder: str, mode: int, content: bytes) -> str:
     """Write a new file beside the one that it is to replace."""
+    new = f"{folder}/.coord-{os.urandom(8).hex()}"
     if stat.S_ISLNK(mode):
-        new = tempfile.mktemp(prefix=".coord-", dir=folder)
         os.symlink(os.fsdecode(content), new)
         return new
-    handle, new = tempfile.mkstemp(prefix=".coord-", dir=folder)
-    with open(handle, "wb") as file:
+    with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
         file.write(content)
         os.fchmod(file.fileno(), stat.S_IMODE(mode) & 0o777)
     return new

@@ -10,7 +10,6 @@ import stat
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from threading import Thread
 from typing import NamedTuple
 
 import msgspec
@@ -18,13 +17,12 @@ import msgspec
 from coord.agents.git.run import Git, GitFailed
 from coord.core.errors import CoordError, Unavailable
 
-GIT_S = 1.5
-"""Less than half of what a hook has: a repository that takes longer is not looked at."""
+GIT_S = 3.0
+"""Less than a hook has: a repository that takes longer is not looked at."""
 FILES_MAX = 20_000
 RACY_NS = 2_000_000_000
-"""A file written so shortly before it was looked at may change again without another time: clocks are coarse."""
+"""A file written so shortly before may change again without another time: clocks are coarse."""
 RACY_BYTES_MAX, RACY_BYTES_IN_ALL = 1 << 20, 8 << 20
-_PLAIN = ("-c", "core.fsmonitor=false", "-c", "core.quotePath=false")
 
 
 class Seen(msgspec.Struct, frozen=True, array_like=True):
@@ -135,15 +133,15 @@ def read_content(root: str, name: str, most: int) -> bytes | None:
 
 
 def _differing(git: Git, index: str, watched: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the tracked files whose stat is not that in the index, and the others; all looked for at once."""
+    """Return the tracked files whose stat is not that in the index, and the others; looked for at once."""
     asks = [
-        (*_PLAIN, "diff-files", "--name-only", "-z", "--no-renames", "--ignore-submodules=all"),
-        (*_PLAIN, "ls-files", "--others", "--exclude-standard", "-z"),
+        ("diff-files", "--name-only", "-z", "--no-renames", "--ignore-submodules=all"),
+        ("ls-files", "--others", "--exclude-standard", "-z"),
     ]
     patterns = [text for text in watched if _has_wildcard(text)]
     if patterns:
         ignored = ("ls-files", "--others", "--ignored", "--exclude-standard", "-z", "--")
-        asks.append((*_PLAIN, *ignored, *(f":(glob){text}" for text in patterns)))
+        asks.append((*ignored, *(f":(glob){text}" for text in patterns)))
     touched, *others = _together([_asking(git, index, words) for words in asks])
     # A folder among the others is a repository of its own, whose files are not ours.
     plain = (name for names in others for name in names if not name.endswith("/"))
@@ -154,7 +152,7 @@ def _asking(git: Git, index: str, words: tuple[str, ...]) -> Callable[[], list[s
     def ask() -> list[str]:
         done = git.run(*words, timeout_s=GIT_S, GIT_INDEX_FILE=index)
         if done.code:
-            raise GitFailed(words[len(_PLAIN) :], done.code, done.said)
+            raise GitFailed(words, done.code, done.said)
         return done.names
 
     return ask
@@ -170,6 +168,8 @@ def _together(asks: list[Callable[[], list[str]]]) -> list[list[str]]:
             answers[number] = asks[number]()
         except CoordError as error:
             errors.append(error)
+
+    from threading import Thread  # only who asks git several things needs it
 
     threads = [Thread(target=run, args=(number,), daemon=True) for number in range(1, len(asks))]
     for thread in threads:
@@ -192,7 +192,7 @@ def _changed(root: str, name: str, was: Seen | None) -> Change | None:
 
 
 def _is_younger(root: str, name: str, than_ns: int) -> bool:
-    """Whether a file, or a folder that it is in, was made or moved since: else it was only ignored until now."""
+    """Whether a file or a folder above it was made or moved since: else it was only ignored until now."""
     while name:
         try:
             if os.lstat(f"{root}/{name}").st_ctime_ns >= than_ns - RACY_NS:

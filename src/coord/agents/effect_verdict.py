@@ -1,4 +1,4 @@
-"""Who changed a file that somebody else holds: proven, or unknown. Both are told; only the proven is mended."""
+"""Who changed a file that somebody else holds: proven or unknown. Both are told; the proven can be mended."""
 
 import stat
 from collections.abc import Sequence
@@ -123,7 +123,8 @@ class Judge:
         former = former_content(self._git, change, self._index, finding.kept)
         if former is None:
             return ""
-        ref = keep(self._git, self._mine.session, [change.path], f"written over what {_who(finding)} holds")
+        why = f"written over what {_who(finding)} holds"
+        ref = keep(self._git, self._mine.session, [change.path], why)
         aside = ref or "HEAD"
         if not _unchanged(change.now, seen(self._git.folder, change.path)):
             return ""
@@ -139,7 +140,8 @@ class Judge:
             f" for: {lock.reason}" if lock.reason else ""
         )
         if finding.doubt:
-            return f"coord: {held}, changed while this command ran. Author unknown: {finding.doubt}. Nothing was restored."
+            why = f"Author unknown: {finding.doubt}. Nothing was restored."
+            return f"coord: {held}, changed while this command ran. {why}"
         said = f"coord: this command changed {held}. The holder was told."
         if mended:
             return f"{said} The file is again as it was; what this command wrote is in {mended}."
@@ -167,12 +169,14 @@ class Judge:
     def _body(self, finding: Finding, mended: str) -> str:
         mine = self._mine.session
         if finding.doubt:
-            return f"It changed while a shell command of session {mine} ran; {finding.doubt}. Nothing was restored."
+            ran = f"It changed while a shell command of session {mine} ran"
+            return f"{ran}; {finding.doubt}. Nothing was restored."
         said = f"A shell command of session {mine} changed it without a lock."
         if mended:
             return f"{said} It is again as it was; the other content is in {mended}."
         if finding.kept is not None:
-            return f"{said} It was not restored. What you wrote last is there: git cat-file blob {finding.kept.blob}"
+            last = f"What you wrote last is there: git cat-file blob {finding.kept.blob}"
+            return f"{said} It was not restored. {last}"
         return f"{said} It was not restored."
 
 

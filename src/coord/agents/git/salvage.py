@@ -7,7 +7,6 @@ staged of them as its second parent where that differs. So `git diff HEAD <ref>`
 
 import os
 import re
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
@@ -136,6 +135,8 @@ def head_of(git: Git) -> str:
 @contextmanager
 def _index(git: Git, tree: str) -> Iterator[str]:
     """An index of one's own that has what a tree has; the real one stays as it is."""
+    import tempfile  # slow to come, and hooks need only the names that refs have
+
     with tempfile.TemporaryDirectory(prefix="coord-index-") as folder:
         path = f"{folder}/index"
         git.must("read-tree", *([tree] if tree else ["--empty"]), GIT_INDEX_FILE=path)

@@ -1,0 +1,35 @@
+"""Running git without what Python's own way to run programs has to import."""
+
+from pathlib import Path
+
+import pytest
+
+from coord.agents.git.run import Git, GitFailed
+from coord.core.errors import Unavailable
+from tests.host.git_folders import PLAIN, made_repository
+
+
+def test_a_quick_git_is_told_and_heard(tmp_path: Path) -> None:
+    """Standard input and output are those of `run`, in the folder of the repository."""
+    made_repository(tmp_path / "shop")
+    git = Git(str(tmp_path / "shop"), environ=PLAIN)
+    data = b"x\0" * 100_000
+    assert (
+        git.quick("hash-object", "--stdin", stdin=data).text
+        == git.must("hash-object", "--stdin", stdin=data).text
+    )
+    assert git.quick("rev-parse", "--show-toplevel").text == git.folder
+
+
+def test_a_quick_git_that_fails_is_told(tmp_path: Path) -> None:
+    """An answer of a git that failed is none, even where it did not read what it was told."""
+    made_repository(tmp_path / "shop")
+    with pytest.raises(GitFailed, match="git no-such-command: it ended with 1"):
+        Git(str(tmp_path / "shop"), environ=PLAIN).quick("no-such-command", stdin=b"x" * 200_000)
+
+
+def test_a_machine_without_git_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without git nothing can be looked at."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(Unavailable, match="git cannot be run here"):
+        Git(str(tmp_path)).quick("version")
