@@ -15,6 +15,7 @@ from bench import (
     commands,
     commits,
     contended,
+    gates,
     held,
     imports,
     locks,
@@ -47,6 +48,7 @@ SECTIONS: dict[str, tuple[str, Measure]] = {
     "queue": ("Tasks that several workers take", queues.measure),
     "commands": ("Whole commands", commands.measure),
     "commits": ("Commits in git", commits.measure),
+    "gates": ("Gates of git", gates.measure),
 }
 """Every section yields the figures of one store; another system to compare with is another section."""
 

@@ -23,6 +23,7 @@ SOME_STORES_ONLY = {
     "imports": {"sqlite"},
     "commands": {"sqlite"},
     "commits": {"sqlite"},
+    "gates": {"sqlite"},
     "wake": {"files", "sqlite"},
     "hand-off": {"files", "sqlite", "postgres"},
 }

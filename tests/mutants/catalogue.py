@@ -3,6 +3,7 @@
 A mutant that no test notices means that the tests do not test it.
 """
 
+from tests.mutants.gate_catalogue import GATE_MUTANTS
 from tests.mutants.git_catalogue import GIT_MUTANTS
 from tests.mutants.lock_catalogue import LOCK_MUTANTS
 from tests.mutants.mutant import Mutant
@@ -401,6 +402,7 @@ MUTANTS = [
     *ENGINE_MUTANTS,
     *STORE_MUTANTS,
     *LOCK_MUTANTS,
+    *GATE_MUTANTS,
     *RESULT_MUTANTS,
     *PROCESS_MUTANTS,
     *WORK_MUTANTS,

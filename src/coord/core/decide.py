@@ -76,6 +76,7 @@ RULES = ByCommand(
         "ReleaseLocks": "holding.release_locks",
         "RenewLocks": "holding.renew_locks",
         "CheckLocks": "holding.check_locks",
+        "CheckFences": "fence.check_fences",
         "ListLocks": "holding.list_locks",
         "RecordCommit": "commit_record.record_commit",
         "StealLock": "revoke.steal_lock",

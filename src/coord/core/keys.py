@@ -249,7 +249,10 @@ def grant(space: str, fence: int, hold_key: str) -> str:
     return f"grant/{space}/{fence:016d}/{digest(hold_key)}"
 
 
-def grant_prefix(space: str = "") -> str:
+def grant_prefix(space: str = "", fence: int = 0) -> str:
+    """All locks that ended, those of a space, or those that one commit had granted there."""
+    if fence:
+        return f"grant/{space}/{fence:016d}/"
     return f"grant/{space}/" if space else "grant/"
 
 

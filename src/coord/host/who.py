@@ -96,6 +96,11 @@ def find_tenant(environ: Mapping[str, str], flag: str = "") -> str:
     return _given(flag, "--tenant", environ, "COORD_TENANT") or TENANT
 
 
+def shows_agent(environ: Mapping[str, str]) -> bool:
+    """Return whether a command comes from an agent, as far as its environment shows."""
+    return bool(environ.get("COORD_SESSION_ID")) or bool(_tools(environ))
+
+
 def made_id(text: str, otherwise: str) -> str:
     """Return a valid id that resembles a text which is not ours to correct (a folder's or user's name)."""
     made = re.sub(r"[^A-Za-z0-9_.@+-]+", "-", text).strip("-.@+")[:ID_CHARS_MAX]

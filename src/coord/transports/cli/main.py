@@ -1,13 +1,12 @@
 """`coord`: parse, run one command, print its answer."""
 
-import gc
 import os
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import NoReturn
 
 from coord.core.errors import CoordError
+from coord.host.start import begin, end, import_msgspec
 from coord.transports import render
 from coord.transports.cli import output
 from coord.transports.cli.parser import Request, parse
@@ -16,24 +15,10 @@ Answered = output.Answer | str | int
 """What a command returns: an answer, a text that is none (help, a script), or the code to exit with."""
 
 
-GARBAGE_THRESHOLD = 50_000
-"""New objects after which garbage is looked for: a short command never does, one that waits for hours may."""
-
-
 def run() -> NoReturn:
-    """Run the command line of this process, and end it.
-
-    Looking through modules for garbage while they are imported, and taking them apart one by one at the end,
-    would take a sixth of the time of a short command. All that has to be closed is closed by then, every
-    thread that matters has been waited for, and what was printed is flushed.
-    """
-    gc.set_threshold(GARBAGE_THRESHOLD)
-    exit_code = main()
-    for stream in (sys.stdout, sys.stderr):
-        if stream is not None:
-            with suppress(OSError, ValueError):  # nobody reads it any more
-                stream.flush()
-    os._exit(exit_code)
+    """Run the command line of this process, and end it: without haste a short command took a sixth longer."""
+    begin()
+    end(main())
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -66,7 +51,7 @@ def _answer(request: Request) -> Answered:
 
     from coord.transports.cli.signals import Stopped, stopping
 
-    _import_msgspec()
+    import_msgspec()
     module, _, function = request.command.runs.partition(":")
     run = getattr(import_module(f"coord.transports.cli.{module}"), function)
     try:
@@ -79,20 +64,6 @@ def _answer(request: Request) -> Answered:
                 return run(client, request.given)  # type: ignore[no-any-return]
     except Stopped as stopped:
         return output.failed(render.Failure(128 + stopped.signum, "interrupted", str(stopped)))
-
-
-def _import_msgspec() -> None:
-    """Import msgspec without `typing_extensions`, which it takes where it is installed, but does not need.
-
-    It and what it imports in turn cost as much as the start of Python itself.
-    """
-    if "msgspec" in sys.modules or "typing_extensions" in sys.modules:
-        return
-    sys.modules["typing_extensions"] = None  # type: ignore[assignment]
-    try:
-        import msgspec  # noqa: F401
-    finally:
-        del sys.modules["typing_extensions"]
 
 
 def _told(request: Request) -> str:

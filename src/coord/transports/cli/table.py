@@ -20,6 +20,7 @@ from coord.transports.cli.flags import (
     TASK,
     TTL,
 )
+from coord.transports.cli.gate_table import GATES
 from coord.transports.cli.git_table import GIT
 from coord.transports.cli.grammar import Command, Flag, Word
 from coord.transports.cli.task_table import PLANS, TASKS, WORK
@@ -347,7 +348,10 @@ RECORDS = (
     ),
 )
 
-COMMANDS = (*SESSIONS, *LOCKS, *TASKS, WORK, *PLANS, *AGENTS, *GIT, *MESSAGES, *RECORDS, *UPKEEP, *SETUP)
+COMMANDS = (
+    *(*SESSIONS, *LOCKS, *TASKS, WORK, *PLANS, *AGENTS, *GIT, *GATES),
+    *(*MESSAGES, *RECORDS, *UPKEEP, *SETUP),
+)
 GROUPS = {
     "sessions": "Sessions: who is here",
     "locks": "Locks: who may change what",

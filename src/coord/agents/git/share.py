@@ -1,0 +1,73 @@
+"""Putting the gate before a shared bare repository: the one place that agents cannot go round.
+
+Its pin is the one of the repository at hand, so that it judges by the same locks and claims. Clones that
+push to it have to use that store, too.
+"""
+
+import os
+import re
+import sys
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from coord.agents.git import gate_client
+from coord.agents.git.stubs import MARK, PROTECTED, stub_text
+from coord.core.errors import Invalid, Unavailable
+from coord.core.ids import shown
+from coord.host.place import Place, write_pin
+from coord.host.repository import find_repository
+
+HOOK = "pre-receive"
+_BRANCH = re.compile(r"[^\s~^:?\[\\]+")
+
+
+class Shared(NamedTuple):
+    """A repository with a gate before it."""
+
+    folder: str
+    hook: str
+    former: str
+    """The hook that was there and now runs after the gate, or nothing."""
+
+
+def share(place: Place, folder: str, protected: Sequence[str] = ()) -> Shared:
+    """Put the gate before a bare repository; again renews it."""
+    for branch in protected:
+        if not _BRANCH.fullmatch(branch):
+            raise Invalid(f"{shown(branch)} is no branch", hint="for example main, or release/*")
+    target = find_repository(folder)
+    if target is None or target.root is not None or target.commondir != os.path.realpath(folder):
+        raise Invalid(f"{folder} is no bare repository", hint="git clone --bare . FOLDER makes one")
+    if place.repository is None or not place.pinned:
+        raise Invalid("this is no repository with a store", hint="run coord init in the repository first")
+    pinned = write_pin(place._replace(folder=f"{target.commondir}/coord", repository=target))
+    if (pinned.store_id, pinned.repository_id) != (place.store_id, place.repository_id):
+        raise Invalid(
+            f"{folder} is pinned to the locks of another repository",
+            hint=f"look at {pinned.folder}/coord.id, and remove it if that is an error",
+        )
+    text = stub_text(HOOK, sys.executable, gate_client.__file__, protected or PROTECTED)
+    try:
+        return _put(target.commondir, text)
+    except OSError as error:
+        raise Unavailable(f"{folder}: {error.strerror}", hint="is it another user's?") from error
+
+
+def _put(folder: str, text: str) -> Shared:
+    """Write the stub; a hook that was there is kept beside it."""
+    hook = f"{folder}/hooks/{HOOK}"
+    former = f"{hook}.coord-former"
+    os.makedirs(os.path.dirname(hook), exist_ok=True)
+    draft = f"{hook}.coord-{os.urandom(8).hex()}"
+    with open(draft, "x", encoding="utf-8", errors="surrogateescape") as file:
+        file.write(text)
+    os.chmod(draft, 0o755)  # noqa: S103 - everybody who pushes runs it
+    if os.path.lexists(hook) and not _is_stub(hook):
+        os.rename(hook, former)
+    os.rename(draft, hook)
+    return Shared(folder, hook, former if os.path.lexists(former) else "")
+
+
+def _is_stub(hook: str) -> bool:
+    with open(hook, encoding="utf-8", errors="replace") as file:
+        return MARK in file.read(1000)
