@@ -327,6 +327,20 @@ class CheckFences(Command, frozen=True):
     fences: tuple[tuple[int, str, str], ...]
 
 
+class RecordMerge(SessionCommand, frozen=True, kw_only=True):
+    """Tell what became of a branch that was to be merged; `commit` is empty where it was refused."""
+
+    reply = bool
+    branch: str
+    into: str
+    tip: str
+    commit: str = ""
+    verdict: str = ""
+    files: tuple[str, ...] = ()
+    parties: tuple[str, ...] = ()
+    detail: str = ""
+
+
 class ListLocks(SessionCommand, frozen=True):
     """Ask for the locks of a session, of the caller's `own`, or for all."""
 

@@ -79,6 +79,7 @@ RULES = ByCommand(
         "CheckFences": "fence.check_fences",
         "ListLocks": "holding.list_locks",
         "RecordCommit": "commit_record.record_commit",
+        "RecordMerge": "merge_record.record_merge",
         "StealLock": "revoke.steal_lock",
         "PreemptLock": "revoke.preempt_lock",
         "SendMessage": "message.send_message",

@@ -23,6 +23,7 @@ from coord.transports.cli.flags import (
 from coord.transports.cli.gate_table import GATES
 from coord.transports.cli.git_table import GIT
 from coord.transports.cli.grammar import Command, Flag, Word
+from coord.transports.cli.merge_table import MERGES
 from coord.transports.cli.task_table import PLANS, TASKS, WORK
 from coord.transports.cli.upkeep_table import UPKEEP
 
@@ -349,7 +350,7 @@ RECORDS = (
 )
 
 COMMANDS = (
-    *(*SESSIONS, *LOCKS, *TASKS, WORK, *PLANS, *AGENTS, *GIT, *GATES),
+    *(*SESSIONS, *LOCKS, *TASKS, WORK, *PLANS, *AGENTS, *GIT, *MERGES, *GATES),
     *(*MESSAGES, *RECORDS, *UPKEEP, *SETUP),
 )
 GROUPS = {
