@@ -6,6 +6,7 @@ A mutant that no test notices means that the tests do not test it.
 from tests.mutants.gate_catalogue import GATE_MUTANTS
 from tests.mutants.git_catalogue import GIT_MUTANTS
 from tests.mutants.lock_catalogue import LOCK_MUTANTS
+from tests.mutants.merge_catalogue import MERGE_MUTANTS
 from tests.mutants.mutant import Mutant
 from tests.mutants.plan_catalogue import PLAN_MUTANTS
 from tests.mutants.result_catalogue import RESULT_MUTANTS
@@ -403,6 +404,7 @@ MUTANTS = [
     *STORE_MUTANTS,
     *LOCK_MUTANTS,
     *GATE_MUTANTS,
+    *MERGE_MUTANTS,
     *RESULT_MUTANTS,
     *PROCESS_MUTANTS,
     *WORK_MUTANTS,
