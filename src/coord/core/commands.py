@@ -327,20 +327,6 @@ class CheckFences(Command, frozen=True):
     fences: tuple[tuple[int, str, str], ...]
 
 
-class RecordMerge(SessionCommand, frozen=True, kw_only=True):
-    """Tell what became of a branch that was to be merged; `commit` is empty where it was refused."""
-
-    reply = bool
-    branch: str
-    into: str
-    tip: str
-    commit: str = ""
-    verdict: str = ""
-    files: tuple[str, ...] = ()
-    parties: tuple[str, ...] = ()
-    detail: str = ""
-
-
 class ListLocks(SessionCommand, frozen=True):
     """Ask for the locks of a session, of the caller's `own`, or for all."""
 
@@ -348,18 +334,6 @@ class ListLocks(SessionCommand, frozen=True):
     reads_only = True
     session: str = ""
     own: bool = False
-
-
-class RecordCommit(LockCommand, frozen=True, kw_only=True):
-    """Write down a git commit, unless a lock it was made under was lost; `fences` are of `resources`."""
-
-    reply = replies.CommitRecorded
-    fences: tuple[int, ...]
-    commit: str
-    branch: str
-    subject: str
-    files: tuple[str, ...]
-    file_count: int
 
 
 class StealLock(LockCommand, frozen=True, kw_only=True):

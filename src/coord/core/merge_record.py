@@ -1,7 +1,7 @@
 """What is told of a merge: git keeps the work, the log who merged it, or what stood against it."""
 
-from coord.core.commands import RecordMerge
 from coord.core.events import BranchMerged, MergeRefused
+from coord.core.git_commands import RecordMerge
 from coord.core.session import enlist
 from coord.core.view import View
 

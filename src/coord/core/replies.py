@@ -165,12 +165,6 @@ class Checked(Reply, frozen=True):
     holders: list[LockShown]
 
 
-class CommitRecorded(Reply, frozen=True):
-    """A commit that stands in the log."""
-
-    commit: str
-
-
 class FenceShown(Reply, frozen=True):
     """How the lock of a fence stands (`held`, `unknown`) or ended, and who was granted it since."""
 

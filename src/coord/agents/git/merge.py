@@ -21,8 +21,8 @@ from coord.agents.git.merge_tree import Party, changed, check_git, commit_tree, 
 from coord.agents.git.run import Git, GitFailed, as_text
 from coord.agents.git.trailers import SESSION
 from coord.agents.git.worktree import worktrees
-from coord.core import commands
 from coord.core.errors import Busy, Invalid, NotFound, Refused
+from coord.core.git_commands import RecordMerge
 from coord.sdk.client import Client
 from coord.sdk.held import HeldLocks
 
@@ -271,9 +271,9 @@ class _Queue:
             if outcome.verdict is not Verdict.NOTHING_NEW:
                 self._client.call(self._record(outcome))
 
-    def _record(self, outcome: Outcome) -> commands.RecordMerge:
+    def _record(self, outcome: Outcome) -> RecordMerge:
         detail = "; ".join(finding.what for finding in outcome.findings) or outcome.said
-        return commands.RecordMerge(
+        return RecordMerge(
             self._client.caller,
             branch=as_text(outcome.branch),
             into=as_text(self._wanted.into),
