@@ -19,8 +19,8 @@ MERGE_MUTANTS = [
     Mutant(
         "a file is in scope whoever held it last",
         SCOPE,
-        "if last is not None and last.owner == session:\n",
-        "if last is not None:\n",
+        "return fence if own and not ended_before else None\n",
+        "return fence if not ended_before else None\n",
         rule("who_was_not_the_last_to_hold_a_file_did_not_hold_it"),
     ),
     Mutant(
@@ -33,8 +33,8 @@ MERGE_MUTANTS = [
     Mutant(
         "a read lock brings a file into scope",
         SCOPE,
-        "if tenure.mode != Mode.READ\n",
-        "if True\n",
+        "if each.mode != Mode.READ)",
+        "if True)",
         rule("a_read_lock_is_none"),
     ),
     Mutant(

@@ -7,6 +7,7 @@ in whose worktree the branch is, or else for the caller's own; a person needs no
 """
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 from coord.agents.git.gate import Finding, covers, judge, shown_path
@@ -55,16 +56,16 @@ def _proved(
 ) -> tuple[list[Judged], list[Finding]]:
     """Return commits with the fences that prove their scope, and what is not proved."""
     known = _known(client, [fence for commit in commits for fence in commit.trailers.fences])
-    proved, findings = [], list[Finding]()
+    proved, findings, holders = [], list[Finding](), _Holders(client)
     for commit in commits:
         session = commit.trailers.session or ("" if signer.person else signer.session)
         fences = [fence for fence in commit.trailers.fences if fence in known]
         left = [path for path in commit.paths if not _covered(fences, path)] if session else []
-        holders = _last_holders(client, session, *_moments(git, commit.commit, onto)) if left else []
+        began_ms, made_ms = _moments(git, commit.commit, onto) if left else (0, 0)
         for path in left:
-            last = next((tenure for tenure in holders if _covers(tenure.resource, path)), None)
-            if last is not None and last.owner == session:
-                fences.append(FenceTrailer(last.fence, last.resource))
+            last = holders.last(path, session, began_ms, made_ms)
+            if last is not None:
+                fences.append(last)
             else:
                 findings.append(_out_of_scope(commit, path, session))
         trailers = commit.trailers._replace(session=session, fences=tuple(dict.fromkeys(fences)))
@@ -72,25 +73,35 @@ def _proved(
     return proved, findings
 
 
-def _last_holders(client: Client, session: str, began_ms: int, made_ms: int) -> list[Tenure]:
-    """Return who held files for writing at some time between two moments, the latest first.
+class _Holders:
+    """Who held files for writing; asked for once, when a commit does not say it itself."""
 
-    Git counts in seconds: who got a file within the second of the commit may have got it after, so for others
-    that does not count.
-    """
-    repository = client.place.repository_id
-    everything = parse_resource("file:.", repository)
-    which = Wanted(resources=everything, since_ms=began_ms - SLACK_MS, repository=repository)
-    found = [
-        tenure
-        for tenure in tenures(client, which, TENURES_MAX)
-        if tenure.mode != Mode.READ
-        and (tenure.from_ms <= made_ms + SLACK_MS if tenure.owner == session else tenure.from_ms < made_ms)
-    ]
-    known = _known(client, [FenceTrailer(tenure.fence, tenure.resource) for tenure in found])
-    # A store may know the same path in another repository.
-    there = [tenure for tenure in found if (tenure.fence, tenure.resource) in known]
-    return sorted(there, key=lambda tenure: -tenure.fence)
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    @cached_property
+    def _tenures(self) -> list[Tenure]:
+        """All there are, the latest first."""
+        repository = self._client.place.repository_id
+        which = Wanted(resources=parse_resource("file:.", repository), repository=repository)
+        found = tenures(self._client, which, TENURES_MAX)
+        return sorted((each for each in found if each.mode != Mode.READ), key=lambda each: -each.fence)
+
+    def last(self, path: str, session: str, began_ms: int, made_ms: int) -> FenceTrailer | None:
+        """Return the lock of a session under which it was the last to hold a file between two moments.
+
+        Git counts in seconds: who got a file within the second of the commit may have got it after, so for
+        others that does not count.
+        """
+        for tenure in self._tenures:
+            own = tenure.owner == session
+            began_in_time = tenure.from_ms <= made_ms + SLACK_MS if own else tenure.from_ms < made_ms
+            if began_in_time and _covers(tenure.resource, path):
+                fence = FenceTrailer(tenure.fence, tenure.resource)
+                if _known(self._client, [fence]):  # a store may know the same path in another repository
+                    ended_before = tenure.until_ms and tenure.until_ms < began_ms - SLACK_MS
+                    return fence if own and not ended_before else None
+        return None
 
 
 def _known(client: Client, fences: Sequence[FenceTrailer]) -> set[FenceTrailer]:
