@@ -42,13 +42,15 @@ def test_scn_27_preempted_edits_are_rolled_back(shop: Path, coord: Coord) -> Non
     assert (shop / "src/app.py").read_text() == "half done\n"
 
 
-def test_a_lost_claim_is_rolled_back(shop: Path, coord: Coord) -> None:
+@pytest.mark.parametrize("how", ["reset", "force"])
+def test_a_lost_claim_is_rolled_back(shop: Path, coord: Coord, how: str) -> None:
     """REC-11: who takes a task over begins with the files as HEAD has them."""
     coord("bob task add A-001-app --files src/app.py")
     assert coord("ann task next").code == 0
     (shop / "src/app.py").write_text("half done\n")
-    coord("bob task reset A-001-app --reason stuck")
-    said = coord("bob task next")
+    if how == "reset":
+        coord("bob task reset A-001-app --reason stuck")
+    said = coord("bob task next" if how == "reset" else "bob task claim A-001-app --force --reason stuck")
     assert "refs/coord/salvage/" in said.answer["warnings"][0], said
     assert (shop / "src/app.py").read_text() == "first\n"
 

@@ -304,7 +304,7 @@ TRIES = [
     Mutant(
         "the locks of a claim outlive it",
         WORK,
-        "        freed += end_hold(view, Standing(key, hold, resource_of(hold)), Ending.RELEASED, now)\n",
+        "        freed += end_hold(view, Standing(key, hold, resource_of(hold)), ending, now)\n",
         "        freed += []\n",
         lock("a_claim_locks_its_files_until_it_ends"),
     ),

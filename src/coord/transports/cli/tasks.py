@@ -7,7 +7,7 @@ from typing import Any
 
 from coord.core.errors import Invalid, NotFound
 from coord.core.ids import part_ids
-from coord.core.replies import NextTask, Runnable, TaskListed, TasksAdded
+from coord.core.replies import LockShown, NextTask, Runnable, TaskListed, TasksAdded
 from coord.core.types import ClaimHistory, ClaimReason, TaskClaim, TaskResult, TaskStatus
 from coord.sdk.client import Client
 from coord.transports import render, words
@@ -89,16 +89,8 @@ def next_(client: Client, given: SimpleNamespace) -> Answer:
         "claim": claim_fields(reply.claim),
         "locks": fields_of(reply.locks),
     }
-    if reply.locks:
-        from coord.agents.git.rollback import salvage_first
-
-        fields["warnings"] = salvage_first(client, reply.locks)
-    line = "; ".join(
-        (
-            f"{reply.task.task_id} is yours, generation {reply.claim.generation.generation}",
-            *fields.get("warnings", ()),
-        )
-    )
+    told = _salvaged(client, reply.locks, fields)
+    line = f"{reply.task.task_id} is yours, generation {reply.claim.generation.generation}{told}"
     return Answer(fields, line, rows_of([reply.task]), COLUMNS)
 
 
@@ -126,10 +118,23 @@ def claim(client: Client, given: SimpleNamespace) -> Answer:
     if reply.claim is not None:
         number = reply.claim.generation.generation
         fields = {"claim": claim_fields(reply.claim), "locks": fields_of(reply.locks)}
-        return Answer(fields, f"{task} is yours, generation {number}")
+        told = _salvaged(client, reply.locks, fields)
+        return Answer(fields, f"{task} is yours, generation {number}{told}")
     told = reply.detail or (f"held by {reply.current_holder}" if reply.current_holder else "")
     hint = CLAIM_HINTS.get(reply.reason, "coord task show tells more")
     return _refused(reply.reason.value, {"holder": reply.current_holder}, told, hint)
+
+
+def _salvaged(client: Client, locks: Sequence[LockShown], fields: dict[str, Any]) -> str:
+    """Put aside what an earlier holder left half done in the files of a task; return what there is to say."""
+    if not locks:
+        return ""
+    from coord.agents.git.rollback import salvage_first
+
+    warnings = salvage_first(client, locks)
+    if warnings:
+        fields["warnings"] = warnings
+    return "".join(f"; {warning}" for warning in warnings)
 
 
 def _claim_several(client: Client, given: SimpleNamespace) -> Answer:
