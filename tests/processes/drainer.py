@@ -4,6 +4,7 @@ Each is a process of its own, forked from this one before anything is opened; on
 followed by another under a new name, as a tool that crashed is started again.
 """
 
+import contextlib
 import json
 import os
 import random
@@ -24,15 +25,23 @@ LINE_BYTES = 8
 """What a worker writes down for each result that was accepted: a task id and the end of the line."""
 
 
-def drain(client: Client, book: int, lease_s: float) -> None:
+def die_if_told(options: dict[str, Any]) -> None:
+    """Kill this process, if one with a task in hand is to die and no other was quicker."""
+    with contextlib.suppress(FileNotFoundError):
+        Path(options["doom"]).unlink()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def drain(client: Client, book: int, options: dict[str, Any]) -> None:
     """Work until all is done; what was accepted is written down, what was refused is somebody else's."""
     while True:
         try:
-            reply = client.next_task(lease_s=lease_s, wait_s=PATIENCE_S)
+            reply = client.next_task(lease_s=options["lease_s"], wait_s=PATIENCE_S)
             if reply.outcome is Runnable.DONE:
                 return
             assert reply.task is not None, f"nothing moves any more: {reply}"
             assert reply.claim is not None, "a task comes with its claim"
+            die_if_told(options)
             done = client.submit_task(reply.task.task_id, reply.claim.generation, {"by": os.getpid()})
         except Busy:  # nothing happened, or the result is handed in by whoever takes the task next
             continue
@@ -48,7 +57,7 @@ def fork_worker(options: dict[str, Any], number: int) -> int:
     try:
         book = os.open(options["book"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         with connect_as({**options, "session": f"worker-{number}"}) as client:
-            drain(client, book, options["lease_s"])
+            drain(client, book, options)
     except BaseException:  # noqa: BLE001 - whatever it is, the first process has to learn of it
         traceback.print_exc()
         os._exit(1)
@@ -61,7 +70,10 @@ def accepted(book: Path) -> int:
 
 
 def kill_some(options: dict[str, Any], pids: list[int]) -> None:
-    """Kill a worker each time another share of the work is done, and let another take its place."""
+    """Kill a worker each time another share of the work is done, and let another take its place.
+
+    Every other time it is whoever gets the next task; else one dies at whatever it does at that moment.
+    """
     chance, book = random.Random(1), Path(options["book"])
     for number in range(options["kills"]):
         enough = options["tasks"] * (number + 1) // (options["kills"] + 2)
@@ -69,10 +81,14 @@ def kill_some(options: dict[str, Any], pids: list[int]) -> None:
         while accepted(book) < enough:
             assert time.monotonic() < deadline, f"only {accepted(book)} of {enough} results"
             time.sleep(0.005)  # noqa: TID251 - a file tells nobody that it grows
-        place = chance.randrange(len(pids))
-        os.kill(pids[place], signal.SIGKILL)
-        assert os.waitstatus_to_exitcode(os.waitpid(pids[place], 0)[1]) == -signal.SIGKILL
-        pids[place] = fork_worker(options, options["processes"] + number)
+        if number % 2:
+            Path(options["doom"]).touch()
+        else:
+            os.kill(chance.choice(pids), signal.SIGKILL)
+        pid, status = os.wait()
+        ended = os.waitstatus_to_exitcode(status)
+        assert ended == -signal.SIGKILL, f"a worker ended with {ended} after {accepted(book)} results"
+        pids[pids.index(pid)] = fork_worker(options, options["processes"] + number)
 
 
 def main(options: dict[str, Any]) -> None:
