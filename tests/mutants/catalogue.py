@@ -8,6 +8,7 @@ from tests.mutants.hook_catalogue import HOOK_MUTANTS
 from tests.mutants.git_catalogue import GIT_MUTANTS
 from tests.mutants.effect_catalogue import EFFECT_MUTANTS
 from tests.mutants.lock_catalogue import LOCK_MUTANTS
+from tests.mutants.merge_catalogue import MERGE_MUTANTS
 from tests.mutants.mutant import Mutant
 from tests.mutants.plan_catalogue import PLAN_MUTANTS
 from tests.mutants.result_catalogue import RESULT_MUTANTS
@@ -406,6 +407,7 @@ MUTANTS = [
     *LOCK_MUTANTS,
     *GATE_MUTANTS,
     *HOOK_MUTANTS,
+    *MERGE_MUTANTS,
     *RESULT_MUTANTS,
     *PROCESS_MUTANTS,
     *WORK_MUTANTS,

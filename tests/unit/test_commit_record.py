@@ -2,9 +2,9 @@
 
 import pytest
 
-from coord.core import commands as c
 from coord.core.commands import SWEEP_MOST
 from coord.core.errors import LockLost
+from coord.core.git_commands import RecordCommit
 from coord.core.lock import LOSS_KEPT_MS
 from tests.unit.lock_desk import REPOSITORY, LockDesk
 
@@ -17,7 +17,7 @@ def desk() -> LockDesk:
 
 def record(desk: LockDesk, *fences: int) -> str:
     """Record a commit of ann under these fences."""
-    command = c.RecordCommit(
+    command = RecordCommit(
         desk.who("ann"),
         REPOSITORY,
         ("file:a.py", "file:b.py")[: len(fences)],

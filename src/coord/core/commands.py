@@ -341,18 +341,6 @@ class ListLocks(SessionCommand, frozen=True):
     own: bool = False
 
 
-class RecordCommit(LockCommand, frozen=True, kw_only=True):
-    """Write down a git commit, unless a lock it was made under was lost; `fences` are of `resources`."""
-
-    reply = replies.CommitRecorded
-    fences: tuple[int, ...]
-    commit: str
-    branch: str
-    subject: str
-    files: tuple[str, ...]
-    file_count: int
-
-
 class StealLock(LockCommand, frozen=True, kw_only=True):
     """Take locks from a holder that is gone; with `force` from any, for a reason that is recorded."""
 

@@ -1,10 +1,9 @@
 """The record of a git commit: only one that was made under locks which are still held."""
 
-from coord.core.commands import RecordCommit
 from coord.core.errors import LockLost
 from coord.core.events import CommitMade
+from coord.core.git_commands import CommitRecorded, RecordCommit
 from coord.core.lock import ended_by_time, read_hold
-from coord.core.replies import CommitRecorded
 from coord.core.resource import parse_resource
 from coord.core.session import enlist
 from coord.core.view import View

@@ -82,6 +82,7 @@ RULES = ByCommand(
         "EndCall": "call.end_call",
         "LetGo": "call.let_go",
         "RecordCommit": "commit_record.record_commit",
+        "RecordMerge": "merge_record.record_merge",
         "StealLock": "revoke.steal_lock",
         "PreemptLock": "revoke.preempt_lock",
         "SendMessage": "message.send_message",

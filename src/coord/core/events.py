@@ -293,6 +293,32 @@ class CommitMade(Event, frozen=True, tag="git.committed"):
     fences: tuple[int, ...]
 
 
+class BranchMerged(Event, frozen=True, tag="git.merged"):
+    """A branch became part of another one: `commit` is what that one is since."""
+
+    session: str
+    agent: str
+    branch: str
+    into: str
+    tip: str
+    commit: str
+    files: tuple[str, ...] = ()
+
+
+class MergeRefused(Event, frozen=True, tag="git.merge_refused"):
+    """A branch was not merged; `verdict` says why, `parties` who changed the same."""
+
+    session: str
+    agent: str
+    branch: str
+    into: str
+    tip: str
+    verdict: str
+    files: tuple[str, ...] = ()
+    parties: tuple[str, ...] = ()
+    detail: str = ""
+
+
 class MessageSent(Event, frozen=True, tag="message.sent"):
     """A message went to one session, or to all that were there."""
 

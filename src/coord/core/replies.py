@@ -187,12 +187,6 @@ class FenceShown(Reply, frozen=True):
     by_fence: int = 0
 
 
-class CommitRecorded(Reply, frozen=True):
-    """A commit that stands in the log."""
-
-    commit: str
-
-
 class Preempted(Reply, frozen=True):
     """Who was asked to give way, and until when."""
 

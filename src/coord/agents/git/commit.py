@@ -14,6 +14,7 @@ from coord.agents.git.changes import Change, Covered, changes, literal_name, pat
 from coord.agents.git.run import Git, GitFailed, as_text
 from coord.core import commands
 from coord.core.errors import CoordError, Invalid, LockLost, NotOwner, Refused
+from coord.core.git_commands import RecordCommit
 from coord.core.replies import LockShown
 from coord.sdk.client import Client
 
@@ -203,7 +204,7 @@ def _record(
     locks: list[LockShown],
     warnings: list[str],
 ) -> bool:
-    command = commands.RecordCommit(
+    command = RecordCommit(
         client.caller,
         client.place.repository_id,
         tuple(lock.resource for lock in locks),

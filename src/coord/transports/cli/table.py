@@ -24,6 +24,7 @@ from coord.transports.cli.gate_table import GATES
 from coord.transports.cli.git_table import GIT
 from coord.transports.cli.grammar import Command, Flag, Word
 from coord.transports.cli.hook_table import HOOKS
+from coord.transports.cli.merge_table import MERGES
 from coord.transports.cli.task_table import PLANS, TASKS, WORK
 from coord.transports.cli.upkeep_table import UPKEEP
 
@@ -374,19 +375,8 @@ RECORDS = (
 )
 
 COMMANDS = (
-    *SESSIONS,
-    *LOCKS,
-    *TASKS,
-    WORK,
-    *PLANS,
-    *AGENTS,
-    *GIT,
-    *GATES,
-    *MESSAGES,
-    *RECORDS,
-    *UPKEEP,
-    *SETUP,
-    *HOOKS,
+    *(*SESSIONS, *LOCKS, *TASKS, WORK, *PLANS, *AGENTS, *GIT, *MERGES, *GATES),
+    *(*MESSAGES, *RECORDS, *UPKEEP, *SETUP, *HOOKS),
 )
 GROUPS = {
     "sessions": "Sessions: who is here",
