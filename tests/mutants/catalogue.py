@@ -3,10 +3,10 @@
 A mutant that no test notices means that the tests do not test it.
 """
 
-from tests.mutants.gate_catalogue import GATE_MUTANTS
-from tests.mutants.hook_catalogue import HOOK_MUTANTS
-from tests.mutants.git_catalogue import GIT_MUTANTS
 from tests.mutants.effect_catalogue import EFFECT_MUTANTS
+from tests.mutants.gate_catalogue import GATE_MUTANTS
+from tests.mutants.git_catalogue import GIT_MUTANTS
+from tests.mutants.hook_catalogue import HOOK_MUTANTS
 from tests.mutants.lock_catalogue import LOCK_MUTANTS
 from tests.mutants.merge_catalogue import MERGE_MUTANTS
 from tests.mutants.mutant import Mutant

@@ -2,11 +2,10 @@
 
 import pytest
 
-from coord.core import commands as c
 from coord.core import fence as rules
 from coord.core.caller import Life
 from coord.core.errors import Invalid
-from coord.core.replies import FenceShown
+from coord.core.git_commands import CheckFences, FenceShown
 from tests.unit.lock_desk import REPOSITORY, LockDesk
 
 
@@ -16,7 +15,7 @@ def desk() -> LockDesk:
 
 
 def checked(desk: LockDesk, fence: int, resource: str = "file:a", part: str = "") -> FenceShown:
-    (shown,) = desk.engine.call(c.CheckFences(REPOSITORY, ((fence, resource, part),)))
+    (shown,) = desk.engine.call(CheckFences(REPOSITORY, ((fence, resource, part),)))
     assert isinstance(shown, FenceShown)
     return shown
 
@@ -102,10 +101,10 @@ def test_unknown_fence(desk: LockDesk) -> None:
 def test_malformed_fence(desk: LockDesk, fence: tuple[int, str]) -> None:
     """Bad input is refused with a hint."""
     with pytest.raises(Invalid) as caught:
-        desk.engine.call(c.CheckFences(REPOSITORY, ((*fence, ""),)))
+        desk.engine.call(CheckFences(REPOSITORY, ((*fence, ""),)))
     assert caught.value.hint
     with pytest.raises(Invalid):
-        desk.engine.call(c.CheckFences(REPOSITORY, ((1, "file:a", ""),) * (rules.FENCES_MAX + 1)))
+        desk.engine.call(CheckFences(REPOSITORY, ((1, "file:a", ""),) * (rules.FENCES_MAX + 1)))
 
 
 def test_work_is_bounded(desk: LockDesk, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -323,15 +323,6 @@ class CheckLocks(LockCommand, frozen=True):
     fence: int = 0
 
 
-class CheckFences(Command, frozen=True):
-    """Ask whether fences still count, each with the resource it was given for and what of it is meant."""
-
-    reply = list[replies.FenceShown]
-    reads_only = True
-    repository: str
-    fences: tuple[tuple[int, str, str], ...]
-
-
 class ListLocks(SessionCommand, frozen=True):
     """Ask for the locks of a session, of the caller's `own`, or for all."""
 

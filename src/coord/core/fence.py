@@ -8,8 +8,8 @@ granted something that overlaps since: then the one who is late must not win.
 from collections.abc import Iterator
 
 from coord.core import keys
-from coord.core.commands import CheckFences
 from coord.core.errors import Invalid
+from coord.core.git_commands import CheckFences, FenceShown
 from coord.core.ids import shown
 from coord.core.lock import (
     Ending,
@@ -23,7 +23,6 @@ from coord.core.lock import (
     read_hold,
     resource_of,
 )
-from coord.core.replies import FenceShown
 from coord.core.resource import Resource, parse_resource
 from coord.core.view import View
 

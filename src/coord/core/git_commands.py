@@ -1,7 +1,28 @@
-"""What the log is told about git: commits that were made under locks, and merges."""
+"""What gates of git ask about fences, and what the log is told: commits made under locks, and merges."""
 
-from coord.core.commands import LockCommand, SessionCommand
+from coord.core.commands import Command, LockCommand, SessionCommand
 from coord.core.replies import Reply
+
+
+class FenceShown(Reply, frozen=True):
+    """How the lock of a fence stands (`held`, `unknown`) or ended, and who was granted it since."""
+
+    resource: str
+    fence: int
+    owner: str
+    ending: str
+    superseded: bool = False
+    by: str = ""
+    by_fence: int = 0
+
+
+class CheckFences(Command, frozen=True):
+    """Ask whether fences still count, each with the resource it was given for and what of it is meant."""
+
+    reply = list[FenceShown]
+    reads_only = True
+    repository: str
+    fences: tuple[tuple[int, str, str], ...]
 
 
 class CommitRecorded(Reply, frozen=True):

@@ -91,19 +91,12 @@ class Ending(StrEnum):
 LOST = frozenset(
     (
         *(Ending.EXPIRED, Ending.STOLEN, Ending.PREEMPTED, Ending.DEADLOCK),
-        *(Ending.OWNER_DEAD, Ending.OWNER_SILENT, Ending.CLAIM_LOST),
+        *(Ending.OWNER_DEAD, Ending.OWNER_SILENT, Ending.PARENT_ENDED, Ending.CLAIM_LOST),
     )
 )
 """Endings that its holder did not choose: half-done edits may be left of it."""
 LOSS_KEPT_MS = 24 * 3600 * 1000
 """So long whoever gets a lock looks for what is left of those who lost theirs."""
-
-
-LOSSES = (
-    *(Ending.EXPIRED, Ending.STOLEN, Ending.PREEMPTED, Ending.DEADLOCK),
-    *(Ending.OWNER_DEAD, Ending.OWNER_SILENT, Ending.PARENT_ENDED),
-)
-"""Ends that the holder did not bring about itself."""
 
 
 class Hold(Stored, frozen=True, tag=1):
@@ -322,7 +315,7 @@ def end_hold(
     view.put(
         keys.grant(standing.resource.space, hold.fence, standing.key), record, keys.due(now + GRANT_KEPT_MS)
     )
-    if hold.worktree and ending in LOSSES:
+    if hold.worktree and ending in LOST:
         view.put(
             keys.lapsed(hold.owner, standing.key), Lapsed(fence=hold.fence), keys.due(now + LAPSED_KEPT_MS)
         )

@@ -175,18 +175,6 @@ class Checked(Reply, frozen=True):
     holders: list[LockShown]
 
 
-class FenceShown(Reply, frozen=True):
-    """How the lock of a fence stands (`held`, `unknown`) or ended, and who was granted it since."""
-
-    resource: str
-    fence: int
-    owner: str
-    ending: str
-    superseded: bool = False
-    by: str = ""
-    by_fence: int = 0
-
-
 class Preempted(Reply, frozen=True):
     """Who was asked to give way, and until when."""
 

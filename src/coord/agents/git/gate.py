@@ -12,8 +12,9 @@ from coord.core import commands
 from coord.core.caller import Caller
 from coord.core.errors import Invalid
 from coord.core.fence import FENCES_MAX
+from coord.core.git_commands import CheckFences, FenceShown
 from coord.core.path import Pattern, fold, is_unprintable, literal_path, overlaps, parse_pattern
-from coord.core.replies import FenceShown, LockShown
+from coord.core.replies import LockShown
 from coord.core.resource import PATH_BYTES_MAX
 from coord.sdk.connection import Connection
 
@@ -102,7 +103,7 @@ class _Fences:
 
     def _ask(self, wanted: list[tuple[FenceTrailer, str]]) -> None:
         fences = tuple((fence.fence, fence.resource, part) for fence, part in wanted)
-        asked = commands.CheckFences(self._connection.place.repository_id, fences)
+        asked = CheckFences(self._connection.place.repository_id, fences)
         self._shown.update(zip(wanted, self._connection.call(asked), strict=True))
 
 

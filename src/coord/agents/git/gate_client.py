@@ -15,10 +15,10 @@ def main(arguments: list[str]) -> int:
     """Judge one call of a hook."""
     hook, rest = (arguments[0], arguments[1:]) if arguments else ("", [])
     try:
-        from coord.host.start import import_msgspec  # noqa: PLC0415 - what fails here is judged, too
+        from coord.host.start import import_msgspec
 
         import_msgspec()
-        from coord.agents.git.gate_hooks import run_hook  # noqa: PLC0415
+        from coord.agents.git.gate_hooks import run_hook
 
         return run_hook(hook, rest)
     except Exception as error:  # noqa: BLE001 - whatever it is: a person must be able to go on, an agent not
@@ -32,7 +32,7 @@ def main(arguments: list[str]) -> int:
 def _shows_agent() -> bool:
     """Whether there are signs of an agent; where even that cannot be found out, there are."""
     try:
-        from coord.host.who import shows_agent  # noqa: PLC0415 - its failure is judged too
+        from coord.host.who import shows_agent
     except Exception:  # noqa: BLE001 - as above
         return True
     return shows_agent(os.environ)

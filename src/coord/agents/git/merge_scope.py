@@ -14,7 +14,7 @@ from coord.agents.git.gate import Finding, covers, judge, shown_path
 from coord.agents.git.gate_commits import Judged, new_commits
 from coord.agents.git.run import Git
 from coord.agents.git.trailers import FenceTrailer
-from coord.core import commands
+from coord.core import git_commands
 from coord.core.fence import FENCES_MAX
 from coord.core.lock import Mode
 from coord.core.path import parse_pattern
@@ -109,7 +109,7 @@ def _known(client: Client, fences: Sequence[FenceTrailer]) -> set[FenceTrailer]:
     wanted, found = list(dict.fromkeys(fences)), set[FenceTrailer]()
     for start in range(0, len(wanted), FENCES_MAX):
         some = wanted[start : start + FENCES_MAX]
-        asked = commands.CheckFences(client.place.repository_id, tuple((*each, "") for each in some))
+        asked = git_commands.CheckFences(client.place.repository_id, tuple((*each, "") for each in some))
         shown = client.call(asked)
         found.update(fence for fence, each in zip(some, shown, strict=True) if each.ending != UNKNOWN)
     return found
