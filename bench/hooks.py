@@ -33,7 +33,7 @@ def measure(places: Places, scale: Scale, store: str) -> Iterator[Figure]:
     repository = make_repository(places.folder)
     with tempfile.TemporaryDirectory() as folder:
         python = clean_python(Path(folder) / "clean")
-        environ = command_environment(repository, Path(folder))
+        environ = {**command_environment(repository, Path(folder)), "COORD_HOOK_DEADLINE": "60"}
         subprocess.run([str(python), "-c", INIT], cwd=repository, env=environ, check=True)
         (program,) = Path(folder).glob("clean/lib/python*/site-packages/coord/agents/hooks/client.py")
         best: dict[str, float] = {}

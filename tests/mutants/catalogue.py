@@ -4,6 +4,7 @@ A mutant that no test notices means that the tests do not test it.
 """
 
 from tests.mutants.effect_catalogue import EFFECT_MUTANTS
+from tests.mutants.hook_catalogue import HOOK_MUTANTS
 from tests.mutants.lock_catalogue import LOCK_MUTANTS
 from tests.mutants.mutant import Mutant
 from tests.mutants.plan_catalogue import PLAN_MUTANTS
@@ -401,6 +402,7 @@ MUTANTS = [
     *ENGINE_MUTANTS,
     *STORE_MUTANTS,
     *LOCK_MUTANTS,
+    *HOOK_MUTANTS,
     *RESULT_MUTANTS,
     *PROCESS_MUTANTS,
     *WORK_MUTANTS,

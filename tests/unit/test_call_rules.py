@@ -272,6 +272,7 @@ def test_who_was_asked_to_give_way_is_not_renewed(desk: CallDesk) -> None:
     desk.begin("ada", "file:a")
     desk.preempt("bob", "file:a", priority=5, grace_ms=10_000)
     desk.begin("ada", "file:a", call="c2", lease_ms=3_600_000)
+    assert desk.left_ms("ada", "file:a") == CALL_MS
     desk.pass_time(10_001)
     assert desk.begin("bob", "file:a").ok
 

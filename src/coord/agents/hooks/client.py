@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from coord.agents.hooks.event import Event, Verdict
 
 TOOLS = ("claude", "codex", "gemini")
-DEADLINE_S = 4.0
-END_DEADLINE_S = 1.2
+DEADLINE_S = 7.0
+END_DEADLINE_S = 2.0
 """At the end of a session the tools do not wait for long."""
 PAYLOAD_BYTES_MAX = 64 * 1024 * 1024
 USAGE = 2
