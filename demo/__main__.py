@@ -11,8 +11,10 @@ from pathlib import Path
 
 import coord
 from demo import plan
+from demo.author import Broken
 from demo.conductor import Conductor, Outcome
-from demo.ending import print_lineage, print_losses, print_proof
+from demo.ending import print_landing, print_lineage, print_losses, print_proof
+from demo.git_act import GitAct
 from demo.screen import screen_for_stdout
 from demo.stage import Part, Piece, Stage
 
@@ -23,8 +25,9 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m demo",
         description="Six agents of three kinds carry out a plan on four tracks in a fresh repository. Some "
-        "are killed, some come back as zombies, two want one file and two block each other; at the end the "
-        "log proves that every task has exactly one accepted result.",
+        "are killed, some come back as zombies, two want one file and two block each other; then three work "
+        "in git worktrees, one's shell writes over another's file, and one merges too late. At the end the "
+        "log proves that every task has exactly one accepted result, and main all that was accepted.",
         epilog=EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -60,22 +63,30 @@ def show(folder: Path) -> int:
         f"will be frozen until their lease of {plan.LEASE_S:.0f} s is gone and somebody else has their\n"
         f"task; then they go on, know nothing, and hand in work that must no longer count. Two want\n"
         f"{plan.HOT_FILE} at once, and two each want what the other holds. In the end every task\n"
-        f"must have exactly one accepted result.\n"
+        f"must have exactly one accepted result. Then three agents bring their work into main with\n"
+        f"real git: the shell of one writes over another's file, and one merges when it is too late.\n"
     )
     with screen_for_stdout() as screen:
         conductor = Conductor(folder, url, stage, screen)
         outcome = conductor.run()
         screen.show(stage)
+        act = GitAct(folder, stage, screen)
+        if not outcome.trouble:
+            try:
+                act.run()
+            except Broken as broken:
+                outcome.trouble.append(str(broken))
     if outcome.trouble:
         return fail(outcome, folder / "workers.err")
     print_lineage(url, stage.pieces, outcome)
     print_losses(outcome)
-    return print_proof(url, folder, outcome, stage)
+    print_landing(act.landing)
+    return print_proof(url, folder, outcome, stage, act.landing)
 
 
 def prepare(folder: Path) -> Stage:
     """Make a repository and load the plan into its store, as a person would."""
-    subprocess.run(["git", "init", "--quiet", str(folder)], check=True)
+    subprocess.run(["git", "init", "--quiet", "--initial-branch=main", str(folder)], check=True)
     program = [sys.executable, "-m", "coord.transports.cli.main", "--session", "director"]
     load = [*program, "--project", plan.PROJECT, "plan", "load", str(plan.PLAN_FILE)]
     subprocess.run(load, cwd=folder, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

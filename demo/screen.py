@@ -88,7 +88,7 @@ def _workers(stage: Stage) -> Table:
         table.add_column(head, header_style="dim", no_wrap=True, width=chars)
     for part in stage.parts.values():
         style = PART_STYLES.get(part.doing, "white")
-        generation = str(part.generation) if part.task else ""
+        generation = str(part.generation) if part.generation else ""
         session, doing = f"[{style}]{part.session}[/]", f"[{style}]{part.doing}[/]"
         table.add_row(session, part.kind, doing, part.task, generation)
     return table

@@ -19,6 +19,7 @@ from coord.sdk.plan_check import check_plan
 from coord.sdk.plan_file import read_plan
 from demo.conductor import Outcome, Reply
 from demo.ending import print_proof
+from demo.git_act import Landing
 from demo.log import Event
 from demo.plan import AGENTS, FATES, HOT_FILE, KINDS, PLAN_FILE, Fate
 from demo.proof import find_contradictions, find_faults, find_lock_faults, find_lost_lines
@@ -70,8 +71,19 @@ def test_the_demo_proves_itself_and_leaves_nothing_behind(tmp_path: Path) -> Non
     assert "(lost a deadlock)" in run.stdout
     assert "came back, and was refused: STALE_GENERATION" in run.stdout
     assert re.search(r"stands in line for file:src/app.py, held by \w+-1", run.stdout)
+    assert_git_act_shown(run.stdout)
     assert list(tmp_path.iterdir()) == []
     assert processes_naming(str(tmp_path)) == []
+
+
+def assert_git_act_shown(told: str) -> None:
+    """Issue 5, must show: worktrees, a stomp told to both, a merge that lands, one that comes too late."""
+    assert "gus-1, hana-1 and ivo-1 have worktrees" in told
+    assert "hana-1   was told: coord: this command changed src/app.py, which session gus-1 holds" in told
+    assert "gus-1    was told: src/app.py was stomped: A shell command of session hana-1" in told
+    assert re.search(r"agent/gus is MERGED: main is at \w{10}\n", told)
+    assert re.search(r"agent/ivo is REFUSED: .* under fence \d+ of ivo-1, which was lost", told)
+    assert "2 branches merged, 1 refused, 1 stomp caught, main intact" in told
 
 
 def test_an_interrupted_run_stops_its_workers(tmp_path: Path) -> None:
@@ -309,10 +321,12 @@ def test_a_broken_promise_fails_the_demo(tmp_path: Path, capsys: pytest.CaptureF
     url = f"sqlite://{tmp_path}/store.db"
     with closing(coord.open_store(url)):
         pass
-    assert print_proof(url, tmp_path, Outcome([], {}, {}, []), Stage({}, PIECES)) == 1
+    assert print_proof(url, tmp_path, Outcome([], {}, {}, []), Stage({}, PIECES), Landing()) == 1
     told = capsys.readouterr().out
     assert f"✗ {TASK}: 0 accepted results, not one" in told
-    assert "FAILED: 5 contradictions" in told
+    assert "✗ no stomp was caught" in told
+    assert "✗ there was no merge that landed, or none that was refused" in told
+    assert re.search(r"FAILED: \d+ contradictions", told)
 
 
 def test_the_live_table_shows_workers_tasks_and_counters() -> None:

@@ -1,0 +1,195 @@
+"""The last act, with real git: three agents in worktrees, a stomp by a shell command, a merge too late.
+
+gus edits a file; hana's shell strays into his worktree and writes over it, which the hook finds out. ivo
+commits under a lock and sleeps until it is lost; hana has the file after him, and her merge lands. His is
+refused.
+"""
+
+import json
+import subprocess
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from demo.author import COORD, Author, Broken, environment
+from demo.screen import Screen
+from demo.stage import Part, Stage
+
+AUTHORS = ("gus", "hana", "ivo")
+STOMPED, CONTESTED = "src/app.py", "src/payment.py"
+SHORT_TTL, PATIENCE = "1s", "20s"
+SETTINGS = "[hooks]\nrestore_stomps = true\n"
+
+
+class Told(NamedTuple):
+    """What an agent was told of its merge, and the line that it wanted to bring into main."""
+
+    session: str
+    branch: str
+    tip: str
+    path: str
+    line: str
+    merged: bool
+    why: str = ""
+
+
+class Stomp(NamedTuple):
+    """What a shell command wrote over another's file, and who was told what."""
+
+    holder: str
+    writer: str
+    path: str
+    wrote: str
+    kept: str
+    """The file as its holder left it."""
+    found: str
+    """The file after the hook."""
+    writer_told: str
+    holder_told: str
+    aside: str
+    """The ref in which what the command wrote is kept."""
+
+
+@dataclass
+class Landing:
+    """What the last act came to, by what the agents were told; log and repository are asked separately."""
+
+    began_at: str = ""
+    """Where main stood."""
+    told: list[Told] = field(default_factory=list)
+    stomp: Stomp | None = None
+
+
+def git(folder: Path, *words: str) -> str:
+    """Return what a git command says."""
+    done = subprocess.run(
+        ["git", *words], cwd=folder, env=environment(), check=False, capture_output=True, text=True
+    )
+    if done.returncode:
+        raise Broken(f"git {' '.join(words)}: {done.stderr.strip()}")
+    return done.stdout.strip()
+
+
+def begin(folder: Path) -> str:
+    """Commit what the plan's tasks have made, as a person would, and let coord put its hooks there."""
+    (folder / "coord.toml").write_text(SETTINGS)
+    git(folder, "config", "user.name", "Director")
+    git(folder, "config", "user.email", "director@example.org")
+    git(folder, "add", "--all", "--", ":!workers.err")
+    git(folder, "commit", "--quiet", "--message", "What the plan has made")
+    init = [*COORD, "init", "--yes", "--tools", "claude"]
+    done = subprocess.run(init, cwd=folder, env=environment(), check=False, capture_output=True, text=True)
+    if done.returncode:
+        raise Broken(f"coord init: {done.stderr}")
+    return git(folder, "rev-parse", "main")
+
+
+def installed_hook(folder: Path) -> str:
+    """Return the command that `coord init` gave to Claude Code."""
+    settings = json.loads((folder / ".claude" / "settings.local.json").read_text())
+    return str(settings["hooks"]["PreToolUse"][0]["hooks"][0]["command"])
+
+
+class GitAct:
+    """Directs the act."""
+
+    def __init__(self, folder: Path, stage: Stage, screen: Screen) -> None:
+        self._folder, self._stage, self._screen = folder, stage, screen
+        self._begin = time.monotonic() - stage.seconds
+        self.landing = Landing()
+
+    def run(self) -> Landing:
+        """Play it; leave no process behind, whatever happens."""
+        with ExitStack() as stack:
+            self._tell("the plan is done; its work goes to main, and coord init puts hooks there")
+            self.landing.began_at = begin(self._folder)
+            hook = installed_hook(self._folder)
+            errors = stack.enter_context(open(self._folder / "workers.err", "ab"))
+            authors = []
+            for name in AUTHORS:
+                author = Author(name, self._folder, hook, errors.fileno())
+                stack.callback(author.end)
+                self._stage.parts[name] = Part(name, "author", author.session)
+                author.enter()
+                self._does(author, "settles in")
+                authors.append(author)
+            gus, hana, ivo = authors
+            self._tell("gus-1, hana-1 and ivo-1 have worktrees: coord worktree add")
+            self._stomp(gus, hana)
+            self._come_late(ivo, hana)
+        return self.landing
+
+    def _stomp(self, holder: Author, writer: Author) -> None:
+        """A shell command changes a file that another one is at work on; then that one lands its own."""
+        line = f"{holder.session} opens the shop"
+        kept = (holder.folder / STOMPED).read_text() + line + "\n"
+        self._does(holder, "edits", STOMPED)
+        holder.write(STOMPED, kept)
+        self._does(writer, "strays", STOMPED)
+        wrote = f"{writer.session} was here"
+        writer_told = writer.shell(f"echo '{wrote}' > {STOMPED}", holder.folder)
+        mail = holder.coord("recv", "--drain")["messages"]
+        holder_told = " ".join(
+            f"{each['subject']}: {each['body']}" for each in mail if each["kind"] == "stomp"
+        )
+        found = (holder.folder / STOMPED).read_text()
+        aside = writer_told.rstrip(".").rpartition(" ")[2]
+        self.landing.stomp = Stomp(
+            holder.session, writer.session, STOMPED, wrote, kept, found, writer_told, holder_told, aside
+        )
+        self._tell(
+            f"a shell command of {writer.session} writes over {STOMPED} in {holder.session}'s worktree"
+        )
+        if holder_told and found == kept:
+            self._tell(f"STOMP caught: both are told, and {STOMPED} is again as {holder.session} left it")
+        holder.coord("commit", "-m", "Open the shop", "--unlock")
+        self._merge(holder, STOMPED, line)
+
+    def _come_late(self, late: Author, heir: Author) -> None:
+        """One commits and loses its lock; the next one holds it, commits and lands; the first comes back."""
+        late_line, line = f"{late.session} pays in gold", f"{heir.session} pays by card"
+        self._does(late, "edits", CONTESTED)
+        late.coord("lock", CONTESTED)
+        self._append(late, late_line)
+        late.coord("commit", "-m", "Pay in gold")
+        late.coord("renew", CONTESTED, "--ttl", SHORT_TTL)
+        self._does(late, "asleep", CONTESTED)
+        self._tell(f"{late.session} commits {CONTESTED}, renews its lock for {SHORT_TTL}, and sleeps")
+        self._does(heir, "in line", CONTESTED)
+        heir.coord("lock", CONTESTED, "--wait", PATIENCE)
+        self._append(heir, line)
+        heir.coord("commit", "-m", "Pay by card", "--unlock")
+        self._merge(heir, CONTESTED, line)
+        self._does(late, "zombie", CONTESTED)
+        self._merge(late, CONTESTED, late_line)
+
+    def _append(self, author: Author, line: str) -> None:
+        path = author.folder / CONTESTED
+        path.write_text(path.read_text() + line + "\n")
+
+    def _merge(self, author: Author, path: str, line: str) -> None:
+        """Ask for a merge, and keep what the answer is."""
+        (answer,) = author.coord("merge", author.branch)["branches"]
+        merged = answer["verdict"] == "merged"
+        why = "; ".join(finding["what"] for finding in answer["findings"]) or answer["verdict"]
+        told = Told(author.session, author.branch, answer["tip"], path, line, merged, "" if merged else why)
+        self.landing.told.append(told)
+        self._does(author, "merged" if merged else "refused", path)
+        how = f"is MERGED: main is at {answer['commit'][:10]}" if merged else f"is REFUSED: {why}"
+        self._tell(f"{author.branch} {how}")
+
+    def _does(self, author: Author, doing: str, path: str = "") -> None:
+        part = self._stage.parts[author.name]
+        part.doing, part.task = doing, path
+        self._show()
+
+    def _tell(self, line: str) -> None:
+        self._show()
+        self._stage.tell(line)
+        self._screen.show(self._stage)
+
+    def _show(self) -> None:
+        self._stage.seconds = time.monotonic() - self._begin
+        self._screen.show(self._stage)

@@ -1,0 +1,111 @@
+"""The proof of the last act: the log against what agents were told, and git against the log.
+
+What git holds is asked of git itself, with none of coord's code.
+"""
+
+import subprocess
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from demo.author import environment
+from demo.git_act import Landing
+from demo.log import Event
+
+
+def find_stomp_faults(folder: Path, landing: Landing, events: Iterable[Event]) -> list[str]:
+    """Return who of a stomp was not told, and what of either side is lost."""
+    stomp = landing.stomp
+    if stomp is None:
+        return ["no stomp was caught"]
+    faults = []
+    sent = [
+        event
+        for event in events
+        if event.name == "message.sent"
+        and (event.fields["kind"], event.fields["session"]) == ("stomp", stomp.writer)
+    ]
+    if not any(stomp.holder in event.fields["to"] for event in sent):
+        faults.append(f"the log has no word to {stomp.holder} about the stomp of {stomp.path}")
+    if stomp.path not in stomp.holder_told or stomp.writer not in stomp.holder_told:
+        faults.append(f"{stomp.holder} was not told that {stomp.writer} wrote over {stomp.path}")
+    if stomp.path not in stomp.writer_told or stomp.holder not in stomp.writer_told:
+        faults.append(f"{stomp.writer} was not told that {stomp.path} is held by {stomp.holder}")
+    if stomp.found != stomp.kept:
+        faults.append(f"{stomp.path} is not as {stomp.holder} left it")
+    if stomp.wrote not in _lines(folder, stomp.aside, stomp.path):
+        faults.append(f"what {stomp.writer} wrote over {stomp.path} is lost")
+    if not any(
+        told.merged and (told.session, told.path) == (stomp.holder, stomp.path) for told in landing.told
+    ):
+        faults.append(f"what {stomp.holder} wrote into {stomp.path} did not land")
+    return faults
+
+
+def find_log_faults(landing: Landing, events: Iterable[Event]) -> list[str]:
+    """Return what was merged under a lock that others got since, refused without that, or told otherwise."""
+    faults = []
+    newest: dict[str, int] = {}
+    resources: dict[int, set[str]] = {}
+    fences: dict[str, Sequence[int]] = {}
+    logged = set()
+    for event in events:
+        fields = event.fields
+        if event.name == "lock.acquired":
+            newest[fields["resource"]] = event.offset  # which is its fence
+            resources.setdefault(event.offset, set()).add(fields["resource"])
+        elif event.name == "git.committed":
+            fences[fields["commit"]] = fields["fences"]
+        elif event.name in ("git.merged", "git.merge_refused"):
+            merged, tip = event.name == "git.merged", fields["tip"]
+            logged.add((fields["branch"], tip, merged))
+            under = fences.get(tip, ())
+            lost = [fence for fence in under for name in resources.get(fence, ()) if newest[name] > fence]
+            if merged and (lost or not under):
+                faults.append(
+                    f"{fields['branch']} was merged, though its lock had passed to another or was none"
+                )
+            elif not merged and not lost:
+                faults.append(f"{fields['branch']} was refused, though its lock had passed to nobody")
+    told = {(each.branch, each.tip, each.merged) for each in landing.told}
+    faults += [
+        f"what was told of the merge of {branch} is not what the log says" for branch, *_ in told ^ logged
+    ]
+    if {each.merged for each in landing.told} != {True, False}:
+        faults.append("there was no merge that landed, or none that was refused")
+    return sorted(faults)
+
+
+def find_git_faults(folder: Path, landing: Landing, events: Iterable[Event]) -> list[str]:
+    """Return how main differs from what was accepted, and what of the rest is gone."""
+    merges = [event.fields["commit"] for event in events if event.name == "git.merged"]
+    faults = []
+    if _git(folder, "rev-list", "--first-parent", "--reverse", f"{landing.began_at}..main") != merges:
+        faults.append("main is not what the accepted merges made of it")
+    if _git(folder, "rev-parse", "main") != (merges[-1:] or [landing.began_at]):
+        faults.append("main does not stand where the last accepted merge left it")
+    if _git(folder, "status", "--porcelain", "--untracked-files=no"):
+        faults.append("the files of main's worktree are not what main has")
+    within = _git(folder, "rev-list", "main")
+    trees = _git(folder, "worktree", "list", "--porcelain")
+    for told in landing.told:
+        if told.merged != (told.tip in within) or told.merged != (
+            told.line in _lines(folder, "main", told.path)
+        ):
+            faults.append(f"main has {'lost' if told.merged else 'taken in'} what {told.session} wrote")
+        if _git(folder, "rev-parse", told.branch) != [told.tip]:
+            faults.append(f"{told.branch} is not where {told.session} left it")
+        if f"branch refs/heads/{told.branch}" not in trees:
+            faults.append(f"the worktree of {told.branch} is gone")
+    return faults
+
+
+def _lines(folder: Path, commit: str, path: str) -> list[str]:
+    return _git(folder, "show", f"{commit}:{path}")
+
+
+def _git(folder: Path, *words: str) -> list[str]:
+    """Return the lines that git says; none where it fails."""
+    done = subprocess.run(
+        ["git", *words], cwd=folder, env=environment(), check=False, capture_output=True, text=True
+    )
+    return [] if done.returncode else done.stdout.splitlines()
