@@ -14,7 +14,7 @@ from demo import plan
 from demo.author import Broken
 from demo.conductor import Conductor, Outcome
 from demo.ending import print_landing, print_lineage, print_losses, print_proof
-from demo.git_act import GitAct
+from demo.git_act import GitAct, git
 from demo.screen import screen_for_stdout
 from demo.stage import Part, Piece, Stage
 
@@ -38,8 +38,8 @@ def arguments() -> argparse.Namespace:
 def main() -> int:
     args = arguments()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    for name in [name for name in os.environ if name.startswith("COORD_")]:
-        del os.environ[name]  # the play has a store of its own, whatever the caller works on
+    for name in [name for name in os.environ if name.startswith(("COORD_", "GIT_"))]:
+        del os.environ[name]  # the play has a store and a repository of its own, whatever the caller works on
     folder = Path(tempfile.mkdtemp(prefix="coord-demo-"))
     try:
         return show(folder)
@@ -86,7 +86,7 @@ def show(folder: Path) -> int:
 
 def prepare(folder: Path) -> Stage:
     """Make a repository and load the plan into its store, as a person would."""
-    subprocess.run(["git", "init", "--quiet", "--initial-branch=main", str(folder)], check=True)
+    git(folder, "init", "--quiet", "--initial-branch=main")
     program = [sys.executable, "-m", "coord.transports.cli.main", "--session", "director"]
     load = [*program, "--project", plan.PROJECT, "plan", "load", str(plan.PLAN_FILE)]
     subprocess.run(load, cwd=folder, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

@@ -152,22 +152,22 @@ class GitAct:
         late_line, line = f"{late.session} pays in gold", f"{heir.session} pays by card"
         self._does(late, "edits", CONTESTED)
         late.coord("lock", CONTESTED)
-        self._append(late, late_line)
+        late_file = (
+            late.folder / CONTESTED
+        )  # its line goes above, the other's below: git alone would merge both
+        late_file.write_text(f"{late_line}\n{late_file.read_text()}")
         late.coord("commit", "-m", "Pay in gold")
         late.coord("renew", CONTESTED, "--ttl", SHORT_TTL)
         self._does(late, "asleep", CONTESTED)
         self._tell(f"{late.session} commits {CONTESTED}, renews its lock for {SHORT_TTL}, and sleeps")
         self._does(heir, "in line", CONTESTED)
         heir.coord("lock", CONTESTED, "--wait", PATIENCE)
-        self._append(heir, line)
+        file = heir.folder / CONTESTED
+        file.write_text(f"{file.read_text()}{line}\n")
         heir.coord("commit", "-m", "Pay by card", "--unlock")
         self._merge(heir, CONTESTED, line)
         self._does(late, "zombie", CONTESTED)
         self._merge(late, CONTESTED, late_line)
-
-    def _append(self, author: Author, line: str) -> None:
-        path = author.folder / CONTESTED
-        path.write_text(path.read_text() + line + "\n")
 
     def _merge(self, author: Author, path: str, line: str) -> None:
         """Ask for a merge, and keep what the answer is."""

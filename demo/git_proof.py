@@ -64,8 +64,10 @@ def find_log_faults(landing: Landing, events: Iterable[Event]) -> list[str]:
                 faults.append(
                     f"{fields['branch']} was merged, though its lock had passed to another or was none"
                 )
-            elif not merged and not lost:
-                faults.append(f"{fields['branch']} was refused, though its lock had passed to nobody")
+            elif not merged and (not lost or fields["verdict"] != "refused"):
+                faults.append(
+                    f"{fields['branch']} was turned away, but not for a lock that had passed to another"
+                )
     told = {(each.branch, each.tip, each.merged) for each in landing.told}
     faults += [
         f"what was told of the merge of {branch} is not what the log says" for branch, *_ in told ^ logged

@@ -69,7 +69,7 @@ def act(yard: Yard, name: str, path: str, fence: int, *, asks: int, merged: bool
         yard.git("merge", "-q", "--no-ff", "-m", f"Merge {branch}", branch)
         yard.log(asks, "git.merged", branch=branch, tip=tip, commit=yard.git("rev-parse", "main"))
     else:
-        yard.log(asks, "git.merge_refused", branch=branch, tip=tip)
+        yard.log(asks, "git.merge_refused", branch=branch, tip=tip, verdict="refused")
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +112,8 @@ def yard(honest: Yard, tmp_path: Path) -> Yard:
     shutil.copytree(honest.folder, folder)
     git(folder, "worktree", "repair", *(str(tree) for tree in (folder / ".worktrees").iterdir()))
     told = honest.landing
-    return Yard(folder, list(honest.events), Landing(told.began_at, list(told.told), told.stomp))
+    events = [event._replace(fields=dict(event.fields)) for event in honest.events]
+    return Yard(folder, events, Landing(told.began_at, list(told.told), told.stomp))
 
 
 def test_an_honest_act_has_no_faults(yard: Yard) -> None:
@@ -149,7 +150,8 @@ FORGERIES: dict[str, tuple[Callable[[Yard], object], str]] = {
     "a writer's loss": (lambda yard: yard.git("update-ref", "-d", ASIDE), f"wrote over {APP} is lost"),
     "a holder's loss": (lambda yard: yard.tell(0, merged=False), f"wrote into {APP} did not land"),
     "a late merge": (merged_late, "agent/ivo was merged, though its lock had passed"),
-    "a false refusal": (refused_in_time, "agent/ivo was refused, though its lock had passed to nobody"),
+    "a false refusal": (refused_in_time, "agent/ivo was turned away, but not for a lock"),
+    "a conflict instead": (lambda yard: yard.events[-1].fields.update(verdict="conflict"), "not for a lock"),
     "an unlogged merge": (lambda yard: yard.drop("git.merged"), "told of the merge of agent/gus"),
     "an unlogged refusal": (lambda yard: yard.drop("git.merge_refused"), "told of the merge of agent/ivo"),
     "no refusal": (lambda yard: yard.landing.told.pop(), "or none that was refused"),
