@@ -230,6 +230,31 @@ def test_what_is_not_committed_on_main_is_not_touched(yard: Yard) -> None:
     assert yard.tip("ann") == tip
 
 
+KEEPS_MAIN = """#!/bin/sh
+[ "$1" = prepared ] && grep -q refs/heads/main && exit 1
+exit 0
+"""
+
+
+def test_files_stay_as_they_are_where_a_hook_keeps_main(yard: Yard) -> None:
+    """GIT-14: git writes files before it asks the hook of refs; a merge that is refused there undoes that."""
+    yard.work("ann", {"app.py": "ann\n", "new.py": "new\n"})
+    hook = yard.shop / ".git/hooks/reference-transaction"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(KEEPS_MAIN)
+    hook.chmod(0o755)
+    before = yard.text("app.py")
+    (yard.shop / "lib.py").write_text("by hand\n")
+    outcome = yard.one("ann", "ann")
+    assert outcome.verdict is Verdict.REFUSED
+    assert "git does not move main" in outcome.findings[0].what
+    assert (yard.text("app.py"), yard.text("new.py"), yard.text("lib.py")) == (before, None, "by hand\n")
+    assert yard.git("shop", "status", "--porcelain") == "M lib.py"
+    hook.unlink()
+    assert yard.one("ann", "ann").verdict is Verdict.MERGED
+    assert yard.text("lib.py") == "by hand\n"
+
+
 def test_what_is_not_committed_on_the_branch_is_told(yard: Yard) -> None:
     """Nothing lost: what an agent left in its worktree stays there, and the answer says so."""
     yard.work("ann", {"app.py": "ann\n"})

@@ -253,6 +253,8 @@ class _Queue:
         else:
             done = git.run("update-ref", "-m", "coord merge", self._ref, commit, base)
         if done.code and _tip(git, self._wanted.into) == base:
+            if folder:  # git writes the files before its hook of refs may say no
+                git.run("read-tree", "-m", "-u", commit, base)
             where = f" in {shown_path(folder)}" if folder else ""
             what = f"git does not move {self._wanted.into}{where}: {' '.join(done.said.split())[:500]}"
             raise _Stuck(Finding(what, f"see to that{where}, and merge again; nothing was changed"))
