@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from coord.agents.setup.checks import examine_hooks
 from coord.agents.setup.git_part import GitPart
 from coord.agents.setup.install import plan_repository, record_folder
 from coord.agents.setup.plan import Planner
@@ -14,7 +15,7 @@ from coord.agents.setup.share import share
 from coord.core.errors import Busy, Invalid
 from coord.host.repository import find_repository
 from coord.sdk.opening import initialise
-from tests.host.git_folders import git, made_repository
+from tests.host.git_folders import found, git, made_repository
 from tests.setup.folders import planned, set_up, snapshot, take_out, write
 
 REFUSES = '#!/bin/sh\necho former $(basename "$0") "$1" >> "$(git rev-parse --show-toplevel)"/told\nexit 1\n'
@@ -153,7 +154,9 @@ def test_a_bare_repository(tmp_path: Path, home: Path) -> None:
         str(bare / name) for name in ("coord", "coord/coord.id", "coord/setup.json", "hooks/pre-receive")
     ]
     (bare / "hooks/pre-receive").unlink()
+    assert [finding.state for finding in examine_hooks(found(bare), {})] == ["bad", "ok"]
     set_up(bare)
+    assert [finding.state for finding in examine_hooks(found(bare), {})] == ["ok", "ok"]
     assert "COORD_PROTECTED='release/*'" in (bare / "hooks/pre-receive").read_text()
     take_out(bare)
     shutil.rmtree(bare / "coord")
