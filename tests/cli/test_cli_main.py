@@ -121,6 +121,7 @@ def test_a_command_imports_only_what_it_uses(coord: Coord) -> None:
     assert not brought & {
         *("argparse", "asyncio", "subprocess", "psycopg", "typing_extensions", "difflib", "dataclasses"),
         *("hashlib", "json", "pathlib", "random", "socket", "tempfile", "urllib.parse"),
+        *("platform", "textwrap", "msgspec.inspect", "msgspec.toml", "msgspec.yaml"),
         *("coord.transports.cli.guard", "coord.transports.cli.messages", "coord.transports.cli.help"),
     }
     brought = imported("--session", "s-ann", "lock", "a.py", "--no-wait")
@@ -128,6 +129,18 @@ def test_a_command_imports_only_what_it_uses(coord: Coord) -> None:
     assert not brought & {
         f"coord.core.{rules}" for rules in ("task", "plan", "queue", "history", "deadlock", "blob")
     }
+
+
+def test_what_msgspec_imports_later_is_there_when_asked_for() -> None:
+    """Issue 5, speed: modules that msgspec rarely needs are stood in for, and are the real ones when used."""
+    ask = (
+        "from coord.host.start import import_msgspec; import_msgspec(); import msgspec, platform, textwrap;"
+        "print(msgspec.json.schema(int), msgspec.inspect.type_info(str), msgspec.toml.decode('a = 1'),"
+        "platform.machine() != '', textwrap.dedent(' x'))"
+    )
+    done = subprocess.run([sys.executable, "-I", "-c", ask], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("{'type': 'integer'} StrType(")
+    assert done.stdout.endswith("{'a': 1} True x\n")
 
 
 def test_main_without_words_reads_those_of_the_process(monkeypatch, capfd) -> None:

@@ -21,6 +21,15 @@ def test_commit_of_a_held_file_is_refused(shop: Gated) -> None:
     shop.ok("bob", "commit", "-qm", "his")
 
 
+def test_a_glob_is_in_the_way_of_its_own_files_alone(shop: Gated) -> None:
+    """Issue 5, part 4: a file in a commit is no folder: what others hold as `**/*.py` is not README.md."""
+    shop.lock("bob", "**/*.py")
+    shop.write("README.md", "of ann\n")
+    shop.ok("ann", "commit", "-qm", "mine", "--", "README.md")
+    shop.write("deep/new.py", "of ann\n")
+    assert "deep/new.py is held by bob" in shop.refused("ann", "commit", "-qm", "more")
+
+
 def test_person_is_told(shop: Gated) -> None:
     """Issue 5, part 4: people are told that somebody works on a file, and decide themselves."""
     shop.lock("bob", "*.py")

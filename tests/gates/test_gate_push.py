@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from coord.agents.git.share import share
+from coord.agents.setup.share import share
 from coord.core.errors import Invalid
 from tests.gates.gated import Gated
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from coord.agents.git.stubs import HOOKS, stub_text
+from coord.agents.git.stubs import LOCAL_HOOKS, SHARED_HOOK, stub_text
 from tests.gates.gated import Gated, put_stubs
 
 
@@ -71,7 +71,7 @@ def test_python_starts_for_protected_branches_only(shop: Gated) -> None:
     assert "refused: the program that judges it is gone" in done.said
 
 
-@pytest.mark.parametrize("hook", HOOKS)
+@pytest.mark.parametrize("hook", [*LOCAL_HOOKS, SHARED_HOOK])
 def test_stub_quotes_what_it_is_given(hook: str, tmp_path: Path) -> None:
     """Paths and branches with quotes, spaces and dollars arrive as they are."""
     python = tmp_path / "it's $HOME/py thon"

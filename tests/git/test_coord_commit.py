@@ -39,6 +39,22 @@ def test_scn_48_only_what_is_held_is_committed(shop: Path, coord: Coord) -> None
     assert event["files"] == ["src/app.py", "src/my notes.txt"]
 
 
+@pytest.mark.parametrize("gates", [False, True], ids=["no gates", "gates"])
+def test_a_commit_is_signed_once(shop: Path, coord: Coord, gates: bool) -> None:
+    """Issue 5: what coord commits carries its trailers, each once, whether git's gates are there or not."""
+    if gates:
+        coord("ann init --yes")
+        assert (shop / ".git/hooks/prepare-commit-msg").exists() or "hook.coord" in git(shop, "config", "-l")
+    fence = coord("ann lock src").answer["locks"][0]["fence"]
+    (shop / "src/app.py").write_text("second\n")
+    said = coord("ann commit -m", "why\n\nCoord-Session: stale\nSigned-off-by: Ann <ann@example.org>")
+    assert said.code == 0, said
+    assert git(shop, "log", "-1", "--format=%B").rstrip().split("\n") == [
+        *("why", "", "Signed-off-by: Ann <ann@example.org>"),
+        *("Coord-Session: s-ann", f"Coord-Fence: {fence} file:src"),
+    ]
+
+
 def test_hostile_names_are_only_names(shop: Path, coord: Coord) -> None:
     """GIT-16: spaces, quotes, dashes, wildcards, line ends, bytes that are no text: each is one file."""
     coord("ann lock .")

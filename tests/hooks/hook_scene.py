@@ -1,6 +1,7 @@
 """Sessions of agents at one repository, which tell the hook what they are about to do."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -61,9 +62,9 @@ class Scene:
             verdict = self.after(call)
         return verdict
 
-    def client(self, session: str) -> Client:
+    def client(self, session: str, clock: Callable[[], int] | None = None) -> Client:
         environ = {**self.environ, "COORD_SESSION_ID": session}
-        return connect(cwd=str(self.root), environ=environ)
+        return connect(cwd=str(self.root), environ=environ, clock=clock)
 
     def held(self) -> dict[str, str]:
         """Who holds what."""

@@ -1,10 +1,12 @@
 """Events and situations: what the hook does about each, on a real repository and its store."""
 
 import os
+import time
 from pathlib import Path
 
 import pytest
 
+from coord.agents.hooks.event import NOTHING
 from coord.core.errors import Corrupt
 from tests.hooks.hook_scene import Scene
 from tests.host.git_folders import added_worktree, git, made_repository
@@ -288,3 +290,24 @@ def test_a_lost_store_is_no_free_store(scene: Scene) -> None:
         file.unlink()
     with pytest.raises(Corrupt):
         scene.write("new.txt")
+
+
+def test_what_the_last_holder_left_is_put_aside_first(scene: Scene) -> None:
+    """REC-11: an edit under a lock that somebody lost begins from HEAD; it is refused once, then passes."""
+    then_s = int(time.time()) - 120
+    with scene.client("bob", clock=lambda: then_s * 1000) as bob:
+        (fence,) = [lock.fence for lock in bob.acquire("src/app.py", ttl_s=30).locks]
+    (scene.root / "src/app.py").write_text("half done\n")
+    os.utime(scene.root / "src/app.py", (then_s + 10, then_s + 10))
+    deny = scene.write("src/app.py").deny
+    ref = f"refs/coord/salvage/{fence}/1"
+    assert ref in deny
+    assert "read them again" in deny
+    assert (scene.root / "src/app.py").read_text() == "app\n"
+    assert git(scene.root, "show", f"{ref}:src/app.py") == "half done"
+    assert scene.held() == {"file:src/app.py": "ada"}
+    assert scene.write("src/app.py") == NOTHING
+    scene.tell("Stop")
+    scene.commit("src/app.py")
+    scene.tell("Stop")
+    assert scene.held() == {}, "the call that was refused keeps nothing"

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coord.core.errors import Invalid
-from coord.core.path import covers, parse_pattern
+from coord.core.path import covers, literal_path, parse_pattern
 from coord.host.repository import Repository
 from coord.host.repository_path import repository_path
 from tests.host.git_folders import added_submodule, added_worktree, git, made_repository
@@ -216,9 +216,9 @@ def test_a_name_that_exists_is_that_name(shop: Path) -> None:
     (found,) = paths(shop, "app/[slug]/page.tsx")
     (pattern,) = parse_pattern(found)
     assert pattern.literal
-    assert covers(pattern, "app/[slug]/page.tsx")
+    assert covers(pattern, literal_path("app/[slug]/page.tsx"))
     (found,) = paths(shop, "app/[slug]/*.tsx")
-    assert covers(parse_pattern(found)[0], "app/[slug]/page.tsx")
+    assert covers(parse_pattern(found)[0], literal_path("app/[slug]/page.tsx"))
     assert paths(shop, "app/*") == ["app/*"]
     assert paths(shop, "app/[ab]/page.tsx") == ["app/[ab]/page.tsx"]
 
@@ -236,7 +236,7 @@ def test_a_literal_path_has_no_wildcards(name: str, shop: Path) -> None:
     (found,) = paths(shop, f"src/{name}", literal=True)
     (pattern,) = parse_pattern(found)
     assert pattern.literal
-    assert covers(pattern, f"src/{name}")
+    assert covers(pattern, literal_path(f"src/{name}"))
 
 
 @pytest.mark.parametrize("repository", [None, Repository(None, "/srv/hub.git")])

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from coord.agents.git.gate_hooks import held_trailers
 from coord.agents.git.merge import Merge, Outcome, Wanted, merge
 from coord.agents.git.run import Git
+from coord.agents.git.sign import held_trailers
 from coord.sdk import activity
 from coord.sdk.client import Client, connect
 from tests.host.git_folders import PLAIN

@@ -43,6 +43,13 @@ GIT_MUTANTS = [
         record("stolen"),
     ),
     Mutant(
+        "a commit without gates is not signed",
+        COMMIT,
+        "    text = signed(git, client, client.caller, message, [change.path for change in files])\n",
+        "    text = message\n",
+        ("tests/git/test_coord_commit.py::test_a_commit_is_signed_once",),
+    ),
+    Mutant(
         "what others staged is swept into a commit",
         COMMIT,
         '"--only", ',

@@ -71,6 +71,13 @@ HOOK_MUTANTS = [
         gate("an_action_of_the_host_is_locked_for_all_repositories"),
     ),
     Mutant(
+        "a hook leaves half-done edits of who lost the lock",
+        f"{HOOKS}/gate.py",
+        "            if reply.after_loss:\n",
+        "            if reply.after_loss and not reply.ok:\n",
+        gate("what_the_last_holder_left_is_put_aside_first"),
+    ),
+    Mutant(
         "an ignored file counts as clean",
         f"{HOOKS}/clean.py",
         '"--ignored=traditional"',

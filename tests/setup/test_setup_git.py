@@ -1,17 +1,21 @@
 """Hooks of git beside those that were there: both run, in every worktree, under every manager of hooks."""
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from coord.agents.setup.checks import examine_hooks
 from coord.agents.setup.git_part import GitPart
 from coord.agents.setup.install import plan_repository, record_folder
 from coord.agents.setup.plan import Planner
+from coord.agents.setup.share import share
 from coord.core.errors import Busy, Invalid
 from coord.host.repository import find_repository
-from tests.host.git_folders import git
+from coord.sdk.opening import initialise
+from tests.host.git_folders import found, git, made_repository
 from tests.setup.folders import planned, set_up, snapshot, take_out, write
 
 REFUSES = '#!/bin/sh\necho former $(basename "$0") "$1" >> "$(git rev-parse --show-toplevel)"/told\nexit 1\n'
@@ -138,15 +142,24 @@ def test_a_folder_that_leads_elsewhere(shop: Path) -> None:
 
 
 def test_a_bare_repository(tmp_path: Path, home: Path) -> None:
-    """A shared bare repository gets the gate for what is pushed to it, and nothing else."""
+    """Issue 5: a bare repository gets its gate by `coord gate` alone; init renews it, uninstall ends it."""
     bare = tmp_path / "shop.git"
     git(tmp_path, "init", "-q", "--bare", str(bare))
     before = snapshot(bare)
-    set_up(bare)
+    assert "coord gate" in set_up(bare).notes[0]
+    assert snapshot(bare) == before
+    locks = made_repository(tmp_path / "locks").root or ""
+    share(initialise(locks, {"HOME": str(home)}), str(bare), ["release/*"])
     assert sorted(set(snapshot(bare)) - set(before)) == [
-        str(bare / name) for name in ("coord", "coord/setup.json", "hooks/pre-receive")
+        str(bare / name) for name in ("coord", "coord/coord.id", "coord/setup.json", "hooks/pre-receive")
     ]
+    (bare / "hooks/pre-receive").unlink()
+    assert [finding.state for finding in examine_hooks(found(bare), {})] == ["bad", "ok"]
+    set_up(bare)
+    assert [finding.state for finding in examine_hooks(found(bare), {})] == ["ok", "ok"]
+    assert "COORD_PROTECTED='release/*'" in (bare / "hooks/pre-receive").read_text()
     take_out(bare)
+    shutil.rmtree(bare / "coord")
     assert snapshot(bare) == before
 
 

@@ -211,8 +211,8 @@ def test_a_literal_path_means_its_characters(name: str) -> None:
     assert path.literal
     assert path.directory == ("dir", name)
     assert one(path.folded) == path
-    assert covers(path, "dir/" + name)
-    assert not covers(path, "dir/i")
+    assert covers(path, literal_path("dir/" + name))
+    assert not covers(path, literal_path("dir/i"))
 
 
 def test_escapes_that_change_nothing_leave_no_trace() -> None:
@@ -238,14 +238,14 @@ def test_escapes_that_change_nothing_leave_no_trace() -> None:
 )
 def test_covers(pattern: str, path: str, expected: bool) -> None:
     """A concrete path belongs to a pattern without what is below the path."""
-    assert covers(one(pattern), path) is expected
+    assert covers(one(pattern), literal_path(path)) is expected
 
 
 @pytest.mark.parametrize("path", ["", "../a", "/a", "a\0"])
-def test_covers_refuses_what_is_no_path(path: str) -> None:
+def test_literal_path_refuses_what_is_no_path(path: str) -> None:
     """CFL-4: the root covers everything in the repository, and nothing outside."""
     with pytest.raises(Invalid):
-        covers(one("."), path)
+        literal_path(path)
 
 
 HARD = [

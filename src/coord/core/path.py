@@ -100,9 +100,9 @@ def overlaps(a: Pattern, b: Pattern) -> bool:
     return (a.literal and b.literal) or _meet(a.segments, b.segments, _segments_meet)
 
 
-def covers(pattern: Pattern, path: str) -> bool:
-    """Return whether this path, without what is below it, belongs to the pattern."""
-    return _meet(pattern.segments, literal_path(path).segments[:-1], _segments_meet)
+def covers(pattern: Pattern, path: Pattern) -> bool:
+    """Return whether a literal path, without what is below it, belongs to the pattern."""
+    return _meet(pattern.segments, path.segments[:-1], _segments_meet)
 
 
 def fold(text: str) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from coord.agents.git.run import Git, ended_by_nul
-from coord.core.path import Pattern, covers, fold, parse_pattern
+from coord.core.path import Pattern, covers, fold, literal_path, parse_pattern
 from coord.core.replies import LockShown
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -57,7 +57,9 @@ class Covered:
         for end in range(len(names) + 1):
             if names[:end] in self._literal:
                 return self._literal[names[:end]]
-        return next((resource for pattern, resource in self._globs if covers(pattern, shown)), None)
+        return next(
+            (resource for pattern, resource in self._globs if covers(pattern, literal_path(shown))), None
+        )
 
 
 def literal_name(resource: str) -> str | None:

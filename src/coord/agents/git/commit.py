@@ -6,12 +6,14 @@ then looked at, and only a commit that has what it should is told in the log.
 
 import os
 import re
+import tempfile
 from collections.abc import Sequence
 
 import msgspec
 
 from coord.agents.git.changes import Change, Covered, changes, literal_name, pathspecs, writing
 from coord.agents.git.run import Git, GitFailed, as_text
+from coord.agents.git.sign import signed
 from coord.core import commands
 from coord.core.errors import CoordError, Invalid, LockLost, NotOwner, Refused
 from coord.core.git_commands import RecordCommit
@@ -138,12 +140,16 @@ def _make(git: Git, client: Client, message: str, files: list[Change]) -> tuple[
         git.patient(
             "add", "--intent-to-add", "--pathspec-from-file=-", "--pathspec-file-nul", stdin=pathspecs(new)
         )
+    text = signed(git, client, client.caller, message, [change.path for change in files])
     who = {"COORD_SESSION_ID": client.caller.session, "COORD_AGENT": client.caller.agent}
-    done = git.patient(
-        *("commit", "--only", f"--message={message}", "--pathspec-from-file=-", "--pathspec-file-nul"),
-        stdin=pathspecs(change.path for change in files),
-        **{name: value for name, value in who.items() if value},
-    )
+    with tempfile.NamedTemporaryFile() as file:  # with many trailers it is too long for an argument
+        file.write(os.fsencode(text))
+        file.flush()
+        done = git.patient(
+            *("commit", "--only", f"--file={file.name}", "--pathspec-from-file=-", "--pathspec-file-nul"),
+            stdin=pathspecs(change.path for change in files),
+            **{name: value for name, value in who.items() if value},
+        )
     found = _MADE.match(done.text)
     return (found["branch"] or "", found["commit"]) if found else ("", "HEAD")
 

@@ -13,7 +13,8 @@ from coord.core.caller import Caller
 from coord.core.errors import Invalid
 from coord.core.fence import FENCES_MAX
 from coord.core.git_commands import CheckFences, FenceShown
-from coord.core.path import Pattern, fold, is_unprintable, literal_path, overlaps, parse_pattern
+from coord.core.path import Pattern, fold, is_unprintable, literal_path, parse_pattern
+from coord.core.path import covers as path_covers
 from coord.core.replies import LockShown
 from coord.core.resource import PATH_BYTES_MAX
 from coord.sdk.connection import Connection
@@ -68,9 +69,9 @@ def _lockable(path: str) -> bool:
 
 
 def covers(pattern: Pattern, path: str) -> bool:
-    """Whether a path belongs to a pattern, however strange its name: what is not printable is no special."""
+    """Whether a file belongs to a pattern, however strange its name: what is not printable is no special."""
     known = _pattern_of(path)
-    return known is None or overlaps(pattern, known)
+    return known is None or path_covers(pattern, known)
 
 
 @lru_cache(maxsize=100_000)

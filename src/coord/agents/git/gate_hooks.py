@@ -8,16 +8,14 @@ from typing import NamedTuple
 
 import msgspec
 
-from coord.agents.git.gate import Finding, anonymous, covers, judge
+from coord.agents.git.gate import Finding, anonymous, judge
 from coord.agents.git.gate_commits import new_commits, staged, tips
 from coord.agents.git.run import Git
+from coord.agents.git.sign import signed
 from coord.agents.git.stubs import PROTECTED, PROTECTED_VARIABLE
-from coord.agents.git.trailers import FenceTrailer, TaskTrailer, Trailers, read_message, without_trailers
 from coord.core import commands
 from coord.core.caller import Caller
 from coord.core.errors import Invalid, NotFound
-from coord.core.path import parse_pattern
-from coord.core.replies import LockShown
 from coord.host.place import find_place
 from coord.host.who import find_caller, find_tenant, shows_agent
 from coord.sdk.connection import Connection
@@ -94,38 +92,10 @@ def _prepare_commit_msg(gate: Gate) -> int:
         text = message.read()
     if source == "message" and not text.strip():
         return 0  # git is going to refuse it for being empty
-    trailers = held_trailers(gate.connection, gate.caller, about_to.paths).over(read_message(text))
+    text = signed(gate.git, gate.connection, gate.caller, text, about_to.paths)
     with open(file, "w", encoding="utf-8", errors="surrogateescape", newline="") as message:
-        message.write(without_trailers(text))
-    options = [word for line in trailers.lines() for word in ("--trailer", line)]
-    gate.git.must(
-        "interpret-trailers",
-        "--in-place",
-        "--where",
-        "end",
-        "--if-exists",
-        "add",
-        "--no-divider",
-        *options,
-        "--",
-        file,
-    )
+        message.write(text)
     return 0
-
-
-def held_trailers(connection: Connection, caller: Caller, paths: Sequence[str]) -> Trailers:
-    """Return what a session would sign now: its name, its claims, its locks on these files."""
-    try:
-        session = connection.call(commands.GetSession(caller)).session_id
-    except NotFound:
-        session = caller.session  # nothing was done in its name yet
-    claims = connection.call(commands.GetSessionClaims(connection.tenant, session))
-    locks = connection.call(commands.ListLocks(caller, own=True))
-    return Trailers(
-        session,
-        tuple(TaskTrailer(claim.project_id, claim.task_id, claim.generation.generation) for claim in claims),
-        tuple(FenceTrailer(lock.fence, lock.resource) for lock in locks if _signs(lock, paths)),
-    )
 
 
 def _reference_transaction(gate: Gate) -> int:
@@ -177,19 +147,6 @@ def _accepted(gate: Gate) -> list[str]:
 
 def _is_protected(gate: Gate, ref: str) -> bool:
     return any(fnmatch.fnmatchcase(ref, f"refs/heads/{branch}") for branch in gate.protected)
-
-
-def _signs(lock: LockShown, paths: Sequence[str]) -> bool:
-    """Whether a lock is one under which these files are changed."""
-    return (
-        lock.mode != "read"
-        and lock.resource.startswith("file:")
-        and any(
-            covers(pattern, path)
-            for pattern in parse_pattern(lock.resource.removeprefix("file:"))
-            for path in paths
-        )
-    )
 
 
 def _stdin_words(number: int) -> Iterator[list[str]]:

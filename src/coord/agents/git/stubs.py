@@ -10,19 +10,19 @@ from shlex import quote
 
 from coord.host.who import GENERIC, TOOLS
 
-HOOKS = ("pre-commit", "prepare-commit-msg", "reference-transaction", "pre-push", "pre-receive")
-"""All gates; the last one is for a shared bare repository and is never run in any other."""
-LOCAL_HOOKS = HOOKS[:-1]
+LOCAL_HOOKS = ("pre-commit", "prepare-commit-msg", "reference-transaction", "pre-push")
+SHARED_HOOK = "pre-receive"
+"""The gate of a shared bare repository; git never runs it in any other."""
 PROTECTED = ("main", "master")
 """The branches that only commits in order may move; patterns as `release/*` are possible."""
 PROTECTED_VARIABLE = "COORD_PROTECTED"
 """How a stub passes them on: separated by spaces, which no branch has in its name."""
-_WITH_STDIN = ("reference-transaction", "pre-push", "pre-receive")
+_WITH_STDIN = ("reference-transaction", "pre-push", SHARED_HOOK)
 
 MARK = "# Gate of coord,"
 """By which a stub is known."""
 _STUB = r"""#!/bin/sh
-@MARK@ written by coord init and removed by coord uninstall.
+@MARK@ written by @BY@ and removed by coord uninstall.
 # The hook that was here before is beside it, and runs after it: @HOOK@.coord-former
 python=@PYTHON@
 client=@CLIENT@
@@ -36,10 +36,10 @@ _GATE = r"""if [ -x "$python" ] && [ -f "$client" ]; then
     @RUN@ || exit 1
 elif [ -n "@SIGNS@" ]; then
     echo "coord: @HOOK@ refused: the program that judges it is gone ($client)." >&2
-    echo "coord: ask the person you work for to run coord init, or coord uninstall." >&2
+    echo "coord: ask the person you work for to run @BY@, or coord uninstall." >&2
     exit 1
 else
-    echo "coord: @HOOK@ is not judged: $client is gone (coord init mends it, coord uninstall ends it)." >&2
+    echo "coord: @HOOK@ is not judged: $client is gone (@BY@ mends it, coord uninstall ends it)." >&2
 fi"""
 
 
@@ -53,9 +53,10 @@ def stub_text(hook: str, python: str, client: str, protected: Sequence[str] = PR
         former = """printf '%s' "$lines" | "$former" "$@\""""
         gate = f"{_LINES}\n{_only_protected(protected) if hook == 'reference-transaction' else gate}"
     # Who pushes to a shared repository may come from anywhere: nothing here shows that it is a person.
-    signs = "any" if hook == "pre-receive" else "".join(f"${{{name}:-}}" for name in _sign_names())
+    signs = "any" if hook == SHARED_HOOK else "".join(f"${{{name}:-}}" for name in _sign_names())
     text = _STUB.replace("@GATE@", gate).replace("@RUN@", run).replace("@FORMER@", former)
     text = text.replace("@MARK@", MARK).replace("@SIGNS@", signs).replace("@HOOK@", hook)
+    text = text.replace("@BY@", "coord gate" if hook == SHARED_HOOK else "coord init")
     return text.replace("@PYTHON@", quote(python)).replace("@CLIENT@", quote(client))
 
 

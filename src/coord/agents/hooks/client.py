@@ -132,8 +132,11 @@ class Hook:
         return told
 
     def _understand(self, told: dict[str, Any]) -> None:
-        _import_msgspec()
         from importlib import import_module
+
+        from coord.host.start import import_msgspec
+
+        import_msgspec()
 
         self._form = import_module(f"coord.agents.hooks.{self.tool}")
         self.event = self._form.parse(told)
@@ -208,17 +211,6 @@ def _deadline_s() -> float:
     except ValueError:
         return DEADLINE_S
     return given if 0.05 <= given <= 600 else DEADLINE_S
-
-
-def _import_msgspec() -> None:
-    """Import msgspec without `typing_extensions`, which it takes where it is installed, but does not need."""
-    if "typing_extensions" in sys.modules:
-        return
-    sys.modules["typing_extensions"] = None  # type: ignore[assignment]
-    try:
-        import msgspec  # noqa: F401
-    finally:
-        del sys.modules["typing_extensions"]
 
 
 def main(words: list[str]) -> NoReturn:

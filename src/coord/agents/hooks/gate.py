@@ -60,6 +60,7 @@ class Gate:
             return
         home = self._home()
         begun: list[tuple[Connection, Part]] = []
+        put_aside: list[str] = []
         for part in parts_of(self.event, self._environ, home, self.settings):
             connection = self._connect(part.place)
             reply = self._begin(connection, part)
@@ -68,9 +69,26 @@ class Gate:
                 self._show(Verdict(deny=self._denial(reply, part)))
                 return
             begun.append((connection, part))
+            if reply.after_loss:
+                put_aside += self._salvage(part, reply)
+        if put_aside:  # what the agent knows of these files is out of date; it holds them now, and may go on
+            for connection, _ in begun:
+                connection.call(EndCall(connection.caller, self._call()))
+            self._show(Verdict(deny=texts.put_aside(put_aside)))
+            return
         for connection, part in begun:
             self._note(connection, part, home)
         self._show(NOTHING)
+
+    def _salvage(self, part: Part, reply: LockReply) -> list[str]:
+        """Put aside what those who lost such a lock left half done; return what was."""
+        from coord.agents.git.rollback import salvage_first
+        from coord.host.repository import find_repository
+
+        if part.place.repository is None or not part.worktree:
+            return []
+        place = part.place._replace(repository=find_repository(part.worktree))
+        return salvage_first(self._session_calls(place), reply.locks)
 
     def _begin(self, connection: Connection, part: Part) -> LockReply:
         command = BeginCall(

@@ -47,6 +47,14 @@ def denial(reply: LockReply, resources: Sequence[str], command: str) -> str:
     )
 
 
+def put_aside(told: Sequence[str]) -> str:
+    """Return why a call is refused once: the files are not what they were when the agent read them."""
+    return (
+        f"coord: {'; '.join(told)[:SAID_CHARS_MAX]}. The files are locked for this session now. "
+        "Next: read them again and repeat the call."
+    )
+
+
 def failure(message: str, hint: str, *, closed: bool) -> str:
     """Return what to say where the store does not answer."""
     step = f" Next: {hint}." if hint else ""

@@ -10,11 +10,12 @@ import os
 import re
 import sys
 import tempfile
+from collections.abc import Sequence
 from functools import cached_property
 from shlex import quote
 
 from coord.agents.git.run import Git
-from coord.agents.git.stubs import HOOKS, LOCAL_HOOKS, stub_text
+from coord.agents.git.stubs import LOCAL_HOOKS, SHARED_HOOK, stub_text
 from coord.agents.setup.block import HASH, with_block
 from coord.agents.setup.content import PROGRAM, Content, put, read
 from coord.agents.setup.plan import FORMER, Planner
@@ -30,7 +31,7 @@ PASSED_ON = (
     *("post-index-change", "update", "proc-receive", "post-receive", "post-update", "pre-receive"),
 )
 """The hooks of git that are not ours: a folder of ours passes them on to the one in whose place it is."""
-OURS = b"written by coord init"
+OURS = b"written by coord "
 POST_CHECKOUT = "post-checkout"
 NEW_WORKTREE = r"""#!/bin/sh
 # Hook of coord, written by coord init and removed by coord uninstall.
@@ -90,13 +91,21 @@ class GitPart:
         found = re.search(r"(\d+)\.(\d+)", self._git.must("version").text)
         return (int(found[1]), int(found[2])) if found else (0, 0)
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether nobody works here: a bare repository, which others push to."""
+        return self._repository.root is None and not self.worktrees
+
+    def plan_gate(self, planner: Planner, protected: Sequence[str]) -> None:
+        """Plan the gate of a shared repository, if there is to be one."""
+        if protected:
+            stub = stub_text(SHARED_HOOK, sys.executable, program(GATE), protected)
+            self._put_aside(planner, f"{self._repository.commondir}/hooks", {SHARED_HOOK: stub})
+        else:
+            planner.notes.append("coord gate, run where the locks are, puts a gate before a bare repository")
+
     def plan_hooks(self, planner: Planner, *, version: tuple[int, ...] | None = None) -> None:
         """Plan the stubs, and what makes git run them."""
-        if self._repository.root is None and not self.worktrees:
-            self._put_aside(
-                planner, f"{self._repository.commondir}/hooks", {HOOKS[-1]: self._stub(HOOKS[-1])}
-            )
-            return
         stubs = {hook: self._stub(hook) for hook in LOCAL_HOOKS}
         stubs[POST_CHECKOUT] = NEW_WORKTREE.replace("@FROM@", quote(self.templates))
         if (version or self.version()) >= CONFIG_HOOKS_SINCE:

@@ -43,10 +43,12 @@ def plan_repository(
     *,
     shared: bool = False,
     by_user: bool = False,
+    protected: Sequence[str] = (),
 ) -> Plan:
     """Plan all that holds agents to the locks in one repository.
 
     Without `tools`: those that are found. `by_user`: their hooks are among the user's settings.
+    `protected`: the branches that the gate of a shared bare repository guards; without any, as before.
     """
     folder = record_folder(repository)
     git = GitPart(repository, folder)
@@ -54,6 +56,10 @@ def plan_repository(
     worktrees = git.worktrees
     if tools is None:
         tools = [tool for tool in TOOLS if any(tool.present(root, environ) for root in worktrees)]
+    if git.is_shared:
+        protected = protected or planner.old.protected
+        git.plan_gate(planner, protected)
+        return planner.done(protected=protected)
     git.plan_hooks(planner)
     if not by_user:
         for root in worktrees:

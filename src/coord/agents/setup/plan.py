@@ -10,6 +10,8 @@ from contextlib import suppress
 from difflib import unified_diff
 from typing import NamedTuple
 
+import msgspec
+
 from coord.agents.setup.block import HASH, MARKDOWN, has_block, without_block
 from coord.agents.setup.content import Content, put, read
 from coord.agents.setup.record import Edit, Record, alone, digest, read_record, write_record
@@ -54,7 +56,7 @@ class Plan(NamedTuple):
             folders = tuple(dict.fromkeys((*self.record.folders, *self.old.folders)))
             write_record(
                 self.folder,
-                Record((*self.record.edits, *kept), folders, self.record.scope, self.record.tools),
+                msgspec.structs.replace(self.record, edits=(*self.record.edits, *kept), folders=folders),
             )
             for change in self.changes:
                 put(change.path, change.then)
@@ -109,7 +111,7 @@ class Planner:
             while path := path.rpartition("/")[0].removesuffix(root):
                 self._spare.add(path)
 
-    def done(self, scope: str = "local", tools: Iterable[str] = ()) -> Plan:
+    def done(self, scope: str = "local", tools: Iterable[str] = (), protected: Iterable[str] = ()) -> Plan:
         """Return the plan: what is wanted, and all else as it is without us."""
         for edit in self.old.edits:
             self.base(edit.path)
@@ -122,7 +124,7 @@ class Planner:
             if then != now:
                 changes.append(Change(path, now, then))
         made = self._folders_for(edits)
-        record = Record(tuple(edits), made, scope, tuple(tools)) if edits else Record()
+        record = Record(tuple(edits), made, scope, tuple(tools), tuple(protected)) if edits else Record()
         return Plan(self._folder, changes, record, self.old, self.notes, tuple(self._spare))
 
     def _folders_for(self, edits: list[Edit]) -> tuple[str, ...]:

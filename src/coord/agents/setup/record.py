@@ -36,6 +36,8 @@ class Record(msgspec.Struct, frozen=True):
     folders: tuple[str, ...] = ()
     scope: str = "local"
     tools: tuple[str, ...] = ()
+    protected: tuple[str, ...] = ()
+    """Of a shared bare repository: the branches that its gate guards."""
     schema: int = SCHEMA
 
     def find(self, path: str) -> Edit | None:

@@ -19,6 +19,7 @@ GATES = (
                 default=(),
             ),
         ),
-        details="Run it where the store is that all clones use. A hook that is there runs after the gate.",
+        details="Run it where the store is that all clones use. A hook that is there runs after the gate. "
+        "`coord uninstall` in the bare repository takes it out.",
     ),
 )

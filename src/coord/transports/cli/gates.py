@@ -8,7 +8,7 @@ from coord.transports.cli.output import Answer
 
 def gate(client: Client, given: SimpleNamespace) -> Answer:
     """Put the gate before a shared bare repository."""
-    from coord.agents.git.share import share
+    from coord.agents.setup.share import share
 
     shared = share(client.place, given.folder, given.protect)
     return Answer(

@@ -1,23 +1,22 @@
 """Putting the gate before a shared bare repository: the one place that agents cannot go round.
 
 Its pin is the one of the repository at hand, so that it judges by the same locks and claims. Clones that
-push to it have to use that store, too.
+push to it have to use that store, too. `coord uninstall` in it takes the gate out again.
 """
 
 import os
 import re
-import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from coord.agents.git import gate_client
-from coord.agents.git.stubs import MARK, PROTECTED, stub_text
+from coord.agents.git.stubs import PROTECTED, SHARED_HOOK
+from coord.agents.setup.install import plan_repository
+from coord.agents.setup.plan import FORMER
 from coord.core.errors import Invalid, Unavailable
 from coord.core.ids import shown
 from coord.host.place import Place, write_pin
 from coord.host.repository import find_repository
 
-HOOK = "pre-receive"
 _BRANCH = re.compile(r"[^\s~^:?\[\\]+")
 
 
@@ -46,28 +45,11 @@ def share(place: Place, folder: str, protected: Sequence[str] = ()) -> Shared:
             f"{folder} is pinned to the locks of another repository",
             hint=f"look at {pinned.folder}/coord.id, and remove it if that is an error",
         )
-    text = stub_text(HOOK, sys.executable, gate_client.__file__, protected or PROTECTED)
+    plan = plan_repository(target, {}, (), protected=tuple(protected) or PROTECTED)
     try:
-        return _put(target.commondir, text)
+        plan.apply()
     except OSError as error:
         raise Unavailable(f"{folder}: {error.strerror}", hint="is it another user's?") from error
-
-
-def _put(folder: str, text: str) -> Shared:
-    """Write the stub; a hook that was there is kept beside it."""
-    hook = f"{folder}/hooks/{HOOK}"
-    former = f"{hook}.coord-former"
-    os.makedirs(os.path.dirname(hook), exist_ok=True)
-    draft = f"{hook}.coord-{os.urandom(8).hex()}"
-    with open(draft, "x", encoding="utf-8", errors="surrogateescape") as file:
-        file.write(text)
-    os.chmod(draft, 0o755)  # noqa: S103 - everybody who pushes runs it
-    if os.path.lexists(hook) and not _is_stub(hook):
-        os.rename(hook, former)
-    os.rename(draft, hook)
-    return Shared(folder, hook, former if os.path.lexists(former) else "")
-
-
-def _is_stub(hook: str) -> bool:
-    with open(hook, encoding="utf-8", errors="replace") as file:
-        return MARK in file.read(1000)
+    hook = f"{target.commondir}/hooks/{SHARED_HOOK}"
+    former = f"{hook}{FORMER}"
+    return Shared(target.commondir, hook, former if os.path.lexists(former) else "")
