@@ -1,4 +1,4 @@
-"""The real agents in a repository that `coord init` prepared: what it wrote is what they obey."""
+"""The doctor asks the real Codex about the hooks that `coord init` wrote."""
 
 import os
 import shutil
@@ -8,19 +8,16 @@ import pytest
 
 from coord.agents.setup.checks import examine_hooks
 from coord.host.repository import find_repository
-from coord.sdk.client import connect
 from coord.sdk.opening import initialise
 from tests.agents.codex_trust import trust_hooks
-from tests.agents.drive import TOOLS
 from tests.agents.programs import cache_folder, command_of
-from tests.agents.script import Edit
 from tests.agents.sessions import Place, make_place
 from tests.setup.folders import set_up
 
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
-    """A repository whose store is pinned, and where somebody holds a file."""
+    """A repository whose store is pinned."""
     for name in list(os.environ):
         if name.startswith(("COORD_", "CLAUDE", "CODEX", "GEMINI", "GIT_")):
             monkeypatch.delenv(name)
@@ -30,19 +27,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     monkeypatch.setenv("HOME", str(made.home))
     monkeypatch.chdir(made.repository)
     initialise(str(made.repository), os.environ)
-    with connect(session="s-ann", agent="ann", pid=os.getpid()) as ann:
-        assert ann.acquire("held.txt", ttl_s=600).ok
     return made
-
-
-@pytest.mark.parametrize("tool", TOOLS)
-def test_a_real_agent_obeys_what_init_wrote(tool: str, place: Place) -> None:
-    """INT-9: with nothing but `coord init`, an edit of a held file is refused, and another one lands."""
-    set_up(place.repository, tool)
-    outcome = place.run(tool, (Edit("held.txt", "stolen\n"), Edit("new.txt", "new\n")), hooks=None)
-    assert outcome.exit_code == 0, outcome.errors
-    assert (place.read("held.txt"), place.read("new.txt")) == (None, "new\n")
-    assert "held.txt is locked by ann (session s-ann)" in outcome.model.results()[0]
 
 
 def test_codex_is_asked_what_it_trusts(place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

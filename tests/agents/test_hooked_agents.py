@@ -1,54 +1,44 @@
-"""The real Claude Code, Codex and Gemini CLI under the hooks: they cannot write where another is at work."""
+"""The real Claude Code, Codex and Gemini CLI as `coord init` leaves them: none writes where another works."""
 
-import sys
 from pathlib import Path
 
 import pytest
 
-from coord.agents.hooks import client as program
-from coord.core.replies import LockShown
-from coord.sdk.client import Client, connect
-from coord.sdk.opening import initialise
+from coord.agents.setup.tools import BY_NAME
 from tests.agents import stand_in_hook
-from tests.agents.drive import TOOLS, running_agent
-from tests.agents.script import Edit, Pause, Script, Shell, SubAgent
-from tests.agents.sessions import Place, make_place
+from tests.agents.drive import TOOLS, RunningAgent, running_agent
+from tests.agents.prepared import ADA_S, ADAS, ada_edits, client_of, locks, prepared, wrong_here
+from tests.agents.script import Edit, Patch, Pause, Read, Script, Shell, SubAgent
+from tests.agents.sessions import Place
+from tests.servers.postgres import poll_until
 
+MEET_S = 90
 PUSH = "git push origin main"
 PATCH = "apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: held.txt\n+patched\n*** End Patch\nEOF"
+MOVE = "*** Begin Patch\n*** Update File: old.txt\n*** Move to: held.txt\n@@\n-one\n+two\n*** End Patch\n"
 SWITCH = """echo '{"disableAllHooks": true}' > .claude/settings.local.json"""
+STOMPS = (
+    f"echo stolen > {ADAS}",
+    f"sed -i s/ada/stolen/ {ADAS}",
+    f"python3 -c \"open('{ADAS}', 'w').write('stolen')\"",
+)
 
 
-@pytest.fixture
-def place(tmp_path: Path) -> Place:
-    place = make_place(tmp_path)
-    initialise(str(place.repository), environ_of(place))
-    return place
+def hidden_switch(settings: str) -> str:
+    """A command that turns hooks off, and does not look like it."""
+    off = "json.dumps({'disable' + 'AllHooks': True})"
+    return f"python3 -c \"import json; open('{settings[:3]}' + '{settings[3:]}', 'w').write({off})\""
 
 
-def environ_of(place: Place) -> dict[str, str]:
-    return {"HOME": str(place.home), "USER": "somebody"}
-
-
-def client_of(place: Place, session: str) -> Client:
-    return connect(session=session, cwd=str(place.repository), environ=environ_of(place))
-
-
-def hooks(tool: str) -> dict[str, object]:
-    command = f"exec {sys.executable} -I {program.__file__} {tool}"
-    found: dict[str, object] = stand_in_hook.hooks_for(tool, command)
-    return found
-
-
-def locks(place: Place) -> dict[str, LockShown]:
-    with client_of(place, "watcher") as watcher:
-        return {lock.resource: lock for lock in watcher.locks()}
+def meet(pause: Pause, place: Place) -> None:
+    assert pause.reached.wait(MEET_S), (place.home / "err").read_text()
 
 
 @pytest.mark.parametrize("tool", TOOLS)
-def test_an_agent_cannot_write_where_another_is_at_work(tool: str, place: Place) -> None:
+def test_an_agent_cannot_write_where_another_is_at_work(tool: str, tmp_path: Path) -> None:
     """LCK-74, INT-12, SES-21: held files, globs and actions are refused; the rest goes on; death frees."""
-    end = Pause()
+    place, settings = prepared(tmp_path, tool), BY_NAME[tool].local
+    inside, think, switched, end = Pause(), Pause(), Pause(), Pause()
     script: Script = (
         Edit("free.txt", "new\n"),
         Edit("held.txt", "stolen\n"),
@@ -56,7 +46,15 @@ def test_an_agent_cannot_write_where_another_is_at_work(tool: str, place: Place)
         Shell(PUSH),
         Shell(PATCH),
         Shell(SWITCH),
-        SubAgent((Edit("part.txt", "part\n"),)),
+        Edit(settings, "{}\n"),
+        *((Patch(MOVE),) if tool == "codex" else ()),
+        *(Shell(line) for line in STOMPS),
+        SubAgent((Edit("part.txt", "part\n"), inside, Edit("more.txt", "more\n"))),
+        think,
+        Edit("next.txt", "next\n"),
+        Shell(hidden_switch(settings)),
+        switched,
+        Edit("held.txt", "stolen\n"),
         end,
         Edit("late.txt", "late\n"),
     )
@@ -65,61 +63,121 @@ def test_an_agent_cannot_write_where_another_is_at_work(tool: str, place: Place)
         bob.acquire("held.txt", reason="rework", ttl_s=3600)
         bob.acquire("glob", ttl_s=3600)
         bob.acquire("name:main-push", ttl_s=3600)
-        with running_agent(tool, script, place.repository, place.home, hooks=hooks(tool)) as agent:
-            assert end.reached.wait(90), (place.home / "err").read_text()
+        ada_edits(place)
+        hooks = stand_in_hook.hooks_for(tool, place.hook_command(tool), ("ConfigChange",))
+        watch = hooks if tool == "claude" else None
+        with running_agent(tool, script, place.repository, place.home, hooks=watch) as agent:
+            meet(inside, place)
             session = check_locks(tool, place)
+            inside.go.set()
+            meet(think, place)
             bob.send(session, "request", "mind the gap")
+            think.go.set()
+            meet(switched, place)
+            check_switched_off(tool, place, settings)
+            switched.go.set()
+            meet(end, place)
             agent.kill()
             end.go.set()
         check_files(place)
-        results = agent.model.results()
-        check_told(tool, agent.model.was_told(), results)
+        check_told(tool, agent.model.was_told(), agent.model.results())
+        check_holder(place)
         assert bob.acquire("free.txt").ok, "a killed session holds nothing"
 
 
 def check_locks(tool: str, place: Place) -> str:
-    """What the agent edited is locked in its name, what its sub-agent edited too; return the session."""
+    """What the agent edited is locked in its name, what its sub-agent edits in that of the sub-agent."""
     found = locks(place)
-    session = found["file:free.txt"].owner
+    session, part = found["file:free.txt"].owner, found["file:part.txt"].owner
     assert found["file:free.txt"].agent == tool
-    # A sub-agent that ended left its edits to the session.
-    assert found["file:part.txt"].owner.partition(".")[0] == session
     with client_of(place, "watcher") as watcher:
         parents = {shown.session_id: shown.parent for shown in watcher.peers()}
     assert parents[session] == ""
+    if tool == "gemini":  # it does not say which of its agents acts
+        assert part == session
+    else:
+        assert part.startswith(f"{session}.")
+        assert parents[part] == session
     return session
 
 
+def check_switched_off(tool: str, place: Place, settings: str) -> None:
+    """The hooks are gone from the settings, which is noticed: by Claude's own hook at once, by the doctor."""
+    assert "disableAllHooks" in (place.read(settings) or "")
+    if tool == "claude":
+        poll_until(place.events, 30, "no change of settings was told")
+    assert wrong_here(place) == {"hooks", tool}
+
+
 def check_files(place: Place) -> None:
-    assert (place.read("free.txt"), place.read("part.txt")) == ("new\n", "part\n")
+    landed = ("free.txt", "part.txt", "more.txt", "next.txt")
+    assert [place.read(name) for name in landed] == ["new\n", "part\n", "more\n", "next\n"]
+    assert (place.read("old.txt"), place.read(ADAS)) == ("one\n", "ada\n")
     assert (place.read("held.txt"), place.read("glob/deep.txt"), place.read("late.txt")) == (None, None, None)
-    assert place.read(".claude/settings.local.json") is None
 
 
 def check_told(tool: str, told: str, results: list[str]) -> None:
     """The model reads who is there, who is in the way, why, and what to do."""
-    assert "there is 1 other session at work here: session bob (live)" in told
+    assert "there are 2 other sessions at work here" in told
+    assert "session bob (live)" in told
     free, held, glob, push, patch, switch = results[:6]
     assert "locked" not in free
     assert "held.txt is locked by session bob until" in held
     assert "for: rework" in held
-    assert "lock held.txt" in held
+    assert "lock held.txt` waits in line for it, then read the file again and repeat the edit" in held
     assert "as part of file:glob by session bob" in glob
     assert "name:main-push is locked by session bob" in push
     assert tool != "codex" or "held.txt is locked by session bob" in patch
-    assert "configuration of hooks" in switch
+    assert "This command would change the configuration of hooks" in switch
+    assert f"{BY_NAME[tool].local} holds the configuration of hooks, which agents do not change" in told
+    stomped = f"this command changed {ADAS}, which claude (session {ADA_S}) holds"
+    assert (told.count(stomped), told.count("The file is again as it was")) == (3, 3)
+    assert "from bob (request): mind the gap" in told
+    assert told.count("held.txt is locked by session bob") >= 2, "the hooks held on"
 
 
-def test_a_message_comes_into_the_next_turn(place: Place) -> None:
-    """MSG: what another session sends is read at the next boundary of a tool."""
-    think = Pause()
-    script: Script = (Edit("one.txt", "1\n"), think, Edit("two.txt", "2\n"))
-    with running_agent("claude", script, place.repository, place.home, hooks=hooks("claude")) as agent:
-        assert think.reached.wait(90), (place.home / "err").read_text()
-        with client_of(place, "bob") as bob:
-            bob.send(locks(place)["file:one.txt"].owner, "request", "mind the gap")
-        think.go.set()
-        outcome = agent.wait()
-    assert "from bob (request): mind the gap" in outcome.model.was_told()
-    assert "still holds" in outcome.model.was_told(), "the stop is put off once, to say what is held"
-    assert locks(place) == {}, "its end frees what it held"
+def check_holder(place: Place) -> None:
+    """Who held the file was told of each stomp."""
+    with client_of(place, ADA_S) as ada:
+        found = [message.subject for message in ada.recv(drain=True).messages]
+    assert found == [f"{ADAS} was stomped"] * len(STOMPS)
+
+
+def test_of_two_agents_that_race_for_a_file_one_gets_it_first(tmp_path: Path) -> None:
+    """LCK-74: of two tools at the same moment one wins; the other is told, and has it after the release."""
+    place = prepared(tmp_path, "claude", "codex")
+    starts, thens = [Pause(), Pause()], [Pause(), Pause()]
+    scripts: list[Script] = [
+        (start, Edit("race.txt", f"{tool}\n"), then, Read("race.txt"), Edit("race.txt", f"{tool} again\n"))
+        for tool, start, then in zip(("claude", "codex"), starts, thens, strict=True)
+    ]
+    homes = [place.home / tool for tool in ("claude", "codex")]
+    with (
+        running_agent("claude", scripts[0], place.repository, homes[0]) as claude,
+        running_agent("codex", scripts[1], place.repository, homes[1]) as codex,
+    ):
+        agents = [claude, codex]
+        for pause in starts:
+            assert pause.reached.wait(MEET_S)
+        for pause in starts:
+            pause.go.set()
+        for pause in thens:
+            assert pause.reached.wait(MEET_S)
+        holder = locks(place)["file:race.txt"].agent
+        assert place.read("race.txt") == f"{holder}\n"
+        winner = ["claude", "codex"].index(holder)
+        check_race(agents[winner], agents[1 - winner], holder)
+        thens[winner].go.set()
+        told = agents[winner].wait().model.was_told()
+        assert "still holds file:race.txt" in told, "the stop is put off once, to say what is held"
+        assert place.read("race.txt") == f"{holder} again\n"
+        assert locks(place) == {}, "its end frees what it held"
+        thens[1 - winner].go.set()
+        agents[1 - winner].wait()
+    assert place.read("race.txt") == f"{['claude', 'codex'][1 - winner]} again\n"
+
+
+def check_race(winner: RunningAgent, loser: RunningAgent, holder: str) -> None:
+    """Exactly one was refused, and heard by whom."""
+    assert "is locked" not in winner.model.was_told()
+    assert f"race.txt is locked by {holder} (session" in loser.model.results()[0]

@@ -137,6 +137,14 @@ def command_of(tool: Tool, *, shared: bool) -> str:
     return f"exec {quote(sys.executable)} -I {quote(program('agents/hooks/client.py'))} {tool.name}"
 
 
+def refusing_command(tool: Tool) -> str:
+    """Return the command for Codex before a call: where our Python is gone, Codex would let the call pass."""
+    gone = quote(f"coord: its hook cannot run, {sys.executable} is gone. A person runs coord doctor --fix")
+    return (
+        f"[ -x {quote(sys.executable)} ] || {{ echo {gone} >&2; exit 2; }}; {command_of(tool, shared=False)}"
+    )
+
+
 def hooks_of(tool: Tool, *, shared: bool) -> dict[str, Any]:
     """Return our hooks in a tool's own form: for each event one group with one hook."""
     found: dict[str, Any] = {}
@@ -146,6 +154,8 @@ def hooks_of(tool: Tool, *, shared: bool) -> dict[str, Any]:
         hook["timeout"] = (END_TIMEOUT_S if event == tool.end else TIMEOUT_S) * tool.unit
         if tool is CLAUDE and event == tool.before and not shared:
             hook["onFailure"] = "block"
+        if tool is CODEX and event == tool.before and not shared:
+            hook["command"] = refusing_command(tool)
         group = {"matcher": tool.writers} if event == tool.before else {}
         found[event] = {**group, "hooks": [hook]}
     return found
