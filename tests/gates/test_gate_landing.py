@@ -155,3 +155,15 @@ def test_merge_is_judged_for_what_neither_side_had(shop: Gated) -> None:
     shop.ok("ann", "merge", "-q", "--no-edit", "main")
     shop.ok("ann", "update-ref", "refs/heads/main", "side")
     assert shop.tip("main") == shop.tip("side")
+
+
+def test_merge_that_drops_what_a_side_did_is_judged(shop: Gated) -> None:
+    """A merge that git alone would have made otherwise changes the files in which it differs."""
+    shop.plain("checkout", "-qb", "side")
+    shop.commit("ann", "new.py", "x\n")
+    shop.plain("checkout", "-q", "main")
+    shop.lock("bob", "app.py")
+    shop.commit("bob", "app.py", "of bob\n")
+    shop.plain("checkout", "-q", "side")
+    shop.plain("merge", "-q", "-s", "ours", "--no-edit", "main")
+    assert "app.py is held by bob" in shop.refused("ann", "update-ref", "refs/heads/main", "side")

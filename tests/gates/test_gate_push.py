@@ -135,3 +135,35 @@ def test_what_cannot_be_shared(shop: Gated, bare: Gated, tmp_path: Path) -> None
     share(place, str(bare.folder))
     with pytest.raises(Invalid, match="another repository"):
         share(place._replace(repository_id="other"), str(bare.folder))
+
+
+def test_who_pushes_does_not_choose_by_whose_locks(shop: Gated, guarded: Gated) -> None:
+    """Issue 5, part 4: the tenant of a shared repository is the one that it was put before it for."""
+    shop.lock("bob", "app.py")
+    shop.write("app.py", "of ann\n")
+    shop.plain("commit", "-qm", "of ann")
+    said = shop.refused("ann", "push", "--no-verify", "origin", "main", more={"COORD_TENANT": "other"})
+    assert "app.py is held by bob" in said
+
+
+def test_replaced_commits_are_judged_as_they_are(shop: Gated, guarded: Gated) -> None:
+    """Issue 5, part 4: a pushed `refs/replace/…` does not hide what a commit changes."""
+    shop.lock("bob", "app.py")
+    first = shop.tip()
+    shop.write("app.py", "of ann\n")
+    shop.plain("commit", "-qm", "of ann")
+    harmless = shop.plain("commit-tree", f"{first}^{{tree}}", "-p", first, "-m", "harmless")
+    bad = shop.tip()
+    shop.plain("update-ref", f"refs/replace/{bad}", harmless)
+    shop.ok("ann", "push", "-q", "--no-verify", "origin", f"refs/replace/{bad}")
+    assert "app.py is held by bob" in shop.refused("ann", "push", "--no-verify", "origin", f"{bad}:main")
+
+
+def test_file_that_is_called_like_a_commit(shop: Gated, guarded: Gated) -> None:
+    """Issue 5, part 4: no name of a file makes another commit answer for the files after it."""
+    shop.lock("bob", "zoo.py")
+    shop.plain("commit", "-q", "--allow-empty", "-m", "x\n\nCoord-Session: bob")
+    shop.write(shop.tip(), "x\n")
+    shop.write("zoo.py", "of ann\n")
+    shop.plain("commit", "-qm", "of ann")
+    assert "zoo.py is held by bob" in shop.refused("ann", "push", "--no-verify", "origin", "main")

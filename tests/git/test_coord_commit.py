@@ -212,3 +212,14 @@ def test_a_crash_under_the_commit_loses_nothing(shop: Path, coord: Coord) -> Non
     hook.unlink()
     (shop / "src/app.py").write_text("third\n")
     assert coord("ann commit -m y").code == 0
+
+
+def test_a_commit_that_is_refused_leaves_new_files_unknown(shop: Path, coord: Coord) -> None:
+    """GIT-19: after a hook said no, the index is as it was: nobody's `commit --all` has the new file."""
+    hook = shop / ".git/hooks/pre-commit"
+    hook.write_text("#!/bin/sh\nexit 1\n")
+    hook.chmod(0o755)
+    (shop / "new.py").write_text("new\n")
+    coord("ann lock new.py")
+    assert coord("ann commit -m x").code == 1
+    assert git(shop, "status", "--porcelain") == "?? new.py"

@@ -33,3 +33,16 @@ def test_a_machine_without_git_is_told(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(Unavailable, match="git cannot be run here"):
         Git(str(tmp_path)).quick("version")
+
+
+def test_a_git_that_takes_too_long_leaves_no_lock(tmp_path: Path) -> None:
+    """A git that is given up, such as in a slow hook, takes its lock of the index away with it."""
+    made_repository(tmp_path / "shop")
+    hook = tmp_path / "shop/.git/hooks/pre-commit"
+    hook.write_text("#!/bin/sh\ntouch began\nexec sleep 5 >/dev/null 2>&1\n")
+    hook.chmod(0o755)
+    words = ("-c", "user.name=a", "-c", "user.email=a@b", "commit", "--allow-empty", "-m", "x")
+    with pytest.raises(Unavailable, match="did not end within 1 s"):
+        Git(str(tmp_path / "shop"), environ=PLAIN).run(*words, timeout_s=1.0)
+    assert (tmp_path / "shop/began").exists()
+    assert not (tmp_path / "shop/.git/index.lock").exists()

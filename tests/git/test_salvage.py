@@ -141,3 +141,16 @@ def test_a_busy_index_is_waited_for(repo: Git, monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(GitFailed, match="index"):
         put_aside(repo, "5", ["src/app.py"], "why")
     assert git(root, "show", "refs/coord/salvage/5/1:src/app.py") == "half done"
+
+
+def test_a_conflict_is_kept_and_stays_one(repo: Git) -> None:
+    """REC-11: to restore a file in conflict would say that it is solved, and drop what the other side did."""
+    folder = Path(repo.folder)
+    for branch in ("theirs", "ours"):
+        git(folder, "checkout", "-qb", branch, "main" if branch == "ours" else "HEAD")
+        (folder / "src/app.py").write_text(f"{branch}\n")
+        git(folder, "commit", "-qam", branch)
+    assert repo.run("-c", "user.name=a", "-c", "user.email=a@b", "merge", "theirs").code == 1
+    ref, restored = put_aside(repo, "ann", ["src/app.py"], "why")
+    assert (restored, git(folder, "status", "--porcelain")) == ([], "UU src/app.py")
+    assert "<<<<<<<" in git(folder, "show", f"{ref}:src/app.py")

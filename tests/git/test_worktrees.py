@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from coord.agents.git.worktree import alone
+from coord.sdk.client import connect
 from tests.cli.conftest import PROGRAM, Coord
-from tests.host.git_folders import git
+from tests.host.git_folders import git, made_repository
 
 
 def test_each_agent_has_a_branch_and_a_folder(
@@ -190,3 +192,52 @@ def test_two_at_once_make_one(shop: Path, coord: Coord) -> None:
     ]
     answers = [json.loads(process.communicate()[0]) for process in processes]
     assert sorted(answer["ok"] for answer in answers) == [False, True], answers
+
+
+@pytest.mark.parametrize("kind", ["nested", "submodule"])
+def test_a_repository_inside_is_not_taken_for_salvaged(
+    shop: Path, coord: Coord, tmp_path: Path, kind: str
+) -> None:
+    """GIT-10: git keeps no file of a repository inside a worktree: so that one stays, even with --salvage."""
+    if kind == "submodule":
+        made_repository(tmp_path / "lib")
+        git(shop, "submodule", "--quiet", "add", str(tmp_path / "lib"), "inside")
+        git(shop, "commit", "-qm", "lib")
+    place = Path(coord("ann worktree add login").answer["path"])
+    if kind == "submodule":
+        git(place, "submodule", "--quiet", "update", "--init")
+        (place / "docs/help.md").write_text("half done\n")
+    else:
+        made_repository(place / "inside")
+    (place / "inside/src/app.py").write_text("nowhere else\n")
+    coord("ann dereg")
+    said = coord("bob worktree clean --salvage")
+    assert (said.answer["removed"], "another repository" in said.answer["kept"]["login"]) == ([], True), said
+    assert (place / "inside/src/app.py").read_text() == "nowhere else\n"
+
+
+def test_who_takes_a_worktree_over_keeps_it(shop: Path, coord: Coord) -> None:
+    """GIT-10: what another session just takes is not removed below its feet."""
+    place = coord("ann worktree add login").answer["path"]
+    coord("ann dereg")
+    with connect(session="s-cid", cwd=str(shop)) as client, alone(client, place):
+        said = coord("bob worktree clean")
+    assert (said.answer["removed"], list(said.answer["kept"])) == ([], ["login"])
+    assert coord("bob worktree clean").answer["removed"] == ["login"]
+
+
+def test_the_first_two_at_once_hide_their_folder(
+    shop: Path, coord: Coord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """GIT-5: two that make the first worktrees at the same moment both get theirs."""
+    folder, really = shop / ".worktrees", os.listdir
+
+    def listdir(path: str) -> list[str]:
+        found = really(path)
+        if path == str(folder):
+            (folder / ".gitignore").write_text("*\n")  # the other one
+        return found
+
+    monkeypatch.setattr(os, "listdir", listdir)
+    assert coord("ann worktree add login").code == 0
+    assert git(shop, "status", "--porcelain") == ""

@@ -2,8 +2,9 @@
 
 import pytest
 
-from coord.agents.git import worktree
+from coord.agents.git import merge, worktree
 from coord.agents.git.merge import LOCK, Verdict
+from coord.agents.git.run import Git
 from coord.core.errors import Denied, NotFound, Refused
 from tests.merges.yard import Yard
 
@@ -287,3 +288,31 @@ def test_histories_without_a_common_beginning_are_refused(yard: Yard) -> None:
     with pytest.raises(NotFound, match="no branch '--all'"):
         yard.merge("", "--all")
     assert yard.tip() == before
+
+
+def test_what_is_ignored_on_main_is_not_written_over(yard: Yard) -> None:
+    """Nothing lost: an ignored file in the worktree of main refuses a branch that brings one of its name."""
+    yard.work("ann", {"local.ini": "ann\n"})
+    (yard.shop / ".git/info/exclude").write_text("local.ini\n")
+    (yard.shop / "local.ini").write_text("by hand\n")
+    outcome = yard.one("ann", "ann")
+    assert (outcome.verdict, yard.text("local.ini")) == (Verdict.REFUSED, "by hand\n")
+    assert "local.ini" in outcome.findings[0].what
+
+
+def test_main_that_is_switched_away_from_just_now_is_merged_all_the_same(
+    yard: Yard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is called merged that main does not have: its worktree may be at another branch by now."""
+    tip = yard.work("ann", {"app.py": "ann\n"})
+    really = merge._checked_out
+
+    def seen_before(git: Git) -> dict[str, str]:
+        found = really(git)
+        if found.get("main") == str(yard.shop):
+            yard.git("shop", "switch", "-q", "-c", "other")
+        return found
+
+    monkeypatch.setattr(merge, "_checked_out", seen_before)
+    assert yard.one("ann", "ann").verdict is Verdict.MERGED
+    assert yard.try_git("shop", "merge-base", "--is-ancestor", tip, "main")

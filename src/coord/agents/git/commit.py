@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import msgspec
 
 from coord.agents.git.changes import Change, Covered, changes, literal_name, pathspecs, writing
-from coord.agents.git.run import Git, GitFailed, as_text
+from coord.agents.git.run import Git, GitFailed, as_text, ended_by_nul
 from coord.agents.git.sign import signed
 from coord.core import commands
 from coord.core.errors import CoordError, Invalid, LockLost, NotOwner, Refused
@@ -145,11 +145,15 @@ def _make(git: Git, client: Client, message: str, files: list[Change]) -> tuple[
     with tempfile.NamedTemporaryFile() as file:  # with many trailers it is too long for an argument
         file.write(os.fsencode(text))
         file.flush()
-        done = git.patient(
-            *("commit", "--only", f"--file={file.name}", "--pathspec-from-file=-", "--pathspec-file-nul"),
-            stdin=pathspecs(change.path for change in files),
-            **{name: value for name, value in who.items() if value},
-        )
+        try:
+            done = git.patient(
+                *("commit", "--only", f"--file={file.name}", "--pathspec-from-file=-", "--pathspec-file-nul"),
+                stdin=pathspecs(change.path for change in files),
+                **{name: value for name, value in who.items() if value},
+            )
+        except CoordError:  # else the next `git commit --all` of anybody would have the new files
+            git.run("update-index", "--force-remove", "-z", "--stdin", stdin=ended_by_nul(new))
+            raise
     found = _MADE.match(done.text)
     return (found["branch"] or "", found["commit"]) if found else ("", "HEAD")
 

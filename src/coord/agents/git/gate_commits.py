@@ -29,7 +29,8 @@ def staged(git: Git) -> Judged:
 def new_commits(git: Git, new: str, known: Sequence[str]) -> list[Judged]:
     """Return the commits that can be reached from `new` but not from what is known, oldest first.
 
-    A merge is judged for what neither side had: what one of its sides did is in that side's own commits.
+    A merge is judged for what neither side had, and for what git alone would have made otherwise, such as
+    leaving out what one side did; the rest is in the commits of its sides.
     """
     revisions = "\n".join([new, *(f"^{each}" for each in known), ""])
     log = git.must(
@@ -38,33 +39,32 @@ def new_commits(git: Git, new: str, known: Sequence[str]) -> list[Judged]:
         "--topo-order",
         "--reverse",
         "--no-show-signature",
-        "--format=%H%x00%(trailers:only,unfold)%x00",
+        "--format=%H%x00%P%x00%(trailers:only,unfold)%x00",
         stdin=revisions.encode(),
     )
     tokens = log.text.split("\0")
-    found = {commit.strip(): trailers for commit, trailers in zip(tokens[::2], tokens[1::2], strict=False)}
-    paths: dict[str, list[str]] = {commit: [] for commit in found}
-    asked = (
-        "diff-tree",
-        "--stdin",
-        "-r",
-        "-c",
-        "--root",
-        "--name-only",
-        "--no-renames",
-        "--ignore-submodules=none",
-        "-z",
-    )
-    current = ""
-    for name in git.must(*asked, stdin="".join(f"{commit}\n" for commit in found).encode()).names:
-        if name in paths:
-            current = name
-        else:
-            paths[current].append(name)
+    found = {commit.strip(): trailers for commit, trailers in zip(tokens[::3], tokens[2::3], strict=False)}
+    paths: dict[str, dict[str, None]] = {commit: {} for commit in found}
+    these = "".join(f"{commit}\n" for commit in found).encode()
+    raw = ("--stdin", "-r", "--raw", "-z", "--no-renames", "--ignore-submodules=none")
+    _add_paths(paths, git.must("diff-tree", "-c", "--root", *raw, stdin=these).names)
+    merges = ("log", "--no-walk=unsorted", "--merges", "--remerge-diff", "--no-show-signature", "--format=%H")
+    if any(" " in parents for parents in tokens[1::3]):
+        _add_paths(paths, git.must(*merges, *raw, stdin=these).names)
     return [
         Judged(commit, tuple(paths[commit]), read_trailers(trailers.splitlines()))
         for commit, trailers in found.items()
     ]
+
+
+def _add_paths(paths: dict[str, dict[str, None]], words: Sequence[str]) -> None:
+    """Sort files to commits: git says `:100644 …` before each file, which may have any name."""
+    current, rest = "", iter(words)
+    for word in rest:
+        if word.lstrip("\n").startswith(":"):
+            paths[current][next(rest)] = None
+        else:
+            current = word.strip()
 
 
 def tips(git: Git, *patterns: str) -> list[str]:

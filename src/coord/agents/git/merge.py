@@ -248,8 +248,10 @@ class _Queue:
         folder = _checked_out(self._git).get(self._wanted.into, "")
         git = Git(folder or self._git.folder, environ={**self._git.environ, **signed})
         if folder:
-            # Like a pull: it refuses rather than touch what somebody changed there and has not committed.
-            done = git.run("merge", "--quiet", "--ff-only", "--no-autostash", commit)
+            # Like a pull: it refuses rather than touch what somebody changed there and has not committed,
+            # even what is ignored.
+            options = ("--quiet", "--ff-only", "--no-autostash", "--no-overwrite-ignore")
+            done = git.run("merge", *options, commit)
         else:
             done = git.run("update-ref", "-m", "coord merge", self._ref, commit, base)
         if done.code and _tip(git, self._wanted.into) == base:
@@ -258,7 +260,8 @@ class _Queue:
             where = f" in {shown_path(folder)}" if folder else ""
             what = f"git does not move {self._wanted.into}{where}: {' '.join(done.said.split())[:500]}"
             raise _Stuck(Finding(what, f"see to that{where}, and merge again; nothing was changed"))
-        return not done.code
+        # Somebody may have switched that worktree to another branch just now.
+        return not done.code and not git.run("merge-base", "--is-ancestor", commit, self._ref).code
 
     def _merged(self, step: _Step) -> Outcome:
         return Outcome(*step.branch, Verdict.MERGED, step.commit, step.files)

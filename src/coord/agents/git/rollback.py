@@ -106,7 +106,9 @@ def _put_one_aside(client: Client, git: Git, loss: Happening, paths: list[str], 
     if not ref:
         return []
     left = [path for path in paths if path not in restored]
-    told = f"{why} are in {ref}" + (f"; new, and left where they are: {', '.join(left)}" if left else "")
+    told = f"{why} are in {ref}" + (
+        f"; new or in conflict, and left where they are: {', '.join(left)}" if left else ""
+    )
     with suppress(CoordError):  # it may be gone: the ref says it all
         client.send(details["session"], "warn", f"Your edits are in {ref}", body=f"git diff {ref}^ {ref}")
     return [told]

@@ -7,11 +7,16 @@ import contextlib
 import os
 import time
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from coord.core.errors import Refused, Unavailable
 
+if TYPE_CHECKING:
+    import subprocess
+
 TIMEOUT_S = 120.0
+GIVE_UP_S = 5.0
+"""So long git has to take its lock files away when it is told to end."""
 INDEX_WAIT_S = 10.0
 INDEX_NAP_S = 0.03
 _OF_A_CALLER = (
@@ -19,7 +24,12 @@ _OF_A_CALLER = (
     *("GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_COMMON_DIR", "GIT_NAMESPACE", "GIT_QUARANTINE_PATH"),
 )
 """What git sets for its hooks: true for the repository that runs the hook, wrong for any other."""
-_ALWAYS = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C.UTF-8"}
+_ALWAYS = {
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_TERMINAL_PROMPT": "0",
+    "LC_ALL": "C.UTF-8",
+    "GIT_NO_REPLACE_OBJECTS": "1",  # else whoever pushes a `refs/replace/…` decides what is judged
+}
 
 
 class GitFailed(Refused):
@@ -71,22 +81,27 @@ class Git:
         import subprocess  # takes longer than a git that `quick` runs
 
         try:
-            done = subprocess.run(
+            process = subprocess.Popen(
                 ["git", *arguments],
                 cwd=self.folder,
                 env={**self.environ, **environ},
-                input=stdin,
-                capture_output=True,
-                timeout=timeout_s,
-                check=False,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
             )
         except FileNotFoundError as error:
             raise Unavailable("git cannot be run here", hint="install git, or look at the folder") from error
-        except subprocess.TimeoutExpired as error:
-            raise Unavailable(
-                f"git {arguments[0]} did not end within {timeout_s:.0f} s", hint="is another git at work?"
-            ) from error
-        return Done(done.returncode, done.stdout, done.stderr.decode("utf-8", "replace"))
+        with process:
+            try:
+                out, said = process.communicate(stdin, timeout_s)
+            except subprocess.TimeoutExpired as error:
+                raise Unavailable(
+                    f"git {arguments[0]} did not end within {timeout_s:.0f} s", hint="is another git at work?"
+                ) from error
+            finally:
+                if process.poll() is None:
+                    _end(process)
+        return Done(process.returncode, out, said.decode("utf-8", "replace"))
 
     def quick(self, *arguments: str, stdin: bytes = b"") -> Done:
         """Run a git that ends at once, or raise GitFailed: for hooks, which start anew for every call."""
@@ -131,6 +146,17 @@ class Git:
             if "index.lock': File exists" not in done.said or time.monotonic() >= deadline:
                 raise GitFailed(arguments, done.code, done.said)
             time.sleep(INDEX_NAP_S)  # noqa: TID251 - git has no way to wait for the index
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    """End git; not at once, for a git that is killed leaves the index locked for everybody."""
+    import subprocess
+
+    process.terminate()
+    try:
+        process.wait(GIVE_UP_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
 
 
 def ended_by_nul(paths: Iterable[str]) -> bytes:

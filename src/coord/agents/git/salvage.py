@@ -68,7 +68,8 @@ def put_back(git: Git, paths: Sequence[str], *, kept_in: str = "") -> list[str]:
     """Restore paths to HEAD, in the index too, and return those restored.
 
     A file that HEAD does not know is left; so is one where something else stands in its way, which git would
-    remove. With `kept_in` nothing is restored unless that ref has exactly what is there now.
+    remove, and one with a conflict, which git would take for solved. With `kept_in` nothing is restored
+    unless that ref has exactly what is there now.
     """
     head = head_of(git)
     if not head:
@@ -77,7 +78,12 @@ def put_back(git: Git, paths: Sequence[str], *, kept_in: str = "") -> list[str]:
         raise StillWritten(
             f"{kept_in} has not what is there now", hint="somebody still writes; put it aside again"
         )
-    wanted = [path for path in known(git, head, paths) if not stands_in_the_way(git.folder, path)]
+    open_ = {entry.partition("\t")[2] for entry in git.must("ls-files", "--unmerged", "-z").names}
+    wanted = [
+        path
+        for path in known(git, head, paths)
+        if path not in open_ and not stands_in_the_way(git.folder, path)
+    ]
     if wanted:
         git.patient(
             "restore", "--source=HEAD", "--staged", "--worktree", "--pathspec-from-file=-",

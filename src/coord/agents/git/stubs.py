@@ -43,9 +43,15 @@ else
 fi"""
 
 
-def stub_text(hook: str, python: str, client: str, protected: Sequence[str] = PROTECTED) -> str:
-    """Return the stub of a hook, which runs `<python> -I <client> <hook> <arguments of git>`."""
+def stub_text(
+    hook: str, python: str, client: str, protected: Sequence[str] = PROTECTED, *, tenant: str = ""
+) -> str:
+    """Return the stub of a hook, which runs `<python> -I <client> <hook> <arguments of git>`.
+
+    `tenant`: by whose locks it judges, whatever the environment of a caller says.
+    """
     run = f'{PROTECTED_VARIABLE}={quote(" ".join(protected))} "$python" -I "$client" {hook} "$@"'
+    run = f"COORD_TENANT={quote(tenant)} {run}" if tenant else run
     former = 'exec "$former" "$@"'
     gate = _GATE
     if hook in _WITH_STDIN:

@@ -10,7 +10,7 @@ import os
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import msgspec
 
@@ -93,7 +93,7 @@ def add(
     name = ref_name(name or client.caller.agent or owner)
     try:
         place, branch = _place(git, path, name), _branch(git, branch, name)
-        with _alone(client, place):
+        with alone(client, place):
             return _add(client, git, owner, place, branch, start, setup)
     except Denied:
         raise
@@ -121,7 +121,7 @@ def enter(client: Client, name: str = "", *, force: bool = False) -> Entered:
     if len(found) != 1:
         known = ", ".join(os.path.basename(each.path) for each in made) or "none"
         raise NotFound(f"{len(found)} worktrees fit {name or owner}", hint=f"there are: {known}")
-    with _alone(client, found[0].path):
+    with alone(client, found[0].path):
         return _take(client, git, owner, found[0], "", force=force)
 
 
@@ -273,13 +273,14 @@ def _hide(git: Git, place: str) -> None:
     os.makedirs(folder, exist_ok=True)
     others = [name for name in os.listdir(folder) if name != os.path.basename(place)]
     if f"{folder}/".startswith(f"{os.path.realpath(git.folder)}/") and not others:
-        with open(f"{folder}/.gitignore", "x", encoding="utf-8") as file:
+        # Whoever makes another one at the same time may be first.
+        with suppress(FileExistsError), open(f"{folder}/.gitignore", "x", encoding="utf-8") as file:
             file.write("*\n")
 
 
 @contextmanager
-def _alone(client: Client, place: str) -> Iterator[None]:
-    """Let one process of this machine at a time make or take a worktree; its death ends that, too."""
+def alone(client: Client, place: str) -> Iterator[None]:
+    """Let one process of this machine at a time make, take or remove a worktree; its death ends that."""
     repository = client.place.repository
     assert repository is not None, "looked at before"
     folder = f"{repository.commondir}/coord"
@@ -288,5 +289,7 @@ def _alone(client: Client, place: str) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise Busy(f"the worktree {place} is being made", hint="try again in a minute") from error
+            raise Busy(
+                f"somebody makes, takes or removes the worktree {place}", hint="try again in a minute"
+            ) from error
         yield

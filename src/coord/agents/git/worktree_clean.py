@@ -7,8 +7,18 @@ import msgspec
 from coord.agents.git.changes import changes
 from coord.agents.git.run import Git, GitFailed
 from coord.agents.git.salvage import keep, ref_name
-from coord.agents.git.worktree import GONE, MARK, Worktree, git_of, life_of, under_way, worktrees
-from coord.core.errors import NotFound
+from coord.agents.git.worktree import (
+    GONE,
+    MARK,
+    Worktree,
+    alone,
+    git_dir,
+    git_of,
+    life_of,
+    under_way,
+    worktrees,
+)
+from coord.core.errors import Busy, NotFound
 from coord.sdk.client import Client
 
 
@@ -72,7 +82,7 @@ def clean(
             continue
         why = _why_kept(standing, salvage)
         if not why and not dry_run:
-            why = _remove(git, each, target, salvaged if salvage else None)
+            why = _remove_alone(client, git, each, target, salvaged if salvage else None)
         if why:
             kept[name] = why
         else:
@@ -105,6 +115,18 @@ def _why_kept(standing: Standing, salvage: bool) -> str:
     return ""
 
 
+def _remove_alone(
+    client: Client, git: Git, each: Worktree, target: str, salvaged: dict[str, str] | None
+) -> str:
+    """Remove a worktree unless somebody has taken it over since it was looked at."""
+    try:
+        with alone(client, each.path):
+            owner = next((now.owner for now in worktrees(git) if now.path == each.path), "")
+            return _remove(git, each, target, salvaged) if owner == each.owner else "somebody took it over"
+    except Busy as error:
+        return error.message
+
+
 def _remove(git: Git, each: Worktree, target: str, salvaged: dict[str, str] | None) -> str:
     """Remove a worktree, and its branch if that is merged; return why it could not be."""
     inside = Git(each.path)
@@ -117,6 +139,8 @@ def _remove(git: Git, each: Worktree, target: str, salvaged: dict[str, str] | No
             return "it was changed just now"
         force = []
         if changed and salvaged is not None:
+            if _has_repositories(inside, changed):
+                return "there is another repository in it, of which git would keep nothing"
             ref = keep(
                 inside, f"worktree-{ref_name(name)}", changed, f"left in the worktree {name} of {each.owner}"
             )
@@ -138,3 +162,12 @@ def _remove(git: Git, each: Worktree, target: str, salvaged: dict[str, str] | No
     except GitFailed as error:
         return error.message
     return ""
+
+
+def _has_repositories(inside: Git, changed: list[str]) -> bool:
+    """Whether a submodule was fetched into a worktree, or somebody made a repository of its own there."""
+    if any(path.endswith("/") for path in changed) or os.path.isdir(f"{git_dir(inside)}/modules"):
+        return True
+    entries = inside.must("ls-files", "--stage", "-z").names
+    links = (entry.partition("\t")[2] for entry in entries if entry.startswith("160000 "))
+    return any(os.path.lexists(f"{inside.folder}/{path}/.git") for path in links)

@@ -96,10 +96,10 @@ class GitPart:
         """Whether nobody works here: a bare repository, which others push to."""
         return self._repository.root is None and not self.worktrees
 
-    def plan_gate(self, planner: Planner, protected: Sequence[str]) -> None:
+    def plan_gate(self, planner: Planner, protected: Sequence[str], tenant: str) -> None:
         """Plan the gate of a shared repository, if there is to be one."""
         if protected:
-            stub = stub_text(SHARED_HOOK, sys.executable, program(GATE), protected)
+            stub = stub_text(SHARED_HOOK, sys.executable, program(GATE), protected, tenant=tenant)
             self._put_aside(planner, f"{self._repository.commondir}/hooks", {SHARED_HOOK: stub})
         else:
             planner.notes.append("coord gate, run where the locks are, puts a gate before a bare repository")

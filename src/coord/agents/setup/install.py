@@ -44,11 +44,13 @@ def plan_repository(
     shared: bool = False,
     by_user: bool = False,
     protected: Sequence[str] = (),
+    tenant: str = "",
 ) -> Plan:
     """Plan all that holds agents to the locks in one repository.
 
     Without `tools`: those that are found. `by_user`: their hooks are among the user's settings.
     `protected`: the branches that the gate of a shared bare repository guards; without any, as before.
+    `tenant`: by whose locks; who pushes does not choose that.
     """
     folder = record_folder(repository)
     git = GitPart(repository, folder)
@@ -58,8 +60,9 @@ def plan_repository(
         tools = [tool for tool in TOOLS if any(tool.present(root, environ) for root in worktrees)]
     if git.is_shared:
         protected = protected or planner.old.protected
-        git.plan_gate(planner, protected)
-        return planner.done(protected=protected)
+        tenant = tenant or planner.old.tenant
+        git.plan_gate(planner, protected, tenant)
+        return planner.done(protected=protected, tenant=tenant)
     git.plan_hooks(planner)
     if not by_user:
         for root in worktrees:

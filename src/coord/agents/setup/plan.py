@@ -111,7 +111,13 @@ class Planner:
             while path := path.rpartition("/")[0].removesuffix(root):
                 self._spare.add(path)
 
-    def done(self, scope: str = "local", tools: Iterable[str] = (), protected: Iterable[str] = ()) -> Plan:
+    def done(
+        self,
+        scope: str = "local",
+        tools: Iterable[str] = (),
+        protected: Iterable[str] = (),
+        tenant: str = "",
+    ) -> Plan:
         """Return the plan: what is wanted, and all else as it is without us."""
         for edit in self.old.edits:
             self.base(edit.path)
@@ -124,7 +130,8 @@ class Planner:
             if then != now:
                 changes.append(Change(path, now, then))
         made = self._folders_for(edits)
-        record = Record(tuple(edits), made, scope, tuple(tools), tuple(protected)) if edits else Record()
+        asked = (scope, tuple(tools), tuple(protected), tenant)
+        record = Record(tuple(edits), made, *asked) if edits else Record()
         return Plan(self._folder, changes, record, self.old, self.notes, tuple(self._spare))
 
     def _folders_for(self, edits: list[Edit]) -> tuple[str, ...]:

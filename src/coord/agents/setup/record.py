@@ -38,6 +38,8 @@ class Record(msgspec.Struct, frozen=True):
     tools: tuple[str, ...] = ()
     protected: tuple[str, ...] = ()
     """Of a shared bare repository: the branches that its gate guards."""
+    tenant: str = ""
+    """And by whose locks it judges."""
     schema: int = SCHEMA
 
     def find(self, path: str) -> Edit | None:

@@ -16,6 +16,7 @@ from coord.core.errors import Invalid, Unavailable
 from coord.core.ids import shown
 from coord.host.place import Place, write_pin
 from coord.host.repository import find_repository
+from coord.host.who import TENANT
 
 _BRANCH = re.compile(r"[^\s~^:?\[\\]+")
 
@@ -29,7 +30,7 @@ class Shared(NamedTuple):
     """The hook that was there and now runs after the gate, or nothing."""
 
 
-def share(place: Place, folder: str, protected: Sequence[str] = ()) -> Shared:
+def share(place: Place, folder: str, protected: Sequence[str] = (), *, tenant: str = TENANT) -> Shared:
     """Put the gate before a bare repository; again renews it."""
     for branch in protected:
         if not _BRANCH.fullmatch(branch):
@@ -45,7 +46,7 @@ def share(place: Place, folder: str, protected: Sequence[str] = ()) -> Shared:
             f"{folder} is pinned to the locks of another repository",
             hint=f"look at {pinned.folder}/coord.id, and remove it if that is an error",
         )
-    plan = plan_repository(target, {}, (), protected=tuple(protected) or PROTECTED)
+    plan = plan_repository(target, {}, (), protected=tuple(protected) or PROTECTED, tenant=tenant)
     try:
         plan.apply()
     except OSError as error:
