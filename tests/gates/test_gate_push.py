@@ -167,3 +167,16 @@ def test_file_that_is_called_like_a_commit(shop: Gated, guarded: Gated) -> None:
     shop.write("zoo.py", "of ann\n")
     shop.plain("commit", "-qm", "of ann")
     assert "zoo.py is held by bob" in shop.refused("ann", "push", "--no-verify", "origin", "main")
+
+
+def test_no_hook_is_written_over(shop: Gated, guarded: Gated) -> None:
+    """A hook that takes the place of the gate does not push the former one out when the gate comes back."""
+    hook, former = guarded.folder / "hooks/pre-receive", guarded.folder / "hooks/pre-receive.coord-former"
+    hook.write_text("#!/bin/sh\n# second\n")
+    former.write_text("#!/bin/sh\n# first\n")
+    with pytest.raises(Invalid, match="there is a"):
+        _share(shop, guarded)
+    assert ("second" in hook.read_text(), "first" in former.read_text()) == (True, True)
+    former.unlink()
+    assert _share(shop, guarded) == str(former)
+    assert "second" in former.read_text()

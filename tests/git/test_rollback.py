@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from coord.core.errors import NotFound
+from coord.sdk.client import Client
 from tests.cli.conftest import Coord
 from tests.host.git_folders import git
 
@@ -117,3 +119,18 @@ def test_a_checkpoint_is_kept_and_brought_back(shop: Path, coord: Coord) -> None
     listed = coord("ann salvage list").answer["salvage"]
     assert [each["why"] for each in listed] == ["before the rework", f"before {ref} was restored"]
     assert coord("ann salvage restore 99/1").code == 4
+
+
+def test_edits_of_a_session_that_nobody_knows_are_left(
+    shop: Path, coord: Coord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """REC-11: where the last holder worked has to be known; else these may be the edits of a person here."""
+
+    def forgotten(*_: object) -> None:
+        raise NotFound("there is no such session")
+
+    coord("ann lock src/app.py")
+    (shop / "src/app.py").write_text("by hand\n")
+    monkeypatch.setattr(Client, "show", forgotten)
+    assert "warnings" not in coord("bob steal src/app.py --force --reason x").answer
+    assert (shop / "src/app.py").read_text() == "by hand\n"

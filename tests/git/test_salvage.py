@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from coord.agents.git import salvage
 from coord.agents.git.run import Git, GitFailed
 from coord.agents.git.salvage import keep, kept, put_aside, put_back
 from coord.core.errors import Refused
@@ -154,3 +155,18 @@ def test_a_conflict_is_kept_and_stays_one(repo: Git) -> None:
     ref, restored = put_aside(repo, "ann", ["src/app.py"], "why")
     assert (restored, git(folder, "status", "--porcelain")) == ([], "UU src/app.py")
     assert "<<<<<<<" in git(folder, "show", f"{ref}:src/app.py")
+
+
+def test_what_was_kept_before_is_not_looked_into(repo: Git, monkeypatch: pytest.MonkeyPatch) -> None:
+    """REC-9: the hundredth checkpoint takes no longer than the first: trees tell the others apart."""
+    app = Path(repo.folder, "src/app.py")
+    for number in range(3):
+        app.write_text(f"{number}\n")
+        keep(repo, "ann", ["src/app.py"], "why")
+    looked: list[str] = []
+    really = salvage._shape
+    monkeypatch.setattr(
+        salvage, "_shape", lambda git, commit: (looked.append(commit), really(git, commit))[1]
+    )
+    assert keep(repo, "ann", ["src/app.py"], "why").endswith("/ann/3")
+    assert len(looked) == 1

@@ -294,3 +294,17 @@ def test_the_index_is_never_locked_or_written(stage: Stage) -> None:
     now = (stage.root / ".git/index").stat()
     assert (now.st_mtime_ns, now.st_ino) == (index.st_mtime_ns, index.st_ino)
     assert stage.held() == {"file:new.txt": "bob"}
+
+
+def test_a_stomp_that_git_cannot_keep_is_told_all_the_same(stage: Stage) -> None:
+    """A file behind a link is not restored; its holder hears of it, and so do the holders of other files."""
+    stage.restoring().write(APP, "ada", "ada\n")
+    stage.write("other.txt", "ada", "ada\n")
+    said = stage.run("mv src moved; ln -s moved src; echo bob > moved/app.py; echo bob > other.txt")
+    assert f"changed {APP}" in said
+    assert {message.blob["path"]: message.blob["restored"] for message in stage.inbox("ada")} == {
+        "src": False,
+        APP: False,
+        "other.txt": True,
+    }
+    assert (stage.text(), stage.text("other.txt")) == ("bob\n", "ada\n")

@@ -75,7 +75,9 @@ class Judge:
         """Tell the holders, mend what is proven if that is wanted, and return what to say to the agent."""
         said: list[str] = []
         for finding in self._found:
-            mended = self._mend(finding) if restore and not finding.doubt else ""
+            mended = ""
+            with suppress(CoordError):  # what git cannot keep is not restored, but told all the same
+                mended = self._mend(finding) if restore and not finding.doubt else ""
             said.append(self._own_text(finding, mended))
             self._tell(finding, mended)
         if len(said) > NAMED_MAX:

@@ -79,10 +79,10 @@ def _is_of(client: Client, loss: Happening, root: str, path: str, owner: str) ->
         return False
     try:
         place = find_repository(client.show(details["session"]).cwd)
-        if place is None or place.root != root:
-            return False
     except CoordError:
-        pass  # nobody knows any more where it worked
+        return False  # nobody knows any more where it worked: these may be the edits of somebody else
+    if place is None or place.root != root:
+        return False
     until_ms = int(details["until_ms"])
     since_ms = until_ms - int(details["held_s"] * 1000)
     return since_ms - SLACK_MS <= _written_ms(f"{root}/{path}") <= until_ms + SLACK_MS

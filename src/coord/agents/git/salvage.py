@@ -34,6 +34,7 @@ class Salvage(NamedTuple):
     commit: str
     at: str
     why: str
+    tree: str
 
 
 def keep(git: Git, name: str, paths: Sequence[str], why: str) -> str:
@@ -49,7 +50,7 @@ def keep(git: Git, name: str, paths: Sequence[str], why: str) -> str:
     staged = "" if staged in (base, present) else staged
     found = kept(git, name)
     for each in found:
-        if _shape(git, each.commit) == (present, head, staged):
+        if each.tree == present and _shape(git, each.commit) == (present, head, staged):
             return each.ref
     parents = [head] if head else []
     if staged:
@@ -108,7 +109,7 @@ def put_aside(git: Git, name: str, paths: Sequence[str], why: str) -> tuple[str,
 def kept(git: Git, name: str = "") -> list[Salvage]:
     """Return what was put aside, under one name or all; the oldest first."""
     below = f"{PREFIX}/{ref_name(name)}/" if name else f"{PREFIX}/"
-    shape = "%(refname)%00%(objectname)%00%(creatordate:iso-strict)%00%(contents:subject)"
+    shape = "%(refname)%00%(objectname)%00%(creatordate:iso-strict)%00%(contents:subject)%00%(tree)"
     lines = git.must("for-each-ref", "--sort=creatordate", f"--format={shape}", below).text.splitlines()
     found = [Salvage(*line.split("\0")) for line in lines]
     return [each for each in found if each.ref.rpartition("/")[2].isdigit()]
