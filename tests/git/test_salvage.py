@@ -165,8 +165,11 @@ def test_what_was_kept_before_is_not_looked_into(repo: Git, monkeypatch: pytest.
         keep(repo, "ann", ["src/app.py"], "why")
     looked: list[str] = []
     really = salvage._shape
-    monkeypatch.setattr(
-        salvage, "_shape", lambda git, commit: (looked.append(commit), really(git, commit))[1]
-    )
+
+    def shape(git: Git, commit: str) -> tuple[str, str, str]:
+        looked.append(commit)
+        return really(git, commit)
+
+    monkeypatch.setattr(salvage, "_shape", shape)
     assert keep(repo, "ann", ["src/app.py"], "why").endswith("/ann/3")
     assert len(looked) == 1

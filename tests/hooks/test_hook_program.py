@@ -201,3 +201,25 @@ def test_the_command_is_the_same_program(scene: Scene) -> None:
     )
     assert "new.txt is locked" in reason_in(json.loads(done.stdout))
     assert done.returncode == 0
+
+
+def test_an_answer_that_is_late_by_a_moment_is_written_out() -> None:
+    """When time is up just as a refusal is being written, the call is not let pass by half of it."""
+    program = """if True:
+        import os, time
+        from _thread import start_new_thread
+        from coord.agents.hooks import client
+        from coord.agents.hooks.event import Verdict
+        hook = client.Hook("claude")
+        hook.deadline_s = 0.2
+        hook._understand({"hook_event_name": "PreToolUse", "tool_name": "Bash"})
+        printed = hook._form.printed
+        def slowly(event, verdict):
+            while time.monotonic() < hook.began + 0.6: pass
+            return printed(event, verdict)
+        hook._form.printed = slowly
+        start_new_thread(hook._watch, ())
+        hook._show(Verdict(deny="held by ann"))
+        os._exit(hook._code)"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
+    assert b"held by ann" in done.stdout, done

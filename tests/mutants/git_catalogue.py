@@ -66,8 +66,8 @@ GIT_MUTANTS = [
     Mutant(
         "what stands in the way is removed",
         SALVAGE,
-        " if not stands_in_the_way(git.folder, path)]",
-        "]",
+        "if path not in open_ and not stands_in_the_way(git.folder, path)",
+        "if path not in open_",
         salvage("nothing_that_stands_in_the_way_is_removed"),
     ),
     Mutant(

@@ -54,8 +54,8 @@ MERGE_MUTANTS = [
     Mutant(
         "a branch that moved meanwhile is taken for merged",
         MERGE,
-        "return not done.code\n",
-        "return True\n",
+        "return not done.code and not git.run",
+        "return True or git.run",
         checked("main_that_moves_meanwhile_is_merged_onto"),
     ),
     Mutant(

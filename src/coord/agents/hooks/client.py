@@ -27,6 +27,8 @@ TOOLS = ("claude", "codex", "gemini")
 DEADLINE_S = 7.0
 END_DEADLINE_S = 2.0
 """At the end of a session the tools do not wait for long."""
+GRACE_S = 1.0
+"""An answer that is being written when time is up gets so long: half of one would let the call pass."""
 PAYLOAD_BYTES_MAX = 64 * 1024 * 1024
 USAGE = 2
 BEFORE = ("PreToolUse", "BeforeTool")
@@ -71,6 +73,8 @@ class Hook:
         self.event: Event | None = None
         self.closed = {True: True, False: False}
         self._turn = allocate_lock()
+        self._answered = allocate_lock()
+        self._answered.acquire()
         self._ended = allocate_lock()
         self._ended.acquire()
         self._code = 0
@@ -157,6 +161,8 @@ class Hook:
                     f"the store did not answer within {self.deadline_s:.1f} s", "try again in a moment"
                 )
         finally:
+            if not self._answered.acquire(timeout=GRACE_S):
+                self._code = USAGE
             os._exit(self._code)
 
     def _fail(self, message: str, hint: str) -> None:
@@ -181,6 +187,7 @@ class Hook:
         if self._turn.acquire(blocking=False):
             self._code = USAGE
             _write(2, f"{why}\n".encode("utf-8", "replace"))
+            self._answered.release()
 
     def _show(self, verdict: Verdict) -> None:
         """Print the answer; the first one counts."""
@@ -195,6 +202,7 @@ class Hook:
             _write(1, msgspec.json.encode(printed.out))
         if printed.said:
             _write(2, f"{printed.said}\n".encode("utf-8", "replace"))
+        self._answered.release()
 
 
 def _write(fd: int, data: bytes) -> None:
