@@ -77,6 +77,8 @@ def test_a_build_in_a_worktree_of_its_own_is_in_nobody_s_way() -> None:
         ("python3 -c 'print(1)'", False),
         ("", False),
         ("sudo cat a", True),
+        ("uniq a b", False),
+        ("git diff --output=a.patch", False),
     ],
 )
 def test_what_is_known_for_only_reading(line: str, reads: bool) -> None:
