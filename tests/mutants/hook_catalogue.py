@@ -115,7 +115,7 @@ HOOK_MUTANTS = [
     Mutant(
         "a line that redirects counts as one that reads",
         f"{HOOKS}/shell.py",
-        '(">", "`", "$(", "<(")',
+        '(">", "`", "$(", "<(", "--output")',
         '("`", "$(", "<(")',
         shell("what_is_known_for_only_reading"),
     ),

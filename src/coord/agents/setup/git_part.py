@@ -20,7 +20,7 @@ from coord.agents.setup.block import HASH, with_block
 from coord.agents.setup.content import PROGRAM, Content, put, read
 from coord.agents.setup.plan import FORMER, Planner
 from coord.agents.setup.tools import program
-from coord.core.errors import Unavailable
+from coord.core.errors import Invalid, Unavailable
 from coord.host.repository import Repository
 
 GATE = "agents/git/gate_client.py"
@@ -154,6 +154,11 @@ class GitPart:
                 planner.rebase(path + FORMER, None)
             self._want(planner, path, text)
             if before is not None:
+                if planner.base(path + FORMER) not in (None, before):
+                    raise Invalid(
+                        f"{path} is not ours, and there is a {path}{FORMER} already",
+                        hint="make one hook of the two, and run it again",
+                    )
                 planner.want(path + FORMER, "former", before)
 
     def _take_the_place(self, planner: Planner, stubs: dict[str, str], former: str) -> None:
