@@ -99,7 +99,7 @@ def test_an_interrupted_run_stops_its_workers(tmp_path: Path) -> None:
         run.send_signal(signal.SIGINT)
         rest = run.stdout.read()
     assert run.returncode == 130, rest
-    assert len(working) >= 6
+    assert len(working) >= 4  # one may be killed just now, and another not begun yet
     assert "all workers are stopped" in rest
     assert "The repository is kept: " in rest
     assert processes_naming(f"{tmp_path}/coord-demo-") == []
