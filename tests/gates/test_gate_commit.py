@@ -145,12 +145,18 @@ def test_repository_without_commits(tmp_path: Path) -> None:
     shop.ok("bob", "commit", "-qm", "first")
 
 
-def test_repository_without_store(tmp_path: Path) -> None:
-    """Where coord was never used the gates let everything pass, and make no store."""
+def test_repository_whose_pin_is_gone(tmp_path: Path) -> None:
+    """DESIGN 2: a stub is only where coord was in use, so without its pin a session is refused."""
     shop = made_gated(tmp_path / "made")
     for file in (shop.folder / ".git/coord").iterdir():
         file.unlink()
-    shop.commit("ann", "app.py", "x\n")
+    shop.write("app.py", "x\n")
+    done = shop.git("ann", "commit", "-m", "mine")
+    assert done.code == 1
+    assert "coord.id is gone" in done.said
+    done = shop.git("", "commit", "-m", "mine")
+    assert done.code == 0
+    assert "you are a person" in done.said
     assert not list((shop.folder / ".git/coord").iterdir())
 
 

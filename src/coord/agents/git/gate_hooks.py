@@ -15,7 +15,7 @@ from coord.agents.git.sign import signed
 from coord.agents.git.stubs import PROTECTED, PROTECTED_VARIABLE
 from coord.core import commands
 from coord.core.caller import Caller
-from coord.core.errors import Invalid, NotFound
+from coord.core.errors import Corrupt, Invalid, NotFound
 from coord.host.place import find_place
 from coord.host.who import find_caller, find_tenant, shows_agent
 from coord.sdk.connection import Connection
@@ -43,8 +43,8 @@ def run_hook(hook: str, arguments: list[str]) -> int:
         raise Invalid(f"{hook!r} is no hook that coord knows", hint="coord init writes the right ones")
     folder = os.environ.get("GIT_DIR") or os.getcwd()
     place = find_place(folder, os.environ)
-    if place.repository is None or not place.pinned:
-        return 0  # coord was never used here: there is nothing to judge by
+    if place.repository is None or not place.pinned:  # where its stub is, coord was in use
+        raise Corrupt("which store judges here is not known: coord.id is gone", hint="coord init mends it")
     caller = find_caller(os.environ, cwd=os.getcwd(), repository=place.repository)
     database, place = open_place(place)
     tenant = find_tenant(os.environ)
