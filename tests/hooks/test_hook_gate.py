@@ -166,6 +166,17 @@ def test_an_action_needs_its_lock_for_as_long_as_it_runs(scene: Scene) -> None:
     assert scene.before(theirs).deny == ""
 
 
+def test_an_action_does_not_outlive_its_call(scene: Scene) -> None:
+    """INT-12: nobody tells when a command in the background ends, so none with a lock runs there."""
+    given = {"command": "git push origin main", "run_in_background": True}
+    deny = scene.before(scene.shell("", tool_input=given)).deny
+    assert "needs name:main-push for as long as it runs" in deny
+    assert "run it in the foreground" in deny
+    assert scene.held() == {}
+    given = {"command": "python -m http.server", "run_in_background": True}
+    assert scene.before(scene.shell("", tool_input=given)).deny == ""
+
+
 def test_an_action_under_the_session_s_own_lock_keeps_it(scene: Scene) -> None:
     """LCK-67: what the session asked for itself is not given back by a hook."""
     with scene.client("ada") as ada:

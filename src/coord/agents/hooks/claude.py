@@ -62,4 +62,5 @@ def parse(told: Mapping[str, Any]) -> Event:
         number_in(given, "timeout") / 1000 or CALL_S,
         name == "PostToolUseFailure",
         told.get("stop_hook_active") is True,
+        given.get("run_in_background") is True,
     )

@@ -46,6 +46,8 @@ class Event(NamedTuple):
     lasts_s: float = CALL_S
     failed: bool = False
     reminded: bool = False
+    background: bool = False
+    """The command goes on after its call has ended, and nobody is told when it ends."""
 
     @property
     def owner(self) -> str:

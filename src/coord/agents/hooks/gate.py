@@ -61,7 +61,12 @@ class Gate:
         home = self._home()
         begun: list[tuple[Connection, Part]] = []
         put_aside: list[str] = []
-        for part in parts_of(self.event, self._environ, home, self.settings):
+        parts = parts_of(self.event, self._environ, home, self.settings)
+        named = [text for part in parts for text in part.resources if not text.startswith("file:")]
+        if named and self.event.background:
+            self._show(Verdict(deny=texts.in_background(named)))
+            return
+        for part in parts:
             connection = self._connect(part.place)
             reply = self._begin(connection, part)
             if not reply.ok:

@@ -53,6 +53,7 @@ def parse(told: Mapping[str, Any]) -> Event:
         command=text_in(given, "command") if called == SHELL else None,
         failed=bool(fields_in(told, "tool_response").get("error")),
         reminded=told.get("stop_hook_active") is True,
+        background=given.get("is_background") is True,
     )
 
 

@@ -47,6 +47,14 @@ def denial(reply: LockReply, resources: Sequence[str], command: str) -> str:
     )
 
 
+def in_background(resources: Sequence[str]) -> str:
+    """Return why a command is refused that needs a lock and would outlive its call."""
+    return (
+        f"coord: this command needs {', '.join(resources[:NAMED_MAX])} for as long as it runs, and nobody "
+        "tells when one in the background ends. Nothing was run. Next: run it in the foreground."
+    )
+
+
 def put_aside(told: Sequence[str]) -> str:
     """Return why a call is refused once: the files are not what they were when the agent read them."""
     return (
