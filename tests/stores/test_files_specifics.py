@@ -5,6 +5,7 @@ import os
 import shutil
 import stat
 import tempfile
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
@@ -165,6 +166,9 @@ def test_what_else_a_commit_may_have_to_sync(open_store_with: OpenWith) -> None:
     for _ in range(997):
         store.commit(Commit(events=[b"event"]))
     assert store.seen.offset == 999
+    for thread in threading.enumerate():
+        if thread.name == "coord-snapshot":  # it has syncs of its own, and a slow disk takes its time
+            thread.join()
     layer.syncs()
     write(store, {"a": b"2"})
     assert layer.syncs() == (1, 2)
