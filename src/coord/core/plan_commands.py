@@ -13,6 +13,7 @@ from coord.core.commands import (
     SubmitResult,
     TaskCommand,
 )
+from coord.core.spec import RETRIES_MAX
 
 
 class NewTask(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,7 +31,7 @@ class NewTask(msgspec.Struct, frozen=True, kw_only=True):
     requirements: dict[str, Any] = {}
     deadline_ms: int = 0
     estimate_s: float = 0
-    retries_max: int = 3
+    retries_max: int = RETRIES_MAX
     repository: str = ""
 
 

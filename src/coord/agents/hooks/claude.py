@@ -11,7 +11,7 @@ from coord.agents.hooks.event import (
     number_in,
     printed_like_claude,
     text_in,
-    written_by_server,
+    told_event,
 )
 
 KINDS = {
@@ -40,27 +40,12 @@ printed = printed_like_claude
 
 def parse(told: Mapping[str, Any]) -> Event:
     """Return the event that Claude Code tells."""
-    name, called, given = (
-        text_in(told, "hook_event_name"),
-        text_in(told, "tool_name"),
-        fields_in(told, "tool_input"),
-    )
-    path = text_in(given, EDITORS[called]) if called in EDITORS else ""
-    return Event(
-        "claude",
-        name,
-        KINDS.get(name, Kind.OTHER),
-        text_in(told, "session_id"),
-        text_in(told, "agent_id"),
-        text_in(told, "agent_type"),
-        text_in(told, "cwd"),
-        text_in(told, "source") or text_in(told, "reason"),
-        text_in(told, "tool_use_id"),
-        called,
-        (path,) if path else written_by_server(called, given),
-        text_in(given, "command") if called in SHELLS else None,
-        number_in(given, "timeout") / 1000 or CALL_S,
-        name == "PostToolUseFailure",
-        told.get("stop_hook_active") is True,
-        given.get("run_in_background") is True,
+    event, given = told_event("claude", KINDS, told), fields_in(told, "tool_input")
+    path = text_in(given, EDITORS[event.called]) if event.called in EDITORS else ""
+    return event._replace(
+        writes=(path,) if path else event.writes,
+        command=text_in(given, "command") if event.called in SHELLS else None,
+        lasts_s=number_in(given, "timeout") / 1000 or CALL_S,
+        failed=event.name == "PostToolUseFailure",
+        background=given.get("run_in_background") is True,
     )

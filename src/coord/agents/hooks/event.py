@@ -99,6 +99,25 @@ def number_in(fields: Mapping[str, Any], name: str) -> float:
     return float(found) if isinstance(found, int | float) and 0 < found < 1e9 else 0.0
 
 
+def told_event(tool: str, kinds: Mapping[str, Kind], told: Mapping[str, Any]) -> Event:
+    """Return what all tools tell alike; a call that writes is known only for tools of MCP servers yet."""
+    name, called = text_in(told, "hook_event_name"), text_in(told, "tool_name")
+    return Event(
+        tool,
+        name,
+        kinds.get(name, Kind.OTHER),
+        text_in(told, "session_id"),
+        text_in(told, "agent_id"),
+        text_in(told, "agent_type"),
+        text_in(told, "cwd"),
+        text_in(told, "source") or text_in(told, "reason"),
+        text_in(told, "tool_use_id"),
+        called,
+        written_by_server(called, fields_in(told, "tool_input")),
+        reminded=told.get("stop_hook_active") is True,
+    )
+
+
 SERVER_WRITES = (
     *("write", "edit", "create", "delete", "remove", "move", "rename", "replace", "insert", "append"),
     *("patch", "save", "update", "copy"),

@@ -12,7 +12,7 @@ from coord.agents.hooks.event import (
     Verdict,
     fields_in,
     text_in,
-    written_by_server,
+    told_event,
 )
 
 KINDS = {
@@ -30,29 +30,19 @@ SETTINGS_FILES = ("settings.json",)
 
 def parse(told: Mapping[str, Any]) -> Event:
     """Return the event that Gemini CLI tells; its calls have no ids, but the same input before and after."""
-    name, called, given = (
-        text_in(told, "hook_event_name"),
-        text_in(told, "tool_name"),
-        fields_in(told, "tool_input"),
-    )
-    path = text_in(given, "file_path") if called in EDITORS else ""
+    event, given = told_event("gemini", KINDS, told), fields_in(told, "tool_input")
+    path = text_in(given, "file_path") if event.called in EDITORS else ""
     folder = text_in(given, "dir_path") or text_in(given, "directory")
-    cwd = text_in(told, "cwd")
-    return Event(
-        "gemini",
-        name,
-        KINDS.get(name, Kind.OTHER),
-        text_in(told, "session_id"),
-        cwd=f"{cwd}/{folder}" if folder and called == SHELL and not folder.startswith("/") else cwd,
-        source=text_in(told, "source") or text_in(told, "reason"),
-        call=f"{called}-{crc32(repr(sorted(given.items(), key=str)).encode('utf-8', 'replace')):08x}"
-        if called
-        else "",
-        called=called,
-        writes=(path,) if path else written_by_server(called, given),
-        command=text_in(given, "command") if called == SHELL else None,
+    inside = folder and event.called == SHELL and not folder.startswith("/")
+    digest = crc32(repr(sorted(given.items(), key=str)).encode("utf-8", "replace"))
+    return event._replace(
+        agent="",
+        agent_type="",
+        cwd=f"{event.cwd}/{folder}" if inside else event.cwd,
+        call=f"{event.called}-{digest:08x}" if event.called else "",
+        writes=(path,) if path else event.writes,
+        command=text_in(given, "command") if event.called == SHELL else None,
         failed=bool(fields_in(told, "tool_response").get("error")),
-        reminded=told.get("stop_hook_active") is True,
         background=given.get("is_background") is True,
     )
 
