@@ -28,9 +28,10 @@ from bench import (
 )
 from bench.calibrate import calibrate, machine
 from bench.figures import Calibration, Figure
-from bench.places import STORES, Places, temporary
+from bench.places import Places, temporary
 from bench.scale import FULL, SCALES, Scale
 from bench.table import LEGEND, calibration_lines, number, section_table
+from tests.servers.kinds import STORES, lacks
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -98,7 +99,7 @@ class Session:
 
     def run(self, section: str, store: str) -> None:
         """Measure one section of one store, if it can be had here."""
-        if lacking := self._places.lacking(store):
+        if lacking := lacks(store):
             self.say(f"{section:8} {store:9} NOT MEASURED: {lacking}")
             return
         found = []

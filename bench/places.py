@@ -7,38 +7,25 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from bench.lock_peers import Rival
-from tests.servers import postgres, redis
-
-STORES = ("memory", "files", "sqlite", "postgres")
+from tests.servers.kinds import FreshStores, Servers, lacks
+from tests.servers.postgres import PostgresServer
+from tests.servers.redis import RedisServer
+from tests.servers.server import lacking
 
 
 class Places:
-    """Gives urls of new stores; `servers` stops those that were started."""
+    """Gives urls of new stores; `stack` stops the servers that were started."""
 
-    def __init__(self, folder: Path, servers: contextlib.ExitStack) -> None:
+    def __init__(self, folder: Path, stack: contextlib.ExitStack) -> None:
         self.folder = folder
-        self._servers = servers
-        self._made = 0
-        self._server: postgres.PostgresServer | None = None
-        self._redis: redis.RedisServer | None = None
+        self._servers = Servers(stack)
+        self._stores = FreshStores(folder, self._servers)
 
     def fresh_url(self, store: str) -> str:
-        """Return the url of a new, empty store."""
-        self._made += 1
-        match store:
-            case "memory":
-                return "memory:"
-            case "files":
-                return f"file://{self.folder}/files-{self._made}"
-            case "sqlite":
-                return f"sqlite://{self.folder}/store-{self._made}.db"
-            case _:
-                return self._postgres_url()
-
-    def _postgres_url(self) -> str:
-        if self._server is None:
-            self._server = self._servers.enter_context(postgres.running(self.folder))
-        return self._server.fresh_url()
+        """Return the url of a new, empty store; on Postgres in a database of its own, where others may go."""
+        if store == "postgres":
+            return self._servers.get(PostgresServer).fresh_url()
+        return self._stores.url(store)
 
     def rivals(self, names: Iterable[str]) -> Iterator[Rival]:
         """Give other locks to compare with, as far as they can be had here."""
@@ -46,18 +33,10 @@ class Places:
             match name:
                 case "filelock":
                     yield Rival(name, str(self.folder / "filelock"))
-                case "redis-py Lock" if redis.program() is not None:
-                    if self._redis is None:
-                        self._redis = self._servers.enter_context(redis.running())
-                    yield Rival(name, self._redis.url)
-                case "Postgres advisory" if not self.lacking("postgres"):
-                    yield Rival(name, self._postgres_url())
-
-    @staticmethod
-    def lacking(store: str) -> str:
-        """Return why a store cannot be measured here ("" if it can)."""
-        missing = store == "postgres" and postgres._programs() is None
-        return "Postgres is not installed (tools/setup servers)" if missing else ""
+                case "redis-py Lock" if not lacking(RedisServer):
+                    yield Rival(name, self._servers.get(RedisServer).url)
+                case "Postgres advisory" if not lacks("postgres"):
+                    yield Rival(name, self._servers.get(PostgresServer).blank_url())
 
     def remove_embedded(self) -> None:
         """Free the disk of what was measured so far; servers go on."""
@@ -77,7 +56,7 @@ def temporary(parent: str | None) -> Iterator[Places]:
         folder.chmod(0o755)  # a server that runs as another user has its data below it
         usual, tempfile.tempdir = tempfile.tempdir, name  # so that the server's data is on the same disk
         try:
-            with contextlib.ExitStack() as servers:
-                yield Places(folder, servers)
+            with contextlib.ExitStack() as stack:
+                yield Places(folder, stack)
         finally:
             tempfile.tempdir = usual

@@ -3,15 +3,13 @@
 import os
 import signal
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from tests.servers import postgres
-
-STORES = ("memory", "files", "sqlite", "postgres")
-SHARED_STORES = ("files", "sqlite", "postgres")
-"""Those that several processes can open."""
+from tests.servers.kinds import SHARED_STORES, STORES, FreshStores, Servers
+from tests.servers.postgres import PostgresServer
 
 SOAK = bool(os.environ.get("COORD_SOAK"))
 
@@ -28,30 +26,22 @@ def signals_reach_children() -> None:
 
 
 @pytest.fixture(scope="session")
-def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator["postgres.PostgresServer"]:
-    """A private Postgres server, fsync on, stopped at the end of the session."""
-    with postgres.running(tmp_path_factory.mktemp("postgres")) as server:
-        yield server
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
+    """Private servers, synced, each started when a test first asks for it and stopped at the end."""
+    with ExitStack() as stack:
+        yield Servers(stack, tmp_path_factory.mktemp("servers"))
+
+
+@pytest.fixture(scope="session")
+def postgres_server(servers: Servers) -> PostgresServer:
+    """A private Postgres server."""
+    return servers.get(PostgresServer)
 
 
 @pytest.fixture
-def make_url(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[str], str]:
+def make_url(servers: Servers, tmp_path: Path) -> Callable[[str], str]:
     """Return a function that gives the url of a new, empty store of a kind."""
-    made = 0
-
-    def make(name: str) -> str:
-        nonlocal made
-        made += 1
-        if name == "memory":
-            return "memory:"
-        if name == "files":
-            return f"file://{tmp_path}/files-{made}"
-        if name == "sqlite":
-            return f"sqlite://{tmp_path}/store-{made}.db"
-        server: postgres.PostgresServer = request.getfixturevalue("postgres_server")
-        return server.fresh_schema_url()
-
-    return make
+    return FreshStores(tmp_path, servers).url
 
 
 @pytest.fixture(params=STORES)

@@ -17,7 +17,7 @@ from tests.agents.codex_trust import trust_hooks
 from tests.agents.model_api import Model, serving
 from tests.agents.programs import command_of
 from tests.agents.script import MAIN, Script, play_of
-from tests.servers.postgres import _end_with_parent, poll_until
+from tests.servers.server import end_with_parent, poll_until
 
 TOOLS = ("claude", "codex", "gemini")
 DEADLINE_S = 90
@@ -142,7 +142,7 @@ def running_agent(
                 stdout=out,
                 stderr=err,
                 start_new_session=True,
-                preexec_fn=_end_with_parent,  # noqa: PLW1509 - it takes no lock and calls the kernel only
+                preexec_fn=end_with_parent,  # noqa: PLW1509 - it takes no lock and calls the kernel only
             )
         agent = RunningAgent(process, model, home)
         try:

@@ -10,7 +10,7 @@ from tests.agents.drive import TOOLS, RunningAgent, running_agent
 from tests.agents.prepared import ADA_S, ADAS, ada_edits, client_of, locks, prepared, wrong_here
 from tests.agents.script import Edit, Patch, Pause, Read, Script, Shell, SubAgent
 from tests.agents.sessions import Place
-from tests.servers.postgres import poll_until
+from tests.servers.server import poll_until
 
 MEET_S = 90
 PUSH = "git push origin main"

@@ -9,7 +9,7 @@ from tests.agents.drive import TOOLS, Outcome, running_agent
 from tests.agents.recordings import recorded, shape
 from tests.agents.script import Edit, Pause, Read, Shell
 from tests.agents.sessions import HELD, WORK, Place, make_place
-from tests.servers.postgres import poll_until
+from tests.servers.server import poll_until
 
 HOOK_S = 10
 EDIT_TOOLS = {"Write", "apply_patch", "write_file"}

@@ -13,10 +13,12 @@ from bench.contended import Turn, in_order, run, shares
 from bench.lock_peers import Rival
 from bench.places import Places, temporary
 from bench.repository import make_repository
-from tests.servers.redis import program
+from tests.servers.kinds import lacks
+from tests.servers.redis import RedisServer
+from tests.servers.server import lacking
 
-lacking = Places.lacking("postgres") or ("" if program() else "Redis is not installed (tools/setup servers)")
-needs_servers = pytest.mark.skipif(bool(lacking), reason=lacking)
+missing = lacks("postgres") or lacking(RedisServer)
+needs_servers = pytest.mark.skipif(bool(missing), reason=missing)
 
 
 def figures_of(tmp_path: Path, section: str, store: str = "sqlite") -> dict[str, dict]:

@@ -17,7 +17,7 @@ from bench.table import section_table
 from bench.watched import events_per_commit
 from bench.workload import Workplace
 from coord import open_store
-from tests.conftest import STORES
+from tests.servers.kinds import STORES
 
 SOME_STORES_ONLY = {
     "imports": {"sqlite"},

@@ -13,7 +13,8 @@ import pytest
 from coord.transports.cli.main import main
 from tests.cli.conftest import PROGRAM, Coord, started
 from tests.cli.terminals import Terminal
-from tests.servers.postgres import PostgresServer, poll_until, runs
+from tests.servers.postgres import PostgresServer
+from tests.servers.server import poll_until, runs
 
 WAIT_S = 30
 Worked = Callable[..., tuple[int, dict[str, Any]]]
@@ -245,7 +246,7 @@ def test_an_outage_ends_the_command_before_its_lease(
     postgres_server: PostgresServer, coord: Coord, tmp_path: Path
 ) -> None:
     """SDK-4, REC-18: a real server goes away: the work stops in time, and goes on when it is back."""
-    url = ["--url", postgres_server.fresh_schema_url()]
+    url = ["--url", postgres_server.fresh_store_url()]
     add = ["boss task add A-001-x", *url]
     assert coord(*add).code == 0
     # The first run of the command waits to be ended; the second one finds that it was here before.

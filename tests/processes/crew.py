@@ -173,7 +173,7 @@ class Crew:
         git(self.repository, "init", "-q")
         self.story = Story(url)
         self.clock = StepClock(folder / "clock")
-        self.on_a_server = url.startswith("postgres")
+        self.on_a_server = not url.startswith(("file:", "sqlite:"))
         self._virtual = False
         self._members: list[Member] = []
 

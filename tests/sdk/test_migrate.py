@@ -22,11 +22,10 @@ from coord.sdk.migrate import Migrated, cancel_migration, migrate
 from coord.stores.file_layer import FileLayer
 from coord.stores.open import mover, open_store
 from coord.stores.url import shown
-from tests.conftest import SHARED_STORES
 from tests.host.git_folders import git
 from tests.sdk.dying import FILE_STEPS, Doom, Over, doomed, over
+from tests.servers.kinds import NEIGHBOURS
 
-PAIRS = [(old, new) for old in SHARED_STORES for new in SHARED_STORES]
 LARGE = "x" * 9000
 """More than a files store keeps in memory; forty times that is more than a record holds."""
 
@@ -89,7 +88,7 @@ def shop(tmp_path: Path) -> Shop:
     return made
 
 
-@pytest.mark.parametrize(("old", "new"), PAIRS)
+@pytest.mark.parametrize(("old", "new"), NEIGHBOURS)
 def test_all_of_it_is_there_afterwards(
     old: str, new: str, make_url: Callable[[str], str], tmp_path: Path
 ) -> None:

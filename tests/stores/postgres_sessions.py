@@ -7,7 +7,7 @@ import psycopg
 
 from coord.stores.database import Database
 from coord.stores.postgres import PostgresDatabase
-from tests.servers.postgres import poll_until, runs
+from tests.servers.server import poll_until, runs
 
 PATIENCE_S = 30
 

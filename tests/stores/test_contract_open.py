@@ -11,6 +11,7 @@ from coord.core.errors import Conflict, Invalid, Unavailable
 from coord.stores.database import Database
 from coord.stores.open import install, open_store
 from coord.stores.store import Commit, Head, Put, Store
+from tests.servers.kinds import SHARED_STORES
 from tests.stores.steps import by_key, everything, head, put_in_line, value, version, versions, write
 
 OpenDatabase = Callable[[str], Database[Any]]
@@ -181,12 +182,11 @@ def test_a_fresh_store_object_has_seen_the_head_once_it_has_read(
     assert store.seen == Head(1, 123)
 
 
-def test_each_store_has_an_id_of_its_own(make_url: Callable[[str], str], shared_url: str) -> None:
+@pytest.mark.parametrize("shared", SHARED_STORES)
+def test_each_store_has_an_id_of_its_own(make_url: Callable[[str], str], shared: str) -> None:
     """A store id is drawn when the store is made."""
-    scheme = shared_url.partition(":")[0]
-    kind = {"file": "files", "postgresql": "postgres"}.get(scheme, scheme)
     ids = []
-    for url in (shared_url, make_url(kind)):
+    for url in (make_url(shared), make_url(shared)):
         database = open_store(url)
         ids.append(database.store_id)
         database.close()

@@ -16,7 +16,8 @@ from coord.core.errors import Unavailable, Unknown
 from coord.stores.open import open_store
 from coord.stores.store import Entry, Store
 from tests.conftest import SOAK
-from tests.servers import postgres
+from tests.servers.kinds import ON_SERVERS
+from tests.servers.server import Server, running
 from tests.stores.processes import Child, children
 from tests.stores.steps import PLENTY, everything, head, keys_of, write
 from tests.stores.writer_child import FLICKER, SET, next_commit
@@ -130,19 +131,20 @@ def test_killed_at_each_system_call(shared_url: str, strace: str, tmp_path: Path
     assert killed >= 5
 
 
-@pytest.fixture(scope="module")
-def own_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[postgres.PostgresServer]:
-    """A server for these tests alone, since they kill it."""
-    with postgres.running(tmp_path_factory.mktemp("postgres")) as server:
-        yield server
+@pytest.fixture(params=ON_SERVERS)
+def own(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Server, str]]:
+    """A server of every kind for this test alone, since it is killed, and a new store on it."""
+    kind = ON_SERVERS[request.param]
+    with running(kind.server, tmp_path) as server:
+        yield server, kind.fresh_url(server)
 
 
-def test_server_killed_in_mid_commit(own_server: postgres.PostgresServer) -> None:
+def test_server_killed_in_mid_commit(own: tuple[Server, str]) -> None:
     """kill -9 of the server while processes commit: what was acknowledged is there after its restart.
 
     A connection from before the crash is opened anew by a later call, with no help from outside.
     """
-    url = own_server.fresh_url()
+    own_server, url = own
     chance = random.Random(1)
     known: dict[int, int] = {}
     with closing(open_store(url)) as survivor:

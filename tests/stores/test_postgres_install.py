@@ -13,7 +13,8 @@ import coord
 from coord.core.errors import Invalid, NotFound, Unavailable, Unsupported
 from coord.stores import postgres
 from coord.stores.open import open_store
-from tests.servers.postgres import PASSWORD, PostgresServer, running
+from tests.servers.postgres import PostgresServer
+from tests.servers.server import PASSWORD, running
 from tests.stores.steps import head, write
 
 
@@ -68,7 +69,7 @@ def test_an_old_server_or_another_encoding_is_unsupported(
 
 def test_a_standby_is_unavailable(tmp_path: Path) -> None:
     """A standby may be behind: what it says must not be taken for the newest state."""
-    with running(tmp_path) as server:
+    with running(PostgresServer, tmp_path) as server:
         url = server.fresh_url()
         server.stop()
         (server.folder / "data" / "standby.signal").touch()

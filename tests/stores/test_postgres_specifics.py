@@ -12,7 +12,8 @@ import coord
 from coord.core.errors import Conflict, Corrupt, Invalid, Unavailable, Unknown
 from coord.stores import postgres_sql
 from coord.stores.store import Commit, Put, Store
-from tests.servers.postgres import PostgresServer, running
+from tests.servers.postgres import PostgresServer
+from tests.servers.server import running
 from tests.servers.tcp_relay import TcpRelay
 from tests.stores.conftest import AnyDatabase
 from tests.stores.postgres_sessions import PATIENCE_S, Sql, backend, rows, terminate, until, waits_for_lock
@@ -26,7 +27,7 @@ ONE = Commit(expects={"k": 0}, puts={"k": Put(b"1")}, events=[b"e"], id=b"one")
 @pytest.fixture(scope="module")
 def own_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
     """A server for these tests alone, since they kill it and turn its screws."""
-    with running(tmp_path_factory.mktemp("postgres")) as server:
+    with running(PostgresServer, tmp_path_factory.mktemp("postgres")) as server:
         yield server
 
 

@@ -9,7 +9,8 @@ import pytest
 
 from coord.stores import listener, server_clock
 from coord.stores.store import Commit, Put, Store
-from tests.servers.postgres import PostgresServer, running, runs
+from tests.servers.postgres import PostgresServer
+from tests.servers.server import running, runs
 from tests.servers.tcp_relay import TcpRelay
 from tests.stores.conftest import AnyDatabase
 from tests.stores.postgres_sessions import PATIENCE_S, Sql, listeners, rows, terminate, until
@@ -23,7 +24,7 @@ Opener = Callable[[str], AnyDatabase]
 @pytest.fixture(scope="module")
 def own_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
     """A server for these tests alone, since they kill it and turn its screws."""
-    with running(tmp_path_factory.mktemp("postgres")) as server:
+    with running(PostgresServer, tmp_path_factory.mktemp("postgres")) as server:
         yield server
 
 

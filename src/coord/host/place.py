@@ -14,7 +14,7 @@ from coord.host.configuration import configuration_file, read_configuration
 from coord.host.pin import FORMAT, Pin, create_pin, read_pin, replace_pin
 from coord.host.process import this_machine
 from coord.host.repository import Repository, find_repository
-from coord.stores.url import quoted, shown, unquoted
+from coord.stores.url import quoted, scheme_of, shown, unquoted
 
 BESIDE_THE_PIN = "sqlite:./coord.db"
 """In a pin, the store in the same folder: it moves along when the repository is moved."""
@@ -41,7 +41,7 @@ class Place(NamedTuple):
     @property
     def local(self) -> bool:
         """Whether the store serves one machine only."""
-        return _scheme(self.url) in LOCAL
+        return scheme_of(self.url) in LOCAL
 
 
 def find_place(cwd: str, environ: Mapping[str, str]) -> Place:
@@ -104,7 +104,7 @@ def store_present(place: Place) -> bool:
     if not place.local:
         return True
     path = local_path(place.url)
-    if _scheme(place.url) == "file":
+    if scheme_of(place.url) == "file":
         return os.path.isfile(f"{path}/format")
     return os.path.isfile(path) and os.path.getsize(path) > 0
 
@@ -166,7 +166,7 @@ def _pin(place: Place) -> Pin:
 
 def _check_machine(pin: Pin, url: str, folder: str) -> None:
     here = this_machine().machine
-    if _scheme(url) in LOCAL and pin.machine and here and pin.machine != here:
+    if scheme_of(url) in LOCAL and pin.machine and here and pin.machine != here:
         raise Unsupported(
             f"{shown(url)} was made on another machine, and such a store serves only one ({folder}/coord.id)",
             hint="reach it through a hub there (coord serve), or start afresh here: coord init --new-store",
@@ -218,7 +218,7 @@ def _new_repository_id(repository: Repository | None, url: str, beside: str) -> 
     """Return the id of a repository: of its origin on a server, so that clones share it; otherwise random."""
     if repository is None or _same_store(url, beside):
         return ""
-    origin = None if _scheme(url) in LOCAL else _origin(repository)
+    origin = None if scheme_of(url) in LOCAL else _origin(repository)
     if origin is None:
         return os.urandom(8).hex()
     from hashlib import sha256  # noqa: PLC0415 - once per repository
@@ -236,9 +236,9 @@ def _origin(repository: Repository) -> str | None:
 
 
 def _same_store(a: str, b: str) -> bool:
-    if _scheme(a) != _scheme(b):
+    if scheme_of(a) != scheme_of(b):
         return False
-    if _scheme(a) in LOCAL:
+    if scheme_of(a) in LOCAL:
         return os.path.realpath(local_path(a)) == os.path.realpath(local_path(b))
     return _without_user(a) == _without_user(b)
 
@@ -246,11 +246,6 @@ def _same_store(a: str, b: str) -> bool:
 def _without_user(url: str) -> str:
     """Return what a server's url says of the store; users and passwords may differ, and change."""
     return re.sub(r"^[^:]*://([^/]*@)?", "", shown(url))
-
-
-def _scheme(url: str) -> str:
-    scheme = url.partition(":")[0].lower()
-    return {"postgres": "postgresql"}.get(scheme, scheme)
 
 
 def store_lost(place: Place, what: str) -> Corrupt:

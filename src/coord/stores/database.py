@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Generic, TypeVar
 
 from coord.core.errors import Invalid, Unavailable
+from coord.stores.check import Check
 from coord.stores.store import Store
 
 COMMITTERS = 4
@@ -90,6 +91,10 @@ class Database(Generic[AnyStore]):
     def turn(self) -> AbstractContextManager[None]:
         """Wait politely for other processes; correctness never rests on it."""
         return nullcontext()
+
+    def checks(self) -> list[Check]:
+        """Look at the place this store lives in: version, durability, clock."""
+        return []
 
     def close(self) -> None:
         """Close every log and thread; safe to call twice."""

@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Iterator, Sequence
+from typing import Protocol
 
 from coord.core.errors import Refused, Unavailable
 from coord.stores.file_folder import PARTS, TenantFolder
@@ -17,12 +18,19 @@ from coord.stores.store import Commit, Entry, Put, Record
 PATIENCE_S = 10.0
 
 
+class Rooted(Protocol):
+    """An open folder of files."""
+
+    layer: FileLayer
+    root: RootFolder
+
+
 class FilesMover:
     """See `moving.Mover`. What is added stays in memory until the log begins, as it will afterwards."""
 
-    def __init__(self, layer: FileLayer, root: RootFolder) -> None:
-        self._layer = layer
-        self._root = root
+    def __init__(self, database: Rooted) -> None:
+        self._layer = database.layer
+        self._root = database.root
         self._added: dict[str, dict[str, Record]] = {}
 
     def heads(self) -> dict[str, int]:

@@ -50,5 +50,8 @@ class MemoryStore(LogStore):
 class MemoryDatabase(Database[MemoryStore]):
     """All tenants of one memory store."""
 
+    def __init__(self, url: str, store_id: str = "memory") -> None:
+        super().__init__(url, store_id)
+
     def _open_log(self, tenant: str) -> MemoryStore:
         return MemoryStore()

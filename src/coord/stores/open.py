@@ -6,17 +6,43 @@ sqlite:///path/to/file.db          a SQLite file on one machine
 postgresql://user@host/database    a Postgres server (`install` it first)
 """
 
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from coord.core.errors import Invalid, Unsupported
 from coord.stores.database import Database
 from coord.stores.moved import check_settled
-from coord.stores.url import is_plain, shown, unquoted
+from coord.stores.url import is_plain, scheme_of, shown, unquoted
 
 if TYPE_CHECKING:
     from coord.stores.moving import Mover
 
-KNOWN = "memory:, file:///folder, sqlite:///file.db or postgresql://user@host/database"
+
+class Kind(NamedTuple):
+    """A kind of store: what its urls look like, and which classes open and move it.
+
+    A class is named `module.Class` below `coord.stores`, so that only the kind in use is imported. A server's
+    module also has `install(url)`; `extra` installs its driver. A local store is a path on this machine.
+    """
+
+    form: str
+    database: str
+    mover: str = ""
+    extra: str = ""
+    local: bool = False
+
+
+KINDS = {
+    "memory": Kind("memory:", "memory.MemoryDatabase"),
+    "file": Kind("file:///folder", "files.FilesDatabase", "file_moving.FilesMover", local=True),
+    "sqlite": Kind("sqlite:///file.db", "sqlite.SqliteDatabase", "sqlite_moving.SqliteMover", local=True),
+    "postgresql": Kind(
+        "postgresql://user@host/database",
+        "postgres.PostgresDatabase",
+        "postgres_moving.PostgresMover",
+        extra="postgres",
+    ),
+}
 
 
 def open_store(url: str, *, moving: bool = False) -> Database[Any]:
@@ -36,54 +62,35 @@ def open_store(url: str, *, moving: bool = False) -> Database[Any]:
 
 def mover(database: Database[Any]) -> "Mover":
     """Return what it takes to move a store."""
-    scheme = _scheme(database.url)
-    if scheme == "memory":
+    kind = kind_of(database.url)
+    if not kind.mover:
         raise Invalid("a store in memory cannot be moved", hint="it ends with its process")
-    opened: Any = database
-    if scheme == "file":
-        from coord.stores.file_moving import FilesMover
-
-        return FilesMover(opened.layer, opened.root)
-    if scheme == "sqlite":
-        from coord.stores.sqlite_moving import SqliteMover
-
-        return SqliteMover(opened)
-    from coord.stores.postgres_moving import PostgresMover
-
-    return PostgresMover(opened)
-
-
-def _open(url: str) -> Database[Any]:
-    scheme = _scheme(url)
-    if scheme == "memory":
-        from coord.stores.memory import MemoryDatabase
-
-        return MemoryDatabase(url, store_id="memory")
-    if scheme == "file":
-        from coord.stores.files import FilesDatabase
-
-        return FilesDatabase(url, _path(url))
-    if scheme == "sqlite":
-        from coord.stores.sqlite import SqliteDatabase
-
-        return SqliteDatabase(url, _path(url))
-    return _postgres().PostgresDatabase(url)
+    made: Mover = _named(kind, kind.mover)(database)
+    return made
 
 
 def install(url: str) -> None:
     """Prepare a server for `open_store`; does nothing where it is prepared already."""
-    if _scheme(url) == "postgresql":
-        _postgres().install(url)
+    kind = kind_of(url)
+    if kind.extra:
+        _named(kind, kind.database.partition(".")[0] + ".install")(url)
     else:
         _open(url).close()
 
 
-def _scheme(url: str) -> str:
-    scheme = url.partition(":")[0]
-    scheme = {"postgres": "postgresql"}.get(scheme, scheme)
-    if ":" not in url or scheme not in ("memory", "file", "sqlite", "postgresql"):
-        raise Invalid(f"{shown(url)!r} is not the url of a store", hint=f"use {KNOWN}")
-    return scheme
+def kind_of(url: str) -> Kind:
+    """Return the kind of store that a url names."""
+    kind = KINDS.get(scheme_of(url))
+    if kind is None or ":" not in url:
+        raise Invalid(f"{shown(url)!r} is not the url of a store", hint=f"use {_known()}")
+    return kind
+
+
+def _open(url: str) -> Database[Any]:
+    kind = kind_of(url)
+    where = (url, _path(url)) if kind.local else (url,)
+    opened: Database[Any] = _named(kind, kind.database)(*where)
+    return opened
 
 
 def _path(url: str) -> str:
@@ -95,18 +102,23 @@ def _path(url: str) -> str:
     try:
         parts = urlsplit(url)
     except ValueError as error:  # brackets that are no address
-        raise Invalid(f"{shown(url)!r} names no path on this machine", hint=f"use {KNOWN}") from error
+        raise Invalid(f"{shown(url)!r} names no path on this machine", hint=f"use {_known()}") from error
     path = unquoted(parts.path)
     if parts.netloc not in ("", "localhost") or not path.strip("/") or "\0" in path or parts.query:
-        raise Invalid(f"{shown(url)!r} names no path on this machine", hint=f"use {KNOWN}")
+        raise Invalid(f"{shown(url)!r} names no path on this machine", hint=f"use {_known()}")
     return "/" + path.lstrip("/") if path.startswith("/") else path
 
 
-def _postgres() -> Any:
+def _named(kind: Kind, name: str) -> Any:
+    module, _, member = name.partition(".")
     try:
-        from coord.stores import postgres
+        return getattr(import_module(f"coord.stores.{module}"), member)
     except ImportError as error:
         raise Unsupported(
-            "the Postgres driver is not installed", hint="pip install 'coord[postgres]'"
+            f"the driver for {kind.form} is not installed", hint=f"pip install 'coord[{kind.extra}]'"
         ) from error
-    return postgres
+
+
+def _known() -> str:
+    *most, last = [kind.form for kind in KINDS.values()]
+    return f"{', '.join(most)} or {last}"

@@ -6,6 +6,8 @@ imported or compiled for others, since every command opens a store.
 
 import re
 
+ALIASES = {"postgres": "postgresql"}
+
 _BEFORE_HOST = r"(?s)(://[^/:@]*):.*@"
 _IN_QUERY = r"(?i)((?:^|[?&])[^=&]*(?:password|passwd)=)[^&#]*"
 _WITHOUT_MARKS = str.maketrans("", "", "/_.-~")
@@ -20,6 +22,16 @@ def shown(url: str) -> str:
     if "@" not in url and "=" not in url:
         return url
     return re.sub(_IN_QUERY, r"\1***", re.sub(_BEFORE_HOST, r"\1:***@", url))
+
+
+def scheme_of(url: str) -> str:
+    """Return the name of the kind of store that a url names, by whichever of its names.
+
+    >>> scheme_of("postgres://host/db")
+    'postgresql'
+    """
+    scheme = url.partition(":")[0].lower()
+    return ALIASES.get(scheme, scheme)
 
 
 def is_plain(path: str) -> bool:
