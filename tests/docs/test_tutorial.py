@@ -24,6 +24,9 @@ PAGES = {
     "docs/how-to/split-a-task.md": 10,
     "docs/how-to/run-agents.md": 5,
     "docs/how-to/set-up-agents.md": 8,
+    "docs/how-to/claude-code.md": 6,
+    "docs/how-to/codex.md": 6,
+    "docs/how-to/gemini.md": 6,
     "docs/how-to/merge.md": 12,
     "README.md": 5,
 }
@@ -113,6 +116,7 @@ def same(line: str) -> str:
     """A line without what differs from run to run: seconds that went by, folders, ids of all kinds."""
     line = re.sub(r"\S*/repository/", "/repository/", re.sub(r"\b[0-9a-f]{10,12}\b", "COMMIT", line))
     line = re.sub(r"(-gen\d+-)[0-9a-f]{6}", r"\1ID", line)
+    line = re.sub(r"until [\d:]+ UTC \(\w+ from now\)", "until TIME", line)
     return re.sub(r"expires in \w+", "expires in TIME", re.sub(r"\d{13}-\w+", "ID", line))
 
 
