@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from coord.agents.hooks import claude
-from coord.agents.hooks.event import Verdict
+from coord.agents.hooks.event import Event, Verdict
 from coord.agents.hooks.gate import Gate
 from coord.core.replies import LockShown
 from coord.sdk.client import Client, connect
@@ -28,8 +28,12 @@ class Scene:
 
     def tell(self, name: str, session: str = "ada", **fields: Any) -> Verdict:
         told = {"session_id": session, "cwd": str(self.root), "hook_event_name": name, **fields}
+        return self.answer(claude.parse(told), told)
+
+    def answer(self, event: Event, told: Json | None = None) -> Verdict:
+        """What the hook answers to an event of any tool."""
         shown: list[Verdict] = []
-        Gate(claude.parse(told), told, self.environ, shown.append).pass_through()
+        Gate(event, told or {}, self.environ, shown.append).pass_through()
         (verdict,) = shown
         return verdict
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from coord.agents.hooks import codex
 from coord.agents.hooks.event import NOTHING
 from coord.core.errors import Corrupt
 from tests.hooks.hook_scene import Scene
@@ -119,6 +120,38 @@ def test_an_edit_in_a_worktree_is_looked_at_there(scene: Scene, tmp_path: Path) 
     assert scene.write("src/app.py", "bob").deny == ""
 
 
+def test_a_patch_of_two_worktrees_is_looked_at_in_both(scene: Scene, tmp_path: Path) -> None:
+    """LCK-78: each file of a call is clean or not in the worktree where it was written."""
+    tree = tmp_path / "tree"
+    added_worktree(scene.root, tree)
+    patch = f"*** Begin Patch\n*** Update File: src/app.py\n*** Add File: {tree}/new.txt\n*** End Patch"
+    told = {"session_id": "ada", "cwd": str(scene.root), "tool_name": "apply_patch", "tool_use_id": "c"}
+    told["tool_input"] = {"command": patch}  # type: ignore[assignment]
+    assert scene.answer(codex.parse({**told, "hook_event_name": "PreToolUse"})).deny == ""
+    (scene.root / "src/app.py").write_text("new\n")
+    (tree / "new.txt").write_text("new\n")
+    scene.answer(codex.parse({**told, "hook_event_name": "PostToolUse"}))
+    scene.tell("Stop")
+    assert set(scene.held()) == {"file:src/app.py", "file:new.txt"}
+    (tree / "new.txt").unlink()
+    scene.tell("Stop")
+    assert set(scene.held()) == {"file:src/app.py"}
+
+
+def test_a_patch_of_two_worktrees_is_refused_as_a_whole(scene: Scene, tmp_path: Path) -> None:
+    """LCK-3: where one of its files is held, nothing of the call stays locked."""
+    added_worktree(scene.root, tmp_path / "tree")
+    with scene.client("bob") as bob:
+        bob.acquire("new.txt")
+    patch = (
+        f"*** Begin Patch\n*** Update File: src/app.py\n*** Add File: {tmp_path}/tree/new.txt\n*** End Patch"
+    )
+    told = {"session_id": "ada", "cwd": str(scene.root), "tool_name": "apply_patch", "tool_use_id": "c"}
+    given = {**told, "tool_input": {"command": patch}, "hook_event_name": "PreToolUse"}
+    assert "new.txt is locked by session bob" in scene.answer(codex.parse(given)).deny
+    assert scene.held() == {"file:new.txt": "bob"}
+
+
 def test_files_elsewhere_are_nobody_s(scene: Scene, tmp_path: Path) -> None:
     """A file outside of every repository with coord is not locked; in another one it is locked there."""
     (tmp_path / "plain").mkdir()
@@ -175,6 +208,34 @@ def test_an_action_does_not_outlive_its_call(scene: Scene) -> None:
     assert scene.held() == {}
     given = {"command": "python -m http.server", "run_in_background": True}
     assert scene.before(scene.shell("", tool_input=given)).deny == ""
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "git push origin main &",
+        "git push origin main& echo sent",
+        "(sleep 1; git push origin main)&",
+        "nohup git push origin main",
+        "setsid -f git push origin main",
+        "git push origin main & disown",
+        "bash -c 'git push origin main &'",
+    ],
+)
+def test_an_action_does_not_outlive_its_line(scene: Scene, line: str) -> None:
+    """INT-12: the shell can put a command into the background, too."""
+    deny = scene.before(scene.shell(line)).deny
+    assert "needs name:main-push for as long as it runs" in deny
+    assert "without `&`" in deny
+    assert scene.held() == {}
+
+
+@pytest.mark.parametrize(
+    "line", ["git push origin main && echo sent", "git push origin main 2>&1 |& cat", "make &"]
+)
+def test_an_action_in_the_foreground_is_run(scene: Scene, line: str) -> None:
+    """INT-12: not every `&` puts something into the background, and not all that goes on needs a lock."""
+    assert scene.before(scene.shell(line)).deny == ""
 
 
 def test_an_action_under_the_session_s_own_lock_keeps_it(scene: Scene) -> None:

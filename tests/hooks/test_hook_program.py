@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -26,11 +27,11 @@ def scene(tmp_path: Path) -> Scene:
 
 
 def hook(
-    scene: Scene, told: dict[str, Any] | bytes, tool: str = "claude", **environ: str
+    scene: Scene, told: dict[str, Any] | bytes, tool: str = "claude", *of: str, **environ: str
 ) -> tuple[int, Any, str]:
     data = told if isinstance(told, bytes) else json.dumps({"cwd": str(scene.root), **told}).encode()
     done = subprocess.run(
-        [*PROGRAM, tool],
+        [*PROGRAM, tool, *of],
         input=data,
         env={**scene.environ, **environ},
         capture_output=True,
@@ -66,6 +67,22 @@ def test_a_whole_exchange(scene: Scene) -> None:
         "gemini",
     )
     assert (code, answer["decision"], said) == (0, "deny", "")
+
+
+def test_a_repository_whose_store_was_removed_is_closed_for_writes(scene: Scene, tmp_path: Path) -> None:
+    """INT-5: the hook knows for which repository it was set up, and that somebody took the store away."""
+    shutil.rmtree(scene.root / ".git/coord")
+    of = str(scene.root / ".git")
+    for told in (edit(), {**edit(), "cwd": "/", "tool_input": {"file_path": f"{scene.root}/new.txt"}}):
+        _, answer, _ = hook(scene, told, "claude", of)
+        assert "set up in this repository, but" in reason_in(answer)
+        assert "run coord init" in reason_in(answer)
+        assert "doctor` says what is wrong" in reason_in(answer)
+    assert "set up in" in reason_in(hook(scene, shell("make"), "claude", of)[1])
+    assert hook(scene, shell("git status"), "claude", of) == (0, None, "")
+    assert not (scene.root / ".git/coord").exists()
+    assert hook(scene, edit(), "claude", str(tmp_path / "another/.git")) == (0, None, "")
+    assert hook(scene, edit()) == (0, None, "")
 
 
 @pytest.mark.parametrize(

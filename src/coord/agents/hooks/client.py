@@ -1,4 +1,4 @@
-"""The program that coding agents run for their hooks: `python -I client.py claude|codex|gemini`.
+"""The program that coding agents run for their hooks: `python -I client.py claude|codex|gemini [GIT-DIRECTORY]`.
 
 The event comes on standard input; the answer goes to standard output as the tool wants it, or as exit code 2
 with a reason on standard error. Tools let a call pass when their hook is too slow, so this one has a deadline
@@ -66,8 +66,10 @@ class Form:
 class Hook:
     """One run of the program."""
 
-    def __init__(self, tool: str) -> None:
+    def __init__(self, tool: str, installed: str = "") -> None:
+        """`installed`: the git directory of the repository that the hook was set up for."""
         self.tool = tool
+        self.installed = installed
         self.began = time.monotonic()
         self.deadline_s = _deadline_s()
         self.event: Event | None = None
@@ -143,7 +145,7 @@ class Hook:
         import_msgspec()
 
         self._form = import_module(f"coord.agents.hooks.{self.tool}")
-        self.event = self._form.parse(told)
+        self.event = self._form.parse(told)._replace(installed=self.installed)
         from coord.agents.hooks.event import Kind
 
         if self.event.kind is Kind.END:
@@ -224,10 +226,10 @@ def _deadline_s() -> float:
 def main(words: list[str]) -> NoReturn:
     """Run the hook of a tool."""
     gc.disable()  # this process ends soon
-    if len(words) != 1 or words[0] not in TOOLS:
-        _write(2, f"coord: the hook is run as: client.py {'|'.join(TOOLS)}\n".encode())
+    if len(words) not in (1, 2) or words[0] not in TOOLS:
+        _write(2, f"coord: the hook is run as: client.py {'|'.join(TOOLS)} [GIT-DIRECTORY]\n".encode())
         os._exit(USAGE)
-    Hook(words[0]).run()
+    Hook(*words).run()
 
 
 if __name__ == "__main__":

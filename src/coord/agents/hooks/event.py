@@ -48,6 +48,8 @@ class Event(NamedTuple):
     reminded: bool = False
     background: bool = False
     """The command goes on after its call has ended, and nobody is told when it ends."""
+    installed: str = ""
+    """The git directory of the one repository that this hook was set up for; of all of them: empty."""
 
     @property
     def owner(self) -> str:

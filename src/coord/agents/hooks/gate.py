@@ -9,8 +9,9 @@ from coord.agents.hooks import texts
 from coord.agents.hooks.event import NOTHING, Event, Verdict
 from coord.agents.hooks.guarded import refused_edit, refused_settings
 from coord.agents.hooks.identity import caller_of, tenant_of
-from coord.agents.hooks.places import Part, home_place, parts_of, path_of
+from coord.agents.hooks.places import Part, home_place, parts_of, path_of, root_of
 from coord.agents.hooks.settings import Settings, read_settings
+from coord.agents.hooks.shell import goes_on
 from coord.core.call_commands import BeginCall, EndCall, LetGo
 from coord.core.commands import AckMessages, Deregister, ReceiveMessages
 from coord.core.errors import CoordError, NotFound
@@ -38,6 +39,7 @@ class Gate:
         self._show = show
         self.settings = Settings()
         self._open: list[Connection] = []
+        self._by_folder: dict[str, Connection] = {}
 
     def pass_through(self) -> None:
         """Do what the event asks for, and answer."""
@@ -63,7 +65,7 @@ class Gate:
         put_aside: list[str] = []
         parts = parts_of(self.event, self._environ, home, self.settings)
         named = [text for part in parts for text in part.resources if not text.startswith("file:")]
-        if named and self.event.background:
+        if named and (self.event.background or goes_on(self.event.command or "")):
             self._show(Verdict(deny=texts.in_background(named)))
             return
         for part in parts:
@@ -130,14 +132,12 @@ class Gate:
         home = self._home()
         ended: CallEnded | None = None
         received = Received([])
-        first: Connection | None = None
-        said: list[str] = []
-        for part in parts_of(self.event, self._environ, home, self.settings):
-            connection = self._connect(part.place)
-            said.append(self._look(connection, part, home))
+        first = self._connect(home) if home is not None else None
+        parts = parts_of(self.event, self._environ, home, self.settings)
+        said = [self._look(self._connect(part.place), part, home) for part in parts]
+        for connection in dict.fromkeys(self._connect(part.place) for part in parts):
             end = EndCall(connection.caller, self._call())
-            if part.place is home:
-                first = connection
+            if connection is first:
                 ended, received = connection.engine.call_many([end, ReceiveMessages(connection.caller)])
             else:
                 ended = connection.call(end)
@@ -237,14 +237,14 @@ class Gate:
             part.worktree,
             connection.caller.session,
             self._call(),
-            shell=self.event.command is not None and part.place is home,
+            shell=self._runs_in(part, home),
             lasts_s=self.event.lasts_s + MARGIN_S,
             watched=self.settings.watched,
         )
 
     def _look(self, connection: Connection, part: Part, home: Place | None) -> str:
         """Let it be seen what a call has done; return what its agent should know."""
-        shell = self.event.command is not None and part.place is home
+        shell = self._runs_in(part, home)
         written = [path_of(text) for text in part.resources if text.startswith("file:")]
         if part.place.repository is None or not part.worktree or not (shell or written):
             return ""
@@ -261,6 +261,10 @@ class Gate:
             restore=self.settings.restore_stomps,
         )
 
+    def _runs_in(self, part: Part, home: Place | None) -> bool:
+        """Whether the call is a shell's, and begins in this worktree."""
+        return self.event.command is not None and part.place is home and part.worktree == root_of(home)
+
     def _home(self) -> Place | None:
         home = home_place(self.event, self._environ)
         if home is not None and home.repository is not None:
@@ -273,7 +277,9 @@ class Gate:
         return caller_of(self.event, self._environ, find_repository(self.event.cwd))
 
     def _connect(self, place: Place) -> Connection:
-        return self._connected(place, Connection)
+        if place.folder not in self._by_folder:
+            self._by_folder[place.folder] = self._connected(place, Connection)
+        return self._by_folder[place.folder]
 
     def _session_calls(self, place: Place) -> Any:
         from coord.sdk.client import Client

@@ -9,7 +9,7 @@ from coord.agents.hooks.actions import locks_for
 from coord.agents.hooks.event import Event
 from coord.agents.hooks.settings import Settings
 from coord.agents.hooks.shell import folders_entered
-from coord.core.errors import Invalid
+from coord.core.errors import Invalid, Unavailable
 from coord.host.place import Place, find_place, user_place
 from coord.host.repository import Repository, find_repository
 from coord.host.repository_path import repository_path
@@ -20,7 +20,7 @@ _ESCAPED = re.compile(r"\\(.)")
 
 
 class Part(NamedTuple):
-    """What a call concerns in one store."""
+    """What a call concerns in one worktree of a store."""
 
     place: Place
     worktree: str
@@ -32,20 +32,35 @@ def home_place(event: Event, environ: Mapping[str, str]) -> Place | None:
     if not event.cwd or find_repository(event.cwd) is None:
         return None
     place = find_place(event.cwd, environ)
-    return place if place.pinned else None
+    return place if _in_use(place, event) else None
+
+
+def _in_use(place: Place, event: Event) -> bool:
+    """Whether coord is in use there; refuse where it was, and the store that knew who holds what is gone."""
+    repository = place.repository
+    if not place.pinned and event.installed and repository is not None:
+        if os.path.realpath(event.installed) == os.path.realpath(repository.commondir):
+            raise Unavailable(
+                f"coord was set up in this repository, but {place.folder} is gone",
+                hint="ask the person you work for to run coord init",
+            )
+    return place.pinned
 
 
 def parts_of(event: Event, environ: Mapping[str, str], home: Place | None, settings: Settings) -> list[Part]:
-    """Return what a call locks, by store; that of the session is first, even where it locks nothing there."""
-    found: dict[str, Part] = {}
+    """Return what a call locks, by worktree; that of the session is first, even where nothing is locked there.
+
+    A lock counts in all worktrees, but whether its file is clean is to be seen in the one where it is written.
+    """
+    found: dict[tuple[str, str], Part] = {}
     if home is not None:
-        found[home.folder] = Part(home, _root(home), _named(event, home, settings))
+        found[home.folder, root_of(home)] = Part(home, root_of(home), _named(event, home, settings))
     for path in _written(event):
-        part = _part_of(path, environ, home)
+        part = _part_of(path, environ, home, event)
         if part is not None:
-            known = found.get(part.place.folder, part._replace(resources=()))
-            resources = dict.fromkeys((*known.resources, *part.resources))
-            found[part.place.folder] = part._replace(resources=tuple(resources))
+            where = (part.place.folder, part.worktree)
+            known = found[where].resources if where in found else ()
+            found[where] = part._replace(resources=tuple(dict.fromkeys((*known, *part.resources))))
     return [each for part in found.values() for each in _of_host(part, environ)]
 
 
@@ -54,7 +69,8 @@ def path_of(resource: str) -> str:
     return _ESCAPED.sub(r"\1", resource.removeprefix("file:"))
 
 
-def _root(place: Place) -> str:
+def root_of(place: Place) -> str:
+    """Return the worktree of a place; "" where it has none."""
     return place.repository.root or "" if place.repository is not None else ""
 
 
@@ -67,7 +83,7 @@ def _written(event: Event) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _part_of(path: str, environ: Mapping[str, str], home: Place | None) -> Part | None:
+def _part_of(path: str, environ: Mapping[str, str], home: Place | None, event: Event) -> Part | None:
     """Return the store that a file belongs to; None for one that is in no repository with coord."""
     if "\0" in path:
         raise Invalid("a file's name has a NUL in it", hint="name the file without it")
@@ -79,7 +95,7 @@ def _part_of(path: str, environ: Mapping[str, str], home: Place | None) -> Part 
         same = same and home.repository.commondir == repository.commondir  # type: ignore[union-attr]
         place = home if same else find_place(repository.root, environ)
         assert place is not None, "the session's own, or one just found"
-        if not place.pinned:
+        if not _in_use(place, event):
             continue
         texts = _texts(repository, each)
         if texts is not None:

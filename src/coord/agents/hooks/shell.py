@@ -5,6 +5,8 @@ serves people and models that do not hide what they do. What is hidden is caught
 """
 
 import os
+import re
+from collections.abc import Iterator
 
 WRAPPERS = (
     "sudo",
@@ -18,9 +20,16 @@ WRAPPERS = (
     "stdbuf",
     "timeout",
     "xargs",
+    "setsid",
+    "coproc",
 )
+LEAVING = ("nohup", "setsid", "coproc", "disown")
+"""Commands that let others go on after their line has ended."""
 SHELLS = ("sh", "bash", "dash", "zsh", "ksh")
 SEPARATORS = frozenset((";", "&&", "||", "|", "&", "|&", ";;", "(", ")", "{", "}", "\n"))
+PUNCTUATION = ";&|(){}<>"
+_NO_BACKGROUND = re.compile(r"&&|\|&|[<>]&|&>|;&")
+"""Signs with an `&` that puts nothing into the background."""
 OPENING = ("then", "do", "else", "elif", "if", "while", "until", "!")
 SCRIPTS_MAX = 16
 """How many lines inside a line are looked at."""
@@ -41,19 +50,31 @@ JOINED = {"git": ("-C", "-c", "--git-dir", "--work-tree", "--namespace")}
 
 def simple_commands(line: str) -> list[list[str]]:
     """Return the words of each simple command, without assignments and wrappers before them."""
+    return [words for _, commands in _taken_apart(line) for words in commands]
+
+
+def goes_on(line: str) -> bool:
+    """Whether something of a line may still run when the line has ended: `git push &`, `setsid make`."""
+    return any(_leaves(word) for script, _ in _taken_apart(line) for word in _words(script))
+
+
+def _leaves(word: str) -> bool:
+    if word.strip(PUNCTUATION):
+        return os.path.basename(word) in LEAVING
+    return "&" in _NO_BACKGROUND.sub("", word)
+
+
+def _taken_apart(line: str) -> Iterator[tuple[str, list[list[str]]]]:
+    """Yield a line and each line inside it, with the simple commands of it."""
     if len(line) > LINE_CHARS_MAX:  # the middle is text, most likely
         line = f"{line[: LINE_CHARS_MAX // 2]}\n{line[-LINE_CHARS_MAX // 2 :]}"
     scripts = [line, *_substituted(line)][:SCRIPTS_MAX]
-    found: list[list[str]] = []
     looked = 0
     while looked < min(len(scripts), SCRIPTS_MAX):
-        for words in _split(scripts[looked]):
-            plain = _unwrapped(words)
-            if plain:
-                found.append(plain)
-                scripts += _scripts(plain)
+        commands = [plain for words in _split(scripts[looked]) if (plain := _unwrapped(words))]
+        scripts += [script for words in commands for script in _scripts(words)]
+        yield scripts[looked], commands
         looked += 1
-    return found
 
 
 def only_reads(line: str) -> bool:
@@ -72,21 +93,29 @@ def folders_entered(line: str) -> list[str]:
     return [words[1] for words in simple_commands(line) if words[0] in ("cd", "pushd") and len(words) > 1]
 
 
-def _split(line: str) -> list[list[str]]:
+def _words(line: str) -> list[str]:
+    """Return the words of a line and the signs between them, as far as its quotes can be understood."""
     from shlex import shlex
 
-    lexer = shlex(line.replace("\\\n", " ").replace("\n", " ; "), posix=True, punctuation_chars=";&|(){}<>")
+    lexer = shlex(line.replace("\\\n", " ").replace("\n", " ; "), posix=True, punctuation_chars=PUNCTUATION)
     lexer.whitespace_split = True
     lexer.commenters = ""
-    commands: list[list[str]] = [[]]
+    found: list[str] = []
     try:
-        for word in lexer:
-            if word in SEPARATORS or (word and not word.strip(";&|(){}")):
-                commands.append([])
-            else:
-                commands[-1].append(word)
+        found += lexer
     except ValueError:  # a quote that is not closed, as in the text of a here-document
-        commands += [part.split() for part in line.replace(";", "\n").replace("&&", "\n").split("\n")]
+        for part in line.replace(";", "\n").replace("&&", "\n").split("\n"):
+            found += [";", *part.split()]
+    return found
+
+
+def _split(line: str) -> list[list[str]]:
+    commands: list[list[str]] = [[]]
+    for word in _words(line):
+        if word in SEPARATORS or (word and not word.strip(";&|(){}")):
+            commands.append([])
+        else:
+            commands[-1].append(word)
     return [words for words in commands if words]
 
 

@@ -51,7 +51,8 @@ def in_background(resources: Sequence[str]) -> str:
     """Return why a command is refused that needs a lock and would outlive its call."""
     return (
         f"coord: this command needs {', '.join(resources[:NAMED_MAX])} for as long as it runs, and nobody "
-        "tells when one in the background ends. Nothing was run. Next: run it in the foreground."
+        "tells when one in the background ends. Nothing was run. Next: run it in the foreground, "
+        "in a line without `&`, nohup and setsid."
     )
 
 

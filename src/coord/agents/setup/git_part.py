@@ -67,6 +67,7 @@ class GitPart:
     def __init__(self, repository: Repository, folder: str) -> None:
         """`folder` is ours, in the git directory."""
         self._repository = repository
+        self.commondir = repository.commondir
         self._git = Git(repository.root or repository.commondir)
         self.hooks_folder = f"{folder}/hooks"
         self.templates = f"{folder}/worktree"

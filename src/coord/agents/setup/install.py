@@ -152,7 +152,7 @@ class _Worktree:
         if not shared and name in tracked:
             self._note(f"{tool.title} gets no hooks: {name} is in git (see coord init --shared and --user)")
             return
-        _want_hooks(self._planner, self._real(name), tool, shared=shared)
+        _want_hooks(self._planner, self._real(name), tool, shared=shared, of=self._git.commondir)
 
     def _plan_skill(self) -> None:
         path = self._real(texts.SKILL_PATH)
@@ -183,7 +183,7 @@ def _plan_templates(planner: Planner, git: GitPart, tools: Sequence[Tool]) -> li
     kept: list[str] = []
     for tool in tools:
         if any(planner.wants(f"{root}/{tool.local}") for root in git.worktrees):
-            _want_hooks(planner, f"{git.templates}/{tool.local}", tool)
+            _want_hooks(planner, f"{git.templates}/{tool.local}", tool, of=git.commondir)
             kept.append(tool.local)
         if tool.guide in made:
             _want_block(planner, f"{git.templates}/{tool.guide}")
@@ -194,11 +194,11 @@ def _plan_templates(planner: Planner, git: GitPart, tools: Sequence[Tool]) -> li
     return kept
 
 
-def _want_hooks(planner: Planner, path: str, tool: Tool, *, shared: bool = False) -> None:
+def _want_hooks(planner: Planner, path: str, tool: Tool, *, shared: bool = False, of: str = "") -> None:
     base = planner.base(path) or Content(b"")
     recorded = not our_hooks(settings_of(base.text, path))
     without = base.text if recorded else without_hooks(base.text, path)
-    text = with_hooks(without, hooks_of(tool, shared=shared), path)
+    text = with_hooks(without, hooks_of(tool, shared=shared, of=of), path)
     if not recorded:
         if our_hooks(settings_of(base.text, path)) == our_hooks(settings_of(text, path)):
             return

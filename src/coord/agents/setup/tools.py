@@ -130,32 +130,37 @@ def program(name: str) -> str:
     return f"{os.path.dirname(os.path.abspath(coord.__file__))}/{name}"
 
 
-def command_of(tool: Tool, *, shared: bool) -> str:
-    """Return the command of a tool's hook. `exec`: a tool that gives up on it ends it, not only a shell."""
+def command_of(tool: Tool, *, shared: bool, of: str = "") -> str:
+    """Return the command of a tool's hook. `exec`: a tool that gives up on it ends it, not only a shell.
+
+    `of`: the git directory of the one repository that it is for, where coord has to be in use.
+    """
     if shared:
         return SHARED_COMMAND.format(tool=tool.name)
-    return f"exec {quote(sys.executable)} -I {quote(program('agents/hooks/client.py'))} {tool.name}"
+    words = (sys.executable, "-I", program("agents/hooks/client.py"), tool.name, *((of,) if of else ()))
+    return f"exec {' '.join(map(quote, words))}"
 
 
-def refusing_command(tool: Tool) -> str:
+def refusing_command(tool: Tool, of: str) -> str:
     """Return the command for Codex before a call: where our Python is gone, Codex would let the call pass."""
     gone = quote(f"coord: its hook cannot run, {sys.executable} is gone. A person runs coord doctor --fix")
     return (
-        f"[ -x {quote(sys.executable)} ] || {{ echo {gone} >&2; exit 2; }}; {command_of(tool, shared=False)}"
+        f"[ -x {quote(sys.executable)} ] || {{ echo {gone} >&2; exit 2; }}; "
+        f"{command_of(tool, shared=False, of=of)}"
     )
 
 
-def hooks_of(tool: Tool, *, shared: bool) -> dict[str, Any]:
+def hooks_of(tool: Tool, *, shared: bool, of: str = "") -> dict[str, Any]:
     """Return our hooks in a tool's own form: for each event one group with one hook."""
     found: dict[str, Any] = {}
     for event in tool.events:
         hook: dict[str, Any] = {"name": "coord"} if tool is GEMINI else {}
-        hook |= {"type": "command", "command": command_of(tool, shared=shared)}
+        hook |= {"type": "command", "command": command_of(tool, shared=shared, of=of)}
         hook["timeout"] = (END_TIMEOUT_S if event == tool.end else TIMEOUT_S) * tool.unit
         if tool is CLAUDE and event == tool.before and not shared:
             hook["onFailure"] = "block"
         if tool is CODEX and event == tool.before and not shared:
-            hook["command"] = refusing_command(tool)
+            hook["command"] = refusing_command(tool, of)
         group = {"matcher": tool.writers} if event == tool.before else {}
         found[event] = {**group, "hooks": [hook]}
     return found
