@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from coord.agents.git import salvage
+from coord.agents.git import exchange, salvage
+from coord.agents.git.exchange import put_aside, put_back
 from coord.agents.git.run import Git, GitFailed
-from coord.agents.git.salvage import keep, kept, put_aside, put_back
+from coord.agents.git.salvage import keep, kept
 from coord.core.errors import Refused
 from tests.host.git_folders import PLAIN, git, made_repository
 
@@ -104,7 +105,7 @@ def test_what_changed_since_is_not_restored(repo: Git) -> None:
     ref = keep(repo, "5", ["src/app.py"], "why")
     (root / "src/app.py").write_text("written meanwhile\n")
     with pytest.raises(Refused, match="has not what is there now"):
-        put_back(repo, ["src/app.py"], kept_in=ref)
+        put_back(repo, ["src/app.py"], kept_in=ref, name="5")
     assert (root / "src/app.py").read_text() == "written meanwhile\n"
 
 
@@ -112,16 +113,55 @@ def test_nothing_that_stands_in_the_way_is_removed(repo: Git) -> None:
     """REC-11: git would remove a folder of new files to restore a file there; it is not asked to."""
     root = Path(repo.folder)
     (root / "src/app.py").unlink()
+    ref = keep(repo, "5", ["src/app.py"], "why")
     (root / "src/app.py").mkdir()
     (root / "src/app.py/new.txt").write_text("new\n")
-    assert put_back(repo, ["src/app.py"]) == []
+    assert put_back(repo, ["src/app.py"], kept_in=ref, name="5") == ("", [])
     assert (root / "src/app.py/new.txt").read_text() == "new\n"
     (root / "src/app.py/new.txt").unlink()
     (root / "src/app.py").rmdir()
     (root / "src").rmdir()
     (root / "src").symlink_to("elsewhere")
-    assert put_back(repo, ["src/app.py"]) == []
+    assert exchange.exchange(repo, "HEAD", ["src/app.py"], kept_in=ref, name="5") == ("", [])
     assert (root / "src").is_symlink()
+
+
+def test_no_byte_is_lost_that_comes_at_the_worst_moment(repo: Git, monkeypatch: pytest.MonkeyPatch) -> None:
+    """REC-11: written after the last look, be it another file, it is kept although it is replaced."""
+    app = Path(repo.folder, "src/app.py")
+    really = exchange.take_place
+
+    def late(folder: int, name: str, new: str, taken: str) -> bool:
+        other = app.with_name("other")
+        other.write_text("late\n")
+        other.rename(app)
+        return really(folder, name, new, taken)
+
+    app.write_text("half done\n")
+    monkeypatch.setattr(exchange, "take_place", late)
+    ref, restored = put_aside(repo, "5", ["src/app.py"], "why")
+    assert (ref, restored, app.read_text()) == ("refs/coord/salvage/5/2", ["src/app.py"], "app\n")
+    root = Path(repo.folder)
+    assert git(root, "show", f"{ref}:src/app.py") == "late"
+    assert git(root, "show", "refs/coord/salvage/5/1:src/app.py") == "half done"
+    assert git(root, "status", "--porcelain") == ""
+    assert not list((root / ".git").glob(".coord-*"))
+
+
+def test_a_file_that_comes_in_between_stays(repo: Git, monkeypatch: pytest.MonkeyPatch) -> None:
+    """REC-11: between the old file and the new one, somebody else's is not overwritten."""
+    app = Path(repo.folder, "src/app.py")
+    really = os.link
+
+    def link(*names: object, **folders: object) -> None:
+        app.write_text("just made\n")
+        really(*names, **folders)  # type: ignore[arg-type]
+
+    app.write_text("half done\n")
+    monkeypatch.setattr("coord.agents.git.exchange.os.link", link)
+    assert put_aside(repo, "5", ["src/app.py"], "why") == ("refs/coord/salvage/5/1", [])
+    assert app.read_text() == "just made\n"
+    assert git(Path(repo.folder), "show", "refs/coord/salvage/5/1:src/app.py") == "half done"
 
 
 def test_a_repository_without_commits(tmp_path: Path) -> None:

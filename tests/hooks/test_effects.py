@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from coord.agents.effect_content import give_back
+from coord.agents.git import exchange
 from coord.agents.git.run import Git
 from coord.agents.git.salvage import kept
 from coord.core.replies import MessageShown
@@ -225,6 +226,26 @@ def test_a_content_that_is_not_the_blamed_one_any_more_is_left(stage: Stage) -> 
     assert not give_back(Git(str(stage.root)), APP, 0o100644, b"ada\n", None)
     assert stage.text() == "newer\n"
     assert os.listdir(stage.root / "src") == ["app.py"]
+
+
+def test_a_content_that_comes_at_the_worst_moment_is_left(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is written after the last look comes back; what is written while it does, stays beside it."""
+    really = exchange.take_place
+    calls: list[str] = []
+
+    def late(folder: int, name: str, new: str, taken: str) -> bool:
+        calls.append(name)
+        (stage.root / APP).write_text(f"newer {len(calls)}\n")
+        return really(folder, name, new, taken)
+
+    (stage.root / APP).write_text("bob\n")
+    monkeypatch.setattr("coord.agents.effect_content.take_place", late)
+    assert not give_back(Git(str(stage.root)), APP, 0o100644, b"ada\n", b"bob\n")
+    assert stage.text() == "newer 1\n"
+    (spare,) = (name for name in os.listdir(stage.root / "src") if name != "app.py")
+    assert (stage.root / "src" / spare).read_text() == "newer 2\n"
 
 
 def test_a_file_that_the_holder_was_about_to_make_is_told_not_removed(stage: Stage) -> None:

@@ -2,7 +2,7 @@
 
 from tests.mutants.mutant import Mutant
 
-COMMIT, SALVAGE, CLEAN = "agents/git/commit.py", "agents/git/salvage.py", "agents/git/worktree_clean.py"
+COMMIT, EXCHANGE, CLEAN = "agents/git/commit.py", "agents/git/exchange.py", "agents/git/worktree_clean.py"
 
 
 def record(name: str) -> tuple[str, ...]:
@@ -58,17 +58,17 @@ GIT_MUTANTS = [
     ),
     Mutant(
         "what was written meanwhile is restored over",
-        SALVAGE,
-        "    if kept_in and _snapshot(git, head, paths) != _tree_of(git, kept_in):\n",
+        EXCHANGE,
+        "    if snapshot(git, head, paths) != tree_of(git, kept_in):\n",
         "    if False:\n",
         salvage("what_changed_since_is_not_restored"),
     ),
     Mutant(
-        "what stands in the way is removed",
-        SALVAGE,
-        "if path not in open_ and not stands_in_the_way(git.folder, path)",
-        "if path not in open_",
-        salvage("nothing_that_stands_in_the_way_is_removed"),
+        "what was written at the last moment is thrown away",
+        EXCHANGE,
+        'more = keep_taken(git, name, f"{work}/taken", taken, beside=kept_in, why=why)',
+        'more = ""',
+        salvage("no_byte_is_lost_that_comes_at_the_worst_moment"),
     ),
     Mutant(
         "unmerged worktrees are cleaned",

@@ -13,6 +13,7 @@ import msgspec
 
 from coord.agents.effect_calls import CallFolder, read_file, remove, short, write_file
 from coord.agents.effect_state import Change, Seen, read_content, seen
+from coord.agents.git.exchange import open_folder, take_place
 from coord.agents.git.run import Git
 from coord.agents.git.salvage import PREFIX, ref_name
 
@@ -128,28 +129,46 @@ def give_back(git: Git, path: str, mode: int, content: bytes, blamed: bytes | No
     place = f"{git.folder}/{path}"
     if read_content(git.folder, path, BYTES_MAX) != blamed or (blamed is None and os.path.lexists(place)):
         return False
-    try:
-        new = _written(os.path.dirname(place), mode, content)
-    except OSError:  # its folder is gone, or cannot be written
+    folder = open_folder(git.folder, os.path.dirname(path))
+    if folder is None:
         return False
     try:
-        if blamed is None:
-            os.link(new, place, follow_symlinks=False)  # refuses where somebody has just made the file
-            return True
-        spare = f"{new}-spare"
-        os.link(place, spare, follow_symlinks=False)
-        os.replace(new, place)
-        # Who wrote into the file since it was compared has written into the spare one, too.
-        if read_content(os.path.dirname(place), os.path.basename(spare), BYTES_MAX) == blamed:
-            os.unlink(spare)
-            return True
-        os.replace(spare, place)
-        return False
-    except OSError:
+        return _exchanged(folder, os.path.basename(path), mode, content, blamed)
+    except OSError:  # it cannot be written here
         return False
     finally:
+        os.close(folder)
+
+
+def _exchanged(folder: int, name: str, mode: int, content: bytes, blamed: bytes | None) -> bool:
+    """Exchange a file; what was not the blamed one after all comes back, and whatever came since stays."""
+    new = _written(folder, mode, content)
+    taken = f"{new}-taken"
+    try:
+        placed = take_place(folder, name, new, taken)
+        if placed and read_content("", taken, BYTES_MAX, folder) == blamed:
+            return True
+        if placed:
+            os.unlink(new, dir_fd=folder)
+            take_place(folder, name, taken, new)
+        else:
+            with suppress(FileExistsError, FileNotFoundError):
+                os.link(taken, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+        return False
+    finally:
+        _cleared(folder, new, name, content)
+        _cleared(folder, taken, name, blamed)
+
+
+def _cleared(folder: int, spare: str, name: str, known: bytes | None) -> None:
+    """Remove a spare file whose content is known, or in its place; another one stays beside it."""
+    with suppress(FileNotFoundError):
+        found = os.stat(spare, dir_fd=folder, follow_symlinks=False)
+        same = False
         with suppress(FileNotFoundError):
-            os.unlink(new)
+            same = os.path.samestat(found, os.stat(name, dir_fd=folder, follow_symlinks=False))
+        if same or read_content("", spare, BYTES_MAX, folder) == known:
+            os.unlink(spare, dir_fd=folder)
 
 
 def left_as(folder: CallFolder, git: Git, session: str, path: str) -> None:
@@ -187,13 +206,14 @@ def _ref(git: Git, session: str, path: str) -> str:
     return f"{PREFIX}/{ref_name(session)}/file-{short(f'{git.folder}{chr(0)}{path}')}"
 
 
-def _written(folder: str, mode: int, content: bytes) -> str:
-    """Write a new file beside the one that it is to replace."""
-    new = f"{folder}/.coord-{os.urandom(8).hex()}"
+def _written(folder: int, mode: int, content: bytes) -> str:
+    """Write a new file beside the one that it is to replace, and return its name."""
+    new = f".coord-{os.urandom(8).hex()}"
     if stat.S_ISLNK(mode):
-        os.symlink(os.fsdecode(content), new)
+        os.symlink(os.fsdecode(content), new, dir_fd=folder)
         return new
-    with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    with open(os.open(new, flags, 0o600, dir_fd=folder), "wb") as file:
         file.write(content)
         os.fchmod(file.fileno(), stat.S_IMODE(mode) & 0o777)
     return new

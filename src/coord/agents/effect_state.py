@@ -117,15 +117,19 @@ def seen(root: str, name: str) -> Seen | None:
     return Seen(found.st_mode, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
 
 
-def read_content(root: str, name: str, most: int) -> bytes | None:
-    """Return what is in a file, or where a symlink leads; None if it is no such thing, or larger."""
+def read_content(root: str, name: str, most: int, folder: int | None = None) -> bytes | None:
+    """Return what is in a file, or where a symlink leads; None if it is no such thing, or larger.
+
+    `folder`: where the name is meant, instead of the root.
+    """
+    path = name if folder is not None else f"{root}/{name}"
     try:
-        found = os.lstat(f"{root}/{name}")
+        found = os.stat(path, dir_fd=folder, follow_symlinks=False)
         if stat.S_ISLNK(found.st_mode):
-            return os.fsencode(os.readlink(f"{root}/{name}"))
+            return os.fsencode(os.readlink(path, dir_fd=folder))
         if not stat.S_ISREG(found.st_mode) or found.st_size > most:
             return None
-        with open(f"{root}/{name}", "rb") as file:
+        with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW, dir_fd=folder), "rb") as file:
             data = file.read(most + 1)
     except OSError:
         return None

@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 
-from coord.agents.git.changes import Covered, changes, pathspecs, writing
+from coord.agents.git.changes import Covered, changes, writing
+from coord.agents.git.exchange import exchange, stands_in_the_way
 from coord.agents.git.run import Git, as_text
-from coord.agents.git.salvage import PREFIX, keep, known, stands_in_the_way
+from coord.agents.git.salvage import PREFIX, head_of, keep
 from coord.core import commands
 from coord.core.errors import Invalid, NotFound, NotOwner, Refused
 from coord.sdk.client import Client
@@ -39,12 +40,13 @@ def restore(client: Client, ref: str, files: Sequence[str] = ()) -> tuple[list[s
         if stands_in_the_way(git.folder, path):
             raise Refused(f"something else is where {as_text(path)} belongs", hint="move it away first")
     before = keep(git, _name(client), paths, f"before {ref} was restored")
-    tracked = {*known(git, ref, paths), *known(git, "HEAD", paths)}
-    git.patient(
-        *("restore", f"--source={ref}", "--worktree", "--pathspec-from-file=-", "--pathspec-file-nul"),
-        stdin=pathspecs(path for path in paths if path in tracked),
-    )
-    return [as_text(path) for path in paths], before
+    more, restored = exchange(git, ref, paths, kept_in=before or head_of(git), name=_name(client))
+    left = [path for path in paths if path not in restored]
+    if left:
+        raise Refused(
+            f"{as_text(left[0])} was written while it was restored, and left", hint="stop who writes it"
+        )
+    return [as_text(path) for path in paths], more or before
 
 
 def _git(client: Client) -> Git:

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from coord.agents.git.changes import Covered, changes, literal_name, writing
+from coord.agents.git.exchange import put_aside
 from coord.agents.git.run import Git
-from coord.agents.git.salvage import put_aside
 from coord.core.errors import CoordError
 from coord.core.lock import LOSS_KEPT_MS, LOST, Ending
 from coord.core.replies import LockShown

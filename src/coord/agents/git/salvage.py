@@ -23,10 +23,6 @@ COORD = {f"GIT_{who}_{what}": value for who in ("AUTHOR", "COMMITTER")
          for what, value in (("NAME", "coord"), ("EMAIL", "coord@localhost"))}  # fmt: skip
 
 
-class StillWritten(Refused):
-    """Somebody still writes what is to be put aside."""
-
-
 class Salvage(NamedTuple):
     """A salvage ref: what it holds, and since when."""
 
@@ -43,8 +39,8 @@ def keep(git: Git, name: str, paths: Sequence[str], why: str) -> str:
     What is kept already under this name is not kept twice, so that a crash in between costs nothing.
     """
     head = head_of(git)
-    present, staged = _snapshot(git, head, paths), _staged(git, head, paths)
-    base = _tree_of(git, head)
+    present, staged = snapshot(git, head, paths), _staged(git, head, paths)
+    base = tree_of(git, head)
     if present == base and staged in ("", base):
         return ""
     staged = "" if staged in (base, present) else staged
@@ -55,7 +51,11 @@ def keep(git: Git, name: str, paths: Sequence[str], why: str) -> str:
     parents = [head] if head else []
     if staged:
         parents.append(_commit(git, staged, parents, f"staged: {why}"))
-    commit = _commit(git, present, parents, why)
+    return _in_ref(git, name, _commit(git, present, parents, why), found)
+
+
+def _in_ref(git: Git, name: str, commit: str, found: Sequence[Salvage]) -> str:
+    """Put a commit into the next ref of a name, after those found."""
     start = max((int(each.ref.rpartition("/")[2]) for each in found), default=0) + 1
     for number in range(start, start + TRIES):
         ref = f"{PREFIX}/{ref_name(name)}/{number}"
@@ -65,45 +65,14 @@ def keep(git: Git, name: str, paths: Sequence[str], why: str) -> str:
     raise Refused(f"{PREFIX}/{ref_name(name)} cannot be written", hint="what does git fsck say?")
 
 
-def put_back(git: Git, paths: Sequence[str], *, kept_in: str = "") -> list[str]:
-    """Restore paths to HEAD, in the index too, and return those restored.
-
-    A file that HEAD does not know is left; so is one where something else stands in its way, which git would
-    remove, and one with a conflict, which git would take for solved. With `kept_in` nothing is restored
-    unless that ref has exactly what is there now.
-    """
+def keep_taken(git: Git, name: str, folder: str, paths: Sequence[str], *, beside: str, why: str) -> str:
+    """Put files that were taken out of the worktree into a ref, unless the commit `beside` has them so."""
+    tree = snapshot(git, beside, paths, GIT_DIR=git.must("rev-parse", "--absolute-git-dir").text,
+                     GIT_WORK_TREE=folder)  # fmt: skip
+    if tree == tree_of(git, beside):
+        return ""
     head = head_of(git)
-    if not head:
-        return []
-    if kept_in and _snapshot(git, head, paths) != _tree_of(git, kept_in):
-        raise StillWritten(
-            f"{kept_in} has not what is there now", hint="somebody still writes; put it aside again"
-        )
-    open_ = {entry.partition("\t")[2] for entry in git.must("ls-files", "--unmerged", "-z").names}
-    wanted = [
-        path
-        for path in known(git, head, paths)
-        if path not in open_ and not stands_in_the_way(git.folder, path)
-    ]
-    if wanted:
-        git.patient(
-            "restore", "--source=HEAD", "--staged", "--worktree", "--pathspec-from-file=-",
-            "--pathspec-file-nul", stdin=ended_by_nul(wanted), GIT_LITERAL_PATHSPECS="1",
-        )  # fmt: skip
-    return wanted
-
-
-def put_aside(git: Git, name: str, paths: Sequence[str], why: str) -> tuple[str, list[str]]:
-    """Keep what differs from HEAD and restore it; return the ref ("": none) and what was restored."""
-    for _ in range(TRIES):
-        ref = keep(git, name, paths, why)
-        if not ref:
-            return "", []
-        try:
-            return ref, put_back(git, paths, kept_in=ref)
-        except StillWritten:
-            continue
-    raise StillWritten("the files change faster than they can be put aside", hint="stop who writes them")
+    return _in_ref(git, name, _commit(git, tree, [head] if head else [], why), kept(git, name))
 
 
 def kept(git: Git, name: str = "") -> list[Salvage]:
@@ -140,7 +109,7 @@ def head_of(git: Git) -> str:
 
 
 @contextmanager
-def _index(git: Git, tree: str) -> Iterator[str]:
+def index_of(git: Git, tree: str) -> Iterator[str]:
     """An index of one's own that has what a tree has; the real one stays as it is."""
     import tempfile  # slow to come, and hooks need only the names that refs have
 
@@ -150,11 +119,11 @@ def _index(git: Git, tree: str) -> Iterator[str]:
         yield path
 
 
-def _snapshot(git: Git, head: str, paths: Sequence[str]) -> str:
+def snapshot(git: Git, head: str, paths: Sequence[str], **environ: str) -> str:
     """Return a tree: that of HEAD, with these paths as they are in the worktree now."""
-    with _index(git, head) as index:
+    with index_of(git, head) as index:
         add = ("update-index", "--add", "--remove", "--replace", "-z", "--stdin")
-        git.must(*add, stdin=ended_by_nul(paths), GIT_INDEX_FILE=index)
+        git.must(*add, stdin=ended_by_nul(paths), GIT_INDEX_FILE=index, **environ)
         return git.must("write-tree", GIT_INDEX_FILE=index).text
 
 
@@ -171,7 +140,7 @@ def _staged(git: Git, head: str, paths: Sequence[str]) -> str:
         return ""
     staged = {os.fsdecode(line.partition(b"\t")[2]) for line in entries}
     gone = [path for path in paths if path not in staged]
-    with _index(git, head) as index:
+    with index_of(git, head) as index:
         git.must(
             "update-index", "--force-remove", "-z", "--stdin", stdin=ended_by_nul(gone), GIT_INDEX_FILE=index
         )
@@ -187,7 +156,8 @@ def _commit(git: Git, tree: str, parents: Sequence[str], why: str) -> str:
     return git.must("commit-tree", tree, *on, "-F", "-", stdin=why.encode("utf-8", "replace"), **COORD).text
 
 
-def _tree_of(git: Git, commit: str) -> str:
+def tree_of(git: Git, commit: str) -> str:
+    """Return the tree of a commit; of none the empty one."""
     return git.must("rev-parse", f"{commit}^{{tree}}").text if commit else git.must("mktree").text
 
 
@@ -195,22 +165,9 @@ def _shape(git: Git, commit: str) -> tuple[str, str, str]:
     """Return what a salvage commit holds: its tree, the HEAD it was made on, and the tree that was staged."""
     tree, parents = git.must("show", "--no-patch", "--format=%T%n%P", commit).text.split("\n")
     head, _, staged = parents.partition(" ")
-    return tree, head, _tree_of(git, staged) if staged else ""
+    return tree, head, tree_of(git, staged) if staged else ""
 
 
 def _portions(paths: Sequence[str]) -> Iterator[Sequence[str]]:
     for start in range(0, len(paths), PATHS_AT_ONCE):
         yield paths[start : start + PATHS_AT_ONCE]
-
-
-def stands_in_the_way(root: str, path: str) -> bool:
-    """Whether a directory is where the file should be, or something else where its directory should."""
-    if os.path.isdir(f"{root}/{path}") and not os.path.islink(f"{root}/{path}"):
-        return True
-    above = os.path.dirname(path)
-    while above:
-        place = f"{root}/{above}"
-        if os.path.islink(place) or (os.path.lexists(place) and not os.path.isdir(place)):
-            return True
-        above = os.path.dirname(above)
-    return False

@@ -15,8 +15,9 @@ from contextlib import contextmanager, suppress
 import msgspec
 
 from coord.agents.git.changes import changes
+from coord.agents.git.exchange import put_aside
 from coord.agents.git.run import Git, as_text
-from coord.agents.git.salvage import put_aside, ref_name
+from coord.agents.git.salvage import ref_name
 from coord.core.errors import Busy, CoordError, Denied, Invalid, NotFound, Refused
 from coord.core.keys import digest
 from coord.core.replies import Liveness

@@ -1,8 +1,9 @@
-"""The program that coding agents run for their hooks: `python -I client.py claude|codex|gemini [GIT-DIRECTORY]`.
+"""The program that coding agents run for their hooks: `python -I client.py claude|codex|gemini`.
 
-The event comes on standard input; the answer goes to standard output as the tool wants it, or as exit code 2
-with a reason on standard error. Tools let a call pass when their hook is too slow, so this one has a deadline
-of its own: by then it has answered, whatever the store does.
+Behind that stands the git directory of the repository that it was set up for, unless it is for all. The
+event comes on standard input; the answer goes to standard output as the tool wants it, or as exit code 2 with
+a reason on standard error. Tools let a call pass when their hook is too slow, so this one has a deadline of
+its own: by then it has answered, whatever the store does.
 
 Most calls only read. They are let pass before anything else is imported, be it `typing` or `json`: each of
 these takes as long as the start of Python itself.

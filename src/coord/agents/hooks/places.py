@@ -37,20 +37,20 @@ def home_place(event: Event, environ: Mapping[str, str]) -> Place | None:
 
 def _in_use(place: Place, event: Event) -> bool:
     """Whether coord is in use there; refuse where it was, and the store that knew who holds what is gone."""
-    repository = place.repository
-    if not place.pinned and event.installed and repository is not None:
-        if os.path.realpath(event.installed) == os.path.realpath(repository.commondir):
-            raise Unavailable(
-                f"coord was set up in this repository, but {place.folder} is gone",
-                hint="ask the person you work for to run coord init",
-            )
-    return place.pinned
+    if place.pinned or not event.installed or place.repository is None:
+        return place.pinned
+    if os.path.realpath(event.installed) == os.path.realpath(place.repository.commondir):
+        raise Unavailable(
+            f"coord was set up in this repository, but {place.folder} is gone",
+            hint="ask the person you work for to run coord init",
+        )
+    return False
 
 
 def parts_of(event: Event, environ: Mapping[str, str], home: Place | None, settings: Settings) -> list[Part]:
-    """Return what a call locks, by worktree; that of the session is first, even where nothing is locked there.
+    """Return what a call locks, by worktree; that of the session comes first, even without a lock.
 
-    A lock counts in all worktrees, but whether its file is clean is to be seen in the one where it is written.
+    A lock counts in all worktrees, but its file is clean or not in the one where it is written.
     """
     found: dict[tuple[str, str], Part] = {}
     if home is not None:
