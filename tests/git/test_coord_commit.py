@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from coord.agents.git.commit import commit
+from coord.sdk.client import connect
 from tests.cli.conftest import PROGRAM, Coord, started
 from tests.host.git_folders import git
 
@@ -160,6 +162,46 @@ def test_a_hook_that_refuses_is_obeyed(shop: Path, coord: Coord) -> None:
     assert (shop / "src/new.py").read_text() == "new\n"
     hook.unlink()
     assert coord("ann commit -m x").code == 0, "again works, although git knew of the file already"
+
+
+def test_a_slow_hook_is_told_and_waited_for(
+    shop: Path, coord: Coord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """GIT-15: a hook takes as long as it wants, as in git; it is told, and the locks do not run out."""
+    hook = shop / ".git/hooks/pre-commit"
+    hook.write_text("#!/bin/sh\nwhile [ ! -e .git/told ]; do sleep 0.02; done\n")
+    hook.chmod(0o755)
+    monkeypatch.setattr("coord.agents.git.run.WAITING_S", 0.05)
+    (shop / "src/app.py").write_text("second\n")
+    coord("ann lock src/app.py --ttl 15m")
+    told: list[str] = []
+
+    def tell(text: str) -> None:
+        told.append(text)
+        (shop / ".git/told").touch()
+
+    with connect(session="s-ann", cwd=str(shop)) as client:
+        assert commit(client, "x", tell=tell).recorded
+    assert "hooks of the commit are at work, for" in told[0]
+    assert coord("ann log tail --op lock.renewed").answer["events"]
+
+
+@pytest.mark.parametrize("by", ["flag", "coord.toml"])
+def test_hooks_are_given_up_where_that_is_set(shop: Path, coord: Coord, by: str) -> None:
+    """GIT-15: a limit on the time of hooks is a setting; nothing is committed when it is over."""
+    hook = shop / ".git/hooks/pre-commit"
+    hook.write_text("#!/bin/sh\nexec sleep 60\n")
+    hook.chmod(0o755)
+    (shop / "src/app.py").write_text("second\n")
+    coord("ann lock src/app.py")
+    if by == "coord.toml":
+        (shop / "coord.toml").write_text('[commit]\nhooks_timeout = "0.2s"\n')
+    refused = coord("ann commit -m x", *(["--hooks-timeout", "0.2s"] if by == "flag" else []))
+    assert "git commit did not end within 0.2 s" in refused.line
+    assert refused.answer["error"]["code"] == "unavailable"
+    assert git(shop, "log", "--format=%s") == "first"
+    (shop / "coord.toml").write_text("[commit]\nhooks_timeout = true\n")
+    assert "hooks_timeout in" in coord("ann commit -m x").line
 
 
 @pytest.mark.parametrize("first", [False, True], ids=["from below", "the first commit"])

@@ -7,12 +7,13 @@ then looked at, and only a commit that has what it should is told in the log.
 import os
 import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 import msgspec
 
 from coord.agents.git.changes import Change, Covered, changes, literal_name, pathspecs, writing
-from coord.agents.git.run import Git, GitFailed, as_text, ended_by_nul
+from coord.agents.git.run import Git, GitFailed, Waiting, as_text, ended_by_nul
 from coord.agents.git.sign import signed
 from coord.core import commands
 from coord.core.errors import CoordError, Invalid, LockLost, NotOwner, Refused
@@ -56,10 +57,19 @@ class _Choice(msgspec.Struct, frozen=True):
     left_out: list[str]
 
 
-def commit(client: Client, message: str, files: Sequence[str] = (), *, fence: int | None = None) -> Committed:
+def commit(
+    client: Client,
+    message: str,
+    files: Sequence[str] = (),
+    *,
+    fence: int | None = None,
+    hooks_timeout_s: float | None = None,
+    tell: Callable[[str], None] = lambda _: None,
+) -> Committed:
     """Commit the held files that differ from HEAD, new and deleted ones too; or only those named.
 
-    `fence`: the newest that the caller knows; a lock that was granted later stands in the way.
+    `fence`: the newest that the caller knows; a lock that was granted later stands in the way. Hooks may take
+    as long as they want, as in git, unless a time is given; `tell` hears of those that take long.
     """
     if not message.strip() or len(os.fsencode(message)) > MESSAGE_BYTES_MAX or "\0" in message:
         hint = f"coord commit -m 'what and why'; at most {MESSAGE_BYTES_MAX} bytes"
@@ -71,7 +81,14 @@ def commit(client: Client, message: str, files: Sequence[str] = (), *, fence: in
     own = writing(client.call(commands.ListLocks(client.caller, own=True)))
     choice = _choose(git, own, client.named([f"file:{word}" for word in files]))
     _prove(client, choice.locks, fence)
-    branch, made = _make(git, client, message, choice.files)
+
+    def waiting(passed_s: float) -> None:
+        """Tell that hooks are at work; the locks must not run out under them."""
+        tell(f"hooks of the commit are at work, for {passed_s:.0f} s so far")
+        with suppress(CoordError):  # afterwards it is looked at what is still held
+            _renew(client, choice.locks)
+
+    branch, made = _make(git, client, message, choice.files, (hooks_timeout_s, waiting))
     return _verified(git, client, branch, made, choice, own)
 
 
@@ -123,8 +140,7 @@ def _prove(client: Client, locks: list[LockShown], fence: int | None) -> None:
                 f"{lock.resource} was granted anew (fence {lock.fence}) after fence {fence}",
                 hint=f"coord log locks {lock.resource} says who had it between; look at the file again",
             )
-        if lock.expires_in_s < RENEWED_BELOW_S and not lock.preempted_by:
-            client.call(commands.RenewLocks(client.caller, repository, (lock.resource,), lock.fence))
+    _renew(client, [lock for lock in locks if lock.expires_in_s < RENEWED_BELOW_S])
     for number in sorted({lock.fence for lock in locks}):
         texts = tuple(lock.resource for lock in locks if lock.fence == number)
         if not client.call(commands.CheckLocks(client.caller, repository, texts, "", number)).free:
@@ -133,7 +149,22 @@ def _prove(client: Client, locks: list[LockShown], fence: int | None) -> None:
             )
 
 
-def _make(git: Git, client: Client, message: str, files: list[Change]) -> tuple[str, str]:
+def _renew(client: Client, locks: list[LockShown]) -> None:
+    for lock in locks:
+        if not lock.preempted_by:
+            command = commands.RenewLocks(
+                client.caller, client.place.repository_id, (lock.resource,), lock.fence
+            )
+            client.call(command)
+
+
+def _make(
+    git: Git,
+    client: Client,
+    message: str,
+    files: list[Change],
+    patience: tuple[float | None, Waiting],
+) -> tuple[str, str]:
     """Let git commit exactly these files, and return the branch ("": none) and the commit as git calls it."""
     new = [change.path for change in files if change.new]
     if new:  # git commits only what it knows of; that a file is meant to be added changes nothing for others
@@ -149,6 +180,8 @@ def _make(git: Git, client: Client, message: str, files: list[Change]) -> tuple[
             done = git.patient(
                 *("commit", "--only", f"--file={file.name}", "--pathspec-from-file=-", "--pathspec-file-nul"),
                 stdin=pathspecs(change.path for change in files),
+                timeout_s=patience[0],
+                waiting=patience[1],
                 **{name: value for name, value in who.items() if value},
             )
         except CoordError:  # else the next `git commit --all` of anybody would have the new files

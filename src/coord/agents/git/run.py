@@ -6,7 +6,7 @@ What git says about files is bytes; here they are text as `os.fsdecode` makes it
 import contextlib
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from coord.core.errors import Refused, Unavailable
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     import subprocess
 
 TIMEOUT_S = 120.0
+WAITING_S = 10.0
+"""After so long, and again after so long, is it told that git is still at work."""
+Waiting = Callable[[float], None]
 GIVE_UP_S = 5.0
 """So long git has to take its lock files away when it is told to end."""
 INDEX_WAIT_S = 10.0
@@ -76,8 +79,15 @@ class Git:
         self.folder = folder
         self.environ = {**given, **_ALWAYS}
 
-    def run(self, *arguments: str, stdin: bytes = b"", timeout_s: float = TIMEOUT_S, **environ: str) -> Done:
-        """Run git to its end, however it ends."""
+    def run(
+        self,
+        *arguments: str,
+        stdin: bytes = b"",
+        timeout_s: float | None = TIMEOUT_S,
+        waiting: Waiting | None = None,
+        **environ: str,
+    ) -> Done:
+        """Run git to its end, however it ends; `waiting` is called again and again while it takes long."""
         import subprocess  # takes longer than a git that `quick` runs
 
         try:
@@ -93,10 +103,11 @@ class Git:
             raise Unavailable("git cannot be run here", hint="install git, or look at the folder") from error
         with process:
             try:
-                out, said = process.communicate(stdin, timeout_s)
+                out, said = _waited_for(process, stdin, timeout_s, waiting)
             except subprocess.TimeoutExpired as error:
                 raise Unavailable(
-                    f"git {arguments[0]} did not end within {timeout_s:.0f} s", hint="is another git at work?"
+                    f"git {arguments[0]} did not end within {timeout_s} s",
+                    hint="is another git at work, or does a hook take longer?",
                 ) from error
             finally:
                 if process.poll() is None:
@@ -131,21 +142,48 @@ class Git:
 
     def must(self, *arguments: str, stdin: bytes = b"", **environ: str) -> Done:
         """Run git, and raise GitFailed unless it succeeds."""
-        done = self.run(*arguments, stdin=stdin, timeout_s=TIMEOUT_S, **environ)
+        done = self.run(*arguments, stdin=stdin, timeout_s=TIMEOUT_S, waiting=None, **environ)
         if done.code:
             raise GitFailed(arguments, done.code, done.said)
         return done
 
-    def patient(self, *arguments: str, stdin: bytes = b"", **environ: str) -> Done:
+    def patient(
+        self,
+        *arguments: str,
+        stdin: bytes = b"",
+        timeout_s: float | None = TIMEOUT_S,
+        waiting: Waiting | None = None,
+        **environ: str,
+    ) -> Done:
         """Run git as `must` does; where another git has the index, wait for it a while."""
         deadline = time.monotonic() + INDEX_WAIT_S
         while True:
-            done = self.run(*arguments, stdin=stdin, timeout_s=TIMEOUT_S, **environ)
+            done = self.run(*arguments, stdin=stdin, timeout_s=timeout_s, waiting=waiting, **environ)
             if not done.code:
                 return done
             if "index.lock': File exists" not in done.said or time.monotonic() >= deadline:
                 raise GitFailed(arguments, done.code, done.said)
             time.sleep(INDEX_NAP_S)  # noqa: TID251 - git has no way to wait for the index
+
+
+def _waited_for(
+    process: "subprocess.Popen[bytes]", stdin: bytes, timeout_s: float | None, waiting: Waiting | None
+) -> tuple[bytes, bytes]:
+    """Return what a process says until it ends."""
+    import subprocess
+
+    began, given = time.monotonic(), stdin
+    while True:
+        passed_s = time.monotonic() - began
+        left_s = None if timeout_s is None else max(0.0, timeout_s - passed_s)
+        step_s = left_s if waiting is None else WAITING_S if left_s is None else min(WAITING_S, left_s)
+        try:
+            return process.communicate(given, step_s)
+        except subprocess.TimeoutExpired:
+            if waiting is None or step_s == left_s:
+                raise
+            given = b""  # it has been told already
+            waiting(time.monotonic() - began)
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:

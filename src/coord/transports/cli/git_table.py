@@ -21,8 +21,16 @@ COMMITS = (
             MESSAGE,
             FENCE._replace(summary="the newest fence you know: refuse if a lock was granted later"),
             Flag("unlock", "give back the locks that the commit was made under"),
+            Flag(
+                "hooks-timeout",
+                "give up on hooks that take longer (default: never, as git)",
+                "DURATION",
+                "duration",
+                default=None,
+            ),
         ),
-        details="New and deleted files are included. The repository's hooks run.",
+        details="New and deleted files are included. The repository's hooks run; "
+        '[commit] hooks_timeout = "10m" in coord.toml limits their time, too.',
     ),
 )
 
