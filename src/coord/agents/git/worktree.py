@@ -8,7 +8,6 @@ there, and the next `add` goes on where a crash left off.
 import fcntl
 import os
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
@@ -16,6 +15,7 @@ import msgspec
 
 from coord.agents.git.changes import changes
 from coord.agents.git.exchange import put_aside
+from coord.agents.git.index_lock import remove_stale
 from coord.agents.git.run import Git, as_text
 from coord.agents.git.salvage import ref_name
 from coord.core.errors import Busy, CoordError, Denied, Invalid, NotFound, Refused
@@ -30,8 +30,6 @@ SETTINGS = {"path": "coord.worktreePath", "branch": "coord.worktreeBranch", "set
 MARK = "coord: "
 READY = "coord-ready"
 SETUP_S = 1800.0
-STALE_INDEX_S = 60.0
-"""A lock on the index of an unfinished worktree is that of a git that was killed, when it is older."""
 GONE = frozenset((Liveness.DEAD, Liveness.ENDED))
 _UNDER_WAY = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG", "rebase-merge", "rebase-apply")
 
@@ -171,11 +169,7 @@ def _take(
 
 def _complete(inside: Git, git: Git, there: Worktree, setup: str, ready: str) -> list[str]:
     """Check the files out and run the set-up command; what a crash left half written is put aside."""
-    lock = f"{os.path.dirname(ready)}/index.lock"
-    if os.path.exists(lock):
-        if time.time() - os.stat(lock).st_mtime < STALE_INDEX_S:
-            raise Busy(f"git is at work in {there.path}", hint="try again in a minute")
-        os.unlink(lock)
+    remove_stale(f"{os.path.dirname(ready)}/index.lock", there.path)
     warnings: list[str] = []
     if os.path.exists(f"{os.path.dirname(ready)}/index"):  # not the first time
         inside.patient("reset", "--quiet")

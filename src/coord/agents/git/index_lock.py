@@ -1,0 +1,54 @@
+"""The lock of git on an index: removed only where no process can have it any more."""
+
+import os
+import time
+from contextlib import suppress
+
+from coord.core.errors import Busy
+
+STALE_S = 60.0
+"""A younger one may be that of a git which is just beginning."""
+PROCESSES = "/proc"
+
+
+def remove_stale(lock: str, worktree: str) -> None:
+    """Remove the lock that a killed git left; refuse while a process may have it, and name that."""
+    if not os.path.lexists(lock):
+        return
+    if time.time() - os.lstat(lock).st_mtime < STALE_S:
+        raise Busy(f"git is at work in {worktree}", hint="try again in a minute")
+    holder = _holder(os.path.realpath(lock), os.path.realpath(worktree))
+    if holder:
+        raise Busy(
+            f"{holder} may have {lock}", hint="wait for it; if no git is at work there, remove that file"
+        )
+    with suppress(FileNotFoundError):
+        os.unlink(lock)
+
+
+def _holder(lock: str, worktree: str) -> str:
+    """Return the process that has a lock, or may have it: git closes the file while its hooks run."""
+    if not os.path.isdir(f"{PROCESSES}/self/fd"):
+        return "some process (they cannot be looked at here)"
+    folders = (worktree, os.path.dirname(lock))
+    for pid in filter(str.isdigit, os.listdir(PROCESSES)):
+        place, is_git = f"{PROCESSES}/{pid}", True
+        try:
+            with open(f"{place}/comm", encoding="utf-8", errors="replace") as file:
+                is_git = file.read().startswith("git")
+            if is_git and f"{os.readlink(f'{place}/cwd')}/".startswith(tuple(f"{each}/" for each in folders)):
+                return f"git (process {pid})"
+            if any(_leads_to(f"{place}/fd/{each}", lock) for each in os.listdir(f"{place}/fd")):
+                return f"process {pid}"
+        except PermissionError:
+            if is_git:
+                return f"git (process {pid} of another user)"
+        except OSError:  # it has ended
+            continue
+    return ""
+
+
+def _leads_to(link: str, path: str) -> bool:
+    with suppress(FileNotFoundError):
+        return os.readlink(link) == path
+    return False
