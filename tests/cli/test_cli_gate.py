@@ -3,6 +3,8 @@
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from tests.cli.conftest import Coord
 
 
@@ -25,3 +27,19 @@ def test_gate_before_nothing(coord: Coord, repository: Path) -> None:
     said = coord("ann gate .")
     assert said.code == 2
     assert "git clone --bare" in said.answer["error"]["hint"]
+
+
+def test_a_gate_is_changed_by_people(coord: Coord, repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """INT-5: an agent may put a gate up, but not change what it protects; again without a word keeps that."""
+    bare = repository.parent / "far.git"
+    subprocess.run(["git", "init", "-q", "--bare", str(bare)], check=True)
+    coord("ann lock a.py")
+    monkeypatch.setenv("CLAUDECODE", "1")
+    assert coord("ann gate ../far.git --protect main,release/*").code == 0
+    assert coord("ann gate ../far.git").code == 0
+    refused = coord("ann gate ../far.git --protect trunk")
+    assert (refused.code, "changed by people, and this is claude" in refused.line) == (1, True), refused
+    assert "COORD_PROTECTED='main release/*'" in (bare / "hooks/pre-receive").read_text()
+    monkeypatch.delenv("CLAUDECODE")
+    assert coord("ann gate ../far.git --protect trunk").code == 0
+    assert "COORD_PROTECTED=trunk" in (bare / "hooks/pre-receive").read_text()

@@ -16,7 +16,7 @@ from coord.agents.setup.block import HASH, MARKDOWN, has_block, without_block
 from coord.agents.setup.content import Content, put, read
 from coord.agents.setup.record import Edit, Record, alone, digest, read_record, write_record
 from coord.agents.setup.tools import OURS, without_hooks
-from coord.core.errors import Busy
+from coord.core.errors import Busy, Refused
 
 FORMER = ".coord-former"
 
@@ -44,8 +44,16 @@ class Plan(NamedTuple):
         """Return all changes as a diff."""
         return "".join(_shown(change) for change in self.changes)
 
-    def apply(self) -> None:
-        """Do it, unless something changed since it was planned."""
+    def apply(self, *, by: str = "") -> None:
+        """Do it, unless something changed since it was planned.
+
+        `by`: the agent tool that wants it. It may set up for the first time, but not change what holds it.
+        """
+        if by and self.old.edits and self.changes:
+            raise Refused(
+                f"hooks that are set up are changed by people, and this is {by}",
+                hint="ask the person you work for to run it",
+            )
         with alone(self.folder):
             if read_record(self.folder) != self.old:
                 raise Busy("another coord init or uninstall was quicker", hint="run this one again")

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from coord.agents.git.stubs import PROTECTED, SHARED_HOOK
-from coord.agents.setup.install import plan_repository
+from coord.agents.setup.install import plan_repository, record_folder
 from coord.agents.setup.plan import FORMER
+from coord.agents.setup.record import read_record
 from coord.core.errors import Invalid, Unavailable
 from coord.core.ids import shown
 from coord.host.place import Place, write_pin
@@ -30,8 +31,10 @@ class Shared(NamedTuple):
     """The hook that was there and now runs after the gate, or nothing."""
 
 
-def share(place: Place, folder: str, protected: Sequence[str] = (), *, tenant: str = TENANT) -> Shared:
-    """Put the gate before a bare repository; again renews it."""
+def share(
+    place: Place, folder: str, protected: Sequence[str] = (), *, tenant: str = TENANT, by: str = ""
+) -> Shared:
+    """Put the gate before a bare repository; again renews it, and an agent tool (`by`) changes nothing."""
     for branch in protected:
         if not _BRANCH.fullmatch(branch):
             raise Invalid(f"{shown(branch)} is no branch", hint="for example main, or release/*")
@@ -46,9 +49,10 @@ def share(place: Place, folder: str, protected: Sequence[str] = (), *, tenant: s
             f"{folder} is pinned to the locks of another repository",
             hint=f"look at {pinned.folder}/coord.id, and remove it if that is an error",
         )
-    plan = plan_repository(target, {}, (), protected=tuple(protected) or PROTECTED, tenant=tenant)
+    protected = tuple(protected) or read_record(record_folder(target)).protected or PROTECTED
+    plan = plan_repository(target, {}, (), protected=protected, tenant=tenant)
     try:
-        plan.apply()
+        plan.apply(by=by)
     except OSError as error:
         raise Unavailable(f"{folder}: {error.strerror}", hint="is it another user's?") from error
     hook = f"{target.commondir}/hooks/{SHARED_HOOK}"

@@ -13,13 +13,14 @@ GATES = (
         (
             Flag(
                 "protect",
-                "the branches that late commits must not move (default: main,master)",
+                "the branches that late commits must not move (default: as before, or main,master)",
                 "BRANCH,...",
                 "names",
                 default=(),
             ),
         ),
         details="Run it where the store is that all clones use. A hook that is there runs after the gate. "
+        "What it protects is changed by people: agents are refused. "
         "`coord uninstall` in the bare repository takes it out.",
     ),
 )

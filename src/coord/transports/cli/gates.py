@@ -10,7 +10,7 @@ def gate(client: Client, given: SimpleNamespace) -> Answer:
     """Put the gate before a shared bare repository."""
     from coord.agents.setup.share import share
 
-    shared = share(client.place, given.folder, given.protect, tenant=client.tenant)
+    shared = share(client.place, given.folder, given.protect, tenant=client.tenant, by=client.caller.tool)
     return Answer(
         shared._asdict(), f"Pushes to {shared.folder} are judged by the locks and claims of this repository"
     )

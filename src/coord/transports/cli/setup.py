@@ -48,8 +48,7 @@ def uninstall(_: SimpleNamespace, given: SimpleNamespace) -> Answer | str:
     plan = plan_user_removal(os.environ) if given.user else plan_removal(_repository())
     if given.dry_run:
         return plan.diff()
-    _check_person(plan)
-    plan.apply()
+    plan.apply(by=_tool())
     changed = [change.path for change in plan.changes]
     notes = "".join(f"; {note}" for note in plan.notes)
     said = f"{len(changed)} files are as they were" if changed else "There is nothing to take out"
@@ -66,16 +65,11 @@ def _repository() -> "Repository":
     return repository
 
 
-def _check_person(plan: "Plan") -> None:
-    """Refuse an agent that would change what holds it; to set up for the first time is no harm."""
-    from coord.core.errors import Refused
+def _tool() -> str:
+    """Return the agent tool that calls; a person's is empty."""
     from coord.host.who import find_caller
 
-    if plan.old.edits and plan.changes and (tool := find_caller(os.environ).tool):
-        raise Refused(
-            f"hooks that are set up are changed by people, and this is {tool}",
-            hint="ask the person you work for to run it",
-        )
+    return find_caller(os.environ).tool
 
 
 def _agrees(plans: "list[Plan]", line: str) -> bool:
@@ -94,8 +88,7 @@ def _carry_out(plans: "list[Plan]", fields: dict[str, object], line: str, *, agr
     notes = [note for plan in plans for note in plan.notes]
     if agreed:
         for plan in plans:
-            _check_person(plan)
-            plan.apply()
+            plan.apply(by=_tool())
         tools = ", ".join(plans[0].record.tools) or "none found"
         line += f"; hooks for git and agents ({tools}): {len(paths)} files changed"
     elif paths:
