@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from coord.agents.effect_content import blob_name
 from coord.agents.setup.tools import BY_NAME
 from tests.agents import stand_in_hook
 from tests.agents.drive import TOOLS, RunningAgent, running_agent
@@ -143,20 +144,38 @@ def check_holder(place: Place) -> None:
     assert found == [f"{ADAS} was stomped"] * len(STOMPS)
 
 
-def test_of_two_agents_that_race_for_a_file_one_gets_it_first(tmp_path: Path) -> None:
+def test_a_stomp_is_told_and_left_where_nothing_is_restored(tmp_path: Path) -> None:
+    """Issue 5, part 3: without `restore_stomps` the model and the holder hear of it; the file stays."""
+    place = prepared(tmp_path, "codex")
+    (place.repository / "coord.toml").unlink()
+    ada_edits(place)
+    with running_agent("codex", (Shell(STOMPS[0]),), place.repository, place.home) as agent:
+        told = agent.wait().model.was_told()
+    assert f"this command changed {ADAS}, which claude (session {ADA_S}) holds" in told
+    assert "It was not restored. Next: write it no more" in told
+    assert place.read(ADAS) == "stolen\n"
+    with client_of(place, ADA_S) as ada:
+        (message,) = ada.recv(drain=True).messages
+    assert (message.subject, "It was not restored" in (message.body or "")) == (f"{ADAS} was stomped", True)
+    kept = blob_name(b"ada\n", like=40 * "-")
+    assert f"git cat-file blob {kept}" in (message.body or "")
+
+
+@pytest.mark.parametrize("tools", [("claude", "codex"), ("gemini", "claude")], ids="-".join)
+def test_of_two_agents_that_race_for_a_file_one_gets_it_first(tools: tuple[str, str], tmp_path: Path) -> None:
     """LCK-74: of two tools at the same moment one wins; the other is told, and has it after the release."""
-    place = prepared(tmp_path, "claude", "codex")
+    place = prepared(tmp_path, *tools)
     starts, thens = [Pause(), Pause()], [Pause(), Pause()]
     scripts: list[Script] = [
         (start, Edit("race.txt", f"{tool}\n"), then, Read("race.txt"), Edit("race.txt", f"{tool} again\n"))
-        for tool, start, then in zip(("claude", "codex"), starts, thens, strict=True)
+        for tool, start, then in zip(tools, starts, thens, strict=True)
     ]
-    homes = [place.home / tool for tool in ("claude", "codex")]
+    homes = [place.home / tool for tool in tools]
     with (
-        running_agent("claude", scripts[0], place.repository, homes[0]) as claude,
-        running_agent("codex", scripts[1], place.repository, homes[1]) as codex,
+        running_agent(tools[0], scripts[0], place.repository, homes[0]) as one,
+        running_agent(tools[1], scripts[1], place.repository, homes[1]) as other,
     ):
-        agents = [claude, codex]
+        agents = [one, other]
         for pause in starts:
             assert pause.reached.wait(MEET_S)
         for pause in starts:
@@ -165,7 +184,7 @@ def test_of_two_agents_that_race_for_a_file_one_gets_it_first(tmp_path: Path) ->
             assert pause.reached.wait(MEET_S)
         holder = locks(place)["file:race.txt"].agent
         assert place.read("race.txt") == f"{holder}\n"
-        winner = ["claude", "codex"].index(holder)
+        winner = tools.index(holder)
         check_race(agents[winner], agents[1 - winner], holder)
         thens[winner].go.set()
         told = agents[winner].wait().model.was_told()
@@ -174,7 +193,7 @@ def test_of_two_agents_that_race_for_a_file_one_gets_it_first(tmp_path: Path) ->
         assert locks(place) == {}, "its end frees what it held"
         thens[1 - winner].go.set()
         agents[1 - winner].wait()
-    assert place.read("race.txt") == f"{['claude', 'codex'][1 - winner]} again\n"
+    assert place.read("race.txt") == f"{tools[1 - winner]} again\n"
 
 
 def check_race(winner: RunningAgent, loser: RunningAgent, holder: str) -> None:
