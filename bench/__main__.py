@@ -22,6 +22,7 @@ from bench import (
     imports,
     locks,
     memory_use,
+    merges,
     past,
     queues,
     wake,
@@ -53,6 +54,7 @@ SECTIONS: dict[str, tuple[str, Measure]] = {
     "gates": ("Gates of git", gates.measure),
     "hooks": ("Whole calls of a hook", hooks.measure),
     "commits": ("Commits in git", commits.measure),
+    "merges": ("Merges in git", merges.measure),
     "effects": ("Looking at what a shell command changed", effects.measure),
 }
 """Every section yields the figures of one store; another system to compare with is another section."""

@@ -24,11 +24,11 @@ def measure(places: Places, scale: Scale, store: str) -> Iterator[Figure]:
     """Yield what a commit of one file takes, as a multiple of git's own; the store is SQLite."""
     if store != "sqlite":
         return
-    repository = _repository(places.folder / "commits")
+    repository = repository_in(places.folder / "commits")
     with tempfile.TemporaryDirectory() as folder:
         script = write_script(Path(folder) / "coord", Path(sys.executable))
         environ = {**command_environment(repository, Path(folder)), "COORD_SESSION_ID": "bench"}
-        _run([str(script), "lock", "--ttl", "1h", FILE], repository, environ)
+        timed([str(script), "lock", "--ttl", "1h", FILE], repository, environ)
         best: dict[str, float] = {}
         for number in range(scale.commands + 1):
             for name, words in (
@@ -36,7 +36,7 @@ def measure(places: Places, scale: Scale, store: str) -> Iterator[Figure]:
                 ("coord", [str(script), "commit", "-m", "x"]),
             ):
                 (repository / FILE).write_text(f"{name} {number}\n")
-                took = _run(words, repository, environ)
+                took = timed(words, repository, environ)
                 if number:  # the first one compiles
                     best[name] = min(took, best.get(name, took))
     detail = {"command_ms": best["coord"] * 1000, "git_ms": best["git"] * 1000}
@@ -44,23 +44,25 @@ def measure(places: Places, scale: Scale, store: str) -> Iterator[Figure]:
     yield Figure("commits", "sqlite", f"coord commit, {FILES} files", value, "× git commit", detail=detail)
 
 
-def _repository(folder: Path) -> Path:
+def repository_in(folder: Path) -> Path:
+    """Make a repository with many files and one commit."""
     (folder / "src").mkdir(parents=True)
     for number in range(FILES):
         (folder / f"src/f{number}.py").write_text("first\n")
     environ = command_environment(folder, folder)
     for words in (
-        ["init", "--quiet"],
+        ["init", "--quiet", "--initial-branch=main"],
         ["config", "user.name", "bench"],
         ["config", "user.email", "bench@localhost"],
         ["add", "src"],
         ["commit", "--quiet", "-m", "first"],
     ):
-        _run(["git", *words], folder, environ)
+        timed(["git", *words], folder, environ)
     return folder
 
 
-def _run(words: list[str], folder: Path, environ: dict[str, str]) -> float:
+def timed(words: list[str], folder: Path, environ: dict[str, str]) -> float:
+    """Run a command, and return how many seconds it took."""
     began = perf_counter()
     done = subprocess.run(words, cwd=folder, env=environ, capture_output=True, check=False)
     took = perf_counter() - began

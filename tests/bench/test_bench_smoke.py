@@ -25,6 +25,7 @@ SOME_STORES_ONLY = {
     "gates": {"sqlite"},
     "hooks": {"sqlite"},
     "commits": {"sqlite"},
+    "merges": {"sqlite"},
     "effects": {"sqlite"},
     "wake": {"files", "sqlite"},
     "hand-off": {"files", "sqlite", "postgres"},
