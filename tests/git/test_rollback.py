@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from coord.agents.git import exchange
 from coord.core.errors import NotFound
 from coord.sdk.client import Client
 from tests.cli.conftest import Coord
@@ -119,6 +120,43 @@ def test_a_checkpoint_is_kept_and_brought_back(shop: Path, coord: Coord) -> None
     listed = coord("ann salvage list").answer["salvage"]
     assert [each["why"] for each in listed] == ["before the rework", f"before {ref} was restored"]
     assert coord("ann salvage restore 99/1").code == 4
+
+
+def test_what_is_written_while_a_checkpoint_is_brought_back_is_kept(
+    shop: Path, coord: Coord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """REC-10: what came after the last look is in the ref that the answer names."""
+    really = exchange.take_place
+
+    def late(folder: int, name: str, new: str, taken: str) -> bool:
+        (shop / "src/app.py").write_text("late\n")
+        return really(folder, name, new, taken)
+
+    lost_by_ann(shop, coord)
+    ref = coord("ann salvage keep").answer["ref"]
+    (shop / "src/app.py").write_text("worse\n")
+    monkeypatch.setattr(exchange, "take_place", late)
+    said = coord("ann salvage restore", ref)
+    assert (shop / "src/app.py").read_text() == "half done\n"
+    assert git(shop, "show", f"{said.answer['before']}:src/app.py") == "late"
+
+
+def test_what_was_put_aside_is_shown_and_given_up(shop: Path, coord: Coord) -> None:
+    """REC-11: by name or all that a branch has; nothing that nobody asked for."""
+    lost_by_ann(shop, coord)
+    ref = coord("ann salvage keep --why", "before the rework").answer["ref"]
+    shown = coord("bob salvage show", ref.removeprefix("refs/coord/salvage/"))
+    assert shown.answer["salvage"]["files"] == [{"path": "src/app.py", "state": "changed"}]
+    assert "before the rework; no branch has all of it" in shown.line
+    assert coord("bob salvage prune").code == 2
+    assert coord("bob salvage drop", ref).answer["error"]["code"] == "refused"
+    git(shop, "commit", "-qam", "second")
+    assert coord("bob salvage prune --merged --dry-run").line == "1 would be dropped"
+    assert coord("bob salvage prune --merged --older-than 30d").answer["dropped"] == []
+    (dropped,) = coord("bob salvage drop", ref).answer["dropped"]
+    assert coord("bob salvage list").answer["salvage"] == []
+    git(shop, "update-ref", ref, dropped["commit"])
+    assert [each["ref"] for each in coord("bob salvage prune --merged").answer["dropped"]] == [ref]
 
 
 def test_edits_of_a_session_that_nobody_knows_are_left(

@@ -1,14 +1,15 @@
 """Events and situations: what the hook does about each, on a real repository and its store."""
 
 import os
+import shutil
 import time
 from pathlib import Path
 
 import pytest
 
-from coord.agents.hooks import codex
+from coord.agents.hooks import claude, codex
 from coord.agents.hooks.event import NOTHING
-from coord.core.errors import Corrupt
+from coord.core.errors import Corrupt, Unavailable
 from tests.hooks.hook_scene import Scene
 from tests.host.git_folders import added_worktree, git, made_repository
 
@@ -120,6 +121,16 @@ def test_an_edit_in_a_worktree_is_looked_at_there(scene: Scene, tmp_path: Path) 
     assert scene.write("src/app.py", "bob").deny == ""
 
 
+def test_where_the_store_was_removed_the_hook_does_not_guess(scene: Scene) -> None:
+    """INT-5: a hook that was set up for this very repository raises, and what writes is refused."""
+    shutil.rmtree(scene.root / ".git/coord")
+    told = {"session_id": "ada", "cwd": str(scene.root), "hook_event_name": "PreToolUse"}
+    event = claude.parse({**told, **scene.edit("src/app.py")})
+    with pytest.raises(Unavailable, match="was set up in this repository"):
+        scene.answer(event._replace(installed=str(scene.root / ".git")))
+    assert scene.answer(event) == NOTHING, "hooks for all repositories do not know that it was there"
+
+
 def test_a_patch_of_two_worktrees_is_looked_at_in_both(scene: Scene, tmp_path: Path) -> None:
     """LCK-78: each file of a call is clean or not in the worktree where it was written."""
     tree = tmp_path / "tree"
@@ -220,6 +231,7 @@ def test_an_action_does_not_outlive_its_call(scene: Scene) -> None:
         "setsid -f git push origin main",
         "git push origin main & disown",
         "bash -c 'git push origin main &'",
+        "bash <<EOF\ngit push origin main &\nEOF",
     ],
 )
 def test_an_action_does_not_outlive_its_line(scene: Scene, line: str) -> None:
@@ -231,7 +243,13 @@ def test_an_action_does_not_outlive_its_line(scene: Scene, line: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["git push origin main && echo sent", "git push origin main 2>&1 |& cat", "make &"]
+    "line",
+    [
+        "git push origin main && echo sent",
+        "git push origin main 2>&1 |& cat",
+        "make &",
+        "git commit -m \"$(cat <<'EOF'\nthis & that\nEOF\n)\" && git push origin main",
+    ],
 )
 def test_an_action_in_the_foreground_is_run(scene: Scene, line: str) -> None:
     """INT-12: not every `&` puts something into the background, and not all that goes on needs a lock."""

@@ -22,6 +22,27 @@ def shell(name: str) -> tuple[str, ...]:
 
 HOOK_MUTANTS = [
     Mutant(
+        "a hook is silent where the store was removed",
+        f"{HOOKS}/places.py",
+        "if place.pinned or not event.installed or place.repository is None:",
+        "if True:",
+        gate("where_the_store_was_removed_the_hook_does_not_guess"),
+    ),
+    Mutant(
+        "what a shell leaves in the background is not seen",
+        f"{HOOKS}/gate.py",
+        'if named and (self.event.background or goes_on(self.event.command or "")):',
+        "if named and self.event.background:",
+        gate("an_action_does_not_outlive_its_line"),
+    ),
+    Mutant(
+        "a patch of two worktrees is looked at in one",
+        f"{HOOKS}/places.py",
+        "where = (part.place.folder, part.worktree)",
+        'where = (part.place.folder, root_of(home) if home else "")',
+        gate("a_patch_of_two_worktrees_is_looked_at_in_both"),
+    ),
+    Mutant(
         "a file is given back although a call is about to write it",
         CALL,
         "if _under_way(session, now) or not command.resources:",

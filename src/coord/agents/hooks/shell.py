@@ -30,6 +30,7 @@ SEPARATORS = frozenset((";", "&&", "||", "|", "&", "|&", ";;", "(", ")", "{", "}
 PUNCTUATION = ";&|(){}<>"
 _NO_BACKGROUND = re.compile(r"&&|\|&|[<>]&|&>|;&")
 """Signs with an `&` that puts nothing into the background."""
+_HERE_DOCUMENT = re.compile(r"<<-?\s*(['\"]?)(\w+)\1[^\n]*\n.*?^[ \t]*\2$", re.DOTALL | re.MULTILINE)
 OPENING = ("then", "do", "else", "elif", "if", "while", "until", "!")
 SCRIPTS_MAX = 16
 """How many lines inside a line are looked at."""
@@ -55,7 +56,15 @@ def simple_commands(line: str) -> list[list[str]]:
 
 def goes_on(line: str) -> bool:
     """Whether something of a line may still run when the line has ended: `git push &`, `setsid make`."""
+    line = _shortened(line)
+    line = _HERE_DOCUMENT.sub(lambda found: _script_in(found, line), line)
     return any(_leaves(word) for script, _ in _taken_apart(line) for word in _words(script))
+
+
+def _script_in(document: re.Match[str], line: str) -> str:
+    """Return a here-document that a shell is given to run; all others are text, such as messages."""
+    before = re.split(r"[\s;&|(]+", line[: document.start()])[-3:]
+    return document[0] if any(os.path.basename(word) in SHELLS for word in before) else ""
 
 
 def _leaves(word: str) -> bool:
@@ -66,8 +75,7 @@ def _leaves(word: str) -> bool:
 
 def _taken_apart(line: str) -> Iterator[tuple[str, list[list[str]]]]:
     """Yield a line and each line inside it, with the simple commands of it."""
-    if len(line) > LINE_CHARS_MAX:  # the middle is text, most likely
-        line = f"{line[: LINE_CHARS_MAX // 2]}\n{line[-LINE_CHARS_MAX // 2 :]}"
+    line = _shortened(line)
     scripts = [line, *_substituted(line)][:SCRIPTS_MAX]
     looked = 0
     while looked < min(len(scripts), SCRIPTS_MAX):
@@ -91,6 +99,13 @@ def only_reads(line: str) -> bool:
 def folders_entered(line: str) -> list[str]:
     """Return the folders that a line changes to, as it names them."""
     return [words[1] for words in simple_commands(line) if words[0] in ("cd", "pushd") and len(words) > 1]
+
+
+def _shortened(line: str) -> str:
+    """Return a line without its middle where it is long: that is text, most likely."""
+    if len(line) <= LINE_CHARS_MAX:
+        return line
+    return f"{line[: LINE_CHARS_MAX // 2]}\n{line[-LINE_CHARS_MAX // 2 :]}"
 
 
 def _words(line: str) -> list[str]:
