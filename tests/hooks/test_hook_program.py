@@ -79,7 +79,9 @@ def test_a_repository_whose_store_was_removed_is_closed_for_writes(scene: Scene,
         assert "run coord init" in reason_in(answer)
         assert "doctor` says what is wrong" in reason_in(answer)
     assert "set up in" in reason_in(hook(scene, shell("make"), "claude", of)[1])
-    assert hook(scene, shell("git status"), "claude", of) == (0, None, "")
+    assert "set up in" in reason_in(hook(scene, shell("coord status"), "claude", of)[1])
+    for line in ("git status", "coord doctor"):
+        assert hook(scene, shell(line), "claude", of) == (0, None, "")
     assert not (scene.root / ".git/coord").exists()
     assert hook(scene, edit(), "claude", str(tmp_path / "another/.git")) == (0, None, "")
     assert hook(scene, edit()) == (0, None, "")

@@ -71,6 +71,10 @@ def test_a_build_in_a_worktree_of_its_own_is_in_nobody_s_way() -> None:
         ("git status && git log -3", True),
         ("git -C x diff", True),
         ("coord doctor", True),
+        ("coord lock a", True),
+        ("coord guard name:x -- rm a", False),
+        ("coord salvage restore 17/1", False),
+        ("coord doctor --fix", False),
         ("cat a > b", False),
         ("git commit -m x", False),
         ("cat $(rm x)", False),
@@ -84,6 +88,7 @@ def test_a_build_in_a_worktree_of_its_own_is_in_nobody_s_way() -> None:
 def test_what_is_known_for_only_reading(line: str, reads: bool) -> None:
     """Where no store answers, what only reads may go on; what cannot be told may not."""
     assert only_reads(line) is reads
+    assert only_reads(line, store=False) is (reads and line != "coord lock a")
 
 
 def test_words_and_folders() -> None:

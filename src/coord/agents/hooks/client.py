@@ -179,7 +179,8 @@ class Hook:
         if event.kind is Kind.START:
             self._show(Verdict(say=failure(message, hint, closed=self.closed[True])))
             return
-        writes = event.changes_files and not (event.command is not None and only_reads(event.command))
+        reads = event.command is not None and only_reads(event.command, store=False)
+        writes = event.changes_files and not reads
         if event.kind is Kind.BEFORE and self.closed[writes]:
             self._show(Verdict(deny=failure(message, hint, closed=True)))
             return

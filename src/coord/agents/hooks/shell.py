@@ -39,12 +39,14 @@ READERS = frozenset(
     (
         *("cat", "head", "tail", "less", "more", "grep", "egrep", "fgrep", "rg", "ls", "wc", "pwd"),
         *("echo", "printf", "true", "false", "test", "which", "type", "stat", "du", "df", "date"),
-        *("whoami", "id", "uname", "printenv", "diff", "cmp", "cut", "jq", "cd", "coord", "sleep"),
+        *("whoami", "id", "uname", "printenv", "diff", "cmp", "cut", "jq", "cd", "sleep"),
     )
 )
 GIT_READERS = frozenset(
     ("status", "log", "diff", "show", "blame", "ls-files", "rev-parse", "grep", "describe")
 )
+COORD_RUNS = (["guard"], ["work"], ["merge"], ["salvage"], ["worktree"], ["doctor"], ["init"], ["uninstall"])
+"""Commands of coord that run others, or write files."""
 JOINED = {"git": ("-C", "-c", "--git-dir", "--work-tree", "--namespace")}
 """Options before the subcommand that have a word of their own."""
 
@@ -85,13 +87,18 @@ def _taken_apart(line: str) -> Iterator[tuple[str, list[list[str]]]]:
         looked += 1
 
 
-def only_reads(line: str) -> bool:
-    """Whether every command of a line is known for only reading; what cannot be told does not."""
+def only_reads(line: str, *, store: bool = True) -> bool:
+    """Whether every command of a line is known for only reading files; what cannot be told does not.
+
+    Without a `store` the commands of coord do not count as such: they would begin a new one.
+    """
     if any(sign in line for sign in (">", "`", "$(", "<(", "--output")):
         return False
     commands = [_without_options(words) for words in simple_commands(line)]
     return bool(commands) and all(
-        words[0] in READERS or (words[0] == "git" and len(words) > 1 and words[1] in GIT_READERS)
+        words[0] in READERS
+        or (words[0] == "git" and len(words) > 1 and words[1] in GIT_READERS)
+        or (words[0] == "coord" and (words[1:] == ["doctor"] or (store and words[1:2] not in COORD_RUNS)))
         for words in commands
     )
 
