@@ -129,7 +129,7 @@ HOOK_MUTANTS = [
     Mutant(
         "a command behind a wrapper is not looked at",
         f"{HOOKS}/shell.py",
-        "                scripts += _scripts(plain)\n",
+        "        scripts += [script for words in commands for script in _scripts(words)]\n",
         "",
         shell("what_needs_which_lock"),
     ),

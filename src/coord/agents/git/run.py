@@ -106,7 +106,7 @@ class Git:
                 out, said = _waited_for(process, stdin, timeout_s, waiting)
             except subprocess.TimeoutExpired as error:
                 raise Unavailable(
-                    f"git {arguments[0]} did not end within {timeout_s} s",
+                    f"git {arguments[0]} did not end within {timeout_s:g} s",
                     hint="is another git at work, or does a hook take longer?",
                 ) from error
             finally:
