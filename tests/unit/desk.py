@@ -46,6 +46,7 @@ class Desk:
     def __init__(self, tenant: str = "local") -> None:
         self.tenant = tenant
         self.records: dict[str, Kept] = {}
+        self.known: dict[str, Written] = {}
 
     def get(self, key: str, kind: type[AnyStored]) -> AnyStored | None:
         kept = self.records.get(key)

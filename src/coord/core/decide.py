@@ -92,10 +92,25 @@ RULES = ByCommand(
     }
 )
 
-READS = ByCommand(
+
+class ReadsAhead(ByCommand):
+    """What a rule is going to read, for those worth loading ahead; others say it when they miss it."""
+
+    def __missing__(self, kind: type[Command]) -> Callable[..., Any]:
+        if kind.__name__ in self.names:
+            return super().__missing__(kind)
+        self[kind] = _nothing
+        return _nothing
+
+
+def _nothing(_command: Command) -> list[str]:
+    return []
+
+
+READS = ReadsAhead(
     {
         "ClaimTask": "task.claim_reads",
-        "ClaimTasks": "task.claim_reads",
+        "ClaimTasks": "task.claims_reads",
         "ReleaseClaim": "task.claim_reads",
         "SubmitResult": "result.submit_reads",
         "ClaimNext": "queue.next_reads",
@@ -118,7 +133,6 @@ READS = ByCommand(
         "RecordCommit": "lock.lock_reads",
     }
 )
-"""What a rule is going to read, for those worth loading ahead; others say it when they miss it."""
 
 
 def decide(view: View, command: Command, now: int) -> Any:
@@ -133,4 +147,5 @@ def foresees(command: Command) -> bool:
 
 def reads_ahead(command: Command) -> list[str]:
     """Return keys that are worth loading before the command is decided."""
-    return READS[type(command)](command) if foresees(command) else []
+    found: list[str] = READS[type(command)](command)
+    return found

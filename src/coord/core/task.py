@@ -70,15 +70,18 @@ DUE_PAGE = 256
 GRANTED = ClaimReason.GRANTED
 
 
-def claim_reads(command: ClaimTask | ClaimTasks | ReleaseClaim) -> list[str]:
+def claim_reads(command: ClaimTask | ReleaseClaim) -> list[str]:
     """Return what a claim or its release is going to read, so that a batch of them loads it all at once."""
+    session, project, task_id = command.session, command.project, command.task
+    reads = [keys.task(project, task_id), keys.by_session(session, project, task_id)]
+    return reads if command.tenant == UNLIMITED_TENANT else reads + count_keys(session)
+
+
+def claims_reads(command: ClaimTasks) -> list[str]:
+    """Return what claims of several tasks are going to read."""
     session = command.session
     reads = [] if command.tenant == UNLIMITED_TENANT else count_keys(session)
-    if isinstance(command, ClaimTasks):
-        for project, task_id in command.tasks:
-            reads += keys.task(project, task_id), keys.by_session(session, project, task_id)
-    else:
-        project, task_id = command.project, command.task
+    for project, task_id in command.tasks:
         reads += keys.task(project, task_id), keys.by_session(session, project, task_id)
     return reads
 

@@ -65,7 +65,9 @@ class Found(NamedTuple):
 
 
 class Source(Protocol):
-    """What a view reads from: the draft of the batch."""
+    """What a view reads from: the draft of the batch. What stands in `known` need not be asked for."""
+
+    known: dict[str, Written]
 
     def get(self, key: str, kind: type[AnyStored]) -> AnyStored | None: ...
     def want(self, keys: Sequence[str], ranges: Sequence[Range] = ()) -> None: ...
@@ -85,10 +87,11 @@ WRITE_BYTES = 64
 class View:
     """One command's reads and writes."""
 
-    __slots__ = ("_source", "events", "reads", "scanned", "size", "writes")
+    __slots__ = ("_known", "_source", "events", "reads", "scanned", "size", "writes")
 
     def __init__(self, source: Source) -> None:
         self._source = source
+        self._known = source.known
         self.size = 0
         self.scanned = False
         self.reads: set[str] = set()
@@ -105,12 +108,15 @@ class View:
 
     def get(self, key: str, kind: type[AnyStored]) -> AnyStored | None:
         """Return the record, or None where it is absent; either way the answer becomes an expectation."""
-        own = self.writes.get(key)
-        if own is not None:
-            assert own.value is None or isinstance(own.value, kind), f"{key} is not a {kind.__name__}"
-            return own.value
-        self.reads.add(key)
-        return self._source.get(key, kind)
+        item = self.writes.get(key)
+        if item is None:
+            self.reads.add(key)
+            item = self._known.get(key)
+            if item is None:
+                return self._source.get(key, kind)
+        value = item.value
+        assert value is None or isinstance(value, kind), f"{key} is not a {kind.__name__}"
+        return value
 
     def version(self, key: str) -> int:
         """Return the offset of the commit that wrote a record; 0 where this very command did."""

@@ -7,7 +7,7 @@ those that read what these had written; the others keep their answers.
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from coord.core.caller import Evidence, Process
 from coord.core.record import Stored, decode, encode
@@ -24,8 +24,6 @@ SPARE_RECORDS = 64
 Decided = tuple[Job, View]
 """A command as it was decided: its answer is in the job, its reads and writes are in the view."""
 
-_UNREAD: Any = object()
-
 
 class Draft:
     """An overlay over the store for the commands of one batch."""
@@ -37,29 +35,24 @@ class Draft:
         self._loaded: dict[str, Record] = {}
         self._ranges: dict[Range, Stretch] = {}
         self._spare = 0
-        self._decoded: dict[str, Stored | None] = {}
         self._written: dict[str, Written] = {}
-        self._places = Places()
+        self.known: dict[str, Written] = {}
+        """What was written, and what was loaded and has been decoded."""
         self.decided: list[Decided] = []
+        self._places = Places(self.decided)
         self.size = 0
         self.reads_of_store = 0
 
     # What views read.
 
     def get(self, key: str, kind: type[AnyStored]) -> AnyStored | None:
-        value: Any
-        written = self._written.get(key)
-        if written is not None:
-            value = written.value
-        else:
-            value = self._decoded.get(key, _UNREAD)
-            if value is _UNREAD:
-                record = self._loaded.get(key)
-                if record is None:
-                    raise Missing((key,))
-                value = None if record.value is None else decode(record.value, kind, key)
-                self._decoded[key] = value
-        assert value is None or isinstance(value, kind), f"{key} is not a {kind.__name__}"
+        record = self._loaded.get(key)
+        if record is None:
+            raise Missing((key,))
+        if record.value is None:
+            return None
+        value = decode(record.value, kind, key)
+        self.known[key] = Written(value, b"", "")
         return value
 
     def want(self, keys: Sequence[str], ranges: Sequence[Range] = ()) -> None:
@@ -98,14 +91,12 @@ class Draft:
 
     # What the engine does.
 
-    def load(
-        self, keys: Iterable[str], ranges: Iterable[Range] = (), processes: Iterable[Process] = ()
-    ) -> None:
+    def load(self, keys: set[str], ranges: Iterable[Range] = (), processes: Iterable[Process] = ()) -> None:
         """Bring in what views missed."""
         for process in processes:
             if process not in self._evidence:
                 self._evidence[process] = self._probe(process)
-        missing = [key for key in keys if key not in self._loaded]
+        missing = keys.difference(self._loaded)
         if missing:
             self.reads_of_store += 1
             found = self._store.load(missing)
@@ -131,7 +122,7 @@ class Draft:
     def accept(self, job: Job, view: View) -> None:
         """Take a decided command into the batch."""
         self._written.update(view.writes)
-        self._places.fresh.append(view.writes)
+        self.known.update(view.writes)
         self.decided.append((job, view))
         self.size += view.size
 
@@ -158,13 +149,13 @@ class Draft:
         loaded = self._loaded
         reads = set(self._written).union(*[view.reads for _, view in self.decided])
         expects = {key: loaded[key].version for key in reads}
-        puts: dict[str, Put] = {}
-        deletes: list[str] = []
-        for key, item in self._written.items():
-            if item.value is not None:
-                puts[key] = Put(item.data or encode(item.value), item.line)
-            elif loaded[key].value is not None:
-                deletes.append(key)
+        written = self._written.items()
+        puts = {
+            key: Put(item.data or encode(item.value), item.line)
+            for key, item in written
+            if item.value is not None
+        }
+        deletes = [key for key, item in written if item.value is None and loaded[key].value is not None]
         events = [event for _, view in self.decided for event in view.events]
         return Commit(expects, puts, deletes, events, at, commit_id)
 
@@ -173,7 +164,7 @@ class Draft:
         tainted = set(changed)
         for key in tainted:
             self._loaded.pop(key, None)
-            self._decoded.pop(key, None)
+            self.known.pop(key, None)
         self._ranges.clear()
         again: list[Job] = []
         kept: list[Decided] = []
@@ -195,8 +186,10 @@ class Draft:
     def start_over(self) -> list[Job]:
         """Drop every decision and keep what was loaded; return the commands they were about."""
         dropped, self.decided = self.decided, []
+        for key in self._written:
+            self.known.pop(key, None)
         self._written = {}
-        self._places = Places()
+        self._places = Places(self.decided)
         for stretch in self._ranges.values():
             stretch.first = 0
         self.size = 0
@@ -239,19 +232,20 @@ class Stretch:
 class Places:
     """Where the writes of a batch stand, in order: a scan costs what it finds, not what was written."""
 
-    __slots__ = ("_keys", "_lines", "fresh")
+    __slots__ = ("_arranged", "_decided", "_keys", "_lines")
 
-    def __init__(self) -> None:
+    def __init__(self, decided: list[Decided]) -> None:
         self._keys: list[tuple[str, str]] = []
         self._lines: list[tuple[str, str]] = []
-        self.fresh: list[dict[str, Written]] = []
-        """What was written since the last scan; put in order only when somebody scans."""
+        self._decided = decided
+        self._arranged = 0
+        """Of how many commands the writes are in order: the others', only when somebody scans."""
 
     def within(
         self, range_: Range, start: tuple[str, str], written: dict[str, Written], own: dict[str, Written]
     ) -> list[tuple[str, str]]:
         """Return up to as many places as a range asks for."""
-        if self.fresh:
+        if self._arranged < len(self._decided):
             self._arrange()
         by_line = range_.by == "line"
         places = self._lines if by_line else self._keys
@@ -267,9 +261,10 @@ class Places:
         return found
 
     def _arrange(self) -> None:
-        keys = [(key, "") for writes in self.fresh for key in writes]
-        lines = [(item.line, key) for writes in self.fresh for key, item in writes.items() if item.line]
-        self.fresh = []
+        fresh = [view.writes for _, view in self._decided[self._arranged :]]
+        keys = [(key, "") for writes in fresh for key in writes]
+        lines = [(item.line, key) for writes in fresh for key, item in writes.items() if item.line]
+        self._arranged = len(self._decided)
         self._keys = _merged(self._keys, keys)
         self._lines = _merged(self._lines, lines)
 

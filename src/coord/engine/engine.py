@@ -140,7 +140,7 @@ class Engine:
         with self._queue_lock:
             if self._closed:
                 raise Unavailable("the engine is closed", hint="open it again")
-            if len(self._queue) + len(jobs) > max(self._queue_max, len(jobs)):
+            if self._queue and len(self._queue) + len(jobs) > self._queue_max:
                 raise Busy(f"{len(self._queue)} commands are waiting", hint="try again in a moment")
             if drain and not self._draining:
                 self._database.committers.submit(self._drain)

@@ -62,13 +62,11 @@ class Fold:
     def changed(self, expects: dict[str, int]) -> list[str]:
         """Return the keys whose version is not the expected one."""
         records, tombstones, floor = self.records, self.tombstones, self.floor
-        changed = []
-        for key, version in expects.items():
-            record = records.get(key)
-            current = record.version if record is not None else tombstones.get(key, floor)
-            if current != version:
-                changed.append(key)
-        return changed
+        return [
+            key
+            for key, version in expects.items()
+            if (records[key].version if key in records else tombstones.get(key, floor)) != version
+        ]
 
     def apply(self, offset: int, commit: Commit) -> None:
         """Become the state after this commit."""

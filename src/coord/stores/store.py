@@ -124,22 +124,25 @@ class Store(Protocol):
 
 def check_commit(commit: Commit, limits: Limits) -> None:
     """Refuse a malformed or oversized commit before anything is touched."""
-    expects, record_bytes = commit.expects, limits.record_bytes
+    expects, puts, deletes = commit.expects, commit.puts, set(commit.deletes)
+    lines = [put.line for put in puts.values() if put.line]
     check_texts(expects, limits)
-    check_texts({put.line for put in commit.puts.values() if put.line}, limits)
-    size = sum(map(len, commit.events)) + sum(map(len, commit.deletes))
-    for key, put in commit.puts.items():
-        line, value_bytes = put.line, len(put.value)
-        size += len(key) + len(line) + value_bytes
-        if value_bytes > record_bytes:
-            raise LimitReached(f"the value of {key!r} has {value_bytes} bytes; the limit is {record_bytes}")
-        if key not in expects:
-            raise Invalid(f"{key!r} is written but not expected", hint="load it first and expect its version")
-    for key in commit.deletes:
-        if key not in expects or key in commit.puts:
-            raise Invalid(f"{key!r} is deleted but not expected, or put as well")
-    if len(set(commit.deletes)) != len(commit.deletes):
+    check_texts(lines, limits)
+    value_sizes = [len(put.value) for put in puts.values()]
+    if max(value_sizes, default=0) > limits.record_bytes:
+        key, put = next(item for item in puts.items() if len(item[1].value) > limits.record_bytes)
+        taken = f"the value of {key!r} has {len(put.value)} bytes"
+        raise LimitReached(f"{taken}; the limit is {limits.record_bytes}")
+    if not puts.keys() <= expects.keys():
+        key = next(key for key in puts if key not in expects)
+        raise Invalid(f"{key!r} is written but not expected", hint="load it first and expect its version")
+    if not deletes <= expects.keys() or not deletes.isdisjoint(puts):
+        key = next(key for key in commit.deletes if key not in expects or key in puts)
+        raise Invalid(f"{key!r} is deleted but not expected, or put as well")
+    if len(deletes) != len(commit.deletes):
         raise Invalid("a key is deleted twice in one commit")
+    texts = sum(map(len, puts)) + sum(map(len, lines)) + sum(map(len, commit.deletes))
+    size = sum(map(len, commit.events)) + sum(value_sizes) + texts
     if size > limits.commit_bytes:
         raise LimitReached(f"the commit has {size} bytes; the limit is {limits.commit_bytes}")
 
