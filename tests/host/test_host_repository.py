@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from coord.core.errors import Invalid
@@ -61,7 +62,7 @@ def test_a_bare_repository_has_no_root(tmp_path: Path) -> None:
 def test_inside_the_git_directory_there_is_no_root(tmp_path: Path) -> None:
     """As for git, the git directory is in the repository but in no worktree."""
     repository = made_repository(tmp_path / "shop")
-    assert found(tmp_path / "shop/.git/hooks") == repository._replace(root=None)
+    assert found(tmp_path / "shop/.git/hooks") == msgspec.structs.replace(repository, root=None)
 
 
 def test_a_symlink_to_a_repository_is_that_repository(tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """Who asks: a session, the process it lives in, and what is known about a process being alive."""
 
 from enum import StrEnum
-from typing import NamedTuple
 
 import msgspec
 
@@ -24,7 +23,7 @@ class Life(StrEnum):
     UNKNOWN = "unknown"
 
 
-class Evidence(NamedTuple):
+class Evidence(msgspec.Struct, frozen=True):
     """The answer of a probe, and in a few words what it rests on (it is kept in events)."""
 
     life: Life

@@ -10,7 +10,8 @@ So a request looks below itself and at each of its ancestors, and nowhere else, 
 
 import unicodedata
 from functools import lru_cache
-from typing import NamedTuple
+
+import msgspec
 
 from coord.core import keys
 from coord.core.errors import Invalid
@@ -23,7 +24,7 @@ TENANT_WIDE = "-"
 """Stands for the repository where there is none."""
 
 
-class Resource(NamedTuple):
+class Resource(msgspec.Struct, frozen=True):
     """One thing to lock; `space` is what a guard covers."""
 
     kind: str

@@ -57,7 +57,7 @@ class Written(msgspec.Struct, frozen=True, gc=False):
     line: str
 
 
-class Found(NamedTuple):
+class Found(msgspec.Struct, frozen=True):
     """A record that a scan met."""
 
     key: str

@@ -1,14 +1,15 @@
 """Finding the git repository of a place without running git."""
 
 import os
-from typing import NamedTuple
+
+import msgspec
 
 from coord.core.errors import Invalid
 
 GIT_FILE_BYTES = 8192
 
 
-class Repository(NamedTuple):
+class Repository(msgspec.Struct, frozen=True):
     """A git repository, seen from one of its worktrees. All paths are real ones, without symlinks."""
 
     root: str | None

@@ -10,12 +10,13 @@ anything. Those of a repository are added in its `coord.toml`:
 
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
-from typing import NamedTuple
+
+import msgspec
 
 from coord.agents.hooks.shell import simple_commands
 
 
-class Action(NamedTuple):
+class Action(msgspec.Struct, frozen=True):
     """Commands that need a lock; `main_tree`: only in the first worktree of a repository."""
 
     command: str

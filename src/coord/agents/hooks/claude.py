@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from coord.agents.hooks.event import (
     CALL_S,
     Event,
@@ -42,7 +44,8 @@ def parse(told: Mapping[str, Any]) -> Event:
     """Return the event that Claude Code tells."""
     event, given = told_event("claude", KINDS, told), fields_in(told, "tool_input")
     path = text_in(given, EDITORS[event.called]) if event.called in EDITORS else ""
-    return event._replace(
+    return msgspec.structs.replace(
+        event,
         writes=(path,) if path else event.writes,
         command=text_in(given, "command") if event.called in SHELLS else None,
         lasts_s=number_in(given, "timeout") / 1000 or CALL_S,

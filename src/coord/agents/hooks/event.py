@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any
+
+import msgspec
 
 CALL_S = 600.0
 """How long a call may take where its tool does not say."""
@@ -23,7 +25,7 @@ class Kind(StrEnum):
     OTHER = "other"
 
 
-class Event(NamedTuple):
+class Event(msgspec.Struct, frozen=True):
     """One call of the hook."""
 
     tool: str
@@ -62,7 +64,7 @@ class Event(NamedTuple):
         return bool(self.writes) or self.command is not None
 
 
-class Verdict(NamedTuple):
+class Verdict(msgspec.Struct, frozen=True):
     """What a hook answers; all empty lets things take their course."""
 
     deny: str = ""
@@ -71,7 +73,7 @@ class Verdict(NamedTuple):
     """Why the agent should not stop yet."""
 
 
-class Printed(NamedTuple):
+class Printed(msgspec.Struct, frozen=True):
     """An answer as its tool reads it."""
 
     out: Mapping[str, Any] | None = None

@@ -9,7 +9,9 @@ watched = [".env", "config/*.local"]   # ignored files to look at all the same; 
 
 import os
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
+
+import msgspec
 
 from coord.agents.hooks.actions import ACTIONS, Action
 from coord.core.errors import Invalid
@@ -20,7 +22,7 @@ WATCHED = (".env", ".env.local")
 WATCHED_MAX = 64
 
 
-class Settings(NamedTuple):
+class Settings(msgspec.Struct, frozen=True):
     """How hooks behave in a repository."""
 
     closed_for_writes: bool = True
