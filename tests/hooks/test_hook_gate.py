@@ -5,7 +5,6 @@ import shutil
 import time
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from coord.agents.hooks import claude, codex
@@ -128,7 +127,7 @@ def test_where_the_store_was_removed_the_hook_does_not_guess(scene: Scene) -> No
     told = {"session_id": "ada", "cwd": str(scene.root), "hook_event_name": "PreToolUse"}
     event = claude.parse({**told, **scene.edit("src/app.py")})
     with pytest.raises(Unavailable, match="was set up in this repository"):
-        scene.answer(msgspec.structs.replace(event, installed=str(scene.root / ".git")))
+        scene.answer(event._replace(installed=str(scene.root / ".git")))
     assert scene.answer(event) == NOTHING, "hooks for all repositories do not know that it was there"
 
 

@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
-
 from coord.agents.hooks.event import (
     CALL_S,
     Event,
@@ -44,8 +42,7 @@ def parse(told: Mapping[str, Any]) -> Event:
     """Return the event that Claude Code tells."""
     event, given = told_event("claude", KINDS, told), fields_in(told, "tool_input")
     path = text_in(given, EDITORS[event.called]) if event.called in EDITORS else ""
-    return msgspec.structs.replace(
-        event,
+    return event._replace(
         writes=(path,) if path else event.writes,
         command=text_in(given, "command") if event.called in SHELLS else None,
         lasts_s=number_in(given, "timeout") / 1000 or CALL_S,

@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
-
 from coord.agents.hooks.event import (
     CALL_S,
     Event,
@@ -37,8 +35,7 @@ def parse(told: Mapping[str, Any]) -> Event:
     """Return the event that Codex tells; a patch may be a tool's input, or stand in a command line."""
     event, given = told_event("codex", KINDS, told), fields_in(told, "tool_input")
     line = text_in(given, "command")
-    return msgspec.structs.replace(
-        event,
+    return event._replace(
         writes=patched_files(line) if event.called in (SHELL, PATCH) else event.writes,
         command=line if event.called == SHELL else None,
         lasts_s=number_in(given, "timeout_ms") / 1000 or number_in(given, "timeout") / 1000 or CALL_S,

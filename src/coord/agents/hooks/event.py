@@ -2,9 +2,7 @@
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any
-
-import msgspec
+from typing import Any, NamedTuple
 
 CALL_S = 600.0
 """How long a call may take where its tool does not say."""
@@ -25,7 +23,7 @@ class Kind(StrEnum):
     OTHER = "other"
 
 
-class Event(msgspec.Struct, frozen=True):
+class Event(NamedTuple):
     """One call of the hook."""
 
     tool: str
@@ -64,7 +62,7 @@ class Event(msgspec.Struct, frozen=True):
         return bool(self.writes) or self.command is not None
 
 
-class Verdict(msgspec.Struct, frozen=True):
+class Verdict(NamedTuple):
     """What a hook answers; all empty lets things take their course."""
 
     deny: str = ""
@@ -73,7 +71,7 @@ class Verdict(msgspec.Struct, frozen=True):
     """Why the agent should not stop yet."""
 
 
-class Printed(msgspec.Struct, frozen=True):
+class Printed(NamedTuple):
     """An answer as its tool reads it."""
 
     out: Mapping[str, Any] | None = None

@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from typing import Any
 from zlib import crc32
 
-import msgspec
-
 from coord.agents.hooks.event import (
     PASSED,
     Event,
@@ -37,8 +35,7 @@ def parse(told: Mapping[str, Any]) -> Event:
     folder = text_in(given, "dir_path") or text_in(given, "directory")
     inside = folder and event.called == SHELL and not folder.startswith("/")
     digest = crc32(repr(sorted(given.items(), key=str)).encode("utf-8", "replace"))
-    return msgspec.structs.replace(
-        event,
+    return event._replace(
         agent="",
         agent_type="",
         cwd=f"{event.cwd}/{folder}" if inside else event.cwd,
