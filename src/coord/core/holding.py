@@ -112,7 +112,7 @@ def _read(view: View, key: str) -> Hold:
 def check_locks(view: View, command: CheckLocks, now: int) -> Checked:
     """Say whether the caller could have resources now, or with a fence whether it has them under it."""
     session = find_session(view, command.caller, now)
-    resources = parse_resources(command.resources, command.repository, RESOURCES_MAX)
+    resources = parse_resources(command.resources, command.repository, RESOURCES_MAX, command.alone)
     if command.mode and command.mode not in list(Mode):
         raise Invalid(f"{command.mode!r} is not a mode", hint="use read, write or exclusive")
     asker = asker_of(view, session)
