@@ -280,7 +280,9 @@ def widens(own: Hold, resource: Resource) -> bool:
 
 
 def _meets(request: Request, freed: list[Resource]) -> bool:
-    return any(mine.meets(free) for mine in resources_of(request) for free in freed)
+    """Whether a request may be better off; it may have to hold more than it asks for."""
+    paths = _parsed(request.resources, request.repository, ())
+    return any(mine.meets(free) for mine in paths for free in freed)
 
 
 def serve(view: View, freed: list[Resource], now: int) -> None:
