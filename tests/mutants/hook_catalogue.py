@@ -38,8 +38,8 @@ HOOK_MUTANTS = [
     Mutant(
         "a read lock of one's own is taken for a right to write",
         CALL,
-        "hold is not None and hold.mode is not Mode.READ and ended",
-        "hold is not None and ended",
+        "hold is None or hold.mode is Mode.READ or",
+        "hold is None or",
         call("a_read_lock_of_its_own_is_no_right_to_write"),
     ),
     Mutant(

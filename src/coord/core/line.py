@@ -318,7 +318,7 @@ def _serve_once(view: View, freed: list[Resource], now: int) -> list[Resource]:
             ahead.append(request)
         else:
             leave_line(view, waiting, WaitState.GRANTED)
-            expired += end_expired(view, (each for each, _ in would_hold(view, request, now)), now)
+            expired += end_expired(view, (one for one, _ in would_hold(view, request, now)), now)
             grant_request(view, request, now, provisional=True)
             freed = freed + resources_of(request)  # it is ahead of nobody now: its sub-agents may go on
     return expired
