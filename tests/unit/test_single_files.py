@@ -95,7 +95,7 @@ def test_holder_that_widens_waits_its_turn(desk: LockDesk) -> None:
 
 
 def test_widening_is_judged_by_what_it_becomes(desk: LockDesk) -> None:
-    """LCK-18: who writes to a file and asks to read what is below would write there too: one hold is for all."""
+    """LCK-18: who writes to a file and asks to read what is below would write there too."""
     alone(desk, "ann", "file:x")
     desk.lock("bob", "file:x/*", mode="read")
     assert desk.lock("ann", "file:x", mode="read").holder.owner == "bob"

@@ -25,6 +25,8 @@ class Part(NamedTuple):
     place: Place
     worktree: str
     resources: tuple[str, ...] = ()
+    alone: tuple[str, ...] = ()
+    """Those of them that are single files."""
 
 
 def home_place(event: Event, environ: Mapping[str, str]) -> Place | None:
@@ -40,12 +42,17 @@ def parts_of(event: Event, environ: Mapping[str, str], home: Place | None, setti
     found: dict[str, Part] = {}
     if home is not None:
         found[home.folder] = Part(home, _root(home), _named(event, home, settings))
-    for path in _written(event):
+    paths = _written(event)
+    folders = any(map(os.path.isdir, paths))
+    for path in paths:
         part = _part_of(path, environ, home)
         if part is not None:
             known = found.get(part.place.folder, part._replace(resources=()))
             resources = dict.fromkeys((*known.resources, *part.resources))
-            found[part.place.folder] = part._replace(resources=tuple(resources))
+            # Tools write files. Where a folder is among them, it may be moved to what is not there yet.
+            alone = part.resources if os.path.isfile(path) or not folders else ()
+            single = dict.fromkeys((*known.alone, *alone))
+            found[part.place.folder] = part._replace(resources=tuple(resources), alone=tuple(single))
     return [each for part in found.values() for each in _of_host(part, environ)]
 
 
