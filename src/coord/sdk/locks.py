@@ -142,7 +142,8 @@ class LockCalls(Connection):
         ttl_s: float | None = None,
     ) -> LockReply:
         """Ask holders of lower priority to give way, and wait in line for it."""
-        texts, alone = self.named_with_files(resource)
+        words = [resource] if isinstance(resource, str) else list(resource)
+        texts, alone = self.named_with_files(words)
         client = self.of(texts)
         command = commands.PreemptLock(
             self.caller,
@@ -156,7 +157,7 @@ class LockCalls(Connection):
         asked: Preempted = client.call(command)
         grace_left_s = max(0.0, (asked.until_ms - client.database.log(client.tenant).now()) / 1000)
         patience_s = grace_left_s + NAP_S if wait_s is None else wait_s
-        return self.acquire(texts, ttl_s=ttl_s, reason=reason, wait_s=patience_s, priority=priority)
+        return self.acquire(words, ttl_s=ttl_s, reason=reason, wait_s=patience_s, priority=priority)
 
 
 def patiently(client: Connection, command: commands.Command, deadline: float, command_id: str = "") -> Any:
