@@ -227,8 +227,9 @@ class NaiveLocks(Books):
     def check(self, command: c.CheckLocks) -> Answer:
         session, (resource,) = command.caller.session, command.resources
         mode = command.mode or PROFILES[resource.partition(":")[0]][2]
-        holders = [hold for hold in self.in_way(session, named(command), mode) if not self.death(hold)]
         own = self.own(session, resource)
+        thing = own.thing if own is not None and command.fence else named(command)
+        holders = [hold for hold in self.in_way(session, thing, mode) if not self.death(hold)]
         proven = own is not None and own.fence == command.fence and not own.ended(self.now)
         return {"free": not holders and (not command.fence or proven), "shown": shown(holders)}
 
