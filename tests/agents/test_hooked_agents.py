@@ -62,7 +62,7 @@ def test_an_agent_cannot_write_where_another_is_at_work(tool: str, tmp_path: Pat
     with client_of(place, "bob") as bob:
         bob.register()
         bob.acquire("held.txt", reason="rework", ttl_s=3600)
-        bob.acquire("glob", ttl_s=3600)
+        bob.acquire("**/deep.txt", ttl_s=3600)
         bob.acquire("name:main-push", ttl_s=3600)
         ada_edits(place)
         hooks = stand_in_hook.hooks_for(tool, place.hook_command(tool), ("ConfigChange",))
@@ -126,7 +126,7 @@ def check_told(tool: str, told: str, results: list[str]) -> None:
     assert "held.txt is locked by session bob until" in held
     assert "for: rework" in held
     assert "lock held.txt` waits in line for it, then read the file again and repeat the edit" in held
-    assert "as part of file:glob by session bob" in glob
+    assert "as part of file:**/deep.txt by session bob" in glob
     assert "name:main-push is locked by session bob" in push
     assert tool != "codex" or "held.txt is locked by session bob" in patch
     assert "This command would change the configuration of hooks" in switch

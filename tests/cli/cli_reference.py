@@ -33,6 +33,9 @@ resource is typed as `file:…`, `name:…` or `project:…`; without one of the
 character (`*?[]{}`), or that is an existing path, is a file, and any other word is a name. `--` ends the
 flags. Unknown flags and commands are errors.
 
+A path that is a regular file is locked alone: beside a held `**/*.py` others get `README.md`. Any other path
+means all that is or will be below it too, so it meets every glob that could match something there.
+
 Tasks, plans and agents have [a page of their own](cli-tasks.md), as have
 [records, upkeep and setup](cli-upkeep.md), and [git](cli-git.md).
 """

@@ -72,6 +72,20 @@ def test_a_free_file_is_locked_after_the_fact(stage: Stage, line: str) -> None:
     assert "locked by claude (session bob)" in stage.write(APP).deny
 
 
+def test_beside_a_held_glob_what_was_changed_is_locked(stage: Stage) -> None:
+    """LCK-76: of what a command changed, its session gets what no glob matches; of the rest is told."""
+    stage.tell("SessionStart", "person", source="startup")
+    with stage.client("person") as person:
+        person.acquire("**/*.py")
+    (stage.root / "old.txt").write_text("old\n")
+    stage.commit("old.txt")
+    said = stage.run(f"echo 1 > fresh.txt; echo 2 > {APP}; rm old.txt")
+    assert stage.held() == {"file:**/*.py": "person", "file:fresh.txt": "bob", "file:old.txt": "bob"}
+    assert APP in said
+    assert "fresh" not in said
+    assert [message.subject for message in stage.inbox("person")] == [f"{APP} was changed, author unknown"]
+
+
 def test_new_moved_and_ignored_files_are_locked(stage: Stage) -> None:
     """Both names of a renamed file are locked, a new one too, and an ignored one if it is watched."""
     (stage.root / ".gitignore").write_text("*.log\n.env\n")

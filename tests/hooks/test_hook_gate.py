@@ -49,6 +49,28 @@ def test_a_file_under_a_held_glob_is_refused(scene: Scene, glob: str) -> None:
     assert scene.write("free.txt").deny == ""
 
 
+def test_beside_a_held_glob_other_files_are_written(scene: Scene) -> None:
+    """LCK-76: a glob refuses the files that it matches, old and new, and no others; a folder is no file."""
+    with scene.client("bob") as bob:
+        bob.acquire("**/*.py")
+    assert "as part of file:**/*.py" in scene.write("src/app.py").deny
+    assert "as part of file:**/*.py" in scene.write("src/new.py").deny
+    for path in ("README.md", "src/new.md", "src/new.md"):
+        assert scene.write(path).deny == ""
+    assert scene.held() == {"file:**/*.py": "bob", "file:README.md": "ada", "file:src/new.md": "ada"}
+
+
+@pytest.mark.parametrize(("source", "denied"), [("docs", True), ("README.md", False)])
+def test_what_a_folder_is_moved_to_is_no_file(scene: Scene, source: str, denied: bool) -> None:
+    """LCK-76: where a call moves a folder, what is not there yet will be one, with files in it."""
+    (scene.root / "docs").mkdir()
+    with scene.client("bob") as bob:
+        bob.acquire("new/*.py")
+    given = {"source": str(scene.root / source), "destination": str(scene.root / "new")}
+    call = {"tool_name": "mcp__files__move_file", "tool_input": given, "tool_use_id": "move"}
+    assert bool(scene.before({"session": "ada", **call}).deny) is denied
+
+
 def test_an_edit_is_locked_until_it_is_committed(scene: Scene) -> None:
     """LCK-78: dirty against HEAD it stays locked; clean again, the next shell command's end frees it."""
     scene.write("src/app.py")

@@ -60,8 +60,8 @@ EFFECT_MUTANTS = [
         effects("a_content_that_is_not_the_blamed_one_any_more_is_left"),
         (
             CONTENT,
-            "if read_content(os.path.dirname(place), os.path.basename(spare), BYTES_MAX) == blamed:",
-            "if True:",
+            'if placed and read_content("", taken, BYTES_MAX, folder) == blamed:',
+            "if placed:",
         ),
     ),
     Mutant(

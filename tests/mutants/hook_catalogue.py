@@ -57,10 +57,17 @@ HOOK_MUTANTS = [
         call("what_was_asked_for_by_name_keeps_its_terms"),
     ),
     Mutant(
+        "a hook does not say that tools write files",
+        "agents/hooks/gate.py",
+        "            alone=part.alone,\n",
+        "",
+        gate("beside_a_held_glob_other_files_are_written"),
+    ),
+    Mutant(
         "a read lock of one's own is taken for a right to write",
         CALL,
-        "hold is not None and hold.mode is not Mode.READ and ended",
-        "hold is not None and ended",
+        "hold is None or hold.mode is Mode.READ or",
+        "hold is None or",
         call("a_read_lock_of_its_own_is_no_right_to_write"),
     ),
     Mutant(

@@ -24,6 +24,11 @@ def rule(name: str) -> tuple[str, ...]:
     return (f"tests/unit/test_lock_rules.py::test_{name}",)
 
 
+def single(name: str) -> tuple[str, ...]:
+    """A test of single files beside globs."""
+    return (f"tests/unit/test_single_files.py::test_{name}",)
+
+
 def circle(name: str) -> tuple[str, ...]:
     """A test of deadlocks."""
     return (f"tests/unit/test_deadlock.py::test_{name}",)
@@ -63,6 +68,48 @@ EXCLUSION = [
         "        return overlaps(self.pattern, other.pattern)\n",
         "        return self.place == other.place\n",
         on_memory("scenarios/test_scn_file_locks", "scn_46"),
+    ),
+    Mutant(
+        "a glob refuses files that it does not match",
+        RESOURCE,
+        "        if self.alone and not other.pattern.literal:\n",
+        "        if False:\n",
+        single("glob_and_file"),
+    ),
+    Mutant(
+        "a widened lock is not judged",
+        LINE,
+        "or widens(own, resource)\n",
+        "or False\n",
+        single("widening_is_judged_anew"),
+    ),
+    Mutant(
+        "a holder that widens goes ahead of those in line",
+        ACQUIRE,
+        " or widens(hold, resource):\n            return False\n    return True",
+        ":\n            return False\n    return True",
+        single("holder_that_widens_waits_its_turn"),
+    ),
+    Mutant(
+        "a widened lock is judged by what is asked for, not by what it becomes",
+        LINE,
+        "    return both, mode if own.mode is Mode.READ else own.mode\n",
+        "    return both, mode\n",
+        single("widening_is_judged_by_what_it_becomes"),
+    ),
+    Mutant(
+        "a fence proves nothing after its lock was widened",
+        LINE,
+        "        tell_end(view, key, Grant(hold=before, until_ms=now, ending=Ending.RELEASED), now)\n",
+        "        pass\n",
+        single("fence_of_before_a_widening_stays_proven"),
+    ),
+    Mutant(
+        "a folder is taken for a file",
+        "sdk/connection.py",
+        "alone = os.path.isfile(",
+        "alone = os.path.exists(",
+        ("tests/sdk/test_single_file_calls.py", "-k", "beside_a_glob"),
     ),
     Mutant(
         "names are compared as they are spelled",
@@ -109,7 +156,7 @@ EXCLUSION = [
     Mutant(
         "a free way does not rest on the guard",
         HOLDING,
-        "        view.get(resource.guard, Guard)  # a free way rests on absence\n",
+        "        view.get(asked.guard, Guard)  # a free way rests on absence\n",
         "",
         rule("answers_rest_on_the_guard"),
     ),
@@ -123,8 +170,8 @@ EXCLUSION = [
     Mutant(
         "only the first resource has to be free",
         LINE,
-        "    for resource in resources_of(request):\n        for standing in in_the_way(",
-        "    for resource in resources_of(request)[:1]:\n        for standing in in_the_way(",
+        "    for resource, mode in would_hold(view, request, now):\n        for standing in in_the_way(",
+        "    for resource, mode in would_hold(view, request, now)[:1]:\n        for standing in in_the_way(",
         rule("all_or_nothing"),
     ),
 ]
@@ -192,8 +239,8 @@ WAITING = [
     Mutant(
         "a hand-off passes over what has expired",
         LINE,
-        "            expired += end_expired(view, resources_of(request), now)\n",
-        "",
+        "expired += end_expired(view, (one for one, _ in would_hold(view, request, now)), now)\n",
+        "pass\n",
         found("a_hand_off_ends_the_expired_hold_that_it_passes_over"),
     ),
     Mutant(

@@ -21,7 +21,7 @@ from coord.stores.open import open_store
 from tests.property.naive_lock_commands import NaiveLocks, Refusal
 from tests.property.naive_locks import Hold as NaiveHold
 from tests.property.naive_locks import Request as NaiveRequest
-from tests.property.naive_locks import files
+from tests.property.naive_locks import files, meet
 
 START_MS = 1_700_000_000_000
 REPOSITORY = "r"
@@ -29,6 +29,8 @@ PARENTS = {"kid": "ann", "sib": "ann"}
 SESSIONS = ("ann", "bob", "cid", "kid", "sib")
 """Cid never says which process it lives in; kid and sib are sub-agents of ann."""
 RESOURCES = ("file:x", "file:d", "file:d/y", "file:d/*", "file:*/z", "name:n")
+PATHS = tuple(resource for resource in RESOURCES if resource.startswith("file:") and "*" not in resource)
+"""Those that may be single files."""
 KINDS: dict[str, type[Stored]] = {
     "lock": Hold,
     "held": Held,
@@ -66,7 +68,9 @@ class WatchedEngine(Engine):
 
 
 def shown(locks: list[Any]) -> set[tuple[object, ...]]:
-    return {(k.resource, k.owner, k.mode, k.expires_ms, k.provisional, k.preempted_by) for k in locks}
+    return {
+        (k.resource, k.owner, k.mode, k.expires_ms, k.provisional, k.preempted_by, k.alone) for k in locks
+    }
 
 
 def deadlocks(events: list[dict[str, Any]], written: set[str]) -> list[dict[str, Any]]:
@@ -196,6 +200,7 @@ class LockTwins:
         ]
         assert alike(sorted(ended), sorted(trial.ended)), f"{job.command}: {ended} ended, not {trial.ended}"
         self.met.update(ending for _, _, ending, _ in trial.ended)
+        self.met["widened"] += isinstance(job.command, c.AcquireLocks) and "released" in str(trial.ended)
         self.ended += len(trial.ended)
         trial.ended.clear()
         self.naive = trial
@@ -253,8 +258,9 @@ class LockTwins:
         new = []
         for naive in self.naive.holds:
             hold, fence = real[naive.resource, naive.owner]
-            assert (hold.mode, hold.expires_ms, hold.provisional, hold.under) == (
+            assert (hold.mode, hold.alone, hold.expires_ms, hold.provisional, hold.under) == (
                 naive.mode,
+                naive.alone,
                 naive.expires,
                 naive.provisional,
                 naive.under,
@@ -269,8 +275,11 @@ class LockTwins:
 
     def _check_new_fence(self, new: NaiveHold) -> None:
         for earlier in self.granted:
-            meets = files(earlier.resource) & files(new.resource)
-            if meets and earlier.owner != new.owner and not earlier.mode == new.mode == "read":
+            if (
+                meet(earlier.thing, new.thing)
+                and earlier.owner != new.owner
+                and not earlier.mode == new.mode == "read"
+            ):
                 above, below = self.naive.above(new.owner), self.naive.above(earlier.owner)
                 kin = earlier.owner in above or new.owner in below  # one commit may serve both
                 assert new.fence > earlier.fence - kin, f"{new} came after {earlier}"
@@ -288,11 +297,11 @@ class LockTwins:
         for one, other in combinations(standing, 2):
             kin = {one.owner, *self.naive.above(one.owner)} & {other.owner, *self.naive.above(other.owner)}
             nested = one.owner in kin or other.owner in kin
-            apart = not files(one.resource) & files(other.resource)
+            apart = not meet(one.thing, other.thing)
             assert nested or apart or one.mode == other.mode == "read", f"{one} and {other}"
         for hold in self.naive.holds:
             lent = [h for h in self.naive.holds if h.owner == hold.under]
-            assert not hold.under or any(files(h.resource) & files(hold.resource) for h in lent)
+            assert not hold.under or any(meet(h.thing, hold.thing) for h in lent)
 
     def _check_line(self) -> None:
         """Whoever waits is really in somebody's way, and no circle of waits is left."""

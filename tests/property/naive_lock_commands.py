@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from coord.core import commands as c
-from tests.property.naive_locks import PROFILES, Books, Hold, Refusal, Request, files
+from tests.property.naive_locks import PROFILES, Books, Hold, Refusal, Request, Thing, meet
 
 __all__ = ["NaiveLocks", "Refusal"]
 
@@ -16,7 +16,12 @@ Answer = dict[str, Any]
 
 
 def shown(holds: list[Hold]) -> set[tuple[object, ...]]:
-    return {(h.resource, h.owner, h.mode, h.expires, h.provisional, h.preempted_by) for h in holds}
+    return {(h.resource, h.owner, h.mode, h.expires, h.provisional, h.preempted_by, h.alone) for h in holds}
+
+
+def named(command: c.LockWish) -> Thing:
+    (resource,) = command.resources
+    return resource, resource in command.alone
 
 
 class NaiveLocks(Books):
@@ -66,6 +71,7 @@ class NaiveLocks(Books):
             self.now,
             self.now + command.wait_ms,
             bid=not command.wait_ms,
+            alone=tuple(sorted(command.alone)),
         )
         if command.wait_ms:
             request.key = f"wait/{request.rank:015d}/{command.wait_id}"
@@ -74,8 +80,8 @@ class NaiveLocks(Books):
     def attempt(self, request: Request, found: list[dict[str, Any]]) -> Answer:
         self.clear_way(request)
         ahead = self.ahead_of_bid(request) if request.bid else self.ahead_of(request)
-        owned = [self.own(request.session, resource) for resource in request.resources]
-        if all(hold is not None and not hold.ended(self.now) for hold in owned):
+        owned = [(self.own(request.session, name), alone) for name, alone in request.things()]
+        if all(hold and not hold.ended(self.now) and not (hold.alone and not alone) for hold, alone in owned):
             ahead = []
         in_way = self.blockers(request)
         if not in_way and not ahead:
@@ -87,13 +93,13 @@ class NaiveLocks(Books):
         return self.state(request, found)
 
     def clear_way(self, request: Request) -> None:
-        for resource in request.resources:
+        for thing, mode in self.wanted(request):
             for hold in list(self.holds):
-                if hold not in self.holds or not files(hold.resource) & files(resource):
+                if hold not in self.holds or not meet(hold.thing, thing):
                     continue
                 if hold.ended(self.now):
                     self.end(hold, hold.ended(self.now))
-                elif hold.owner != request.session and not request.mode_of(resource) == hold.mode == "read":
+                elif hold.owner != request.session and not mode == hold.mode == "read":
                     self.end_if_owner_gone(hold)
         for other in self.line():
             if request.competes(other) and not self.alive(other):
@@ -116,7 +122,7 @@ class NaiveLocks(Books):
         bid = request
         if before is not None:
             request.since = before.since
-        if before is not None and self.now - before.renewed < 5_000:
+        if before is not None and self.now - before.renewed < 5_000 and before.alone == request.alone:
             bid = before
         else:
             self.requests = [other for other in self.requests if other is not before] + [bid]
@@ -221,16 +227,19 @@ class NaiveLocks(Books):
     def check(self, command: c.CheckLocks) -> Answer:
         session, (resource,) = command.caller.session, command.resources
         mode = command.mode or PROFILES[resource.partition(":")[0]][2]
-        holders = [hold for hold in self.in_way(session, resource, mode) if not self.death(hold)]
         own = self.own(session, resource)
+        thing = own.thing if own is not None and command.fence else named(command)
+        holders = [hold for hold in self.in_way(session, thing, mode) if not self.death(hold)]
         proven = own is not None and own.fence == command.fence and not own.ended(self.now)
         return {"free": not holders and (not command.fence or proven), "shown": shown(holders)}
 
     # Taking.
 
     def steal(self, command: c.StealLock) -> Answer:
-        thief, (resource,) = self.enlist(command.caller), command.resources
-        in_way = self.in_way(thief, resource, PROFILES[resource.partition(":")[0]][2])
+        thief, once = self.enlist(command.caller), (self.now, self.now, self.now)
+        request = Request(thief, command.resources, "", "", command.ttl_ms, 0, False, *once, bid=False)
+        request.alone = command.alone
+        in_way = self.blockers(request)
         if not in_way:
             raise Refusal("not_found")
         if not all(self.may_steal(hold, command) for hold in in_way):
@@ -239,8 +248,6 @@ class NaiveLocks(Books):
             self.end(hold, "stolen")
             if command.dead_owner:
                 self.declare_dead(hold.owner)
-        once = (self.now, self.now, self.now)
-        request = Request(thief, command.resources, "", "", command.ttl_ms, 0, False, *once, bid=False)
         answer = {"outcome": "granted", "locks": shown(self.grant(request))}
         self.serve()
         return answer
@@ -256,7 +263,7 @@ class NaiveLocks(Books):
 
     def preempt(self, command: c.PreemptLock) -> Answer:
         session, (resource,) = self.enlist(command.caller), command.resources
-        in_way = self.in_way(session, resource, PROFILES[resource.partition(":")[0]][2])
+        in_way = self.in_way(session, named(command), PROFILES[resource.partition(":")[0]][2])
         if not in_way:
             raise Refusal("not_found")
         if any(hold.priority >= command.priority for hold in in_way):

@@ -31,6 +31,21 @@ def files(resource: str) -> frozenset[str]:
     return frozenset(path for path in PATHS if re.fullmatch(pattern, path))
 
 
+Thing = tuple[str, bool]
+"""A resource, and whether it is a single file."""
+
+
+@lru_cache
+def meet(one: Thing, other: Thing) -> bool:
+    """Whether something belongs to both; that a path is a single file counts between it and a glob."""
+    globs = "*" in one[0] or "*" in other[0]
+    mine, theirs = (
+        files(name) & {name.partition(":")[2]} if alone and globs else files(name)
+        for name, alone in (one, other)
+    )
+    return bool(mine & theirs)
+
+
 @dataclass(eq=False)
 class Seat:
     """A session."""
@@ -61,6 +76,10 @@ class Request:
     key: str = ""
     state: str = "waiting"
     cycles: tuple[tuple[str, ...], ...] = ()
+    alone: tuple[str, ...] = ()
+
+    def things(self) -> list[Thing]:
+        return [(resource, resource in self.alone) for resource in self.resources]
 
     def mode_of(self, resource: str) -> str:
         return self.mode or PROFILES[self.profile or resource.partition(":")[0]][2]
@@ -77,9 +96,9 @@ class Request:
 
     def competes(self, other: "Request") -> bool:
         return self.session != other.session and any(
-            files(mine) & files(theirs) and not self.mode_of(mine) == other.mode_of(theirs) == "read"
-            for mine in self.resources
-            for theirs in other.resources
+            meet(mine, theirs) and not self.mode_of(mine[0]) == other.mode_of(theirs[0]) == "read"
+            for mine in self.things()
+            for theirs in other.things()
         )
 
 
@@ -102,6 +121,11 @@ class Hold:
     preempted_by: str = ""
     preempt_at: int = 0
     look: int = 0
+    alone: bool = False
+
+    @property
+    def thing(self) -> Thing:
+        return self.resource, self.alone
 
     @property
     def expiry(self) -> str:
@@ -130,7 +154,7 @@ class Books:
     told: dict[frozenset[str], int] = field(default_factory=dict)
     dead_pids: set[int] = field(default_factory=set)
     ended: list[tuple[str, str, str, int]] = field(default_factory=list)
-    freed: set[str] = field(default_factory=set)
+    freed: set[Thing] = field(default_factory=set)
 
     # Sessions.
 
@@ -184,16 +208,16 @@ class Books:
         if hold not in self.holds:
             return
         self.holds.remove(hold)
-        self.freed |= files(hold.resource)
+        self.freed.add(hold.thing)
         now = self.now if at is None else at
         ending = hold.ended(now) or ending
         until = {"expired": hold.expires, "lapsed": hold.expires, "preempted": hold.preempt_at}
         ended = min(now, until.get(ending, now))
         self.ended.append((hold.resource, hold.owner, ending, ended))
         for child in list(self.holds):
-            if child.under == hold.owner and files(child.resource) & files(hold.resource):
+            if child.under == hold.owner and meet(child.thing, hold.thing):
                 lenders = [h for h in self.holds if h.owner == hold.owner and not h.ended(now)]
-                if not any(files(h.resource) & files(child.resource) for h in lenders):
+                if not any(meet(h.thing, child.thing) for h in lenders):
                     self.end(child, "parent_ended", ended)
 
     def death(self, hold: Hold) -> str:
@@ -219,40 +243,58 @@ class Books:
     def own(self, session: str, resource: str) -> Hold | None:
         return next((hold for hold in self.holds if (hold.owner, hold.resource) == (session, resource)), None)
 
-    def in_way(self, session: str, resource: str, mode: str) -> list[Hold]:
+    def in_way(self, session: str, thing: Thing, mode: str) -> list[Hold]:
         return [
             hold
             for hold in self.holds
             if hold.owner not in {session, *self.above(session)}
-            and files(hold.resource) & files(resource)
+            and meet(hold.thing, thing)
             and not mode == hold.mode == "read"
             and not hold.ended(self.now)
         ]
 
     def blockers(self, request: Request) -> list[Hold]:
         return [
-            hold
-            for resource in request.resources
-            for hold in self.in_way(request.session, resource, request.mode_of(resource))
+            hold for thing, mode in self.wanted(request) for hold in self.in_way(request.session, thing, mode)
         ]
+
+    def wanted(self, request: Request) -> list[tuple[Thing, str]]:
+        """What a request would hold: where more is asked for than is held, all that is held stays held."""
+        found = []
+        for resource, alone in request.things():
+            own, mode = self.own(request.session, resource), request.mode_of(resource)
+            if own is not None and not own.ended(self.now):
+                if own.alone and not alone:
+                    mode = mode if own.mode == "read" else own.mode
+                elif own.mode == "read" != mode:
+                    found.append(((resource, alone and own.alone), mode))
+                    continue
+            found.append(((resource, alone), mode))
+        return found
 
     def grant(self, request: Request, *, provisional: bool = False) -> list[Hold]:
         for hold in list(self.holds):
-            if hold.ended(self.now) and any(files(hold.resource) & files(r) for r in request.resources):
+            if hold.ended(self.now) and any(meet(hold.thing, thing) for thing, _ in self.wanted(request)):
                 self.end(hold, "")
-        return [self._grant_one(request, resource, provisional) for resource in request.resources]
+        return [self._grant_one(request, *wanted, provisional) for wanted in self.wanted(request)]
 
-    def _grant_one(self, request: Request, resource: str, provisional: bool) -> Hold:
+    def _grant_one(self, request: Request, thing: Thing, mode: str, provisional: bool) -> Hold:
+        resource, alone = thing
         profile = request.profile or resource.partition(":")[0]
         ttl = request.ttl or PROFILES[profile][0]
         hold = self.own(request.session, resource)
-        mode = request.mode_of(resource)
+        lenders = {other.owner for other in self.holds if meet(other.thing, thing)}
+        under = next((name for name in self.above(request.session) if name in lenders), "")
         if hold is None:
-            lenders = {other.owner for other in self.holds if files(other.resource) & files(resource)}
-            under = next((name for name in self.above(request.session) if name in lenders), "")
             self.mark_parent(under)
             hold = Hold(resource, request.session, mode, profile, self.now, ttl, 0, 0, False, True, under)
+            hold.alone = alone
             self.holds.append(hold)
+        elif hold.alone and not alone:
+            self.ended.append((resource, hold.owner, "released", self.now))
+            self.mark_parent(under)
+            hold.alone, hold.under = False, under
+            hold.mode, hold.fence, hold.acquired = mode, 0, self.now
         elif hold.mode == "read" != mode:
             hold.mode, hold.fence, hold.acquired = mode, 0, self.now
         elif provisional and not hold.provisional:
@@ -278,23 +320,21 @@ class Books:
 
     def drop(self, request: Request) -> None:
         self.requests.remove(request)
-        for resource in request.resources:
-            self.freed |= files(resource)
+        self.freed.update(request.things())
 
     def serve(self) -> None:
         """Grant whatever can be granted of what came free, in order, and pass over who is gone."""
         freed, self.freed = self.freed, set()
         for request in self.line():
-            wanted = frozenset().union(*(files(resource) for resource in request.resources))
-            if not wanted & freed:
+            if not any(meet((resource, False), thing) for resource in request.resources for thing in freed):
                 continue
             if not self.alive(request):
                 self.requests.remove(request)
-                freed |= wanted
+                freed.update(request.things())
             elif not self.ahead_of(request) and not self.blockers(request):
                 request.state = "granted"
                 self.grant(request, provisional=True)
-                freed |= wanted
+                freed.update(request.things())
         if self.freed:
             self.serve()
 
@@ -361,8 +401,8 @@ class Books:
             for hold in self.holds
             if hold.owner == session
             and any(
-                files(hold.resource) & files(resource) and not hold.mode == wanted.mode_of(resource) == "read"
-                for resource in wanted.resources
+                meet(hold.thing, thing) and not hold.mode == mode == "read"
+                for thing, mode in self.wanted(wanted)
             )
         ]
 

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from coord.core.errors import Invalid
 from coord.core.path import covers, fold, literal_path, overlaps, parse_pattern
+from coord.core.resource import parse_resource
 from tests.conftest import SOAK
 
 quick = settings(derandomize=not SOAK, max_examples=20_000 if SOAK else 300, deadline=None, database=None)
@@ -133,6 +134,16 @@ def test_mixed_pairs(one: Path, other: Path) -> None:
     [a], [b] = parse_pattern(written(one)), parse_pattern(written(other))
     assert overlaps(a, b) is common
     assert overlaps(b, a) is common
+
+
+@settings(quick, max_examples=2_000 if SOAK else 200)
+@given(some_paths, st.lists(st.sampled_from(NAMES), min_size=1, max_size=5))
+def test_single_file_meets_what_matches_it(glob: Path, path: list[str]) -> None:
+    """LCK-76, CFL-19: a glob and a single file meet if and only if the glob matches the file."""
+    (pattern,) = parse_resource(f"file:{written(glob)}", "r")
+    (file,) = parse_resource(f"file:{'/'.join(path)}", "r", alone=True)
+    if not pattern.pattern.literal:  # type: ignore[union-attr]
+        assert pattern.meets(file) is file.meets(pattern) is path_matches(glob, path)
 
 
 characters = st.characters(codec="utf-8", exclude_categories=("Cc", "Cs"), exclude_characters="/")

@@ -10,7 +10,7 @@ from coord.core.caller import Process as HostProcess
 from coord.core.errors import Busy, CoordError, Dead, Unavailable, Unknown
 from coord.core.replies import LockReply, LockShown, Outcome
 from tests.simulation.agents import Agent, Ask, Memory, Rest, Routine
-from tests.simulation.territory import REPOSITORY
+from tests.simulation.territory import REPOSITORY, files_of
 
 WEATHER = (Busy, Unavailable, Unknown)
 Wish = Ask | Rest
@@ -82,10 +82,12 @@ class LockAgent(Agent):
         """Lock something, do something and give it back; True if the agent dies on the way."""
         chance, plan = self.world.chance, self.world.plan
         several = min(len(plan.resources), chance.choice((1, 1, 1, 2, 3)))
+        wanted = tuple(chance.sample(plan.resources, several))
         command = commands.AcquireLocks(
             self.caller,
             REPOSITORY,
-            tuple(chance.sample(plan.resources, several)),
+            wanted,
+            alone=files_of(wanted),
             mode=chance.choice(("", "", "read", "write", "exclusive")),
             profile="ticket" if chance.random() < 0.1 else "",
             ttl_ms=chance.choice(plan.ttls_ms),
@@ -180,18 +182,21 @@ class LockAgent(Agent):
             (self.caller, REPOSITORY, (resource,)),
             (self.caller, REPOSITORY, (chance.choice(plan.resources),)),
         )
+        alone = files_of(other[2])
         wish = chance.choice(
             (
                 commands.RenewLocks(*old, fence),
                 commands.ReleaseLocks(*old, fence),
                 commands.CheckLocks(*old, fence=fence),
-                commands.CheckLocks(*other),
+                commands.CheckLocks(*other, alone=alone),
                 commands.ListLocks(self.caller, own=fence % 2 == 0),
                 commands.ListSessions(self.caller, live=True),
-                commands.StealLock(*other),
-                commands.StealLock(*other, force=True, reason="urgent"),
-                commands.StealLock(*other, dead_owner=True),
-                commands.PreemptLock(*other, priority=2, grace_ms=chance.choice(GRACES_MS), reason="urgent"),
+                commands.StealLock(*other, alone=alone),
+                commands.StealLock(*other, alone=alone, force=True, reason="urgent"),
+                commands.StealLock(*other, alone=alone, dead_owner=True),
+                commands.PreemptLock(
+                    *other, alone=alone, priority=2, grace_ms=chance.choice(GRACES_MS), reason="urgent"
+                ),
                 commands.UpdateSession(caller=self.caller, phase=str(fence)),
                 commands.RenewLocks(self.caller, REPOSITORY, (), 0, chance.choice(plan.ttls_ms)),
             )

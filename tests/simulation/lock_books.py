@@ -13,7 +13,7 @@ from typing import Any
 
 from coord.stores.store import Commit
 from tests.linearizable.ledger import require
-from tests.simulation.territory import default_mode, meet
+from tests.simulation.territory import Thing, default_mode, meet
 
 Value = dict[str, Any]
 CIRCLE_MS_MAX = 60_000
@@ -37,6 +37,11 @@ class Held:
     provisional: bool = False
     preempt_ms: int = 0
     under: str = ""
+    alone: bool = False
+
+    @property
+    def thing(self) -> Thing:
+        return self.resource, self.alone
 
     def over(self, now: int) -> bool:
         """Whether a deadline has ended it, written down or not."""
@@ -50,7 +55,7 @@ class InLine:
 
     key: str
     session: str
-    wants: tuple[tuple[str, str], ...]
+    wants: tuple[tuple[Thing, str], ...]
     bid: bool
     until_ms: int
     leased_until_ms: int
@@ -61,11 +66,8 @@ class InLine:
             _excludes(mine, theirs) for mine in self.wants for theirs in other.wants
         )
 
-    def blocked_by(self, held: Held) -> bool:
-        return any(_excludes(want, (held.resource, held.mode)) for want in self.wants)
 
-
-def _excludes(one: tuple[str, str], other: tuple[str, str]) -> bool:
+def _excludes(one: tuple[Thing, str], other: tuple[Thing, str]) -> bool:
     return not (one[1] == other[1] == "read") and meet(one[0], other[0])
 
 
@@ -223,12 +225,21 @@ class LockBooks:
             held.mode, held.profile = value.get("mode", "write"), value.get("profile", "file")
             held.expires_ms, held.provisional = value["expires_ms"], value.get("provisional", False)
             held.preempt_ms, held.under = value.get("preempt_ms", 0), value.get("under", "")
+            held.alone = value.get("alone", False)
             changed.append(held)
         return changed
 
     def _replaced(self, held: Held, told: dict[str, list[Value]], value: Value, offset: int) -> None:
-        """A new grant at the place of a hold: that has ended, or its reader writes from now on."""
-        if held.mode == "read" and value.get("mode", "write") != "read" and not held.over(self.at):
+        """A new grant in place of a hold: that ended or is wider now, or its reader writes from now on."""
+        widened = held.alone and not value.get("alone", False)
+        if widened and not held.over(self.at):
+            self.counts["widened"] += 1
+        if (
+            not widened
+            and held.mode == "read"
+            and value.get("mode", "write") != "read"
+            and not held.over(self.at)
+        ):
             held.ended = offset
             self.counts["upgraded"] += 1
         else:
@@ -239,7 +250,7 @@ class LockBooks:
         for other in self.holds.values():
             if other.owner == held.owner or other.over(self.at):
                 continue
-            if not _excludes((held.resource, held.mode), (other.resource, other.mode)):
+            if not _excludes((held.thing, held.mode), (other.thing, other.mode)):
                 continue
             beneath = held.owner in self.ancestors(other.owner)
             kin = other.owner in above or (beneath and (held.fence < offset or other.under == held.owner))
@@ -276,13 +287,25 @@ class LockBooks:
 
     def waits_for(self, request: InLine, line: list[InLine]) -> Iterator[str]:
         """The sessions that a request waits for: holders, and those ahead of it in line."""
-        above = self.ancestors(request.session)
+        above, wants = self.ancestors(request.session), self._would_hold(request)
         for held in self.holds.values():
-            if held.owner != request.session and held.owner not in above and request.blocked_by(held):
+            blocks = any(_excludes(want, (held.thing, held.mode)) for want in wants)
+            if held.owner != request.session and held.owner not in above and blocks:
                 yield held.owner
         for other in line:
             if other.key < request.key and not request.bid and request.competes(other):
                 yield other.session
+
+    def _would_hold(self, request: InLine) -> list[tuple[Thing, str]]:
+        """What a request asks for, with what its session holds of it already."""
+        found = list(request.wants)
+        for held in self.holds.values():
+            for number, ((name, alone), mode) in enumerate(request.wants):
+                same = held.owner == request.session and held.resource.casefold() == name.casefold()
+                if same and not held.over(self.at) and (held.alone > alone or held.mode == "read" != mode):
+                    both = mode if held.mode == "read" else held.mode
+                    found[number] = (name, alone and held.alone), both
+        return found
 
     def _check_line(self, offset: int) -> None:
         """A hand-off is part of the commit that frees something: nobody waits for what is free."""
@@ -321,7 +344,11 @@ class LockBooks:
 def read_request(key: str, value: Value) -> InLine:
     """A request as its record says it."""
     profile = value.get("profile", "")
-    wants = tuple((text, value.get("mode") or default_mode(text, profile)) for text in value["resources"])
+    alone = value.get("alone", ())
+    wants = tuple(
+        ((text, text in alone), value.get("mode") or default_mode(text, profile))
+        for text in value["resources"]
+    )
     leased_until = value["renewed_ms"] + LEASE_MS if value.get("leased", True) else 0
     return InLine(
         key,

@@ -36,6 +36,6 @@ def draw_locks(chance: random.Random) -> LockPlan:
         resources=tuple(chance.choice((few, few, [*RESOURCES, BRACES]))),
         ttls_ms=chance.choice(((0,), (5_000, 20_000), (20_000, 60_000, 400_000))),
         patience_ms=chance.choice(((10_000, 60_000), (100_000,), (20_000, 600_000))),
-        sub_agents=chance.choice((0.0, 0.02, 0.06)),
+        sub_agents=chance.choice((0.0, 0.06, 0.15)),
         mortality=chance.choice((0.005, 0.02, 0.05)),
     )

@@ -127,9 +127,12 @@ class LockWatch:
 
     def _in_the_way(self, command: Any) -> bool:
         """Whether anything stands against a request now."""
-        resources = [one.text for one in parse_resources(command.resources, command.repository, 64)]
+        found = parse_resources(command.resources, command.repository, 64, command.alone)
+        resources, alone = [one.text for one in found], [one.text for one in found if one.alone]
         fields = {"session": command.caller.session, "mode": command.mode, "profile": command.profile}
-        wish = read_request("", {**fields, "resources": resources, "bid": True, "renewed_ms": 0})
+        wish = read_request(
+            "", {**fields, "resources": resources, "alone": alone, "bid": True, "renewed_ms": 0}
+        )
         line = self.books.waiting()
         return any(map(wish.competes, line)) or any(self.books.waits_for(wish, line))
 
@@ -157,8 +160,14 @@ class LockWatch:
             self.counts[f"{type(command).__name__} refused"] += 1
             stands = [held for held in grants if not held.ended and not _may_be_over(held, nows)]
             untouched = self.store.seen.offset == asked.begin and not isinstance(reply, Checked)
-            alone = untouched and not self._has_twin(command)
-            require(not (stands and alone), "a holder was not believed:", asked.ask, reply, stands)
+            twin = self._has_twin(command) or f"{command.caller.session}~" in str(reply)  # met, never written
+            require(
+                not (stands and untouched and not twin),
+                "a holder was not believed:",
+                asked.ask,
+                reply,
+                stands,
+            )
 
     # Records.
 
@@ -187,7 +196,7 @@ def _may_be_over(held: Held, nows: list[int]) -> bool:
 
 def _apart(holds: list[Held], books: LockBooks) -> bool:
     return not any(
-        meet(one.resource, other.resource)
+        meet(one.thing, other.thing)
         and not one.mode == other.mode == "read"
         and one.owner != other.owner
         and one.owner not in books.ancestors(other.owner)

@@ -41,6 +41,16 @@ RING = tuple(f"name:ring-{n}" for n in range(8))
 _WHERE |= {resource: f"name {resource[5:]}" for resource in RING}
 BRACES = "file:docs/{x,y}.md"
 """Asks for two resources at once."""
+FILES = ("file:src/a.py", "file:src/b.py", "file:src/lib/c.txt", "file:docs/x.md")
+"""Said to be single files by whoever asks for nothing else; together with others they are paths."""
+
+Thing = tuple[str, bool]
+"""A resource, and whether it is a single file."""
+
+
+def files_of(resources: tuple[str, ...]) -> tuple[str, ...]:
+    """Those of the resources that are said to be single files."""
+    return resources if len(resources) == 1 and resources[0] in FILES else ()
 
 
 @lru_cache
@@ -50,9 +60,19 @@ def covers(resource: str) -> frozenset[str]:
 
 
 @lru_cache
-def meet(one: str, other: str) -> bool:
-    """Whether something belongs to both."""
-    return not covers(one).isdisjoint(covers(other))
+def meet(one: Thing, other: Thing) -> bool:
+    """Whether something belongs to both; that a path is a single file counts between it and a glob."""
+    if is_path(one[0]) and is_path(other[0]):
+        return not covers(one[0]).isdisjoint(covers(other[0]))
+    mine, theirs = (
+        covers(name) & {name[5:].lower()} if alone else covers(name) for name, alone in (one, other)
+    )
+    return not mine.isdisjoint(theirs)
+
+
+def is_path(resource: str) -> bool:
+    """Whether this is no glob and no name."""
+    return resource.startswith("file:") and not set("*?[") & set(resource)
 
 
 def default_mode(resource: str, profile: str) -> str:

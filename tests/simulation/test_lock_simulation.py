@@ -11,7 +11,7 @@ import pytest
 from coord.core.resource import parse_resource
 from tests.simulation.lock_world import LockWorld
 from tests.simulation.replay import run_lock_seed
-from tests.simulation.territory import REPOSITORY, RESOURCES, RING, meet
+from tests.simulation.territory import REPOSITORY, RESOURCES, RING, is_path, meet
 
 SEEDS = 3_000 if os.environ.get("COORD_SOAK") else 100
 HERE = Path(__file__).parent
@@ -81,6 +81,7 @@ def test_replay_tells_a_whole_lock_run() -> None:
 
 def test_the_judge_and_the_rules_agree_about_what_meets() -> None:
     """The table that the checks rest on was written by hand; the code comes to the same."""
-    for one, other in product((*RESOURCES, *RING), repeat=2):
-        mine, theirs = parse_resource(one, REPOSITORY)[0], parse_resource(other, REPOSITORY)[0]
+    things = [(name, alone) for name in (*RESOURCES, *RING) for alone in {False, is_path(name)}]
+    for one, other in product(things, repeat=2):
+        mine, theirs = (parse_resource(name, REPOSITORY, alone)[0] for name, alone in (one, other))
         assert mine.meets(theirs) == meet(one, other), (one, other)

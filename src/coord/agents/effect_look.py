@@ -1,5 +1,6 @@
 """Looking at a worktree before and after a shell command, and sorting out what it changed."""
 
+import os
 import time
 from collections.abc import Sequence
 
@@ -37,6 +38,8 @@ class ShellCall:
         self._name = name
         self._state = self._folder.file("before", session, name)
         self._index = self._folder.file("index", session, name)
+        self._folders: set[str] = set()
+        """What changed and is no file, nor was one: repositories inside this one."""
 
     def look(self, watched: Sequence[str]) -> None:
         """Write down how the files stand before the call."""
@@ -61,6 +64,7 @@ class ShellCall:
     def _sort_out(self, found: list[Change], mine: Call, calls: Calls, *, restore: bool) -> str:
         """Lock what is free, and judge what others hold."""
         names, nameless = _named(found[:CHANGES_MAX])
+        self._folders = {names[path] for path in names if os.path.isdir(f"{self._git.folder}/{path}")}
         holders = self._holders(list(names.values()))
         dirty = _dirty(self._git.folder, [path for path in names if names[path] not in holders])
         locked, taken = self._lock({path: names[path] for path in dirty[:LOCKS_MAX]})
@@ -86,7 +90,8 @@ class ShellCall:
         found: dict[str, list[LockShown]] = {}
         for start in range(0, len(texts), CHECKED_AT_ONCE):
             some = texts[start : start + CHECKED_AT_ONCE]
-            checked: Checked = self._connection.call(CheckLocks(caller, repository, tuple(some), "write"))
+            check = CheckLocks(caller, repository, tuple(some), "write", alone=self._files(some))
+            checked: Checked = self._connection.call(check)
             for lock in checked.holders:
                 for text in self._meeting(some, lock):
                     found.setdefault(text, []).append(lock)
@@ -122,6 +127,7 @@ class ShellCall:
             self._connection.caller,
             self._connection.place.repository_id,
             tuple(texts),
+            alone=self._files(texts),
             call=self._name,
             lease_ms=LEASE_MS,
             worktree=self._git.folder,
@@ -133,10 +139,15 @@ class ShellCall:
     def _meeting(self, texts: list[str], holder: LockShown) -> list[str]:
         """Return which of these a lock is about."""
         repository = self._connection.place.repository_id
-        held = parse_resource(holder.resource, repository)
+        (held,) = parse_resource(holder.resource, repository, holder.alone)
         return [
-            text for text in texts if any(each.meets(parse_resource(text, repository)[0]) for each in held)
+            text
+            for text in texts
+            if held.meets(parse_resource(text, repository, alone=text not in self._folders)[0])
         ]
+
+    def _files(self, texts: list[str]) -> tuple[str, ...]:
+        return tuple(text for text in texts if text not in self._folders)
 
 
 def _named(found: Sequence[Change]) -> tuple[dict[str, str], list[str]]:

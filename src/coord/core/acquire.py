@@ -10,6 +10,7 @@ from coord.core import keys
 from coord.core.commands import AcquireLocks, ConfirmWait, PeekWait, WithdrawWait
 from coord.core.errors import Invalid, LimitReached
 from coord.core.events import LockDenied, LockWaiting
+from coord.core.expiry import end_by_time
 from coord.core.line import (
     GONE,
     Request,
@@ -20,15 +21,15 @@ from coord.core.line import (
     blockers,
     competes,
     drop_request,
-    end_by_time,
     foresee_alive,
     grant_request,
     in_line,
-    mode_of,
     put_request,
     rank_of,
     resources_of,
     serve,
+    widens,
+    would_hold,
 )
 from coord.core.lock import (
     PROFILES,
@@ -43,14 +44,13 @@ from coord.core.lock import (
     end_hold,
     ended_by_death,
     ended_by_time,
-    first_shown,
     holds_meeting,
     line_of,
     read_hold,
     shown_lock,
 )
 from coord.core.message import tell
-from coord.core.replies import LockReply, Outcome, WaitShown
+from coord.core.replies import LockReply, LockShown, Outcome, WaitShown
 from coord.core.resource import Resource, parse_resources
 from coord.core.session import caller_reads, enlist, find_session
 from coord.core.view import View
@@ -69,7 +69,7 @@ def acquire_locks(view: View, command: AcquireLocks, now: int) -> LockReply:
     session = enlist(view, command.caller, now)
     if command.profile and command.profile not in PROFILES:
         raise Invalid(f"there is no profile {command.profile!r}", hint=f"use one of {', '.join(PROFILES)}")
-    resources = parse_resources(command.resources, command.repository, RESOURCES_MAX)
+    resources = parse_resources(command.resources, command.repository, RESOURCES_MAX, command.alone)
     request = Request(
         session=session.session_id,
         agent=session.agent,
@@ -88,6 +88,7 @@ def acquire_locks(view: View, command: AcquireLocks, now: int) -> LockReply:
         leased=command.leased,
         bid=not command.wait_ms,
         worktree=command.worktree,
+        alone=tuple(resource.text for resource in resources if resource.alone),
     )
     return _attempt(view, request, command.wait_id, now)
 
@@ -124,8 +125,7 @@ def _attempt(view: View, request: Request, wait_id: str, now: int) -> LockReply:
 def clear_way(view: View, asker: Asker, request: Request, now: int) -> None:
     """End the holds in the way that time or death has ended, pass over who is gone, serve those in line."""
     freed: list[Resource] = []
-    for resource in resources_of(request):
-        mode = mode_of(request, resource)
+    for resource, mode in would_hold(view, request, now):
         for standing in list(holds_meeting(view, resource)):
             if view.get(standing.key, Hold) is None:
                 continue  # ended together with another one
@@ -160,7 +160,7 @@ def _extends(view: View, request: Request, now: int) -> bool:
     """Whether all that is asked for is held already: a holder goes ahead of those in line."""
     for resource in resources_of(request):
         hold = view.get(resource.hold_key(request.session), Hold)
-        if hold is None or ended_by_time(hold, now) is not None:
+        if hold is None or ended_by_time(hold, now) is not None or widens(hold, resource):
             return False
     return True
 
@@ -195,11 +195,11 @@ def _refuse(view: View, request: Request, in_way: list[Standing], place: int, no
     before = view.get(key, Request)
     if before is not None:
         request = msgspec.structs.replace(request, since_ms=before.since_ms)
-    holder = first_shown(view, in_way, now)
+    holder = _first_shown(view, in_way, now)
     waits = view.get(keys.waits(request.session), Waits)
     if before is None and waits is not None and len(waits.keys) >= WAITS_MAX:
         return LockReply(Outcome.HELD, holder=holder, place=place)
-    if before is None or now - before.renewed_ms >= BID_QUIET_MS:
+    if before is None or now - before.renewed_ms >= BID_QUIET_MS or before.alone != request.alone:
         put_request(view, key, request)
     if before is None:
         for owner in sorted({standing.hold.owner for standing in in_way}):
@@ -218,8 +218,17 @@ def _refuse(view: View, request: Request, in_way: list[Standing], place: int, no
         in_way = blockers(view, asker_of(view, request.session), request, now)
         if not in_way and not _ahead(view, keys.wait(rank_of(request) + 1, ""), request):
             return _granted(view, request, now)
-        holder = first_shown(view, in_way, now)
+        holder = _first_shown(view, in_way, now)
     return LockReply(Outcome.HELD, holder=holder, place=place, cycle=list(cycle))
+
+
+def _first_shown(view: View, standings: list[Standing], now: int) -> LockShown | None:
+    """Return the hold that stays longest in the way, as a denial names it."""
+    if not standings:
+        return None
+    longest = max(standings, key=lambda standing: (standing.hold.expires_ms, standing.key))
+    hold = read_hold(view, longest.key)
+    return shown_lock(longest.hold if hold is None else hold, now)
 
 
 def _wait(view: View, key: str, request: Request, now: int) -> LockReply:
@@ -260,7 +269,7 @@ def _state(view: View, key: str, now: int) -> LockReply:
     place = len(_ahead(view, key, request)) + 1
     deadlines = [_deadline(standing.hold) for standing in in_way]
     look_ms = min([*(at for at in deadlines if at > now), now + LOOK_MS])
-    holder = first_shown(view, in_way, now)
+    holder = _first_shown(view, in_way, now)
     return LockReply(Outcome.WAITING, holder=holder, wait=WaitShown(key, place, look_ms), place=place)
 
 

@@ -13,7 +13,7 @@ from coord.core.acquire import acquire_locks
 from coord.core.call_commands import BeginCall, EndCall, LetGo
 from coord.core.commands import AcquireLocks
 from coord.core.events import LockRenewed
-from coord.core.line import serve
+from coord.core.line import serve, widens
 from coord.core.lock import (
     Ending,
     Grant,
@@ -61,7 +61,7 @@ def begin_call(view: View, command: BeginCall, now: int) -> LockReply:
 def _lock(view: View, command: BeginCall, session: Session, now: int) -> LockReply:
     """Take what the session does not hold yet; what it asked for by name keeps its own terms."""
     name = session.session_id
-    resources = parse_resources(command.resources, command.repository, RESOURCES_MAX)
+    resources = parse_resources(command.resources, command.repository, RESOURCES_MAX, command.alone)
     view.want(
         *(key for each in resources for key in (each.hold_key(name), keys.lapsed(name, each.hold_key(name))))
     )
@@ -80,6 +80,7 @@ def _lock(view: View, command: BeginCall, session: Session, now: int) -> LockRep
         profile="file",
         reason=command.reason,
         worktree=command.worktree,
+        alone=tuple(resource.text for resource in needed if resource.alone),
     )
     reply = acquire_locks(view, ask, now)
     for resource in needed if reply.ok else ():
@@ -91,7 +92,9 @@ def _lock(view: View, command: BeginCall, session: Session, now: int) -> LockRep
 
 def _holds(view: View, resource: Resource, session: str, now: int) -> bool:
     hold = view.get(resource.hold_key(session), Hold)
-    return hold is not None and hold.mode is not Mode.READ and ended_by_time(hold, now) is None
+    if hold is None or hold.mode is Mode.READ or widens(hold, resource):
+        return False
+    return ended_by_time(hold, now) is None
 
 
 def _taken_since(view: View, resource: Resource, session: Session) -> Hold | None:

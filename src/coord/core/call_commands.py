@@ -1,10 +1,10 @@
 """What hooks ask around the calls of an agent's tools; the rest stands in `commands.py`."""
 
 from coord.core import replies
-from coord.core.commands import LockCommand, SessionCommand
+from coord.core.commands import LockCommand, LockWish, SessionCommand
 
 
-class BeginCall(LockCommand, frozen=True, kw_only=True):
+class BeginCall(LockWish, frozen=True, kw_only=True):
     """A tool is about to be called: lock what it writes, or refuse; what its session holds stays held.
 
     `lease_ms` is how long the call may take. `worktree` is where its files are.

@@ -250,7 +250,13 @@ class LockCommand(SessionCommand, frozen=True):
     resources: tuple[str, ...]
 
 
-class AcquireLocks(LockCommand, frozen=True, kw_only=True):
+class LockWish(LockCommand, frozen=True, kw_only=True):
+    """A command about what a caller would have; `alone` are the resources that are single files."""
+
+    alone: tuple[str, ...] = ()
+
+
+class AcquireLocks(LockWish, frozen=True, kw_only=True):
     """Take locks, all or none. With `wait_ms` the request gets in line under `wait_id`."""
 
     reply = replies.LockReply
@@ -268,8 +274,8 @@ class AcquireLocks(LockCommand, frozen=True, kw_only=True):
     worktree: str = ""
 
     def content(self) -> Command:
-        """Return the command without who waits, and under which name."""
-        plain = msgspec.structs.replace(self, wait_id="", waiter=None, leased=True)
+        """Return the command without who waits, under which name, and what it found where the files are."""
+        plain = msgspec.structs.replace(self, wait_id="", waiter=None, leased=True, alone=())
         return super(AcquireLocks, plain).content()
 
 
@@ -314,7 +320,7 @@ class RenewLocks(LockCommand, frozen=True):
     ttl_ms: int = 0
 
 
-class CheckLocks(LockCommand, frozen=True):
+class CheckLocks(LockWish, frozen=True):
     """Ask whether a caller could have resources now; with a fence, whether it still holds them under it."""
 
     reply = replies.Checked
@@ -332,7 +338,7 @@ class ListLocks(SessionCommand, frozen=True):
     own: bool = False
 
 
-class StealLock(LockCommand, frozen=True, kw_only=True):
+class StealLock(LockWish, frozen=True, kw_only=True):
     """Take locks from a holder that is gone; with `force` from any, for a reason that is recorded."""
 
     reply = replies.LockReply
@@ -343,7 +349,7 @@ class StealLock(LockCommand, frozen=True, kw_only=True):
     ttl_ms: int = 0
 
 
-class PreemptLock(LockCommand, frozen=True, kw_only=True):
+class PreemptLock(LockWish, frozen=True, kw_only=True):
     """Ask holders of lower priority to give way within a time."""
 
     reply = replies.Preempted

@@ -27,9 +27,9 @@ from coord.core.line import (
     effective_priority,
     in_line,
     leave_line,
-    mode_of,
     resources_of,
     serve,
+    would_hold,
 )
 from coord.core.lock import Ending, Guard, Standing, asker_of, compatible, end_hold, holds_of
 from coord.core.message import tell
@@ -177,7 +177,7 @@ def _victim(view: View, circle: list[Edge], now: int) -> int:
 
     def cost(place: int) -> tuple[int, bool, int, str]:
         session, (_, request) = circle[place]
-        needed = _needed(view, session, circle[place - 1].waiting.request)
+        needed = _needed(view, session, circle[place - 1].waiting.request, now)
         work_ms = now - min((standing.hold.acquired_ms for standing in needed), default=now)
         preemptible = request.preemptible or any(standing.hold.preemptible for standing in needed)
         return effective_priority(request, now), not preemptible, work_ms, session
@@ -185,18 +185,18 @@ def _victim(view: View, circle: list[Edge], now: int) -> int:
     return min(range(len(circle)), key=cost)
 
 
-def _needed(view: View, session: str, wanted: Request) -> list[Standing]:
+def _needed(view: View, session: str, wanted: Request, now: int) -> list[Standing]:
     """Return the holds of a session that stand in the way of a request."""
     return [
         standing
         for standing in holds_of(view, session)
-        for resource in resources_of(wanted)
-        if resource.meets(standing.resource) and not compatible(mode_of(wanted, resource), standing.hold.mode)
+        for resource, mode in would_hold(view, wanted, now)
+        if resource.meets(standing.resource) and not compatible(mode, standing.hold.mode)
     ]
 
 
 def _revoke(view: View, victim: Edge, wanted: Request, shown: tuple[str, ...], now: int) -> None:
-    needed = {standing.key: standing for standing in _needed(view, victim.session, wanted)}
+    needed = {standing.key: standing for standing in _needed(view, victim.session, wanted, now)}
     tell(view, victim.session, "preempt", _sentence_lost(needed, wanted, shown), now, {"cycle": list(shown)})
     freed = resources_of(victim.waiting.request)
     if victim.waiting.request.bid:

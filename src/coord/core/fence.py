@@ -37,15 +37,12 @@ def check_fences(view: View, command: CheckFences, now: int) -> list[FenceShown]
     """Say of each fence how its lock stands or ended, and who was granted something there since."""
     if len(command.fences) > FENCES_MAX:
         raise Invalid(f"{len(command.fences)} fences in one request", hint=f"at most {FENCES_MAX}")
-    return [
-        _check(view, fence, text, part or text, command.repository, now)
-        for fence, text, part in command.fences
-    ]
+    return [_check(view, fence, text, part, command.repository, now) for fence, text, part in command.fences]
 
 
 def _check(view: View, fence: int, text: str, part: str, repository: str, now: int) -> FenceShown:
     resources = parse_resource(text, repository)
-    meant = parse_resource(part, repository)
+    meant = parse_resource(part, repository, alone=True) if part else resources
     if len(resources) != 1 or len(meant) != 1 or not 0 < fence < 10**16:
         raise Invalid(f"{fence} is no fence of {shown(text)}", hint="a fence belongs to one resource")
     (resource,) = resources

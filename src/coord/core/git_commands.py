@@ -17,7 +17,7 @@ class FenceShown(Reply, frozen=True):
 
 
 class CheckFences(Command, frozen=True):
-    """Ask whether fences still count, each with the resource it was given for and what of it is meant."""
+    """Ask whether fences still count, each with the resource it was given for and the file that is meant."""
 
     reply = list[FenceShown]
     reads_only = True

@@ -23,6 +23,7 @@ from coord.core.lock import (
     in_the_way,
     line_of,
     read_hold,
+    resource_of,
     shown_lock,
     standing_at,
 )
@@ -112,21 +113,22 @@ def _read(view: View, key: str) -> Hold:
 def check_locks(view: View, command: CheckLocks, now: int) -> Checked:
     """Say whether the caller could have resources now, or with a fence whether it has them under it."""
     session = find_session(view, command.caller, now)
-    resources = parse_resources(command.resources, command.repository, RESOURCES_MAX)
+    resources = parse_resources(command.resources, command.repository, RESOURCES_MAX, command.alone)
     if command.mode and command.mode not in list(Mode):
         raise Invalid(f"{command.mode!r} is not a mode", hint="use read, write or exclusive")
     asker = asker_of(view, session)
     holders: dict[str, LockShown] = {}
     free = True
-    for resource in resources:
-        view.get(resource.guard, Guard)  # a free way rests on absence
+    for asked in resources:
+        view.get(asked.guard, Guard)  # a free way rests on absence
+        own = read_hold(view, asked.hold_key(session)) if command.fence else None
+        resource = asked if own is None else resource_of(own)  # a fence is about what is held
         mode = Mode(command.mode) if command.mode else PROFILES[resource.kind].mode
         for standing in in_the_way(view, asker, resource, mode, now):
             if ended_by_death(view, standing.hold, now) is None:
                 holders[standing.key] = shown_lock(_read(view, standing.key), now)
                 free = False
         if command.fence:
-            own = read_hold(view, resource.hold_key(session))
             free = free and own is not None and own.fence == command.fence and ended_by_time(own, now) is None
     return Checked(free, list(holders.values()))
 

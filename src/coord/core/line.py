@@ -20,10 +20,12 @@ import msgspec
 from coord.core import keys
 from coord.core.caller import Life, Process
 from coord.core.events import LockWithdrawn
+from coord.core.expiry import end_expired
 from coord.core.lock import (
     PROFILES,
     Asker,
     Ending,
+    Grant,
     Guard,
     Hold,
     Mode,
@@ -36,9 +38,9 @@ from coord.core.lock import (
     holds_meeting,
     in_the_way,
     read_hold,
+    tell_end,
     touch_guard,
 )
-from coord.core.message import tell
 from coord.core.record import Stored
 from coord.core.resource import Resource, parse_resource
 from coord.core.session import Session, evidence_of, tell_parent
@@ -66,7 +68,7 @@ class Request(Stored, frozen=True, tag=1):
     """A request for locks, in line or as a bid.
 
     It lives as long as `process`, that of the command which waits; where that cannot be seen from everywhere
-    (`leased`) it has to be renewed.
+    (`leased`) it has to be renewed. `alone` are those of its resources that are single files.
     """
 
     session: str = ""
@@ -88,6 +90,7 @@ class Request(Stored, frozen=True, tag=1):
     worktree: str = ""
     state: WaitState = WaitState.WAITING
     cycle: tuple[str, ...] = ()
+    alone: tuple[str, ...] = ()
 
 
 class Waits(Stored, frozen=True, tag=1):
@@ -105,12 +108,12 @@ class Waiting(NamedTuple):
 
 def resources_of(request: Request) -> list[Resource]:
     """Return what a request asks for."""
-    return list(_parsed(request.resources, request.repository))
+    return list(_parsed(request.resources, request.repository, request.alone))
 
 
 @lru_cache(maxsize=1024)
-def _parsed(texts: tuple[str, ...], repository: str) -> tuple[Resource, ...]:
-    return tuple(resource for text in texts for resource in parse_resource(text, repository))
+def _parsed(texts: tuple[str, ...], repository: str, alone: tuple[str, ...]) -> tuple[Resource, ...]:
+    return tuple(each for text in texts for each in parse_resource(text, repository, text in alone))
 
 
 def mode_of(request: Request, resource: Resource) -> Mode:
@@ -156,15 +159,15 @@ def competes(one: Request, other: Request) -> bool:
 
 
 def _wanted(request: Request) -> tuple[Any, ...]:
-    return request.resources, request.repository, request.mode, request.profile
+    return (request.resources, request.repository, request.alone), request.mode, request.profile
 
 
 @lru_cache(maxsize=16_384)  # a long line is gone through again and again, and each look may be 64 × 64
 def _exclude(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
     """Whether what two requests ask for meets, unless both only read."""
     mine, theirs = (
-        [(resource, mode or PROFILES[profile or resource.kind].mode) for resource in _parsed(texts, space)]
-        for texts, space, mode, profile in (one, other)
+        [(resource, mode or PROFILES[profile or resource.kind].mode) for resource in _parsed(*named)]
+        for named, mode, profile in (one, other)
     )
     return any(a.meets(b) and not compatible(x, y) for a, x in mine for b, y in theirs)
 
@@ -239,14 +242,47 @@ def alive(view: View, request: Request, now: int) -> bool:
 def blockers(view: View, asker: Asker, request: Request, now: int) -> list[Standing]:
     """Return the holds that stand in the way of a request now."""
     found: dict[str, Standing] = {}
-    for resource in resources_of(request):
-        for standing in in_the_way(view, asker, resource, mode_of(request, resource), now):
+    for resource, mode in would_hold(view, request, now):
+        for standing in in_the_way(view, asker, resource, mode, now):
             found[standing.key] = standing
     return list(found.values())
 
 
+def would_hold(view: View, request: Request, now: int) -> list[tuple[Resource, Mode]]:
+    """Return what a session would hold after a request, and how; it is judged by that.
+
+    One hold stands for all that a session has of a resource: where it writes to a single file and asks to
+    read what is below that too, it would write there.
+    """
+    found = []
+    for resource in resources_of(request):
+        own = view.get(resource.hold_key(request.session), Hold)
+        lives = own if own is not None and ended_by_time(own, now) is None else None
+        found.append(_together(lives, resource, mode_of(request, resource)))
+    return found
+
+
+def _together(own: Hold | None, resource: Resource, mode: Mode) -> tuple[Resource, Mode]:
+    if own is None or not _exceeds(own, resource, mode):
+        return resource, mode
+    both = msgspec.structs.replace(resource, alone=resource.alone and own.alone)
+    return both, mode if own.mode is Mode.READ else own.mode
+
+
+def _exceeds(own: Hold, resource: Resource, mode: Mode) -> bool:
+    """Whether more is asked for than is held: to write, or what is below a single file."""
+    return (own.mode is Mode.READ and mode is not Mode.READ) or widens(own, resource)
+
+
+def widens(own: Hold, resource: Resource) -> bool:
+    """Whether a path is asked for of which only the single file is held."""
+    return own.alone and not resource.alone
+
+
 def _meets(request: Request, freed: list[Resource]) -> bool:
-    return any(mine.meets(free) for mine in resources_of(request) for free in freed)
+    """Whether a request may be better off; it may have to hold more than it asks for."""
+    paths = _parsed(request.resources, request.repository, ())
+    return any(mine.meets(free) for mine in paths for free in freed)
 
 
 def serve(view: View, freed: list[Resource], now: int) -> None:
@@ -282,7 +318,7 @@ def _serve_once(view: View, freed: list[Resource], now: int) -> list[Resource]:
             ahead.append(request)
         else:
             leave_line(view, waiting, WaitState.GRANTED)
-            expired += end_expired(view, resources_of(request), now)
+            expired += end_expired(view, (one for one, _ in would_hold(view, request, now)), now)
             grant_request(view, request, now, provisional=True)
             freed = freed + resources_of(request)  # it is ahead of nobody now: its sub-agents may go on
     return expired
@@ -301,60 +337,33 @@ def _foresee_grants(view: View, requests: list[Request]) -> None:
     view.want(prefixes=dict.fromkeys(place for _, resource in wanted for place in resource.ranges))
 
 
-def end_by_time(view: View, standing: Standing, now: int) -> list[Resource]:
-    """End a hold whose deadline passed, and tell its owner; return what came free."""
-    hold = standing.hold
-    ending = ended_by_time(hold, now)
-    assert ending is not None, f"{standing.key} has not ended"
-    if ending is Ending.EXPIRED:
-        tell(
-            view,
-            hold.owner,
-            "warn",
-            f"Your lock on {hold.resource} has expired.",
-            now,
-            {"resource": hold.resource},
-        )
-    elif ending is Ending.PREEMPTED:
-        subject = f"Your lock on {hold.resource} went to {hold.preempted_by}."
-        tell(view, hold.owner, "preempt", subject, now, {"resource": hold.resource})
-    return end_hold(view, standing, ending, now, by=hold.preempted_by)
-
-
-def end_expired(view: View, resources: Iterable[Resource], now: int) -> list[Resource]:
-    """End what time has ended in the way of a grant: the commit that passes a hold over writes its end.
-
-    Else a renewal that was decided in time could still land after the grant. Return what came free.
-    """
-    freed: list[Resource] = []
-    for resource in resources:
-        for standing in list(holds_meeting(view, resource)):
-            if ended_by_time(standing.hold, now) is not None and view.get(standing.key, Hold) is not None:
-                freed += end_by_time(view, standing, now)
-    return freed
-
-
 def grant_request(view: View, request: Request, now: int, *, provisional: bool = False) -> list[Hold]:
     """Grant all that a request asks for; nothing stands in its way."""
-    return [_grant_one(view, request, resource, now, provisional) for resource in resources_of(request)]
+    wanted = would_hold(view, request, now)
+    return [_grant_one(view, request, resource, mode, now, provisional) for resource, mode in wanted]
 
 
-def _grant_one(view: View, request: Request, resource: Resource, now: int, provisional: bool) -> Hold:
-    mode = mode_of(request, resource)
+def _grant_one(
+    view: View, request: Request, resource: Resource, mode: Mode, now: int, provisional: bool
+) -> Hold:
     profile = request.profile or resource.kind
     ttl_ms = request.ttl_ms or PROFILES[profile].ttl_ms
-    before = read_hold(view, resource.hold_key(request.session))
+    key = resource.hold_key(request.session)
+    before = read_hold(view, key)
     ended = None if before is None else ended_by_time(before, now)
     if before is not None and ended is not None:
-        end_hold(view, Standing(resource.hold_key(request.session), before, resource), ended, now)
+        end_hold(view, Standing(key, before, resource), ended, now)
         before = None
-    under, same = "", before is not None and not (before.mode is Mode.READ and mode is not Mode.READ)
+    same = before is not None and not _exceeds(before, resource, mode)
     if before is not None and same and provisional and not before.provisional:
         return before  # what is held already does not become less certain
-    if before is None:
+    under = "" if before is None else before.under
+    if before is not None and widens(before, resource):  # what was done under its fence stays proven
+        tell_end(view, key, Grant(hold=before, until_ms=now, ending=Ending.RELEASED), now)
+    if before is None or widens(before, resource):
         under = _lender(view, request.session, resource, now)
     hold = msgspec.structs.replace(
-        before or Hold(under=under),
+        before or Hold(),
         resource=resource.text,
         repository=request.repository,
         owner=request.session,
@@ -367,9 +376,10 @@ def _grant_one(view: View, request: Request, resource: Resource, now: int, provi
         preemptible=request.preemptible,
         provisional=provisional,
         worktree=request.worktree,
+        under=under,
     )
     if not same:
-        hold = msgspec.structs.replace(hold, mode=mode, acquired_ms=now, fence=0)
+        hold = msgspec.structs.replace(hold, mode=mode, alone=resource.alone, acquired_ms=now, fence=0)
     return grant(view, resource, hold, refreshed=same, waited_ms=now - request.since_ms)
 
 

@@ -19,7 +19,7 @@ written its end down. The guard of a space is put by whatever grants, queues, re
 expected by every refusal, so that a decision resting on absence is safe (phantoms).
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -103,6 +103,7 @@ class Hold(Stored, frozen=True, tag=1):
     """One session's hold on one resource; `provisional` until a waiter that was handed it confirms.
 
     `worktree`: where the file is that a hook locked it for; empty where the session asked for it itself.
+    `alone`: on a single file, which globs meet only by matching it.
     """
 
     resource: str = ""
@@ -124,6 +125,7 @@ class Hold(Stored, frozen=True, tag=1):
     preempted_by: str = ""
     preempt_ms: int = 0
     worktree: str = ""
+    alone: bool = False
 
 
 class Held(Stored, frozen=True, tag=1):
@@ -182,7 +184,7 @@ def lock_reads(command: LockCommand) -> list[str]:
 
 def resource_of(hold: Hold) -> Resource:
     """Return what a hold is on."""
-    return parse_resource(hold.resource, hold.repository)[0]
+    return parse_resource(hold.resource, hold.repository, hold.alone)[0]
 
 
 def read_hold(view: View, key: str) -> Hold | None:
@@ -311,18 +313,11 @@ def end_hold(
     view.delete(standing.key)
     view.delete(keys.held(hold.owner, standing.key))
     touch_guard(view, standing.resource, lost_ms=until_ms if ending in LOST else 0)
-    record = Grant(hold=hold, until_ms=until_ms, ending=ending, by=by, note=note)
-    view.put(
-        keys.grant(standing.resource.space, hold.fence, standing.key), record, keys.due(now + GRANT_KEPT_MS)
-    )
+    tell_end(view, standing.key, Grant(hold=hold, until_ms=until_ms, ending=ending, by=by, note=note), now)
     if hold.worktree and ending in LOST:
         view.put(
             keys.lapsed(hold.owner, standing.key), Lapsed(fence=hold.fence), keys.due(now + LAPSED_KEPT_MS)
         )
-    held_s = (until_ms - hold.acquired_ms) / 1000
-    view.emit(
-        LockEnded(hold.resource, hold.owner, hold.agent, hold.fence, ending.value, until_ms, held_s, by, note)
-    )
     freed = [standing.resource]
     owner = view.get(keys.session(hold.owner), Session)
     if owner is None or owner.children:
@@ -330,6 +325,15 @@ def end_hold(
             if child.hold.under == hold.owner and not _lent_on(view, child, now):
                 freed += end_hold(view, child, Ending.PARENT_ENDED, until_ms, by=by)
     return freed
+
+
+def tell_end(view: View, key: str, ended: Grant, now: int) -> None:
+    """Write down and tell that a fence proves nothing new from now on."""
+    hold = ended.hold
+    view.put(keys.grant(resource_of(hold).space, hold.fence, key), ended, keys.due(now + GRANT_KEPT_MS))
+    held_s = (ended.until_ms - hold.acquired_ms) / 1000
+    names = (hold.resource, hold.owner, hold.agent, hold.fence, ended.ending.value)
+    view.emit(LockEnded(*names, ended.until_ms, held_s, ended.by, ended.note))
 
 
 def _lent_on(view: View, child: Standing, now: int) -> bool:
@@ -387,13 +391,5 @@ def shown_lock(hold: Hold, now: int, *, refreshed: bool = False) -> LockShown:
         hold.provisional,
         hold.preempted_by,
         hold.worktree,
+        hold.alone,
     )
-
-
-def first_shown(view: View, standings: Sequence[Standing], now: int) -> LockShown | None:
-    """Return the hold that stays longest in the way, as a denial names it."""
-    if not standings:
-        return None
-    longest = max(standings, key=lambda standing: (standing.hold.expires_ms, standing.key))
-    hold = read_hold(view, longest.key)
-    return shown_lock(longest.hold if hold is None else hold, now)

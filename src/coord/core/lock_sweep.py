@@ -3,13 +3,13 @@
 from coord.core import keys
 from coord.core.acquire import end_if_owner_gone
 from coord.core.ending import pass_session_deadline
+from coord.core.expiry import end_by_time
 from coord.core.line import (
     Request,
     Waiting,
     WaitState,
     alive,
     drop_request,
-    end_by_time,
     resources_of,
     serve,
 )

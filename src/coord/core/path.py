@@ -88,6 +88,11 @@ def literal_path(text: str) -> Pattern:
     return parse_pattern(_SPECIAL.sub(r"\\\g<0>", text))[0]
 
 
+def is_literal(text: str) -> bool:
+    """Return whether a text stands for one path, and not for all that match it."""
+    return all(pattern.literal for pattern in parse_pattern(text))
+
+
 def overlaps(a: Pattern, b: Pattern) -> bool:
     """Return whether some path belongs to both.
 

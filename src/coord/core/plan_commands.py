@@ -17,7 +17,7 @@ from coord.core.spec import RETRIES_MAX
 
 
 class NewTask(msgspec.Struct, frozen=True, kw_only=True):
-    """A task to add; its fields become its `Spec`."""
+    """A task to add; its fields become its `Spec`. `alone` are those of its files that are single files."""
 
     task_id: str
     description: str = ""
@@ -33,6 +33,7 @@ class NewTask(msgspec.Struct, frozen=True, kw_only=True):
     estimate_s: float = 0
     retries_max: int = RETRIES_MAX
     repository: str = ""
+    alone: tuple[str, ...] = ()
 
 
 class AddTasks(Command, frozen=True):

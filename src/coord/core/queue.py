@@ -233,6 +233,7 @@ def _request(
         ttl_ms=command.lease_ms,
         reason=f"task {task_id}",
         since_ms=now,
+        alone=spec.alone,
     )
 
 

@@ -95,6 +95,7 @@ class LockShown(Reply, frozen=True):
     provisional: bool = False
     preempted_by: str = ""
     worktree: str = ""
+    alone: bool = False
 
     def settled(self, offset: int) -> Self:
         """Return the lock with its fence, where the commit at this offset granted it."""

@@ -6,6 +6,9 @@
 
 Everything locked *at* a directory stands under `<directory>//`, all at or *below* it under `<directory>/`.
 So a request looks below itself and at each of its ancestors, and nowhere else, however many are held.
+
+A path also means what is below it, since it may be a directory. Whoever locks one that is a file says that it
+is *alone*: then a glob meets it only by matching it.
 """
 
 import unicodedata
@@ -16,7 +19,7 @@ import msgspec
 from coord.core import keys
 from coord.core.errors import Invalid
 from coord.core.ids import check_id, shown
-from coord.core.path import Pattern, fold, overlaps, parse_pattern
+from coord.core.path import Pattern, covers, fold, overlaps, parse_pattern
 
 NAME_CHARS_MAX = 100
 PATH_BYTES_MAX = 440
@@ -32,6 +35,7 @@ class Resource(msgspec.Struct, frozen=True):
     text: str
     place: str
     pattern: Pattern | None
+    alone: bool = False
 
     @property
     def guard(self) -> str:
@@ -58,12 +62,18 @@ class Resource(msgspec.Struct, frozen=True):
             return False
         if self.pattern is None or other.pattern is None:
             return self.place == other.place
+        if self.alone and not other.pattern.literal:
+            return covers(other.pattern, self.pattern)
+        if other.alone and not self.pattern.literal:
+            return covers(self.pattern, other.pattern)
         return overlaps(self.pattern, other.pattern)
 
 
 @lru_cache(maxsize=4096)
-def parse_resource(text: str, repository: str) -> tuple[Resource, ...]:
-    """Return what a text like `file:src/{a,b}.py` names, or raise `Invalid`."""
+def parse_resource(text: str, repository: str, alone: bool = False) -> tuple[Resource, ...]:
+    """Return what a text like `file:src/{a,b}.py` names, each of it a single file if `alone`."""
+    if alone:
+        return tuple(map(_alone, parse_resource(text, repository)))
     kind, colon, rest = text.partition(":")
     if colon and kind == "file":
         return tuple(_file(pattern, repository) for pattern in parse_pattern(rest))
@@ -85,6 +95,13 @@ def _file(pattern: Pattern, repository: str) -> Resource:
     directory = "/".join((keys.locks(space), *pattern.directory))
     own = "" if pattern.literal else "*" + "/".join(pattern.folded.split("/")[len(pattern.directory) :]) + "/"
     return Resource("file", space, f"file:{pattern.spelled}", f"{directory}//{own}", pattern)
+
+
+def _alone(resource: Resource) -> Resource:
+    pattern = resource.pattern
+    if pattern is None or not pattern.literal or not pattern.directory:
+        raise Invalid(f"{shown(resource.text)} is no single file", hint="say so of paths of files only")
+    return msgspec.structs.replace(resource, alone=True)
 
 
 def _name(name: str, repository: str) -> Resource:
@@ -111,11 +128,21 @@ def _project(rest: str) -> Resource:
     return Resource("project", space, f"project:{rest}", f"{keys.locks(space)}/{rest.casefold()}//", None)
 
 
-def parse_resources(texts: tuple[str, ...], repository: str, most: int) -> list[Resource]:
-    """Return the resources of a request, each once, in an order that is the same for everybody."""
+def parse_resources(
+    texts: tuple[str, ...], repository: str, most: int, alone: tuple[str, ...] = ()
+) -> list[Resource]:
+    """Return the resources of a request, each once, in an order that is the same for everybody.
+
+    `alone` are those of the texts that name single files.
+    """
     if not texts:
         raise Invalid("no resource is named", hint="for example file:src/app.py or name:main-push")
-    found = {resource.place: resource for text in texts for resource in parse_resource(text, repository)}
+    if not set(alone) <= set(texts):
+        stray = min(set(alone) - set(texts))
+        raise Invalid(f"{shown(stray)} is said to be a file and not asked for", hint="name it as a resource")
+    found: dict[str, Resource] = {}
+    for text in sorted(texts, key=alone.__contains__, reverse=True):  # what is also named as a path is one
+        found.update((each.place, each) for each in parse_resource(text, repository, text in alone))
     if len(found) > most:
         raise Invalid(
             f"{len(found)} resources in one request", hint=f"at most {most}; a glob may say the same"

@@ -8,7 +8,8 @@ from coord.core.commands import PreemptLock, StealLock
 from coord.core.ending import declare_dead
 from coord.core.errors import Invalid, NotFound, NotStealable, Refused
 from coord.core.events import PreemptionAsked
-from coord.core.line import Request, end_expired, grant_request, serve
+from coord.core.expiry import end_expired
+from coord.core.line import Request, blockers, grant_request, serve, would_hold
 from coord.core.lock import (
     PROFILES,
     Ending,
@@ -40,12 +41,20 @@ def steal_lock(view: View, command: StealLock, now: int) -> LockReply:
         raise Invalid("a theft by force needs a reason", hint="--force --reason 'why'")
     thief = enlist(view, command.caller, now)
     asker = asker_of(view, thief.session_id)
-    resources = parse_resources(command.resources, command.repository, RESOURCES_MAX)
-    in_way: dict[str, Standing] = {}
+    resources = parse_resources(command.resources, command.repository, RESOURCES_MAX, command.alone)
+    request = Request(
+        session=thief.session_id,
+        agent=thief.agent,
+        repository=command.repository,
+        resources=tuple(resource.text for resource in resources),
+        ttl_ms=command.ttl_ms,
+        reason=command.reason,
+        since_ms=now,
+        alone=tuple(resource.text for resource in resources if resource.alone),
+    )
     for resource in resources:
         view.get(resource.guard, Guard)
-        for standing in in_the_way(view, asker, resource, PROFILES[resource.kind].mode, now):
-            in_way[standing.key] = standing
+    in_way = {standing.key: standing for standing in blockers(view, asker, request, now)}
     if not in_way:
         raise NotFound("nobody else holds that", hint="coord lock takes it")
     notes = {key: _may_steal(view, standing, command, now) for key, standing in in_way.items()}
@@ -59,16 +68,7 @@ def steal_lock(view: View, command: StealLock, now: int) -> LockReply:
         tell(view, owner, "preempt", subject, now, {"resource": standing.hold.resource})
         if command.dead_owner:
             freed += declare_dead(view, owner, notes[key], now)
-    request = Request(
-        session=thief.session_id,
-        agent=thief.agent,
-        repository=command.repository,
-        resources=tuple(resource.text for resource in resources),
-        ttl_ms=command.ttl_ms,
-        reason=command.reason,
-        since_ms=now,
-    )
-    freed += end_expired(view, resources, now)
+    freed += end_expired(view, (resource for resource, _ in would_hold(view, request, now)), now)
     holds = grant_request(view, request, now)
     serve(view, freed, now)  # what came free besides
     return LockReply(Outcome.GRANTED, [shown_lock(hold, now) for hold in holds], after_loss=True)
@@ -115,7 +115,7 @@ def preempt_lock(view: View, command: PreemptLock, now: int) -> Preempted:
     asker = asker_of(view, asking.session_id)
     asked: list[str] = []
     deadlines: list[int] = []
-    for resource in parse_resources(command.resources, command.repository, RESOURCES_MAX):
+    for resource in parse_resources(command.resources, command.repository, RESOURCES_MAX, command.alone):
         view.get(resource.guard, Guard)
         for standing in in_the_way(view, asker, resource, PROFILES[resource.kind].mode, now):
             hold = read_hold(view, standing.key)

@@ -28,6 +28,7 @@ class Spec(Stored, frozen=True, tag=1):
     repository: str = ""
     created_ms: int = 0
     parts: int = 0
+    alone: tuple[str, ...] = ()
 
 
 class QueueClass(Stored, frozen=True, tag=1):

@@ -1,5 +1,6 @@
 """An open store in the name of one session, and which store a resource belongs to."""
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Self
 
@@ -10,7 +11,7 @@ from coord.core.caller import Caller
 from coord.core.errors import CoordError, Invalid
 from coord.core.ids import check_id, shown
 from coord.core.limits import UNLIMITED_TENANT
-from coord.core.path import fold
+from coord.core.path import fold, is_literal
 from coord.engine.engine import Engine
 from coord.host.place import Place, user_place
 from coord.host.process import probe
@@ -67,11 +68,15 @@ class Connection:
 
     def named(self, resources: str | Iterable[str]) -> tuple[str, ...]:
         """Return resources as the core knows them: paths relative to the repository, symlinks resolved."""
+        return self.named_with_files(resources)[0]
+
+    def named_with_files(self, resources: str | Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return resources as the core knows them, and those of them that are single files where they are."""
         try:
             words = [resources] if isinstance(resources, str) else list(resources)
         except TypeError as error:
             raise _no_resource(resources) from error
-        found: dict[str, None] = {}
+        found: dict[str, bool] = {}
         for word in words:
             if not isinstance(word, str):
                 raise _no_resource(word)
@@ -79,11 +84,12 @@ class Connection:
             if not colon or kind not in ("file", "name", "project"):
                 kind, rest = "file", word
             if kind == "file":
+                alone = os.path.isfile(os.path.join(self._cwd, rest))
                 for path in repository_path(self.place.repository, rest, self._cwd):
-                    found[f"file:{path}"] = None
+                    found[f"file:{path}"] = alone and is_literal(path)
             else:
-                found[f"{kind}:{rest}"] = None
-        return tuple(found)
+                found[f"{kind}:{rest}"] = False
+        return tuple(found), tuple(text for text, alone in found.items() if alone)
 
     def named_or_all(self, resources: str | Iterable[str] | None) -> tuple[str, ...]:
         """Return resources as `named` does; none where all are meant, which an empty list does not mean."""

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Iterable
 from typing import Any, Self
 
+from coord.core import commands
 from coord.core.errors import CoordError, Denied, LockLost
 from coord.core.replies import LockReply, LockShown
 from coord.sdk.locks import LockCalls
@@ -95,10 +96,11 @@ class HeldLocks(Block):
         """Keep locks that were granted just now, until the end."""
         self.locks = granted
         lease = Lease(min(lock.expires_in_s for lock in granted), asked=clock())
-        names = [lock.resource for lock in granted]
-        self._renewal = Renewal(
-            lease, lambda: min(lock.expires_in_s for lock in self._client.renew(names).locks)
-        )
+        # They are named from the top of the repository now, wherever the client is.
+        names = tuple(lock.resource for lock in granted)
+        store = self._client.of(names)
+        renew = commands.RenewLocks(store.caller, store.place.repository_id, names)
+        self._renewal = Renewal(lease, lambda: min(lock.expires_in_s for lock in store.call(renew).locks))
 
     def end(self, *, failed: bool) -> None:
         """Give back what this block took; raise if it was lost, unless something else is being raised."""
@@ -107,7 +109,9 @@ class HeldLocks(Block):
         taken = [lock for lock in self.locks if not lock.refreshed]
         try:
             for lock in taken:
-                self._client.unlock(lock.resource, fence=lock.fence)
+                names = (lock.resource,)
+                store = self._client.of(names)
+                store.call(commands.ReleaseLocks(store.caller, store.place.repository_id, names, lock.fence))
         except CoordError as error:
             self._not_released = error
         if not failed:

@@ -39,7 +39,7 @@ class LockCalls(Connection):
         command_id: str = "",
     ) -> LockReply:
         """Take locks, all or none; wait in line up to `wait_s` (None: as long as it takes)."""
-        texts = self.named(resources)
+        texts, alone = self.named_with_files(resources)
         client = self.of(texts)
         if client is not self and wait_s != 0 and self.call(commands.ListLocks(self.caller, own=True)):
             wait_s = 0  # who holds in one store never waits in the other: no circle could be seen
@@ -49,6 +49,7 @@ class LockCalls(Connection):
             self.caller,
             client.place.repository_id,
             texts,
+            alone=alone,
             mode=str(mode or ""),
             profile=str(profile or ""),
             ttl_ms=0 if ttl_s is None else given.milliseconds("ttl", ttl_s),
@@ -95,10 +96,12 @@ class LockCalls(Connection):
 
     def check(self, resources: str | Iterable[str], *, mode: str = "", fence: int | None = None) -> Checked:
         """Ask whether resources are free for this session; with a fence, whether it still holds them."""
-        texts = self.named(resources)
+        texts, alone = self.named_with_files(resources)
         client = self.of(texts)
         number = 0 if fence is None else given.fence(fence)
-        return client.call(commands.CheckLocks(self.caller, client.place.repository_id, texts, mode, number))
+        return client.call(
+            commands.CheckLocks(self.caller, client.place.repository_id, texts, mode, number, alone=alone)
+        )
 
     def locks(self, session: str | None = None) -> list[LockShown]:
         """Return the locks that stand, of one session or of all."""
@@ -114,12 +117,13 @@ class LockCalls(Connection):
         ttl_s: float | None = None,
     ) -> LockReply:
         """Take locks from a holder that is gone, or by force for a reason."""
-        texts = self.named(resource)
+        texts, alone = self.named_with_files(resource)
         client = self.of(texts)
         command = commands.StealLock(
             self.caller,
             client.place.repository_id,
             texts,
+            alone=alone,
             dead_owner=dead_owner,
             force=force,
             reason=given.line("reason", reason),
@@ -138,12 +142,14 @@ class LockCalls(Connection):
         ttl_s: float | None = None,
     ) -> LockReply:
         """Ask holders of lower priority to give way, and wait in line for it."""
-        texts = self.named(resource)
+        words = [resource] if isinstance(resource, str) else list(resource)
+        texts, alone = self.named_with_files(words)
         client = self.of(texts)
         command = commands.PreemptLock(
             self.caller,
             client.place.repository_id,
             texts,
+            alone=alone,
             priority=given.priority(priority),
             grace_ms=given.milliseconds("grace", grace_s, least_s=0),
             reason=given.line("reason", reason),
@@ -151,7 +157,7 @@ class LockCalls(Connection):
         asked: Preempted = client.call(command)
         grace_left_s = max(0.0, (asked.until_ms - client.database.log(client.tenant).now()) / 1000)
         patience_s = grace_left_s + NAP_S if wait_s is None else wait_s
-        return self.acquire(texts, ttl_s=ttl_s, reason=reason, wait_s=patience_s, priority=priority)
+        return self.acquire(words, ttl_s=ttl_s, reason=reason, wait_s=patience_s, priority=priority)
 
 
 def patiently(client: Connection, command: commands.Command, deadline: float, command_id: str = "") -> Any:

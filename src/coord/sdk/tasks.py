@@ -283,13 +283,14 @@ class TaskCalls(Connection):
         if not task.files:
             return task
         root = self.place.repository.root if from_root and self.place.repository is not None else None
-        files = self.named([_below(root, text) for text in task.files] if root else task.files)
+        words = [_below(root, text) for text in task.files] if root else task.files
+        files, alone = self.named_with_files(words)
         of_host = [text for text in files if text in HOST_NAMES]
         if of_host:
             raise Invalid(
                 f"{of_host[0]} belongs to the host, tasks to a repository", hint="lock it by itself"
             )
-        return msgspec.structs.replace(task, files=files, repository=self.place.repository_id)
+        return msgspec.structs.replace(task, files=files, alone=alone, repository=self.place.repository_id)
 
     def _tasks(self) -> Iterator[TaskListed]:
         after, more = "", True

@@ -102,6 +102,7 @@ class Gate:
             connection.caller,
             connection.place.repository_id,
             part.resources,
+            alone=part.alone,
             call=self._call(),
             lease_ms=int((self.event.lasts_s + MARGIN_S) * 1000),
             worktree=part.worktree or "-",

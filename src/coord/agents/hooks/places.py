@@ -25,6 +25,8 @@ class Part(NamedTuple):
     place: Place
     worktree: str
     resources: tuple[str, ...] = ()
+    alone: tuple[str, ...] = ()
+    """Those of them that are single files."""
 
 
 def home_place(event: Event, environ: Mapping[str, str]) -> Place | None:
@@ -55,12 +57,18 @@ def parts_of(event: Event, environ: Mapping[str, str], home: Place | None, setti
     found: dict[tuple[str, str], Part] = {}
     if home is not None:
         found[home.folder, root_of(home)] = Part(home, root_of(home), _named(event, home, settings))
-    for path in _written(event):
+    paths = _written(event)
+    folders = any(map(os.path.isdir, paths))
+    for path in paths:
         part = _part_of(path, environ, home, event)
         if part is not None:
             where = (part.place.folder, part.worktree)
-            known = found[where].resources if where in found else ()
-            found[where] = part._replace(resources=tuple(dict.fromkeys((*known, *part.resources))))
+            known = found.get(where, part._replace(resources=()))
+            resources = dict.fromkeys((*known.resources, *part.resources))
+            # Tools write files. Where a folder is among them, it may be moved to what is not there yet.
+            alone = part.resources if os.path.isfile(path) or not folders else ()
+            single = dict.fromkeys((*known.alone, *alone))
+            found[where] = part._replace(resources=tuple(resources), alone=tuple(single))
     return [each for part in found.values() for each in _of_host(part, environ)]
 
 
