@@ -24,8 +24,7 @@ from bench.scale import FULL, Scale
 from bench.workload import AGENT, LEASE_S, PROJECT, TENANT, Workplace
 from coord.stores.file_lock import Mark
 from coord.stores.file_log import SHARD
-from coord.stores.file_snapshots import Image, Place
-from coord.stores.files import ENTRY_WEIGHT, SNAPSHOT_AFTER_BYTES
+from coord.stores.image import ENTRY_WEIGHT, SNAPSHOT_AFTER_BYTES, Image, Place
 from coord.stores.store import Commit, Entry, Record
 
 TASK = "A-001-long-history"

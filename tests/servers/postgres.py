@@ -79,10 +79,19 @@ class PostgresServer(Server):
 
     def fresh_store_url(self) -> str:
         """Return the url of a new store in a schema of its own: a quarter of the price of a database."""
-        self._shared_url = self._shared_url or self.blank_url()
-        url = f"{self._shared_url}?schema={next(self._names)}"
+        url = self._fresh_schema()
         coord.install(url)
         return url
+
+    def fresh_log_url(self) -> str:
+        """Return the url of a new store in the log shape."""
+        url = in_log_shape(self._fresh_schema())
+        coord.install(url)
+        return url
+
+    def _fresh_schema(self) -> str:
+        self._shared_url = self._shared_url or self.blank_url()
+        return f"{self._shared_url}?schema={next(self._names)}"
 
     def blank_url(self) -> str:
         """Return the url of a new, empty database."""
@@ -94,3 +103,8 @@ class PostgresServer(Server):
     def admin(self) -> psycopg.Connection[Any]:
         """Return an autocommit connection of the superuser, for what a test does behind coord's back."""
         return psycopg.connect(self.url("postgres"), autocommit=True, connect_timeout=5)
+
+
+def in_log_shape(url: str) -> str:
+    """Return the url of the same schema, as one that holds a store in the log shape."""
+    return url.replace("postgresql:", "postgresql+log:", 1)

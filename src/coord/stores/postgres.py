@@ -89,7 +89,9 @@ class PostgresStore:
         )
         if changed is not None:
             raise Conflict(changed)
-        self._log.committed(Head(offset, commit.at), heard=heard)
+        self._log.see(Head(offset, commit.at))
+        if heard:
+            self._database.ring(self._log.id, offset)
         return int(offset)
 
     def tail(self, after: int, limit: int) -> list[Entry]:

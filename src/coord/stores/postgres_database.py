@@ -171,12 +171,6 @@ class TenantLog:
         """Wait for an entry after an offset."""
         return self.seen.offset > after or self.database.wait(self.id, after, timeout)
 
-    def committed(self, head: Head, *, heard: bool) -> None:
-        """Note our own commit, and tell those who listen."""
-        self.see(head)
-        if heard:
-            self.database.ring(self.id, head.offset)
-
     def forget_below(self, floor: int) -> None:
         """Remove entries that nobody sees any more; there may be millions, so they leave in portions."""
         portion = forgotten = FORGET_AT_ONCE
