@@ -4,6 +4,7 @@ import contextlib
 import itertools
 import shutil
 import signal
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -71,9 +72,9 @@ class PostgresServer(Server):
         """Return the url of a database on this server."""
         return f"postgresql://{USER}:{password}@127.0.0.1:{self.port}/{database}"
 
-    def fresh_url(self) -> str:
+    def fresh_url(self, shaped: Callable[[str], str] = str) -> str:
         """Return the url of a new database that `install` has prepared."""
-        url = self.blank_url()
+        url = shaped(self.blank_url())
         coord.install(url)
         return url
 
@@ -108,3 +109,8 @@ class PostgresServer(Server):
 def in_log_shape(url: str) -> str:
     """Return the url of the same schema, as one that holds a store in the log shape."""
     return url.replace("postgresql:", "postgresql+log:", 1)
+
+
+def for_psycopg(url: str) -> str:
+    """Return the url of a store of either shape as the driver understands it, but for its schema."""
+    return url.replace("+log:", ":", 1)
