@@ -146,7 +146,7 @@ class PostgresLogStore(LogStore):
             commit.id,
             encoded(commit.events),
             body,
-            Texts(key for key in (*puts, *commit.deletes) if self._is_large(key)),
+            Texts(self._large_among([*puts, *commit.deletes])),
             Texts(large),
             Blobs([put.value for put in large.values()]),
             committing=True,
@@ -159,9 +159,10 @@ class PostgresLogStore(LogStore):
         self._log.see(Head(offset, commit.at))
         return Commit({}, with_references(puts, lines), commit.deletes, [], commit.at)
 
-    def _is_large(self, key: str) -> bool:
-        record = self._fold.records.get(key)
-        return record is not None and type(record.value) is Reference
+    def _large_among(self, keys: list[str]) -> list[str]:
+        """Return those keys whose value is a row of its own until now."""
+        found = map(self._fold.records.get, keys)
+        return [record.key for record in found if record is not None and type(record.value) is Reference]
 
     def _committed(self, offset: int) -> None:
         if self._heard:
@@ -208,8 +209,7 @@ class PostgresLogStore(LogStore):
 
     def _write_snapshot(self, image: Image) -> None:
         try:
-            self._snapshots.write(image, patient=False)
-            self._base_bytes = self._snapshots.newest().size
+            self._base_bytes = self._snapshots.write(image, patient=False) or self._base_bytes
         except CoordError as error:
             logger.warning("no snapshot of %s could be written: %s", self._database.address.shown, error)
 

@@ -83,6 +83,9 @@ WITH hasty AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true)
 INSERT INTO {schema}.chunk SELECT %b, %b, %b + c.number, c.body
 FROM hasty, unnest(%b) WITH ORDINALITY c (body, number)
 """
+SNAPSHOTS_FROM: Final = """
+SELECT "offset" FROM {schema}.snapshot WHERE log = %b AND "offset" >= %b
+"""
 ADD_SNAPSHOT: Final = "INSERT INTO {schema}.snapshot VALUES (%b, %b, %b, %b)"
 # The last two stay: somebody may be reading the one before the newest.
 DROP_SNAPSHOTS: Final = """
@@ -125,6 +128,7 @@ class LogStatements(Statements):
         self.chunks = self.read(CHUNKS, "f.number")
         self.raise_floor = self.named(RAISE_FLOOR)
         self.add_chunks = self.named(ADD_CHUNKS)
+        self.snapshots_from = self.named(SNAPSHOTS_FROM)
         self.add_snapshot = self.named(ADD_SNAPSHOT)
         self.drop_snapshots = self.named(DROP_SNAPSHOTS)
         self.drop_chunks = self.named(DROP_CHUNKS)

@@ -63,24 +63,29 @@ class Snapshots:
                 return
             first = rows[-1][0] + 1
 
-    def write(self, image: Image, *, patient: bool) -> None:
-        """Make a snapshot durable, unless a newer one is there, or who is not patient would have to wait."""
+    def write(self, image: Image, *, patient: bool) -> int:
+        """Make a snapshot durable and return its size; 0 if there was no need to.
+
+        There is none where another process has a newer one, or is writing one and nobody is patient.
+        """
         sql, log = self._sql, self._log.id
         lock = sql.lock_snapshots if patient else sql.try_lock_snapshots
         with closing(self._log.database.connect()) as connection, using(connection):
             if not connection.execute(lock, (log,)).fetchall()[0][0]:
-                return
-            newest = self.newest().place
-            if newest is not None and newest.offset >= image.place.offset:
-                return
+                return 0
+            # On this connection: the other may be closed already, and then this is the last that is done.
+            newer = connection.execute(sql.snapshots_from, (log, Int8(image.place.offset))).fetchall()
+            if newer:
+                return 0
             connection.execute(sql.drop_chunks, (log, log))  # what a writer that died has left
-            write_image(connection, sql, log, image)
+            size = write_image(connection, sql, log, image)
             connection.execute(sql.drop_snapshots, (log, log))
             connection.execute(sql.drop_chunks, (log, log))
+            return size
 
 
-def write_image(connection: Connection, sql: LogStatements, log: int, image: Image) -> None:
-    """Write all rows of a snapshot, the one that makes it valid last."""
+def write_image(connection: Connection, sql: LogStatements, log: int, image: Image) -> int:
+    """Write all rows of a snapshot, the one that makes it valid last; return its size."""
     place, sent, size, waiting = image.place, 0, 0, Blobs()
 
     def send() -> None:
@@ -99,3 +104,4 @@ def write_image(connection: Connection, sql: LogStatements, log: int, image: Ima
             unsent = 0
     send()
     connection.execute(sql.add_snapshot, (Int4(log), Int8(place.offset), Int8(place.floor), Int8(size)))
+    return size
