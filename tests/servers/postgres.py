@@ -114,3 +114,7 @@ def in_log_shape(url: str) -> str:
 def for_psycopg(url: str) -> str:
     """Return the url of a store of either shape as the driver understands it, but for its schema."""
     return url.replace("+log:", ":", 1)
+
+
+SHAPES: dict[str, Callable[[str], str]] = {"tables": str, "log": in_log_shape}
+"""Both shapes of a store, and how the url of a schema names each."""

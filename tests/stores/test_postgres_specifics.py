@@ -12,7 +12,7 @@ import coord
 from coord.core.errors import Conflict, Corrupt, Invalid, Unavailable, Unknown
 from coord.stores import postgres_sql
 from coord.stores.store import Commit, Put, Store
-from tests.servers.postgres import PostgresServer, for_psycopg, in_log_shape
+from tests.servers.postgres import SHAPES, PostgresServer, for_psycopg
 from tests.servers.server import running
 from tests.servers.tcp_relay import TcpRelay
 from tests.stores.conftest import AnyDatabase
@@ -20,8 +20,6 @@ from tests.stores.postgres_sessions import PATIENCE_S, Sql, backend, rows, termi
 from tests.stores.steps import PLENTY, by_key, by_line, everything, head, value, versions, write
 
 Opener = Callable[[str], AnyDatabase]
-
-SHAPES: dict[str, Callable[[str], str]] = {"tables": str, "log": in_log_shape}
 
 ONE = Commit(expects={"k": 0}, puts={"k": Put(b"1")}, events=[b"e"], id=b"one")
 

@@ -97,6 +97,8 @@ class Address:
         self.schema = ",".join(schemas) if schemas else "coord"
         if not SCHEMA.fullmatch(self.schema):
             raise Invalid(f"{self.schema!r} cannot be a schema", hint="1 to 48 of a-z, 0-9 and _, not pg_…")
+        self.role = str(self._libpq.get("user", "coord_agent"))
+        self.database = str(self._libpq.get("dbname", self.role))
         self.sql = statements(self.schema)
 
     def connect(self) -> Connection:
@@ -119,6 +121,26 @@ class Address:
         for array in (Texts, Blobs, Bigints):
             connection.adapters.register_dumper(array, _ArrayDumper)
         connection.execute(self.sql.set_up, (Texts(SESSION), Texts(SESSION.values())))
+
+
+def grants_at(address: Address) -> list[str]:
+    """Return what an administrator runs: once to let the store be installed, then for each role that uses it.
+
+    Whoever trims the log needs more: see docs/how-to/use-postgres.md.
+    """
+    role, schema = address.role, address.schema
+    install = [
+        f'-- for who installs: a schema "{schema}" in the database',
+        f'GRANT CREATE ON DATABASE "{address.database}" TO "{role}";',
+    ]
+    use = [
+        "-- for who uses it, where that is another role",
+        f'GRANT USAGE ON SCHEMA "{schema}" TO "{role}";',
+    ]
+    tables = [
+        f'GRANT {rights} ON "{schema}"."{table}" TO "{role}";' for table, rights in address.sql.rights.items()
+    ]
+    return install + use + tables
 
 
 def install_at(address: Address) -> None:

@@ -10,7 +10,9 @@ import msgspec
 from psycopg.types.numeric import Int4, Int8
 
 from coord.core.errors import CoordError, Corrupt, Trimmed, Unavailable
+from coord.stores.check import Check
 from coord.stores.database import AnyStore, Database
+from coord.stores.host_clock import host_now_ms
 from coord.stores.listener import Ear, Listener
 from coord.stores.postgres_arrays import Bigints
 from coord.stores.postgres_connection import Address, Connection, Row, is_gone, meta_of, using
@@ -20,6 +22,8 @@ from coord.stores.store import Entry, Head, Limits
 
 COMMIT_BYTES = 16 * 1024 * 1024
 FORGET_AT_ONCE = 10_000
+CLOCK_MS = 2000
+"""More between two clocks than the way to a server explains."""
 
 _inherited: list[object] = []
 """What a forked child must keep: its parent's connections, lest they are closed as garbage."""
@@ -88,6 +92,27 @@ class OpenSchema(Database[AnyStore]):
         self.store_id, self.epoch, self.notes = meta["store_id"], int(meta["epoch"]), meta
         self.limits = Limits(commit_bytes=COMMIT_BYTES, durable=durable, shared=True)
         return connection
+
+    def checks(self) -> list[Check]:
+        asked = host_now_ms()
+        settings = self.ask(self.address.sql.settings)[0]
+        ahead = settings[0] - (asked + host_now_ms()) // 2
+        version, fsync, synchronous_commit = settings[1:]
+        return [
+            Check("version", well=True, text=f"PostgreSQL {version}"),
+            Check(
+                "durability",
+                self.limits.durable,
+                f"fsync {fsync}, synchronous_commit {synchronous_commit}",
+                "" if self.limits.durable else "set both to on: the server may forget what it has answered",
+            ),
+            Check(
+                "clock",
+                abs(ahead) < CLOCK_MS,
+                f"the server's clock is {ahead} ms ahead of ours; the server's counts",
+                "" if abs(ahead) < CLOCK_MS else "set one of the two clocks (NTP)",
+            ),
+        ]
 
     def ring(self, log: int, offset: int) -> None:
         """Tell who listens that a log has grown; nobody depends on it."""

@@ -73,8 +73,12 @@ CHUNKS: Final = """
 SELECT number, body FROM {schema}.chunk
 WHERE log = l.id AND "offset" = %b AND number >= %b ORDER BY number LIMIT %b
 """
+# Rights are checked before anything is done: who may not delete entries does not raise the floor either.
 RAISE_FLOOR: Final = """
-UPDATE {schema}.log SET floor = greatest(floor, least(%b, head)) WHERE id = %b RETURNING {clock}, floor
+WITH raised AS (
+    UPDATE {schema}.log SET floor = greatest(floor, least(%b, head)) WHERE id = %b RETURNING floor),
+nothing AS (DELETE FROM {schema}.entry WHERE false)
+SELECT {clock}, floor FROM raised
 """
 
 # Chunks need not reach the disk by themselves: the row that makes them a snapshot waits for all before it.

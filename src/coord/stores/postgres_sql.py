@@ -161,6 +161,10 @@ WHERE log = l.id AND "offset" > %b ORDER BY "offset" LIMIT %b
 STATE: Final = """
 SELECT current_setting('fsync') = 'on' AND current_setting('synchronous_commit') <> 'off', pg_is_in_recovery()
 """
+SETTINGS: Final = """
+SELECT {clock}, current_setting('server_version'), current_setting('fsync'),
+    current_setting('synchronous_commit')
+"""
 FORGET: Final = """
 WITH forgotten AS (
     DELETE FROM {schema}.entry WHERE log = %b AND "offset" < least(
@@ -185,6 +189,7 @@ class Statements:
         self.listen_class = self.lock_class("")
         self.set_up = "SELECT set_config(name, value, false) FROM unnest(%b, %b) s (name, value)"
         self.state = STATE
+        self.settings = self.named(SETTINGS)
         self.installed = self.named(
             "SELECT to_regnamespace('{schema}') IS NOT NULL, to_regclass('{schema}.meta') IS NOT NULL"
         )
