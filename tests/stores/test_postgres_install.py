@@ -40,7 +40,7 @@ def test_install_is_safe_to_repeat(postgres_server: PostgresServer) -> None:
 
 def test_a_database_without_a_store_is_not_found(postgres_server: PostgresServer) -> None:
     """Opening never creates: the error says what to do."""
-    with pytest.raises(NotFound, match=r"coord\.install\(url\)"):
+    with pytest.raises(NotFound, match=r"coord install postgresql://coord:\*\*\*@"):
         open_store(postgres_server.blank_url())
 
 

@@ -18,10 +18,7 @@ from typing import Any, Literal
 
 import msgspec
 import psycopg
-from psycopg.abc import AdaptContext
-from psycopg.adapt import Dumper
 from psycopg.conninfo import conninfo_to_dict
-from psycopg.pq import Format
 from psycopg.types.numeric import Int4, Int8
 
 from coord.core.errors import (
@@ -30,17 +27,17 @@ from coord.core.errors import (
     Corrupt,
     Invalid,
     LimitReached,
-    NotFound,
     Trimmed,
     Unavailable,
     Unknown,
     Unsupported,
 )
+from coord.stores.check import Check
 from coord.stores.database import Database
 from coord.stores.known_versions import KnownVersions
 from coord.stores.listener import Ear, Listener
-from coord.stores.moved import unavailable
-from coord.stores.postgres_arrays import Array, Bigints, Blobs, Texts
+from coord.stores.moved import not_installed, unavailable
+from coord.stores.postgres_arrays import ArrayDumper, Bigints, Blobs, Texts
 from coord.stores.postgres_sql import ABOVE_ALL, LIBPQ, SESSION, Statements
 from coord.stores.server_clock import ServerClock, uptime_ms
 from coord.stores.store import FORMAT, Commit, Entry, Head, Limits, Record, check_commit, prefix_end
@@ -50,7 +47,6 @@ SERVER_VERSION = 130000
 COMMIT_BYTES = 16 * 1024 * 1024
 FORGET_AT_ONCE = 10_000
 SCHEMA = re.compile(r"(?!pg_)[a-z_][a-z0-9_]{0,47}")
-
 _events_encode, _events_decode = msgspec.msgpack.Encoder().encode, msgspec.msgpack.Decoder(list[bytes]).decode
 _inherited: list[object] = []
 """What a forked child must keep: its parent's connections, lest they are closed as garbage."""
@@ -93,27 +89,16 @@ def _using(connection: Connection, *, committing: bool = False) -> Iterator[None
         raise
 
 
-class _ArrayDumper(Dumper):
-    format = Format.BINARY
-
-    def __init__(self, cls: type[Array], context: AdaptContext | None = None) -> None:
-        super().__init__(cls, context)
-        self.oid = cls.oid
-
-    def dump(self, obj: Array) -> bytes:
-        return obj.packed()
-
-
 class Address:
     """Where a store is: what libpq needs, and the schema."""
 
     def __init__(self, url: str) -> None:
         self.shown = shown(url)
-        self._libpq: dict[str, Any] = {}
+        self.libpq: dict[str, Any] = {}
         with contextlib.suppress(ValueError, psycopg.Error):
             rest, schemas = without_parameter(url, "schema")
-            self._libpq = {**LIBPQ, **conninfo_to_dict(rest), "client_encoding": "UTF8"}
-        if not self._libpq:  # raised here and not from the driver's error, whose words hold the password
+            self.libpq = {**LIBPQ, **conninfo_to_dict(rest), "client_encoding": "UTF8"}
+        if not self.libpq:  # raised here and not from the driver's error, whose words hold the password
             raise Invalid(f"{self.shown!r} is not a url that Postgres understands")
         schema = ",".join(schemas) if schemas else "coord"
         if not SCHEMA.fullmatch(schema):
@@ -123,7 +108,7 @@ class Address:
     def connect(self) -> Connection:
         """Open a connection that is set up as the statements expect."""
         try:
-            connection: Connection = psycopg.connect(autocommit=True, prepare_threshold=0, **self._libpq)
+            connection: Connection = psycopg.connect(autocommit=True, prepare_threshold=0, **self.libpq)
         except psycopg.Error as error:
             raise translated(error) from error
         with _using(connection):
@@ -138,7 +123,7 @@ class Address:
         if encoding != "UTF8":
             raise Unsupported(f"{self.shown} keeps text as {encoding}", hint="create the database as UTF8")
         for array in (Texts, Blobs, Bigints):
-            connection.adapters.register_dumper(array, _ArrayDumper)
+            connection.adapters.register_dumper(array, ArrayDumper)
         connection.execute(self.sql.set_up, (Texts(SESSION), Texts(SESSION.values())))
 
 
@@ -156,7 +141,17 @@ def install(url: str) -> None:
                 connection.execute(sql.create, prepare=False)
                 values = {"format": str(FORMAT), "store_id": secrets.token_hex(16), "epoch": "0"}
                 connection.cursor().executemany(sql.put_meta, list(values.items()))
+            views_wanted, views = sql.views()
+            if connection.execute(views_wanted).fetchall()[0][0]:
+                connection.execute(views, prepare=False)
         _meta(address, connection)
+
+
+def grants(url: str) -> list[str]:
+    """Return what gives one role the rights to install a store here, and another those to work with it."""
+    from coord.stores.postgres_rights import granted
+
+    return granted(Address(url))
 
 
 def _meta(address: Address, connection: Connection) -> dict[str, str]:
@@ -164,7 +159,7 @@ def _meta(address: Address, connection: Connection) -> dict[str, str]:
     try:
         meta: dict[str, str] = dict(connection.execute(address.sql.meta).fetchall())
     except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName) as error:
-        raise NotFound(f"{address.shown} holds no store", hint="prepare it: coord.install(url)") from error
+        raise not_installed(address.shown) from error
     if meta.get("format") != str(FORMAT):
         raise Unsupported(
             f"{address.shown} has format {meta.get('format')}; this version of coord writes {FORMAT}",
@@ -346,6 +341,11 @@ class PostgresDatabase(Database[PostgresStore]):
         self.store_id, self.epoch, self.notes = meta["store_id"], int(meta["epoch"]), meta
         self.limits = Limits(commit_bytes=COMMIT_BYTES, durable=durable, shared=True)
         return connection
+
+    def checks(self) -> list[Check]:
+        from coord.stores.postgres_checks import look
+
+        return look(self.ask)
 
     def ring(self, log: int, offset: int) -> None:
         """Tell who listens that a log has grown; nobody depends on it."""
