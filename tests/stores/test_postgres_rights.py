@@ -1,7 +1,6 @@
 """The rights that `grants` names are enough for what a role does, and for nothing else."""
 
 import re
-from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
@@ -11,26 +10,39 @@ import pytest
 import coord
 from coord.core.errors import NotFound, Unavailable
 from coord.stores.open import grants, open_store
+from coord.stores.postgres_rights import AGENT
 from tests.servers.postgres import PostgresServer
 from tests.servers.server import PASSWORD
 
-OWNER, AGENT = "rights_owner", "coord_agent"
+
+class Roles:
+    """Roles of a test's own, on a server that others use too, in place of those that `grants` speaks of."""
+
+    def __init__(self, server: PostgresServer) -> None:
+        self._admin = server.blank_url()
+        name = self._admin.rpartition("/")[2]
+        self._names = (f"{name}_owner", f"{name}_agent")
+        self.owner, self.agent = (re.sub(r"//[^:]+:", f"//{role}:", self._admin) for role in self._names)
+        texts = [text.replace(AGENT, f"{name}_agent") for text in grants(self.owner)]
+        after = next(place for place, text in enumerate(texts) if "Then coord install" in text)
+        self._before, self._after = texts[:after], texts[after:]
+
+    def make(self) -> None:
+        """Carry out what an administrator does."""
+        passwords = [f"ALTER ROLE {role} PASSWORD '{PASSWORD}'" for role in self._names]
+        run_as(self._admin, [*self._before, *passwords])
+
+    def install(self) -> None:
+        """Carry out all that `grants` says, each part as whom it says."""
+        self.make()
+        coord.install(self.owner)
+        run_as(self.owner, self._after)
 
 
 @pytest.fixture
-def blank(postgres_server: PostgresServer) -> Iterator[str]:
-    """The url of an empty database, as its owner-to-be would write it; the roles go with the test."""
-    url = postgres_server.blank_url()
-    database = url.rpartition("/")[2]
-    yield as_role(url, OWNER)
-    with postgres_server.admin() as admin:
-        admin.execute(f"DROP DATABASE {database} WITH (FORCE)")
-        admin.execute(f"DROP ROLE IF EXISTS {OWNER}")
-        admin.execute(f"DROP ROLE IF EXISTS {AGENT}")
-
-
-def as_role(url: str, role: str) -> str:
-    return re.sub(r"//[^:]+:", f"//{role}:", url)
+def roles(postgres_server: PostgresServer) -> Roles:
+    """Two roles and a database where nothing is installed."""
+    return Roles(postgres_server)
 
 
 def run_as(url: str, statements: list[str]) -> None:
@@ -39,28 +51,19 @@ def run_as(url: str, statements: list[str]) -> None:
             connection.execute(statement.encode())
 
 
-def refused(url: str, statement: str) -> bool:
+def is_refused(url: str, statement: str) -> bool:
     """Whether the server does not allow a statement."""
-    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+    try:
         run_as(url, [statement])
-    return True
+    except psycopg.errors.InsufficientPrivilege:
+        return True
+    return False
 
 
-def installed(server: PostgresServer, url: str) -> str:
-    """Carry out all that `grants` says, each part as whom it says; return the url of an agent."""
-    statements = grants(url)
-    after = next(place for place, text in enumerate(statements) if "Then coord install" in text)
-    admin = server.url(url.rpartition("/")[2])
-    passwords = [f"ALTER ROLE {role} PASSWORD '{PASSWORD}'" for role in (OWNER, AGENT)]
-    run_as(admin, [*statements[:after], *passwords])
-    coord.install(url)
-    run_as(url, statements[after:])
-    return as_role(url, AGENT)
-
-
-def test_an_agent_works_and_can_do_nothing_else(postgres_server: PostgresServer, blank: str) -> None:
-    """TEN-1: least privilege: an agent claims, locks, waits and trims; it drops nothing and leaves its schema."""
-    agent = installed(postgres_server, blank)
+def test_an_agent_works_and_can_do_nothing_else(roles: Roles) -> None:
+    """TEN-1: least privilege: an agent claims, locks, waits and trims; it drops nothing, and sees no more."""
+    roles.install()
+    agent = roles.agent
     with coord.connect(agent, session="s1", agent="ada", project="shop") as client:
         client.register()
         assert client.acquire("name:release").locks
@@ -71,50 +74,44 @@ def test_an_agent_works_and_can_do_nothing_else(postgres_server: PostgresServer,
         log.trim(log.seen.offset)
     with psycopg.connect(agent) as sql:
         assert sql.execute("SELECT count(*) FROM coord.coord_history").fetchall() == [(1,)]
-    with psycopg.connect(blank, autocommit=True) as owner:
-        owner.execute("CREATE SCHEMA elsewhere")
-        owner.execute("CREATE TABLE elsewhere.secret (value text)")
-    assert refused(agent, "DROP SCHEMA coord CASCADE")
-    assert refused(agent, "DROP TABLE coord.record")
-    assert refused(agent, "TRUNCATE coord.record")
-    assert refused(agent, "DELETE FROM coord.log")
-    assert refused(agent, "UPDATE coord.entry SET at = 0")
-    assert refused(agent, "UPDATE coord.meta SET value = ''")
-    assert refused(agent, "CREATE TABLE coord.mine (a int)")
-    assert refused(agent, "CREATE SCHEMA mine")
-    assert refused(agent, "SELECT * FROM elsewhere.secret")
-    assert refused(
-        agent, "CREATE OR REPLACE FUNCTION coord.as_json(value bytea) RETURNS jsonb AS '' LANGUAGE sql"
-    )
+    run_as(roles.owner, ["CREATE SCHEMA elsewhere", "CREATE TABLE elsewhere.secret (value text)"])
+    for statement in (
+        "DROP SCHEMA coord CASCADE",
+        "DROP TABLE coord.record",
+        "TRUNCATE coord.record",
+        "DELETE FROM coord.log",
+        "UPDATE coord.entry SET at = 0",
+        "UPDATE coord.meta SET value = ''",
+        "CREATE TABLE coord.mine (a int)",
+        "ALTER FUNCTION coord.commit RENAME TO mine",
+        "CREATE SCHEMA mine",
+        "SELECT * FROM elsewhere.secret",
+    ):
+        assert is_refused(agent, statement), statement
 
 
-def test_an_agent_may_call_install(postgres_server: PostgresServer, blank: str) -> None:
-    """`coord init` prepares what it opens: for who owns nothing there, that changes nothing and fails nowhere."""
-    agent = installed(postgres_server, blank)
-    run_as(blank, ["DELETE FROM coord.meta WHERE name = 'views'"])
-    coord.install(agent)
-    with closing(open_store(agent)) as database:
+def test_an_agent_may_call_install(roles: Roles) -> None:
+    """`coord init` prepares what it opens: who owns nothing there changes nothing, and nothing fails."""
+    roles.install()
+    run_as(roles.owner, ["DELETE FROM coord.meta WHERE name = 'views'"])
+    coord.install(roles.agent)
+    with closing(open_store(roles.agent)) as database:
         assert "views" not in database.notes
 
 
-def test_an_agent_cannot_install(postgres_server: PostgresServer, blank: str) -> None:
-    """Where nothing is prepared, the agent is told by whom it is prepared, and nothing is made."""
-    agent = as_role(blank, AGENT)
-    statements = grants(blank)
-    passwords = [f"ALTER ROLE {role} PASSWORD '{PASSWORD}'" for role in (OWNER, AGENT)]
-    admin = postgres_server.url(blank.rpartition("/")[2])
-    run_as(admin, [*statements[:4], *passwords])
-    with pytest.raises(NotFound, match=r"coord install postgresql://coord_agent:\*\*\*@"):
-        open_store(agent)
+def test_an_agent_cannot_install(roles: Roles) -> None:
+    """Where nothing is prepared, the agent is told how that is done, and has not the rights for it."""
+    roles.make()
+    with pytest.raises(NotFound, match=r"coord install postgresql://\w+_agent:\*\*\*@"):
+        open_store(roles.agent)
     with pytest.raises(Unavailable, match="permission denied"):
-        coord.install(agent)
+        coord.install(roles.agent)
 
 
-def test_names_are_quoted(postgres_server: PostgresServer) -> None:
+def test_names_are_quoted() -> None:
     """A name from a url is text, whatever it holds; passwords are in no statement."""
-    url = 'postgresql://a%22%3B%20DROP:secret@host/da"ta?schema=team_a'
-    told = "\n".join(grants(url))
-    assert '"a""; DROP"' in told
+    told = "\n".join(grants('postgresql://a%22%3B%0ADROP%20{agent}:secret@host/da"ta?schema=team_a'))
+    assert told.count('"a"";\nDROP {agent}"') == 2
     assert '"da""ta"' in told
     assert '"team_a".record' in told
     assert "secret" not in told

@@ -1,18 +1,20 @@
 """The rights that a Postgres store takes: of the role that installs it, and of one that works with it."""
 
+import re
 from typing import Any
 
 from coord.stores.record_views import VIEW_NAMES
 
 OWNER, AGENT = "coord_owner", "coord_agent"
 
+# No name stands in a comment, for it might hold the end of a line.
 GRANTS = """
--- As an administrator: {owner} installs, and owns what it made; {agent} works. Give both a password.
+-- As an administrator, who also gives both a password: one role installs, the other works.
 CREATE ROLE {owner} LOGIN;
 CREATE ROLE {agent} LOGIN;
 GRANT CONNECT, CREATE ON DATABASE {database} TO {owner};
 GRANT CONNECT ON DATABASE {database} TO {agent};
--- Then coord install, as {owner}. Then, as {owner}, in {database}:
+-- Then coord install, as the first role, and then, as the first role in that database:
 GRANT USAGE ON SCHEMA {schema} TO {agent};
 GRANT SELECT ON {schema}.meta TO {agent};
 GRANT SELECT, INSERT, UPDATE ON {schema}.log, {schema}.record TO {agent};
@@ -36,10 +38,11 @@ def granted(address: Any) -> list[str]:
         "{agent}": _quoted(AGENT),
         "{views}": ", ".join(f"{schema}.{view}" for view in VIEW_NAMES),
     }
-    text = GRANTS
-    for name, value in names.items():
-        text = text.replace(name, value)
-    return [f"{statement.strip()};" for statement in text.split(";")[:-1]]
+    return [_named(f"{statement.strip()};", names) for statement in GRANTS.split(";")[:-1]]
+
+
+def _named(statement: str, names: dict[str, str]) -> str:
+    return re.sub("{[a-z]+}", lambda found: names[found[0]], statement)
 
 
 def _quoted(name: str) -> str:

@@ -93,7 +93,7 @@ RECORD_VIEWS = {
         ("task/",),
         (
             *_TASK_KEY,
-            Column("state", default="READY"),
+            Column("state", default="ready"),
             *_CLAIM,
             Column("retries", form="number", default="0"),
             Column("description", of_spec=True),

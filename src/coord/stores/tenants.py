@@ -34,7 +34,7 @@ def name_of(tenant: str) -> str:
     Whatever is not plain has a _ and a digest of its own, so that it meets neither a plain one nor another.
 
     >>> name_of("acme"), name_of("Acme.EU")
-    ('acme', 'acmeeu_b4c75caf5f43a53ac0ad8e4a59ae3e10')
+    ('acme', 'acmeeu_5874855eaf7a81f228ef885ed9cc79d7')
     """
     if _PLAIN.fullmatch(tenant):
         return tenant
