@@ -95,10 +95,10 @@ def test_everybody_can_be_asked_about(url: str, sql: psycopg.Connection[dict[str
             claim = tasks.claim_task("other", "shop", "B-001-search", session, session).claim
             assert claim is not None
             tasks.release_claim("other", "shop", "B-001-search", session, claim.generation)
-    (session,) = sql.execute("SELECT * FROM coord_sessions WHERE tenant = 'acme'").fetchall()
-    assert (session["tenant"], session["session_id"], session["agent"]) == ("acme", "s-ann", "ann")
-    assert (session["state"], session["ended_at"]) == ("idle", None)
-    assert session["started_at"].timestamp() > 1.7e9
+    (here,) = sql.execute("SELECT * FROM coord_sessions WHERE tenant = 'acme'").fetchall()
+    assert (here["tenant"], here["session_id"], here["agent"]) == ("acme", "s-ann", "ann")
+    assert (here["state"], here["ended_at"]) == ("idle", None)
+    assert here["started_at"].timestamp() > 1.7e9
     (held,) = sql.execute("SELECT * FROM coord_locks").fetchall()
     assert (held["resource"], held["session"], held["reason"]) == ("name:release", "s-ann", "1.4")
     assert held["fence"] == lock.fence, "a hold that has none has that of its record"

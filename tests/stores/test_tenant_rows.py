@@ -10,6 +10,7 @@ import pytest
 import coord
 from coord.core.errors import CoordError, Unavailable
 from coord.stores.open import open_store
+from coord.stores.postgres import PostgresDatabase
 from tests.servers.postgres import PostgresServer
 from tests.servers.server import PASSWORD
 from tests.stores.steps import write
@@ -45,7 +46,7 @@ class Guarded:
             sql.execute(f"CREATE ROLE {self.role} LOGIN PASSWORD '{PASSWORD}'")
             sql.execute(f"GRANT USAGE ON SCHEMA coord TO {self.role}")
             sql.execute(f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA coord TO {self.role}")
-            self.logs = dict(sql.execute("SELECT tenant, id FROM coord.log").fetchall())
+            self.logs: dict[str, int] = dict(sql.execute("SELECT tenant, id FROM coord.log").fetchall())
 
     def url(self, tenant: str) -> str:
         """The url of an agent that may see one tenant's rows only."""
@@ -110,7 +111,7 @@ def test_no_statement_visits_the_rows_of_another(guarded: Guarded, tenant: str, 
 
 def test_the_tripwire_holds(guarded: Guarded) -> None:
     """TEN-1: the test above would notice: to open another's log, or to ask without naming one, trips."""
-    with closing(open_store(guarded.url("acme"))) as database:
+    with closing(PostgresDatabase(guarded.url("acme"))) as database:
         with pytest.raises(CoordError, match="tripped over log"):
             database.log("other")
         for statement in (

@@ -13,8 +13,10 @@ import coord
 from coord.core.errors import Corrupt, Invalid, LimitReached, NotFound, Refused, Unavailable
 from coord.stores import tenants as module
 from coord.stores.database import TENANT
+from coord.stores.moved import note_of
 from coord.stores.open import mover, open_store
-from coord.stores.tenants import check_tenants, name_of, url_of
+from coord.stores.tenant_name import name_of
+from coord.stores.tenants import check_tenants, url_of
 from tests.servers.kinds import SHARED_STORES
 from tests.stores.steps import head, value, write
 
@@ -171,7 +173,7 @@ def test_notes_have_a_limit(urls: tuple[str, dict[str, str]], monkeypatch: pytes
 def test_as_many_notes_as_allowed_fit_into_a_files_store(tmp_path: Path) -> None:
     """The longest names of all tenants that may be noted are read back whole."""
     url = f"file://{tmp_path}/shared"
-    notes = {f"tenant/{number:0128d}": "f" * 32 for number in range(module.NOTED_MAX)}
+    notes = {note_of(f"{number:0128d}"): "f" * 32 for number in range(module.NOTED_MAX)}
     with closing(open_store(url)) as database:
         mover(database).note(**notes)
     with closing(open_store(url)) as database:

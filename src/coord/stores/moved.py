@@ -1,6 +1,7 @@
 """How a store refuses that is not there yet, or was moved, and what it notes of that (see `moving`)."""
 
 from coord.core.errors import NotFound, Unavailable
+from coord.stores.tenant_name import name_of
 
 MOVED_URL, MOVED_ID, MOVED_WHOLE = "moved_url", "moved_id", "moved_whole"
 """Notes of the old store: where it goes, without passwords; which store that is; that all of it is there."""
@@ -8,7 +9,7 @@ ARRIVING, ARRIVED = "arriving", "arrived"
 """Notes of the new one: the id of the store that is being copied, or was."""
 
 LIVES_IN = "tenant/"
-"""Before the name of a tenant: a note of the store that the others share, with the id of the tenant's own."""
+"""Before the name of a tenant: a note of the store that others share, with the id of the tenant's own."""
 
 _MOVED = "this store was moved to "
 
@@ -45,9 +46,14 @@ def check_settled(url: str, notes: dict[str, str]) -> None:
         )
 
 
+def note_of(tenant: str) -> str:
+    """Return the name of the note that says where a tenant lives."""
+    return LIVES_IN + name_of(tenant)
+
+
 def check_lives_here(tenant: str, notes: dict[str, str]) -> None:
     """Refuse to look for a tenant in the shared store when it has one of its own."""
-    if LIVES_IN + tenant in notes:
+    if note_of(tenant) in notes:
         raise Unavailable(
             f"tenant {tenant} has a store of its own, and nothing says here where it is",
             hint="name it in coord.toml below [tenants], as where it was installed",

@@ -6,40 +6,22 @@ store when it is installed. So nobody can take another store for it, or look for
 callers with two stores would both be granted the same claim.
 """
 
-import re
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from hashlib import sha256
 from typing import Any
 
 from coord.core.errors import Corrupt, Invalid, LimitReached, NotFound, Refused
 from coord.stores.check import Check
 from coord.stores.database import TENANT, Database
-from coord.stores.moved import LIVES_IN, check_lives_here
+from coord.stores.moved import LIVES_IN, check_lives_here, note_of
 from coord.stores.moving import Mover
+from coord.stores.tenant_name import name_of
 from coord.stores.url import shown
 
 EVERY, PLACE = "*", "{tenant}"
 AT_HOME = "local"
 """The tenant of who names none: it stays in the store of the repository, unless it is named."""
 NOTED_MAX = 1000
-
-_PLAIN = re.compile(r"[a-z][a-z0-9]{0,31}")
-_READABLE = 8
-
-
-def name_of(tenant: str) -> str:
-    """Return a tenant as a part of any name: small letters, digits and _; no two tenants have the same.
-
-    Whatever is not plain has a _ and a digest of its own, so that it meets neither a plain one nor another.
-
-    >>> name_of("acme"), name_of("Acme.EU")
-    ('acme', 'acmeeu_5874855eaf7a81f228ef885ed9cc79d7')
-    """
-    if _PLAIN.fullmatch(tenant):
-        return tenant
-    readable = "".join(re.findall("[a-z0-9]", tenant.lower()))[:_READABLE]
-    return f"{readable}_{sha256(tenant.encode()).hexdigest()[:32]}"
 
 
 def check_tenants(urls: Mapping[str, str]) -> None:
@@ -69,7 +51,7 @@ def url_of(tenant: str, urls: Mapping[str, str]) -> str:
 
 def settle(tenant: str, shared: Database[Any], mover: Mover, own: Database[Any]) -> None:
     """Note for good that a tenant lives in a store of its own; one that has anything elsewhere cannot."""
-    note, notes = LIVES_IN + tenant, mover.notes()
+    note, notes = note_of(tenant), mover.notes()
     if notes.get(note) == own.store_id:
         return
     if note in notes:
@@ -108,7 +90,7 @@ class RoutedDatabase(Database[Any]):
         if not url:
             check_lives_here(tenant, self._shared.notes)
             return self._shared.log(tenant)
-        if LIVES_IN + tenant not in self._shared.notes:
+        if note_of(tenant) not in self._shared.notes:
             raise NotFound(
                 f"the store of tenant {tenant} is not installed", hint=f"coord install --tenant {tenant}"
             )
@@ -117,7 +99,7 @@ class RoutedDatabase(Database[Any]):
         return self._own[url].log(tenant)
 
     def _open(self, tenant: str, url: str) -> Database[Any]:
-        own, noted = self._open_url(url), self._shared.notes[LIVES_IN + tenant]
+        own, noted = self._open_url(url), self._shared.notes[note_of(tenant)]
         if own.store_id != noted:
             own.close()
             raise Corrupt(
