@@ -36,7 +36,7 @@ def test_no_two_tenants_have_one_name(one: str, other: str) -> None:
     ("one", "other"), [("acme", "Acme"), ("a.b", "a-b"), ("a" * 33, "a" * 34), ("1", "_1")]
 )
 def test_names_that_look_alike_stay_apart(one: str, other: str) -> None:
-    """TEN-2: names that differ only in what a schema cannot hold are two, and so is what they were made into."""
+    """TEN-2: names that differ only in what a schema cannot hold are two, and so is what they became."""
     assert len({name_of(one), name_of(other), name_of(name_of(other))}) == 3
 
 
