@@ -24,9 +24,10 @@ from bench.scale import FULL, Scale
 from bench.workload import AGENT, LEASE_S, PROJECT, TENANT, Workplace
 from coord.stores.file_lock import Mark
 from coord.stores.file_log import SHARD
-from coord.stores.file_snapshots import Image, Place
-from coord.stores.files import ENTRY_WEIGHT, SNAPSHOT_AFTER_BYTES
+from coord.stores.image import ENTRY_WEIGHT, SNAPSHOT_AFTER_BYTES, Image, Place, image_of
+from coord.stores.postgres_entry import NOTHING
 from coord.stores.store import Commit, Entry, Record
+from tests.servers.postgres import for_psycopg
 
 TASK = "A-001-long-history"
 HISTORY_MS = 200.0
@@ -120,6 +121,23 @@ def _lengthen_postgres(url: str, sample: Commit, count: int) -> None:
         connection.execute("CHECKPOINT")
 
 
+def _lengthen_postgres_log(url: str, sample: Commit, count: int) -> None:
+    """Add entries that change no record, and a snapshot behind them, as the store writes one in time."""
+    events = msgspec.msgpack.encode(sample.events[:1])
+    with psycopg.connect(for_psycopg(url), autocommit=True) as connection:
+        connection.execute(
+            "INSERT INTO coord.entry SELECT l.id, l.head + n, %s, int8send(n), %s, %s "
+            "FROM coord.log l, generate_series(1, %s) n WHERE l.tenant = %s",
+            (sample.at, events, NOTHING, count, TENANT),
+        )
+        connection.execute("UPDATE coord.log SET head = head + %s WHERE tenant = %s", (count, TENANT))
+        connection.execute("CHECKPOINT")
+    database = coord.open_store(url)
+    store: Any = database.log(TENANT)
+    store._snapshots.write(image_of(store._fold), patient=True)
+    database.close()
+
+
 def _lengthen_files(url: str, sample: Commit, count: int) -> None:
     """Add names of past entries, a snapshot behind them, and after it as long a tail as the store allows.
 
@@ -170,5 +188,6 @@ LENGTHEN: dict[str, Callable[[str, Commit, int], None]] = {
     "files": _lengthen_files,
     "sqlite": _lengthen_sqlite,
     "postgres": _lengthen_postgres,
+    "postgres-log": _lengthen_postgres_log,
 }
 """How each store that can be closed gets its past, while nobody has it open."""

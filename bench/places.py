@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bench.lock_peers import Rival
 from tests.servers.kinds import FreshStores, Servers, lacks
-from tests.servers.postgres import PostgresServer
+from tests.servers.postgres import PostgresServer, in_log_shape
 from tests.servers.redis import RedisServer
 from tests.servers.server import lacking
 
@@ -25,6 +25,8 @@ class Places:
         """Return the url of a new, empty store; on Postgres in a database of its own, where others may go."""
         if store == "postgres":
             return self._servers.get(PostgresServer).fresh_url()
+        if store == "postgres-log":
+            return self._servers.get(PostgresServer).fresh_url(in_log_shape)
         return self._stores.url(store)
 
     def rivals(self, names: Iterable[str]) -> Iterator[Rival]:

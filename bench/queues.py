@@ -20,7 +20,7 @@ from coord.sdk.new_task import new_task
 from coord.sdk.plan_check import check_plan
 from coord.sdk.plan_file import Plan
 
-LOG_SHAPE = ("memory", "files")
+LOG_SHAPE = ("memory", "files", "postgres-log")
 LOG_SHAPE_MOST = 100_000
 """A store that keeps everything in memory is measured with fewer tasks."""
 FILL = 1_000

@@ -1,7 +1,8 @@
 """The raw limit of Postgres: the tables and session settings of the store behind one plain connection.
 
 Per commit one transaction, sent as one pipeline: an insert of all rows from arrays (`unnest … ON CONFLICT`,
-about three times as fast as a statement per row), the insert of the entry, the update of the head.
+about three times as fast as a statement per row), the insert of the entry, the update of the head. In the log
+shape the entry has all of it, so there are no rows beside it.
 """
 
 from time import perf_counter
@@ -15,14 +16,17 @@ from psycopg.pq import Format
 import coord
 from bench.workload import TENANT
 from coord.stores.postgres_arrays import Blobs, Texts
+from coord.stores.postgres_entry import Body, encoded
 from coord.stores.postgres_sql import SESSION
 from coord.stores.store import Commit
+from tests.servers.postgres import for_psycopg
 
 PUT = """INSERT INTO coord.record (log, key, version, value, line)
 SELECT %b, row.key, %b, row.value, row.line FROM unnest(%b, %b, %b) row (key, value, line)
 ON CONFLICT (log, key)
 DO UPDATE SET version = excluded.version, value = excluded.value, line = excluded.line"""
 ENTRY = "INSERT INTO coord.entry VALUES (%b, %b, %b, %b, %b)"
+LOG_ENTRY = "INSERT INTO coord.entry VALUES (%b, %b, %b, %b, %b, %b)"
 HEAD = "UPDATE coord.log SET head = %b, at = %b WHERE id = %b"
 
 
@@ -58,7 +62,7 @@ class RawPostgres:
         database.log(TENANT)
         database.close()
         self._offset = 0
-        self._connection = psycopg.connect(url, autocommit=True, prepare_threshold=0)
+        self._connection = psycopg.connect(for_psycopg(url), autocommit=True, prepare_threshold=0)
         for name, value in SESSION.items():
             self._connection.execute("SELECT set_config(%s, %s, false)", (name, value))
         self._connection.adapters.register_dumper(ReadyTexts, ReadyTextsDumper)
@@ -68,19 +72,18 @@ class RawPostgres:
         self._log: int = found[0]
 
     def play(self, commits: list[Commit]) -> float:
-        prepared = [self._rows(commit) for commit in commits]
+        prepared = [self._statements(commit) for commit in commits]
         connection = self._connection
         began = perf_counter()
-        for rows, entry, head in prepared:
+        for statements in prepared:
             with connection.pipeline():
                 connection.execute("BEGIN")
-                connection.execute(PUT, rows)
-                connection.execute(ENTRY, entry)
-                connection.execute(HEAD, head)
+                for statement, values in statements:
+                    connection.execute(statement, values)
                 connection.execute("COMMIT")
         return perf_counter() - began
 
-    def _rows(self, commit: Commit) -> tuple[tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]]:
+    def _statements(self, commit: Commit) -> list[tuple[str, tuple[Any, ...]]]:
         self._offset += 1
         log, offset = self._log, self._offset
         # `unnest` fills the shorter arrays up with nulls: a key without value and line is a tombstone.
@@ -88,8 +91,24 @@ class RawPostgres:
         values = ReadyBlobs(Blobs([put.value for put in commit.puts.values()]).packed())
         lines = ReadyTexts(Texts([put.line for put in commit.puts.values()]).packed())
         events = msgspec.msgpack.encode(commit.events)
-        rows = (log, offset, keys, values, lines)
-        return rows, (log, offset, commit.at, commit.id, events), (offset, commit.at, log)
+        return [
+            (PUT, (log, offset, keys, values, lines)),
+            (ENTRY, (log, offset, commit.at, commit.id, events)),
+            (HEAD, (offset, commit.at, log)),
+        ]
 
     def close(self) -> None:
         self._connection.close()
+
+
+class RawPostgresLog(RawPostgres):
+    """The same of the log shape."""
+
+    def _statements(self, commit: Commit) -> list[tuple[str, tuple[Any, ...]]]:
+        self._offset += 1
+        log, offset = self._log, self._offset
+        body = encoded(Body(commit.puts, commit.deletes, {}))
+        return [
+            (LOG_ENTRY, (log, offset, commit.at, commit.id, encoded(commit.events), body)),
+            (HEAD, (offset, commit.at, log)),
+        ]

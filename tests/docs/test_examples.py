@@ -11,10 +11,11 @@ import pytest
 
 import coord
 from tests.docs.pages import Example, blocks_in, examples_in, page_names
-from tests.servers.postgres import PostgresServer
+from tests.servers.postgres import PostgresServer, for_psycopg
 
-POSTGRES_PAGE = "docs/how-to/use-postgres.md"
-EXAMPLES = [example for page in page_names() if page != POSTGRES_PAGE for example in examples_in(page)]
+POSTGRES_PAGES = ["docs/how-to/use-postgres.md", "docs/how-to/use-postgres-log.md"]
+POSTGRES_URL = r"postgresql[^\"]+"
+EXAMPLES = [example for page in page_names() if page not in POSTGRES_PAGES for example in examples_in(page)]
 
 
 def run(example: Example, folder: Path) -> str:
@@ -70,11 +71,12 @@ def test_an_example_that_fails_is_noticed(tmp_path: Path) -> None:
             run(Example("page.md", 1, code, None), tmp_path)
 
 
-def test_the_postgres_page_is_true(postgres_server: PostgresServer, tmp_path: Path) -> None:
+@pytest.mark.parametrize("page", POSTGRES_PAGES)
+def test_the_postgres_page_is_true(page: str, postgres_server: PostgresServer, tmp_path: Path) -> None:
     """Every step of the how-to is carried out as written, on a real server, with the rights it names."""
-    roles_and_database, grants = blocks_in(POSTGRES_PAGE, "sql")
-    install, use = (here(example, postgres_server) for example in examples_in(POSTGRES_PAGE))
-    url = re.findall(r"postgresql://[^\"]+", use.code)[0]
+    roles_and_database, grants = blocks_in(page, "sql")
+    install, use = (here(example, postgres_server) for example in examples_in(page))
+    url = re.findall(POSTGRES_URL, use.code)[0]
     with postgres_server.admin() as admin:
         try:
             execute_all(admin, roles_and_database)
@@ -82,8 +84,8 @@ def test_the_postgres_page_is_true(postgres_server: PostgresServer, tmp_path: Pa
                 coord.open_store(url)
             run(install, tmp_path)
             run(install, tmp_path)
-            owner = re.findall(r"postgresql://[^\"]+", install.code)[0]
-            with psycopg.connect(owner, autocommit=True) as connection:
+            owner = re.findall(POSTGRES_URL, install.code)[0]
+            with psycopg.connect(for_psycopg(owner), autocommit=True) as connection:
                 execute_all(connection, grants)
             assert run(use, tmp_path) == use.output
             check_agents_rights(url)

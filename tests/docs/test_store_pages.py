@@ -10,8 +10,7 @@ import pytest
 from psycopg.rows import dict_row
 
 import coord
-from coord.stores.open import KINDS, open_store
-from coord.stores.postgres_rights import AGENT, GRANTS
+from coord.stores.open import KINDS, grants, open_store
 from coord.stores.record_views import VIEW_NAMES
 from tests.docs.pages import blocks_in, codes_of, rows_of, text_of
 from tests.servers.postgres import PostgresServer
@@ -72,9 +71,7 @@ def test_the_page_names_every_view() -> None:
 
 def test_the_rights_on_the_page_are_those_of_the_command() -> None:
     """`coord install --grants` and the page say the same about what an agent may do."""
-    on_page = blocks_in(POSTGRES, "sql")[1]
-    views = ", ".join(f"coord.{view}" for view in VIEW_NAMES)
-    printed = GRANTS.replace("{schema}", "coord").replace("{agent}", AGENT).replace("{views}", views)
+    printed = "\n".join(grants("postgresql://coord_owner@db/coord_store")).replace('"', "")
     agents = re.findall(r"^GRANT .*;$", printed, re.MULTILINE)[2:-1]
-    assert on_page.splitlines() == agents
+    assert blocks_in(POSTGRES, "sql")[1].splitlines() == agents
     assert "`DELETE` on `coord.entry` and `coord.record`" in text_of(POSTGRES)

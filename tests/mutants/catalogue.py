@@ -34,6 +34,7 @@ FOLD, LOG_STORE, SQLITE, STORE = (
     "stores/store.py",
 )
 FILE_LAYER, FILE_LOG, POSTGRES = "stores/file_layer.py", "stores/file_log.py", "stores/postgres_sql.py"
+POSTGRES_LOG, POSTGRES_LOG_SQL = "stores/postgres_log.py", "stores/postgres_log_sql.py"
 CLOCK = "engine/clock.py"
 
 COUNTED_SYNCS = ("tests/stores/test_costs.py", "-k", "syncs_of_stores and files")
@@ -388,6 +389,34 @@ STORE_MUTANTS = [
         "WHERE l.id = to_log FOR NO KEY UPDATE;",
         "WHERE l.id = to_log;",
         ("tests/stores/test_postgres_specifics.py", "-k", "two_connections or what_follows_the_lock"),
+    ),
+    Mutant(
+        "Postgres (log) appends wherever the head is by now",
+        POSTGRES_LOG_SQL,
+        "WHERE id = to_log AND head = as_of_head AND floor = as_of_floor;",
+        "WHERE id = to_log AND floor = as_of_floor;",
+        ("tests/stores/test_postgres_log.py", "-k", "behind"),
+    ),
+    Mutant(
+        "Postgres (log) appends although the floor was raised",
+        POSTGRES_LOG_SQL,
+        "AND head = as_of_head AND floor = as_of_floor;",
+        "AND head = as_of_head;",
+        ("tests/stores/test_postgres_specifics.py", "-k", "head_and_floor_stand"),
+    ),
+    Mutant(
+        "Postgres (log) trims what no snapshot holds",
+        POSTGRES_LOG,
+        "            self._snapshots.write(image_of(self._fold), patient=True)\n",
+        "            pass\n",
+        ("tests/stores/test_postgres_log.py", "-k", "trim or large_values"),
+    ),
+    Mutant(
+        "Postgres (log) takes any large value for the one it looks for",
+        POSTGRES_LOG,
+        "values.get((record.key, record.version))",
+        "dict(((key, v) for (key, _), v in values.items())).get(record.key)",
+        ("tests/stores/test_postgres_log.py", "-k", "looked_for_again"),
     ),
 ]
 

@@ -6,11 +6,13 @@ from urllib.parse import urlsplit
 
 import psycopg
 
+from tests.servers.postgres import for_psycopg
+
 
 def remove_store(url: str) -> None:
     """Remove a store, whatever holds it."""
-    if url.startswith("postgresql:"):
-        database, _, schema = url.partition("?schema=")
+    if url.startswith("postgresql"):
+        database, _, schema = for_psycopg(url).partition("?schema=")
         with psycopg.connect(database, autocommit=True) as connection:
             connection.execute(f'DROP SCHEMA "{schema}" CASCADE'.encode())
         return

@@ -18,6 +18,7 @@ class OnServer(NamedTuple):
 
 ON_SERVERS = {
     "postgres": OnServer(PostgresServer, PostgresServer.fresh_store_url),
+    "postgres-log": OnServer(PostgresServer, PostgresServer.fresh_log_url),
 }
 
 SHARED_STORES = ("files", "sqlite", *ON_SERVERS)

@@ -4,6 +4,7 @@ import contextlib
 import itertools
 import shutil
 import signal
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -71,18 +72,27 @@ class PostgresServer(Server):
         """Return the url of a database on this server."""
         return f"postgresql://{USER}:{password}@127.0.0.1:{self.port}/{database}"
 
-    def fresh_url(self) -> str:
+    def fresh_url(self, shaped: Callable[[str], str] = str) -> str:
         """Return the url of a new database that `install` has prepared."""
-        url = self.blank_url()
+        url = shaped(self.blank_url())
         coord.install(url)
         return url
 
     def fresh_store_url(self) -> str:
         """Return the url of a new store in a schema of its own: a quarter of the price of a database."""
-        self._shared_url = self._shared_url or self.blank_url()
-        url = f"{self._shared_url}?schema={next(self._names)}"
+        url = self._fresh_schema()
         coord.install(url)
         return url
+
+    def fresh_log_url(self) -> str:
+        """Return the url of a new store in the log shape."""
+        url = in_log_shape(self._fresh_schema())
+        coord.install(url)
+        return url
+
+    def _fresh_schema(self) -> str:
+        self._shared_url = self._shared_url or self.blank_url()
+        return f"{self._shared_url}?schema={next(self._names)}"
 
     def blank_url(self) -> str:
         """Return the url of a new, empty database."""
@@ -94,3 +104,17 @@ class PostgresServer(Server):
     def admin(self) -> psycopg.Connection[Any]:
         """Return an autocommit connection of the superuser, for what a test does behind coord's back."""
         return psycopg.connect(self.url("postgres"), autocommit=True, connect_timeout=5)
+
+
+def in_log_shape(url: str) -> str:
+    """Return the url of the same schema, as one that holds a store in the log shape."""
+    return url.replace("postgresql:", "postgresql+log:", 1)
+
+
+def for_psycopg(url: str) -> str:
+    """Return the url of a store of either shape as the driver understands it, but for its schema."""
+    return url.replace("+log:", ":", 1)
+
+
+SHAPES: dict[str, Callable[[str], str]] = {"tables": str, "log": in_log_shape}
+"""Both shapes of a store, and how the url of a schema names each."""

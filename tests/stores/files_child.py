@@ -8,7 +8,7 @@ snapshot  write half a snapshot, and wait to be killed
 import sys
 
 from coord.core.errors import Conflict
-from coord.stores import files
+from coord.stores import image
 from coord.stores.file_layer import FileLayer
 from coord.stores.files import FilesDatabase, FilesStore
 from coord.stores.store import Commit, Put
@@ -52,7 +52,7 @@ def tell(*words: str) -> None:
 
 
 def main(path: str, deed: str, times: int) -> None:
-    files.SNAPSHOT_AFTER_BYTES = 20_000 if deed == "count" else files.SNAPSHOT_AFTER_BYTES
+    image.SNAPSHOT_AFTER_BYTES = 20_000 if deed == "count" else image.SNAPSHOT_AFTER_BYTES
     database = FilesDatabase("child", path, HalfASnapshot() if deed == "snapshot" else None)
     store = database.log("local")
     tell("ready")

@@ -6,7 +6,7 @@ from typing import Any
 import psycopg
 
 from coord.stores.database import Database
-from coord.stores.postgres import PostgresDatabase
+from coord.stores.postgres_database import OpenSchema
 from tests.servers.server import poll_until, runs
 
 PATIENCE_S = 30
@@ -26,7 +26,7 @@ def until(holds: Callable[[], object]) -> None:
 
 def backend(database: Database[Any]) -> int:
     """Return the server process of a database's main connection."""
-    assert isinstance(database, PostgresDatabase)
+    assert isinstance(database, OpenSchema)
     assert database._connection is not None
     return database._connection.info.backend_pid
 

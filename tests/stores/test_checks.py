@@ -10,7 +10,7 @@ from coord.stores.check import Check, clock_check
 from coord.stores.file_system import file_system_of, place_check
 from coord.stores.open import open_store
 from tests.servers.kinds import SHARED_STORES
-from tests.servers.postgres import PostgresServer
+from tests.servers.postgres import SHAPES, PostgresServer
 
 MOUNTS = r"""21 1 8:1 / / rw,relatime - ext4 /dev/sda1 rw
 30 21 0:40 / /srv rw shared:2 - nfs4 files:/srv rw
@@ -34,9 +34,10 @@ def test_every_store_tells_of_its_durability(kind: str, make_url: Callable[[str]
     assert "durability" in named(checks)
 
 
-def test_a_postgres_server_is_looked_at(postgres_server: PostgresServer) -> None:
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_postgres_server_is_looked_at(shape: str, postgres_server: PostgresServer) -> None:
     """Version, durability, connections and clock of the server; what may lose commits is named."""
-    url = postgres_server.fresh_url()
+    url = postgres_server.fresh_url(SHAPES[shape])
     with closing(open_store(url)) as database:
         checks = named(database.checks())
     assert checks.keys() == {"version", "durability", "connections", "server clock"}

@@ -16,7 +16,7 @@ import pytest
 from coord.core.limits import UNLIMITED_TENANT
 from coord.sdk.coordinator import TaskCoordinator
 from coord.stores.open import open_store
-from tests.servers.postgres import PostgresServer
+from tests.servers.postgres import PostgresServer, in_log_shape
 from tests.stores.costs_child import MARK, NOW
 from tests.stores.processes import children
 from tests.stores.stand_in import StandIn, StandInDatabase
@@ -219,12 +219,15 @@ def syncs_by_operation(trace: str) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("tenant", TENANTS)
-def test_syncs_of_the_server(tenant: str, postgres_server: PostgresServer) -> None:
+@pytest.mark.parametrize("shaped", [str, in_log_shape])
+def test_syncs_of_the_server(
+    tenant: str, shaped: Callable[[str], str], postgres_server: PostgresServer
+) -> None:
     """One commit is one sync of the server's write-ahead log; whoever is woken costs none.
 
     The server syncs for purposes of its own, too, and never less for it: the least of several runs counts.
     """
-    url = postgres_server.fresh_url()
+    url = postgres_server.fresh_url(shaped)
     with closing(TaskCoordinator.open(url)) as coordinator:
         coordinator.claim_task(tenant, "shop", "warm", "agent", "warm")
     runs = [syncs_of_run(postgres_server, url, tenant, f"run-{number}") for number in range(3)]

@@ -14,12 +14,11 @@ from pathlib import Path
 import pytest
 
 from coord.core.errors import Conflict, Trimmed, Unavailable, Unknown
-from coord.stores import files
+from coord.stores import image
 from coord.stores.file_layer import FileLayer
-from coord.stores.file_snapshots import Image, Place
-from coord.stores.file_values import INLINE_BYTES, Reference
 from coord.stores.files import FilesDatabase, FilesStore
 from coord.stores.fold import Fold
+from coord.stores.image import INLINE_BYTES, Image, Place, Reference
 from coord.stores.store import Commit, Record
 from tests.stores.processes import children
 from tests.stores.recording_layer import SwiftLayer
@@ -585,4 +584,4 @@ def test_missing_folders_are_made(tmp_path: Path) -> None:
 
 def test_the_constants_that_the_words_above_rest_on() -> None:
     """1 MiB for a snapshot, 1 KiB for the cost of a file, 4 KiB in line."""
-    assert (files.SNAPSHOT_AFTER_BYTES, files.ENTRY_WEIGHT, INLINE_BYTES) == (1 << 20, 1 << 10, 4 << 10)
+    assert (image.SNAPSHOT_AFTER_BYTES, image.ENTRY_WEIGHT, INLINE_BYTES) == (1 << 20, 1 << 10, 4 << 10)

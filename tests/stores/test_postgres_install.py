@@ -11,7 +11,7 @@ import pytest
 
 import coord
 from coord.core.errors import Invalid, NotFound, Unavailable, Unsupported
-from coord.stores import postgres
+from coord.stores import postgres_connection
 from coord.stores.open import open_store
 from tests.servers.postgres import PostgresServer
 from tests.servers.server import PASSWORD, running
@@ -61,7 +61,7 @@ def test_an_old_server_or_another_encoding_is_unsupported(
         admin.execute("CREATE DATABASE bytes TEMPLATE template0 ENCODING 'SQL_ASCII'")
     with pytest.raises(Unsupported, match="SQL_ASCII"):
         coord.install(postgres_server.url("bytes"))
-    monkeypatch.setattr(postgres, "SERVER_VERSION", 10**6)
+    monkeypatch.setattr(postgres_connection, "SERVER_VERSION", 10**6)
     for use in (open_store, coord.install):
         with pytest.raises(Unsupported, match="13 or newer"):
             use(url)

@@ -1,6 +1,7 @@
 """The rights that `grants` names are enough for what a role does, and for nothing else."""
 
 import re
+from collections.abc import Callable
 from contextlib import closing
 from typing import Any
 
@@ -9,20 +10,24 @@ import pytest
 
 import coord
 from coord.core.errors import NotFound, Unavailable
+from coord.stores.image import image_of
 from coord.stores.open import grants, open_store
 from coord.stores.postgres_rights import AGENT
-from tests.servers.postgres import PostgresServer
+from tests.servers.postgres import SHAPES, PostgresServer
 from tests.servers.server import PASSWORD
+from tests.stores.steps import head, write
 
 
 class Roles:
     """Roles of a test's own, on a server that others use too, in place of those that `grants` speaks of."""
 
-    def __init__(self, server: PostgresServer) -> None:
+    def __init__(self, server: PostgresServer, shaped: Callable[[str], str] = str) -> None:
         self._admin = server.blank_url()
         name = self._admin.rpartition("/")[2]
         self._names = (f"{name}_owner", f"{name}_agent")
-        self.owner, self.agent = (re.sub(r"//[^:]+:", f"//{role}:", self._admin) for role in self._names)
+        self.owner, self.agent = (
+            shaped(re.sub(r"//[^:]+:", f"//{role}:", self._admin)) for role in self._names
+        )
         texts = [text.replace(AGENT, f"{name}_agent") for text in grants(self.owner)]
         after = next(place for place, text in enumerate(texts) if "Then coord install" in text)
         self._before, self._after = texts[:after], texts[after:]
@@ -36,7 +41,7 @@ class Roles:
         """Carry out all that `grants` says, each part as whom it says."""
         self.make()
         coord.install(self.owner)
-        run_as(self.owner, self._after)
+        run_as(re.sub("^[^:]+", "postgresql", self.owner), self._after)
 
 
 @pytest.fixture
@@ -88,6 +93,22 @@ def test_an_agent_works_and_can_do_nothing_else(roles: Roles) -> None:
         "SELECT * FROM elsewhere.secret",
     ):
         assert is_refused(agent, statement), statement
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_grants_are_enough(shape: str, postgres_server: PostgresServer) -> None:
+    """TEN-1: a role with these rights and no others commits, reads, keeps large values, and trims."""
+    roles = Roles(postgres_server, SHAPES[shape])
+    roles.install()
+    with closing(open_store(roles.agent)) as database:
+        store = database.log("local")
+        write(store, {"k": b"1", "large": b"x" * 9000})
+        write(store, {"large": b""}, deletes=["k"])
+        assert head(store) == 2
+        if shape == "log":
+            assert store._snapshots.write(image_of(store._fold), patient=True) > 0
+        store.trim(2)
+        assert [entry.offset for entry in store.tail(1, 9)] == [2]
 
 
 def test_an_agent_may_call_install(roles: Roles) -> None:

@@ -1,4 +1,4 @@
-"""What only the Postgres store can get wrong: lost connections, the order of commits, damage."""
+"""What only a Postgres store can get wrong, whatever its shape: lost connections, the order, damage."""
 
 import subprocess
 import sys
@@ -12,7 +12,7 @@ import coord
 from coord.core.errors import Conflict, Corrupt, Invalid, Unavailable, Unknown
 from coord.stores import postgres_sql
 from coord.stores.store import Commit, Put, Store
-from tests.servers.postgres import PostgresServer
+from tests.servers.postgres import SHAPES, PostgresServer, for_psycopg
 from tests.servers.server import running
 from tests.servers.tcp_relay import TcpRelay
 from tests.stores.conftest import AnyDatabase
@@ -31,9 +31,12 @@ def own_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresSer
         yield server
 
 
-@pytest.fixture
-def url(postgres_server: PostgresServer) -> str:
-    return postgres_server.fresh_url()
+@pytest.fixture(params=SHAPES)
+def url(request: pytest.FixtureRequest, postgres_server: PostgresServer) -> str:
+    return postgres_server.fresh_url(SHAPES[request.param])
+
+
+only_tables = pytest.mark.parametrize("url", ["tables"], indirect=True)
 
 
 @pytest.fixture
@@ -49,16 +52,19 @@ def store(database: AnyDatabase) -> Store:
 @pytest.fixture
 def sql(url: str) -> Iterator[Sql]:
     """Somebody else's connection to the same database."""
-    with psycopg.connect(url, autocommit=True) as connection:
+    with psycopg.connect(for_psycopg(url), autocommit=True) as connection:
         yield connection
 
 
 # Losing connections.
 
 
-def test_goes_on_after_the_server_was_killed(own_server: PostgresServer, open_database: Opener) -> None:
+@pytest.mark.parametrize("shape", SHAPES)
+def test_goes_on_after_the_server_was_killed(
+    shape: str, own_server: PostgresServer, open_database: Opener
+) -> None:
     """After kill -9 and a restart the same objects work again, and nothing acknowledged is lost."""
-    database = open_database(own_server.fresh_url())
+    database = open_database(own_server.fresh_url(SHAPES[shape]))
     store = database.log("local")
     for number in range(1, 21):
         write(store, {f"k{number % 3}": b"%d" % number}, events=[b"%d" % number])
@@ -99,7 +105,7 @@ def test_a_commit_ended_while_it_waits_is_unknown_and_has_not_happened(
     thread: ThreadPoolExecutor,
 ) -> None:
     """Its session is ended while it waits for the head row: perhaps, says the error; no, says the log."""
-    with psycopg.connect(url) as holder:
+    with psycopg.connect(for_psycopg(url)) as holder:
         holder.execute("SELECT * FROM coord.log FOR UPDATE")
         pid = backend(database)
         answer = thread.submit(store.commit, ONE)
@@ -135,7 +141,7 @@ def test_a_lock_held_too_long_is_unavailable(
     """Somebody sits on the head row: the commit gives up in time, and nothing has happened."""
     monkeypatch.setitem(postgres_sql.SESSION, "lock_timeout", "50ms")
     store = open_database(url).log("local")
-    with psycopg.connect(url) as holder:
+    with psycopg.connect(for_psycopg(url)) as holder:
         holder.execute("SELECT * FROM coord.log FOR UPDATE")
         with pytest.raises(Unavailable, match="lock timeout"):
             store.commit(ONE)
@@ -213,6 +219,7 @@ def test_two_connections_lose_no_update(url: str, open_database: Opener, thread:
     assert [entry.offset for entry in stores[1].tail(0, PLENTY)] == list(range(1, 4 * rounds + 1))
 
 
+@only_tables
 def test_what_follows_the_lock_sees_what_came_before_it(
     url: str, open_database: Opener, thread: ThreadPoolExecutor
 ) -> None:
@@ -257,7 +264,7 @@ def test_keys_are_in_the_order_of_their_bytes(postgres_server: PostgresServer, o
         admin.execute(f"CREATE DATABASE people TEMPLATE template0 ENCODING 'UTF8'{people}")
     url = postgres_server.url("people")
     coord.install(url)
-    with psycopg.connect(url) as sql:
+    with psycopg.connect(for_psycopg(url)) as sql:
         assert not people or rows(sql, "SELECT 'a' < 'B'") == [(True,)]
     store = open_database(url).log("local")
     write(store, {name: Put(b"", f"line/{name}") for name in names})
@@ -283,6 +290,7 @@ def test_what_was_loaded_holds_only_while_head_and_floor_stand(url: str, open_da
     assert conflict.value.keys == {"never seen"}
 
 
+@only_tables
 def test_plans_made_for_an_empty_store_stay_good(url: str, sql: Sql, open_database: Opener) -> None:
     """A connection plans once, and then the tables grow: still each key costs one step through the index."""
     database = open_database(url)
@@ -332,13 +340,14 @@ def test_a_log_that_went_back_is_corrupt(store: Store, sql: Sql) -> None:
 def test_missing_tables_are_corrupt(store: Store, sql: Sql) -> None:
     """A table dropped behind an open store is damage, not an empty store."""
     store.commit(ONE)
-    sql.execute("DROP TABLE coord.record CASCADE")
+    sql.execute("DROP TABLE coord.entry CASCADE")
     with pytest.raises(Corrupt):
-        store.load(["k"])
+        store.tail(0, 1)
     with pytest.raises(Corrupt):
         store.commit(Commit(expects={"k": 1}, puts={"k": Put(b"2")}))
 
 
+@only_tables
 def test_errors_are_only_those_of_the_contract(store: Store) -> None:
     """What Postgres cannot keep is Invalid, and the store goes on."""
     for key in ("nul\0", "\ud800"):

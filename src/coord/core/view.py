@@ -87,11 +87,13 @@ WRITE_BYTES = 64
 class View:
     """One command's reads and writes."""
 
-    __slots__ = ("_known", "_source", "events", "reads", "scanned", "size", "writes")
+    __slots__ = ("_known", "_source", "conflicts", "events", "reads", "scanned", "size", "writes")
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, conflicts: int = 0) -> None:
         self._source = source
         self._known = source.known
+        self.conflicts = conflicts
+        """How often others were faster: who could as well do something else does not try the same again."""
         self.size = 0
         self.scanned = False
         self.reads: set[str] = set()

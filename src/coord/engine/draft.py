@@ -42,6 +42,7 @@ class Draft:
         self._places = Places(self.decided)
         self.size = 0
         self.reads_of_store = 0
+        self.conflicts = 0
 
     # What views read.
 
@@ -161,6 +162,7 @@ class Draft:
 
     def forget(self, changed: Iterable[str]) -> list[Job]:
         """Drop what rests on changed keys; return the commands that have to be decided again."""
+        self.conflicts += 1
         tainted = set(changed)
         for key in tainted:
             self._loaded.pop(key, None)

@@ -226,7 +226,6 @@ class Engine:
         pending = self._with_sweep(jobs, now)
         draft = Draft(self._store, self._probe)
         later: list[Job] = []
-        conflicts = 0
         while True:
             later += self._decide_all(draft, self._in_time(pending), now)
             draft.load_unread()
@@ -239,9 +238,8 @@ class Engine:
             try:
                 self._commit(draft, now)
             except Conflict as conflict:
-                conflicts += 1
                 pending = draft.forget(conflict.keys)
-                self._ambient.sleep(self._ambient.jitter(CONFLICT_PAUSE_S * min(conflicts, 16)))
+                self._ambient.sleep(self._ambient.jitter(CONFLICT_PAUSE_S * min(draft.conflicts, 16)))
                 continue
             return later
 
@@ -304,7 +302,7 @@ class Engine:
         keys, in_vain = set(lack.keys), 0
         ranges, processes = dict.fromkeys(lack.ranges), dict.fromkeys(lack.processes)  # in order, not by hash
         for job in others:
-            view, known = View(draft), len(keys) + len(ranges) + len(processes)
+            view, known = View(draft, draft.conflicts), len(keys) + len(ranges) + len(processes)
             try:
                 decide_once(view, job, now)
                 keys.update(view.writes)  # what is written unread is expected too, so it has to be loaded
@@ -321,7 +319,7 @@ class Engine:
 
     def _decide_one(self, draft: Draft, job: Job, now: int) -> bool:
         """Decide a command and take it into the draft; False if it has to wait for the next commit."""
-        view, limits = View(draft), self._limits
+        view, limits = View(draft, draft.conflicts), self._limits
         try:
             job.reply, job.error = decide_once(view, job, now), None
             if view.size > limits.record_bytes:

@@ -14,7 +14,7 @@ import msgspec
 from coord.core.errors import CoordError, Corrupt, LimitReached, Unknown, Unsupported
 from coord.stores.database import EPOCH_BITS
 from coord.stores.file_folder import TenantFolder
-from coord.stores.file_values import Reference
+from coord.stores.image import Reference
 from coord.stores.store import FORMAT, Commit, Entry, Put
 
 SHARD = 1000

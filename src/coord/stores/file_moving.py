@@ -10,8 +10,9 @@ from coord.stores.file_layer import FileErrors, FileLayer
 from coord.stores.file_lock import NO_MARK, Mark
 from coord.stores.file_log import SHARD, EntryLog, encode_entry
 from coord.stores.file_root import RootFolder
-from coord.stores.file_snapshots import Image, Place, Snapshots
+from coord.stores.file_snapshots import Snapshots
 from coord.stores.file_values import LargeValues, set_apart
+from coord.stores.image import Image, Place
 from coord.stores.moved import MOVED_ID, MOVED_URL
 from coord.stores.store import Commit, Entry, Put, Record
 

@@ -1,7 +1,7 @@
 """Snapshots of a files store: the whole fold as of an offset, so that opening need not read the whole log.
 
 A snapshot is named by its offset and its floor. It is a line, then frames: the length of the body, a SHA-256
-of all bodies so far, and the body. The first body is the `Summary`, the others are `Chunk`s of the fold.
+of all bodies so far, and the body, which is a piece of the image.
 """
 
 import contextlib
@@ -9,65 +9,22 @@ import hashlib
 import os
 import re
 from collections.abc import Iterator
-from itertools import islice
-from typing import NamedTuple
 
 import msgspec
-from msgspec.structs import replace
 
 from coord.core.errors import Corrupt
 from coord.stores.file_folder import SNAPSHOT, TenantFolder
-from coord.stores.file_values import Reference
 from coord.stores.fold import Fold
-from coord.stores.store import FORMAT, Record
+from coord.stores.image import Image, Place, fold_of, pieces
+from coord.stores.store import FORMAT
 from coord.stores.turn import lock_within
 
 KEPT = 2
-CHUNK_RECORDS = 64
 FRAME_BYTES = 64 * 1024 * 1024
 HEADER = b"coord-snapshot %d\n" % FORMAT
 LENGTH_BYTES = 4
 HASH_BYTES = 32
 NAME = re.compile(r"(\d{16})-(\d{16})")
-
-
-class Place(NamedTuple):
-    """Which snapshot: as of which offset, and with which floor."""
-
-    offset: int
-    floor: int
-
-
-class Image(NamedTuple):
-    """What a snapshot is made of."""
-
-    place: Place
-    at: int
-    records: dict[str, Record]
-    tombstones: dict[str, int]
-
-
-class Summary(msgspec.Struct, frozen=True, array_like=True):
-    """The first frame; the counts tell whether the rest is complete."""
-
-    offset: int
-    floor: int
-    at: int
-    records: int
-    tombstones: int
-
-
-class Chunk(msgspec.Struct, frozen=True, array_like=True):
-    """Some of the records and tombstones."""
-
-    records: list[Record]
-    large: list[Record]
-    tombstones: dict[str, int]
-
-
-_encode = msgspec.msgpack.Encoder().encode
-_decode_summary = msgspec.msgpack.Decoder(Summary).decode
-_decode_chunk = msgspec.msgpack.Decoder(Chunk).decode
 
 
 class Snapshots:
@@ -121,7 +78,7 @@ class Snapshots:
                 return None
             self._layer.regular(file, where)
             try:
-                return _fold(place, self._bodies(file))
+                return fold_of(place, self._bodies(file))
             except (ValueError, msgspec.MsgspecError) as error:
                 raise Corrupt(
                     f"{where} is damaged: {error}", hint="restore the folder from a copy; nothing was changed"
@@ -165,40 +122,8 @@ def _name(place: Place) -> str:
 
 
 def _encoded(image: Image) -> Iterator[bytes]:
-    """Yield the file piece by piece: other threads run in between."""
     checksum = hashlib.sha256()
-
-    def frame(body: bytes) -> bytes:
-        checksum.update(body)
-        return b"".join((len(body).to_bytes(LENGTH_BYTES), checksum.digest(), body))
-
     yield HEADER
-    offset, floor = image.place
-    yield frame(_encode(Summary(offset, floor, image.at, len(image.records), len(image.tombstones))))
-    records = iter(image.records.values())
-    while some := list(islice(records, CHUNK_RECORDS)):
-        large = [
-            replace(record, value=bytes(record.value))
-            for record in some
-            if isinstance(record.value, Reference)
-        ]
-        if large:
-            some = [record for record in some if not isinstance(record.value, Reference)]
-        yield frame(_encode(Chunk(some, large, {})))
-    tombstones = iter(image.tombstones.items())
-    while dead := dict(islice(tombstones, CHUNK_RECORDS)):
-        yield frame(_encode(Chunk([], [], dead)))
-
-
-def _fold(place: Place, bodies: Iterator[bytes]) -> Fold:
-    summary = _decode_summary(next(bodies, b""))
-    if (summary.offset, summary.floor) != place:
-        raise ValueError(f"it is the snapshot of offset {summary.offset} and floor {summary.floor}")
-    fold = Fold(summary.offset, summary.at, summary.floor)
-    for body in bodies:
-        chunk = _decode_chunk(body)
-        fold.hold(chunk.records, chunk.tombstones)
-        fold.hold((replace(record, value=Reference(record.value or b"")) for record in chunk.large), {})
-    if (len(fold.records), len(fold.tombstones)) != (summary.records, summary.tombstones):
-        raise ValueError("it is not complete")
-    return fold
+    for body in pieces(image):
+        checksum.update(body)
+        yield b"".join((len(body).to_bytes(LENGTH_BYTES), checksum.digest(), body))

@@ -1,20 +1,12 @@
-"""Large values of a files store: each lies in a file named by its hash; memory and log hold only the hash."""
+"""Large values of a files store: each lies in a file named by its SHA-256; memory and log hold only that."""
 
 import hashlib
 from collections.abc import Iterable
 
 from coord.core.errors import Corrupt
 from coord.stores.file_folder import TenantFolder
+from coord.stores.image import INLINE_BYTES, Reference
 from coord.stores.store import RECORD_BYTES, Commit, Put
-
-INLINE_BYTES = 4 * 1024
-"""Larger values do not stay in memory."""
-
-
-class Reference(bytes):
-    """Stands in a record for its value: the SHA-256 of it."""
-
-    __slots__ = ()
 
 
 def set_apart(commit: Commit) -> tuple[Commit, dict[Reference, bytes]]:

@@ -25,18 +25,15 @@ from coord.stores.file_layer import FileLayer
 from coord.stores.file_lock import NO_MARK, WAIT_S, Mark
 from coord.stores.file_log import EntryLog, encode_entry
 from coord.stores.file_root import RootFolder
-from coord.stores.file_snapshots import Image, Place, Snapshots
-from coord.stores.file_values import LargeValues, Reference, set_apart
+from coord.stores.file_snapshots import Snapshots
+from coord.stores.file_values import LargeValues, set_apart
 from coord.stores.fold import Fold
 from coord.stores.host_clock import host_now_ms
+from coord.stores.image import Image, Place, Reference, image_of, snapshot_is_due
 from coord.stores.log_store import LogStore
 from coord.stores.store import Commit, Entry, Limits, Record
 from coord.stores.turn import courtesy_turn
 
-ENTRY_WEIGHT = 1024
-"""Bytes that reading a file costs beside those in it."""
-
-SNAPSHOT_AFTER_BYTES = 1024 * 1024
 PATIENCE_S = 10.0
 
 logger = logging.getLogger(__name__)
@@ -254,8 +251,7 @@ class FilesStore(LogStore):
 
     def _snapshot_is_due(self) -> bool:
         entries = self._fold.offset - self._base.offset
-        weight = entries * ENTRY_WEIGHT + self._bytes_since_base
-        return weight >= max(SNAPSHOT_AFTER_BYTES, self._base_bytes)
+        return snapshot_is_due(entries, self._bytes_since_base, self._base_bytes)
 
     def _begin_snapshot(self) -> None:
         """Write a snapshot in a thread of its own; the commit has happened, so failing here is no failure."""
@@ -270,9 +266,8 @@ class FilesStore(LogStore):
             if newest > self._base:  # another process was faster
                 self._set_base(newest)
                 return
-            place = Place(fold.offset, fold.floor)
-            image = Image(place, fold.at, fold.records.copy(), fold.tombstones.copy())
-            self._base, self._bytes_since_base = place, 0
+            image = image_of(fold)
+            self._base, self._bytes_since_base = image.place, 0
             self._snapshot_writer = threading.Thread(
                 target=self._write_snapshot, args=(image,), name="coord-snapshot"
             )

@@ -4,6 +4,7 @@ memory:                            this process only, gone with it
 file:///path/to/folder             a folder of log entries on one machine
 sqlite:///path/to/file.db          a SQLite file on one machine
 postgresql://user@host/database    a Postgres server (`install` it first)
+postgresql+log://user@host/db      the same with records in memory, for a busy hub
 """
 
 from collections.abc import Mapping
@@ -42,6 +43,12 @@ KINDS = {
         "postgresql://user@host/database",
         "postgres.PostgresDatabase",
         "postgres_moving.PostgresMover",
+        extra="postgres",
+    ),
+    "postgresql+log": Kind(
+        "postgresql+log://user@host/database",
+        "postgres_log.PostgresLogDatabase",
+        "postgres_log_moving.PostgresLogMover",
         extra="postgres",
     ),
 }

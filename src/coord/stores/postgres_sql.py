@@ -1,4 +1,4 @@
-"""What the Postgres store says to its server: settings, tables, functions, statements.
+"""What the Postgres stores say to their server: settings, what both shapes share, and all of the table shape.
 
 Plans must stay good from an empty table to millions of rows, because a connection plans each statement once
 (`plan_cache_mode`): so versions are looked up by a scalar subquery, which can only be one index probe per
@@ -10,7 +10,7 @@ too. So nothing indexes `version` or `value`: a tombstone is marked by `line IS 
 """
 
 import zlib
-from typing import Final
+from typing import ClassVar, Final
 
 from coord.stores.store import KEY_BYTES
 
@@ -39,14 +39,16 @@ SESSION: Final = {
     "jit": "off",
 }
 
-TABLES: Final = """
+META: Final = """
 CREATE TABLE {schema}.meta (name text PRIMARY KEY, value text NOT NULL);
 
 -- One row per tenant, changed by each commit. A page of its own for each few rows, so that they stay HOT.
 CREATE TABLE {schema}.log (
     id int PRIMARY KEY, tenant text COLLATE "C" NOT NULL UNIQUE, head bigint NOT NULL, at bigint NOT NULL,
     floor bigint NOT NULL) WITH (fillfactor = 10);
+"""
 
+TABLES: Final = """
 -- Vacuumed at 5 % dead rows instead of 20 %: lines are queues, and a queue's index fills with dead entries.
 CREATE TABLE {schema}.record (
     log int NOT NULL, key text COLLATE "C" NOT NULL, version bigint NOT NULL, value bytea,
@@ -180,11 +182,18 @@ SELECT {clock}, count(*) FROM forgotten
 
 
 class Statements:
-    """The statements with the names of one schema in them."""
+    """The statements of both shapes, with the names of one schema in them."""
+
+    shape: ClassVar[str]
+    """What the schema says it holds; a schema that says nothing holds tables."""
+    tables: ClassVar[str]
+    """What a shape makes beside `meta` and `log`."""
+    rights: ClassVar[dict[str, str]]
+    """What an agent may do with each table."""
 
     def __init__(self, schema: str) -> None:
         self.schema = schema
-        self.listen_class = zlib.crc32(schema.encode()) - 2**31  # an int4 that tells schemas apart
+        self.listen_class = self.lock_class("")
         self.set_up = "SELECT set_config(name, value, false) FROM unnest(%b, %b) s (name, value)"
         self.state = STATE
         self.installed = self.named(
@@ -192,22 +201,12 @@ class Statements:
         )
         self.lock_installation = self.named("SELECT pg_advisory_xact_lock({install_lock})")
         self.create_schema = self.named("CREATE SCHEMA {schema}")
-        self.create = self.named(TABLES + OPEN_LOG + COMMIT + TRIM)
+        self.create = self.named(META + OPEN_LOG + self.tables)
         self.meta = self.named("SELECT name, value FROM {schema}.meta")
         self.put_meta = self.named("INSERT INTO {schema}.meta VALUES (%b, %b)")
         self.open_log = self.named("SELECT {clock}, opened FROM {schema}.open_log(%b)")
-        self.commit = self.named(
-            "SELECT clock, new_offset, changed, heard "
-            "FROM {schema}.commit(%b, %b, %b, %b, %b, %b, %b, %b, %b, %b, %b)"
-        )
-        self.head = self._read("SELECT")
-        self.load = self._read(LOAD)
-        self.changed = self._read(CHANGED)
-        self.scan_keys_from = self._read(SCAN_KEYS.replace("{above}", ">="), "f.key")
-        self.scan_keys_after = self._read(SCAN_KEYS.replace("{above}", ">"), "f.key")
-        self.scan_lines = self._read(SCAN_LINES, "f.line, f.key")
-        self.tail = self._read(TAIL, 'f."offset"')
-        self.trim = self.named("SELECT {clock}, new_floor FROM {schema}.trim(%b, %b)")
+        self.head = self.read("SELECT")
+        self.tail = self.read(TAIL, 'f."offset"')
         self.forget = self.named(FORGET)
         self.heads = self.named("SELECT id, head FROM {schema}.log WHERE id = ANY(%b)")
         self.share_lock = f"SELECT pg_advisory_lock_shared({self.listen_class}, %b)"
@@ -218,7 +217,7 @@ class Statements:
         """Return what asks whether the views are to be made or renewed, and what does it."""
         from coord.stores.postgres_views import views_sql  # only to install
 
-        made = views_sql()
+        made = views_sql(of_records="record" in self.rights)
         mark = f"{zlib.crc32(made.encode()):08x}"
         wanted, made = VIEWS_WANTED.replace("{mark}", mark), made + NOTE_VIEWS.replace("{mark}", mark)
         return self.named(wanted), self.named(made)
@@ -226,6 +225,10 @@ class Statements:
     def channel(self, log: int) -> str:
         """Return the name under which commits to a log are announced."""
         return f"{self.schema}_{log}"
+
+    def lock_class(self, purpose: str) -> int:
+        """Return an int4 that tells schemas and purposes apart: the first half of an advisory lock."""
+        return zlib.crc32((self.schema + purpose).encode()) - 2**31
 
     def named(self, statement: str) -> str:
         """Return a statement with the names of this schema in it."""
@@ -239,6 +242,33 @@ class Statements:
             statement = statement.replace(name, value)
         return statement
 
-    def _read(self, found: str, order: str = "") -> str:
+    def read(self, found: str, order: str = "") -> str:
+        """Return a statement that answers with the head of a log and what was found, as of one snapshot."""
         order = f"ORDER BY {order}" if order else ""
         return self.named(READ.replace("{found}", found).replace("{order}", order))
+
+
+class TableStatements(Statements):
+    """The statements of the table shape."""
+
+    shape = "tables"
+    tables = TABLES + COMMIT + TRIM
+    rights: ClassVar = {
+        "meta": "SELECT",
+        "log": "SELECT, INSERT, UPDATE",
+        "record": "SELECT, INSERT, UPDATE",
+        "entry": "SELECT, INSERT",
+    }
+
+    def __init__(self, schema: str) -> None:
+        super().__init__(schema)
+        self.commit = self.named(
+            "SELECT clock, new_offset, changed, heard "
+            "FROM {schema}.commit(%b, %b, %b, %b, %b, %b, %b, %b, %b, %b, %b)"
+        )
+        self.load = self.read(LOAD)
+        self.changed = self.read(CHANGED)
+        self.scan_keys_from = self.read(SCAN_KEYS.replace("{above}", ">="), "f.key")
+        self.scan_keys_after = self.read(SCAN_KEYS.replace("{above}", ">"), "f.key")
+        self.scan_lines = self.read(SCAN_LINES, "f.line, f.key")
+        self.trim = self.named("SELECT {clock}, new_floor FROM {schema}.trim(%b, %b)")

@@ -54,9 +54,9 @@ CROSS JOIN LATERAL {schema}.events_of(e.events) d
 """
 
 
-def views_sql() -> str:
-    """Return what makes or renews the views, with `{schema}` for the schema."""
-    views = {name: _of_records(view) for name, view in RECORD_VIEWS.items()}
+def views_sql(*, of_records: bool) -> str:
+    """Return what makes or renews the views, with `{schema}` for the schema; a log alone has no records."""
+    views = {name: _of_records(view) for name, view in RECORD_VIEWS.items()} if of_records else {}
     columns = ", ".join(f"d.event ->> '{field}' AS {field}" for field in HISTORY_FIELDS)
     views[HISTORY_VIEW] = HISTORY.replace("{columns}", columns).replace("{at}", _moment("e.at"))
     made = [f"CREATE OR REPLACE VIEW {{schema}}.{name} AS{query};" for name, query in views.items()]
