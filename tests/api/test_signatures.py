@@ -50,9 +50,9 @@ def test_arguments(name: str) -> None:
 
 
 def test_open() -> None:
-    """The facade opens a url and takes a clock by name."""
+    """The facade opens a url, and takes a clock and the urls of tenants by name."""
     parameters = inspect.signature(TaskCoordinator.open).parameters
-    assert list(parameters) == ["url", "clock"]
+    assert list(parameters) == ["url", "clock", "tenants"]
     assert parameters["clock"].kind is inspect.Parameter.KEYWORD_ONLY
     assert parameters["clock"].default is None
 

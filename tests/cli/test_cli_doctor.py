@@ -10,8 +10,11 @@ import pytest
 from coord.stores.open import open_store
 from coord.stores.store import Commit
 from tests.cli.conftest import Coord, Said
+from tests.servers.postgres import PostgresServer
 
-CHECKS = ["repository", "pin", "store", "format", "clock", "session", "peers", "locks", "line", "tasks"]
+CHECKS = ["repository", "pin", "store", "format"]
+OF_STORE = ["version", "durability", "place"]
+INSIDE = ["clock", "session", "peers", "locks", "line", "tasks"]
 
 
 def found(said: Said, check: str) -> tuple[str, str, str]:
@@ -32,10 +35,21 @@ def test_all_is_well(coord: Coord) -> None:
     """Every check in order, each with its state; exit 0."""
     coord("ann lock a.py")
     said = coord("ann doctor")
-    assert (said.code, said.answer["ok"], said.line) == (0, True, "All 10 checks are well")
-    assert [each["check"] for each in said.answer["checks"]] == CHECKS
+    assert (said.code, said.answer["ok"], said.line) == (0, True, "All 13 checks are well")
+    assert [each["check"] for each in said.answer["checks"]] == [*CHECKS, *OF_STORE, *INSIDE]
+    assert found(said, "durability") == ("ok", "journal_mode is wal, synchronous is full", "")
     assert "s-ann, as --session says, is live" in found(said, "session")[1]
     assert found(said, "locks")[1].startswith("1 held")
+
+
+def test_a_server_that_may_forget(coord: Coord, postgres_server: PostgresServer) -> None:
+    """Issue 6: version, durability, connections and clock of a server; what is not well warns, and passes."""
+    url = f"{postgres_server.fresh_url()}?options=-csynchronous_commit%3Doff"
+    said = coord("ann doctor --url", url)
+    assert said.code == 0
+    assert found(said, "durability")[0] == "warn"
+    assert "synchronous_commit" in found(said, "durability")[2]
+    assert found(said, "server clock")[0] == found(said, "connections")[0] == "ok"
 
 
 def test_looking_makes_no_store(coord: Coord, repository: Path) -> None:

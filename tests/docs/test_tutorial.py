@@ -28,6 +28,7 @@ PAGES = {
     "docs/how-to/codex.md": 6,
     "docs/how-to/gemini.md": 6,
     "docs/how-to/merge.md": 12,
+    "docs/how-to/isolate-tenants.md": 6,
     "README.md": 5,
 }
 """And how many commands each has at least."""

@@ -12,6 +12,7 @@ from tests.mutants.merge_catalogue import MERGE_MUTANTS
 from tests.mutants.mutant import Mutant
 from tests.mutants.plan_catalogue import PLAN_MUTANTS
 from tests.mutants.result_catalogue import RESULT_MUTANTS
+from tests.mutants.tenant_catalogue import TENANT_MUTANTS
 from tests.mutants.work_catalogue import WORK_MUTANTS
 
 
@@ -433,6 +434,7 @@ MUTANTS = [
     *RULES,
     *ENGINE_MUTANTS,
     *STORE_MUTANTS,
+    *TENANT_MUTANTS,
     *LOCK_MUTANTS,
     *GATE_MUTANTS,
     *HOOK_MUTANTS,

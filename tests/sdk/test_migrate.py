@@ -124,6 +124,17 @@ def check_it_goes_on(shop: Shop, fence: int) -> None:
         assert {lock.resource for lock in again.locks()} == {"file:src/app.py", "file:src/new.py"}
 
 
+def test_where_tenants_live_is_known_in_the_copy(shop: Shop, tmp_path: Path) -> None:
+    """TEN-3: a tenant with a store of its own is looked for in no shared store, before and after a move."""
+    tenants = {"acme": f"sqlite://{tmp_path}/acme.db"}
+    coord.install(shop.pin, tenant="acme", tenants=tenants)
+    shop.move(f"file://{tmp_path}/new")
+    with contextlib.closing(open_store(shop.pin)) as plain, pytest.raises(Unavailable, match="of its own"):
+        plain.log("acme")
+    with contextlib.closing(open_store(shop.pin, tenants=tenants)) as routed:
+        assert routed.log("acme").load(["k"])["k"].value is None
+
+
 def test_a_dry_run_only_counts(shop: Shop, tmp_path: Path) -> None:
     """`--dry-run` says what would be moved by tenant and kind, and makes and changes nothing."""
     before, pin = shop.seen(), shop.pin

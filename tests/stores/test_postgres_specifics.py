@@ -340,7 +340,7 @@ def test_a_log_that_went_back_is_corrupt(store: Store, sql: Sql) -> None:
 def test_missing_tables_are_corrupt(store: Store, sql: Sql) -> None:
     """A table dropped behind an open store is damage, not an empty store."""
     store.commit(ONE)
-    sql.execute("DROP TABLE coord.entry")
+    sql.execute("DROP TABLE coord.entry CASCADE")
     with pytest.raises(Corrupt):
         store.tail(0, 1)
     with pytest.raises(Corrupt):

@@ -7,7 +7,7 @@ because two callers with two stores would both be granted the same lock.
 import os
 import re
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from coord.core.errors import Corrupt, Invalid, Unsupported
 from coord.host.configuration import configuration_file, read_configuration
@@ -32,6 +32,8 @@ class Place(NamedTuple):
     epoch: int
     folder: str
     """Where the pin is."""
+    tenants: Mapping[str, str] = {}
+    """The urls of tenants that have stores of their own."""
 
     @property
     def pinned(self) -> bool:
@@ -49,7 +51,10 @@ def find_place(cwd: str, environ: Mapping[str, str]) -> Place:
     repository = find_repository(cwd)
     if repository is None:
         return user_place(environ)
-    return _place(f"{repository.commondir}/coord", repository, _proposals(repository, environ))
+    configuration = read_configuration(configuration_file(repository))
+    proposals = _proposals(repository, configuration, environ)
+    place = _place(f"{repository.commondir}/coord", repository, proposals)
+    return place._replace(tenants=_tenants(configuration)) if "tenants" in configuration else place
 
 
 def pinned_place(cwd: str) -> Place:
@@ -65,7 +70,9 @@ def propose_place(cwd: str, environ: Mapping[str, str]) -> Place:
     repository = find_repository(cwd)
     if repository is None:
         return user_place(environ)
-    return _proposal(f"{repository.commondir}/coord", repository, _proposals(repository, environ))
+    configuration = read_configuration(configuration_file(repository))
+    proposals = _proposals(repository, configuration, environ)
+    return _proposal(f"{repository.commondir}/coord", repository, proposals)
 
 
 def user_place(environ: Mapping[str, str]) -> Place:
@@ -187,12 +194,11 @@ def _agreed(sources: Mapping[str, str]) -> str:
     return next((url for url in reversed(urls) if "@" in url), urls[-1] if urls else "")
 
 
-def _proposals(repository: Repository, environ: Mapping[str, str]) -> dict[str, str]:
+def _proposals(
+    repository: Repository, configuration: Mapping[str, Any], environ: Mapping[str, str]
+) -> dict[str, str]:
     """Return the stores that configuration and environment name, weakest first."""
-    found: dict[str, str] = {}
-    if repository.root is not None:
-        file = configuration_file(repository)
-        found[file] = _url_in_toml(file)
+    found = {configuration_file(repository): _configured_url(configuration)}
     if backend := environ.get("COORD_BACKEND", ""):
         variable = f"COORD_{backend.upper()}_URL"
         url = environ.get(variable, "")
@@ -206,12 +212,19 @@ def _proposals(repository: Repository, environ: Mapping[str, str]) -> dict[str, 
     return found
 
 
-def _url_in_toml(file: str) -> str:
-    store = read_configuration(file).get("store", {})
+def _configured_url(configuration: Mapping[str, Any]) -> str:
+    store = configuration.get("store", {})
     url = store.get("url", "") if isinstance(store, dict) else None
     if not isinstance(url, str):
-        raise Invalid(f"{file} names no store", hint='write [store] and below it url = "…"')
+        raise Invalid("coord.toml names no store", hint='write [store] and below it url = "…"')
     return url
+
+
+def _tenants(configuration: Mapping[str, Any]) -> dict[str, str]:
+    tenants = configuration["tenants"]
+    if not isinstance(tenants, dict):
+        raise Invalid("coord.toml names no tenants", hint='write [tenants] and below it acme = "…"')
+    return tenants
 
 
 def _new_repository_id(repository: Repository | None, url: str, beside: str) -> str:

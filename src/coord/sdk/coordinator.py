@@ -49,9 +49,18 @@ class TaskCoordinator:
         self._lock = threading.Lock()
 
     @classmethod
-    def open(cls, url: str, *, clock: Callable[[], int] | None = None) -> "TaskCoordinator":
-        """Open a store; `clock` gives epoch milliseconds in place of the store's clock."""
-        return cls(open_store(url), clock)
+    def open(
+        cls,
+        url: str,
+        *,
+        clock: Callable[[], int] | None = None,
+        tenants: Mapping[str, str] | None = None,
+    ) -> "TaskCoordinator":
+        """Open a store; `clock` gives epoch milliseconds in place of the store's clock.
+
+        `tenants` are those that have stores of their own, with their urls.
+        """
+        return cls(open_store(url, tenants=tenants), clock)
 
     def __enter__(self) -> Self:
         return self

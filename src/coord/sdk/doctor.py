@@ -75,6 +75,7 @@ def examine(
     if database is not None:
         with closing(database), visit.checking("store"):
             engine = Engine(database, find_tenant(environ, tenant), probe=probe)
+            visit.look_at_place(database)
             visit.look_inside(database.log(engine.tenant), engine, flags, accept_clock=accept_clock)
     return Report(visit.findings, visit.error)
 
@@ -139,6 +140,11 @@ class _Visit:
         self.note("store", OK, f"it opens: {database.store_id}")
         self.note("format", OK, f"format {FORMAT}, epoch {database.epoch}")
         return database
+
+    def look_at_place(self, database: Database[Any]) -> None:
+        """Look at what the store says of the place it lives in: its version, what it forgets, its clock."""
+        for name, well, text, hint in database.checks():
+            self.note(name, OK if well else WARN, text, hint)
 
     def look_inside(self, log: Store, engine: Engine, flags: Flags, *, accept_clock: bool) -> None:
         """Look at what the store holds; what fails hinders nothing else."""

@@ -22,7 +22,7 @@ import msgspec
 from coord.core.errors import Corrupt, Invalid, NotFound, Refused, Unavailable
 from coord.host.place import Place, check_pinned, check_present, move_pin, pinned_place, store_present
 from coord.stores.database import Database
-from coord.stores.moved import ARRIVED, ARRIVING, MOVED_ID, MOVED_URL, MOVED_WHOLE
+from coord.stores.moved import ARRIVED, ARRIVING, LIVES_IN, MOVED_ID, MOVED_URL, MOVED_WHOLE
 from coord.stores.open import install, mover, open_store
 from coord.stores.store import Record, Store
 from coord.stores.turn import lock_within
@@ -118,7 +118,8 @@ class _Move:
             self._from.shut(_writable(self._target.url), self._target.store_id)
             counts = self._copy()
             self._from.note(**{MOVED_WHOLE: "yes"})
-            self._to.note(**{ARRIVING: "", ARRIVED: self._source.store_id})
+            homes = {name: value for name, value in self._from.notes().items() if name.startswith(LIVES_IN)}
+            self._to.note(**{ARRIVING: "", ARRIVED: self._source.store_id, **homes})
         else:
             counts = _counts(self._target)
         place = move_pin(

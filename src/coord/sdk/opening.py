@@ -24,7 +24,7 @@ def open_place(place: Place) -> tuple[Database[Any], Place]:
     """Open the store of a place; return it and the place as it is pinned now."""
     check_present(place)
     try:
-        database = open_store(place.url)
+        database = open_store(place.url, tenants=place.tenants)
     except NotFound as error:
         if not place.pinned:
             raise

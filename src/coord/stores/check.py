@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+APART_MS = 1_000
+
 
 class Check(NamedTuple):
     """One thing looked at; `hint` names the next step where it is not well."""
@@ -10,3 +12,19 @@ class Check(NamedTuple):
     well: bool
     text: str
     hint: str = ""
+
+
+def clock_check(server_ms: int, asked_ms: int, answered_ms: int) -> Check:
+    """Compare the clock of a server with ours: it told its own at some time between question and answer.
+
+    >>> clock_check(5_000, 1_000, 2_000).text
+    'the clock of the server is 3.0 s ahead of ours'
+    """
+    apart_ms = min(server_ms - asked_ms, max(0, server_ms - answered_ms))
+    if abs(apart_ms) < APART_MS:
+        return Check("server clock", well=True, text="less than a second apart from ours")
+    side = "ahead of" if apart_ms > 0 else "behind"
+    text = f"the clock of the server is {abs(apart_ms) / 1000:.1f} s {side} ours"
+    return Check(
+        "server clock", well=False, text=text, hint="set both by NTP; the server's is the one that counts"
+    )

@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 
 from coord.core.errors import Invalid, Unavailable
 from coord.stores.check import Check
+from coord.stores.moved import check_lives_here
 from coord.stores.store import Store
 
 COMMITTERS = 4
@@ -72,8 +73,12 @@ class Database(Generic[AnyStore]):
             if self.closed:
                 raise Unavailable("the database is closed")
             if tenant not in self._logs:
-                self._logs[tenant] = self._open_log(tenant)
+                self._logs[tenant] = self._log_of(tenant)
             return self._logs[tenant]
+
+    def _log_of(self, tenant: str) -> AnyStore:
+        check_lives_here(tenant, self.notes)
+        return self._open_log(tenant)
 
     def _open_log(self, tenant: str) -> AnyStore:
         raise AssertionError("each database opens its own kind of log")

@@ -13,7 +13,8 @@ from coord.stores.store import FORMAT
 from coord.stores.turn import lock_within
 
 PATIENCE_S = 5.0
-FORMAT_BYTES = 16 * 1024
+FORMAT_BYTES = 256 * 1024
+"""Enough for a note of each tenant that has a store of its own (`tenants.NOTED_MAX`)."""
 DRAFT = ".format-"
 
 

@@ -17,6 +17,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from coord.core.errors import CoordError, Corrupt, Trimmed, Unavailable
+from coord.stores.check import Check
 from coord.stores.database import Database
 from coord.stores.doorbell import Doorbell
 from coord.stores.file_folder import TenantFolder
@@ -310,6 +311,14 @@ class FilesDatabase(Database[FilesStore]):
 
     def turn(self) -> AbstractContextManager[None]:
         return courtesy_turn(f"{self.root.path}/turn")
+
+    def checks(self) -> list[Check]:
+        from coord.stores.file_system import place_check
+
+        return [
+            Check("durability", well=True, text="each commit is synced before it is answered"),
+            place_check(self.root.path),
+        ]
 
     def close(self) -> None:
         with self._lock:

@@ -7,6 +7,8 @@ postgresql://user@host/database    a Postgres server (`install` it first)
 postgresql+log://user@host/db      the same with records in memory, for a busy hub
 """
 
+from collections.abc import Mapping
+from contextlib import closing
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -52,11 +54,17 @@ KINDS = {
 }
 
 
-def open_store(url: str, *, moving: bool = False) -> Database[Any]:
+def open_store(url: str, *, moving: bool = False, tenants: Mapping[str, str] | None = None) -> Database[Any]:
     """Open a store; memory, files and SQLite are made on first open, servers only by `install`.
 
-    One that was moved, or is a copy not yet complete, opens only for who moves it.
+    One that was moved, or is a copy not yet complete, opens only for who moves it. `tenants` are those that
+    have stores of their own, with their urls.
     """
+    if tenants:
+        from coord.stores.tenants import RoutedDatabase, check_tenants
+
+        check_tenants(tenants)
+        return RoutedDatabase(open_store(url), tenants, open_store)
     database = _open(url)
     if not moving:
         try:
@@ -76,8 +84,36 @@ def mover(database: Database[Any]) -> "Mover":
     return made
 
 
-def install(url: str) -> None:
-    """Prepare a server for `open_store`; does nothing where it is prepared already."""
+def install(url: str, *, tenant: str = "", tenants: Mapping[str, str] | None = None) -> None:
+    """Prepare a store for `open_store`; does nothing where it is prepared already.
+
+    With a tenant, also the store of its own that `tenants` gives it.
+    """
+    if not tenant:
+        _install(url)
+        return
+    from coord.stores.tenants import check_tenants, settle, url_of
+
+    check_tenants(tenants or {})
+    own_url = url_of(tenant, tenants or {})
+    if not own_url:
+        raise Invalid(f"no url is given for tenant {tenant}", hint="name it in coord.toml below [tenants]")
+    for each in (url, own_url):
+        _install(each)
+    with closing(open_store(url)) as shared, closing(open_store(own_url)) as own:
+        settle(tenant, shared, mover(shared), own)
+
+
+def grants(url: str) -> list[str]:
+    """Return what an administrator runs to give the rights that a store takes; none for one in files."""
+    kind = kind_of(url)
+    if not kind.extra:
+        return []
+    given: list[str] = _named(kind, kind.database.partition(".")[0] + ".grants")(url)
+    return given
+
+
+def _install(url: str) -> None:
     kind = kind_of(url)
     if kind.extra:
         _named(kind, kind.database.partition(".")[0] + ".install")(url)

@@ -16,7 +16,7 @@ from psycopg.types.numeric import Int4, Int8
 from coord.core.errors import Conflict
 from coord.stores.known_versions import KnownVersions
 from coord.stores.postgres_arrays import Bigints, Blobs, Texts
-from coord.stores.postgres_connection import Address, grants_at, install_at
+from coord.stores.postgres_connection import Address, install_at
 from coord.stores.postgres_database import OpenSchema, TenantLog
 from coord.stores.postgres_sql import ABOVE_ALL, TableStatements
 from coord.stores.store import Commit, Entry, Head, Limits, Record, check_commit, prefix_end
@@ -127,4 +127,6 @@ def install(url: str) -> None:
 
 def grants(url: str) -> list[str]:
     """Return what an administrator runs so that the store can be installed, and used with few rights."""
-    return grants_at(Address(url, TableStatements))
+    from coord.stores.postgres_rights import granted
+
+    return granted(Address(url, TableStatements))

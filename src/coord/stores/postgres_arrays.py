@@ -8,6 +8,10 @@ import struct
 from collections.abc import Sequence
 from typing import ClassVar, Protocol
 
+from psycopg.abc import AdaptContext
+from psycopg.adapt import Dumper
+from psycopg.pq import Format
+
 _empty = struct.Struct(">iiI").pack
 _header = struct.Struct(">iiIii").pack
 _length = struct.Struct(">i").pack
@@ -22,6 +26,19 @@ class Array(Protocol):
     oid: ClassVar[int]
 
     def packed(self) -> bytes: ...
+
+
+class ArrayDumper(Dumper):
+    """Hands such a parameter to the driver."""
+
+    format = Format.BINARY
+
+    def __init__(self, cls: type[Array], context: AdaptContext | None = None) -> None:
+        super().__init__(cls, context)
+        self.oid = cls.oid
+
+    def dump(self, obj: Array) -> bytes:
+        return obj.packed()
 
 
 class Texts(list[str]):

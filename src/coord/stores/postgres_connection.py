@@ -8,23 +8,19 @@ from collections.abc import Iterator
 from typing import Any
 
 import psycopg
-from psycopg.abc import AdaptContext
-from psycopg.adapt import Dumper
 from psycopg.conninfo import conninfo_to_dict
-from psycopg.pq import Format
 
 from coord.core.errors import (
     CoordError,
     Corrupt,
     Invalid,
     LimitReached,
-    NotFound,
     Unavailable,
     Unknown,
     Unsupported,
 )
-from coord.stores.moved import unavailable
-from coord.stores.postgres_arrays import Array, Bigints, Blobs, Texts
+from coord.stores.moved import not_installed, unavailable
+from coord.stores.postgres_arrays import ArrayDumper, Bigints, Blobs, Texts
 from coord.stores.postgres_sql import LIBPQ, SESSION, Statements, TableStatements
 from coord.stores.store import FORMAT
 from coord.stores.url import shown, without_parameter
@@ -71,40 +67,27 @@ def using(connection: Connection, *, committing: bool = False) -> Iterator[None]
         raise
 
 
-class _ArrayDumper(Dumper):
-    format = Format.BINARY
-
-    def __init__(self, cls: type[Array], context: AdaptContext | None = None) -> None:
-        super().__init__(cls, context)
-        self.oid = cls.oid
-
-    def dump(self, obj: Array) -> bytes:
-        return obj.packed()
-
-
 class Address:
     """Where a store is and of which shape: what libpq needs, and the schema."""
 
     def __init__(self, url: str, statements: type[Statements]) -> None:
         self.shown = shown(url)
-        self._libpq: dict[str, Any] = {}
+        self.libpq: dict[str, Any] = {}
         with contextlib.suppress(ValueError, psycopg.Error):
             plain = "postgresql:" + url.partition(":")[2]  # without the shape, which libpq does not know
             rest, schemas = without_parameter(plain, "schema")
-            self._libpq = {**LIBPQ, **conninfo_to_dict(rest), "client_encoding": "UTF8"}
-        if not self._libpq:  # raised here and not from the driver's error, whose words hold the password
+            self.libpq = {**LIBPQ, **conninfo_to_dict(rest), "client_encoding": "UTF8"}
+        if not self.libpq:  # raised here and not from the driver's error, whose words hold the password
             raise Invalid(f"{self.shown!r} is not a url that Postgres understands")
         self.schema = ",".join(schemas) if schemas else "coord"
         if not SCHEMA.fullmatch(self.schema):
             raise Invalid(f"{self.schema!r} cannot be a schema", hint="1 to 48 of a-z, 0-9 and _, not pg_…")
-        self.role = str(self._libpq.get("user", "coord_agent"))
-        self.database = str(self._libpq.get("dbname", self.role))
         self.sql = statements(self.schema)
 
     def connect(self) -> Connection:
         """Open a connection that is set up as the statements expect."""
         try:
-            connection: Connection = psycopg.connect(autocommit=True, prepare_threshold=0, **self._libpq)
+            connection: Connection = psycopg.connect(autocommit=True, prepare_threshold=0, **self.libpq)
         except psycopg.Error as error:
             raise translated(error) from error
         with using(connection):
@@ -119,28 +102,8 @@ class Address:
         if encoding != "UTF8":
             raise Unsupported(f"{self.shown} keeps text as {encoding}", hint="create the database as UTF8")
         for array in (Texts, Blobs, Bigints):
-            connection.adapters.register_dumper(array, _ArrayDumper)
+            connection.adapters.register_dumper(array, ArrayDumper)
         connection.execute(self.sql.set_up, (Texts(SESSION), Texts(SESSION.values())))
-
-
-def grants_at(address: Address) -> list[str]:
-    """Return what an administrator runs: once to let the store be installed, then for each role that uses it.
-
-    Whoever trims the log needs more: see docs/how-to/use-postgres.md.
-    """
-    role, schema = address.role, address.schema
-    install = [
-        f'-- for who installs: a schema "{schema}" in the database',
-        f'GRANT CREATE ON DATABASE "{address.database}" TO "{role}";',
-    ]
-    use = [
-        "-- for who uses it, where that is another role",
-        f'GRANT USAGE ON SCHEMA "{schema}" TO "{role}";',
-    ]
-    tables = [
-        f'GRANT {rights} ON "{schema}"."{table}" TO "{role}";' for table, rights in address.sql.rights.items()
-    ]
-    return install + use + tables
 
 
 def install_at(address: Address) -> None:
@@ -161,6 +124,9 @@ def install_at(address: Address) -> None:
                     "shape": sql.shape,
                 }
                 connection.cursor().executemany(sql.put_meta, list(values.items()))
+            views_wanted, views = sql.views()
+            if connection.execute(views_wanted).fetchall()[0][0]:
+                connection.execute(views, prepare=False)
         meta_of(address, connection)
 
 
@@ -169,7 +135,7 @@ def meta_of(address: Address, connection: Connection) -> dict[str, str]:
     try:
         meta: dict[str, str] = dict(connection.execute(address.sql.meta).fetchall())
     except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName) as error:
-        raise NotFound(f"{address.shown} holds no store", hint="prepare it: coord.install(url)") from error
+        raise not_installed(address.shown) from error
     if meta.get("format") != str(FORMAT):
         raise Unsupported(
             f"{address.shown} has format {meta.get('format')}; this version of coord writes {FORMAT}",

@@ -12,7 +12,6 @@ from psycopg.types.numeric import Int4, Int8
 from coord.core.errors import CoordError, Corrupt, Trimmed, Unavailable
 from coord.stores.check import Check
 from coord.stores.database import AnyStore, Database
-from coord.stores.host_clock import host_now_ms
 from coord.stores.listener import Ear, Listener
 from coord.stores.postgres_arrays import Bigints
 from coord.stores.postgres_connection import Address, Connection, Row, is_gone, meta_of, using
@@ -22,8 +21,6 @@ from coord.stores.store import Entry, Head, Limits
 
 COMMIT_BYTES = 16 * 1024 * 1024
 FORGET_AT_ONCE = 10_000
-CLOCK_MS = 2000
-"""More between two clocks than the way to a server explains."""
 
 _inherited: list[object] = []
 """What a forked child must keep: its parent's connections, lest they are closed as garbage."""
@@ -94,25 +91,9 @@ class OpenSchema(Database[AnyStore]):
         return connection
 
     def checks(self) -> list[Check]:
-        asked = host_now_ms()
-        settings = self.ask(self.address.sql.settings)[0]
-        ahead = settings[0] - (asked + host_now_ms()) // 2
-        version, fsync, synchronous_commit = settings[1:]
-        return [
-            Check("version", well=True, text=f"PostgreSQL {version}"),
-            Check(
-                "durability",
-                self.limits.durable,
-                f"fsync {fsync}, synchronous_commit {synchronous_commit}",
-                "" if self.limits.durable else "set both to on: the server may forget what it has answered",
-            ),
-            Check(
-                "clock",
-                abs(ahead) < CLOCK_MS,
-                f"the server's clock is {ahead} ms ahead of ours; the server's counts",
-                "" if abs(ahead) < CLOCK_MS else "set one of the two clocks (NTP)",
-            ),
-        ]
+        from coord.stores.postgres_checks import look
+
+        return look(self.ask)
 
     def ring(self, log: int, offset: int) -> None:
         """Tell who listens that a log has grown; nobody depends on it."""

@@ -19,7 +19,7 @@ from coord.stores.fold import Fold
 from coord.stores.image import INLINE_BYTES, Image, Reference, image_of, snapshot_is_due
 from coord.stores.log_store import LogStore
 from coord.stores.postgres_arrays import Blobs, Texts
-from coord.stores.postgres_connection import Address, Row, grants_at, install_at
+from coord.stores.postgres_connection import Address, Row, install_at
 from coord.stores.postgres_database import OpenSchema, TenantLog
 from coord.stores.postgres_entry import Body, commit_of, encoded, with_references
 from coord.stores.postgres_log_sql import LogStatements
@@ -235,4 +235,6 @@ def install(url: str) -> None:
 
 def grants(url: str) -> list[str]:
     """Return what an administrator runs so that the store can be installed, and used with few rights."""
-    return grants_at(Address(url, LogStatements))
+    from coord.stores.postgres_rights import granted
+
+    return granted(Address(url, LogStatements))

@@ -158,12 +158,19 @@ WHERE log = l.id AND "offset" > %b ORDER BY "offset" LIMIT %b
 """
 
 
+# Who owns the tables renews the views; for others they stay as they are.
+VIEWS_WANTED: Final = """
+SELECT pg_has_role(c.relowner, 'USAGE')
+    AND NOT EXISTS (SELECT FROM {schema}.meta WHERE name = 'views' AND value = '{mark}')
+FROM pg_class c WHERE c.oid = '{schema}.meta'::regclass
+"""
+NOTE_VIEWS: Final = """
+INSERT INTO {schema}.meta VALUES ('views', '{mark}')
+    ON CONFLICT (name) DO UPDATE SET value = excluded.value;
+"""
+
 STATE: Final = """
 SELECT current_setting('fsync') = 'on' AND current_setting('synchronous_commit') <> 'off', pg_is_in_recovery()
-"""
-SETTINGS: Final = """
-SELECT {clock}, current_setting('server_version'), current_setting('fsync'),
-    current_setting('synchronous_commit')
 """
 FORGET: Final = """
 WITH forgotten AS (
@@ -185,11 +192,10 @@ class Statements:
     """What an agent may do with each table."""
 
     def __init__(self, schema: str) -> None:
-        self._schema = schema
+        self.schema = schema
         self.listen_class = self.lock_class("")
         self.set_up = "SELECT set_config(name, value, false) FROM unnest(%b, %b) s (name, value)"
         self.state = STATE
-        self.settings = self.named(SETTINGS)
         self.installed = self.named(
             "SELECT to_regnamespace('{schema}') IS NOT NULL, to_regclass('{schema}.meta') IS NOT NULL"
         )
@@ -207,18 +213,27 @@ class Statements:
         # It waits for who else notifies, and they for their disks: not for long, since polling is the net.
         self.notify = f"SELECT {CLOCK}, set_config('lock_timeout', '100ms', true), pg_notify(%b, %b)"
 
+    def views(self) -> tuple[str, str]:
+        """Return what asks whether the views are to be made or renewed, and what does it."""
+        from coord.stores.postgres_views import views_sql  # only to install
+
+        made = views_sql(of_records="record" in self.rights)
+        mark = f"{zlib.crc32(made.encode()):08x}"
+        wanted, made = VIEWS_WANTED.replace("{mark}", mark), made + NOTE_VIEWS.replace("{mark}", mark)
+        return self.named(wanted), self.named(made)
+
     def channel(self, log: int) -> str:
         """Return the name under which commits to a log are announced."""
-        return f"{self._schema}_{log}"
+        return f"{self.schema}_{log}"
 
     def lock_class(self, purpose: str) -> int:
         """Return an int4 that tells schemas and purposes apart: the first half of an advisory lock."""
-        return zlib.crc32((self._schema + purpose).encode()) - 2**31
+        return zlib.crc32((self.schema + purpose).encode()) - 2**31
 
     def named(self, statement: str) -> str:
         """Return a statement with the names of this schema in it."""
         names = {
-            "{schema}": f'"{self._schema}"',
+            "{schema}": f'"{self.schema}"',
             "{clock}": CLOCK,
             "{install_lock}": str(INSTALL_LOCK),
             "{listen_class}": str(self.listen_class),

@@ -26,6 +26,7 @@ from coord.core.errors import (
     Unknown,
     Unsupported,
 )
+from coord.stores.check import Check
 from coord.stores.database import Database
 from coord.stores.doorbell import Doorbell
 from coord.stores.host_clock import host_now_ms
@@ -329,6 +330,11 @@ class SqliteDatabase(Database[SqliteStore]):
 
     def turn(self) -> AbstractContextManager[None]:
         return courtesy_turn(self._turn_path)
+
+    def checks(self) -> list[Check]:
+        from coord.stores.sqlite_checks import look
+
+        return look(self, self._path)
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[sqlite3.Cursor]:

@@ -1,4 +1,4 @@
-"""The commands about limits and about what has to be looked after; `table.py` has the others."""
+"""The commands about limits, and about what has to be looked after or prepared; `table.py` has the others."""
 
 from coord.transports.cli.grammar import Command, Flag, Word
 
@@ -35,5 +35,23 @@ UPKEEP = (
         (Word("limit", "NAME=NUMBER", many=True, optional=True),),
         (Flag("profile", "all of them as in this profile", "NAME", choices=("default", "enterprise")),),
         details="Tenant local is unlimited.",
+    ),
+    Command(
+        "install",
+        "setup",
+        "prepare a store: schema, tables and views on a server; again without harm, to renew them",
+        "install:install",
+        (
+            "coord install postgresql://coord_owner@db.example/coord",
+            "coord install postgresql://coord_owner@db.example/coord --grants",
+            "coord install --tenant acme",
+        ),
+        (Word("url", "the store (default: that of this repository)", optional=True),),
+        (
+            Flag("grants", "only print what an administrator runs to give the rights it takes"),
+            Flag("dry-run", "change nothing; say whether there is anything to make", excludes="grants"),
+        ),
+        connects=False,
+        details="With --tenant: the store of its own that coord.toml gives a tenant below [tenants].",
     ),
 )
