@@ -4,6 +4,7 @@ memory:                            this process only, gone with it
 file:///path/to/folder             a folder of log entries on one machine
 sqlite:///path/to/file.db          a SQLite file on one machine
 postgresql://user@host/database    a Postgres server (`install` it first)
+mysql://user@host/database         a MySQL or MariaDB server (`install` it first)
 """
 
 from importlib import import_module
@@ -41,6 +42,9 @@ KINDS = {
         "postgres.PostgresDatabase",
         "postgres_moving.PostgresMover",
         extra="postgres",
+    ),
+    "mysql": Kind(
+        "mysql://user@host/database", "mysql.MysqlDatabase", "mysql_moving.MysqlMover", extra="mysql"
     ),
 }
 
