@@ -24,10 +24,11 @@ SETTINGS = {
     "max-allowed-packet": "64M",
     "max-connections": "300",
     "performance-schema": "0",
+    "sync-frm": "0",
     "skip-log-bin": "",
     "skip-name-resolve": "",
 }
-"""Synced as a store is; with little memory, and tables in one file, for a start and new stores at once."""
+"""Commits are synced, new tables are not, and lie in one file: a start and a new store cost little."""
 
 SET_UP = f"""
 CREATE USER {USER}@'%' IDENTIFIED BY '{PASSWORD}';

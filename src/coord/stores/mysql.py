@@ -182,7 +182,7 @@ class MysqlStore:
             packet, statements = self._sql.commit(self._log, known.head, known.floor, commit)
             asked = uptime_ms()
             answers = self._database.ask(packet, commits=statements)
-            ((clock, offset, floor, shut, changed),) = answers[LOOKED]
+            ((clock, offset, _, shut, changed),) = answers[LOOKED]
             self._database.clock.told(clock, asked)
             if len(answers) == statements:
                 break
