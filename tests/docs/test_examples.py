@@ -14,7 +14,9 @@ from tests.docs.pages import Example, blocks_in, examples_in, page_names
 from tests.servers.postgres import PostgresServer
 
 POSTGRES_PAGE = "docs/how-to/use-postgres.md"
-EXAMPLES = [example for page in page_names() if page != POSTGRES_PAGE for example in examples_in(page)]
+MYSQL_PAGE = "docs/how-to/use-mysql.md"
+SERVER_PAGES = (POSTGRES_PAGE, MYSQL_PAGE)
+EXAMPLES = [example for page in page_names() if page not in SERVER_PAGES for example in examples_in(page)]
 
 
 def run(example: Example, folder: Path) -> str:

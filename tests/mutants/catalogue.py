@@ -33,6 +33,7 @@ FOLD, LOG_STORE, SQLITE, STORE = (
     "stores/store.py",
 )
 FILE_LAYER, FILE_LOG, POSTGRES = "stores/file_layer.py", "stores/file_log.py", "stores/postgres_sql.py"
+MYSQL = "stores/mysql_sql.py"
 CLOCK = "engine/clock.py"
 
 COUNTED_SYNCS = ("tests/stores/test_costs.py", "-k", "syncs_of_stores and files")
@@ -387,6 +388,34 @@ STORE_MUTANTS = [
         "WHERE l.id = to_log FOR NO KEY UPDATE;",
         "WHERE l.id = to_log;",
         ("tests/stores/test_postgres_specifics.py", "-k", "two_connections or what_follows_the_lock"),
+    ),
+    Mutant(
+        "MySQL commits without the lock on the head",
+        MYSQL,
+        "FROM {log} WHERE id = %d FOR UPDATE;",
+        "FROM {log} WHERE id = %d;",
+        ("tests/stores/test_mysql_specifics.py", "-k", "what_follows_the_lock"),
+    ),
+    Mutant(
+        "MySQL commits whatever has changed",
+        MYSQL,
+        "@floor = %d AND @changed IS NULL, @offset",
+        "@floor = %d, @offset",
+        ("tests/stores/test_mysql_specifics.py", "-k", "what_was_loaded or what_follows_the_lock"),
+    ),
+    Mutant(
+        "MySQL takes a trimmed absence for the old one",
+        MYSQL,
+        "@shut = 0 AND @floor = %d AND",
+        "@shut = 0 AND %d IS NOT NULL AND",
+        ("tests/stores/test_mysql_specifics.py", "-k", "what_was_loaded"),
+    ),
+    Mutant(
+        "MySQL answers what is not on disk yet",
+        "stores/mysql.py",
+        "            if self.limits.durable:\n",
+        "            if not self.limits.durable:\n",
+        ("tests/stores/test_mysql_specifics.py", "-k", "is_on_disk"),
     ),
 ]
 

@@ -122,6 +122,7 @@ class MysqlStore:
         self._log = database.open_log(tenant)
         self._known = KnownVersions(0, 0, {})
         self._settled = 0
+        self._alone = True
         self.seen = Head(0, 0)
         self._read(self._sql.head % self._log)
 
@@ -178,11 +179,12 @@ class MysqlStore:
             self._settle(head)
             return head
         known = self._known if self._known.cover(commit.expects) else self._looked_up(commit.expects)
+        alone = self._alone
         while True:
-            packet, statements = self._sql.commit(self._log, known.head, known.floor, commit)
+            packet, statements = self._sql.commit(self._log, known, commit, alone=alone)
             asked = uptime_ms()
             answers = self._database.ask(packet, commits=statements)
-            ((clock, offset, _, shut, changed),) = answers[LOOKED]
+            ((clock, offset, floor, shut, changed),) = answers[LOOKED]
             self._database.clock.told(clock, asked)
             if len(answers) == statements:
                 break
@@ -190,9 +192,14 @@ class MysqlStore:
                 raise Corrupt(f"log {self._log} is gone", hint="restore the store from a copy")
             if shut:
                 raise moved(self._database.current_notes().get(MOVED_URL, "another store"))
-            if changed is not None:
+            if changed:
                 raise Conflict(bytes.fromhex(key.decode()).decode() for key in changed.split(b","))
-            known = self._looked_up(commit.expects)  # the floor has risen, and with it what absence means
+            if floor != known.floor:  # it has risen, and with it what absence means
+                known = self._looked_up(commit.expects)
+            elif not alone:
+                raise Unavailable("MySQL: the server stopped a commit that nothing speaks against")
+            alone = self._alone = False
+        self._alone = offset == known.head + 1
         self._see(Head(offset, commit.at))
         self._settled = max(self._settled, offset)
         self._database.heard(self._log, offset)

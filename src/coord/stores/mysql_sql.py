@@ -20,6 +20,7 @@ from typing import Final
 import msgspec
 
 from coord.core.errors import Invalid
+from coord.stores.known_versions import KnownVersions
 from coord.stores.store import Commit, Record, prefix_end
 
 KEYS_AT_ONCE: Final = 500
@@ -60,13 +61,17 @@ COMMIT
 LOOK: Final = """
 START TRANSACTION;
 SELECT MAX(head) + 1, MAX(floor), MAX(shut) INTO @offset, @floor, @shut FROM {log} WHERE id = %d FOR UPDATE;
-SELECT IF(@offset = %d + 1, NULL, (
-    SELECT GROUP_CONCAT(HEX(`key`)) FROM {record} FORCE INDEX (PRIMARY)
-    WHERE log = %d AND `key` IN (%b) AND version > %d)) INTO @changed;
+SELECT IF(@offset = %d + 1, NULL, %b) INTO @changed;
 SELECT {clock}, @offset, @floor, @shut, @changed;
 UPDATE {log} SET at = %d, head = IF(@shut = 0 AND @floor = %d AND @changed IS NULL, @offset, NULL)
     WHERE id = %d;
 """
+CHANGED: Final = """
+(SELECT GROUP_CONCAT(HEX(`key`)) FROM {record} FORCE INDEX (PRIMARY)
+    WHERE log = %d AND `key` IN (%b) AND version > %d)
+"""
+UNTOLD: Final = b"''"
+"""In place of the keys that have changed, where they are not looked for."""
 LOOKED: Final = 3
 """Which of the answers to a commit says what was found."""
 PUT: Final = "INSERT INTO {record} (log, `key`, version, value, line) VALUES "
@@ -155,7 +160,8 @@ class Statements:
         self.forget = self.named(FORGET)
         self.heads = self.named("SELECT id, head FROM {log} WHERE id IN (%b)")
         self.head = self.named(LOG_ROW)
-        self._look, self._put, self._entry = self.named(LOOK), self.named(PUT), self.named(ENTRY)
+        self._look, self._changed = self.named(LOOK), self.named(CHANGED)
+        self._put, self._entry = self.named(PUT), self.named(ENTRY)
         self._load, self._versions = self.named(LOAD), self.named(VERSIONS)
         self._scan_keys, self._scan_lines = self.named(SCAN_KEYS), self.named(SCAN_LINES)
         self._tail = self.named(TAIL)
@@ -170,11 +176,15 @@ class Statements:
         """Return the packet that makes a log where there is none."""
         return self.named(OPEN_LOG.replace("{tenant}", tenant))
 
-    def commit(self, log: int, head: int, floor: int, commit: Commit) -> tuple[bytes, int]:
-        """Return the packet of a commit whose expectations held as of a head and floor, and how many
-        statements it has."""
-        keys = listed([*commit.expects])
-        parts = [self._look % (log, head, log, keys, head, commit.at, floor, log)]
+    def commit(self, log: int, known: KnownVersions, commit: Commit, *, alone: bool) -> tuple[bytes, int]:
+        """Return the packet of a commit whose expectations are known, and how many statements it has.
+
+        Who is `alone` does not ask which keys have changed in case that the head has moved: to prepare that
+        question costs the server as much as a quarter of the puts.
+        """
+        head = known.head
+        changed = UNTOLD if alone else self._changed % (log, listed([*commit.expects]), head)
+        parts = [self._look % (log, head, changed, commit.at, known.floor, log)]
         rows = [
             b"(%d,'%b',@offset,'%b','%b')"
             % (log, quoted(key), put.value.replace(b"'", b"''"), quoted(put.line))
