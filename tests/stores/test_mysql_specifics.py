@@ -291,6 +291,24 @@ def test_what_is_answered_is_on_disk_though_another_wrote_it(
     assert settled() == 2
 
 
+def test_a_commit_is_one_sync_and_a_read_none(store: Store, sql: "Sql[Any]") -> None:
+    """The server also syncs for itself, and never less for it: the least of several runs counts."""
+
+    def syncs_of(act: Callable[[], object]) -> int:
+        query = "SHOW GLOBAL STATUS LIKE 'Innodb_data_fsyncs'"
+        before = int(rows(sql, query)[0][1])
+        for _ in range(8):
+            act()
+        return int(rows(sql, query)[0][1]) - before
+
+    def read() -> None:
+        store.tail(0, 1)
+        store.commit(Commit(versions(store, "k")))
+
+    assert min(syncs_of(lambda: write(store, {"k": b"1"}, events=[b"e"])) for _ in range(3)) == 8
+    assert min(syncs_of(read) for _ in range(3)) == 0
+
+
 def test_keys_are_in_the_order_of_their_bytes(mariadb_server: MariadbServer, open_database: Opener) -> None:
     """In a database that sorts words as people do, keys and lines still have the order of every store."""
     names = [
