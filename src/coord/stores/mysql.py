@@ -104,7 +104,7 @@ def _meta(address: Address, session: Session) -> dict[str, str]:
     """Return what the store says of itself; refuse one that is not there or not ours to write."""
     notes = _notes(address, session)
     if not notes:
-        raise NotFound(f"{address.shown} holds no store", hint="prepare it: coord.install(url)")
+        raise NotFound(f"{address.shown} holds no store", hint="prepare it: coord install <url>")
     if notes.get("format") != str(FORMAT):
         raise Unsupported(
             f"{address.shown} has format {notes.get('format')}; this version of coord writes {FORMAT}",
