@@ -7,6 +7,7 @@ between two halves of the generations that are asked for afterwards.
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -25,6 +26,7 @@ from bench.workload import AGENT, LEASE_S, PROJECT, TENANT, Workplace
 from coord.stores.file_lock import Mark
 from coord.stores.file_log import SHARD
 from coord.stores.image import ENTRY_WEIGHT, SNAPSHOT_AFTER_BYTES, Image, Place, image_of
+from coord.stores.mysql_session import Address
 from coord.stores.postgres_entry import NOTHING
 from coord.stores.store import Commit, Entry, Record
 from tests.servers.postgres import for_psycopg
@@ -138,6 +140,21 @@ def _lengthen_postgres_log(url: str, sample: Commit, count: int) -> None:
     database.close()
 
 
+def _lengthen_mariadb(url: str, sample: Commit, count: int) -> None:
+    events = msgspec.msgpack.encode(sample.events[:1]).hex().encode()
+    address = Address(url)
+    with closing(address.connect()) as session:
+        session.ask(
+            address.sql.named(
+                "INSERT INTO {entry} SELECT l.id, l.head + n.seq, %d, LPAD(n.seq, 12, '0'), x'%b' "
+                "FROM {log} l, seq_1_to_%d n WHERE l.tenant = '%b'"
+            )
+            % (sample.at, events, count, TENANT.encode())
+        )
+        grow = address.sql.named("UPDATE {log} SET head = head + %d WHERE tenant = '%b'")
+        session.ask(grow % (count, TENANT.encode()))
+
+
 def _lengthen_files(url: str, sample: Commit, count: int) -> None:
     """Add names of past entries, a snapshot behind them, and after it as long a tail as the store allows.
 
@@ -189,5 +206,6 @@ LENGTHEN: dict[str, Callable[[str, Commit, int], None]] = {
     "sqlite": _lengthen_sqlite,
     "postgres": _lengthen_postgres,
     "postgres-log": _lengthen_postgres_log,
+    "mariadb": _lengthen_mariadb,
 }
 """How each store that can be closed gets its past, while nobody has it open."""

@@ -15,7 +15,9 @@ from tests.servers.postgres import PostgresServer, for_psycopg
 
 POSTGRES_PAGES = ["docs/how-to/use-postgres.md", "docs/how-to/use-postgres-log.md"]
 POSTGRES_URL = r"postgresql[^\"]+"
-EXAMPLES = [example for page in page_names() if page not in POSTGRES_PAGES for example in examples_in(page)]
+MYSQL_PAGE = "docs/how-to/use-mysql.md"
+SERVER_PAGES = (*POSTGRES_PAGES, MYSQL_PAGE)
+EXAMPLES = [example for page in page_names() if page not in SERVER_PAGES for example in examples_in(page)]
 
 
 def run(example: Example, folder: Path) -> str:

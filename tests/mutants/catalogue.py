@@ -35,6 +35,7 @@ FOLD, LOG_STORE, SQLITE, STORE = (
 )
 FILE_LAYER, FILE_LOG, POSTGRES = "stores/file_layer.py", "stores/file_log.py", "stores/postgres_sql.py"
 POSTGRES_LOG, POSTGRES_LOG_SQL = "stores/postgres_log.py", "stores/postgres_log_sql.py"
+MYSQL = "stores/mysql_sql.py"
 CLOCK = "engine/clock.py"
 
 COUNTED_SYNCS = ("tests/stores/test_costs.py", "-k", "syncs_of_stores and files")
@@ -417,6 +418,34 @@ STORE_MUTANTS = [
         "values.get((record.key, record.version))",
         "dict(((key, v) for (key, _), v in values.items())).get(record.key)",
         ("tests/stores/test_postgres_log.py", "-k", "looked_for_again"),
+    ),
+    Mutant(
+        "MySQL commits without the lock on the head",
+        MYSQL,
+        "FROM {log} WHERE id = %d FOR UPDATE;",
+        "FROM {log} WHERE id = %d;",
+        ("tests/stores/test_mysql_specifics.py", "-k", "what_follows_the_lock"),
+    ),
+    Mutant(
+        "MySQL commits whatever has changed",
+        MYSQL,
+        "@floor = %d AND @changed IS NULL, @offset",
+        "@floor = %d, @offset",
+        ("tests/stores/test_mysql_specifics.py", "-k", "what_was_loaded or what_follows_the_lock"),
+    ),
+    Mutant(
+        "MySQL takes a trimmed absence for the old one",
+        MYSQL,
+        "@shut = 0 AND @floor = %d AND",
+        "@shut = 0 AND %d IS NOT NULL AND",
+        ("tests/stores/test_mysql_specifics.py", "-k", "what_was_loaded"),
+    ),
+    Mutant(
+        "MySQL answers what is not on disk yet",
+        "stores/mysql.py",
+        "            if self.limits.durable:\n",
+        "            if not self.limits.durable:\n",
+        ("tests/stores/test_mysql_specifics.py", "-k", "is_on_disk"),
     ),
 ]
 

@@ -1,11 +1,13 @@
 """Making a store vanish behind coord's back."""
 
 import shutil
+from contextlib import closing
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import psycopg
 
+from coord.stores.mysql_session import Address
 from tests.servers.postgres import for_psycopg
 
 
@@ -16,6 +18,9 @@ def remove_store(url: str) -> None:
         with psycopg.connect(database, autocommit=True) as connection:
             connection.execute(f'DROP SCHEMA "{schema}" CASCADE'.encode())
         return
+    if url.startswith("mysql:"):
+        remove_tables(url)
+        return
     path = Path(urlsplit(url).path)
     assert path.exists(), "there is a store to remove"
     for found in path.parent.glob(f"{path.name}*"):
@@ -23,3 +28,10 @@ def remove_store(url: str) -> None:
             shutil.rmtree(found)
         else:
             found.unlink()
+
+
+def remove_tables(url: str) -> None:
+    """Remove the tables of a MySQL store."""
+    address = Address(url)
+    with closing(address.connect()) as session:
+        session.ask(address.sql.named("DROP TABLE {meta}, {log}, {record}, {entry}"))

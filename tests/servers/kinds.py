@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tests.servers.mariadb import MariadbServer
 from tests.servers.postgres import PostgresServer
 from tests.servers.server import AnyServer, Server, lacking, running
 
@@ -19,6 +20,7 @@ class OnServer(NamedTuple):
 ON_SERVERS = {
     "postgres": OnServer(PostgresServer, PostgresServer.fresh_store_url),
     "postgres-log": OnServer(PostgresServer, PostgresServer.fresh_log_url),
+    "mariadb": OnServer(MariadbServer, MariadbServer.fresh_store_url),
 }
 
 SHARED_STORES = ("files", "sqlite", *ON_SERVERS)

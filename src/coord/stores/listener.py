@@ -61,10 +61,9 @@ class Listener:
             try:
                 with self._open_ear() as ear:
                     while logs := self._wanted():
-                        self._learn(ear(logs, POLL_S))
+                        self.learn(ear(logs, POLL_S))
             except CoordError:  # the server is away: waiters sleep on, and the next round tries anew
-                with self._change:
-                    self._change.wait_for(lambda: self._closed, POLL_S)
+                self.rest(POLL_S)
 
     def _wanted(self) -> frozenset[int]:
         """Return the logs to listen to; none means that this thread is no longer the listener and ends."""
@@ -78,7 +77,13 @@ class Listener:
             self._thread = None
             return frozenset()
 
-    def _learn(self, heads: dict[int, int]) -> None:
+    def rest(self, seconds: float) -> None:
+        """Let so much time pass, for an ear that looks instead of listening; less if all is closed."""
+        with self._change:
+            self._change.wait_for(lambda: self._closed, seconds)
+
+    def learn(self, heads: dict[int, int]) -> None:
+        """Note heads, and wake who waits for them."""
         with self._change:
             for log, head in heads.items():
                 self._heads[log] = max(head, self._heads.get(log, 0))

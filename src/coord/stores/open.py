@@ -5,6 +5,7 @@ file:///path/to/folder             a folder of log entries on one machine
 sqlite:///path/to/file.db          a SQLite file on one machine
 postgresql://user@host/database    a Postgres server (`install` it first)
 postgresql+log://user@host/db      the same with records in memory, for a busy hub
+mysql://user@host/database         a MySQL or MariaDB server (`install` it first)
 """
 
 from collections.abc import Mapping
@@ -50,6 +51,9 @@ KINDS = {
         "postgres_log.PostgresLogDatabase",
         "postgres_log_moving.PostgresLogMover",
         extra="postgres",
+    ),
+    "mysql": Kind(
+        "mysql://user@host/database", "mysql.MysqlDatabase", "mysql_moving.MysqlMover", extra="mysql"
     ),
 }
 

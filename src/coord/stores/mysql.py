@@ -1,0 +1,388 @@
+"""The MySQL and MariaDB store (table shape): four tables of a database, any number of machines.
+
+A commit is one round trip (`mysql_sql.py`, `mysql_session.py`). Who waits is woken by commits of the same
+process, and finds those of others by looking: these servers ring no bells.
+
+    mysql://user:password@host:3306/database?prefix=coord    `prefix` begins the names of the tables
+"""
+
+import contextlib
+import os
+import secrets
+import threading
+from collections.abc import Iterable, Iterator
+from typing import Literal
+
+import msgspec
+
+from coord.core.errors import (
+    Conflict,
+    Corrupt,
+    NotFound,
+    Trimmed,
+    Unavailable,
+    Unsupported,
+)
+from coord.stores.check import Check
+from coord.stores.database import Database
+from coord.stores.host_clock import host_now_ms
+from coord.stores.known_versions import KnownVersions
+from coord.stores.listener import Ear, Listener
+from coord.stores.moved import MOVED_URL, moved
+from coord.stores.mysql_session import (
+    NO_SUCH_TABLE,
+    RETRIED,
+    Address,
+    Row,
+    Rows,
+    Session,
+    code_of,
+    is_durable,
+)
+from coord.stores.mysql_sql import LOOKED, quoted
+from coord.stores.server_clock import ServerClock, uptime_ms
+from coord.stores.store import FORMAT, Commit, Entry, Head, Limits, Record, check_commit
+
+MOST_COMMIT_BYTES = 16 * 1024 * 1024
+LEAST_PACKET = 4 * 1024 * 1024
+TRIES = 3
+FORGET_AT_ONCE = 10_000
+LEAST_POLL_S = 0.005
+CLOCK_APART_MS = 5_000
+DURABILITY = ("innodb_flush_log_at_trx_commit", "innodb_doublewrite", "log_bin", "sync_binlog")
+
+_events_decode = msgspec.msgpack.Decoder(list[bytes]).decode
+
+
+def install(url: str) -> None:
+    """Make the tables where they are missing; safe to call again, and at the same time."""
+    address = Address(url)
+    sql = address.sql
+    with contextlib.closing(address.connect()) as session:
+        session.ask(sql.lock_installation)  # given back when the session ends
+        if not _notes(address, session):
+            for statement in sql.create:
+                session.ask(statement)
+            values = {"format": str(FORMAT), "store_id": secrets.token_hex(16), "epoch": "0"}
+            rows = [sql.put_meta % (quoted(name), quoted(value)) for name, value in values.items()]
+            session.ask(b"; ".join([b"START TRANSACTION", *rows, b"COMMIT"]), commits=len(rows) + 2)
+        _meta(address, session)
+
+
+def grants(url: str) -> list[str]:
+    """Return what an administrator runs, so that the url's user can install a store and work with it."""
+    address = Address(url)
+    name, prefix = address.database.replace("`", "``"), address.sql.prefix
+    user = "'{}'@'%'".format(address.user.replace("'", "''"))
+    of_tables = {
+        "meta": "SELECT, INSERT, UPDATE, DELETE",
+        "log": "SELECT, INSERT, UPDATE",
+        "record": "SELECT, INSERT, UPDATE, DELETE",
+        "entry": "SELECT, INSERT, DELETE",
+    }
+    return [
+        f"CREATE DATABASE IF NOT EXISTS `{name}`",
+        *(
+            f"GRANT CREATE, {rights} ON `{name}`.`{prefix}_{table}` TO {user}"
+            for table, rights in of_tables.items()
+        ),
+    ]
+
+
+def _notes(address: Address, session: Session) -> dict[str, str]:
+    """Return what the store says of itself; nothing where there is no store."""
+    try:
+        ((*rows,),) = session.ask(address.sql.meta)
+    except Corrupt as error:
+        if code_of(error.__cause__ or error) == NO_SUCH_TABLE:
+            return {}
+        raise
+    return {name.decode(): value.decode() for name, value in rows}
+
+
+def _meta(address: Address, session: Session) -> dict[str, str]:
+    """Return what the store says of itself; refuse one that is not there or not ours to write."""
+    notes = _notes(address, session)
+    if not notes:
+        raise NotFound(f"{address.shown} holds no store", hint="prepare it: coord install <url>")
+    if notes.get("format") != str(FORMAT):
+        raise Unsupported(
+            f"{address.shown} has format {notes.get('format')}; this version of coord writes {FORMAT}",
+            hint="upgrade coord",
+        )
+    return notes
+
+
+class MysqlStore:
+    """One tenant's log in the tables."""
+
+    def __init__(self, database: "MysqlDatabase", tenant: str) -> None:
+        self._database = database
+        self._sql = database.address.sql
+        self._log = database.open_log(tenant)
+        self._known = KnownVersions(0, 0, {})
+        self._settled = 0
+        self._alone = True
+        self.seen = Head(0, 0)
+        self._read(self._sql.head % self._log)
+
+    @property
+    def limits(self) -> Limits:
+        return self._database.limits
+
+    def _read(self, statement: bytes) -> tuple[int, int, list[Row]]:
+        """Return head, floor and what was found, all of one snapshot; note the head."""
+        settled = self._settled
+        asked = uptime_ms()
+        (rows,) = self._database.ask(statement)
+        of_log = [row for row in rows if row[0] is None]
+        if not of_log:
+            raise Corrupt(f"log {self._log} is gone", hint="restore the store from a copy")
+        _, head, rest, _ = of_log[0]
+        clock, at, floor = map(int, rest.split())
+        self._database.clock.told(clock, asked)
+        if head < settled:
+            raise Corrupt(f"the log went back from {settled} to {head}", hint="was the store restored?")
+        self._see(Head(head, at))
+        return head, floor, [row for row in rows if row[0] is not None]
+
+    def _see(self, head: Head) -> None:
+        if head.offset > self.seen.offset:
+            self.seen = head
+
+    def _settle(self, head: int) -> None:
+        """See to it that what was seen is on disk: other processes' commits are visible a little earlier."""
+        if head > self._settled:
+            if self.limits.durable:
+                self._database.ask(self._sql.settle % self._log)
+            self._settled = max(self._settled, head)
+
+    def load(self, keys: Iterable[str]) -> dict[str, Record]:
+        wanted = list(keys)
+        head, floor, rows = self._read(self._sql.load(self._log, wanted))
+        found = {record.key: record for record in _records(rows)}
+        records = {key: found.get(key) or Record(key, floor, None) for key in wanted}
+        self._known = self._known.learned(head, floor, records)
+        return records
+
+    def scan(
+        self, prefix: str, *, by: Literal["key", "line"], after: Record | None = None, limit: int
+    ) -> list[Record]:
+        statement = self._sql.scan_lines if by == "line" else self._sql.scan_keys
+        _, _, rows = self._read(statement(self._log, prefix, after, limit))
+        return _records(rows)
+
+    def commit(self, commit: Commit) -> int:
+        check_commit(commit, self.limits)
+        if not commit.writes:
+            head = self._looked_up(commit.expects).head
+            self._settle(head)
+            return head
+        known = self._known if self._known.cover(commit.expects) else self._looked_up(commit.expects)
+        alone = self._alone
+        while True:
+            packet, statements = self._sql.commit(self._log, known, commit, alone=alone)
+            asked = uptime_ms()
+            answers = self._database.ask(packet, commits=statements)
+            ((clock, offset, floor, shut, changed),) = answers[LOOKED]
+            self._database.clock.told(clock, asked)
+            if len(answers) == statements:
+                break
+            if offset is None:
+                raise Corrupt(f"log {self._log} is gone", hint="restore the store from a copy")
+            if shut:
+                raise moved(self._database.current_notes().get(MOVED_URL, "another store"))
+            if changed:
+                raise Conflict(bytes.fromhex(key.decode()).decode() for key in changed.split(b","))
+            if floor != known.floor:  # it has risen, and with it what absence means
+                known = self._looked_up(commit.expects)
+            elif not alone:
+                raise Unavailable("MySQL: the server stopped a commit that nothing speaks against")
+            alone = self._alone = False
+        self._alone = offset == known.head + 1
+        self._see(Head(offset, commit.at))
+        self._settled = max(self._settled, offset)
+        self._database.heard(self._log, offset)
+        return int(offset)
+
+    def _looked_up(self, expects: dict[str, int]) -> KnownVersions:
+        """Return that the expectations hold as of the newest head and floor; refuse those that do not."""
+        head, floor, rows = self._read(self._sql.versions(self._log, [*expects]))
+        found = {key.decode(): version for key, version, *_ in rows}
+        changed = [key for key, version in expects.items() if found.get(key, floor) != version]
+        if changed:
+            raise Conflict(changed)
+        return KnownVersions(head, floor, expects)
+
+    def tail(self, after: int, limit: int) -> list[Entry]:
+        head, floor, rows = self._read(self._sql.tail(self._log, after, limit))
+        if after + 1 < floor:
+            raise Trimmed(floor)
+        self._settle(head)
+        try:
+            entries = [Entry(offset, at, id_, _events_decode(events)) for offset, at, id_, events in rows]
+        except msgspec.MsgspecError as error:
+            raise Corrupt(f"an entry after offset {after} cannot be read: {error}") from error
+        return sorted(entries, key=lambda entry: entry.offset)
+
+    def wait(self, after: int, timeout: float) -> bool:
+        return self.seen.offset > after or self._database.wait(self._log, after, timeout)
+
+    def trim(self, before: int) -> None:
+        ask, sql, log = self._database.ask, self._sql, self._log
+        *_, ((floor,),), _ = ask(sql.trim % (before, log, log, log), commits=6)
+        # Nobody sees entries below the floor any more; there may be millions, so they leave in portions.
+        portion = forgotten = FORGET_AT_ONCE
+        while forgotten == portion:
+            _, ((forgotten,),) = ask(sql.forget % (log, floor, portion), commits=2)
+
+    def now(self) -> int:
+        return self._database.clock.now()
+
+    def close(self) -> None:
+        """Nothing of its own: the database owns the connections."""
+
+
+def _records(rows: Iterable[Row]) -> list[Record]:
+    return [Record(key.decode(), version, value, line.decode()) for key, version, value, line in rows]
+
+
+class MysqlDatabase(Database[MysqlStore]):
+    """The tables with all their tenants; made by `install`."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url, store_id="")
+        self.address = Address(url)
+        self.clock = ServerClock()
+        self.limits = Limits(commit_bytes=MOST_COMMIT_BYTES, durable=True, shared=True)
+        self._begin()
+        with self._session_lock:
+            self._connected()
+
+    def _begin(self) -> None:
+        """Begin without sessions, in this process."""
+        self._process = os.getpid()
+        self._session_lock = threading.RLock()
+        self._session: Session | None = None
+        self._listener = Listener(self._ear)
+
+    def _in_this_process(self) -> None:
+        """After a fork leave the parent's sessions alone; as garbage they say no farewell to the server."""
+        if self._process != os.getpid():
+            self._begin()
+
+    def _open_log(self, tenant: str) -> MysqlStore:
+        return MysqlStore(self, tenant)
+
+    def open_log(self, tenant: str) -> int:
+        """Return the number of a tenant's log, which is made where there is none."""
+        find = self.address.sql.find_log % quoted(tenant)
+        (rows,) = self.ask(find)
+        if not rows:
+            self.ask(self.address.sql.open_log(tenant), commits=5)
+            (rows,) = self.ask(find)
+        return int(rows[0][0])
+
+    def ask(self, packet: bytes, *, commits: int = 0) -> list[Rows]:
+        """Return the answers of a packet that is a transaction of its own (see `Session.ask`)."""
+        self._in_this_process()
+        for tries in range(1, TRIES + 1):
+            with self._session_lock:
+                session = self._connected()
+                try:
+                    return session.ask(packet, commits=commits)
+                except Unavailable as error:  # rolled back: nothing has happened
+                    if tries == TRIES or code_of(error.__cause__ or error) not in RETRIED:
+                        raise
+        raise AssertionError("the last try returned or raised")
+
+    def _connected(self) -> Session:
+        """Return the session, opened anew if it is gone: what was not sent yet cannot be lost."""
+        if self.closed:
+            raise Unavailable("the database is closed")
+        if self._session is None or self._session.is_gone():
+            self._session = self._connect()
+        return self._session
+
+    def _connect(self) -> Session:
+        session = self.address.connect()
+        try:
+            meta = _meta(self.address, session)
+            packet = int(session.variables["max_allowed_packet"])
+            if packet < LEAST_PACKET:
+                raise Unsupported(
+                    f"{self.address.shown} takes packets of {packet} bytes", hint="max_allowed_packet = 16M"
+                )
+            if self.store_id not in ("", meta["store_id"]):
+                raise Corrupt(f"{self.address.shown} holds another store now", hint="open it again")
+        except BaseException:
+            session.close()
+            raise
+        self.store_id, self.epoch, self.notes = meta["store_id"], int(meta["epoch"]), meta
+        # Every quote in a packet is doubled, and keys stand in it twice.
+        commit_bytes = min(packet // 4, MOST_COMMIT_BYTES)
+        self.limits = Limits(commit_bytes, durable=is_durable(session.variables), shared=True)
+        return session
+
+    def current_notes(self) -> dict[str, str]:
+        """Return what the store says of itself now."""
+        self._in_this_process()
+        with self._session_lock:
+            return _meta(self.address, self._connected())
+
+    def heard(self, log: int, offset: int) -> None:
+        """Wake who waits in this process."""
+        self._listener.learn({log: offset})
+
+    def wait(self, log: int, after: int, seconds: float) -> bool:
+        """Wait for a log to grow beyond an offset, at most so long; return whether it did."""
+        self._in_this_process()
+        if self.closed:
+            raise Unavailable("the database is closed")
+        return self._listener.wait(log, after, seconds)
+
+    @contextlib.contextmanager
+    def _ear(self) -> Iterator[Ear]:
+        """Look often while there is news, and less and less where there is none."""
+        pause, known = LEAST_POLL_S, dict[int, int]()
+
+        def hear(logs: frozenset[int], seconds: float) -> dict[int, int]:
+            nonlocal pause, known
+            if logs <= known.keys():
+                self._listener.rest(min(pause, seconds))
+            (rows,) = session.ask(self.address.sql.heads % b",".join(b"%d" % log for log in logs))
+            heads: dict[int, int] = dict(rows)
+            pause = min(2 * pause, seconds) if heads == known else LEAST_POLL_S
+            known = heads
+            return heads
+
+        with contextlib.closing(self._connect()) as session:
+            yield hear
+
+    def checks(self) -> list[Check]:
+        with self._session_lock:
+            variables = self._connected().variables
+        apart = abs(self.clock.now() - host_now_ms())
+        return [
+            Check("server", well=True, text=variables["version"]),
+            Check(
+                "durability",
+                self.limits.durable,
+                ", ".join(f"{name} = {variables[name]}" for name in DURABILITY if name in variables),
+                "set innodb_flush_log_at_trx_commit = 1, innodb_doublewrite = ON, and sync_binlog = 1",
+            ),
+            Check(
+                "clock",
+                apart <= CLOCK_APART_MS,
+                f"the server's clock and this machine's are {apart} ms apart",
+                "let both follow a time server; deadlines go by the server's",
+            ),
+        ]
+
+    def close(self) -> None:
+        super().close()
+        self._in_this_process()
+        self._listener.close()
+        with self._session_lock:
+            if self._session is not None:
+                self._session.close()

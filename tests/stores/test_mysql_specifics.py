@@ -1,0 +1,443 @@
+"""What only the MySQL store can get wrong: lost connections, the order of commits, its guard, damage."""
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pymysql
+import pytest
+
+import coord
+from coord.core.errors import Conflict, Corrupt, Invalid, LimitReached, Unavailable, Unknown
+from coord.stores import mysql, mysql_session
+from coord.stores.store import Commit, Put, Store
+from tests.servers.mariadb import MariadbServer
+from tests.servers.server import running
+from tests.servers.tcp_relay import TcpRelay, relaying
+from tests.stores.conftest import AnyDatabase
+from tests.stores.mysql_sessions import PATIENCE_S, end_session, rows, session_of, until, waits_for_lock
+from tests.stores.steps import PLENTY, by_key, by_line, everything, head, value, versions, write
+
+Opener = Callable[[str], AnyDatabase]
+Sql = pymysql.Connection  # with any cursor
+
+ONE = Commit(expects={"k": 0}, puts={"k": Put(b"1")}, events=[b"e"], id=b"one")
+HOLD = "SELECT * FROM coord_log FOR UPDATE"
+
+
+@pytest.fixture(scope="module")
+def own_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MariadbServer]:
+    """A server for these tests alone, since they kill it and turn its screws."""
+    with running(MariadbServer, tmp_path_factory.mktemp("mariadb")) as server:
+        yield server
+
+
+@pytest.fixture
+def url(mariadb_server: MariadbServer) -> str:
+    return mariadb_server.fresh_url()
+
+
+@pytest.fixture
+def relay(mariadb_server: MariadbServer) -> Iterator[TcpRelay]:
+    """A way to the server that can be cut."""
+    with relaying(mariadb_server.port) as relay:
+        yield relay
+
+
+@pytest.fixture
+def database(url: str, open_database: Opener) -> AnyDatabase:
+    return open_database(url)
+
+
+@pytest.fixture
+def store(database: AnyDatabase) -> Store:
+    return database.log("local")
+
+
+@pytest.fixture
+def sql(url: str, mariadb_server: MariadbServer) -> Iterator["Sql[Any]"]:
+    """Somebody else's connection to the same database."""
+    with mariadb_server.admin(url.rpartition("/")[2]) as connection:
+        yield connection
+
+
+# Losing connections.
+
+
+def test_goes_on_after_the_server_was_killed(own_server: MariadbServer, open_database: Opener) -> None:
+    """After kill -9 and a restart the same objects work again, and nothing acknowledged is lost."""
+    database = open_database(own_server.fresh_url())
+    store = database.log("local")
+    for number in range(1, 21):
+        write(store, {f"k{number % 3}": b"%d" % number}, events=[b"%d" % number])
+    before = everything(store)
+    own_server.kill()
+    with pytest.raises(Unavailable):
+        store.load(["k0"])
+    with pytest.raises(Unavailable):  # never Unknown: the connection was found dead before anything was sent
+        store.commit(Commit(events=[b"lost"]))
+    assert not store.wait(20, 0.05), "a wait ends in time while the server is away"
+    own_server.restart()
+    assert everything(store) == before
+    assert write(store, {"k0": b"21"}, events=[b"21"]) == 21
+
+
+def test_a_session_ended_between_calls_is_not_noticed(
+    store: Store, database: AnyDatabase, sql: "Sql[Any]"
+) -> None:
+    """A session that an administrator ended is opened anew by the next call, whichever it is."""
+    calls: list[Callable[[], object]] = [
+        lambda: store.commit(ONE),
+        lambda: store.load(["k"]),
+        lambda: store.scan("", by="line", limit=1),
+        lambda: store.tail(0, 1),
+        lambda: store.trim(1),
+    ]
+    for call in calls:
+        end_session(sql, session_of(database))
+        call()
+    assert value(store, "k") == b"1"
+    assert head(store) == 1
+
+
+def test_a_commit_ended_while_it_waits_is_unknown_and_has_not_happened(
+    store: Store, database: AnyDatabase, sql: "Sql[Any]", thread: ThreadPoolExecutor
+) -> None:
+    """Its session is ended while it waits for the head row: perhaps, says the error; no, says the log."""
+    sql.begin()
+    rows(sql, HOLD)
+    session = session_of(database)
+    answer = thread.submit(store.commit, ONE)
+    until(lambda: waits_for_lock(sql, session))
+    end_session(sql, session)
+    with pytest.raises((Unknown, Unavailable)):
+        answer.result(PATIENCE_S)
+    sql.rollback()
+    assert store.tail(0, PLENTY) == []
+    assert store.commit(ONE) == 1, "the same commit again is safe"
+
+
+def test_a_commit_whose_answer_is_lost_is_unknown_and_has_happened(
+    url: str, thread: ThreadPoolExecutor, open_database: Opener, relay: TcpRelay
+) -> None:
+    """The connection breaks after the commit and before its answer: the log shows its id."""
+    near, far = open_database(url).log("local"), open_database(relay.url(url)).log("local")
+    relay.swallow_answers()
+    far.seen  # noqa: B018 - the next question is the commit itself
+    answer = thread.submit(far.commit, Commit(events=[b"e"], id=b"one"))
+    until(lambda: head(near) == 1)
+    until(relay.swallowed.is_set)
+    relay.cut()
+    with pytest.raises(Unknown):
+        answer.result(PATIENCE_S)
+    assert [entry.id for entry in far.tail(0, PLENTY)] == [b"one"]
+
+
+def test_a_commit_is_one_round_trip(url: str, open_database: Opener, relay: TcpRelay) -> None:
+    """What was loaded is committed with one question, also where others commit; `now` asks nobody.
+
+    Who was alone until now learns of the others by a second question, and a third to take the first back.
+    """
+    store, other = open_database(relay.url(url)).log("local"), open_database(url).log("local")
+    asked = []
+    for number, others in enumerate((False, True, True, False, False)):
+        found = versions(store, "k")
+        if others:
+            write(other, {"other": b"%d" % number})
+        before = relay.questions
+        store.commit(Commit(found, {"k": Put(b"%d" % number)}))
+        asked.append(relay.questions - before)
+    assert asked == [1, 3, 1, 1, 1]
+    before = relay.questions
+    store.now()
+    assert relay.questions == before
+
+
+def test_a_lock_held_too_long_is_unavailable(
+    url: str, sql: "Sql[Any]", open_database: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody sits on the head row: the commit tries again, gives up in time, and nothing has happened."""
+    monkeypatch.setitem(mysql_session.SETTINGS, "innodb_lock_wait_timeout", "1")
+    monkeypatch.setattr(mysql, "TRIES", 2)
+    store = open_database(url).log("local")
+    sql.begin()
+    rows(sql, HOLD)
+    with pytest.raises(Unavailable, match="Lock wait timeout"):
+        store.commit(ONE)
+    assert store.load(["k"])["k"].value is None, "readers do not wait for it"
+    sql.rollback()
+    assert store.commit(ONE) == 1
+
+
+def test_a_deadlock_is_tried_again(
+    store: Store, database: AnyDatabase, sql: "Sql[Any]", thread: ThreadPoolExecutor
+) -> None:
+    """The server undoes one of two who wait for each other; a commit that was undone is made anew."""
+    write(store, {"k": b"0"})
+    sql.begin()
+    for number in range(50):  # the one with less to undo is undone
+        rows(sql, "INSERT INTO coord_entry VALUES (99, %s, 0, '', '')", number)
+    rows(sql, "UPDATE coord_record SET version = 1 WHERE `key` = 'k'")
+    rows(sql, "SELECT * FROM coord_record WHERE `key` = 'k' FOR UPDATE")
+    session = session_of(database)
+    answer = thread.submit(store.commit, Commit({"k": 1}, {"k": Put(b"1")}))
+    until(lambda: waits_for_lock(sql, session))
+    rows(sql, HOLD)
+    sql.commit()
+    assert answer.result(PATIENCE_S) == 2
+    assert value(store, "k") == b"1"
+
+
+def test_a_forked_child_uses_a_session_of_its_own(url: str) -> None:
+    """Parent and child go on with the objects they had; the parent's session stays the same one."""
+    script = f"""
+import os
+from coord.stores.open import open_store
+from coord.stores.store import Commit
+database = open_store({url!r})
+store = database.log("local")
+assert store.commit(Commit(events=[b"parent"])) == 1
+session = database._session.id
+child = os.fork()
+if child == 0:
+    assert store.commit(Commit(events=[b"child"])) == 2
+    assert database._session.id != session
+    database.close()
+    os._exit(7)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+assert store.commit(Commit(events=[b"parent"])) == 3
+assert database._session.id == session
+print([entry.events for entry in store.tail(0, 9)])
+database.close()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=PATIENCE_S
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "[[b'parent'], [b'child'], [b'parent']]\n"
+
+
+def test_a_closed_database_answers_nobody(database: AnyDatabase, store: Store) -> None:
+    """After close every call is Unavailable, and closing again does no harm."""
+    database.close()
+    database.close()
+    for call in (lambda: store.commit(ONE), lambda: store.load(["k"]), lambda: store.wait(0, 1)):
+        with pytest.raises(Unavailable, match="closed"):
+            call()
+
+
+# The order of commits.
+
+
+def test_what_follows_the_lock_sees_what_came_before_it(
+    url: str, sql: "Sql[Any]", open_database: Opener, thread: ThreadPoolExecutor
+) -> None:
+    """A commit that waited for another compares with what that one wrote, not with its own beginning."""
+    first, second = open_database(url), open_database(url)
+    store = second.log("local")
+    assert versions(store, "k") == {"k": 0}
+    session = session_of(second)
+    sql.begin()
+    rows(sql, "UPDATE coord_log SET head = head + 1")
+    rows(sql, "INSERT INTO coord_record VALUES (1, 'k', 1, 'theirs', '')")
+    answer = thread.submit(store.commit, ONE)
+    until(lambda: waits_for_lock(sql, session))
+    sql.commit()
+    with pytest.raises(Conflict) as conflict:
+        answer.result(PATIENCE_S)
+    assert conflict.value.keys == {"k"}
+    assert value(first.log("local"), "k") == b"theirs"
+
+
+def test_what_was_loaded_holds_only_while_the_floor_stands(url: str, open_database: Opener) -> None:
+    """A key made and deleted by others, whose tombstone was trimmed too, is not what was loaded."""
+    mine, other = open_database(url).log("local"), open_database(url).log("local")
+    assert versions(mine, "k", "never seen") == {"k": 0, "never seen": 0}
+    write(other, {"k": b"theirs"})
+    with pytest.raises(Conflict) as conflict:
+        mine.commit(ONE)
+    assert conflict.value.keys == {"k"}
+    assert versions(mine, "k", "never seen") == {"k": 1, "never seen": 0}
+    other.commit(Commit({"k": 1}, deletes=["k"]))
+    write(other, {"other": b"1"})
+    other.trim(3)
+    with pytest.raises(Conflict) as conflict:
+        mine.commit(Commit({"k": 1, "never seen": 0}, {"k": Put(b"mine")}))
+    assert conflict.value.keys == {"k", "never seen"}
+    assert mine.commit(Commit({}, events=[b"expects nothing"])) == 4, "a floor alone refuses nobody"
+
+
+def test_what_is_answered_is_on_disk_though_another_wrote_it(
+    url: str, sql: "Sql[Any]", open_database: Opener
+) -> None:
+    """InnoDB shows commits before they are synced: whoever verifies or follows syncs what it has not yet."""
+    mine, other = open_database(url).log("local"), open_database(url).log("local")
+
+    def settled() -> int:
+        return int(rows(sql, "SELECT settled FROM coord_log")[0][0])
+
+    write(other, {"k": b"1"})
+    other.commit(Commit({"k": 1}))
+    assert settled() == 0, "own commits were synced when they were answered"
+    mine.commit(Commit({"k": 1}))
+    assert settled() == 1
+    mine.commit(Commit({"k": 1}))
+    mine.tail(0, 1)
+    assert settled() == 1, "once is enough"
+    write(other, {"k": b"2"})
+    mine.tail(0, 1)
+    assert settled() == 2
+
+
+def test_a_commit_is_one_sync_and_a_read_none(store: Store, sql: "Sql[Any]") -> None:
+    """The server also syncs for itself, and never less for it: the least of several runs counts."""
+
+    def syncs_of(act: Callable[[], object]) -> int:
+        query = "SHOW GLOBAL STATUS LIKE 'Innodb_data_fsyncs'"
+        before = int(rows(sql, query)[0][1])
+        for _ in range(8):
+            act()
+        return int(rows(sql, query)[0][1]) - before
+
+    def read() -> None:
+        store.tail(0, 1)
+        store.commit(Commit(versions(store, "k")))
+
+    assert min(syncs_of(lambda: write(store, {"k": b"1"}, events=[b"e"])) for _ in range(3)) == 8
+    assert min(syncs_of(read) for _ in range(3)) == 0
+
+
+def test_keys_are_in_the_order_of_their_bytes(mariadb_server: MariadbServer, open_database: Opener) -> None:
+    """In a database that sorts words as people do, keys and lines still have the order of every store."""
+    names = [
+        "a",
+        "B",
+        "Ä",
+        "z",
+        "Z",
+        "ä",
+        "_",
+        "-",
+        "a b",
+        "a ",
+        "ab",
+        "é",
+        "e\u0301",
+        "ﬀ",
+        "\ue000",
+        "\U00010000",
+        "ß",
+    ]
+    names += ["it's", "''", "\\", "a\\'b", "%s", "%d", "; DROP TABLE coord_log; --", "`", '"', "\n"]
+    url = mariadb_server.blank_url()
+    with mariadb_server.admin() as admin:
+        rows(
+            admin, f"ALTER DATABASE {url.rpartition('/')[2]} CHARACTER SET utf8mb4 COLLATE utf8mb4_german2_ci"
+        )
+    coord.install(url)
+    store = open_database(url).log("local")
+    write(store, {name: Put(name.encode(), f"line/{name}") for name in names})
+    expected = sorted(names, key=str.encode)
+    assert by_key(store) == expected
+    assert by_line(store, "line/") == expected
+    for place, name in enumerate(expected):
+        found = store.load([name])[name]
+        assert found.value == name.encode()
+        assert by_key(store, after=found, limit=2) == expected[place + 1 : place + 3]
+        assert by_line(store, "line/", after=found, limit=2) == expected[place + 1 : place + 3]
+
+
+def test_every_read_goes_through_an_index(url: str, open_database: Opener) -> None:
+    """However large the table, a load, a scan and a look for tombstones read what they want and no more."""
+    store = open_database(url).log("local")
+    keys = [f"k/{number:04}" for number in range(2000)]
+    for begin in range(0, len(keys), 500):
+        write(store, {key: Put(b"x", f"line/{key}") for key in keys[begin : begin + 500]})
+    database: Any = open_database(url)
+    session, statements, log = database._connected(), database.address.sql, store._log
+    middle = store.load([keys[1000]])[keys[1000]]
+
+    def rows_read(packet: bytes) -> int:
+        names = "'Handler_read_key', 'Handler_read_next', 'Handler_read_rnd_next'"
+        query = f"SHOW SESSION STATUS WHERE Variable_name IN ({names})".encode()
+        before = sum(int(count) for _, count in session.ask(query)[0])
+        session.ask(packet)
+        return sum(int(count) for _, count in session.ask(query)[0]) - before
+
+    idle = rows_read(b"DO 0")
+    assert rows_read(statements.load(log, keys[::2])) - idle < 3 * len(keys)
+    assert rows_read(statements.load(log, keys[:3])) - idle < 40
+    for scan in (statements.scan_keys, statements.scan_lines):
+        prefix = "k/" if scan == statements.scan_keys else "line/"
+        assert rows_read(scan(log, prefix, None, 5)) - idle < 40
+        assert rows_read(scan(log, prefix, middle, 5)) - idle < 40
+    assert rows_read(statements.trim % (2, log, log, log)) - idle < 40
+
+
+# Limits and damage.
+
+
+def test_a_commit_fits_into_a_packet(own_server: MariadbServer, open_database: Opener) -> None:
+    """`limits.commit_bytes` follows the server's packet; what is longer still is refused, not sent."""
+    with own_server.admin() as admin:
+        rows(admin, "SET GLOBAL max_allowed_packet = 4194304")
+        try:
+            store = open_database(own_server.fresh_url()).log("local")
+        finally:
+            rows(admin, "SET GLOBAL max_allowed_packet = 67108864")
+    assert store.limits.commit_bytes == 1048576
+    quotes = {f"k{number}": Put(b"'" * 250_000) for number in range(4)}
+    write(store, quotes)
+    assert store.load(["k3"])["k3"] == store.scan("k3", by="key", limit=1)[0]
+    with pytest.raises(LimitReached, match="packet"):
+        store.load([f"{number:0>700}" for number in range(6000)])
+    assert head(store) == 1
+
+
+def test_a_store_that_was_replaced_is_corrupt(
+    store: Store, database: AnyDatabase, sql: "Sql[Any]", url: str
+) -> None:
+    """Another store under the same url is not mistaken for the one that was opened."""
+    store.commit(ONE)
+    end_session(sql, session_of(database))
+    rows(sql, "DROP TABLE coord_meta, coord_log, coord_record, coord_entry")
+    coord.install(url)
+    with pytest.raises(Corrupt, match="another store"):
+        store.load(["k"])
+
+
+def test_a_log_that_went_back_or_is_gone_is_corrupt(store: Store, sql: "Sql[Any]") -> None:
+    """A store restored from an old copy forgot what it had acknowledged: nobody goes on as if not."""
+    for number in range(3):
+        write(store, {"k": b"%d" % number})
+    rows(sql, "UPDATE coord_log SET head = 1")
+    with pytest.raises(Corrupt, match="from 3 to 1"):
+        store.load(["k"])
+    rows(sql, "DELETE FROM coord_log")
+    for call in (lambda: store.load(["k"]), lambda: store.commit(Commit(events=[b"lost"]))):
+        with pytest.raises(Corrupt, match="gone"):
+            call()
+    assert rows(sql, "SELECT MAX(`offset`) FROM coord_entry") == [(3,)]
+
+
+def test_missing_tables_are_corrupt(store: Store, sql: "Sql[Any]") -> None:
+    """A table dropped behind an open store is damage, not an empty store."""
+    store.commit(ONE)
+    rows(sql, "DROP TABLE coord_record")
+    with pytest.raises(Corrupt):
+        store.load(["k"])
+    with pytest.raises(Corrupt):
+        store.commit(Commit(expects={"k": 1}, puts={"k": Put(b"2")}))
+
+
+def test_errors_are_only_those_of_the_contract(store: Store) -> None:
+    """What is not Unicode is Invalid, and the store goes on."""
+    with pytest.raises(Invalid):
+        store.load(["\ud800"])
+    with pytest.raises(Invalid):
+        store.commit(Commit(expects={"\ud800": 0}))
+    with pytest.raises(Invalid):
+        store.scan("\ud800", by="key", limit=1)
+    assert store.commit(ONE) == 1
