@@ -18,7 +18,6 @@ import msgspec
 from coord.core.errors import (
     Conflict,
     Corrupt,
-    NotFound,
     Trimmed,
     Unavailable,
     Unsupported,
@@ -28,7 +27,7 @@ from coord.stores.database import Database
 from coord.stores.host_clock import host_now_ms
 from coord.stores.known_versions import KnownVersions
 from coord.stores.listener import Ear, Listener
-from coord.stores.moved import MOVED_URL, moved
+from coord.stores.moved import MOVED_URL, moved, not_installed
 from coord.stores.mysql_session import (
     NO_SUCH_TABLE,
     RETRIED,
@@ -40,6 +39,7 @@ from coord.stores.mysql_session import (
     is_durable,
 )
 from coord.stores.mysql_sql import LOOKED, quoted
+from coord.stores.mysql_views import renew_views, view_grants
 from coord.stores.server_clock import ServerClock, uptime_ms
 from coord.stores.store import FORMAT, Commit, Entry, Head, Limits, Record, check_commit
 
@@ -66,7 +66,7 @@ def install(url: str) -> None:
             values = {"format": str(FORMAT), "store_id": secrets.token_hex(16), "epoch": "0"}
             rows = [sql.put_meta % (quoted(name), quoted(value)) for name, value in values.items()]
             session.ask(b"; ".join([b"START TRANSACTION", *rows, b"COMMIT"]), commits=len(rows) + 2)
-        _meta(address, session)
+        renew_views(session, sql.prefix, _meta(address, session))
 
 
 def grants(url: str) -> list[str]:
@@ -86,6 +86,7 @@ def grants(url: str) -> list[str]:
             f"GRANT CREATE, {rights} ON `{name}`.`{prefix}_{table}` TO {user}"
             for table, rights in of_tables.items()
         ),
+        *view_grants(name, prefix, user),
     ]
 
 
@@ -104,7 +105,7 @@ def _meta(address: Address, session: Session) -> dict[str, str]:
     """Return what the store says of itself; refuse one that is not there or not ours to write."""
     notes = _notes(address, session)
     if not notes:
-        raise NotFound(f"{address.shown} holds no store", hint="prepare it: coord install <url>")
+        raise not_installed(address.shown)
     if notes.get("format") != str(FORMAT):
         raise Unsupported(
             f"{address.shown} has format {notes.get('format')}; this version of coord writes {FORMAT}",
