@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.servers.postgres import PostgresServer
+from tests.servers.redis import RedisServer
 from tests.servers.server import AnyServer, Server, lacking, running
 
 
@@ -18,6 +19,7 @@ class OnServer(NamedTuple):
 
 ON_SERVERS = {
     "postgres": OnServer(PostgresServer, PostgresServer.fresh_store_url),
+    "redis": OnServer(RedisServer, RedisServer.fresh_store_url),
 }
 
 SHARED_STORES = ("files", "sqlite", *ON_SERVERS)

@@ -4,6 +4,7 @@ memory:                            this process only, gone with it
 file:///path/to/folder             a folder of log entries on one machine
 sqlite:///path/to/file.db          a SQLite file on one machine
 postgresql://user@host/database    a Postgres server (`install` it first)
+redis://user@host/0                a Redis server (`install` it first)
 """
 
 from importlib import import_module
@@ -42,6 +43,7 @@ KINDS = {
         "postgres_moving.PostgresMover",
         extra="postgres",
     ),
+    "redis": Kind("redis://user@host/0", "redis.RedisDatabase", "redis_moving.RedisMover", extra="redis"),
 }
 
 
