@@ -5,6 +5,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import psycopg
+import redis
 
 
 def remove_store(url: str) -> None:
@@ -13,6 +14,11 @@ def remove_store(url: str) -> None:
         database, _, schema = url.partition("?schema=")
         with psycopg.connect(database, autocommit=True) as connection:
             connection.execute(f'DROP SCHEMA "{schema}" CASCADE'.encode())
+        return
+    if url.startswith("redis:"):
+        server, _, prefix = url.partition("?prefix=")
+        with redis.from_url(server) as client:
+            client.delete(*client.scan_iter(f"{{{prefix}}}:*"))
         return
     path = Path(urlsplit(url).path)
     assert path.exists(), "there is a store to remove"

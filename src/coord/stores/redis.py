@@ -1,10 +1,11 @@
 """The Redis store (table shape): hashes, sorted sets and a stream below one prefix, any number of machines.
 
-A commit is one round trip: a script that compares and writes (`redis_scripts.py`). Who waits reads the stream.
+A commit is one round trip: a script that compares and writes (`redis_scripts.py`). Who waits reads on in the
+stream of entries.
 
-A server that syncs its log before each answer (`appendfsync always`) and has no replicas keeps what it answered.
-Any other may come back without its newest commits. The offsets that these had, and so the fences, are never
-given again: whoever notices first raises the epoch, and offsets go on above all of the earlier ones.
+A server that syncs before each answer (`appendfsync always`) and has no replicas keeps what it answered. Any
+other may come back without its newest commits. The offsets that these had, and so the fences, are never given
+again: whoever notices first raises the epoch, and offsets go on above all of the earlier ones.
 
     redis://user:password@host:6379/0?prefix=coord    `prefix` is ours, the rest is the driver's
     rediss://…                                        the same, encrypted
@@ -51,7 +52,7 @@ def install(url: str) -> None:
 
 
 def grants(url: str) -> list[str]:
-    """Return what an administrator has to say to the server: one user who installs and moves, one for agents."""
+    """Return what an administrator says to the server: one user installs and moves, one is for agents."""
     prefix = Address(url).prefix
     users = {"coord_owner": OWNER, "coord_agent": AGENT}
     return [

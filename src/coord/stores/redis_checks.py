@@ -1,4 +1,4 @@
-"""What `coord doctor` learns from a Redis server: version, durability, memory, clock, and what may be lost."""
+"""What `coord doctor` learns from a Redis server: version, durability, memory, clock, what may be lost."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""How records, notes and lists travel between us and Redis: one text with the sizes of its parts beside it."""
+"""How records, notes and lists travel between us and Redis: as one text with the sizes of its parts."""
 
 from collections.abc import Iterable, Iterator, Sequence
 

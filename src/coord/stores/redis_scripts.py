@@ -1,7 +1,7 @@
 """What the Redis store says to its server: names of keys, and the scripts, each of which is one atomic step.
 
-All keys of a store share one hash tag, so they lie in one slot of a Redis Cluster. `{prefix}:meta` is what the
-store says of itself, `{prefix}:tenants` who has a log. A tenant has, below `{prefix}:<tenant>:`,
+All keys of a store share one hash tag, so they lie in one slot of a Redis Cluster. `{prefix}:meta` is what
+the store says of itself, `{prefix}:tenants` who has a log. A tenant has, below `{prefix}:<tenant>:`,
 
     place      hash    head, at, floor
     record     hash    key -> 16 digits of the version; of a live one then its line, a NUL, its value
@@ -10,9 +10,9 @@ store says of itself, `{prefix}:tenants` who has a log. A tenant has, below `{pr
     dead       zset    the keys of tombstones, scored by version
     entry      stream  the log: the id of an entry is its offset
 
-Numbers of Lua are doubles: offsets stay below 2^53, and are written with %.0f, never with tostring. A script that
-fails half way is not rolled back, so whatever can fail comes before the first write. Lists come and go as one
-text with the sizes beside it: a thousand small arguments would cost more than all the rest.
+Numbers of Lua are doubles: offsets stay below 2^53, and are written with %.0f, never with tostring. A script
+that fails half way is not rolled back, so whatever can fail comes before the first write. Lists come and go
+as one text with the sizes beside it: a thousand small arguments would cost more than all the rest.
 
 No script is declared free of writes: a replica, which may be behind, refuses to run such a one.
 """
@@ -32,7 +32,7 @@ EPOCH_UNIT: Final = "1099511627776"
 """2^40: see database.py."""
 EPOCHS: Final = "8191"
 SINCE: Final = "1577836800000"
-"""2020 began. A raised epoch starts at the milliseconds since then, in case an earlier raise was lost itself."""
+"""2020 began. A raised epoch starts at the milliseconds since then: an earlier raise may be lost itself."""
 
 _LISTS: Final = """
 local AT_ONCE = 4000  -- Lua's stack holds 8000 values
@@ -70,7 +70,7 @@ local place = redis.call('HMGET', KEYS[3], 'head', 'at', 'floor')
 local begins = math.max(base, meta[2] * EPOCH_UNIT)  -- where a log begins that has no entry yet
 local head = math.max(tonumber(place[1] or begins), base)
 local floor = tonumber(place[3] or begins)
--- What is absent has the version of the floor, or that of the epoch: what was deleted may have been lost with it.
+-- What is absent has the version of the floor or of the epoch: a deletion may have been lost before it.
 local absent = math.max(floor, base)
 local function answer(texts)
     local sizes = {}
@@ -90,7 +90,8 @@ SCAN: Final = (
 local of_lines = ARGV[3] == 'line'
 local names = redis.call('ZRANGEBYLEX', KEYS[of_lines and 6 or 5], ARGV[4], ARGV[5], 'LIMIT', 0, ARGV[6])
 if of_lines then
-    for each, name in ipairs(names) do names[each] = string.sub(name, string.find(name, '\\0', 1, true) + 1) end
+    local function key_in(name) return string.sub(name, string.find(name, '\\0', 1, true) + 1) end
+    for each, name in ipairs(names) do names[each] = key_in(name) end
 end
 local texts = {}
 for each, record in ipairs(records_of(names)) do
@@ -115,8 +116,8 @@ return answer(texts)
 COMMIT: Final = (
     _PLACE
     + """
--- The contract of one commit, and nothing of the product. `keys` are those to put, those to delete, those only
--- read; `sizes` and `lines` count the bytes of what is put, and of the line it begins with.
+-- The contract of one commit, and nothing of the product. `keys` are those to put, those to delete, those
+-- only read; `sizes` and `lines` count the bytes of what is put, and of the line it begins with.
 local keys, versions, sizes, lines, deletes = unpack(cmsgpack.unpack(ARGV[3]))
 local values, commit_at, commit_id, events, writes = ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8] == '1'
 local find, sub = string.find, string.sub
@@ -205,9 +206,9 @@ end
 return redis.call('HGETALL', KEYS[1])
 """
 
-# Whoever connects comes through here. `run` is the life of the server process that the store was last used in.
-# In another one commits may be missing that were answered, unless the server keeps them through its end, and
-# did so then: a plain restart. Whoever notices first raises the epoch, and so nothing is numbered twice.
+# Whoever connects comes through here. `run` is the life of the server process in which the store was last
+# used. In another one commits may be missing that were answered, unless the server keeps them through its
+# end, and did so then: a plain restart. Who notices first raises the epoch: nothing is numbered twice.
 ENTER: Final = (
     _LISTS
     + """

@@ -1,4 +1,4 @@
-"""A Redis server as the store meets it: its address, one connection, what it says of itself, what its errors mean."""
+"""A Redis server as the store meets it: its address, a connection, what it says of itself, its errors."""
 
 import contextlib
 import re
@@ -173,7 +173,7 @@ class Address:
         self.meta = f"{{{self.prefix}}}:meta"
 
     def connect(self) -> tuple[Wire, Life]:
-        """Open a connection to the server that has the keys of this store, and learn what there is to know of it."""
+        """Open a connection to the server that has the keys of this store, and ask it about itself."""
         settings = dict(self._settings)
         for _ in range(MOVES):
             wire = Wire(dict(settings))
