@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 import psycopg
+import redis
 
 import coord
 from bench.figures import Figure
@@ -26,6 +27,7 @@ from coord.stores.file_lock import Mark
 from coord.stores.file_log import SHARD
 from coord.stores.file_snapshots import Image, Place
 from coord.stores.files import ENTRY_WEIGHT, SNAPSHOT_AFTER_BYTES
+from coord.stores.redis_scripts import keys_of
 from coord.stores.store import Commit, Entry, Record
 
 TASK = "A-001-long-history"
@@ -120,6 +122,20 @@ def _lengthen_postgres(url: str, sample: Commit, count: int) -> None:
         connection.execute("CHECKPOINT")
 
 
+def _lengthen_redis(url: str, sample: Commit, count: int) -> None:
+    server, _, prefix = url.partition("?prefix=")
+    _, _, place, *_, entry = keys_of(prefix, TENANT)
+    cells = ("at", sample.at, "id", b"past", "events", msgspec.msgpack.encode(sample.events[:1]))
+    with redis.from_url(server) as client:
+        add = client.register_script(
+            "for n = ARGV[1], ARGV[2] do redis.call('XADD', KEYS[1], string.format('%.0f-0', n), "
+            "unpack(ARGV, 3)) end redis.call('HSET', KEYS[2], 'head', ARGV[2])"
+        )
+        head = int(client.hget(place, "head") or 0)
+        for first in range(head + 1, head + count + 1, BATCH):
+            add(keys=[entry, place], args=[first, min(first + BATCH - 1, head + count), *cells])
+
+
 def _lengthen_files(url: str, sample: Commit, count: int) -> None:
     """Add names of past entries, a snapshot behind them, and after it as long a tail as the store allows.
 
@@ -170,5 +186,6 @@ LENGTHEN: dict[str, Callable[[str, Commit, int], None]] = {
     "files": _lengthen_files,
     "sqlite": _lengthen_sqlite,
     "postgres": _lengthen_postgres,
+    "redis": _lengthen_redis,
 }
 """How each store that can be closed gets its past, while nobody has it open."""

@@ -8,6 +8,7 @@ Rows are made before the clock starts; timed is what any program would have to d
 - files: per commit one file with the very bytes of the store's entry, written to a temporary name, synced
   (fdatasync), linked to its name, the folder synced (fsync), the temporary name removed. No lock, no fold.
 - postgres: see `raw_postgres.py`.
+- redis: see `raw_redis.py`.
 - memory: an update of one dict of records and an append to a list. There is nothing to make durable.
 """
 
@@ -23,6 +24,7 @@ import msgspec
 
 import coord
 from bench.raw_postgres import RawPostgres
+from bench.raw_redis import RawRedis
 from bench.workload import TENANT
 from coord.stores.file_log import SHARD, encode_entry
 from coord.stores.sqlite import PUT_ROWS, cells_of, put_statement
@@ -171,4 +173,5 @@ RAW: dict[str, Callable[[str], Raw]] = {
     "files": RawFiles,
     "sqlite": RawSqlite,
     "postgres": RawPostgres,
+    "redis": RawRedis,
 }
