@@ -1,8 +1,8 @@
 """The raw limit of Redis: the keys of the store behind one plain connection.
 
-Per commit one transaction, packed before the clock starts and sent at once: `HSET` of all records, `ZADD` of their
-keys and lines, tombstones, `XADD` of the entry, the new head. No script, no read, no expectation; a line that was
-left is not taken away.
+Per commit one transaction, packed before the clock starts and sent at once: `HSET` of all records, `ZADD` of
+their keys and lines, tombstones, `XADD` of the entry, the new head. No script, no read, no expectation; a
+line that was left is not taken away.
 """
 
 from time import perf_counter

@@ -10,6 +10,7 @@ import pytest
 
 from tests.servers.kinds import SHARED_STORES, STORES, FreshStores, Servers
 from tests.servers.postgres import PostgresServer
+from tests.servers.redis import RedisServer
 
 SOAK = bool(os.environ.get("COORD_SOAK"))
 
@@ -36,6 +37,12 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
 def postgres_server(servers: Servers) -> PostgresServer:
     """A private Postgres server."""
     return servers.get(PostgresServer)
+
+
+@pytest.fixture(scope="session")
+def redis_server(servers: Servers) -> RedisServer:
+    """A private Redis server."""
+    return servers.get(RedisServer)
 
 
 @pytest.fixture

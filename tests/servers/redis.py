@@ -4,7 +4,7 @@ import contextlib
 import itertools
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import redis
 
@@ -20,10 +20,10 @@ class RedisServer(Server):
 
     name = "Redis"
     account = "redis"
+    settings: ClassVar[dict[str, str]] = SETTINGS
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
-        self.settings = dict(SETTINGS)
         self._names = (f"test_{number}" for number in itertools.count(1))
 
     @classmethod

@@ -284,10 +284,10 @@ class Script:
         self.sha = hashlib.sha1(self.text, usedforsecurity=False).hexdigest()
 
 
-READ_ALSO_WHEN_FULL: Final = " flags=allow-oom"
+ALSO_WHEN_FULL: Final = " flags=allow-oom"
 
-load, scan, tail, trim = (Script(body, READ_ALSO_WHEN_FULL) for body in (LOAD, SCAN, TAIL, TRIM))
-commit, install, enter = Script(COMMIT), Script(INSTALL), Script(ENTER)
+load, scan, tail, trim, enter = (Script(body, ALSO_WHEN_FULL) for body in (LOAD, SCAN, TAIL, TRIM, ENTER))
+commit, install = Script(COMMIT), Script(INSTALL)
 note, clear, add, begin = Script(NOTE), Script(CLEAR), Script(ADD), Script(BEGIN)
 
 

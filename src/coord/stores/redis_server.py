@@ -189,11 +189,8 @@ class Address:
         """Return the node of a cluster that has our keys, if it is another one."""
         try:
             wire.ask("HGET", self.meta, "format")
-        except exceptions.ResponseError as error:
-            moved = re.fullmatch(r"MOVED \d+ (.*):(\d+)", str(error))
-            if moved is None:
-                raise
-            return moved[1], int(moved[2])
+        except exceptions.MovedError as moved:
+            return moved.host, moved.port
         return None
 
     def _checked(self, life: Life) -> Life:
