@@ -4,7 +4,7 @@ import contextlib
 import itertools
 import shutil
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import redis
 
@@ -56,6 +56,6 @@ class RedisServer(Server):
         """Return the url of a store that is not installed yet."""
         return f"{self.url}?prefix={next(self._names)}"
 
-    def admin(self) -> "redis.Redis[Any]":
+    def admin(self) -> redis.Redis:
         """Return a client that may do everything, for what a test does behind coord's back."""
         return redis.from_url(self.url)

@@ -1,10 +1,11 @@
 """Redis servers that may lose commits, and what tests do behind coord's back to lose some."""
 
 from collections.abc import Callable
-from typing import Any
 
 import redis
 
+from coord.stores.redis import RedisDatabase
+from coord.stores.redis_scripts import keys_of
 from tests.servers.redis import SETTINGS, RedisServer
 from tests.servers.server import poll_until
 
@@ -49,7 +50,13 @@ def promote(replica: RedisServer) -> None:
         client.replicaof("NO", "ONE")
 
 
-def clients_of(admin: "redis.Redis[Any]") -> list[dict[str, str]]:
+def keys(database: object) -> tuple[str, ...]:
+    """Return the keys in which a store and its tenant `local` are."""
+    assert isinstance(database, RedisDatabase)
+    return keys_of(database.address.prefix, "local")
+
+
+def clients_of(admin: redis.Redis) -> list[dict[str, str]]:
     """Return the connections to a server but the one that asks."""
     mine = admin.client_id()
     return [client for client in admin.client_list() if int(client["id"]) != mine]

@@ -15,7 +15,7 @@ from tests.servers.redis import SETTINGS, RedisServer
 from tests.servers.server import running
 from tests.servers.tcp_relay import relaying
 from tests.stores.conftest import AnyDatabase
-from tests.stores.redis_lives import ForgetfulServer, crash, follow, promote, stop_following, until
+from tests.stores.redis_lives import ForgetfulServer, crash, follow, keys, promote, stop_following, until
 from tests.stores.steps import PLENTY, head, value, versions, write
 
 Opener = Callable[[str], AnyDatabase]
@@ -169,12 +169,12 @@ def test_only_a_server_that_syncs_first_is_durable(
     tmp_path: Path, settings: dict[str, str], open_database: Opener
 ) -> None:
     """`limits.durable` is what the server says of itself now; in doubt a restart begins an epoch."""
-    kind = type("Server", (RedisServer,), {"settings": {**SETTINGS, **settings}})
+    kind: type[RedisServer] = type("Server", (RedisServer,), {"settings": {**SETTINGS, **settings}})
     with running(kind, tmp_path) as server:
         url = server.fresh_store_url()
         database = open_database(url)
         write(database.log("local"), events=[b"e"])
-        assert not database.limits.durable
+        assert not database.log("local").limits.durable
         (check,) = [check for check in database.checks() if check.name == "durability"]
         assert not check.well
         assert check.hint
@@ -198,8 +198,10 @@ def test_a_failover_that_lost_commits_raises_the_epoch(tmp_path: Path, open_data
         assert store.limits.durable
         kept = write(store, {"k": b"kept"})
         follow(replica, master)
-        until(lambda: replica.admin().exists(f"{{{database.address.prefix}}}:local:entry"))  # type: ignore[attr-defined]
-        assert not open_database(url).limits.durable, "a replica may take over without the newest commits"
+        until(lambda: replica.admin().exists(keys(database)[-1]))
+        assert not open_database(url).log("local").limits.durable, (
+            "a replica may take over without the newest commits"
+        )
         stop_following(replica)
         lost = [write(store, {"k": b"lost"}) for _ in range(3)]
         promote(replica)
@@ -247,7 +249,7 @@ def test_a_commit_of_another_epoch_is_refused(tmp_path: Path, open_database: Ope
         store = database.log("local")
         write(store, events=[b"e"])
         with server.admin() as admin:
-            admin.hset(database.address.meta, "epoch", "1")  # type: ignore[attr-defined]
+            admin.hset(keys(database)[0], "epoch", "1")
         with pytest.raises(Unavailable, match="COORDTERM"):
             store.commit(Commit(events=[b"e"]))
         assert write(store, events=[b"e"]) == 2

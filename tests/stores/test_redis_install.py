@@ -66,7 +66,8 @@ def test_an_old_server_is_unsupported(url: str, monkeypatch: pytest.MonkeyPatch)
 
 def test_a_server_that_forgets_keys_is_unsupported(tmp_path: Path) -> None:
     """Evicting a key would be losing locks without a word."""
-    kind = type("Evicting", (RedisServer,), {"settings": {**SETTINGS, "maxmemory-policy": "allkeys-lru"}})
+    settings = {**SETTINGS, "maxmemory-policy": "allkeys-lru"}
+    kind: type[RedisServer] = type("Evicting", (RedisServer,), {"settings": settings})
     with running(kind, tmp_path) as server:
         for use in (open_store, coord.install):
             with pytest.raises(Unsupported, match="allkeys-lru") as refused:
@@ -79,9 +80,9 @@ def test_a_server_that_does_not_tell_is_not_durable(redis_server: RedisServer, u
     with redis_server.admin() as admin:
         admin.execute_command("ACL SETUSER curious on >curious ~* +@all -config")
     with closing(open_store(url)) as database:
-        assert database.limits.durable
+        assert database.log("local").limits.durable
     with closing(open_store(url.replace(f":{PASSWORD}@", "curious:curious@"))) as database:
-        assert not database.limits.durable
+        assert not database.log("local").limits.durable
 
 
 def test_prefixes_are_stores_apart(redis_server: RedisServer) -> None:

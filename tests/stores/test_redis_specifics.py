@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import pytest
 import redis
@@ -23,7 +22,7 @@ from tests.servers.redis import SETTINGS, RedisServer
 from tests.servers.server import running
 from tests.servers.tcp_relay import TcpRelay, relaying
 from tests.stores.conftest import AnyDatabase
-from tests.stores.redis_lives import PATIENCE_S, clients_of, until
+from tests.stores.redis_lives import PATIENCE_S, clients_of, keys, until
 from tests.stores.steps import PLENTY, by_key, by_line, everything, head, value, write
 
 Opener = Callable[[str], AnyDatabase]
@@ -39,7 +38,7 @@ def own_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer
 
 
 @pytest.fixture
-def admin(own_server: RedisServer) -> Iterator["redis.Redis[Any]"]:
+def admin(own_server: RedisServer) -> Iterator[redis.Redis]:
     with own_server.admin() as client:
         yield client
 
@@ -59,10 +58,6 @@ def way(own_server: RedisServer) -> Iterator[TcpRelay]:
     """A way to the server that can be cut."""
     with relaying(own_server.port) as relay:
         yield relay
-
-
-def keys(database: AnyDatabase) -> tuple[str, ...]:
-    return keys_of(database.address.prefix, "local")  # type: ignore[attr-defined]
 
 
 # Losing connections.
@@ -85,7 +80,7 @@ def test_goes_on_after_the_server_was_killed(
     assert write(store, {"k0": b"21"}, events=[b"21"]) == 21
 
 
-def test_a_connection_ended_between_calls_is_not_noticed(store: Store, admin: "redis.Redis[Any]") -> None:
+def test_a_connection_ended_between_calls_is_not_noticed(store: Store, admin: redis.Redis) -> None:
     """A session that an administrator ended is opened anew by the next call, whichever it is."""
     calls: list[Callable[[], object]] = [
         lambda: store.commit(ONE),
@@ -101,7 +96,7 @@ def test_a_connection_ended_between_calls_is_not_noticed(store: Store, admin: "r
     assert (value(store, "k"), head(store)) == (b"1", 1)
 
 
-def test_scripts_that_the_server_forgot_are_sent_again(store: Store, admin: "redis.Redis[Any]") -> None:
+def test_scripts_that_the_server_forgot_are_sent_again(store: Store, admin: redis.Redis) -> None:
     """After SCRIPT FLUSH, as after a restart, every call works, and a commit is made once."""
     write(store, {"k": b"0"})
     admin.script_flush()
@@ -195,7 +190,7 @@ def test_one_commit_is_one_sync(own_server: RedisServer, store: Store, strace: s
 # What the server refuses.
 
 
-def test_a_full_server_takes_no_commit_and_still_answers(store: Store, admin: "redis.Redis[Any]") -> None:
+def test_a_full_server_takes_no_commit_and_still_answers(store: Store, admin: redis.Redis) -> None:
     """Out of memory: nothing happened, not even half of it; reading and trimming go on."""
     write(store, {"k": b"1"})
     admin.config_set("maxmemory", 1)
@@ -211,7 +206,7 @@ def test_a_full_server_takes_no_commit_and_still_answers(store: Store, admin: "r
 
 
 def test_a_server_busy_with_somebodys_script_is_unavailable(
-    own_server: RedisServer, store: Store, admin: "redis.Redis[Any]", thread: ThreadPoolExecutor
+    own_server: RedisServer, store: Store, admin: redis.Redis, thread: ThreadPoolExecutor
 ) -> None:
     """BUSY means that nothing was done."""
     write(store, {"k": b"1"})
@@ -271,7 +266,7 @@ def test_errors_say_whether_it_happened(error: exceptions.RedisError, meant: typ
 
 def test_a_store_that_moved_says_where_to(database: AnyDatabase, store: Store) -> None:
     """Whoever had it open before is refused as well, and told the way."""
-    coord.stores.open.mover(database).shut("sqlite:///elsewhere.db", "id")  # type: ignore[attr-defined]
+    coord.stores.open.mover(database).shut("sqlite:///elsewhere.db", "id")
     with pytest.raises(Unavailable, match="elsewhere"):
         store.commit(ONE)
     assert head(store) == 0
@@ -281,7 +276,7 @@ def test_a_store_that_moved_says_where_to(database: AnyDatabase, store: Store) -
 
 
 def test_a_log_ahead_of_its_head_is_corrupt_and_nothing_happens(
-    database: AnyDatabase, store: Store, admin: "redis.Redis[Any]"
+    database: AnyDatabase, store: Store, admin: redis.Redis
 ) -> None:
     """Somebody changed the head: the first write of a commit fails, and so there is no second."""
     for number in range(3):
@@ -296,7 +291,7 @@ def test_a_log_ahead_of_its_head_is_corrupt_and_nothing_happens(
 
 @pytest.mark.parametrize("data", [b"", b"12", b"x" * 16, b"%016d without a nul" % 1])
 def test_a_damaged_record_is_corrupt(
-    database: AnyDatabase, store: Store, admin: "redis.Redis[Any]", data: bytes
+    database: AnyDatabase, store: Store, admin: redis.Redis, data: bytes
 ) -> None:
     """It is never taken for an absent one."""
     write(store, {"k": b"1"})
@@ -307,7 +302,7 @@ def test_a_damaged_record_is_corrupt(
 
 
 def test_a_listed_key_without_a_record_is_corrupt(
-    database: AnyDatabase, store: Store, admin: "redis.Redis[Any]"
+    database: AnyDatabase, store: Store, admin: redis.Redis
 ) -> None:
     """A scan does not skip what it cannot find, and a key of another type is no empty one."""
     write(store, {"k": b"1"})
@@ -390,7 +385,7 @@ def test_the_page_of_grants_is_what_the_store_needs(own_server: RedisServer, ope
     url = own_server.blank_store_url()
     prefix = url.partition("prefix=")[2]
     with own_server.admin() as admin:
-        for line in coord.stores.redis.grants(url):  # type: ignore[attr-defined]
+        for line in coord.stores.redis.grants(url):
             admin.execute_command(*line.replace("PASSWORD", "one-of-their-own").split())
         admin.execute_command(
             "ACL", "SETUSER", "coord_less", "on", ">less", f"~{{{prefix}}}:*", "+@all", "-zadd"

@@ -3,7 +3,6 @@
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import pytest
 import redis
@@ -29,7 +28,7 @@ def own_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer
 
 
 @pytest.fixture
-def admin(own_server: RedisServer) -> Iterator["redis.Redis[Any]"]:
+def admin(own_server: RedisServer) -> Iterator[redis.Redis]:
     with own_server.admin() as client:
         yield client
 
@@ -45,7 +44,7 @@ def store(url: str, open_database: Opener) -> Store:
     return store
 
 
-def listeners(admin: "redis.Redis[Any]") -> list[str]:
+def listeners(admin: redis.Redis) -> list[str]:
     """Return the ids of the clients that wait for an entry."""
     return [client["id"] for client in clients_of(admin) if "b" in client["flags"]]
 
@@ -54,7 +53,7 @@ def test_a_commit_wakes_all_who_wait_at_once(
     store: Store,
     url: str,
     open_database: Opener,
-    admin: "redis.Redis[Any]",
+    admin: redis.Redis,
     monkeypatch: pytest.MonkeyPatch,
     thread: ThreadPoolExecutor,
 ) -> None:
@@ -69,7 +68,7 @@ def test_a_commit_wakes_all_who_wait_at_once(
 
 
 def test_one_listener_hears_for_all_tenants(
-    url: str, open_database: Opener, admin: "redis.Redis[Any]", thread: ThreadPoolExecutor
+    url: str, open_database: Opener, admin: redis.Redis, thread: ThreadPoolExecutor
 ) -> None:
     """Each is woken by the commits of its own log, over one connection."""
     database, other = open_database(url), open_database(url)
@@ -86,7 +85,7 @@ def test_one_listener_hears_for_all_tenants(
 
 
 def test_a_lost_listener_comes_back(
-    store: Store, url: str, open_database: Opener, admin: "redis.Redis[Any]", thread: ThreadPoolExecutor
+    store: Store, url: str, open_database: Opener, admin: redis.Redis, thread: ThreadPoolExecutor
 ) -> None:
     """The listener's session is ended: commits do not notice, waiters are woken all the same."""
     answer = thread.submit(open_database(url).log("local").wait, 0, PATIENCE_S)
@@ -106,7 +105,7 @@ def test_a_wait_ends_in_time_while_the_server_is_away(own_server: RedisServer, s
 
 
 def test_waiting_threads_are_let_go_by_close(
-    url: str, open_database: Opener, admin: "redis.Redis[Any]", thread: ThreadPoolExecutor
+    url: str, open_database: Opener, admin: redis.Redis, thread: ThreadPoolExecutor
 ) -> None:
     """Closing the database ends its listener's session and everybody's wait."""
     database = open_database(url)
@@ -118,7 +117,7 @@ def test_waiting_threads_are_let_go_by_close(
     assert not [one for one in threading.enumerate() if one.name == "coord-listen"]
 
 
-def test_the_store_has_the_servers_time(store: Store, admin: "redis.Redis[Any]") -> None:
+def test_the_store_has_the_servers_time(store: Store, admin: redis.Redis) -> None:
     """`now` lies between two looks at the server's own clock."""
 
     def clock() -> int:
