@@ -14,7 +14,12 @@ from tests.docs.pages import Example, blocks_in, examples_in, page_names
 from tests.servers.postgres import PostgresServer
 
 POSTGRES_PAGE = "docs/how-to/use-postgres.md"
-EXAMPLES = [example for page in page_names() if page != POSTGRES_PAGE for example in examples_in(page)]
+SERVER_PAGES = (
+    POSTGRES_PAGE,
+    "docs/how-to/use-redis.md",
+)
+"""They need a server; each has a test of its own."""
+EXAMPLES = [example for page in page_names() if page not in SERVER_PAGES for example in examples_in(page)]
 
 
 def run(example: Example, folder: Path) -> str:

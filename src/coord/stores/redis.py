@@ -32,8 +32,8 @@ from coord.stores.server_clock import ServerClock, uptime_ms
 from coord.stores.store import FORMAT, Commit, Entry, Head, Limits, Record, check_commit
 
 COMMIT_BYTES = 16 * 1024 * 1024
-COMMON = "eval evalsha info config|get select"
-AGENT = f"{scripts.COMMANDS} xread xrevrange {COMMON}"
+BESIDE_SCRIPTS = "eval evalsha info config|get select"
+AGENT = f"{scripts.COMMANDS} xread xrevrange {BESIDE_SCRIPTS}"
 OWNER = f"{AGENT} hexists exists del srem"
 
 _encode = msgspec.msgpack.Encoder().encode
