@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from coord.core.errors import CoordError, Corrupt, NotFound, Unavailable
+from coord.core.errors import Conflict, CoordError, Corrupt, NotFound, Unavailable
 from coord.core.types import RenewalReason
 from coord.sdk.client import Client, connect
 from coord.sdk.coordinator import TaskCoordinator
@@ -60,7 +60,7 @@ def test_lost_offsets_never_come_again(forgetful: ForgetfulServer, open_database
     assert epoch_of(new) == first.epoch == 1
     assert offsets(store) == [1, new]
     assert value(store, "lost-0") is None
-    with pytest.raises((Unavailable, CoordError)):
+    with pytest.raises((Unavailable, Conflict)):
         other.commit(Commit(stale, {"k": Put(b"by whoever saw what was lost")}))
     assert again(lambda: write(other, {"k": b"newer"})) == new + 1, "the second one raises nothing more"
     assert second.epoch == open_database(url).epoch == 1

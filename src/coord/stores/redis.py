@@ -295,6 +295,7 @@ class RedisDatabase(Database[RedisStore]):
         """Look at version, durability, replicas and clock of the server, and at what may be lost."""
         from coord.stores.redis_checks import checks_of
 
+        self._in_this_process()
         with self._wire_lock:
             wire, life = self._enter()
         with contextlib.closing(wire), wire.using():

@@ -45,6 +45,7 @@ local function call(command, key, list)
     each_portion(list, function(...) redis.call(command, key, ...) end)
 end
 local function records_of(keys)
+    if #keys <= AT_ONCE then return #keys > 0 and redis.call('HMGET', KEYS[4], unpack(keys)) or {} end
     local found = {}
     each_portion(keys, function(...)
         for _, record in ipairs(redis.call('HMGET', KEYS[4], ...)) do found[#found + 1] = record end
@@ -135,10 +136,7 @@ local mark = string.format('%016.0f', offset)
 -- The first write: it alone can fail, where the log has an entry that its head does not know.
 redis.call('XADD', KEYS[8], whole(offset) .. '-0', 'at', commit_at, 'id', commit_id, 'events', events)
 local rows, born, died, placed, left, revived, buried = {}, {}, {}, {}, {}, {}, {}
-local function add(list, one, two)
-    list[#list + 1] = one
-    if two then list[#list + 1] = two end
-end
+local insert, births = table.insert, 0
 local function old_place(record, key)
     if not record or #record == 16 then return nil end
     local nul = find(record, '\\0', 17, true)
@@ -149,22 +147,26 @@ for each, size in ipairs(sizes) do
     local key, record = keys[each], records[each]
     local text = sub(values, from, from + size - 1)
     from = from + size
-    add(rows, key, mark .. text)
-    if not record or #record == 16 then add(born, 0, key) end
-    if record and #record == 16 then add(revived, key) end
+    rows[2 * each - 1], rows[2 * each] = key, mark .. text
+    if not record or #record == 16 then
+        born[births + 1], born[births + 2] = '0', key
+        births = births + 2
+    end
+    if record and #record == 16 then insert(revived, key) end
     local old, new = old_place(record, key), lines[each] > 0 and sub(text, 1, lines[each] + 1) .. key or nil
     if old ~= new then
-        if old then add(left, old) end
-        if new then add(placed, 0, new) end
+        if old then insert(left, old) end
+        if new then insert(placed, '0'); insert(placed, new) end
     end
 end
 for each = #sizes + 1, #sizes + deletes do
     local key, record = keys[each], records[each]
     local old = old_place(record, key)
-    add(rows, key, mark)
-    add(buried, mark, key)
-    if record and #record > 16 then add(died, key) end
-    if old then add(left, old) end
+    rows[2 * each - 1], rows[2 * each] = key, mark
+    insert(buried, mark)
+    insert(buried, key)
+    if record and #record > 16 then insert(died, key) end
+    if old then insert(left, old) end
 end
 call('HSET', KEYS[4], rows)
 call('ZADD', KEYS[5], born)
@@ -253,9 +255,9 @@ for each, key in ipairs(keys) do
     local text = string.sub(values, from, from + sizes[each] - 1)
     from = from + sizes[each]
     rows[2 * each - 1], rows[2 * each] = key, string.format('%016.0f', versions[each]) .. text
-    born[2 * each - 1], born[2 * each] = 0, key
+    born[2 * each - 1], born[2 * each] = '0', key
     if lines[each] > 0 then
-        placed[#placed + 1] = 0
+        placed[#placed + 1] = '0'
         placed[#placed + 1] = string.sub(text, 1, lines[each] + 1) .. key
     end
 end
