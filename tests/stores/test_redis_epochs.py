@@ -1,5 +1,6 @@
 """A Redis server that lost commits it had answered: what is refused, what goes on, no fence comes twice."""
 
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -7,8 +8,10 @@ import pytest
 
 from coord.core.errors import Conflict, CoordError, Corrupt, NotFound, Unavailable
 from coord.core.types import RenewalReason
+from coord.host.place import find_place
 from coord.sdk.client import Client, connect
 from coord.sdk.coordinator import TaskCoordinator
+from coord.sdk.opening import initialise, open_place
 from coord.stores.database import EPOCH_BITS
 from coord.stores.store import Commit, Put, Store
 from tests.servers.redis import SETTINGS, RedisServer
@@ -128,6 +131,22 @@ def test_holders_learn_at_the_next_renewal(forgetful: ForgetfulServer, tmp_path:
         assert bob.acquire("name:release").locks[0].fence > lost
         with pytest.raises(CoordError):
             ada.unlock("name:release", fence=lost)
+
+
+def test_the_pin_follows_the_epoch(forgetful: ForgetfulServer, tmp_path: Path) -> None:
+    """DESIGN §3, §5: the pin's epoch is a floor: a higher one is adopted, a lower one is `Corrupt`."""
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    environ = {"HOME": str(tmp_path), "COORD_URL": forgetful.fresh_store_url()}
+    assert initialise(str(tmp_path), environ).epoch == 0
+    with forgetful.admin() as admin:
+        admin.save()
+        crash(forgetful)
+        database, place = open_place(find_place(str(tmp_path), environ))
+        database.close()
+        assert place.epoch == find_place(str(tmp_path), environ).epoch == 1
+        admin.hset(keys(database)[0], "epoch", 0)
+    with pytest.raises(Corrupt, match="went back from epoch 1 to 0"):
+        open_place(place)
 
 
 def test_a_server_that_kept_nothing_is_corrupt_for_who_has_it_open(
