@@ -63,6 +63,12 @@ def translated(error: exceptions.RedisError, *, committing: bool = False) -> Coo
     return unavailable(message)
 
 
+def _packed(words: tuple[Any, ...]) -> bytes:
+    """Return a command as it is sent; the driver's own way takes several times as long."""
+    cells = [word if isinstance(word, bytes) else str(word).encode() for word in words]
+    return b"*%d\r\n" % len(cells) + b"".join([b"$%d\r\n%b\r\n" % (len(cell), cell) for cell in cells])
+
+
 class Wire:
     """One connection; whatever went wrong, the next call begins with a fresh one."""
 
@@ -92,7 +98,7 @@ class Wire:
 
     def ask(self, *words: Any) -> Any:
         """Return the answer to a command."""
-        self._connection.send_command(*words)
+        self._connection.send_packed_command([_packed(words)])
         return self._connection.read_response()
 
     def run(self, script: Script, keys: tuple[str, ...], *values: Any) -> Any:
