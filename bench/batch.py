@@ -16,11 +16,12 @@ CLAIM_FLOORS = {
     "postgres": 15_000,
     "postgres-log": 40_000,
     "mariadb": 12_000,
+    "redis": 12_000,
 }
 SUBMISSION_FLOOR = 10_000
 BATCHED = 128
 """From this size on a batch is held to its floor; up to it, a table store to its share of raw."""
-RAW_SHARES = {"sqlite": 0.5, "postgres": 0.5, "mariadb": 0.5}
+RAW_SHARES = {"sqlite": 0.5, "postgres": 0.5, "mariadb": 0.5, "redis": 0.5}
 
 
 class Measured:

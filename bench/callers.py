@@ -29,6 +29,7 @@ FLOORS = {
     "postgres": 8_000,
     "postgres-log": 10_000,
     "mariadb": 5_000,
+    "redis": 5_000,
 }
 FLOOR_CALLERS = 512
 OPEN_P99_MS = 50.0

@@ -16,6 +16,7 @@ PEERS = {
     "files": ("filelock", "redis-py Lock", "Postgres advisory"),
     "sqlite": ("filelock", "redis-py Lock", "Postgres advisory"),
     "postgres": ("Postgres advisory",),
+    "redis": ("redis-py Lock",),
 }
 
 

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 import psycopg
+import redis
 
 import coord
 from bench.figures import Figure
@@ -28,6 +29,7 @@ from coord.stores.file_log import SHARD
 from coord.stores.image import ENTRY_WEIGHT, SNAPSHOT_AFTER_BYTES, Image, Place, image_of
 from coord.stores.mysql_session import Address
 from coord.stores.postgres_entry import NOTHING
+from coord.stores.redis_scripts import keys_of
 from coord.stores.store import Commit, Entry, Record
 from tests.servers.postgres import for_psycopg
 
@@ -155,6 +157,20 @@ def _lengthen_mariadb(url: str, sample: Commit, count: int) -> None:
         session.ask(grow % (count, TENANT.encode()))
 
 
+def _lengthen_redis(url: str, sample: Commit, count: int) -> None:
+    server, _, prefix = url.partition("?prefix=")
+    _, _, place, *_, entry = keys_of(prefix, TENANT)
+    cells = ("at", sample.at, "id", b"past", "events", msgspec.msgpack.encode(sample.events[:1]))
+    with redis.from_url(server) as client:
+        add = client.register_script(
+            "for n = ARGV[1], ARGV[2] do redis.call('XADD', KEYS[1], string.format('%.0f-0', n), "
+            "unpack(ARGV, 3)) end redis.call('HSET', KEYS[2], 'head', ARGV[2])"
+        )
+        head = int(client.hget(place, "head") or 0)
+        for first in range(head + 1, head + count + 1, BATCH):
+            add(keys=[entry, place], args=[first, min(first + BATCH - 1, head + count), *cells])
+
+
 def _lengthen_files(url: str, sample: Commit, count: int) -> None:
     """Add names of past entries, a snapshot behind them, and after it as long a tail as the store allows.
 
@@ -207,5 +223,6 @@ LENGTHEN: dict[str, Callable[[str, Commit, int], None]] = {
     "postgres": _lengthen_postgres,
     "postgres-log": _lengthen_postgres_log,
     "mariadb": _lengthen_mariadb,
+    "redis": _lengthen_redis,
 }
 """How each store that can be closed gets its past, while nobody has it open."""

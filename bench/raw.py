@@ -9,6 +9,7 @@ Rows are made before the clock starts; timed is what any program would have to d
   (fdatasync), linked to its name, the folder synced (fsync), the temporary name removed. No lock, no fold.
 - postgres, postgres-log: see `raw_postgres.py`.
 - mariadb: see `raw_mysql.py`.
+- redis: see `raw_redis.py`.
 - memory: an update of one dict of records and an append to a list. There is nothing to make durable.
 """
 
@@ -25,6 +26,7 @@ import msgspec
 import coord
 from bench.raw_mysql import RawMysql
 from bench.raw_postgres import RawPostgres, RawPostgresLog
+from bench.raw_redis import RawRedis
 from bench.workload import TENANT
 from coord.stores.file_log import SHARD, encode_entry
 from coord.stores.sqlite import PUT_ROWS, cells_of, put_statement
@@ -175,4 +177,5 @@ RAW: dict[str, Callable[[str], Raw]] = {
     "postgres": RawPostgres,
     "postgres-log": RawPostgresLog,
     "mariadb": RawMysql,
+    "redis": RawRedis,
 }

@@ -11,6 +11,7 @@ import pytest
 from tests.servers.kinds import SHARED_STORES, STORES, FreshStores, Servers
 from tests.servers.mariadb import MariadbServer
 from tests.servers.postgres import PostgresServer
+from tests.servers.redis import RedisServer
 
 SOAK = bool(os.environ.get("COORD_SOAK"))
 
@@ -43,6 +44,12 @@ def postgres_server(servers: Servers) -> PostgresServer:
 def mariadb_server(servers: Servers) -> MariadbServer:
     """A private MariaDB server."""
     return servers.get(MariadbServer)
+
+
+@pytest.fixture(scope="session")
+def redis_server(servers: Servers) -> RedisServer:
+    """A private Redis server."""
+    return servers.get(RedisServer)
 
 
 @pytest.fixture

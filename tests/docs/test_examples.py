@@ -16,7 +16,8 @@ from tests.servers.postgres import PostgresServer, for_psycopg
 POSTGRES_PAGES = ["docs/how-to/use-postgres.md", "docs/how-to/use-postgres-log.md"]
 POSTGRES_URL = r"postgresql[^\"]+"
 MYSQL_PAGE = "docs/how-to/use-mysql.md"
-SERVER_PAGES = (*POSTGRES_PAGES, MYSQL_PAGE)
+SERVER_PAGES = (*POSTGRES_PAGES, MYSQL_PAGE, "docs/how-to/use-redis.md")
+"""They need a server; each has a test of its own."""
 EXAMPLES = [example for page in page_names() if page not in SERVER_PAGES for example in examples_in(page)]
 
 

@@ -11,6 +11,7 @@ from tests.mutants.lock_catalogue import LOCK_MUTANTS
 from tests.mutants.merge_catalogue import MERGE_MUTANTS
 from tests.mutants.mutant import Mutant
 from tests.mutants.plan_catalogue import PLAN_MUTANTS
+from tests.mutants.redis_catalogue import REDIS_MUTANTS
 from tests.mutants.result_catalogue import RESULT_MUTANTS
 from tests.mutants.tenant_catalogue import TENANT_MUTANTS
 from tests.mutants.work_catalogue import WORK_MUTANTS
@@ -464,6 +465,7 @@ MUTANTS = [
     *ENGINE_MUTANTS,
     *STORE_MUTANTS,
     *TENANT_MUTANTS,
+    *REDIS_MUTANTS,
     *LOCK_MUTANTS,
     *GATE_MUTANTS,
     *HOOK_MUTANTS,

@@ -6,6 +6,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import psycopg
+import redis
 
 from coord.stores.mysql_session import Address
 from tests.servers.postgres import for_psycopg
@@ -20,6 +21,11 @@ def remove_store(url: str) -> None:
         return
     if url.startswith("mysql:"):
         remove_tables(url)
+        return
+    if url.startswith("redis:"):
+        server, _, prefix = url.partition("?prefix=")
+        with redis.from_url(server) as client:
+            client.delete(*client.scan_iter(f"{{{prefix}}}:*"))
         return
     path = Path(urlsplit(url).path)
     assert path.exists(), "there is a store to remove"

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from tests.servers.mariadb import MariadbServer
 from tests.servers.postgres import PostgresServer
+from tests.servers.redis import RedisServer
 from tests.servers.server import AnyServer, Server, lacking, running
 
 
@@ -21,6 +22,7 @@ ON_SERVERS = {
     "postgres": OnServer(PostgresServer, PostgresServer.fresh_store_url),
     "postgres-log": OnServer(PostgresServer, PostgresServer.fresh_log_url),
     "mariadb": OnServer(MariadbServer, MariadbServer.fresh_store_url),
+    "redis": OnServer(RedisServer, RedisServer.fresh_store_url),
 }
 
 SHARED_STORES = ("files", "sqlite", *ON_SERVERS)

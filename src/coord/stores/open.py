@@ -6,6 +6,7 @@ sqlite:///path/to/file.db          a SQLite file on one machine
 postgresql://user@host/database    a Postgres server (`install` it first)
 postgresql+log://user@host/db      the same with records in memory, for a busy hub
 mysql://user@host/database         a MySQL or MariaDB server (`install` it first)
+redis://user@host/0                a Redis server (`install` it first)
 """
 
 from collections.abc import Mapping
@@ -55,6 +56,7 @@ KINDS = {
     "mysql": Kind(
         "mysql://user@host/database", "mysql.MysqlDatabase", "mysql_moving.MysqlMover", extra="mysql"
     ),
+    "redis": Kind("redis://user@host/0", "redis.RedisDatabase", "redis_moving.RedisMover", extra="redis"),
 }
 
 

@@ -1,0 +1,302 @@
+"""What the Redis store says to its server: names of keys, and the scripts, each of which is one atomic step.
+
+All keys of a store share one hash tag, so they lie in one slot of a Redis Cluster. `{prefix}:meta` is what
+the store says of itself, `{prefix}:tenants` who has a log. A tenant has, below `{prefix}:<tenant>:`,
+
+    place      hash    head, at, floor
+    record     hash    key -> 16 digits of the version; of a live one then its line, a NUL, its value
+    key        zset    the live keys, in the order of bytes (every score is 0)
+    line       zset    the places in line: the line, a NUL, the key
+    dead       zset    the keys of tombstones, scored by version
+    entry      stream  the log: the id of an entry is its offset
+
+Numbers of Lua are doubles: offsets stay below 2^53, and are written with %.0f, never with tostring. A script
+that fails half way is not rolled back, so whatever can fail comes before the first write. Lists come and go
+as one text with the sizes beside it: a thousand small arguments would cost more than all the rest.
+
+No script is declared free of writes: a replica, which may be behind, refuses to run such a one.
+"""
+
+import hashlib
+from typing import Final
+
+PARTS: Final = ("place", "record", "key", "line", "dead", "entry")
+COMMANDS: Final = (
+    "hget hmget hgetall hset hdel zadd zrem zrangebylex zrangebyscore sadd smembers xadd xrange xtrim time"
+)
+"""What the scripts call."""
+TERM: Final = "COORDTERM"
+"""How a script refuses whoever came in another epoch, or before the server was started anew."""
+
+EPOCH_UNIT: Final = "1099511627776"
+"""2^40: see database.py."""
+EPOCHS: Final = "8191"
+SINCE: Final = "1577836800000"
+"""2020 began. A raised epoch starts at the milliseconds since then: an earlier raise may be lost itself."""
+
+_LISTS: Final = """
+local AT_ONCE = 4000  -- Lua's stack holds 8000 values
+local function each_portion(list, act)
+    for first = 1, #list, AT_ONCE do
+        act(unpack(list, first, math.min(first + AT_ONCE - 1, #list)))
+    end
+end
+local function call(command, key, list)
+    each_portion(list, function(...) redis.call(command, key, ...) end)
+end
+local function records_of(keys)
+    if #keys <= AT_ONCE then return #keys > 0 and redis.call('HMGET', KEYS[4], unpack(keys)) or {} end
+    local found = {}
+    each_portion(keys, function(...)
+        for _, record in ipairs(redis.call('HMGET', KEYS[4], ...)) do found[#found + 1] = record end
+    end)
+    return found
+end
+local function whole(number) return string.format('%.0f', number) end
+local function clock()
+    local time = redis.call('TIME')
+    return time[1] * 1000 + math.floor(time[2] / 1000)
+end
+"""
+
+_PLACE: Final = (
+    _LISTS
+    + """
+local meta = redis.call('HMGET', KEYS[1], 'run', 'epoch', 'base', 'moved_message')
+if meta[1] ~= ARGV[1] or meta[2] ~= ARGV[2] then
+    return redis.error_reply('COORDTERM the server was started anew, or another took its place')
+end
+local base = tonumber(meta[3])
+local place = redis.call('HMGET', KEYS[3], 'head', 'at', 'floor')
+local begins = math.max(base, meta[2] * EPOCH_UNIT)  -- where a log begins that has no entry yet
+local head = math.max(tonumber(place[1] or begins), base)
+local floor = tonumber(place[3] or begins)
+-- What is absent has the version of the floor or of the epoch: a deletion may have been lost before it.
+local absent = math.max(floor, base)
+local function answer(texts)
+    local sizes = {}
+    for each, text in ipairs(texts) do
+        if text then sizes[each] = #text else sizes[each] = -1; texts[each] = '' end
+    end
+    return {clock(), head, place[2] or '0', floor, absent, table.concat(sizes, ' '), table.concat(texts)}
+end
+"""
+)
+
+LOAD: Final = _PLACE + "return answer(records_of(cmsgpack.unpack(ARGV[3])))"
+
+SCAN: Final = (
+    _PLACE
+    + """
+local of_lines = ARGV[3] == 'line'
+local names = redis.call('ZRANGEBYLEX', KEYS[of_lines and 6 or 5], ARGV[4], ARGV[5], 'LIMIT', 0, ARGV[6])
+if of_lines then
+    local function key_in(name) return string.sub(name, string.find(name, '\\0', 1, true) + 1) end
+    for each, name in ipairs(names) do names[each] = key_in(name) end
+end
+local texts = {}
+for each, record in ipairs(records_of(names)) do
+    texts[2 * each - 1], texts[2 * each] = names[each], record
+end
+return answer(texts)
+"""
+)
+
+TAIL: Final = (
+    _PLACE
+    + """
+local texts = {}
+for _, entry in ipairs(redis.call('XRANGE', KEYS[8], ARGV[3], '+', 'COUNT', ARGV[4])) do
+    texts[#texts + 1] = string.match(entry[1], '^%d+')
+    for _, named in ipairs({2, 4, 6}) do texts[#texts + 1] = entry[2][named] end
+end
+return answer(texts)
+"""
+)
+
+COMMIT: Final = (
+    _PLACE
+    + """
+-- The contract of one commit, and nothing of the product. `keys` are those to put, those to delete, those
+-- only read; `sizes` and `lines` count the bytes of what is put, and of the line it begins with.
+local keys, versions, sizes, lines, deletes = unpack(cmsgpack.unpack(ARGV[3]))
+local values, commit_at, commit_id, events, writes = ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8] == '1'
+local find, sub = string.find, string.sub
+local records, changed = records_of(keys), {}
+for each, record in ipairs(records) do
+    local version = record and tonumber(sub(record, 1, 16)) or absent
+    if record and #record == 16 then version = math.max(version, absent) end
+    if version ~= versions[each] then changed[#changed + 1] = keys[each] end
+end
+if #changed > 0 then return {clock(), -1, changed} end
+if not writes then return {clock(), head, place[2] or '0'} end
+if meta[4] then return redis.error_reply('COORD ' .. meta[4]) end
+local offset = head + 1
+local mark = string.format('%016.0f', offset)
+-- The first write: it alone can fail, where the log has an entry that its head does not know.
+redis.call('XADD', KEYS[8], whole(offset) .. '-0', 'at', commit_at, 'id', commit_id, 'events', events)
+local rows, born, died, placed, left, revived, buried = {}, {}, {}, {}, {}, {}, {}
+local insert, births = table.insert, 0
+local function old_place(record, key)
+    if not record or #record == 16 then return nil end
+    local nul = find(record, '\\0', 17, true)
+    return nul > 17 and sub(record, 17, nul) .. key or nil
+end
+local from = 1
+for each, size in ipairs(sizes) do
+    local key, record = keys[each], records[each]
+    local text = sub(values, from, from + size - 1)
+    from = from + size
+    rows[2 * each - 1], rows[2 * each] = key, mark .. text
+    if not record or #record == 16 then
+        born[births + 1], born[births + 2] = '0', key
+        births = births + 2
+    end
+    if record and #record == 16 then insert(revived, key) end
+    local old, new = old_place(record, key), lines[each] > 0 and sub(text, 1, lines[each] + 1) .. key or nil
+    if old ~= new then
+        if old then insert(left, old) end
+        if new then insert(placed, '0'); insert(placed, new) end
+    end
+end
+for each = #sizes + 1, #sizes + deletes do
+    local key, record = keys[each], records[each]
+    local old = old_place(record, key)
+    rows[2 * each - 1], rows[2 * each] = key, mark
+    insert(buried, mark)
+    insert(buried, key)
+    if record and #record > 16 then insert(died, key) end
+    if old then insert(left, old) end
+end
+call('HSET', KEYS[4], rows)
+call('ZADD', KEYS[5], born)
+call('ZREM', KEYS[5], died)
+call('ZREM', KEYS[6], left)
+call('ZADD', KEYS[6], placed)
+call('ZREM', KEYS[7], revived)
+call('ZADD', KEYS[7], buried)
+if not place[1] then
+    redis.call('SADD', KEYS[2], ARGV[9])
+    redis.call('HSET', KEYS[3], 'floor', whole(floor))
+end
+redis.call('HSET', KEYS[3], 'head', whole(offset), 'at', commit_at)
+return {clock(), offset}
+"""
+)
+
+TRIM: Final = (
+    _PLACE
+    + """
+-- Whatever is below the floor is not seen any more; it leaves in portions, until this returns 0.
+if meta[4] then return redis.error_reply('COORD ' .. meta[4]) end
+local raised = math.max(floor, math.min(tonumber(ARGV[3]), head))
+if raised > floor then redis.call('HSET', KEYS[3], 'floor', whole(raised)) end
+local buried = redis.call('ZRANGEBYSCORE', KEYS[7], '-inf', '(' .. whole(raised), 'LIMIT', 0, AT_ONCE)
+call('HDEL', KEYS[4], buried)
+call('ZREM', KEYS[7], buried)
+local gone = redis.call('XTRIM', KEYS[8], 'MINID', '~', whole(raised), 'LIMIT', 10 * AT_ONCE)
+if gone == 0 then redis.call('XTRIM', KEYS[8], 'MINID', whole(raised)) end
+return {clock(), #buried + gone}
+"""
+)
+
+INSTALL: Final = """
+if redis.call('HEXISTS', KEYS[1], 'format') == 0 then
+    redis.call('HSET', KEYS[1], 'format', ARGV[1], 'store_id', ARGV[2], 'epoch', 0, 'base', 0, 'run', ARGV[3],
+        'durable', ARGV[4])
+end
+return redis.call('HGETALL', KEYS[1])
+"""
+
+# Whoever connects comes through here. `run` is the life of the server process in which the store was last
+# used. In another one commits may be missing that were answered, unless the server keeps them through its
+# end, and did so then: a plain restart. Who notices first raises the epoch: nothing is numbered twice.
+ENTER: Final = (
+    _LISTS
+    + """
+for command in string.gmatch(ARGV[3], '%a+') do
+    if not redis.acl_check_cmd(command, KEYS[1], '0', '0', '0', '0') then
+        return redis.error_reply('NOPERM this user may not call ' .. string.upper(command))
+    end
+end
+local meta = redis.call('HMGET', KEYS[1], 'format', 'run', 'durable', 'epoch')
+if meta[1] == ARGV[4] then
+    if meta[2] ~= ARGV[1] and not (meta[3] == '1' and ARGV[2] == '1') then
+        local epoch, now = meta[4] + 1, clock()
+        if epoch > EPOCHS then return redis.error_reply('COORD this store has no epochs left') end
+        local base = epoch * EPOCH_UNIT + (now - SINCE) % EPOCH_UNIT
+        redis.call('HSET', KEYS[1], 'epoch', whole(epoch), 'base', whole(base), 'raised', whole(now))
+    end
+    if meta[2] ~= ARGV[1] or meta[3] ~= ARGV[2] then
+        redis.call('HSET', KEYS[1], 'run', ARGV[1], 'durable', ARGV[2])
+    end
+end
+return redis.call('HGETALL', KEYS[1])
+"""
+)
+
+NOTE: Final = """
+local said, unsaid = unpack(cmsgpack.unpack(ARGV[1]))
+if #said > 0 then redis.call('HSET', KEYS[1], unpack(said)) end
+if #unsaid > 0 then redis.call('HDEL', KEYS[1], unpack(unsaid)) end
+"""
+
+CLEAR: Final = """
+redis.call('DEL', unpack(KEYS, 3))
+redis.call('SREM', KEYS[2], ARGV[1])
+"""
+
+ADD: Final = (
+    _LISTS
+    + """
+local keys, versions, sizes, lines = unpack(cmsgpack.unpack(ARGV[1]))
+local values, from, rows, born, placed = ARGV[2], 1, {}, {}, {}
+for each, key in ipairs(keys) do
+    local text = string.sub(values, from, from + sizes[each] - 1)
+    from = from + sizes[each]
+    rows[2 * each - 1], rows[2 * each] = key, string.format('%016.0f', versions[each]) .. text
+    born[2 * each - 1], born[2 * each] = '0', key
+    if lines[each] > 0 then
+        placed[#placed + 1] = '0'
+        placed[#placed + 1] = string.sub(text, 1, lines[each] + 1) .. key
+    end
+end
+call('HSET', KEYS[4], rows)
+call('ZADD', KEYS[5], born)
+call('ZADD', KEYS[6], placed)
+"""
+)
+
+BEGIN: Final = """
+if redis.call('EXISTS', KEYS[3]) == 1 then return 0 end
+redis.call('XADD', KEYS[8], ARGV[1] .. '-0', 'at', ARGV[2], 'id', ARGV[3], 'events', ARGV[4])
+redis.call('HSET', KEYS[3], 'head', ARGV[1], 'at', ARGV[2], 'floor', ARGV[1])
+redis.call('SADD', KEYS[2], ARGV[5])
+return 1
+"""
+
+
+class Script:
+    """A script and the name that the server knows it by."""
+
+    def __init__(self, body: str, flags: str = "") -> None:
+        for name, value in {"EPOCH_UNIT": EPOCH_UNIT, "EPOCHS": EPOCHS, "SINCE": SINCE}.items():
+            body = body.replace(name, value)
+        self.text = f"#!lua{flags}\n{body}".encode()
+        self.sha = hashlib.sha1(self.text, usedforsecurity=False).hexdigest()
+
+
+ALSO_WHEN_FULL: Final = " flags=allow-oom"
+
+load, scan, tail, trim, enter = (Script(body, ALSO_WHEN_FULL) for body in (LOAD, SCAN, TAIL, TRIM, ENTER))
+commit, install = Script(COMMIT), Script(INSTALL)
+note, clear, add, begin = Script(NOTE), Script(CLEAR), Script(ADD), Script(BEGIN)
+
+
+def keys_of(prefix: str, tenant: str) -> tuple[str, ...]:
+    """Return the keys of a tenant, as the scripts number them from 1."""
+    return (
+        f"{{{prefix}}}:meta",
+        f"{{{prefix}}}:tenants",
+        *(f"{{{prefix}}}:{tenant}:{part}" for part in PARTS),
+    )

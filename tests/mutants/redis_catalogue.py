@@ -1,0 +1,54 @@
+"""The mutants of the Redis store."""
+
+from tests.mutants.mutant import Mutant
+
+SCRIPTS, SERVER = "stores/redis_scripts.py", "stores/redis_server.py"
+
+
+def epochs(name: str) -> tuple[str, ...]:
+    """A test of servers that lost commits."""
+    return (f"tests/stores/test_redis_epochs.py::test_{name}",)
+
+
+def specifics(name: str) -> tuple[str, ...]:
+    """A test of what only Redis can get wrong."""
+    return (f"tests/stores/test_redis_specifics.py::test_{name}",)
+
+
+REDIS_MUTANTS = [
+    Mutant(
+        "Redis commits whatever was read",
+        SCRIPTS,
+        "if version ~= versions[each] then",
+        "if false then",
+        ("tests/stores/test_contract_commit.py", "-k", "redis and conflict"),
+    ),
+    Mutant(
+        "Redis gives lost offsets again",
+        SCRIPTS,
+        "if meta[2] ~= ARGV[1] and not (meta[3] == '1' and ARGV[2] == '1') then",
+        "if false then",
+        epochs("lost_offsets_never_come_again"),
+    ),
+    Mutant(
+        "a raise that Redis lost is made once more",
+        SCRIPTS,
+        " + (now - SINCE) % EPOCH_UNIT",
+        "",
+        epochs("a_raise_that_was_lost_itself_repeats_no_offset"),
+    ),
+    Mutant(
+        "Redis takes commits of an earlier epoch",
+        SCRIPTS,
+        "if meta[1] ~= ARGV[1] or meta[2] ~= ARGV[2] then",
+        "if false then",
+        epochs("a_commit_of_another_epoch_is_refused"),
+    ),
+    Mutant(
+        "a commit that Redis did not answer is taken for a no",
+        SERVER,
+        "return Unknown(message) if committing else Unavailable(message)",
+        "return Unavailable(message)",
+        specifics("a_commit_whose_answer_is_lost_is_unknown_and_has_happened"),
+    ),
+]
