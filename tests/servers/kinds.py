@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tests.servers.nats import NatsServer
 from tests.servers.postgres import PostgresServer
 from tests.servers.server import AnyServer, Server, lacking, running
 
@@ -18,6 +19,7 @@ class OnServer(NamedTuple):
 
 ON_SERVERS = {
     "postgres": OnServer(PostgresServer, PostgresServer.fresh_store_url),
+    "nats": OnServer(NatsServer, NatsServer.fresh_store_url),
 }
 
 SHARED_STORES = ("files", "sqlite", *ON_SERVERS)

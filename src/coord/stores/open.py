@@ -4,6 +4,7 @@ memory:                            this process only, gone with it
 file:///path/to/folder             a folder of log entries on one machine
 sqlite:///path/to/file.db          a SQLite file on one machine
 postgresql://user@host/database    a Postgres server (`install` it first)
+nats://user@host/name              a NATS server with JetStream (`install` it first)
 """
 
 from importlib import import_module
@@ -22,7 +23,7 @@ class Kind(NamedTuple):
     """A kind of store: what its urls look like, and which classes open and move it.
 
     A class is named `module.Class` below `coord.stores`, so that only the kind in use is imported. A server's
-    module also has `install(url)`; `extra` installs its driver. A local store is a path on this machine.
+    module also has `install(url)`; `extra` installs its driver, if it needs one. A local store is a path here.
     """
 
     form: str
@@ -42,6 +43,7 @@ KINDS = {
         "postgres_moving.PostgresMover",
         extra="postgres",
     ),
+    "nats": Kind("nats://user@host/name", "nats.NatsDatabase", "nats_moving.NatsMover"),
 }
 
 
@@ -72,7 +74,7 @@ def mover(database: Database[Any]) -> "Mover":
 def install(url: str) -> None:
     """Prepare a server for `open_store`; does nothing where it is prepared already."""
     kind = kind_of(url)
-    if kind.extra:
+    if kind.mover and not kind.local:
         _named(kind, kind.database.partition(".")[0] + ".install")(url)
     else:
         _open(url).close()

@@ -6,7 +6,7 @@ imported or compiled for others, since every command opens a store.
 
 import re
 
-ALIASES = {"postgres": "postgresql"}
+ALIASES = {"postgres": "postgresql", "tls": "nats"}
 
 _BEFORE_HOST = r"(?s)(://[^/:@]*):.*@"
 _IN_QUERY = r"(?i)((?:^|[?&])[^=&]*(?:password|passwd)=)[^&#]*"
