@@ -10,7 +10,7 @@ from bench.scale import Scale
 from bench.watched import Watch, events_per_commit
 from bench.workload import Run, Workplace
 
-CLAIM_FLOORS = {"files": 40_000, "sqlite": 40_000, "postgres": 15_000}
+CLAIM_FLOORS = {"files": 40_000, "sqlite": 40_000, "postgres": 15_000, "nats": 40_000}
 SUBMISSION_FLOOR = 10_000
 BATCHED = 128
 """From this size on a batch is held to its floor; up to it, a table store to its share of raw."""

@@ -69,6 +69,7 @@ def machine(folder: Path) -> dict[str, object]:
         "python": platform.python_version(),
         "sqlite": sqlite3.sqlite_version,
         "postgres": _first_line(["postgres", "--version"]),
+        "nats": _first_line(["nats-server", "--version"]),
         "filesystem": _first_line(["stat", "--file-system", "--format=%T", str(folder)]),
         "load_average": os.getloadavg(),
     }

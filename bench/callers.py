@@ -22,7 +22,7 @@ from coord.core.commands import Command
 from coord.core.errors import Busy
 from coord.engine.engine import TIMEOUT_S, Engine
 
-FLOORS = {"memory": 40_000, "files": 20_000, "sqlite": 20_000, "postgres": 8_000}
+FLOORS = {"memory": 40_000, "files": 20_000, "sqlite": 20_000, "postgres": 8_000, "nats": 15_000}
 FLOOR_CALLERS = 512
 OPEN_P99_MS = 50.0
 WARM_UP = 0.2

@@ -20,7 +20,7 @@ from bench.places import Places
 from bench.repository import make_repository
 from bench.scale import Scale
 
-STORES = ("files", "sqlite", "postgres")
+STORES = ("files", "sqlite", "postgres", "nats")
 PEERS = {"files": ("filelock", "redis-py Lock"), "sqlite": ("filelock", "redis-py Lock")}
 
 

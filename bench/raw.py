@@ -8,6 +8,7 @@ Rows are made before the clock starts; timed is what any program would have to d
 - files: per commit one file with the very bytes of the store's entry, written to a temporary name, synced
   (fdatasync), linked to its name, the folder synced (fsync), the temporary name removed. No lock, no fold.
 - postgres: see `raw_postgres.py`.
+- nats: see `raw_nats.py`.
 - memory: an update of one dict of records and an append to a list. There is nothing to make durable.
 """
 
@@ -22,6 +23,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 import coord
+from bench.raw_nats import RawNats
 from bench.raw_postgres import RawPostgres
 from bench.workload import TENANT
 from coord.stores.file_log import SHARD, encode_entry
@@ -171,4 +173,5 @@ RAW: dict[str, Callable[[str], Raw]] = {
     "files": RawFiles,
     "sqlite": RawSqlite,
     "postgres": RawPostgres,
+    "nats": RawNats,
 }

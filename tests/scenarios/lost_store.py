@@ -6,6 +6,8 @@ from urllib.parse import urlsplit
 
 import psycopg
 
+from tests.servers.nats import remove_streams
+
 
 def remove_store(url: str) -> None:
     """Remove a store, whatever holds it."""
@@ -13,6 +15,9 @@ def remove_store(url: str) -> None:
         database, _, schema = url.partition("?schema=")
         with psycopg.connect(database, autocommit=True) as connection:
             connection.execute(f'DROP SCHEMA "{schema}" CASCADE'.encode())
+        return
+    if url.startswith("nats:"):
+        remove_streams(url)
         return
     path = Path(urlsplit(url).path)
     assert path.exists(), "there is a store to remove"

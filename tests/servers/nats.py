@@ -5,10 +5,13 @@ import itertools
 import json
 import shutil
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 
 import coord
-from tests.servers.server import PASSWORD, Server
+from coord.stores.nats_address import Address
+from coord.stores.nats_server import NatsServer as Client
+from tests.servers.server import PASSWORD, STOP_S, Server, free_port, poll_until
 
 USER = "coord"
 
@@ -18,11 +21,11 @@ class NatsServer(Server):
 
     name = "NATS"
     account = "nats"
-    settings = ""
-    """More lines of its configuration."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
+        self.server_name = "alone"
+        self.settings = ""
         self._names = (f"test_{number}" for number in itertools.count(1))
 
     @classmethod
@@ -31,6 +34,7 @@ class NatsServer(Server):
 
     def command(self) -> list[str]:
         lines = f"""
+            server_name: {self.server_name}
             listen: 127.0.0.1:{self.port}
             jetstream {{ store_dir: "{self.folder}/data" }}
             authorization {{ user: {USER}, password: {PASSWORD} }}
@@ -57,3 +61,75 @@ class NatsServer(Server):
         url = self.blank_url("?durable=1")
         coord.install(url)
         return url
+
+
+class NatsCluster:
+    """Three servers that keep streams together; each can be killed and restarted alone."""
+
+    def __init__(self, folder: Path) -> None:
+        routes = [free_port() for _ in range(3)]
+        self.servers: list[NatsServer] = []
+        for number, route in enumerate(routes):
+            home = folder / f"node-{number}"
+            home.mkdir()
+            server = NatsServer(home)
+            server.server_name = f"node-{number}"
+            others = ", ".join(f"nats://127.0.0.1:{port}" for port in routes)
+            server.settings = f"cluster {{ name: tests, listen: 127.0.0.1:{route}, routes: [{others}] }}"
+            self.servers.append(server)
+
+    @property
+    def url(self) -> str:
+        """The url of a store that all three keep."""
+        hosts = ",".join(f"127.0.0.1:{server.port}" for server in self.servers)
+        return f"nats://{USER}:{PASSWORD}@{hosts}/cluster?replicas=3"
+
+    def create(self) -> None:
+        """Start all, wait until they have a leader, and install the store."""
+        for server in self.servers:
+            server.create()
+        self.settle()
+
+    def settle(self) -> None:
+        """Wait until streams can be made, and make those of the store."""
+
+        def installed() -> bool:
+            with contextlib.suppress(coord.CoordError):
+                coord.install(self.url)
+                return True
+            return False
+
+        poll_until(installed, STOP_S, "the cluster has no leader")
+
+    def discard(self) -> None:
+        """End all at once and for good."""
+        for server in self.servers:
+            server.discard()
+
+
+@contextlib.contextmanager
+def cluster(folder: Path) -> Iterator[NatsCluster]:
+    """Run a cluster of three, with its data in a folder that other users can enter."""
+    three = NatsCluster(folder)
+    try:
+        three.create()
+        yield three
+    finally:
+        three.discard()
+
+
+@contextlib.contextmanager
+def admin(url: str) -> Iterator[Client]:
+    """Give the questions of JetStream, for what a test does behind coord's back."""
+    client = Client(Address(url))
+    try:
+        yield client
+    finally:
+        client.close()
+
+
+def remove_streams(url: str) -> None:
+    """Remove a store with all its streams."""
+    with admin(url) as server:
+        for stream in server.streams(server.address.subject(">")):
+            server.delete(stream)

@@ -44,12 +44,12 @@ from coord.stores.nats_log import (
     place_of,
     places_after,
 )
-from coord.stores.nats_meta import install, read_meta, set_epoch
+from coord.stores.nats_meta import grants, install, read_meta, set_epoch
 from coord.stores.nats_server import ROOM, NatsServer, Reconnected, StreamInfo, translated
 from coord.stores.nats_snapshots import Image, Manifest, Snapshots
 from coord.stores.store import Commit, Entry, Limits, Record
 
-__all__ = ["NatsDatabase", "install"]
+__all__ = ["NatsDatabase", "grants", "install"]
 
 ENTRY_WEIGHT = 1024
 """Bytes that reading a message costs beside those in it."""
@@ -60,6 +60,9 @@ MOST_COMMIT_BYTES = 8 * 1024 * 1024
 COUNTED_FROM_MS = 1_735_689_600_000  # 2025
 """A raised epoch begins with the milliseconds since then: were the mark that raised it forgotten in its turn,
 the next one would begin above, unless there were more than a thousand commits in every second between."""
+
+CLOCK_APART_MS = 1000
+NTP = "let all machines keep time: deadlines are told by each machine's own clock"
 
 logger = logging.getLogger(__name__)
 
@@ -490,8 +493,28 @@ class NatsDatabase(Database[NatsStore]):
                 raise translated(error) from error
 
     def checks(self) -> list[Check]:
-        """Look at the server: its version, what it syncs, its clock."""
-        return []
+        """Look at the server: its version, whether it forgets, its clock."""
+        address, server = self.address, self.server
+        before = host_now_ms()
+        theirs = server.clock_ms(address.stream, address.subject("probe"))
+        apart = max(before - theirs, theirs - host_now_ms(), 0)
+        forgets = "may forget what it acknowledged when its machine fails"
+        hint = "let it sync every message, then: coord install '<url>?durable=1'"
+        return [
+            Check("server", True, f"NATS {server.told.version}"),
+            Check(
+                "durability",
+                self.durable,
+                "is said to keep what it acknowledged" if self.durable else forgets,
+                "" if self.durable else hint,
+            ),
+            Check(
+                "clock",
+                apart < CLOCK_APART_MS,
+                f"{apart} ms from ours",
+                "" if apart < CLOCK_APART_MS else NTP,
+            ),
+        ]
 
     def close(self) -> None:
         super().close()

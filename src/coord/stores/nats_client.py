@@ -107,8 +107,14 @@ class NatsConnection:
         if login.tls or info.tls_required:
             self._encrypt(host, login)
         words: dict[str, object] = {
-            "verbose": False, "pedantic": False, "headers": True, "no_responders": True,
-            "lang": "python", "version": "1", "protocol": 1, "name": "coord",
+            "verbose": False,
+            "pedantic": False,
+            "headers": True,
+            "no_responders": True,
+            "lang": "python",
+            "version": "1",
+            "protocol": 1,
+            "name": "coord",
         }
         if login.user:
             words |= {"user": login.user, "pass": login.password}

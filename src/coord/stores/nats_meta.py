@@ -11,7 +11,7 @@ from coord.stores.store import FORMAT
 
 TRIES = 100
 KEPT = 8
-SUBJECTS = ("meta", "tenant.*", "snapshot.>")
+SUBJECTS = ("meta", "tenant.*", "snapshot.>", "probe")
 
 _decode = msgspec.json.Decoder(dict[str, str]).decode
 
@@ -32,6 +32,28 @@ def install(url: str) -> None:
             change(server, {"durable": address.durable})
     finally:
         server.close()
+
+
+def grants(url: str) -> list[str]:
+    """Return the permissions of the user of a url, as they stand in the configuration of the server.
+
+    A stream cannot be named by how its name begins: who shares an account with others can be kept from their
+    subjects, but not from their streams. So give coord an account of its own.
+    """
+    address = Address(url)
+    asked = ("INFO", "CREATE", "PURGE", "DELETE", "MSG.GET")
+    subjects = [
+        f'"{address.subject(">")}"',
+        *(f'"$JS.API.STREAM.{question}.*"' for question in asked),
+        '"$JS.API.STREAM.NAMES"',
+        '"$JS.API.DIRECT.GET.*"',
+    ]
+    return [
+        "permissions {",
+        f"  publish {{ allow: [{', '.join(subjects)}] }}",
+        f'  subscribe {{ allow: ["_INBOX.>", "{address.subject("ring", "*")}"] }}',
+        "}",
+    ]
 
 
 def read_meta(server: NatsServer) -> dict[str, str]:

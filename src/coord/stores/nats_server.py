@@ -9,6 +9,7 @@ import itertools
 import os
 import threading
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -82,6 +83,7 @@ class Found(msgspec.Struct, frozen=True):
 
     seq: int = 0
     data: str = ""
+    time: datetime | None = None
 
 
 class GetAnswer(msgspec.Struct, frozen=True):
@@ -124,9 +126,7 @@ def translated(error: Exception, *, committing: bool = False) -> CoordError:
         return Unsupported(f"NATS: nobody answers {error}", hint="enable JetStream on the server")
     if isinstance(error, NoResponders):
         return Unavailable(f"NATS: no stream takes {error}", hint="coord doctor")
-    return Unavailable(
-        message, hint="grant what `coord.grants(url)` names" if "Permissions" in message else ""
-    )
+    return Unavailable(message, hint="grant what is missing: see docs/how-to/use-nats.md")
 
 
 class NatsServer:
@@ -290,6 +290,15 @@ class NatsServer:
         """Return what lies at a place of a stream by the word of its leader; None if nothing does."""
         found = _content(self._api("STREAM.MSG.GET", stream, GetAnswer, seq=place))
         return found[1] if found else None
+
+    def clock_ms(self, stream: str, subject: str) -> int:
+        """Return the server's clock as of now: the time of a message that is put for it."""
+        self.put(subject, b"", {})
+        answer: GetAnswer = self._api("STREAM.MSG.GET", stream, GetAnswer, last_by_subj=subject)
+        self.purge(stream, filter=subject, keep=1)
+        _content(answer)
+        time = answer.message.time if answer.message else None
+        return int(time.timestamp() * 1000) if time else 0
 
     def get_all(self, stream: str, places: Sequence[int]) -> list[bytes | None]:
         """Return what lies at places of a stream; None where nothing does."""

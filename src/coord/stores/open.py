@@ -23,7 +23,7 @@ class Kind(NamedTuple):
     """A kind of store: what its urls look like, and which classes open and move it.
 
     A class is named `module.Class` below `coord.stores`, so that only the kind in use is imported. A server's
-    module also has `install(url)`; `extra` installs its driver, if it needs one. A local store is a path here.
+    module also has `install(url)`; `extra` installs a driver that it needs. A local store is a path here.
     """
 
     form: str
