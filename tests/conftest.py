@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.servers.kinds import SHARED_STORES, STORES, FreshStores, Servers
+from tests.servers.nats import NatsServer
 from tests.servers.postgres import PostgresServer
 
 SOAK = bool(os.environ.get("COORD_SOAK"))
@@ -36,6 +37,12 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
 def postgres_server(servers: Servers) -> PostgresServer:
     """A private Postgres server."""
     return servers.get(PostgresServer)
+
+
+@pytest.fixture(scope="session")
+def nats_server(servers: Servers) -> NatsServer:
+    """A private NATS server."""
+    return servers.get(NatsServer)
 
 
 @pytest.fixture

@@ -5,13 +5,16 @@ import itertools
 import json
 import shutil
 import socket
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 import coord
 from coord.stores.nats_address import Address
 from coord.stores.nats_server import NatsServer as Client
-from tests.servers.server import PASSWORD, STOP_S, Server, free_port, poll_until
+from tests.servers.server import PASSWORD, STOP_S, Server, free_port, lacking, poll_until
 
 USER = "coord"
 
@@ -108,14 +111,19 @@ class NatsCluster:
 
 
 @contextlib.contextmanager
-def cluster(folder: Path) -> Iterator[NatsCluster]:
-    """Run a cluster of three, with its data in a folder that other users can enter."""
-    three = NatsCluster(folder)
+def cluster() -> Iterator[NatsCluster]:
+    """Run a cluster of three; skip where NATS is not installed."""
+    if NatsServer.program() is None:
+        pytest.skip(lacking(NatsServer))
+    home = Path(tempfile.mkdtemp(prefix="coord-cluster-"))
+    home.chmod(0o755)  # the servers run as another user
+    three = NatsCluster(home)
     try:
         three.create()
         yield three
     finally:
         three.discard()
+        shutil.rmtree(home)
 
 
 @contextlib.contextmanager
