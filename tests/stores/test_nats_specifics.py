@@ -232,6 +232,9 @@ def test_opening_does_not_read_the_whole_past(url: str, relay: TcpRelay) -> None
     with closing(open_store(relay.url(url))) as database:
         store: Any = database.log("local")
         assert store._place - store._base_place < 100
+        _, newest = store._snapshots.newest()
+        former = store._snapshots.fitting(lambda manifest: manifest.place < newest.place)
+        assert store._snapshots.read(former).offset == former.offset, "the one before it is kept whole"
         assert everything(store) == before
     with admin(url) as server:
         info = server.info(server.address.stream)

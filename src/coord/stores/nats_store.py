@@ -353,7 +353,7 @@ class NatsStore(LogStore):
                 self._snapshots.write(self._image(self._fold.records, self._fold.tombstones))
         newest = self._snapshots.newest()
         place = place_of(self._chapters, self._place, self._fold.floor)
-        if newest is not None and newest[1].place >= place:
+        if newest is not None and newest[1].place >= place > 1:  # below 1 would mean all
             self._set_base(newest[1].place, newest[1].size)
             self._server.purge(self._stream, seq=place)
 
