@@ -10,6 +10,7 @@ from tests.mutants.hook_catalogue import HOOK_MUTANTS
 from tests.mutants.lock_catalogue import LOCK_MUTANTS
 from tests.mutants.merge_catalogue import MERGE_MUTANTS
 from tests.mutants.mutant import Mutant
+from tests.mutants.nats_catalogue import NATS_MUTANTS
 from tests.mutants.plan_catalogue import PLAN_MUTANTS
 from tests.mutants.result_catalogue import RESULT_MUTANTS
 from tests.mutants.work_catalogue import WORK_MUTANTS
@@ -404,6 +405,7 @@ MUTANTS = [
     *RULES,
     *ENGINE_MUTANTS,
     *STORE_MUTANTS,
+    *NATS_MUTANTS,
     *LOCK_MUTANTS,
     *GATE_MUTANTS,
     *HOOK_MUTANTS,

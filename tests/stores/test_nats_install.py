@@ -149,6 +149,27 @@ def test_the_named_rights_are_enough_and_needed() -> None:
             open_store(url.replace(f"//{USER}:", "//nobody:"))
 
 
+def test_an_encrypted_connection() -> None:
+    """A server that asks for encryption gets it, and is trusted only by the certificate named in the url."""
+    made = "openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=tests -addext subjectAltName=IP:127.0.0.1"
+
+    class Encrypted(NatsServer):
+        def prepare(self) -> None:
+            self.spawn(f"{made} -keyout {self.folder}/key.pem -out {self.folder}/ca.pem".split()).wait(60)
+            self.settings = f'tls {{ cert_file: "{self.folder}/ca.pem", key_file: "{self.folder}/key.pem" }}'
+
+    with running(Encrypted) as server:
+        url = server.url("mine", f"?tls_ca={server.folder}/ca.pem")
+        for each in (url, url.replace("nats:", "tls:")):
+            coord.install(each)
+            with closing(open_store(each)) as database:
+                log = database.log("local")
+                assert write(log, {"k": bytes(200_000)}) == head(log)
+                assert log.wait(0, 5.0)
+        with pytest.raises(Unavailable, match="no encrypted connection"):
+            open_store(server.url("mine"))
+
+
 @pytest.mark.parametrize(
     "change",
     [

@@ -6,7 +6,7 @@ protocol is a dozen lines of text, which have not changed since NATS 2.2.
 """
 
 import contextlib
-import secrets
+import os
 import socket
 import time
 from typing import NamedTuple
@@ -83,7 +83,7 @@ class NatsConnection:
 
     def __init__(self, host: str, port: int, login: Login) -> None:
         self._buffer = bytearray()
-        self._inbox = f"_INBOX.{secrets.token_hex(8)}"
+        self._inbox = f"_INBOX.{os.urandom(8).hex()}"
         self._asked = 0
         self._subscriptions = 1
         self._socket = socket.create_connection((host, port), CONNECT_S)

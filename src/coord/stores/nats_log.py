@@ -9,7 +9,7 @@ Every message names the one before it. Where a server forgot messages that someb
 memory shows, and what was decided on it is void.
 """
 
-import secrets
+import os
 from typing import NamedTuple
 
 import msgspec
@@ -78,7 +78,7 @@ _decode_shown = msgspec.msgpack.Decoder(_Shown).decode
 
 def new_token() -> bytes:
     """Return what tells a message from all others."""
-    return secrets.token_bytes(TOKEN_BYTES)
+    return os.urandom(TOKEN_BYTES)
 
 
 def encode_entry(before: bytes, token: bytes, offset: int, commit: Commit) -> bytes:

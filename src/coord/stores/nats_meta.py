@@ -1,6 +1,6 @@
 """What a NATS store says of itself: one message, replaced only by who knows the one before it."""
 
-import secrets
+import os
 
 import msgspec
 
@@ -25,7 +25,7 @@ def install(url: str) -> None:
             address.stream, [address.subject(each) for each in SUBJECTS], int(address.replicas or 1)
         )
         if server.last(address.stream, address.subject("meta")) is None:
-            new = {"format": str(FORMAT), "store_id": secrets.token_hex(16), "epoch": "0"}
+            new = {"format": str(FORMAT), "store_id": os.urandom(16).hex(), "epoch": "0"}
             _put(server, {**new, "replicas": address.replicas or "1", "durable": address.durable or "0"}, 0)
         meta = read_meta(server)
         if address.durable not in ("", meta["durable"]):
