@@ -18,6 +18,7 @@ import psycopg
 import coord
 from bench.figures import Figure
 from bench.fresh import open_in_fresh_process
+from bench.past_nats import lengthen_nats
 from bench.places import Places
 from bench.raw import entry_bytes
 from bench.scale import FULL, Scale
@@ -146,18 +147,6 @@ def _lengthen_files(url: str, sample: Commit, count: int) -> None:
     database.close()
 
 
-def _lengthen_nats(url: str, sample: Commit, count: int) -> None:
-    """Append so many small entries, and let the store write snapshots as it goes."""
-    database = coord.open_store(url)
-    store: Any = database.log(TENANT)
-    key, put = next((key, put) for key, put in sample.puts.items() if key.startswith("task/"))
-    version = store.load([key])[key].version
-    for _ in range(count):
-        renewal = Commit({key: version}, {key: put}, [], sample.events[:1], sample.at, b"past-renewal")
-        version = store.commit(renewal)
-    database.close()
-
-
 def _link_entries(log: Path, offsets: range, renewal: Commit) -> None:
     original = ""
     for offset in offsets:
@@ -182,6 +171,6 @@ LENGTHEN: dict[str, Callable[[str, Commit, int], None]] = {
     "files": _lengthen_files,
     "sqlite": _lengthen_sqlite,
     "postgres": _lengthen_postgres,
-    "nats": _lengthen_nats,
+    "nats": lengthen_nats,
 }
 """How each store that can be closed gets its past, while nobody has it open."""
