@@ -138,6 +138,7 @@ print(write_pin(place._replace(store_id="id1")).repository_id)
         ({"COORD_URL": "file:///srv/shop"}, "file:///srv/shop"),
         ({"COORD_BACKEND": "redis", "COORD_REDIS_URL": "redis://host"}, "redis://host"),
         ({"COORD_BACKEND": "postgres", "COORD_POSTGRES_URL": SERVER}, SERVER),
+        ({"COORD_BACKEND": "nats", "COORD_NATS_URL": "nats://host/shop"}, "nats://host/shop"),
         ({"COORD_BACKEND": "sqlite"}, "sqlite://{shop}/.git/coord/coord.db"),
         ({"COORD_REDIS_URL": "redis://host"}, "sqlite://{shop}/.git/coord/coord.db"),
         ({"COORD_URL": ""}, "sqlite://{shop}/.git/coord/coord.db"),

@@ -149,6 +149,23 @@ def test_the_named_rights_are_enough_and_needed() -> None:
             open_store(url.replace(f"//{USER}:", "//nobody:"))
 
 
+def test_a_token_opens_the_door() -> None:
+    """A server may ask for a token in place of a user."""
+
+    class Closed(NatsServer):
+        def command(self) -> list[str]:
+            command = super().command()
+            path = Path(command[-1])
+            lines = [line for line in path.read_text().splitlines() if "authorization" not in line]
+            path.write_text("\n".join([*lines, f"authorization {{ token: {PASSWORD} }}"]))
+            return command
+
+    with running(Closed) as server:
+        coord.install(server.url("mine").replace(f"{USER}:", ":"))
+        with pytest.raises(Unavailable):
+            coord.install(server.url("mine"))
+
+
 def test_an_encrypted_connection() -> None:
     """A server that asks for encryption gets it, and is trusted only by the certificate named in the url."""
     made = "openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=tests -addext subjectAltName=IP:127.0.0.1"
@@ -183,6 +200,7 @@ def test_an_encrypted_connection() -> None:
         lambda url: url.replace("?", "_that_is_not_there?"),
         lambda url: url.replace("?", "-bad.name?"),
         lambda url: url.replace("nats:", "tls:"),
+        lambda url: url.replace(f"{USER}:", ":"),
     ],
 )
 def test_the_password_is_never_shown(url: str, change: Callable[[str], str]) -> None:

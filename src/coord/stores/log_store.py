@@ -100,8 +100,9 @@ class LogStore:
 
     def _check(self, commit: Commit) -> None:
         self._refuse_if_closed()
-        if not (commit.writes and self._foresees) or self._fold.changed(commit.expects):
-            self._catch_up()
+        if self._foresees and commit.writes and not self._fold.changed(commit.expects):
+            return
+        self._catch_up()
         changed = self._fold.changed(commit.expects)
         if changed:
             raise Conflict(changed)
