@@ -2,7 +2,7 @@
 
 from tests.mutants.mutant import Mutant
 
-STORE = "stores/nats_store.py"
+STORE, LOG = "stores/nats_store.py", "stores/nats_log.py"
 EPOCHS, SPECIFICS = "tests/stores/test_nats_epochs.py", "tests/stores/test_nats_specifics.py"
 
 NATS_MUTANTS = [
@@ -22,16 +22,16 @@ NATS_MUTANTS = [
     ),
     Mutant(
         "a raised epoch of NATS begins where the last one did",
-        STORE,
-        "(epoch << EPOCH_BITS) + host_now_ms() - COUNTED_FROM_MS",
+        LOG,
+        "(epoch << EPOCH_BITS) + now_ms - COUNTED_FROM_MS",
         "epoch << EPOCH_BITS",
         (EPOCHS, "-k", "second_loss"),
     ),
     Mutant(
         "who remembers what NATS forgot goes on with it",
         STORE,
-        "        return decode(found, self._stream).token == self._token\n",
-        "        return True\n",
+        "(found is not None and decode(found, self._stream).token == self._token)",
+        "found is not None",
         (EPOCHS, "-k", "remembers"),
     ),
 ]

@@ -119,6 +119,34 @@ def test_what_was_decided_on_the_forgotten_is_void(url: str, open_database: Open
     assert everything(store) == everything(other)
 
 
+def test_who_remembers_another_past_follows_the_stream(url: str, open_database: Opener) -> None:
+    """Messages were taken back while a process had them, and others came: it gives up what it remembers."""
+    store = open_database(url).log("local")
+    write(store, {"k": b"1"})
+    with admin(url) as client:
+        stream, subject = client.address.log_stream("local"), client.address.log_subject("local")
+        kept = [data or b"" for data in client.get_all(stream, [1, 2])]
+        write(store, {"k": b"taken back"})
+        client.delete(stream)
+        client.create(stream, [subject], 1)
+        for data in kept:
+            client.put(subject, data, {})
+    other = open_database(url).log("local")
+    assert value(other, "k") == b"1"
+    for number in range(3):
+        write(other, {"k": b"other %d" % number})
+    assert value(store, "k") == b"other 2"
+    assert write(store, {"k": b"2"}) == head(other)
+    assert everything(store) == everything(other)
+
+
+def test_a_new_log_after_a_restart_begins_above(server: NatsServer, url: str, open_database: Opener) -> None:
+    """The server may have forgotten that a tenant had a log at all: what it might have issued is avoided."""
+    assert write(open_database(url).log("early"), {"k": b"1"}) == 1
+    server.restart()
+    assert write(open_database(url).log("late"), {"k": b"1"}) > FIRST_OF_EPOCH
+
+
 @pytest.mark.timeout(120)
 def test_a_cluster_survives_the_loss_of_its_leader(open_database: Opener, tmp_path: Any) -> None:
     """Three servers keep a log: the leader is killed, commits go on at another, and nothing is lost."""

@@ -48,9 +48,10 @@ class Address:
         return Invalid(f"{self.shown!r}: {why}", hint="use nats://user:password@host:4222/name")
 
     def connect(self) -> NatsConnection:
-        """Connect to the first of the servers that answers."""
+        """Connect to the first of the servers that answers; each time another one comes first."""
         failures = []
-        for host, port in self._hosts:
+        hosts, self._hosts = self._hosts, self._hosts[1:] + self._hosts[:1]
+        for host, port in hosts:
             try:
                 return NatsConnection(host, port, self._login)
             except (OSError, Lost, Denied) as error:

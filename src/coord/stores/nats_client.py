@@ -14,7 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 CONNECT_S = 5.0
-ANSWER_S = 10.0
+ANSWER_S = 5.0
 AT_ONCE = 64
 """So many questions are sent before their answers are read."""
 

@@ -15,9 +15,15 @@ from typing import NamedTuple
 import msgspec
 
 from coord.core.errors import CoordError, Corrupt
+from coord.stores.database import EPOCH_BITS
 from coord.stores.store import Commit, Entry, Put
 
 TOKEN_BYTES = 8
+COUNTED_FROM_MS = 1_735_689_600_000
+
+
+class Diverged(Exception):
+    """A log goes on from another message than the newest one known here."""
 
 
 class EntryMessage(msgspec.Struct, frozen=True, array_like=True, tag="entry"):
@@ -114,6 +120,13 @@ def decode_shown(data: bytes, where: str) -> Entry:
 def damaged(where: str, how: str) -> CoordError:
     """Return the error of a log that is not as it was written."""
     return Corrupt(f"{where} is damaged: {how}", hint="restore the stream from a copy; nothing was changed")
+
+
+def start_of(epoch: int, now_ms: int) -> int:
+    """Return the offset that a raised epoch begins after: not its first one, but as many as milliseconds have
+    passed since 2025. If the mark that raised it is forgotten in its turn, the next one begins above all that
+    was issued, unless there were more than a thousand commits in every second between."""
+    return (epoch << EPOCH_BITS) + now_ms - COUNTED_FROM_MS
 
 
 def places_after(chapters: list[Chapter], end: int, after: int, limit: int) -> list[int]:

@@ -25,7 +25,8 @@ def install(url: str) -> None:
             address.stream, [address.subject(each) for each in SUBJECTS], int(address.replicas or 1)
         )
         if server.last(address.stream, address.subject("meta")) is None:
-            new = {"format": str(FORMAT), "store_id": os.urandom(16).hex(), "epoch": "0"}
+            identity = {"format": str(FORMAT), "store_id": os.urandom(16).hex(), "epoch": "0"}
+            new = {**identity, "run": server.told.server_id}
             _put(server, {**new, "replicas": address.replicas or "1", "durable": address.durable or "0"}, 0)
         meta = read_meta(server)
         if address.durable not in ("", meta["durable"]):

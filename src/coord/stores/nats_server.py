@@ -36,6 +36,7 @@ LEAST_PAYLOAD = 3 * RECORD_BYTES
 WRONG_SEQUENCE = (10071, 10164)
 NO_MESSAGE, NO_STREAM, STREAM_EXISTS = 10037, 10059, 10058
 NO_JETSTREAM = (10039, 10076)
+NO_LEADER = (10008, 10009)
 
 API = "$JS.API."
 _inherited: list[object] = []
@@ -159,8 +160,9 @@ class NatsServer:
                 raise Unavailable("the database is closed")
             if self._connection is None or self._connection.is_gone():
                 self._connection = None
-                self._connection = self.open()
-                self.number, self.told = next(self._numbers), self._connection.info
+                opened = self.open()
+                self.number, self.told = next(self._numbers), opened.info
+                self._connection = opened
             return self._connection
 
     def open(self) -> NatsConnection:
@@ -209,7 +211,17 @@ class NatsServer:
     def _api(self, question: str, stream: str, wanted: type[Any], **values: object) -> Any:
         subject = f"{API}{question}.{stream}" if stream else f"{API}{question}"
         (answer,) = self.ask(Question(subject, msgspec.json.encode(values) if values else b""))
-        return msgspec.json.decode(answer.payload, type=wanted)
+        decoded = msgspec.json.decode(answer.payload, type=wanted)
+        if decoded.error is not None and decoded.error.err_code in NO_LEADER:
+            self._elsewhere()
+        return decoded
+
+    def _elsewhere(self) -> None:
+        """Let the next call try another server of the cluster."""
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
 
     def info(self, stream: str) -> StreamInfo | None:
         """Return the state of a stream by the word of its leader; None if there is none."""

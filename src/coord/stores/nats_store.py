@@ -19,6 +19,7 @@ from coord.stores.moved import moved
 from coord.stores.nats_address import Address, word_of
 from coord.stores.nats_log import (
     Chapter,
+    Diverged,
     EntryMessage,
     Mark,
     chapters_from,
@@ -30,6 +31,7 @@ from coord.stores.nats_log import (
     new_token,
     place_of,
     places_after,
+    start_of,
 )
 from coord.stores.nats_server import NatsServer, Reconnected, StreamInfo
 from coord.stores.nats_snapshots import Image, Manifest, Snapshots
@@ -40,9 +42,6 @@ ENTRY_WEIGHT = 1024
 SNAPSHOT_AFTER_BYTES = 1024 * 1024
 TRIES = 5
 """So often a log is read from its beginning, if trims come between."""
-COUNTED_FROM_MS = 1_735_689_600_000  # 2025
-"""A raised epoch begins with the milliseconds since then: were the mark that raised it forgotten in its turn,
-the next one would begin above, unless there were more than a thousand commits in every second between."""
 
 logger = logging.getLogger(__name__)
 
@@ -55,6 +54,7 @@ class Home(Protocol):
     limits: Limits
     durable: bool
     epoch: int
+    notes: dict[str, str]
 
     @property
     def base(self) -> int: ...
@@ -77,7 +77,7 @@ class NatsStore(LogStore):
         self._tenant = tenant
         self._stream = database.address.log_stream(tenant)
         self._subject = database.address.log_subject(tenant)
-        self._ring = database.address.subject("ring", word_of(tenant))
+        self.ring = database.address.subject("ring", word_of(tenant))
         self._snapshots = Snapshots(self._server, tenant)
         self._number = database.listened_to(self)
         self._snapshot_writer: threading.Thread | None = None
@@ -89,11 +89,6 @@ class NatsStore(LogStore):
         if info is None or info.state.last_seq == 0:
             info = database.create_log(tenant, missing=info is None)
         self._load(info)
-
-    @property
-    def ring(self) -> str:
-        """The subject on which commits are announced."""
-        return self._ring
 
     # Where we are.
 
@@ -116,13 +111,16 @@ class NatsStore(LogStore):
         if message.before != self._token:
             if self._database.durable:
                 raise damaged(where, "it does not follow what is before it")
+            if not self._stands():
+                raise Diverged
             logger.warning("%s was decided on what the server has forgotten: it is void", where)
             self._chapters.append(Chapter(self._fold.offset + 1, place + 1))
             self._place = place
             return
         if not self._token:  # the first of all says where the log begins
-            base = message.offset - (not isinstance(message, Mark))
-            self._fold, self._chapters = Fold(base, 0, base), [Chapter(base + 1, place)]
+            base = message.offset if isinstance(message, Mark) else message.offset - 1
+            floor = message.floor if isinstance(message, Mark) else base
+            self._fold, self._chapters = Fold(base, 0, floor), [Chapter(base + 1, place)]
         if isinstance(message, Mark):
             self._fold.offset = message.offset
             self._fold.trim(message.floor)
@@ -149,19 +147,23 @@ class NatsStore(LogStore):
         if self._fold.offset != self._head:
             self._load(info)
         doubtful = self._connection != self._server.number or info.state.last_seq < self._place
-        if doubtful and self._place and not self._remembered(info):
-            self._went_back(info)
-        else:
+        try:
+            if doubtful and self._place and not self._remembered(info):
+                raise Diverged
             self._follow(info)
+        except Diverged:
+            self._went_back(info)
 
     def _remembered(self, info: StreamInfo) -> bool:
         """Whether the newest message known here is still where it was, or was trimmed since then."""
         if info.state.last_seq < self._place:
             return False
-        found = self._server.get(self._stream, self._place)
-        if found is None:
-            return info.state.first_seq > self._place
-        return decode(found, self._stream).token == self._token
+        return info.state.first_seq > self._place or self._stands()
+
+    def _stands(self) -> bool:
+        """Whether the newest message known here is where it was."""
+        found = self._server.get(self._stream, self._place) if self._place else None
+        return not self._place or (found is not None and decode(found, self._stream).token == self._token)
 
     def _went_back(self, info: StreamInfo) -> None:
         if self._database.durable:
@@ -201,9 +203,10 @@ class NatsStore(LogStore):
             fold = self._snapshots.read(manifest) if manifest else None
             if fold is not None or (manifest is None and self._whole(info)):
                 self._begin_at(manifest, fold)
-                if self._replay(range(self._place + 1, info.state.last_seq + 1)):
-                    self._rely_on(info)
-                    return
+                with contextlib.suppress(Diverged):
+                    if self._replay(range(self._place + 1, info.state.last_seq + 1)):
+                        self._rely_on(info)
+                        return
             info = self._server.info(self._stream) or info  # a trim came between
         raise damaged(self._stream, "something in it is missing")
 
@@ -298,13 +301,12 @@ class NatsStore(LogStore):
         name, run = self._server.identity
         leader, mark = self._leader or name, self._mark
         servers = mark.servers if mark else {}
-        new = self._place == 0 or (
-            mark is not None
-            and not self._forgotten
-            and mark.leader == leader
-            and servers.get(name, run) == run
-        )
-        offset = self._fold.offset if new else self._raised()
+        if self._place == 0:  # there may have been a log that the server has forgotten altogether
+            certain = self._database.notes.get("run") == run
+        else:
+            known = mark is not None and (mark.leader, servers.get(name, run)) == (leader, run)
+            certain = known and not self._forgotten
+        offset = self._fold.offset if certain else self._raised()
         kept = {each: servers[each] for each in servers if mark and mark.leader == leader}
         done = self._put_mark(offset=offset, leader=leader, servers={**kept, name: run})
         self._forgotten = self._forgotten and not done
@@ -314,7 +316,7 @@ class NatsStore(LogStore):
         """Return the offset that an epoch above all earlier ones begins after."""
         epoch = max(self._database.epoch, (self._fold.offset >> EPOCH_BITS) + 1)
         self._database.raise_epoch(epoch)
-        return (epoch << EPOCH_BITS) + host_now_ms() - COUNTED_FROM_MS
+        return start_of(epoch, host_now_ms())
 
     def _put_mark(self, **changes: object) -> bool:
         """Append a mark that differs from the last one; False if something else came first."""
@@ -341,7 +343,7 @@ class NatsStore(LogStore):
                 pass
 
     def _committed(self, offset: int) -> None:
-        self._server.tell(self._ring, b"%d" % offset)
+        self._server.tell(self.ring, b"%d" % offset)
         if self._snapshot_is_due():
             with self._lock:
                 self._begin_snapshot()
