@@ -17,6 +17,7 @@ CLAIM_FLOORS = {
     "postgres-log": 40_000,
     "mariadb": 12_000,
     "redis": 12_000,
+    "nats": 40_000,
 }
 SUBMISSION_FLOOR = 10_000
 BATCHED = 128

@@ -71,6 +71,7 @@ def machine(folder: Path) -> dict[str, object]:
         "postgres": _first_line(["postgres", "--version"]),
         "mariadb": _first_line(["mariadbd", "--version"]),
         "redis": _first_line(["redis-server", "--version"]),
+        "nats": _first_line(["nats-server", "--version"]),
         "filesystem": _first_line(["stat", "--file-system", "--format=%T", str(folder)]),
         "load_average": os.getloadavg(),
     }

@@ -30,6 +30,7 @@ FLOORS = {
     "postgres-log": 10_000,
     "mariadb": 5_000,
     "redis": 5_000,
+    "nats": 15_000,
 }
 FLOOR_CALLERS = 512
 OPEN_P99_MS = 50.0

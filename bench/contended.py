@@ -20,7 +20,7 @@ from bench.places import Places
 from bench.repository import make_repository
 from bench.scale import Scale
 
-STORES = ("files", "sqlite", "postgres", "redis")
+STORES = ("files", "sqlite", "postgres", "redis", "nats")
 PEERS = {"files": ("filelock", "redis-py Lock"), "sqlite": ("filelock", "redis-py Lock")}
 
 

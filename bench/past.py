@@ -20,6 +20,7 @@ import redis
 import coord
 from bench.figures import Figure
 from bench.fresh import open_in_fresh_process
+from bench.past_nats import lengthen_nats
 from bench.places import Places
 from bench.raw import entry_bytes
 from bench.scale import FULL, Scale
@@ -224,5 +225,6 @@ LENGTHEN: dict[str, Callable[[str, Commit, int], None]] = {
     "postgres-log": _lengthen_postgres_log,
     "mariadb": _lengthen_mariadb,
     "redis": _lengthen_redis,
+    "nats": lengthen_nats,
 }
 """How each store that can be closed gets its past, while nobody has it open."""

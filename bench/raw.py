@@ -10,6 +10,7 @@ Rows are made before the clock starts; timed is what any program would have to d
 - postgres, postgres-log: see `raw_postgres.py`.
 - mariadb: see `raw_mysql.py`.
 - redis: see `raw_redis.py`.
+- nats: see `raw_nats.py`.
 - memory: an update of one dict of records and an append to a list. There is nothing to make durable.
 """
 
@@ -25,6 +26,7 @@ import msgspec
 
 import coord
 from bench.raw_mysql import RawMysql
+from bench.raw_nats import RawNats
 from bench.raw_postgres import RawPostgres, RawPostgresLog
 from bench.raw_redis import RawRedis
 from bench.workload import TENANT
@@ -178,4 +180,5 @@ RAW: dict[str, Callable[[str], Raw]] = {
     "postgres-log": RawPostgresLog,
     "mariadb": RawMysql,
     "redis": RawRedis,
+    "nats": RawNats,
 }

@@ -10,6 +10,7 @@ import pytest
 
 from tests.servers.kinds import SHARED_STORES, STORES, FreshStores, Servers
 from tests.servers.mariadb import MariadbServer
+from tests.servers.nats import NatsServer
 from tests.servers.postgres import PostgresServer
 from tests.servers.redis import RedisServer
 
@@ -50,6 +51,12 @@ def mariadb_server(servers: Servers) -> MariadbServer:
 def redis_server(servers: Servers) -> RedisServer:
     """A private Redis server."""
     return servers.get(RedisServer)
+
+
+@pytest.fixture(scope="session")
+def nats_server(servers: Servers) -> NatsServer:
+    """A private NATS server."""
+    return servers.get(NatsServer)
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ SOME_STORES_ONLY = {
     "merges": {"sqlite"},
     "effects": {"sqlite"},
     "wake": {"files", "sqlite"},
-    "hand-off": {"files", "sqlite", "postgres", "redis"},
+    "hand-off": {"files", "sqlite", "postgres", "redis", "nats"},
 }
 """What makes no sense, or is not asked for, on the others."""
 

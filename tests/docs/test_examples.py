@@ -10,13 +10,17 @@ import psycopg
 import pytest
 
 import coord
+from coord.stores.nats import grants
 from tests.docs.pages import Example, blocks_in, examples_in, page_names
+from tests.servers.nats import NatsServer
 from tests.servers.postgres import PostgresServer, for_psycopg
+from tests.servers.server import running
 
 POSTGRES_PAGES = ["docs/how-to/use-postgres.md", "docs/how-to/use-postgres-log.md"]
 POSTGRES_URL = r"postgresql[^\"]+"
 MYSQL_PAGE = "docs/how-to/use-mysql.md"
-SERVER_PAGES = (*POSTGRES_PAGES, MYSQL_PAGE, "docs/how-to/use-redis.md")
+NATS_PAGE = "docs/how-to/use-nats.md"
+SERVER_PAGES = (*POSTGRES_PAGES, MYSQL_PAGE, NATS_PAGE, "docs/how-to/use-redis.md")
 """They need a server; each has a test of its own."""
 EXAMPLES = [example for page in page_names() if page not in SERVER_PAGES for example in examples_in(page)]
 
@@ -94,6 +98,32 @@ def test_the_postgres_page_is_true(page: str, postgres_server: PostgresServer, t
             check_agents_rights(url)
         finally:
             execute_all(admin, "DROP DATABASE coord_store; DROP ROLE coord_owner; DROP ROLE coord_agent;")
+
+
+def test_the_nats_page_is_true(tmp_path: Path) -> None:
+    """Every step of the how-to is carried out as written, on a server with the configuration it shows."""
+    (configuration,) = blocks_in(NATS_PAGE, "conf")
+
+    class Shown(NatsServer):
+        def command(self) -> list[str]:
+            command = super().command()
+            lines = configuration.replace("127.0.0.1:4222", f"127.0.0.1:{self.port}")
+            Path(command[-1]).write_text(lines.replace("/var/lib/nats", f"{self.folder}/data"))
+            return command
+
+    with running(Shown) as server:
+        install, use = (
+            example._replace(code=example.code.replace("nats.example.org:4222", f"127.0.0.1:{server.port}"))
+            for example in examples_in(NATS_PAGE)
+        )
+        url = re.findall(r"nats://[^\"]+", use.code)[0]
+        with pytest.raises(coord.NotFound):
+            coord.open_store(url)
+        run(install, tmp_path)
+        run(install, tmp_path)
+        assert run(use, tmp_path) == use.output
+        (permitted,) = (line for line in grants(url) if "publish" in line)
+        assert set(re.findall(r'"[^"]+"', permitted)) <= set(re.findall(r'"[^"]+"', configuration))
 
 
 def check_agents_rights(url: str) -> None:

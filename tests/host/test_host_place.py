@@ -139,6 +139,7 @@ print(write_pin(place._replace(store_id="id1")).repository_id)
         ({"COORD_BACKEND": "redis", "COORD_REDIS_URL": "redis://host"}, "redis://host"),
         ({"COORD_BACKEND": "postgres", "COORD_POSTGRES_URL": SERVER}, SERVER),
         ({"COORD_BACKEND": "mysql", "COORD_MYSQL_URL": "mysql://me@host/db"}, "mysql://me@host/db"),
+        ({"COORD_BACKEND": "nats", "COORD_NATS_URL": "nats://host/shop"}, "nats://host/shop"),
         ({"COORD_BACKEND": "sqlite"}, "sqlite://{shop}/.git/coord/coord.db"),
         ({"COORD_REDIS_URL": "redis://host"}, "sqlite://{shop}/.git/coord/coord.db"),
         ({"COORD_URL": ""}, "sqlite://{shop}/.git/coord/coord.db"),

@@ -10,6 +10,7 @@ from tests.mutants.hook_catalogue import HOOK_MUTANTS
 from tests.mutants.lock_catalogue import LOCK_MUTANTS
 from tests.mutants.merge_catalogue import MERGE_MUTANTS
 from tests.mutants.mutant import Mutant
+from tests.mutants.nats_catalogue import NATS_MUTANTS
 from tests.mutants.plan_catalogue import PLAN_MUTANTS
 from tests.mutants.redis_catalogue import REDIS_MUTANTS
 from tests.mutants.result_catalogue import RESULT_MUTANTS
@@ -466,6 +467,7 @@ MUTANTS = [
     *STORE_MUTANTS,
     *TENANT_MUTANTS,
     *REDIS_MUTANTS,
+    *NATS_MUTANTS,
     *LOCK_MUTANTS,
     *GATE_MUTANTS,
     *HOOK_MUTANTS,

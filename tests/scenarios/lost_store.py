@@ -9,6 +9,7 @@ import psycopg
 import redis
 
 from coord.stores.mysql_session import Address
+from tests.servers.nats import remove_streams
 from tests.servers.postgres import for_psycopg
 
 
@@ -26,6 +27,9 @@ def remove_store(url: str) -> None:
         server, _, prefix = url.partition("?prefix=")
         with redis.from_url(server) as client:
             client.delete(*client.scan_iter(f"{{{prefix}}}:*"))
+        return
+    if url.startswith("nats:"):
+        remove_streams(url)
         return
     path = Path(urlsplit(url).path)
     assert path.exists(), "there is a store to remove"

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.servers.mariadb import MariadbServer
+from tests.servers.nats import NatsServer
 from tests.servers.postgres import PostgresServer
 from tests.servers.redis import RedisServer
 from tests.servers.server import AnyServer, Server, lacking, running
@@ -23,6 +24,7 @@ ON_SERVERS = {
     "postgres-log": OnServer(PostgresServer, PostgresServer.fresh_log_url),
     "mariadb": OnServer(MariadbServer, MariadbServer.fresh_store_url),
     "redis": OnServer(RedisServer, RedisServer.fresh_store_url),
+    "nats": OnServer(NatsServer, NatsServer.fresh_store_url),
 }
 
 SHARED_STORES = ("files", "sqlite", *ON_SERVERS)

@@ -20,6 +20,8 @@ class LogStore:
     """Everything of the contract that follows from `_append` and `_entries`."""
 
     limits: Limits
+    _foresees = False
+    """Whether `_append` refuses an offset that is taken by itself, so that nobody has to look before."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -97,7 +99,10 @@ class LogStore:
         return offset
 
     def _check(self, commit: Commit) -> None:
-        self._fresh()
+        self._refuse_if_closed()
+        if self._foresees and commit.writes and not self._fold.changed(commit.expects):
+            return
+        self._catch_up()
         changed = self._fold.changed(commit.expects)
         if changed:
             raise Conflict(changed)

@@ -7,6 +7,7 @@ postgresql://user@host/database    a Postgres server (`install` it first)
 postgresql+log://user@host/db      the same with records in memory, for a busy hub
 mysql://user@host/database         a MySQL or MariaDB server (`install` it first)
 redis://user@host/0                a Redis server (`install` it first)
+nats://user@host/name              a NATS server with JetStream (`install` it first)
 """
 
 from collections.abc import Mapping
@@ -27,7 +28,7 @@ class Kind(NamedTuple):
     """A kind of store: what its urls look like, and which classes open and move it.
 
     A class is named `module.Class` below `coord.stores`, so that only the kind in use is imported. A server's
-    module also has `install(url)`; `extra` installs its driver. A local store is a path on this machine.
+    module also has `install(url)`; `extra` installs a driver that it needs. A local store is a path here.
     """
 
     form: str
@@ -35,6 +36,11 @@ class Kind(NamedTuple):
     mover: str = ""
     extra: str = ""
     local: bool = False
+
+    @property
+    def server(self) -> bool:
+        """Whether it lives on a server, which has to be prepared."""
+        return bool(self.mover) and not self.local
 
 
 KINDS = {
@@ -57,6 +63,7 @@ KINDS = {
         "mysql://user@host/database", "mysql.MysqlDatabase", "mysql_moving.MysqlMover", extra="mysql"
     ),
     "redis": Kind("redis://user@host/0", "redis.RedisDatabase", "redis_moving.RedisMover", extra="redis"),
+    "nats": Kind("nats://user@host/name", "nats.NatsDatabase", "nats_moving.NatsMover"),
 }
 
 
@@ -113,7 +120,7 @@ def install(url: str, *, tenant: str = "", tenants: Mapping[str, str] | None = N
 def grants(url: str) -> list[str]:
     """Return what an administrator runs to give the rights that a store takes; none for one in files."""
     kind = kind_of(url)
-    if not kind.extra:
+    if not kind.server:
         return []
     given: list[str] = _named(kind, kind.database.partition(".")[0] + ".grants")(url)
     return given
@@ -121,7 +128,7 @@ def grants(url: str) -> list[str]:
 
 def _install(url: str) -> None:
     kind = kind_of(url)
-    if kind.extra:
+    if kind.server:
         _named(kind, kind.database.partition(".")[0] + ".install")(url)
     else:
         _open(url).close()

@@ -21,11 +21,12 @@ from typing import Any, Literal
 
 import msgspec
 
-from coord.core.errors import Conflict, Corrupt, Invalid, NotFound, Trimmed, Unavailable, Unsupported
+from coord.core.errors import Conflict, Corrupt, Invalid, Trimmed, Unavailable, Unsupported
 from coord.stores import redis_scripts as scripts
 from coord.stores.check import Check
 from coord.stores.database import Database
 from coord.stores.listener import Ear, Listener
+from coord.stores.moved import not_installed
 from coord.stores.redis_records import notes_of, packed, record_of, unpacked
 from coord.stores.redis_server import Address, Life, Wire
 from coord.stores.server_clock import ServerClock, uptime_ms
@@ -73,7 +74,7 @@ def _encoding() -> Iterator[None]:
 def _check_format(address: Address, notes: dict[str, str]) -> None:
     """Refuse a store that is not there or not ours to write."""
     if not notes:
-        raise NotFound(f"{address.shown} holds no store", hint="prepare it: coord.install(url)")
+        raise not_installed(address.shown)
     if notes.get("format") != str(FORMAT):
         raise Unsupported(
             f"{address.shown} has format {notes.get('format')}; this version of coord writes {FORMAT}",

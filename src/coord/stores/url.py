@@ -6,7 +6,13 @@ imported or compiled for others, since every command opens a store.
 
 import re
 
-ALIASES = {"postgres": "postgresql", "postgres+log": "postgresql+log", "mariadb": "mysql", "rediss": "redis"}
+ALIASES = {
+    "postgres": "postgresql",
+    "postgres+log": "postgresql+log",
+    "mariadb": "mysql",
+    "rediss": "redis",
+    "tls": "nats",
+}
 
 _BEFORE_HOST = r"(?s)(://[^/:@]*):.*@"
 _IN_QUERY = r"(?i)((?:^|[?&])[^=&]*(?:password|passwd)=)[^&#]*"

@@ -1,0 +1,161 @@
+"""The NATS store (log shape): streams of JetStream, any number of machines.
+
+A commit is one message, taken by the stream only if it comes right after what was decided on (see
+`nats_log`). Before reading, the stream is asked for its newest message: one round trip.
+
+A server that does not sync each message may forget acknowledged ones when its machine fails. So each log
+notes which server wrote it. Whoever writes through one that was started since then raises the epoch first:
+offsets, which are fences, are not issued twice.
+
+    coord.<name>.meta                    what the store says of itself          stream <name>
+    coord.<name>.tenant.<tenant>         that this tenant has a log             stream <name>
+    coord.<name>.snapshot.<tenant>.…     see `nats_snapshots`                   stream <name>
+    coord.<name>.log.<tenant>            the log                                stream <name>-log-<tenant>
+    coord.<name>.ring.<tenant>           the newest offset, for who waits       no stream
+"""
+
+import contextlib
+import os
+from collections.abc import Iterator
+
+from coord.core.errors import Corrupt, Unavailable
+from coord.stores.check import Check
+from coord.stores.database import Database
+from coord.stores.host_clock import host_now_ms
+from coord.stores.listener import Ear, Listener
+from coord.stores.moved import MOVED_URL, moved
+from coord.stores.nats_address import Address, word_of
+from coord.stores.nats_client import Denied, Lost
+from coord.stores.nats_meta import grants, install, read_meta, set_epoch
+from coord.stores.nats_server import ROOM, NatsServer, StreamInfo, translated
+from coord.stores.nats_store import NatsStore
+from coord.stores.store import Limits
+
+__all__ = ["NatsDatabase", "grants", "install"]
+
+MOST_COMMIT_BYTES = 8 * 1024 * 1024
+CLOCK_APART_MS = 1000
+NTP = "let all machines keep time: deadlines are told by each machine's own clock"
+
+
+class NatsDatabase(Database[NatsStore]):
+    """The streams of a store with all its tenants; made by `install`."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url, store_id="")
+        self.address = Address(url)
+        self.server = NatsServer(self.address)
+        self._begin()
+        self._listened: list[NatsStore] = []
+        try:
+            self.limits = self._meet()
+        except BaseException:
+            self.server.close()
+            raise
+
+    def _begin(self) -> None:
+        self._process = os.getpid()
+        self._listener = Listener(self._ear)
+
+    def _meet(self) -> Limits:
+        self.notes = read_meta(self.server)
+        self.store_id, self.epoch = self.notes["store_id"], int(self.notes["epoch"])
+        self.durable = self.notes["durable"] == "1"
+        room = self.server.told.max_payload - ROOM
+        return Limits(min(room * 3 // 4, MOST_COMMIT_BYTES), durable=self.durable, shared=True)
+
+    def _open_log(self, tenant: str) -> NatsStore:
+        return NatsStore(self, tenant)
+
+    def create_log(self, tenant: str, *, missing: bool) -> StreamInfo:
+        """Make the stream of a tenant that never had one; what follows it may have been left undone."""
+        address = self.address
+        known = address.subject("tenant", word_of(tenant))
+        is_known = self.server.last(address.stream, known) is not None
+        if is_known and missing:
+            raise Corrupt(
+                f"the stream {address.log_stream(tenant)} is gone",
+                hint="restore it from a copy; nothing was changed",
+            )
+        replicas = int(self.notes["replicas"])
+        info = self.server.create(address.log_stream(tenant), [address.log_subject(tenant)], replicas)
+        if not is_known:
+            self.server.put(known, b"", {})
+        notes = read_meta(self.server)  # after it is made: who shuts the store shuts it, or is seen here
+        if MOVED_URL in notes:
+            raise moved(notes[MOVED_URL])
+        return info
+
+    def raise_epoch(self, epoch: int) -> None:
+        """Let the epoch be at least this one."""
+        self.epoch = set_epoch(self.server, epoch)
+
+    # Waiting.
+
+    def listened_to(self, store: NatsStore) -> int:
+        """Return the number under which the listener knows a log."""
+        with self._lock:
+            self._listened.append(store)
+            return len(self._listened) - 1
+
+    def wait(self, number: int, after: int, seconds: float) -> bool:
+        """Wait for a log to grow beyond an offset, at most so long; return whether it did."""
+        if self.closed:
+            raise Unavailable("the database is closed")
+        self._in_this_process()
+        return self._listener.wait(number, after, seconds)
+
+    def _in_this_process(self) -> None:
+        """After a fork there is no listener: threads stay behind."""
+        if self._process != os.getpid():
+            self._begin()
+
+    @contextlib.contextmanager
+    def _ear(self) -> Iterator[Ear]:
+        subjects: dict[str, int] = {}
+        with contextlib.closing(self.server.open()) as connection:
+
+            def hear(logs: frozenset[int], seconds: float) -> dict[int, int]:
+                unheard = logs.difference(subjects.values())
+                for log in unheard:
+                    connection.subscribe(self._listened[log].ring)
+                    subjects[self._listened[log].ring] = log
+                rung = None if unheard else connection.hear(seconds)
+                if rung is not None and rung.payload.isdigit():
+                    return {subjects[rung.subject]: int(rung.payload)}
+                return {log: self._listened[log].head() for log in logs}
+
+            try:
+                yield hear
+            except (Lost, Denied, OSError) as error:
+                raise translated(error) from error
+
+    def checks(self) -> list[Check]:
+        """Look at the server: its version, whether it forgets, its clock."""
+        address, server = self.address, self.server
+        before = host_now_ms()
+        theirs = server.clock_ms(address.stream, address.subject("probe"))
+        apart = max(before - theirs, theirs - host_now_ms(), 0)
+        forgets = "may forget what it acknowledged when its machine fails"
+        hint = "let it sync every message, then: coord install '<url>?durable=1'"
+        return [
+            Check("server", True, f"NATS {server.told.version}"),
+            Check(
+                "durability",
+                self.durable,
+                "is said to keep what it acknowledged" if self.durable else forgets,
+                "" if self.durable else hint,
+            ),
+            Check(
+                "clock",
+                apart < CLOCK_APART_MS,
+                f"{apart} ms from ours",
+                "" if apart < CLOCK_APART_MS else NTP,
+            ),
+        ]
+
+    def close(self) -> None:
+        super().close()
+        self._in_this_process()
+        self._listener.close()
+        self.server.close()

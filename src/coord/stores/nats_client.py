@@ -1,0 +1,280 @@
+"""The NATS protocol as far as the NATS store needs it: one socket, questions and answers in order.
+
+The official client is asyncio: through a thread of its own an answer takes four times as long, and importing
+it costs every command more than all the rest (see docs/decisions/0031-nats.md). What is needed of the
+protocol is a dozen lines of text, which have not changed since NATS 2.2.
+"""
+
+import contextlib
+import os
+import socket
+import time
+from typing import NamedTuple
+
+import msgspec
+
+CONNECT_S = 5.0
+ANSWER_S = 5.0
+AT_ONCE = 64
+"""So many questions are sent before their answers are read."""
+
+_RECEIVE = 1 << 18
+_NO_RESPONDERS = 503
+_REFUSALS = ("Permissions Violation", "Authorization", "Authentication", "Maximum Payload", "User")
+"""How errors begin that tell of something not done; others end a connection at any time."""
+
+
+class Lost(Exception):
+    """The connection ended, or no answer came in time; what was sent may have been done."""
+
+
+class Denied(Exception):
+    """The server refuses what was asked, and nothing happened."""
+
+
+class NoResponders(Exception):
+    """Nobody takes what was sent: there is no such stream, or no JetStream; nothing happened."""
+
+
+class ServerInfo(msgspec.Struct, frozen=True):
+    """What a server says of itself when it is connected to."""
+
+    server_id: str
+    server_name: str = ""
+    version: str = ""
+    max_payload: int = 0
+    tls_required: bool = False
+    headers: bool = False
+
+
+class Login(NamedTuple):
+    """Who connects, and how."""
+
+    user: str = ""
+    password: str = ""
+    token: str = ""
+    tls: bool = False
+    tls_ca: str = ""
+    tls_cert: str = ""
+    tls_key: str = ""
+
+
+class Message(NamedTuple):
+    """What came for a subscription; `status` is that of its headers, 0 without one."""
+
+    subject: str
+    status: int
+    payload: bytes
+
+
+class Question(NamedTuple):
+    """Something to send that wants an answer."""
+
+    subject: str
+    payload: bytes = b""
+    headers: dict[str, str] = {}
+
+
+_decode_info = msgspec.json.Decoder(ServerInfo).decode
+
+
+class NatsConnection:
+    """One connection. After any error it is closed, and of no more use."""
+
+    def __init__(self, host: str, port: int, login: Login) -> None:
+        self._buffer = bytearray()
+        self._inbox = f"_INBOX.{os.urandom(8).hex()}"
+        self._asked = 0
+        self._subscriptions = 1
+        self._socket = socket.create_connection((host, port), CONNECT_S)
+        try:
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            self.info = self._greet(host, login)
+            self._socket.settimeout(ANSWER_S)
+        except BaseException:
+            self.close()
+            raise
+
+    def _greet(self, host: str, login: Login) -> ServerInfo:
+        line = self._line()
+        try:
+            info = _decode_info(line.removeprefix(b"INFO "))
+        except msgspec.MsgspecError as error:
+            raise Denied("this is no NATS server") from error
+        if not info.headers:
+            raise Denied(f"NATS {info.version} knows no headers, 2.9 or newer is needed")
+        if login.tls or info.tls_required:
+            self._encrypt(host, login)
+        words: dict[str, object] = {
+            "verbose": False,
+            "pedantic": False,
+            "headers": True,
+            "no_responders": True,
+            "lang": "python",
+            "version": "1",
+            "protocol": 1,
+            "name": "coord",
+        }
+        if login.user:
+            words |= {"user": login.user, "pass": login.password}
+        if login.token:
+            words |= {"auth_token": login.token}
+        hello = b"CONNECT %b\r\nSUB %b.* 1\r\nPING\r\n" % (msgspec.json.encode(words), self._inbox.encode())
+        self._socket.sendall(hello)
+        while self._line() != b"PONG":
+            pass
+        return info
+
+    def _encrypt(self, host: str, login: Login) -> None:
+        import ssl
+
+        try:
+            context = ssl.create_default_context(cafile=login.tls_ca or None)
+            if login.tls_cert:
+                context.load_cert_chain(login.tls_cert, login.tls_key or None)
+            self._socket = context.wrap_socket(self._socket, server_hostname=host)
+        except (ssl.SSLError, OSError) as error:
+            raise Denied(f"no encrypted connection: {error}") from error
+
+    # Questions.
+
+    def ask(self, question: Question) -> Message:
+        """Return the answer to a question."""
+        return self.ask_all([question])[0]
+
+    def ask_all(self, questions: list[Question]) -> list[Message]:
+        """Return the answers to questions that do not depend on each other."""
+        first, wanted = self._asked, len(questions)
+        self._asked += wanted
+        self._send(b"".join(_sent(each, f"{self._inbox}.{first + n}") for n, each in enumerate(questions)))
+        answers: dict[int, Message] = {}
+        while len(answers) < wanted:
+            message = self._message()
+            inbox, _, number = message.subject.rpartition(".")
+            if inbox == self._inbox and int(number) >= first:
+                if message.status == _NO_RESPONDERS:
+                    raise NoResponders(questions[int(number) - first].subject)
+                answers[int(number) - first] = message
+        return [answers[n] for n in range(wanted)]
+
+    def tell(self, subject: str, payload: bytes) -> None:
+        """Send what wants no answer."""
+        self._send(_sent(Question(subject, payload), ""))
+
+    def subscribe(self, subject: str) -> None:
+        """Ask for what others send to a subject."""
+        self._subscriptions += 1
+        self._send(b"SUB %b %d\r\n" % (subject.encode(), self._subscriptions))
+
+    def hear(self, seconds: float) -> Message | None:
+        """Return what was sent to a subject subscribed to; None if nothing is within so many seconds."""
+        deadline = time.monotonic() + seconds
+        while not self._has_message():
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return None
+            self._socket.settimeout(left)
+            try:
+                self._fill()
+            except TimeoutError:
+                return None
+            finally:
+                with contextlib.suppress(OSError):
+                    self._socket.settimeout(ANSWER_S)
+        return self._message()
+
+    def is_gone(self) -> bool:
+        """Whether the server has hung up since the last answer; what else came is looked at."""
+        try:
+            self._socket.settimeout(0)
+            try:
+                while True:
+                    self._fill()
+            except (BlockingIOError, InterruptedError):
+                pass
+            except OSError as error:
+                if "ssl" not in type(error).__module__ or "WantRead" not in type(error).__name__:
+                    raise
+            self._socket.settimeout(ANSWER_S)
+            while self._has_message():
+                self._message()
+        except (Lost, Denied, OSError):
+            self.close()
+            return True
+        return False
+
+    def close(self) -> None:
+        """Hang up."""
+        self._socket.close()
+
+    # The wire.
+
+    def _send(self, data: bytes) -> None:
+        try:
+            self._socket.sendall(data)
+        except OSError as error:
+            raise Lost(f"the connection is lost: {error}") from error
+
+    def _fill(self) -> None:
+        data = self._socket.recv(_RECEIVE)
+        if not data:
+            raise Lost("the server hung up")
+        self._buffer += data
+
+    def _receive(self) -> None:
+        try:
+            self._fill()
+        except TimeoutError as error:
+            raise Lost(f"no answer within {self._socket.gettimeout():g} s") from error
+        except OSError as error:
+            raise Lost(f"the connection is lost: {error}") from error
+
+    def _has_message(self) -> bool:
+        """Whether the next line is here that is no mere formality, of which this takes care."""
+        while (end := self._buffer.find(b"\r\n")) >= 0:
+            if self._buffer.startswith((b"MSG", b"HMSG")):
+                return True
+            self._formality(bytes(self._buffer[:end]))
+            del self._buffer[: end + 2]
+        return False
+
+    def _formality(self, line: bytes) -> None:
+        if line == b"PING":
+            self._send(b"PONG\r\n")
+        elif line.startswith(b"-ERR"):
+            text = line[4:].decode(errors="replace").strip(" '")
+            raise Denied(text) if text.startswith(_REFUSALS) else Lost(text)
+
+    def _line(self) -> bytes:
+        while (end := self._buffer.find(b"\r\n")) < 0:
+            self._receive()
+        line = bytes(self._buffer[:end])
+        del self._buffer[: end + 2]
+        self._formality(line)
+        return line
+
+    def _message(self) -> Message:
+        while not self._has_message():
+            self._receive()
+        kind, subject, _, *rest = self._line().decode().split()
+        size = int(rest[-1])
+        while len(self._buffer) < size + 2:
+            self._receive()
+        content = bytes(self._buffer[:size])
+        del self._buffer[: size + 2]
+        if kind == "MSG":
+            return Message(subject, 0, content)
+        headers, payload = content[: int(rest[-2])], content[int(rest[-2]) :]
+        words = headers.partition(b"\r\n")[0].split()
+        return Message(subject, int(words[1]) if len(words) > 1 else 0, payload)
+
+
+def _sent(question: Question, reply: str) -> bytes:
+    subject, payload, headers = question
+    if not headers:
+        return b"PUB %b %b %d\r\n%b\r\n" % (subject.encode(), reply.encode(), len(payload), payload)
+    lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    head = b"NATS/1.0\r\n%b\r\n" % lines.encode()
+    sizes = (len(head), len(head) + len(payload))
+    return b"HPUB %b %b %d %d\r\n%b%b\r\n" % (subject.encode(), reply.encode(), *sizes, head, payload)

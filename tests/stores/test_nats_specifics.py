@@ -1,0 +1,303 @@
+"""What only the NATS store can get wrong: connections, streams behind its back, snapshots, trims."""
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from coord.core.errors import Conflict, Corrupt, LimitReached, Unavailable, Unknown
+from coord.stores import nats_store
+from coord.stores.database import Database
+from coord.stores.open import open_store
+from coord.stores.store import Commit, Put, Store
+from tests.servers.nats import NatsServer, admin
+from tests.servers.server import poll_until, running
+from tests.servers.tcp_relay import TcpRelay, relaying
+from tests.stores.steps import PLENTY, everything, head, value, versions, write
+
+AnyDatabase = Database[Any]
+Opener = Callable[[str], AnyDatabase]
+ONE = Commit({"k": 0}, {"k": Put(b"1")}, id=b"one")
+PATIENCE_S = 20
+
+
+@pytest.fixture
+def url(nats_server: NatsServer) -> str:
+    return nats_server.fresh_store_url()
+
+
+@pytest.fixture
+def database(url: str, open_database: Opener) -> AnyDatabase:
+    return open_database(url)
+
+
+@pytest.fixture
+def store(database: AnyDatabase) -> Store:
+    store: Store = database.log("local")
+    return store
+
+
+@pytest.fixture
+def relay(nats_server: NatsServer) -> Iterator[TcpRelay]:
+    """A way to the server that can be cut."""
+    with relaying(nats_server.port) as relay:
+        yield relay
+
+
+@pytest.fixture
+def small_snapshots(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a snapshot be due after a few commits."""
+    monkeypatch.setattr(nats_store, "SNAPSHOT_AFTER_BYTES", 4 * nats_store.ENTRY_WEIGHT)
+
+
+# Connections.
+
+
+def test_goes_on_after_the_server_was_killed(open_database: Opener) -> None:
+    """After kill -9 and a restart the same objects work again, and nothing acknowledged is lost."""
+    with running(NatsServer) as server:
+        store = open_database(server.fresh_store_url()).log("local")
+        for number in range(1, 21):
+            write(store, {f"k{number % 3}": b"%d" % number}, events=[b"%d" % number])
+        before = everything(store)
+        server.kill()
+        with pytest.raises(Unavailable):
+            store.load(["k0"])
+        with pytest.raises(Unavailable):  # never Unknown: it was found dead before anything was sent
+            store.commit(Commit(events=[b"lost"]))
+        assert not store.wait(20, 0.05)
+        server.restart()
+        assert everything(store) == before
+        assert write(store, {"k0": b"21"}, events=[b"21"]) == 21
+
+
+def test_a_connection_ended_between_calls_is_not_noticed(
+    url: str, relay: TcpRelay, open_database: Opener
+) -> None:
+    """A connection that ended is opened anew by the next call, whichever it is."""
+    store = open_database(relay.url(url)).log("local")
+    calls: list[Callable[[], object]] = [
+        lambda: store.commit(ONE),
+        lambda: store.load(["k"]),
+        lambda: store.scan("", by="line", limit=1),
+        lambda: store.tail(0, 1),
+        lambda: store.trim(1),
+    ]
+    for call in calls:
+        relay.cut()
+        call()
+    assert (value(store, "k"), head(store)) == (b"1", 1)
+
+
+def test_a_commit_whose_answer_is_lost_is_unknown_and_has_happened(
+    url: str, thread: ThreadPoolExecutor, open_database: Opener, relay: TcpRelay
+) -> None:
+    """The connection breaks after the commit and before its answer: the log shows its id."""
+    near, far = open_database(url).log("local"), open_database(relay.url(url)).log("local")
+    relay.swallow_answers()
+    answer = thread.submit(far.commit, ONE)
+    poll_until(lambda: head(near) == 1, PATIENCE_S, "the commit does not arrive")
+    poll_until(relay.swallowed.is_set, PATIENCE_S, "the answer does not come")
+    relay.cut()
+    with pytest.raises(Unknown):
+        answer.result(PATIENCE_S)
+    assert [entry.id for entry in far.tail(0, PLENTY)] == [b"one"]
+    with pytest.raises(Conflict):
+        far.commit(ONE)
+
+
+def test_questions_per_call(url: str, relay: TcpRelay, open_database: Opener) -> None:
+    """A commit is one round trip, and so is a read; a conflict that is not known yet costs a second one."""
+    store, other = open_database(relay.url(url)).log("local"), open_database(url).log("local")
+    write(store, {"k": b"0"})
+
+    def questions(call: Callable[[], object]) -> int:
+        before = relay.questions
+        call()
+        return relay.questions - before
+
+    assert questions(lambda: store.load(["k"])) == 1
+    assert questions(lambda: store.scan("", by="key", limit=9)) == 1
+    assert questions(lambda: store.commit(Commit({"k": 1}, {"k": Put(b"1")}))) <= 2, "with the ring"
+    assert questions(store.now) == 0
+    write(other, {"k": b"2"})
+    with pytest.raises(Conflict):
+        store.commit(Commit({"k": 2}, {"k": Put(b"3")}))
+    assert questions(lambda: store.load(["k"])) == 1
+
+
+def test_a_forked_child_uses_a_connection_of_its_own(url: str) -> None:
+    """A child commits and reads, and its parent's connection goes on undisturbed."""
+    with closing(open_store(url)) as database:
+        store = database.log("local")
+        write(store, {"parent": b"1"})
+        child = os.fork()
+        if child == 0:
+            done = 1
+            try:
+                write(store, {"child": b"1"})
+                done = 0 if not store.wait(99, 0.01) else 2
+            finally:
+                os._exit(done)
+        assert os.waitpid(child, 0)[1] == 0
+        assert write(store, {"parent": b"2"}) == 3
+        assert value(store, "child") == b"1"
+
+
+def test_a_closed_database_answers_nobody(database: AnyDatabase, store: Store) -> None:
+    """After `close` every call is refused, and nothing is opened again."""
+    database.close()
+    database.close()
+    for call in (lambda: store.load(["k"]), lambda: store.commit(ONE), lambda: store.wait(0, 1)):
+        with pytest.raises(Unavailable):
+            call()
+
+
+def test_an_entry_that_a_message_cannot_hold_is_refused(store: Store) -> None:
+    """Many tiny events are within `commit_bytes`, but more than the server takes: nothing happened."""
+    events = [b"x"] * (store.limits.commit_bytes - 1)
+    with pytest.raises(LimitReached):
+        store.commit(Commit(events=events))
+    assert head(store) == 0
+    assert store.commit(ONE) == 1
+
+
+# Streams behind its back.
+
+
+def test_a_stream_that_is_gone_is_corrupt(url: str, store: Store, open_database: Opener) -> None:
+    """A missing log never means "no locks": neither to who has it open, nor to who opens it."""
+    write(store, {"k": b"1"})
+    with admin(url) as server:
+        server.delete(server.address.log_stream("local"))
+    with pytest.raises(Corrupt, match="gone"):
+        store.load(["k"])
+    with pytest.raises(Corrupt, match="gone"):
+        open_database(url).log("local")
+    assert head(open_database(url).log("other")) == 0
+
+
+def test_a_purged_stream_is_corrupt(url: str, store: Store, open_database: Opener) -> None:
+    """Messages removed by hand are missing, and that is said."""
+    for number in range(3):
+        write(store, {"k": b"%d" % number})
+    with admin(url) as server:
+        server.purge(server.address.log_stream("local"), keep=1)
+    with pytest.raises(Corrupt, match="missing"):
+        open_database(url).log("local")
+    with pytest.raises(Corrupt, match="missing"):
+        store.tail(0, 9)
+
+
+def test_a_durable_log_that_went_back_is_corrupt(url: str, store: Store) -> None:
+    """A stream with fewer messages than were seen was restored: nothing goes on as if nothing were."""
+    write(store, {"k": b"1"})
+    write(store, {"k": b"2"})
+    with admin(url) as server:
+        first = server.get(server.address.log_stream("local"), 1) or b""
+        server.delete(server.address.log_stream("local"))
+        server.create(server.address.log_stream("local"), [server.address.log_subject("local")], 1)
+        server.put(server.address.log_subject("local"), first, {})
+    for call in (lambda: store.load(["k"]), lambda: write(store, {"k": b"3"})):
+        with pytest.raises(Corrupt, match="went back"):
+            call()
+
+
+def test_what_coord_did_not_write_is_corrupt(url: str, store: Store) -> None:
+    """A message that is no entry is never skipped."""
+    write(store, {"k": b"1"})
+    with admin(url) as server:
+        server.put(server.address.log_subject("local"), b"not ours", {})
+    with pytest.raises(Corrupt, match="damaged"):
+        store.load(["k"])
+
+
+# Snapshots and trims.
+
+
+def past(store: Store, count: int) -> None:
+    for number in range(count):
+        write(store, {f"k{number % 7}": b"%d" % number}, deletes=[f"d{number % 5}"])
+
+
+@pytest.mark.usefixtures("small_snapshots")
+def test_opening_does_not_read_the_whole_past(url: str, relay: TcpRelay) -> None:
+    """A store with a long past is opened by its newest snapshot and the few messages after it."""
+    with closing(open_store(url)) as database:
+        past(database.log("local"), 200)
+        before = everything(database.log("local"))
+    with closing(open_store(relay.url(url))) as database:
+        store: Any = database.log("local")
+        assert store._place - store._base_place < 100
+        _, newest = store._snapshots.newest()
+        former = store._snapshots.fitting(lambda manifest: manifest.place < newest.place)
+        assert store._snapshots.read(former).offset == former.offset, "the one before it is kept whole"
+        assert everything(store) == before
+    with admin(url) as server:
+        info = server.info(server.address.stream)
+        assert info is not None
+        assert info.state.messages < 12, "old snapshots are removed"
+
+
+@pytest.mark.usefixtures("small_snapshots")
+def test_who_fell_behind_a_trim_begins_anew(url: str, open_database: Opener) -> None:
+    """Messages that somebody has not read are removed: it goes on with the snapshot that covers them."""
+    ahead, behind = open_database(url).log("local"), open_database(url).log("local")
+    past(ahead, 3)
+    assert head(behind) == 3
+    past(ahead, 40)
+    ahead.trim(40)
+    with admin(url) as server:
+        info = server.info(server.address.log_stream("local"))
+        assert info is not None
+        assert info.state.first_seq == 40
+    assert versions(behind, "k1", "never") == versions(ahead, "k1", "never")
+    assert everything(behind, 40) == everything(ahead, 40) == everything(open_database(url).log("local"), 40)
+    assert write(behind, {"k": b"1"}) == 44
+
+
+def test_a_trim_that_died_is_finished_by_the_next(
+    url: str, store: Store, open_database: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The floor is raised first; what lies below leaves once a snapshot covers it, now or later."""
+    past(store, 9)
+
+    def die(*_: object, **__: object) -> None:
+        raise Unavailable("killed")
+
+    monkeypatch.setattr("coord.stores.nats_server.NatsServer.purge", die)
+    with pytest.raises(Unavailable, match="killed"):
+        store.trim(5)
+    monkeypatch.undo()
+    other = open_database(url).log("local")
+    assert [entry.offset for entry in other.tail(5, 99)] == [6, 7, 8, 9]
+    other.trim(5)
+    with admin(url) as server:
+        info = server.info(server.address.log_stream("local"))
+        assert info is not None
+        assert info.state.first_seq == 5
+    assert everything(other, 5) == everything(store, 5)
+
+
+def test_of_two_snapshot_writers_one_gives_up(url: str, open_database: Opener) -> None:
+    """Nobody replaces a snapshot that came after it looked; what is there can be read whole."""
+    one: Any = open_database(url).log("local")
+    past(one, 20)
+    other: Any = open_database(url).log("local")
+    image = one._image(one._fold.records, one._fold.tombstones)
+    put = other._server.put
+    done: list[int | None] = []
+
+    def overtaken(*values: Any, **more: Any) -> int | None:
+        if not done:
+            done.append(one._snapshots.write(image))
+        written: int | None = put(*values, **more)
+        return written
+
+    other._server.put = overtaken
+    assert other._snapshots.write(other._image(other._fold.records, other._fold.tombstones)) is None
+    assert done[0]
+    assert everything(open_database(url).log("local")) == everything(one)
