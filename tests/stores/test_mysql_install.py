@@ -107,9 +107,9 @@ def test_a_replica_is_unavailable_and_durability_is_told(tmp_path: Path) -> None
             with closing(open_store(url)) as database:
                 assert database.log("local").limits.durable is durable
                 assert {check.name: check.well for check in database.checks()} == {
-                    "server": True,
+                    "version": True,
                     "durability": durable,
-                    "clock": True,
+                    "server clock": True,
                 }
         rows(admin, "SET GLOBAL max_allowed_packet = 1048576")
         with pytest.raises(Unsupported, match="max_allowed_packet"):

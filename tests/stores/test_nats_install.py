@@ -64,8 +64,8 @@ def test_durable_is_what_the_administrator_says(nats_server: NatsServer) -> None
             assert database.log("local").limits.durable == durable
             checks = {check.name: check for check in database.checks()}
             assert checks["durability"].well == durable
-            assert checks["clock"].well
-            assert checks["server"].text.startswith("NATS 2.")
+            assert checks["server clock"].well
+            assert checks["version"].text.startswith("NATS 2.")
 
 
 def test_names_are_stores_apart(nats_server: NatsServer) -> None:
@@ -142,7 +142,7 @@ def test_the_named_rights_are_enough_and_needed() -> None:
             write(log, {"k": b"2"})
             assert log.wait(1, 5.0)
             log.trim(2)
-            assert [check.name for check in database.checks()] == ["server", "durability", "clock"]
+            assert [check.name for check in database.checks()] == ["version", "durability", "server clock"]
         with pytest.raises(Unavailable, match="Permissions Violation"):
             coord.install(server.url("theirs"))
         with pytest.raises(Unavailable, match="Permissions Violation"):

@@ -14,7 +14,10 @@ class Check(NamedTuple):
     hint: str = ""
 
 
-def clock_check(server_ms: int, asked_ms: int, answered_ms: int) -> Check:
+NTP = "set both by NTP; the server's is the one that counts"
+
+
+def clock_check(server_ms: int, asked_ms: int, answered_ms: int, hint: str = NTP) -> Check:
     """Compare the clock of a server with ours: it told its own at some time between question and answer.
 
     >>> clock_check(5_000, 1_000, 2_000).text
@@ -25,6 +28,4 @@ def clock_check(server_ms: int, asked_ms: int, answered_ms: int) -> Check:
         return Check("server clock", well=True, text="less than a second apart from ours")
     side = "ahead of" if apart_ms > 0 else "behind"
     text = f"the clock of the server is {abs(apart_ms) / 1000:.1f} s {side} ours"
-    return Check(
-        "server clock", well=False, text=text, hint="set both by NTP; the server's is the one that counts"
-    )
+    return Check("server clock", well=False, text=text, hint=hint)

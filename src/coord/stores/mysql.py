@@ -22,7 +22,7 @@ from coord.core.errors import (
     Unavailable,
     Unsupported,
 )
-from coord.stores.check import Check
+from coord.stores.check import Check, clock_check
 from coord.stores.database import Database
 from coord.stores.host_clock import host_now_ms
 from coord.stores.known_versions import KnownVersions
@@ -48,7 +48,7 @@ LEAST_PACKET = 4 * 1024 * 1024
 TRIES = 3
 FORGET_AT_ONCE = 10_000
 LEAST_POLL_S = 0.005
-CLOCK_APART_MS = 5_000
+DURABLY = "set innodb_flush_log_at_trx_commit = 1, innodb_doublewrite = ON, and sync_binlog = 1"
 DURABILITY = ("innodb_flush_log_at_trx_commit", "innodb_doublewrite", "log_bin", "sync_binlog")
 
 _events_decode = msgspec.msgpack.Decoder(list[bytes]).decode
@@ -362,22 +362,20 @@ class MysqlDatabase(Database[MysqlStore]):
 
     def checks(self) -> list[Check]:
         with self._session_lock:
-            variables = self._connected().variables
-        apart = abs(self.clock.now() - host_now_ms())
+            session = self._connected()
+            asked = host_now_ms()
+            (((server_ms,),),) = session.ask(self.address.sql.clock)
+            answered = host_now_ms()
+        variables = session.variables
         return [
-            Check("server", well=True, text=variables["version"]),
+            Check("version", well=True, text=variables["version"]),
             Check(
                 "durability",
                 self.limits.durable,
                 ", ".join(f"{name} = {variables[name]}" for name in DURABILITY if name in variables),
-                "set innodb_flush_log_at_trx_commit = 1, innodb_doublewrite = ON, and sync_binlog = 1",
+                "" if self.limits.durable else DURABLY,
             ),
-            Check(
-                "clock",
-                apart <= CLOCK_APART_MS,
-                f"the server's clock and this machine's are {apart} ms apart",
-                "let both follow a time server; deadlines go by the server's",
-            ),
+            clock_check(server_ms, asked, answered),
         ]
 
     def close(self) -> None:

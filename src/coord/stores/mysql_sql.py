@@ -159,6 +159,7 @@ class Statements:
         self.trim = self.named(TRIM)
         self.forget = self.named(FORGET)
         self.heads = self.named("SELECT id, head FROM {log} WHERE id IN (%b)")
+        self.clock = self.named("SELECT {clock}")
         self.head = self.named(LOG_ROW)
         self._look, self._changed = self.named(LOOK), self.named(CHANGED)
         self._put, self._entry = self.named(PUT), self.named(ENTRY)

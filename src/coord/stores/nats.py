@@ -19,7 +19,7 @@ import os
 from collections.abc import Iterator
 
 from coord.core.errors import Corrupt, Unavailable
-from coord.stores.check import Check
+from coord.stores.check import Check, clock_check
 from coord.stores.database import Database
 from coord.stores.host_clock import host_now_ms
 from coord.stores.listener import Ear, Listener
@@ -34,8 +34,7 @@ from coord.stores.store import Limits
 __all__ = ["NatsDatabase", "grants", "install"]
 
 MOST_COMMIT_BYTES = 8 * 1024 * 1024
-CLOCK_APART_MS = 1000
-NTP = "let all machines keep time: deadlines are told by each machine's own clock"
+EACH_ITS_OWN = "let all machines keep time: deadlines are told by each machine's own clock"
 
 
 class NatsDatabase(Database[NatsStore]):
@@ -135,23 +134,18 @@ class NatsDatabase(Database[NatsStore]):
         address, server = self.address, self.server
         before = host_now_ms()
         theirs = server.clock_ms(address.stream, address.subject("probe"))
-        apart = max(before - theirs, theirs - host_now_ms(), 0)
+        after = host_now_ms()
         forgets = "may forget what it acknowledged when its machine fails"
         hint = "let it sync every message, then: coord install '<url>?durable=1'"
         return [
-            Check("server", True, f"NATS {server.told.version}"),
+            Check("version", True, f"NATS {server.told.version}"),
             Check(
                 "durability",
                 self.durable,
                 "is said to keep what it acknowledged" if self.durable else forgets,
                 "" if self.durable else hint,
             ),
-            Check(
-                "clock",
-                apart < CLOCK_APART_MS,
-                f"{apart} ms from ours",
-                "" if apart < CLOCK_APART_MS else NTP,
-            ),
+            clock_check(theirs, before, after, EACH_ITS_OWN),
         ]
 
     def close(self) -> None:

@@ -16,7 +16,6 @@ import os
 import secrets
 import threading
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
 from typing import Any, Literal
 
 import msgspec
@@ -300,8 +299,7 @@ class RedisDatabase(Database[RedisStore]):
         with self._wire_lock:
             wire, life = self._enter()
         with contextlib.closing(wire), wire.using():
-            asked = datetime.now(UTC)  # noqa: TID251 - this machine's clock is what is compared
-            return checks_of(self.address, wire, life, self.notes, asked)
+            return checks_of(self.address, wire, life, self.notes)
 
     def close(self) -> None:
         super().close()

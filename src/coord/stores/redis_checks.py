@@ -2,24 +2,22 @@
 
 from datetime import UTC, datetime
 
-from coord.stores.check import Check
+from coord.stores.check import Check, clock_check
+from coord.stores.host_clock import host_now_ms
 from coord.stores.redis_scripts import keys_of
 from coord.stores.redis_server import Address, Life, Wire
 
-CLOCK_MS = 5_000
 NAMED = 5
 """So many tenants are named with their last entry from before an epoch."""
 
 
-def checks_of(
-    address: Address, wire: Wire, life: Life, notes: dict[str, str], asked: datetime
-) -> list[Check]:
-    """Look at the server behind a connection; `asked` is the time on this machine."""
+def checks_of(address: Address, wire: Wire, life: Life, notes: dict[str, str]) -> list[Check]:
+    """Look at the server behind a connection."""
     return [
         Check("version", True, f"Redis {life.version}"),
         _durability(life),
         _memory(life),
-        _clock(wire, asked),
+        _clock(wire),
         _epoch(address, wire, notes),
     ]
 
@@ -41,11 +39,10 @@ def _memory(life: Life) -> Check:
     return Check("memory", False, f"maxmemory-policy is {life.eviction}", "set maxmemory-policy noeviction")
 
 
-def _clock(wire: Wire, asked: datetime) -> Check:
-    seconds, _ = wire.ask("TIME")
-    apart = abs(int(seconds) - int(asked.timestamp()))
-    text = f"the clocks of the server and of this machine are {apart} s apart"
-    return Check("server clock", apart * 1000 < CLOCK_MS, text, "set the clocks right" if apart else "")
+def _clock(wire: Wire) -> Check:
+    asked = host_now_ms()
+    seconds, microseconds = wire.ask("TIME")
+    return clock_check(int(seconds) * 1000 + int(microseconds) // 1000, asked, host_now_ms())
 
 
 def _epoch(address: Address, wire: Wire, notes: dict[str, str]) -> Check:
