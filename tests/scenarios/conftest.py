@@ -1,13 +1,34 @@
-"""Scenes and repositories for the stories."""
+"""Scenes and repositories for the stories.
 
-from collections.abc import Iterator
+The acceptance scenarios run on every store. The further cases are about rules, which see no store: they are
+tried on one in memory and one of each shape on disk; the soak tries them on all.
+"""
+
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.conftest import SOAK
 from tests.host.git_folders import made_repository
 from tests.scenarios.office import Office, opened_office
 from tests.scenarios.scene import Scene, opened_scene
+from tests.servers.kinds import STORES
+
+FEW_STORES = ("memory", "files", "sqlite")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Give each story the stores it needs."""
+    if "store_url" in metafunc.fixturenames:
+        rules_only = not SOAK and metafunc.module.__name__.rpartition(".")[2].startswith("test_case_")
+        metafunc.parametrize("store_url", FEW_STORES if rules_only else STORES, indirect=True)
+
+
+@pytest.fixture
+def store_url(request: pytest.FixtureRequest, make_url: Callable[[str], str]) -> str:
+    """The url of a fresh store of a kind."""
+    return make_url(request.param)
 
 
 @pytest.fixture
