@@ -152,7 +152,8 @@ def _candidates(view: View, command: ClaimNext, session: Session, busy: list[str
         else:
             names.append(name)
     view.want_scans([_heads(project, name) for name in names])
-    return merge(*(_line(view, project, name, session.session_id) for name in names))
+    ahead = min(view.crowd, FURTHER) // max(1, len(names))
+    return merge(*(_line(view, project, name, session.session_id, ahead) for name in names))
 
 
 def _spread(candidates: Iterator[Candidate], session: str, conflicts: int) -> Iterator[Candidate]:
@@ -169,10 +170,11 @@ def _heads(project: str, class_name: str) -> Range:
     return Range(keys.ready_prefix(project, class_name), "line", HEADS)
 
 
-def _line(view: View, project: str, class_name: str, session: str) -> Iterator[Candidate]:
+def _line(view: View, project: str, class_name: str, session: str, ahead: int) -> Iterator[Candidate]:
     """Go through the tasks of one class that are ready, as far as they are looked at.
 
-    What a claim is going to write is loaded with them: it takes one step less.
+    What a claim is going to write is loaded with them: it takes one step less. Where many commands are decided
+    together, those `ahead` are loaded instead, since each claim brings a task that nobody has looked at.
     """
     prefix, _, limit, after = _heads(project, class_name)
     depth = len(keys.task(project, ""))
@@ -180,11 +182,16 @@ def _line(view: View, project: str, class_name: str, session: str) -> Iterator[C
     while looked_at < LOOKED_AT:
         page = view.scan(prefix, by="line", limit=limit, after=after)
         names = [found.key[depth:] for found in page]
-        view.want(
-            *(keys.spec(project, name) for name in names),
-            *(keys.by_session(session, project, name) for name in names[:HEADS]),
-            *(keys.working(project, name) for name in names[:HEADS]),
-        )
+        specs = [keys.spec(project, name) for name in names]
+        if ahead <= HEADS:
+            view.want(
+                *specs,
+                *(keys.by_session(session, project, name) for name in names[:HEADS]),
+                *(keys.working(project, name) for name in names[:HEADS]),
+            )
+        elif view.lacks(*specs):
+            further = view.scan(prefix, by="line", limit=limit + ahead, after=after)
+            view.want(*(keys.spec(project, found.key[depth:]) for found in further))
         yield from (
             Candidate(found.line[len(prefix) :], name) for found, name in zip(page, names, strict=True)
         )

@@ -69,7 +69,10 @@ class Source(Protocol):
 
     known: dict[str, Written]
 
+    crowd: int
+
     def get(self, key: str, kind: type[AnyStored]) -> AnyStored | None: ...
+    def lacks(self, keys: Iterable[str]) -> bool: ...
     def want(self, keys: Sequence[str], ranges: Sequence[Range] = ()) -> None: ...
     def version(self, key: str) -> int: ...
     def evidence(self, processes: Sequence[Process]) -> list[Evidence]: ...
@@ -103,6 +106,15 @@ class View:
     def want(self, *keys: str, prefixes: Iterable[str] = (), limit: int = PAGE) -> None:
         """Ask for several records at once, and ranges to `scan` after, so that they are loaded together."""
         self._source.want(keys, [Range(prefix, "key", limit) for prefix in prefixes])
+
+    @property
+    def crowd(self) -> int:
+        """How many commands are decided together: where they are many, a rule may load what the next need."""
+        return self._source.crowd
+
+    def lacks(self, *keys: str) -> bool:
+        """Whether one of these is not loaded yet."""
+        return self._source.lacks(keys)
 
     def want_scans(self, ranges: Sequence[Range]) -> None:
         """Ask for several scans at once, of keys or of lines."""

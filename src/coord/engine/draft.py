@@ -28,7 +28,8 @@ Decided = tuple[Job, View]
 class Draft:
     """An overlay over the store for the commands of one batch."""
 
-    def __init__(self, store: Store, probe: Callable[[Process], Evidence]) -> None:
+    def __init__(self, store: Store, probe: Callable[[Process], Evidence], crowd: int = 1) -> None:
+        self.crowd = crowd
         self._store = store
         self._probe = probe
         self._evidence: dict[Process, Evidence] = {}
@@ -57,8 +58,11 @@ class Draft:
         return value
 
     def want(self, keys: Sequence[str], ranges: Sequence[Range] = ()) -> None:
-        if not (self._loaded.keys() >= set(keys) and self._ranges.keys() >= set(ranges)):
+        if self.lacks(keys) or not self._ranges.keys() >= set(ranges):
             raise Missing(keys, ranges)
+
+    def lacks(self, keys: Iterable[str]) -> bool:
+        return not self._loaded.keys() >= set(keys)
 
     def version(self, key: str) -> int:
         if key in self._written:

@@ -224,7 +224,7 @@ class Engine:
         jobs = self._allowed(jobs)
         now = self._clock.now()
         pending = self._with_sweep(jobs, now)
-        draft = Draft(self._store, self._probe)
+        draft = Draft(self._store, self._probe, len(jobs))
         later: list[Job] = []
         while True:
             later += self._decide_all(draft, self._in_time(pending), now)
