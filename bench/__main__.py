@@ -24,6 +24,7 @@ from bench import (
     memory_use,
     merges,
     past,
+    peers,
     queues,
     wake,
 )
@@ -49,7 +50,8 @@ SECTIONS: dict[str, tuple[str, Measure]] = {
     "hand-off": ("One lock that all want", contended.measure),
     "check": ("Asking among many held locks", checks.measure),
     "wake": ("From a release to the next holder", wake.measure),
-    "queue": ("Tasks that several workers take", queues.measure),
+    "peers": ("Claim and complete, beside other queues", peers.measure),
+    "queue": ("Tasks in line", queues.measure),
     "commands": ("Whole commands", commands.measure),
     "gates": ("Gates of git", gates.measure),
     "hooks": ("Whole calls of a hook", hooks.measure),
@@ -127,6 +129,8 @@ def show(session: Session, facts: dict[str, object]) -> None:
         if figures:
             print(section_table(title, figures))
     print(LEGEND)
+    if absent := peers.missing():
+        print(f"\nNOT MEASURED, since not installed: {', '.join(absent)}. Install them: make venv")
 
 
 def save(path: Path, session: Session, facts: dict[str, object], scale: Scale) -> None:

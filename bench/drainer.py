@@ -1,18 +1,18 @@
-"""One process that drains a queue: `python -m bench.drainer NAME URL REPOSITORY SESSION`."""
+"""A process that drains a queue: `python -m bench.drainer NAME URL REPOSITORY WORKERS SESSION`."""
 
+import json
 import sys
 from pathlib import Path
-from time import perf_counter
 
-from bench.queue_peers import QUEUES
+from bench.peers import QUEUES
 
 
-def main(name: str, url: str, repository: str, session: str) -> None:
+def main(name: str, url: str, repository: str, workers: str, session: str) -> None:
     queue = QUEUES[name](url, Path(repository), session)
     print("ready", flush=True)
     sys.stdin.readline()
-    taken = queue.drain()
-    print(taken, perf_counter(), flush=True)
+    drained = queue.drain(int(workers))
+    print(json.dumps(drained), flush=True)
     queue.close()
 
 

@@ -20,6 +20,7 @@ class Places:
         self.folder = folder
         self._servers = Servers(stack)
         self._stores = FreshStores(folder, self._servers)
+        self._queues = 0
 
     def fresh_url(self, store: str) -> str:
         """Return the url of a new, empty store; on Postgres in a database of its own, where others may go."""
@@ -28,6 +29,18 @@ class Places:
         if store == "postgres-log":
             return self._servers.get(PostgresServer).fresh_url(in_log_shape)
         return self._stores.url(store)
+
+    def queue_url(self, queue: str, store: str) -> str:
+        """Return a new, empty place for a queue: ours in a store, another one where it keeps its tasks."""
+        match queue.partition(",")[0]:
+            case "coord":
+                return self.fresh_url(store)
+            case "SAQ":
+                return self._servers.get(RedisServer).url
+            case "procrastinate" | "pgqueuer":
+                return self._servers.get(PostgresServer).blank_url()
+        self._queues += 1
+        return str(self.folder / f"store-{queue}-{self._queues}.db")
 
     def rivals(self, names: Iterable[str]) -> Iterator[Rival]:
         """Give other locks to compare with, as far as they can be had here."""

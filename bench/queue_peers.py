@@ -1,180 +1,222 @@
-"""Other queues, each as its documentation says to use it, and ours, all behind one face.
+"""Other queues, each as its documentation says to use it, behind one face with ours.
 
-Every one keeps its tasks on the same disk or server, synced as a store of coord is, and takes one at a time.
-None of them has a fence: what a worker hands in late counts as if nobody had taken the task since.
+Every one keeps its tasks on the same disk or server, synced as a store of coord is. None of them has a fence:
+what a worker hands in late counts as if nobody had taken the task since.
 """
 
 import asyncio
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Protocol
+from time import perf_counter
+from typing import Any
 
 import psycopg
 
-from bench.repository import open_client
-from coord.core.errors import Busy
-from coord.sdk.new_task import new_task
+from bench.drained import Drained
 
-
-class Queue(Protocol):
-    """Tasks that are added once and drained by several processes."""
-
-    def fill(self, tasks: int) -> None: ...
-    def drain(self) -> int:
-        """Take and finish one after the other until nothing is left; return how many."""
-
-    def close(self) -> None: ...
-
-
-class CoordQueue:
-    """Our own, through the library."""
-
-    def __init__(self, url: str, repository: Path, session: str) -> None:
-        self._client = open_client(url, repository, session)
-
-    def fill(self, tasks: int) -> None:
-        self._client.add_tasks([new_task(f"task-{number:07d}") for number in range(tasks)])
-
-    def drain(self) -> int:
-        client, taken = self._client, 0
-        while (reply := _persistently(client.next_task)).task is not None:
-            assert reply.claim is not None, "a task comes with its claim"
-            name, generation = reply.task.task_id, reply.claim.generation
-            assert _persistently(lambda: client.submit_task(name, generation, {})).accepted  # noqa: B023 - now
-            taken += 1
-        return taken
-
-    def close(self) -> None:
-        self._client.close()
-
-
-def _persistently(call: Callable[[], Any]) -> Any:
-    """Ask until there is an answer: where too many ask at once, some are told that nothing happened."""
-    while True:
-        try:
-            return call()
-        except Busy:
-            continue
+FILL_AT_ONCE = 20
+SAQ_LOOK_S = 0.2
+"""How long a worker of SAQ looks at an empty queue before it ends; not counted."""
+LITEQUEUE_PATIENCE_S = 60.0
 
 
 class HueyQueue:
-    """huey on SQLite, with fsync: dequeue deletes the row, then the function runs."""
+    """huey on SQLite, with fsync: dequeue deletes the row, then the function runs and its result is kept."""
+
+    rounds = 1
+    one_process = False
 
     def __init__(self, url: str, _repository: Path, _session: str) -> None:
         from huey import SqliteHuey
 
-        self._huey = SqliteHuey(filename=url.removeprefix("sqlite://") + ".huey", fsync=True, results=True)
+        self._huey = SqliteHuey(filename=url, fsync=True, results=True)
         self._work: Any = self._huey.task(name="work")(_work)
 
     def fill(self, tasks: int) -> None:
         for number in range(tasks):
             self._work(number)
 
-    def drain(self) -> int:
-        taken = 0
+    def drain(self, _workers: int) -> Drained:
+        moments: list[float] = []
         while (task := self._huey.dequeue()) is not None:
+            moments.append(perf_counter())
             self._huey.execute(task)
-            taken += 1
-        return taken
+        return Drained([moments], perf_counter())
 
     def close(self) -> None:
         self._huey.storage.close()
-
-
-class ProcrastinateQueue:
-    """procrastinate: rows in Postgres, fetched one by one with SKIP LOCKED."""
-
-    def __init__(self, url: str, _repository: Path, _session: str) -> None:
-        from procrastinate import App, PsycopgConnector
-
-        self._app = App(connector=PsycopgConnector(conninfo=url))
-        self._taken = 0
-        self._work: Any = self._app.task(name="work", pass_context=False)(self._one)
-
-    def _one(self, number: int) -> None:
-        self._taken += 1
-
-    def fill(self, tasks: int) -> None:
-        async def run() -> None:
-            async with self._app.open_async():
-                await self._app.schema_manager.apply_schema_async()
-                await self._work.batch_defer_async(*({"number": number} for number in range(tasks)))
-
-        asyncio.run(run())
-
-    def drain(self) -> int:
-        async def run() -> None:
-            async with self._app.open_async():
-                await self._app.run_worker_async(wait=False, install_signal_handlers=False, concurrency=1)
-
-        asyncio.run(run())
-        return self._taken
-
-    def close(self) -> None:
-        """Nothing is open between two calls."""
-
-
-class PgQueuerQueue:
-    """pgqueuer: rows in Postgres, fetched with SKIP LOCKED, here one at a time."""
-
-    def __init__(self, url: str, _repository: Path, _session: str) -> None:
-        self._url = url
-        self._taken = 0
-
-    def fill(self, tasks: int) -> None:
-        from pgqueuer.queries import Queries
-
-        async def run() -> None:
-            async with await self._connect() as connection:
-                queries = Queries(_driver(connection))
-                await queries.install()
-                await queries.enqueue(["work"] * tasks, [b"{}"] * tasks, [0] * tasks)
-
-        asyncio.run(run())
-
-    def drain(self) -> int:
-        from pgqueuer import PgQueuer
-        from pgqueuer.types import QueueExecutionMode
-
-        async def work(_job: object) -> None:
-            self._taken += 1
-
-        async def run() -> None:
-            async with await self._connect() as connection:
-                queuer = PgQueuer(_driver(connection))
-                queuer.entrypoint("work")(work)
-                await queuer.run(batch_size=1, mode=QueueExecutionMode.drain)
-
-        asyncio.run(run())
-        return self._taken
-
-    async def _connect(self) -> psycopg.AsyncConnection[Any]:
-        return await psycopg.AsyncConnection.connect(self._url, autocommit=True)
-
-    def close(self) -> None:
-        """Nothing is open between two calls."""
-
-
-def _driver(connection: psycopg.AsyncConnection[Any]) -> Any:
-    from pgqueuer.db import PsycopgDriver
-
-    return PsycopgDriver(connection)
 
 
 def _work(number: int) -> int:
     return number
 
 
-QUEUES: dict[str, Callable[[str, Path, str], Queue]] = {
-    "coord": CoordQueue,
+class LiteQueueQueue:
+    """litequeue on SQLite: pop marks the row, done marks it again; synced, which it is not by itself."""
+
+    rounds = 1
+    one_process = False
+
+    def __init__(self, url: str, _repository: Path, _session: str) -> None:
+        from litequeue import LiteQueue
+
+        self._queue = LiteQueue(url, timeout=LITEQUEUE_PATIENCE_S)
+        self._queue.conn.execute("PRAGMA synchronous = FULL")
+
+    def fill(self, tasks: int) -> None:
+        with self._queue.transaction():
+            for number in range(tasks):
+                self._queue.put(str(number))
+
+    def drain(self, _workers: int) -> Drained:
+        moments: list[float] = []
+        while (message := self._queue.pop()) is not None:
+            moments.append(perf_counter())
+            self._queue.done(message.message_id)
+        return Drained([moments], perf_counter())
+
+    def close(self) -> None:
+        self._queue.close()
+
+
+class _OnLoop:
+    """A queue whose library is asynchronous: one loop from its connection to its end."""
+
+    rounds = 1
+    one_process = False
+
+    def __init__(self, url: str, _repository: Path, _session: str) -> None:
+        self._moments: list[float] = []
+        self._loop = asyncio.Runner()
+        self._loop.run(self._open(url))
+
+    async def _open(self, url: str) -> None: ...
+    async def _fill(self, tasks: int) -> None: ...
+    async def _drain(self) -> None: ...
+    async def _close(self) -> None: ...
+
+    async def _work(self, *_: object, **__: object) -> None:
+        self._moments.append(perf_counter())
+
+    def fill(self, tasks: int) -> None:
+        self._loop.run(self._fill(tasks))
+
+    def drain(self, _workers: int) -> Drained:
+        self._loop.run(self._drain())
+        return Drained([self._moments], perf_counter())
+
+    def close(self) -> None:
+        self._loop.run(self._close())
+        self._loop.close()
+
+
+class ProcrastinateQueue(_OnLoop):
+    """procrastinate: rows in Postgres, fetched one by one with SKIP LOCKED."""
+
+    async def _open(self, url: str) -> None:
+        from procrastinate import App, PsycopgConnector
+
+        self._app = App(connector=PsycopgConnector(conninfo=url))
+        self._task: Any = self._app.task(name="work", pass_context=False)(self._work)
+        await self._app.open_async()
+
+    async def _fill(self, tasks: int) -> None:
+        await self._app.schema_manager.apply_schema_async()
+        await self._task.batch_defer_async(*({"number": number} for number in range(tasks)))
+
+    async def _drain(self) -> None:
+        await self._app.run_worker_async(wait=False, install_signal_handlers=False, concurrency=1)
+
+    async def _close(self) -> None:
+        await self._app.close_async()
+
+
+class PgQueuerQueue(_OnLoop):
+    """pgqueuer: rows in Postgres, fetched with SKIP LOCKED, here one at a time."""
+
+    size = 1
+
+    async def _open(self, url: str) -> None:
+        from pgqueuer import PgQueuer
+        from pgqueuer.db import PsycopgDriver
+        from pgqueuer.queries import Queries
+
+        self._connection = await psycopg.AsyncConnection.connect(url, autocommit=True)
+        driver = PsycopgDriver(self._connection)
+        self._queries = Queries(driver)
+        self._queuer = PgQueuer(driver)
+        self._queuer.entrypoint("work")(self._work)
+
+    async def _fill(self, tasks: int) -> None:
+        await self._queries.install()
+        await self._queries.enqueue(["work"] * tasks, [b"{}"] * tasks, [0] * tasks)
+
+    async def _drain(self) -> None:
+        from pgqueuer.types import QueueExecutionMode
+
+        await self._queuer.run(batch_size=self.size, mode=QueueExecutionMode.drain)
+
+    async def _close(self) -> None:
+        await self._connection.close()
+
+
+class PgQueuerBy10(PgQueuerQueue):
+    """pgqueuer with ten at a time, its default."""
+
+    size = 10
+    rounds = 10
+
+
+class PgQueuerBy100(PgQueuerQueue):
+    """pgqueuer with a hundred at a time."""
+
+    size = 100
+    rounds = 10
+
+
+class SaqQueue(_OnLoop):
+    """SAQ: lists in Redis, one script or command for each step of a job."""
+
+    async def _open(self, url: str) -> None:
+        from saq import Queue, Worker
+
+        self._queue = Queue.from_url(url)
+        await self._queue.connect()
+        self._worker: Any = Worker(
+            self._queue,
+            functions=[("work", self._work)],
+            concurrency=1,
+            burst=True,
+            dequeue_timeout=SAQ_LOOK_S,
+            after_process=self._finished,
+        )
+        self._ended = 0.0
+
+    async def _finished(self, _context: object) -> None:
+        self._ended = perf_counter()
+
+    async def _fill(self, tasks: int) -> None:
+        await self._queue.redis.flushdb()
+        for first in range(0, tasks, FILL_AT_ONCE):
+            numbers = range(first, min(tasks, first + FILL_AT_ONCE))
+            await asyncio.gather(*(self._queue.enqueue("work", number=number) for number in numbers))
+
+    async def _drain(self) -> None:
+        await self._worker.start()
+
+    def drain(self, workers: int) -> Drained:
+        return Drained(super().drain(workers).moments, self._ended or perf_counter())
+
+    async def _close(self) -> None:
+        await self._queue.disconnect()
+
+
+PEERS: dict[str, Callable[[str, Path, str], Any]] = {
     "huey": HueyQueue,
+    "litequeue": LiteQueueQueue,
     "procrastinate": ProcrastinateQueue,
-    "pgqueuer": PgQueuerQueue,
+    "pgqueuer, 1 at a time": PgQueuerQueue,
+    "pgqueuer, 10 at a time": PgQueuerBy10,
+    "pgqueuer, 100 at a time": PgQueuerBy100,
+    "SAQ": SaqQueue,
 }
-PEERS = {"sqlite": ("huey",), "postgres": ("procrastinate", "pgqueuer")}
-
-
-def peers(store: str) -> list[str]:
-    """Return what stands beside a store and can be had here (pip install 'coord[bench]')."""
-    return [name for name in PEERS.get(store, ()) if find_spec(name) is not None]

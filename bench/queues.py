@@ -1,16 +1,12 @@
-"""The queue: `next` and `submit` by several workers beside others, among how many, a plan, and fairness."""
+"""The queue: `next` among how many, a plan, and fairness; `bench/peers.py` has workers beside other queues."""
 
 import statistics
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from time import perf_counter
 
 from bench.figures import Figure, latency_ms
-from bench.fresh import ROOT
 from bench.places import Places
-from bench.queue_peers import QUEUES, peers
 from bench.repository import make_repository, open_client
 from bench.scale import Scale
 from coord import connect
@@ -28,60 +24,12 @@ FAIR_TASKS, FAIR_MOST = 200, 9
 
 
 def measure(places: Places, scale: Scale, store: str) -> Iterator[Figure]:
-    """Yield workers beside others, then the cost of `next` among many, and the loading of a plan."""
+    """Yield the cost of `next` among many, and the loading of a plan."""
     repository = make_repository(places.folder)
-    if store != "memory":
-        yield from _workers(places, scale, store, repository)
     yield from _among_many(places, scale, store, repository)
     yield _plan(places, scale, store, repository)
     if store == "memory":
         yield _fairness()
-
-
-def _workers(places: Places, scale: Scale, store: str, repository: Path) -> Iterator[Figure]:
-    for workers in scale.workers:
-        ours = None
-        for name in ("coord", *peers(store)):
-            rate = _drain(name, places.fresh_url(store), repository, workers, scale.drained)
-            figure = Figure("queue", store, f"{name}, next + submit, {workers} workers", rate, "/s")
-            if ours is None:
-                ours = rate
-            else:
-                figure.detail = {"ours_of_this": ours / rate}
-            yield figure
-
-
-def _drain(name: str, url: str, repository: Path, workers: int, tasks: int) -> float:
-    """Let processes drain a queue; return how many tasks per second they did together."""
-    queue = QUEUES[name](url, repository, "filler")
-    queue.fill(tasks)
-    queue.close()
-    words = [sys.executable, "-m", "bench.drainer", name, url, str(repository)]
-    children = [
-        subprocess.Popen(
-            [*words, f"worker-{number}"], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        for number in range(workers)
-    ]
-    try:
-        for child in children:
-            assert child.stdout is not None
-            assert child.stdout.readline() == "ready\n", "it says so as soon as it is connected"
-        began = perf_counter()  # the same clock in all processes
-        found = []
-        for child in children:
-            assert child.stdin is not None
-            child.stdin.write("go\n")
-            child.stdin.flush()
-        for child in children:
-            taken, ended = child.communicate()[0].split()
-            found.append((int(taken), float(ended)))
-    finally:
-        for child in children:
-            child.kill()
-            child.wait()
-    assert sum(taken for taken, _ in found) == tasks, "every task was done once"
-    return tasks / (max(ended for _, ended in found) - began)
 
 
 def _among_many(places: Places, scale: Scale, store: str, repository: Path) -> Iterator[Figure]:

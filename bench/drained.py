@@ -1,0 +1,97 @@
+"""A queue drained by workers: what each of them got, and when; the same for ours and for all others."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterable
+from itertools import pairwise
+from pathlib import Path
+from time import perf_counter
+from typing import ClassVar, NamedTuple, Protocol
+
+from bench.figures import latency_ms
+from bench.fresh import ROOT
+
+
+class Drained(NamedTuple):
+    """The moments at which each worker had a task in its hands, and when the last one was finished."""
+
+    moments: list[list[float]]
+    ended: float
+
+
+class Queue(Protocol):
+    """Tasks that are added once and drained by several workers."""
+
+    rounds: ClassVar[int]
+    """How many times as many tasks it gets as the slow ones, so that its run is not over at once."""
+    one_process: ClassVar[bool]
+    """Whether all workers are in one process; else each has one of its own."""
+
+    def fill(self, tasks: int) -> None: ...
+    def drain(self, workers: int) -> Drained:
+        """Take and finish one after the other until nothing is left."""
+
+    def close(self) -> None: ...
+
+
+class Run(NamedTuple):
+    """What all workers of one queue did together, from the word `go` on."""
+
+    began: float
+    ended: float
+    moments: list[list[float]]
+
+    @property
+    def rate(self) -> float:
+        return sum(map(len, self.moments)) / (self.ended - self.began)
+
+    def detail(self) -> dict[str, float]:
+        """Return how long a worker waited from one task to its next, and what each got of its fair part."""
+        waited = [
+            after - before for own in self.moments for before, after in pairwise([self.began, *own])
+        ]
+        got = [len(own) for own in self.moments]
+        fair = sum(got) / len(got)
+        return {**latency_ms(waited), "least_share": min(got) / fair, "most_share": max(got) / fair}
+
+
+def run(queue: type[Queue], name: str, url: str, repository: Path, workers: int) -> Run:
+    """Let processes drain a queue that is filled; they are connected before the clock starts."""
+    processes = 1 if queue.one_process else workers
+    words = [sys.executable, "-m", "bench.drainer", name, url, str(repository), str(workers // processes)]
+    children = [
+        subprocess.Popen(
+            [*words, f"worker-{number}"], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        for number in range(processes)
+    ]
+    try:
+        for child in children:
+            assert child.stdout is not None
+            assert child.stdout.readline() == "ready\n", "it says so as soon as it is connected"
+        began = _go(children)
+        found = [Drained(*json.loads(child.communicate()[0])) for child in children]
+    finally:
+        for child in children:
+            child.kill()
+            child.wait()
+    return Run(began, max(each.ended for each in found), [own for each in found for own in each.moments])
+
+
+def run_here(queue: Queue, workers: int) -> Run:
+    """Drain a queue that no other process can open."""
+    began = perf_counter()
+    moments, ended = queue.drain(workers)
+    queue.close()
+    return Run(began, ended, moments)
+
+
+def _go(children: Iterable[subprocess.Popen[str]]) -> float:
+    """Let all begin; return when, by the clock that is the same in all processes."""
+    began = perf_counter()
+    for child in children:
+        assert child.stdin is not None
+        child.stdin.write("go\n")
+        child.stdin.flush()
+    return began
