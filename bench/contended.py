@@ -21,7 +21,8 @@ from bench.repository import make_repository
 from bench.scale import Scale
 
 STORES = ("files", "sqlite", "postgres", "redis", "nats")
-PEERS = {"files": ("filelock", "redis-py Lock"), "sqlite": ("filelock", "redis-py Lock")}
+RIVALS = ("filelock", "redis-py Lock", "etcd")
+PEERS = {"files": RIVALS, "sqlite": RIVALS}
 
 
 class Turn(NamedTuple):

@@ -28,6 +28,9 @@ class Queue(Protocol):
     one_process: ClassVar[bool]
     """Whether all workers are in one process; else each has one of its own."""
 
+    begins_slowly: ClassVar[bool]
+    """Whether its clock starts with its first task, and not when it is told to begin."""
+
     def fill(self, tasks: int) -> None: ...
     def drain(self, workers: int) -> Drained:
         """Take and finish one after the other until nothing is left."""
@@ -36,7 +39,7 @@ class Queue(Protocol):
 
 
 class Run(NamedTuple):
-    """What all workers of one queue did together, from the word `go` on."""
+    """What all workers of one queue did together."""
 
     began: float
     ended: float
@@ -48,9 +51,7 @@ class Run(NamedTuple):
 
     def detail(self) -> dict[str, float]:
         """Return how long a worker waited from one task to its next, and what each got of its fair part."""
-        waited = [
-            after - before for own in self.moments for before, after in pairwise([self.began, *own])
-        ]
+        waited = [after - before for own in self.moments for before, after in pairwise(own)]
         got = [len(own) for own in self.moments]
         fair = sum(got) / len(got)
         return {**latency_ms(waited), "least_share": min(got) / fair, "most_share": max(got) / fair}
@@ -76,7 +77,10 @@ def run(queue: type[Queue], name: str, url: str, repository: Path, workers: int)
         for child in children:
             child.kill()
             child.wait()
-    return Run(began, max(each.ended for each in found), [own for each in found for own in each.moments])
+    moments = [own for each in found for own in each.moments]
+    if queue.begins_slowly:
+        began = min(own[0] for own in moments if own)
+    return Run(began, max(each.ended for each in found), moments)
 
 
 def run_here(queue: Queue, workers: int) -> Run:

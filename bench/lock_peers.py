@@ -1,12 +1,15 @@
 """Other locks, each as its documentation says to use it, and ours, all behind one face.
 
 filelock and the advisory lock keep nothing: they are gone with their process or connection, and neither has
-a fence, a line or a reason. Redis here syncs every write, as a store of coord does.
+a fence, a line or a reason. Redis and etcd here sync every write, as a store of coord does.
 """
 
+import base64
+import json
 from collections.abc import Callable
+from http.client import HTTPConnection
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import filelock
 import psycopg
@@ -15,6 +18,7 @@ import redis
 from bench.repository import PATH, PATIENCE_S, open_client
 
 REDIS_TTL_S = 300.0
+ETCD_TTL_S = 300
 
 
 class Peer(Protocol):
@@ -92,11 +96,58 @@ class AdvisoryPeer:
         self._connection.close()
 
 
+class EtcdPeer:
+    """etcd's lock, as its own library uses it: a key under the lease of a session, in line by revision."""
+
+    def __init__(self, url: str, _repository: Path, _session: str) -> None:
+        self._connection = HTTPConnection(url.removeprefix("http://"))
+        self._key = ""
+        self._lease = self._grant()
+
+    def acquire(self) -> None:
+        name = base64.b64encode(PATH.encode()).decode()
+        self._key = self._ask("lock/lock", name=name, lease=self._lease)["key"]
+
+    def release(self) -> None:
+        self._ask("lock/unlock", key=self._key)
+
+    def close(self) -> None:
+        self._ask("lease/revoke", ID=self._lease)
+        self._connection.close()
+
+    def _grant(self) -> str:
+        return str(self._ask("lease/grant", TTL=ETCD_TTL_S)["ID"])
+
+    def _ask(self, what: str, **fields: object) -> dict[str, Any]:
+        self._connection.request("POST", f"/v3/{what}", json.dumps(fields))
+        response = self._connection.getresponse()
+        answer: dict[str, Any] = json.loads(response.read())
+        assert response.status == 200, answer
+        return answer
+
+
+class EtcdLeasePeer(EtcdPeer):
+    """etcd's lock with a lease of its own each time, as a lock of coord has one."""
+
+    def acquire(self) -> None:
+        self._lease = self._grant()
+        super().acquire()
+
+    def release(self) -> None:
+        super().release()
+        self._ask("lease/revoke", ID=self._lease)
+
+    def close(self) -> None:
+        self._connection.close()
+
+
 PEERS: dict[str, Callable[[str, Path, str], Peer]] = {
     "coord": CoordPeer,
     "filelock": FileLockPeer,
     "redis-py Lock": RedisPeer,
     "Postgres advisory": AdvisoryPeer,
+    "etcd": EtcdPeer,
+    "etcd, lease each": EtcdLeasePeer,
 }
 
 

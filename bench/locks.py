@@ -13,8 +13,8 @@ from bench.scale import Scale
 from bench.watched import Watch
 
 PEERS = {
-    "files": ("filelock", "redis-py Lock", "Postgres advisory"),
-    "sqlite": ("filelock", "redis-py Lock", "Postgres advisory"),
+    "files": ("filelock", "redis-py Lock", "Postgres advisory", "etcd", "etcd, lease each"),
+    "sqlite": ("filelock", "redis-py Lock", "Postgres advisory", "etcd", "etcd, lease each"),
     "postgres": ("Postgres advisory",),
     "redis": ("redis-py Lock",),
 }

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from bench.lock_peers import Rival
+from tests.servers.etcd import EtcdServer
 from tests.servers.kinds import FreshStores, Servers, lacks
 from tests.servers.postgres import PostgresServer, in_log_shape
 from tests.servers.redis import RedisServer
@@ -50,6 +51,8 @@ class Places:
                     yield Rival(name, str(self.folder / "filelock"))
                 case "redis-py Lock" if not lacking(RedisServer):
                     yield Rival(name, self._servers.get(RedisServer).url)
+                case "etcd" | "etcd, lease each" if not lacking(EtcdServer):
+                    yield Rival(name, self._servers.get(EtcdServer).url)
                 case "Postgres advisory" if not lacks("postgres"):
                     yield Rival(name, self._servers.get(PostgresServer).blank_url())
 

@@ -26,6 +26,7 @@ class CoordQueue:
 
     rounds = 1
     one_process = False
+    begins_slowly = False
 
     def __init__(self, url: str, repository: Path, session: str) -> None:
         self._client = open_client(url, repository, session)
@@ -117,9 +118,7 @@ class EngineQueue(CoordQueue):
         moments: list[list[float]] = [[] for _ in range(workers)]
 
         async def run() -> None:
-            await asyncio.gather(
-                *(self._work(f"worker-{number}", own) for number, own in enumerate(moments))
-            )
+            await asyncio.gather(*(self._work(f"worker-{number}", own) for number, own in enumerate(moments)))
 
         asyncio.run(run())
         return Drained(moments, perf_counter())

@@ -1,4 +1,4 @@
-"""The queue: `next` among how many, a plan, and fairness; `bench/peers.py` has workers beside other queues."""
+"""The queue: `next` among how many, a plan, and fairness. Workers beside other queues: `bench/peers.py`."""
 
 import statistics
 from collections.abc import Iterator

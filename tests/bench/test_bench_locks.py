@@ -13,11 +13,13 @@ from bench.contended import Turn, in_order, run, shares
 from bench.lock_peers import Rival
 from bench.places import Places, temporary
 from bench.repository import make_repository
+from tests.servers.etcd import EtcdServer
 from tests.servers.kinds import lacks
 from tests.servers.redis import RedisServer
 from tests.servers.server import lacking
 
-missing = lacks("postgres") or lacking(RedisServer)
+RIVALS = ("filelock", "redis-py Lock", "Postgres advisory", "etcd", "etcd, lease each")
+missing = lacks("postgres") or lacking(RedisServer) or lacking(EtcdServer)
 needs_servers = pytest.mark.skipif(bool(missing), reason=missing)
 
 
@@ -36,14 +38,14 @@ def test_our_lock_stands_beside_others_and_raw(tmp_path: Path) -> None:
     ours = figures.pop("coord, acquire + release")
     assert ours["detail"]["commits_per_op"] == 2
     assert ours["of_raw"] == pytest.approx(ours["value"] / ours["raw"])
-    assert {name.partition(",")[0] for name in figures} == {"filelock", "redis-py Lock", "Postgres advisory"}
+    assert {name.removesuffix(", acquire + release") for name in figures} == set(RIVALS)
     for figure in figures.values():
         assert figure["detail"]["ours_of_this"] == pytest.approx(ours["value"] / figure["value"])
         assert figure["detail"]["max_ms"] >= figure["detail"]["p50_ms"] > 0
 
 
 @needs_servers
-@pytest.mark.parametrize("name", ["coord", "filelock", "redis-py Lock", "Postgres advisory"])
+@pytest.mark.parametrize("name", ["coord", *RIVALS])
 def test_every_contender_gets_all_of_its_turns(name: str) -> None:
     """Real processes get the lock as often as they want it, one turn after the other."""
     with temporary(None) as places:
