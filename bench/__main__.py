@@ -26,6 +26,7 @@ from bench import (
     past,
     peers,
     queues,
+    tenants,
     wake,
 )
 from bench.calibrate import calibrate, machine
@@ -42,6 +43,7 @@ Measure = Callable[[Places, Scale, str], Iterator[Figure]]
 SECTIONS: dict[str, tuple[str, Measure]] = {
     "batch": ("Batches from one caller", batch.measure),
     "callers": ("Many callers, one engine", callers.measure),
+    "tenants": ("Batches in several tenants", tenants.measure),
     "held": ("Claims held at once in one tenant", held.measure),
     "past": ("A long past", past.measure),
     "memory": ("Memory, and opening", memory_use.measure),

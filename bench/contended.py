@@ -5,16 +5,13 @@ process began to ask. `least share` and `most share` are what a process got of a
 its fair part, up to the moment when the first one had all of its own: after that, fewer share it.
 """
 
-import json
-import subprocess
-import sys
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from bench.children import together
 from bench.figures import Figure, latency_ms
-from bench.fresh import ROOT
 from bench.lock_peers import Rival
 from bench.places import Places
 from bench.repository import make_repository
@@ -63,30 +60,10 @@ def _figure(store: str, rival: Rival, repository: Path, scale: Scale) -> Figure:
 
 def run(rival: Rival, repository: Path, contenders: int, rounds: int) -> list[Turn]:
     """Let processes contend; return all turns in the order of their grants."""
-    words = [sys.executable, "-m", "bench.contender", *rival, str(repository)]
-    children = [
-        subprocess.Popen(
-            [*words, f"contender-{number}", str(rounds)],
-            cwd=ROOT,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for number in range(contenders)
-    ]
-    try:
-        for child in children:
-            assert child.stdout is not None
-            assert child.stdout.readline() == "ready\n", "it says so as soon as it is connected"
-        for child in children:
-            assert child.stdin is not None
-            child.stdin.write("go\n")
-            child.stdin.flush()
-        found = [json.loads(child.communicate()[0]) for child in children]
-    finally:
-        for child in children:
-            child.kill()
-            child.wait()
+    words = [*rival, str(repository)]
+    _, found = together(
+        "bench.contender", ([*words, f"contender-{at}", str(rounds)] for at in range(contenders))
+    )
     turns = [
         Turn(asked, granted, released, number)
         for number, each in enumerate(found)

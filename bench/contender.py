@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from time import monotonic
 
+from bench.children import ready
 from bench.lock_peers import Peer, Rival
 
 
@@ -25,8 +26,7 @@ def contend(peer: Peer, rounds: int) -> list[tuple[float, float, float]]:
 
 def main(name: str, url: str, repository: str, session: str, rounds: str) -> None:
     peer = Rival(name, url).open(Path(repository), session)
-    print("ready", flush=True)
-    sys.stdin.readline()
+    ready()
     turns = contend(peer, int(rounds))
     peer.close()
     print(json.dumps(turns))

@@ -1,16 +1,12 @@
 """A queue drained by workers: what each of them got, and when; the same for ours and for all others."""
 
-import json
-import subprocess
-import sys
-from collections.abc import Iterable
 from itertools import pairwise
 from pathlib import Path
 from time import perf_counter
 from typing import ClassVar, NamedTuple, Protocol
 
+from bench.children import together
 from bench.figures import latency_ms
-from bench.fresh import ROOT
 
 
 class Drained(NamedTuple):
@@ -60,23 +56,9 @@ class Run(NamedTuple):
 def run(queue: type[Queue], name: str, url: str, repository: Path, workers: int) -> Run:
     """Let processes drain a queue that is filled; they are connected before the clock starts."""
     processes = 1 if queue.one_process else workers
-    words = [sys.executable, "-m", "bench.drainer", name, url, str(repository), str(workers // processes)]
-    children = [
-        subprocess.Popen(
-            [*words, f"worker-{number}"], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        for number in range(processes)
-    ]
-    try:
-        for child in children:
-            assert child.stdout is not None
-            assert child.stdout.readline() == "ready\n", "it says so as soon as it is connected"
-        began = _go(children)
-        found = [Drained(*json.loads(child.communicate()[0])) for child in children]
-    finally:
-        for child in children:
-            child.kill()
-            child.wait()
+    words = [name, url, str(repository), str(workers // processes)]
+    began, answers = together("bench.drainer", ([*words, f"worker-{at}"] for at in range(processes)))
+    found = [Drained(*answer) for answer in answers]
     moments = [own for each in found for own in each.moments]
     if queue.begins_slowly:
         began = min(own[0] for own in moments if own)
@@ -89,13 +71,3 @@ def run_here(queue: Queue, workers: int) -> Run:
     moments, ended = queue.drain(workers)
     queue.close()
     return Run(began, ended, moments)
-
-
-def _go(children: Iterable[subprocess.Popen[str]]) -> float:
-    """Let all begin; return when, by the clock that is the same in all processes."""
-    began = perf_counter()
-    for child in children:
-        assert child.stdin is not None
-        child.stdin.write("go\n")
-        child.stdin.flush()
-    return began

@@ -4,15 +4,14 @@ import json
 import sys
 from pathlib import Path
 
+from bench.children import ready
 from bench.peers import QUEUES
 
 
 def main(name: str, url: str, repository: str, workers: str, session: str) -> None:
     queue = QUEUES[name](url, Path(repository), session)
-    print("ready", flush=True)
-    sys.stdin.readline()
-    drained = queue.drain(int(workers))
-    print(json.dumps(drained), flush=True)
+    ready()
+    print(json.dumps(queue.drain(int(workers))), flush=True)
     queue.close()
 
 

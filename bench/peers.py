@@ -1,7 +1,7 @@
 """Claim and complete, beside other queues in the same run: with one worker and with several.
 
-A row is one queue in one shape; `ours/this` compares it with our plain shape, a process for each worker, which
-asks for one task at a time. The rows at the end say what our best shape is worth beside the best of each peer.
+A row is one queue in one shape; `ours/this` compares it with our plain shape, a process for each worker that
+asks for one task at a time. The last rows say what our best shape is worth beside the best of each peer.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -30,6 +30,7 @@ PACKAGES = ("huey", "litequeue", "procrastinate", "pgqueuer", "saq")
 BESIDE: Mapping[str, tuple[str, ...]] = {
     "sqlite": ("huey", "litequeue"),
     "postgres": ("procrastinate", "pgqueuer"),
+    "postgres-log": ("procrastinate", "pgqueuer"),
     "redis": ("SAQ",),
 }
 """Which packages stand beside a store: those that keep their tasks in the same place."""

@@ -13,6 +13,9 @@ from tests.servers.postgres import PostgresServer, in_log_shape
 from tests.servers.redis import RedisServer
 from tests.servers.server import lacking
 
+SAQ_DATABASE = "/9"
+"""Which numbered database of Redis SAQ has for itself: it is emptied before each run."""
+
 
 class Places:
     """Gives urls of new stores; `stack` stops the servers that were started."""
@@ -37,7 +40,7 @@ class Places:
             case "coord":
                 return self.fresh_url(store)
             case "SAQ":
-                return self._servers.get(RedisServer).url
+                return self._servers.get(RedisServer).url.removesuffix("/0") + SAQ_DATABASE
             case "procrastinate" | "pgqueuer":
                 return self._servers.get(PostgresServer).blank_url()
         self._queues += 1

@@ -24,6 +24,7 @@ SHOWN_DETAIL = {
     "most_share": "most share",
     "in_order": "in order",
     "of_fewest": "of fewest",
+    "of_one": "of one",
     "from_call_ms": "from call ms",
     "command_ms": "command ms",
     "python_ms": "python ms",

@@ -54,17 +54,18 @@ class Run(NamedTuple):
 class Workplace:
     """An open store with its limits raised, and names of tasks that are never used twice."""
 
-    def __init__(self, url: str, *, keep_commits: bool = False) -> None:
+    def __init__(self, url: str, *, tenant: str = TENANT, keep_commits: bool = False) -> None:
+        self._tenant = tenant
         self.watch = Watch(keep_commits=keep_commits)
         self.database = WatchedDatabase(open_store(url), self.watch)
         self.coordinator = TaskCoordinator(self.database)  # type: ignore[arg-type]
         self.coordinator.set_limits(
-            TENANT,
+            tenant,
             max_concurrent_claims=100_000_000,
             max_active_sessions=100_000_000,
             max_generations_per_task=1_000_000,
         )
-        self.engine = self.coordinator.engine(TENANT)
+        self.engine = self.coordinator.engine(tenant)
         self._cpu = 0.0
         self.names = task_names()
         self._sessions = itertools.cycle(session_name(number) for number in range(SESSIONS))
@@ -77,7 +78,7 @@ class Workplace:
 
     def claim_batch(self, size: int) -> tuple[float, list[Claimed]]:
         """Claim so many fresh tasks in one call; return how long it took, and the claims."""
-        keys = [ClaimKey(TENANT, PROJECT, next(self.names)) for _ in range(size)]
+        keys = [ClaimKey(self._tenant, PROJECT, next(self.names)) for _ in range(size)]
         session = next(self._sessions)
         template = ClaimTemplate(AGENT, session, LEASE_S)
         began, cpu = perf_counter(), process_time()

@@ -8,12 +8,16 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import psycopg
 import pytest
 
+from coord.core.caller import Caller
+from coord.core.commands import SubmitResult
+from coord.core.ids import work_product_ref
 from coord.core.limits import UNLIMITED_TENANT
+from coord.core.plan_commands import AddTasks, ClaimNext, NewTask
 from coord.sdk.coordinator import TaskCoordinator
 from coord.stores.open import open_store
 from tests.servers.postgres import PostgresServer, in_log_shape
@@ -23,6 +27,7 @@ from tests.stores.stand_in import StandIn, StandInDatabase
 
 TENANTS = [UNLIMITED_TENANT, "limited"]
 LEASE_S = 60
+READS_OF_A_CROWD = 12
 
 
 class Cost(NamedTuple):
@@ -64,6 +69,9 @@ class Desk:
 
     def release(self, generation: int = 1) -> bool:
         return self.coordinator.release_claim(self.tenant, "shop", "task", "session", generation).success
+
+    def next_task(self, session: str) -> ClaimNext:
+        return ClaimNext(caller=Caller(session), tenant=self.tenant, project="shop", lease_ms=LEASE_S * 1000)
 
     def submit(self, generation: int = 1, session: str = "session") -> bool:
         reply = self.coordinator.submit_result(self.tenant, "shop", "task", session, generation, {"ok": True})
@@ -161,6 +169,41 @@ def test_many_claims_in_one_batch(desk: Desk) -> None:
         return all(result.success for result in results.values())
 
     assert desk.cost(claim_all) == Cost(180 + limited(desk, 3), commits=1, loads=1)
+
+
+def test_many_next_tasks_in_one_batch(desk: Desk) -> None:
+    """However many sessions ask for work at once, the store is read a few times: not once for each."""
+    engine = desk.coordinator.engine(desk.tenant)
+    if desk.tenant != UNLIMITED_TENANT:
+        desk.coordinator.set_limits(desk.tenant, max_concurrent_claims=100, max_active_sessions=100)
+    engine.call(AddTasks("shop", tuple(NewTask(task_id=f"task-{number:02d}") for number in range(99))))
+
+    def all_next() -> bool:
+        replies = engine.call_many([desk.next_task(f"session-{number}") for number in range(90)])
+        return [reply.task.task_id for reply in replies] == [f"task-{number:02d}" for number in range(90)]
+
+    cost = desk.cost(all_next)
+    assert cost.commits == 1
+    assert cost.loads + cost.scans <= READS_OF_A_CROWD
+
+
+def test_a_result_and_the_next_task_in_one_commit(desk: Desk) -> None:
+    """A worker hands in and takes its next task in one batch: one commit for each task, not two."""
+    engine = desk.coordinator.engine(desk.tenant)
+    engine.call(AddTasks("shop", (NewTask(task_id="one"), NewTask(task_id="two"))))
+    first = engine.call(desk.next_task("worker"))
+    submission = SubmitResult(
+        desk.tenant, "shop", "one", "worker", 1, b"{}", work_product_ref("one", 1, "0" * 32)
+    )
+    found: list[Any] = []
+
+    def submit_and_next() -> bool:
+        found.extend(engine.call_many([submission, desk.next_task("worker")]))
+        return True
+
+    assert first.task.task_id == "one"
+    assert desk.cost(submit_and_next).commits == 1
+    assert (found[0].accepted, found[1].task.task_id) == (True, "two")
 
 
 def test_questions_write_nothing(desk: Desk) -> None:

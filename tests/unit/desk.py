@@ -1,6 +1,6 @@
 """A desk for the core: records in a dict and commands with short names. Nothing is opened, no time passes."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -48,12 +48,17 @@ class Desk:
         self.records: dict[str, Kept] = {}
         self.known: dict[str, Written] = {}
 
+    crowd = 1
+
     def get(self, key: str, kind: type[AnyStored]) -> AnyStored | None:
         kept = self.records.get(key)
         return None if kept is None else decode(kept.data, kind, key)
 
     def want(self, keys: Sequence[str], ranges: Sequence[Range] = ()) -> None:
         """Everything is at hand."""
+
+    def lacks(self, keys: Iterable[str]) -> bool:
+        return False
 
     def version(self, key: str) -> int:
         assert key in self.records, f"{key} is absent"
