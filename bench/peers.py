@@ -61,7 +61,7 @@ def measure(places: Places, scale: Scale, store: str) -> Iterator[Figure]:
                 figure.detail["ours_of_this"] = rates[PLAIN] / figure.value
             yield figure
         for package in packages:
-            yield _compared(store, package, workers, rates)
+            yield compared(store, package, workers, rates)
 
 
 def _figure(store: str, name: str, url: str, repository: Path, workers: int, tasks: int) -> Figure:
@@ -78,7 +78,7 @@ def _figure(store: str, name: str, url: str, repository: Path, workers: int, tas
     return Figure("peers", store, f"{name}, {_workers(workers)}", run.rate, "/s", detail=run.detail())
 
 
-def _compared(store: str, package: str, workers: int, rates: Mapping[str, float]) -> Figure:
+def compared(store: str, package: str, workers: int, rates: Mapping[str, float]) -> Figure:
     """Return our best as a multiple of the best of a peer; asked for with several workers."""
     best = max(OURS.keys() & rates.keys(), key=rates.__getitem__)
     theirs = max((name for name in rates if name.partition(",")[0] == package), key=rates.__getitem__)

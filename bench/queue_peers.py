@@ -12,7 +12,6 @@ from typing import Any
 
 from bench.drained import Drained
 
-FILL_AT_ONCE = 20
 SAQ_LOOK_S = 0.2
 """How long a worker of SAQ looks at an empty queue before it ends; not counted."""
 LITEQUEUE_PATIENCE_S = 60.0
@@ -140,8 +139,8 @@ class ProcrastinateQueue(_OnLoop):
 class PgQueuerQueue(_OnLoop):
     """pgqueuer: rows in Postgres, fetched with SKIP LOCKED, here one at a time.
 
-    With the driver of its introduction: that of psycopg keeps the connection for up to a second while it waits
-    for notices, which would make it look ten times as slow.
+    With the driver of its introduction: that of psycopg keeps the connection for up to a second while it
+    waits for notices, which would make it look ten times as slow.
     """
 
     size = 1
@@ -213,9 +212,8 @@ class SaqQueue(_OnLoop):
 
     async def _fill(self, tasks: int) -> None:
         await self._queue.redis.flushdb()
-        for first in range(0, tasks, FILL_AT_ONCE):
-            numbers = range(first, min(tasks, first + FILL_AT_ONCE))
-            await asyncio.gather(*(self._queue.enqueue("work", number=number) for number in numbers))
+        for number in range(tasks):
+            await self._queue.enqueue("work", number=number)
 
     async def _drain(self) -> None:
         await self._worker.start()

@@ -38,15 +38,17 @@ class Scale(NamedTuple):
     """Among how many tasks that wait the next one is taken."""
     nexts: int
     plan_tasks: int
+    tenants: int
+    """How many claim side by side."""
 
 
 _LOCKS_FULL = (8, 400, (100, 10_000, 100_000), 1000, 200, 20)
 _LOCKS_QUICK = (8, 50, (100, 10_000), 200, 30, 5)
 _LOCKS_TINY = (3, 4, (10, 50), 5, 3, 1)
 
-_QUEUE_FULL = ((1, 8), 1_000, (1_000, 100_000, 1_000_000), 200, 10_000)
-_QUEUE_QUICK = ((1, 8), 200, (1_000, 10_000), 50, 2_000)
-_QUEUE_TINY = ((2,), 6, (10, 20), 2, 30)
+_QUEUE_FULL = ((1, 8), 1_000, (1_000, 100_000, 1_000_000), 200, 10_000, 4)
+_QUEUE_QUICK = ((1, 8), 200, (1_000, 10_000), 50, 2_000, 4)
+_QUEUE_TINY = ((2,), 6, (10, 20), 2, 30, 2)
 
 FULL = Scale(
     "full",

@@ -8,8 +8,8 @@ from bench.places import Places
 from bench.scale import Scale
 from tests.servers.kinds import SHARED_STORES
 
-TENANTS = 4
 BATCH = 128
+FLOOR_TENANTS = 4
 FLOORS = {"mariadb": 40_000, "redis": 40_000}
 
 
@@ -18,12 +18,12 @@ def measure(places: Places, scale: Scale, store: str) -> Iterator[Figure]:
     if store not in SHARED_STORES:
         return
     alone = 0.0
-    for tenants in (1, TENANTS):
+    for tenants in (1, scale.tenants):
         rates = [_rate(places.fresh_url(store), tenants, scale.seconds) for _ in range(scale.repetitions)]
         name = f"claims, batch {BATCH}, {'1 tenant' if tenants == 1 else f'{tenants} tenants'}"
         figure = Figure.middle_of(rates, "tenants", store, name, "/s")
         alone = alone or figure.value
-        figure.floor = FLOORS.get(store) if tenants == TENANTS else None
+        figure.floor = FLOORS.get(store) if tenants == FLOOR_TENANTS else None
         figure.detail = {"of_one": figure.value / alone}
         yield figure
 

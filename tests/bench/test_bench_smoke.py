@@ -17,7 +17,7 @@ from bench.table import section_table
 from bench.watched import events_per_commit
 from bench.workload import Workplace
 from coord import open_store
-from tests.servers.kinds import STORES
+from tests.servers.kinds import SHARED_STORES, STORES
 
 SOME_STORES_ONLY = {
     "imports": {"sqlite"},
@@ -29,6 +29,7 @@ SOME_STORES_ONLY = {
     "effects": {"sqlite"},
     "wake": {"files", "sqlite"},
     "hand-off": {"files", "sqlite", "postgres", "redis", "nats"},
+    "tenants": set(SHARED_STORES),
 }
 """What makes no sense, or is not asked for, on the others."""
 

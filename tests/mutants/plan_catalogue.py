@@ -155,6 +155,13 @@ TURNS = [
         ("tests/property/test_queue_fairness.py::test_a_stream_of_urgent_work_does_not_starve_the_rest",),
     ),
     Mutant(
+        "each of many who ask for work reads the store",
+        QUEUE,
+        "    ahead = min(view.crowd, FURTHER) // max(1, len(names))\n",
+        "    ahead = 0\n",
+        ("tests/stores/test_costs.py::test_many_next_tasks_in_one_batch",),
+    ),
+    Mutant(
         "a class goes before another",
         QUEUE,
         "    return merge(*(",

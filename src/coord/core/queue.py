@@ -173,8 +173,8 @@ def _heads(project: str, class_name: str) -> Range:
 def _line(view: View, project: str, class_name: str, session: str, ahead: int) -> Iterator[Candidate]:
     """Go through the tasks of one class that are ready, as far as they are looked at.
 
-    What a claim is going to write is loaded with them: it takes one step less. Where many commands are decided
-    together, those `ahead` are loaded instead, since each claim brings a task that nobody has looked at.
+    What a claim is going to write is loaded with them: it takes one step less. Where many commands are
+    decided together, tasks `ahead` are loaded instead: each claim leaves the next command one further on.
     """
     prefix, _, limit, after = _heads(project, class_name)
     depth = len(keys.task(project, ""))
