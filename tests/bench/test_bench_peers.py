@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import psycopg
 import pytest
 import redis
 
@@ -11,9 +12,14 @@ from bench.drained import Run
 from bench.peers import BESIDE, OURS, PACKAGES, PEERS, PLAIN, QUEUES, compared, missing
 from bench.places import temporary
 from bench.queue_peers import HueyQueue, LiteQueueQueue, SaqQueue
+from tests.servers.kinds import lacks
 from tests.servers.redis import RedisServer
 from tests.servers.server import lacking
 
+PERSISTENCE = """
+SELECT relpersistence FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace
+"""
+needs_postgres = pytest.mark.skipif(bool(lacks("postgres")), reason=lacks("postgres"))
 needs_redis = pytest.mark.skipif(bool(lacking(RedisServer)), reason=lacking(RedisServer))
 
 
@@ -60,6 +66,21 @@ def test_saq_finishes_every_job_once_and_synced(tmp_path: Path) -> None:
     assert len(moments) == 5
     assert run.began == moments[0]
     assert moments[-1] < run.ended
+
+
+@needs_postgres
+def test_queues_on_postgres_are_logged(tmp_path: Path) -> None:
+    """No table of a peer is one that Postgres empties after a crash."""
+    with temporary(None) as places:
+        for name in ("procrastinate", "pgqueuer, 1 at a time"):
+            url = places.queue_url(name, "postgres")
+            queue = QUEUES[name](url, tmp_path, "filler")
+            queue.fill(1)
+            queue.close()
+            with psycopg.connect(url) as connection:
+                kinds = [row[0] for row in connection.execute(PERSISTENCE)]
+            assert kinds
+            assert set(kinds) == {"p"}
 
 
 def test_queues_on_sqlite_sync_every_commit(tmp_path: Path) -> None:
