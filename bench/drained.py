@@ -3,7 +3,7 @@
 from itertools import pairwise
 from pathlib import Path
 from time import perf_counter
-from typing import ClassVar, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from bench.children import together
 from bench.figures import latency_ms
@@ -19,12 +19,12 @@ class Drained(NamedTuple):
 class Queue(Protocol):
     """Tasks that are added once and drained by several workers."""
 
-    rounds: ClassVar[int]
+    rounds: int
     """How many times as many tasks it gets as the slow ones, so that its run is not over at once."""
-    one_process: ClassVar[bool]
+    one_process: bool
     """Whether all workers are in one process; else each has one of its own."""
 
-    begins_slowly: ClassVar[bool]
+    begins_slowly: bool
     """Whether its clock starts with its first task, and not when it is told to begin."""
 
     def fill(self, tasks: int) -> None: ...

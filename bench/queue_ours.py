@@ -34,7 +34,7 @@ class CoordQueue:
     def fill(self, tasks: int) -> None:
         self._client.add_tasks([new_task(f"task-{number:07d}") for number in range(tasks)])
 
-    def drain(self, _workers: int) -> Drained:
+    def drain(self, workers: int) -> Drained:
         client, moments = self._client, list[float]()
         while (reply := _persistently(client.next_task)).task is not None:
             moments.append(perf_counter())
@@ -79,7 +79,7 @@ def _persistently(call: Callable[[], Any]) -> Any:
 class JoinedQueue(CoordQueue):
     """Each worker a process of its own that hands in and takes the next one in the same commit."""
 
-    def drain(self, _workers: int) -> Drained:
+    def drain(self, workers: int) -> Drained:
         moments: list[float] = []
         ask = self._client.caller
         (reply,) = self._together(self._next(ask))
@@ -96,7 +96,7 @@ class BatchQueue(CoordQueue):
     rounds = 10
     size = 128
 
-    def drain(self, _workers: int) -> Drained:
+    def drain(self, workers: int) -> Drained:
         moments: list[float] = []
         ask = self._client.caller
         while taken := [

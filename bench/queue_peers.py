@@ -34,7 +34,7 @@ class HueyQueue:
         for number in range(tasks):
             self._task(number)
 
-    def drain(self, _workers: int) -> Drained:
+    def drain(self, workers: int) -> Drained:
         moments: list[float] = []
         while (task := self._huey.dequeue()) is not None:
             moments.append(perf_counter())
@@ -67,7 +67,7 @@ class LiteQueueQueue:
             for number in range(tasks):
                 self._queue.put(str(number))
 
-    def drain(self, _workers: int) -> Drained:
+    def drain(self, workers: int) -> Drained:
         moments: list[float] = []
         while (message := self._queue.pop()) is not None:
             moments.append(perf_counter())
@@ -106,7 +106,7 @@ class _OnLoop:
     def fill(self, tasks: int) -> None:
         self._loop.run(self._fill(tasks))
 
-    def drain(self, _workers: int) -> Drained:
+    def drain(self, workers: int) -> Drained:
         self._loop.run(self._drain())
         return Drained([self._moments], self._finished or perf_counter())
 

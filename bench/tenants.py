@@ -18,7 +18,7 @@ def measure(places: Places, scale: Scale, store: str) -> Iterator[Figure]:
     if store not in SHARED_STORES:
         return
     alone = 0.0
-    for tenants in (1, scale.tenants):
+    for tenants in sorted({1, scale.tenants}):
         rates = [_rate(places.fresh_url(store), tenants, scale.seconds) for _ in range(scale.repetitions)]
         name = f"claims, batch {BATCH}, {'1 tenant' if tenants == 1 else f'{tenants} tenants'}"
         figure = Figure.middle_of(rates, "tenants", store, name, "/s")
