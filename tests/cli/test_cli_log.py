@@ -256,7 +256,7 @@ def test_the_commands_answer(morning: Morning, ran: Any) -> None:
         ("log", "locks", "../x"),
         ("metrics", "word"),
         ("migrate",),
-        ("migrate", "--to-url", "redis://host/0"),
+        ("migrate", "--to-url", "mongodb://host/0"),
         ("migrate", "--to-url", "memory:"),
         ("migrate", "--to-url", "sqlite:///x.db", "--cancel"),
         ("migrate", "--to-url", "sqlite:///x.db", "--url", "sqlite:///y.db"),

@@ -124,10 +124,10 @@ def install_at(address: Address) -> None:
                     "shape": sql.shape,
                 }
                 connection.cursor().executemany(sql.put_meta, list(values.items()))
+            meta_of(address, connection)  # before anything is made over a store of another shape or format
             views_wanted, views = sql.views()
             if connection.execute(views_wanted).fetchall()[0][0]:
                 connection.execute(views, prepare=False)
-        meta_of(address, connection)
 
 
 def meta_of(address: Address, connection: Connection) -> dict[str, str]:
