@@ -28,9 +28,9 @@ PATIENCE_S = 110
 
 
 @contextmanager
-def started(options: dict[str, object]) -> Iterator[subprocess.Popen[str]]:
+def started(options: dict[str, object], under: tuple[str, ...] = ()) -> Iterator[subprocess.Popen[str]]:
     """An actor, ready to begin."""
-    command = [sys.executable, "-m", "tests.linearizable.actor", json.dumps(options)]
+    command = [*under, sys.executable, "-m", "tests.linearizable.actor", json.dumps(options)]
     with subprocess.Popen(
         command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:

@@ -56,7 +56,7 @@ def fork_worker(options: dict[str, Any], number: int) -> int:
         return pid
     try:
         book = os.open(options["book"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-        with connect_as({**options, "session": f"worker-{number}"}) as client:
+        with connect_as({**options, "session": f"{options['session']}worker-{number}"}) as client:
             drain(client, book, options)
     except BaseException:  # noqa: BLE001 - whatever it is, the first process has to learn of it
         traceback.print_exc()

@@ -2,7 +2,7 @@
 
 Each line is a call of the client, `[method, arguments, options]`; the answer is `{"reply": …}` or
 `{"error": class, "message": …}`. `hold` and `leave` begin and end a block that holds locks;
-`stand` gets in line and leaves it at that.
+`stand` gets in line and leaves it at that; `stop_at_commit` lets the next commit wait for a line of the test.
 """
 
 import json
@@ -18,6 +18,7 @@ from coord.core.replies import LockReply
 from coord.host.process import describe
 from coord.sdk.client import Client
 from coord.sdk.held import HeldLocks
+from coord.stores.store import Commit
 from tests.processes.client import connect_as, tell
 
 
@@ -48,13 +49,25 @@ class Player:
         reply: LockReply = client.call(command)
         return reply.outcome.value
 
+    def stop_at_commit(self) -> None:
+        """Say so before the next commit, and send it when the test has done what it has to do."""
+        store = self._client.database.log(self._client.tenant)
+
+        def commit(wanted: Commit) -> int:
+            del store.commit
+            tell("committing")
+            sys.stdin.readline()
+            return store.commit(wanted)
+
+        store.commit = commit
+
     def leave(self) -> None:
         assert self._held is not None
         self._held.__exit__(None, None, None)
 
     def play(self, method: str, arguments: list[Any], options: dict[str, Any]) -> dict[str, Any]:
         try:
-            call = getattr(self if method in ("hold", "stand", "leave") else self._client, method)
+            call = getattr(self if method in ("hold", "stand", "stop_at_commit", "leave") else self._client, method)
             return {"reply": msgspec.to_builtins(call(*arguments, **options))}
         except CoordError as error:
             return {"error": type(error).__name__, "message": str(error)}

@@ -9,7 +9,7 @@ from tests.servers.mariadb import MariadbServer
 from tests.servers.nats import NatsServer
 from tests.servers.postgres import PostgresServer
 from tests.servers.redis import RedisServer
-from tests.servers.server import AnyServer, Server, lacking, running
+from tests.servers.server import LOOPBACK, AnyServer, Server, lacking, running
 
 
 class OnServer(NamedTuple):
@@ -39,15 +39,18 @@ NEIGHBOURS = tuple(zip(SHARED_STORES, SHARED_STORES[1:] + SHARED_STORES[:1], str
 class Servers:
     """The servers of a session, each started when it is first asked for; `stack` stops them."""
 
-    def __init__(self, stack: contextlib.ExitStack, log_folder: Path | None = None) -> None:
+    def __init__(
+        self, stack: contextlib.ExitStack, log_folder: Path | None = None, host: str = LOOPBACK
+    ) -> None:
         self._stack = stack
         self._log_folder = log_folder
+        self._host = host
         self._started: dict[type[Server], Any] = {}
 
     def get(self, kind: type[AnyServer]) -> AnyServer:
         """Return the one server of a kind; skip where it is not installed."""
         if kind not in self._started:
-            self._started[kind] = self._stack.enter_context(running(kind, self._log_folder))
+            self._started[kind] = self._stack.enter_context(running(kind, self._log_folder, self._host))
         server: AnyServer = self._started[kind]
         return server
 

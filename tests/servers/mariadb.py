@@ -15,7 +15,6 @@ USER = "coord"
 SHARED = "stores"
 
 SETTINGS = {
-    "bind-address": "127.0.0.1",
     "innodb-flush-log-at-trx-commit": "1",
     "innodb-doublewrite": "1",
     "innodb-file-per-table": "0",
@@ -68,7 +67,8 @@ class MariadbServer(Server):
         command += [f"--socket={folder}/socket", f"--pid-file={folder}/pid"]
         if (set_up := folder / "set-up.sql").exists():
             command.append(f"--init-file={set_up}")
-        return command + [f"--{name}={value}" if value else f"--{name}" for name, value in SETTINGS.items()]
+        settings = {**SETTINGS, "bind-address": self.host}.items()
+        return command + [f"--{name}={value}" if value else f"--{name}" for name, value in settings]
 
     def answers(self) -> bool:
         with contextlib.suppress(pymysql.OperationalError):
@@ -79,7 +79,7 @@ class MariadbServer(Server):
 
     def url(self, database: str, password: str = PASSWORD) -> str:
         """Return the url of a database on this server."""
-        return f"mysql://{USER}:{password}@127.0.0.1:{self.port}/{database}"
+        return f"mysql://{USER}:{password}@{self.host}:{self.port}/{database}"
 
     def fresh_url(self) -> str:
         """Return the url of a new database that `install` has prepared."""
@@ -103,7 +103,7 @@ class MariadbServer(Server):
     def admin(self, database: str | None = None) -> "pymysql.Connection[Any]":
         """Return an autocommit connection of an administrator, for what a test does behind coord's back."""
         return pymysql.connect(
-            host="127.0.0.1",
+            host=self.host,
             port=self.port,
             user=USER,
             password=PASSWORD,

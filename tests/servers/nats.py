@@ -14,7 +14,7 @@ import pytest
 import coord
 from coord.stores.nats_address import Address
 from coord.stores.nats_server import NatsServer as Client
-from tests.servers.server import PASSWORD, STOP_S, Server, free_port, lacking, poll_until
+from tests.servers.server import LOOPBACK, PASSWORD, STOP_S, Server, free_port, lacking, poll_until
 
 USER = "coord"
 
@@ -38,7 +38,7 @@ class NatsServer(Server):
     def command(self) -> list[str]:
         lines = f"""
             server_name: {self.server_name}
-            listen: 127.0.0.1:{self.port}
+            listen: {self.host}:{self.port}
             jetstream {{ store_dir: "{self.folder}/data" }}
             authorization {{ user: {USER}, password: {PASSWORD} }}
             {self.settings}
@@ -47,13 +47,13 @@ class NatsServer(Server):
         return [str(self.program()), "-c", str(self.folder / "nats.conf")]
 
     def answers(self) -> bool:
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1) as door:
+        with contextlib.suppress(OSError), socket.create_connection((self.host, self.port), 1) as door:
             return bool(json.loads(door.recv(65536).removeprefix(b"INFO ")).get("jetstream"))
         return False
 
     def url(self, store: str, parameters: str = "", password: str = PASSWORD) -> str:
         """Return the url of a store on this server."""
-        return f"nats://{USER}:{password}@127.0.0.1:{self.port}/{store}{parameters}"
+        return f"nats://{USER}:{password}@{self.host}:{self.port}/{store}{parameters}"
 
     def blank_url(self, parameters: str = "") -> str:
         """Return the url of a store that is not installed."""
@@ -69,13 +69,14 @@ class NatsServer(Server):
 class NatsCluster:
     """Three servers that keep streams together; each can be killed and restarted alone."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, host: str = LOOPBACK) -> None:
         routes = [free_port() for _ in range(3)]
         self.servers: list[NatsServer] = []
         for number, route in enumerate(routes):
             home = folder / f"node-{number}"
             home.mkdir()
             server = NatsServer(home)
+            server.host = host
             server.server_name = f"node-{number}"
             others = ", ".join(f"nats://127.0.0.1:{port}" for port in routes)
             server.settings = f"cluster {{ name: tests, listen: 127.0.0.1:{route}, routes: [{others}] }}"
@@ -84,7 +85,7 @@ class NatsCluster:
     @property
     def url(self) -> str:
         """The url of a store that all three keep."""
-        hosts = ",".join(f"127.0.0.1:{server.port}" for server in self.servers)
+        hosts = ",".join(f"{server.host}:{server.port}" for server in self.servers)
         return f"nats://{USER}:{PASSWORD}@{hosts}/cluster?replicas=3"
 
     def create(self) -> None:
@@ -111,13 +112,13 @@ class NatsCluster:
 
 
 @contextlib.contextmanager
-def cluster() -> Iterator[NatsCluster]:
+def cluster(host: str = LOOPBACK) -> Iterator[NatsCluster]:
     """Run a cluster of three; skip where NATS is not installed."""
     if NatsServer.program() is None:
         pytest.skip(lacking(NatsServer))
     home = Path(tempfile.mkdtemp(prefix="coord-cluster-"))
     home.chmod(0o755)  # the servers run as another user
-    three = NatsCluster(home)
+    three = NatsCluster(home, host)
     try:
         three.create()
         yield three

@@ -16,7 +16,6 @@ from tests.servers.server import PASSWORD, START_S, Server
 USER = "coord"
 
 SETTINGS = {
-    "listen_addresses": "127.0.0.1",
     "fsync": "on",
     "synchronous_commit": "on",
     "max_connections": "200",
@@ -55,10 +54,12 @@ class PostgresServer(Server):
         made = self.spawn(f"{initdb} --auth scram-sha-256 --encoding UTF8 --locale C --no-sync".split())
         if made.wait(START_S):
             raise RuntimeError(f"initdb failed:\n{self.log()}")
+        with open(self.folder / "data" / "pg_hba.conf", "a") as rules:
+            rules.write("host all all all scram-sha-256\n")
 
     def command(self) -> list[str]:
         command = f"{self.program()} -D {self.folder}/data -p {self.port} -k {self.folder}".split()
-        for name, value in SETTINGS.items():
+        for name, value in {**SETTINGS, "listen_addresses": self.host}.items():
             command += ["-c", f"{name}={value}"]
         return command
 
@@ -70,7 +71,7 @@ class PostgresServer(Server):
 
     def url(self, database: str, password: str = PASSWORD) -> str:
         """Return the url of a database on this server."""
-        return f"postgresql://{USER}:{password}@127.0.0.1:{self.port}/{database}"
+        return f"postgresql://{USER}:{password}@{self.host}:{self.port}/{database}"
 
     def fresh_url(self, shaped: Callable[[str], str] = str) -> str:
         """Return the url of a new database that `install` has prepared."""

@@ -11,7 +11,7 @@ import redis
 import coord
 from tests.servers.server import PASSWORD, Server
 
-SETTINGS = {"bind": "127.0.0.1", "appendonly": "yes", "appendfsync": "always", "save": ""}
+SETTINGS = {"appendonly": "yes", "appendfsync": "always", "save": ""}
 """Durable as a store of coord is: an answer means that it is on disk."""
 
 
@@ -33,10 +33,11 @@ class RedisServer(Server):
     @property
     def url(self) -> str:
         """What a client connects to."""
-        return f"redis://:{PASSWORD}@127.0.0.1:{self.port}/0"
+        return f"redis://:{PASSWORD}@{self.host}:{self.port}/0"
 
     def command(self) -> list[str]:
-        settings = {**self.settings, "port": str(self.port), "dir": str(self.folder), "requirepass": PASSWORD}
+        place = {"bind": self.host, "port": str(self.port), "dir": str(self.folder)}
+        settings = {**self.settings, **place, "requirepass": PASSWORD}
         lines = [f'{name} "{value}"' for name, value in settings.items()]
         (self.folder / "redis.conf").write_text("\n".join(lines) + "\n")
         return [str(self.program()), str(self.folder / "redis.conf")]

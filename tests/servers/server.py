@@ -21,6 +21,7 @@ PASSWORD = "keep-me-out-of-messages"
 START_S = 60
 STOP_S = 30
 POLL_S = 0.02
+LOOPBACK = "127.0.0.1"
 PORT_TRIES = 5
 
 _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
@@ -38,6 +39,9 @@ class Server:
     """The signal for an orderly end: running statements are ended, what is committed is kept."""
     quit_signal: ClassVar[signal.Signals] = signal.SIGKILL
     """The signal for an end at once and for good."""
+
+    host = LOOPBACK
+    """The address that it listens on."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -81,7 +85,7 @@ class Server:
             os.chown(self.folder, self._account.pw_uid, self._account.pw_gid)
         self.prepare()
         for tries in range(1, PORT_TRIES + 1):
-            self.port = free_port()
+            self.port = free_port(self.host)
             try:
                 self.start()
                 return
@@ -168,7 +172,9 @@ AnyServer = TypeVar("AnyServer", bound=Server)
 
 
 @contextlib.contextmanager
-def running(kind: type[AnyServer], log_folder: Path | None = None) -> Iterator[AnyServer]:
+def running(
+    kind: type[AnyServer], log_folder: Path | None = None, host: str = LOOPBACK
+) -> Iterator[AnyServer]:
     """Run a private server; skip where it is not installed.
 
     Its data lie in a short folder of its own: as root it runs as another user, who cannot look into pytest's
@@ -178,6 +184,7 @@ def running(kind: type[AnyServer], log_folder: Path | None = None) -> Iterator[A
         pytest.skip(lacking(kind))
     home = Path(tempfile.mkdtemp(prefix="coord-server-"))
     server = kind(home)
+    server.host = host
     try:
         server.create()
         yield server
@@ -207,10 +214,10 @@ def end_with_parent() -> None:
         _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGQUIT)
 
 
-def free_port() -> int:
-    """Return a port of the loopback that nobody has now."""
+def free_port(host: str = LOOPBACK) -> int:
+    """Return a port of an address of this machine that nobody has now."""
     with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
+        probe.bind((host, 0))
         return int(probe.getsockname()[1])
 
 

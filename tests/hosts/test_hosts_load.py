@@ -1,0 +1,72 @@
+"""Both hosts drain one plan while a host is cut off and comes back, and the server dies and comes back."""
+
+from collections import Counter
+
+import pytest
+
+from tests.conftest import SOAK
+from tests.hosts.network import Host, Network
+from tests.processes.client import connect_as
+from tests.processes.crew import PATIENCE_S, Crew, Member, release
+from tests.processes.test_proc_drain import TASKS, check_log, plan
+from tests.servers.server import Server, poll_until
+
+WORKERS = 8 if SOAK else 2
+LEASE_S = 2.0
+LONG_S = PATIENCE_S * (50 if SOAK else 1.5)
+
+
+def start_workers(crew: Crew, host: Host) -> Member:
+    """Let some processes of a host carry out tasks."""
+    more = {
+        "processes": WORKERS,
+        "kills": 0,
+        "tasks": TASKS,
+        "lease_s": LEASE_S,
+        "book": str(crew.folder / "book"),
+        "doom": str(crew.folder / "doom"),
+    }
+    (member,) = crew.start("drainer", [crew.options(f"{host.name}-", more)], host.enter)
+    return member
+
+
+def wait_for_results(crew: Crew, enough: int) -> None:
+    """Wait until so many tasks are done."""
+
+    def done() -> bool:
+        return len(crew.story.told("task.completed")) >= enough
+
+    poll_until(done, LONG_S, f"{enough} results did not come")
+
+
+@pytest.mark.timeout(3600 if SOAK else 120)
+def test_two_hosts_drain_a_plan_whatever_breaks(crew: Crew, network: Network, server: Server) -> None:
+    """SCN-15, STO-29: packets are lost, a cable is out, the server is killed and later stopped: no task is
+    lost, none is done twice, none before what it depends on, and all who were told "accepted" are right."""
+    east, west = network.hosts
+    with connect_as(crew.options("planner", own_pid=False)) as client:
+        client.add_tasks(plan())
+        members = [start_workers(crew, host) for host in network.hosts]
+        release(members)
+        wait_for_results(crew, TASKS // 8)
+        east.cut_off()
+        wait_for_results(crew, TASKS // 4)
+        east.heal()
+        west.unplug()
+        wait_for_results(crew, TASKS // 2)
+        west.heal()
+        server.kill()
+        server.restart()
+        wait_for_results(crew, TASKS * 3 // 4)
+        server.stop()
+        server.restart()
+        for member in members:
+            assert member.hear(LONG_S) == "end"
+        check_log(crew.story)
+        told = Counter((crew.folder / "book").read_text().split())
+        assert (len(told), set(told.values())) == (TASKS, {1}), "all were told once that theirs counts"
+        assert Counter(task.state for task in client.task_list()) == {"done": TASKS}
+        workers = Counter(event["session"].split("-")[0] for event in crew.story.told("task.completed"))
+        assert min(workers["east"], workers["west"]) > 0
+    offsets = [event["offset"] for event in crew.story.read()]
+    assert offsets == sorted(offsets)
