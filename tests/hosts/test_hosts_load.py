@@ -13,6 +13,8 @@ from tests.servers.server import Server, poll_until
 
 WORKERS = 8 if SOAK else 2
 LEASE_S = 2.0
+UNTOLD_MOST = 4 * WORKERS
+"""Each may lose an answer whenever something breaks."""
 LONG_S = PATIENCE_S * (50 if SOAK else 1.5)
 
 
@@ -21,6 +23,7 @@ def start_workers(crew: Crew, host: Host) -> Member:
     more = {
         "processes": WORKERS,
         "kills": 0,
+        "far": True,
         "tasks": TASKS,
         "lease_s": LEASE_S,
         "book": str(crew.folder / "book"),
@@ -64,7 +67,8 @@ def test_two_hosts_drain_a_plan_whatever_breaks(crew: Crew, network: Network, se
             assert member.hear(LONG_S) == "end"
         check_log(crew.story)
         told = Counter((crew.folder / "book").read_text().split())
-        assert (len(told), set(told.values())) == (TASKS, {1}), "all were told once that theirs counts"
+        assert set(told.values()) == {1}, "a result was accepted twice"
+        assert TASKS - UNTOLD_MOST <= len(told) <= TASKS
         assert Counter(task.state for task in client.task_list()) == {"done": TASKS}
         workers = Counter(event["session"].split("-")[0] for event in crew.story.told("task.completed"))
         assert min(workers["east"], workers["west"]) > 0

@@ -43,7 +43,7 @@ def test_a_commit_whose_answer_is_lost_counts_once(
         ada.say("go")
         if lost == "lose_answers":
             crew.story.until("task.completed")
-            assert bob.ask("task_state", "t1")["state"] == "completed", "all others see it"
+            assert bob.ask("task_state", "t1")["state"] == "done", "all others see it"
         poll_until(lambda: connected - east.connections(), PATIENCE_S, "the client does not give up")
         assert ada.silent()
         east.heal()

@@ -15,7 +15,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from coord.core.errors import Busy
+from coord.core.errors import Busy, Unavailable, Unknown
 from coord.core.replies import Runnable
 from coord.sdk.client import Client
 from tests.processes.client import await_start, connect_as, tell
@@ -33,7 +33,11 @@ def die_if_told(options: dict[str, Any]) -> None:
 
 
 def drain(client: Client, book: int, options: dict[str, Any]) -> None:
-    """Work until all is done; what was accepted is written down, what was refused is somebody else's."""
+    """Work until all is done; what was accepted is written down, what was refused is somebody else's.
+
+    `far` says that the store may be away for a while: whoever cannot reach it tries again.
+    """
+    passing = (Busy, Unavailable, Unknown) if options.get("far") else (Busy,)
     while True:
         try:
             reply = client.next_task(lease_s=options["lease_s"], wait_s=PATIENCE_S)
@@ -43,7 +47,7 @@ def drain(client: Client, book: int, options: dict[str, Any]) -> None:
             assert reply.claim is not None, "a task comes with its claim"
             die_if_told(options)
             done = client.submit_task(reply.task.task_id, reply.claim.generation, {"by": os.getpid()})
-        except Busy:  # nothing happened, or the result is handed in by whoever takes the task next
+        except passing:  # nothing happened, or the result is handed in by whoever takes the task next
             continue
         if done.accepted:
             os.write(book, f"{reply.task.task_id:<7}\n".encode())
