@@ -34,7 +34,7 @@ def follow(replica: RedisServer, master: RedisServer) -> None:
     with replica.admin() as client, master.admin() as leader:
         leader.config_set("repl-diskless-sync-delay", 0)
         client.config_set("masterauth", client.get_connection_kwargs()["password"])
-        client.replicaof("127.0.0.1", str(master.port))
+        client.replicaof(master.host, str(master.port))
         until(lambda: client.info("replication")["master_link_status"] == "up")
 
 
@@ -48,6 +48,22 @@ def promote(replica: RedisServer) -> None:
     """Make a replica the master."""
     with replica.admin() as client:
         client.replicaof("NO", "ONE")
+
+
+def take_over(replica: RedisServer, master: RedisServer) -> None:
+    """Let the master die, and a replica go on in its place and under its address."""
+    master.kill()
+    promote(replica)
+    with replica.admin() as client:
+        client.config_set("port", master.port)
+    replica.port = master.port
+
+
+def catch_up(replica: RedisServer, master: RedisServer) -> None:
+    """Wait until a replica has all that its master has."""
+    with replica.admin() as client, master.admin() as leader:
+        wanted = leader.info("replication")["master_repl_offset"]
+        until(lambda: client.info("replication")["slave_repl_offset"] >= wanted)
 
 
 def keys(database: object) -> tuple[str, ...]:
