@@ -255,6 +255,19 @@ def test_unavailable_for_long_is_raised(stage: Stage) -> None:
     assert stage.engine.call(Append("a", "y")) == "y"
 
 
+def test_who_has_no_time_left_is_told_that_the_store_is_away(stage: Stage) -> None:
+    """A server that is silent takes long to be given up: then it is away, and not too busy with others."""
+
+    def go_away_slowly(_: Commit) -> None:
+        stage.ambient.sleep(5)
+        raise Unavailable("away")
+
+    stage.store.before_commit.extend([go_away_slowly] * 3)
+    with pytest.raises(Unavailable):
+        stage.engine.call(Append("a", "x"), timeout=8)
+    assert len(stage.store.before_commit) == 1, "nothing is tried for a caller who waits no longer"
+
+
 def test_everyone_in_the_batch_learns_that_the_store_is_away(stage: Stage) -> None:
     """Each caller gets the error; nobody is left waiting."""
     stage.store.away = True

@@ -208,9 +208,11 @@ class Engine:
                 with self._turn_between_processes(jobs):
                     return self._decide_and_commit([job for job in jobs if not job.answered])
             except Unavailable:
-                if tries == UNAVAILABLE_TRIES or self._database.closed:
+                pause = UNAVAILABLE_PAUSE_S * tries
+                late = all(job.deadline < self._ambient.monotonic() + pause for job in jobs)
+                if late or tries == UNAVAILABLE_TRIES or self._database.closed:
                     raise
-                self._ambient.sleep(self._ambient.jitter(UNAVAILABLE_PAUSE_S * tries))
+                self._ambient.sleep(self._ambient.jitter(pause))
         raise AssertionError("the last try returns or raises")
 
     def _turn_between_processes(self, jobs: list[Job]) -> contextlib.AbstractContextManager[None]:
