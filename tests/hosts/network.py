@@ -163,7 +163,9 @@ def networked(folder: Path) -> Iterator[Network]:
     """Two hosts; skip where they cannot be had."""
     missing = [program for program in PROGRAMS if shutil.which(program) is None]
     if missing or os.geteuid() != 0:
-        pytest.skip(f"hosts of their own take root and {', '.join(missing or PROGRAMS)} (tools/setup servers)")
+        pytest.skip(
+            f"hosts of their own take root and {', '.join(missing or PROGRAMS)} (tools/setup servers)"
+        )
     with contextlib.ExitStack() as stack:
         try:
             network = Network(folder, stack)

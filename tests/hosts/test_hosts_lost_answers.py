@@ -1,4 +1,4 @@
-"""The network breaks in the middle of a commit: the sender finds out what became of it, and it counts once."""
+"""The network breaks in the middle of a commit: the sender finds out what became of it; it counts once."""
 
 from pathlib import Path
 

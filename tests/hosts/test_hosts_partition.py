@@ -19,7 +19,7 @@ from tests.servers.server import poll_until
 
 LEASE_S = 60
 GONE = ("NotFound", "NotOwner", "LockLost")
-ROUNDS = 300 if SOAK else 60
+ROUNDS = 300 if SOAK else 40
 SEEDS = range(10 if SOAK else 1)
 
 

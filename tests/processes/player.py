@@ -67,7 +67,9 @@ class Player:
 
     def play(self, method: str, arguments: list[Any], options: dict[str, Any]) -> dict[str, Any]:
         try:
-            call = getattr(self if method in ("hold", "stand", "stop_at_commit", "leave") else self._client, method)
+            call = getattr(
+                self if method in ("hold", "stand", "stop_at_commit", "leave") else self._client, method
+            )
             return {"reply": msgspec.to_builtins(call(*arguments, **options))}
         except CoordError as error:
             return {"error": type(error).__name__, "message": str(error)}
