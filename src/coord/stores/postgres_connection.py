@@ -109,25 +109,24 @@ class Address:
 def install_at(address: Address) -> None:
     """Make schema, tables and functions where they are missing; safe to call again, and at the same time."""
     sql = address.sql
-    with contextlib.closing(address.connect()) as connection, using(connection):
-        with connection.transaction():
-            connection.execute(sql.lock_installation)
-            has_schema, has_tables = connection.execute(sql.installed).fetchall()[0]
-            if not has_tables:
-                if not has_schema:
-                    connection.execute(sql.create_schema)
-                connection.execute(sql.create, prepare=False)
-                values = {
-                    "format": str(FORMAT),
-                    "store_id": secrets.token_hex(16),
-                    "epoch": "0",
-                    "shape": sql.shape,
-                }
-                connection.cursor().executemany(sql.put_meta, list(values.items()))
-            meta_of(address, connection)  # before anything is made over a store of another shape or format
-            views_wanted, views = sql.views()
-            if connection.execute(views_wanted).fetchall()[0][0]:
-                connection.execute(views, prepare=False)
+    with contextlib.closing(address.connect()) as connection, using(connection), connection.transaction():
+        connection.execute(sql.lock_installation)
+        has_schema, has_tables = connection.execute(sql.installed).fetchall()[0]
+        if not has_tables:
+            if not has_schema:
+                connection.execute(sql.create_schema)
+            connection.execute(sql.create, prepare=False)
+            values = {
+                "format": str(FORMAT),
+                "store_id": secrets.token_hex(16),
+                "epoch": "0",
+                "shape": sql.shape,
+            }
+            connection.cursor().executemany(sql.put_meta, list(values.items()))
+        meta_of(address, connection)  # before anything is made over a store of another shape or format
+        views_wanted, views = sql.views()
+        if connection.execute(views_wanted).fetchall()[0][0]:
+            connection.execute(views, prepare=False)
 
 
 def meta_of(address: Address, connection: Connection) -> dict[str, str]:
