@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 import coord
-from coord.core.errors import Conflict
+from coord.core.errors import Conflict, Corrupt
+from coord.stores import nats_store
 from coord.stores.database import EPOCH_BITS, Database
 from coord.stores.nats_log import encode_entry, new_token
 from coord.stores.store import Commit, Put
@@ -38,6 +39,17 @@ def restore_older_copy(server: NatsServer) -> None:
     server.kill()
     shutil.rmtree(server.folder / "data")
     shutil.move(server.folder / "copy", server.folder / "data")
+    server.restart()
+
+
+def restore_older_log(server: NatsServer) -> None:
+    """What a power cut may do, too: streams are synced apart, so snapshots stay that the log is behind."""
+    server.kill()
+    (log,) = (server.folder / "data").rglob("*-log-local")
+    shutil.rmtree(log)
+    shutil.copytree(server.folder / "copy" / log.relative_to(server.folder / "data"), log)
+    for path in [log, *log.rglob("*")]:
+        server.own(path)
     server.restart()
 
 
@@ -138,6 +150,40 @@ def test_who_remembers_another_past_follows_the_stream(url: str, open_database: 
     assert value(store, "k") == b"other 2"
     assert write(store, {"k": b"2"}) == head(other)
     assert everything(store) == everything(other)
+
+
+def test_a_trim_relies_on_no_snapshot_of_the_forgotten(
+    server: NatsServer, url: str, open_database: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A snapshot of what was forgotten is not the newest: a trim after it leaves a log that can be opened."""
+    store: Any = open_database(url).log("local")
+    write(store, {"k": b"1"})
+    copy_data(server)
+    monkeypatch.setattr(nats_store, "SNAPSHOT_AFTER_BYTES", 4 * nats_store.ENTRY_WEIGHT)
+    for number in range(30):
+        write(store, {"lost": b"%d" % number})
+    store.close()
+    restore_older_log(server)
+    store = open_database(url).log("local")
+    assert store._snapshots.newest()[1].place > store._place, "the snapshot is still there"
+    for number in range(5):
+        write(store, {"k": b"%d" % number})
+    store.trim(head(store))
+    assert everything(open_database(url).log("local"), head(store)) == everything(store, head(store))
+
+
+def test_an_empty_log_beside_a_snapshot_is_refused(url: str, open_database: Opener) -> None:
+    """Where the server has lost the whole log, what is missing is not taken for "nobody holds anything"."""
+    store = open_database(url).log("local")
+    store.trim(write(store, {"k": b"1"}))
+    with admin(url) as client:
+        stream, subject = client.address.log_stream("local"), client.address.log_subject("local")
+        client.delete(stream)
+        client.create(stream, [subject], 1)
+    with pytest.raises(Corrupt):
+        open_database(url).log("local")
+    with pytest.raises(Corrupt):
+        store.load(["k"])
 
 
 def test_a_new_log_after_a_restart_begins_above(server: NatsServer, url: str, open_database: Opener) -> None:

@@ -59,7 +59,8 @@ class NatsMover:
         if not first or not self._put(tenant, encode_entry(mark.token, token, offset, commit), 1):
             raise Refused(f"somebody else began the log of {tenant}", hint="name another store")
         manifest = Manifest(2, token, offset, entry.at, offset, mark, [Chapter(offset, 2)], [], 0, 0, 0)
-        Snapshots(self._server, tenant).write(Image(manifest, self._added.pop(tenant), {}))
+        image = Image(manifest, self._added.pop(tenant), {})
+        Snapshots(self._server, tenant).write(image, lambda _: True)
 
     def _put(self, tenant: str, data: bytes, after: int) -> bool:
         expected = {"Nats-Expected-Last-Sequence": str(after)}

@@ -113,10 +113,13 @@ class Snapshots:
             hint="restore the streams from a copy; nothing was changed",
         )
 
-    def write(self, image: Image) -> int | None:
-        """Put a snapshot into the stream and return its size; None if another process was faster."""
+    def write(self, image: Image, fits: Callable[[Manifest], bool]) -> int | None:
+        """Put a snapshot into the stream and return its size; None if another process was faster.
+
+        One of a later place that does not fit is of a log that its server forgot: it is no longer the newest.
+        """
         former = self.newest()
-        if former is not None and former[1].place > image.manifest.place:
+        if former is not None and former[1].place > image.manifest.place and fits(former[1]):
             return None
         parts: list[int] = []
         size = 0

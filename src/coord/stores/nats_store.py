@@ -222,7 +222,7 @@ class NatsStore(LogStore):
     def _whole(self, info: StreamInfo) -> bool:
         """Whether the log can be read from its beginning."""
         if info.state.last_seq == 0:
-            return True
+            return self._snapshots.newest() is None
         first = self._server.get(self._stream, 1)
         if first is None:
             return False
@@ -352,11 +352,11 @@ class NatsStore(LogStore):
         self._finish_snapshot()
         while floor > self._fold.floor:
             if self._put_mark(floor=floor):
-                self._snapshots.write(self._image(self._fold.records, self._fold.tombstones))
-        newest = self._snapshots.newest()
+                self._snapshots.write(self._image(self._fold.records, self._fold.tombstones), self._fits)
+        newest = self._snapshots.fitting(self._fits)
         place = place_of(self._chapters, self._place, self._fold.floor)
-        if newest is not None and newest[1].place >= place > 1:  # below 1 would mean all
-            self._set_base(newest[1].place, newest[1].size)
+        if newest is not None and newest.place >= place > 1:  # below 1 would mean all
+            self._set_base(newest.place, newest.size)
             self._server.purge(self._stream, seq=place)
 
     # Snapshots.
@@ -387,7 +387,7 @@ class NatsStore(LogStore):
 
     def _write_snapshot(self, image: Image) -> None:
         try:
-            self._base_bytes = self._snapshots.write(image) or self._base_bytes
+            self._base_bytes = self._snapshots.write(image, self._fits) or self._base_bytes
         except CoordError as error:
             logger.warning("no snapshot of %s could be written: %s", self._stream, error)
 
