@@ -293,11 +293,12 @@ def test_of_two_snapshot_writers_one_gives_up(url: str, open_database: Opener) -
 
     def overtaken(*values: Any, **more: Any) -> int | None:
         if not done:
-            done.append(one._snapshots.write(image))
+            done.append(one._snapshots.write(image, one._fits))
         written: int | None = put(*values, **more)
         return written
 
     other._server.put = overtaken
-    assert other._snapshots.write(other._image(other._fold.records, other._fold.tombstones)) is None
+    newer = other._image(other._fold.records, other._fold.tombstones)
+    assert other._snapshots.write(newer, other._fits) is None
     assert done[0]
     assert everything(open_database(url).log("local")) == everything(one)

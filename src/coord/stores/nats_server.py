@@ -70,6 +70,7 @@ class StreamInfo(msgspec.Struct, frozen=True):
 
     state: State = State()
     cluster: Cluster = Cluster()
+    created: str = ""
     error: ApiError | None = None
 
 

@@ -82,8 +82,7 @@ class NatsStore(LogStore):
         self._number = database.listened_to(self)
         self._snapshot_writer: threading.Thread | None = None
         self._begin_at(None)
-        self._connection = -1
-        self._leader = ""
+        self._connection, self._leader, self._made = -1, "", ""
         self._forgotten = False
         info = self._server.info(self._stream)
         if info is None or info.state.last_seq == 0:
@@ -146,9 +145,10 @@ class NatsStore(LogStore):
             raise self._gone()
         if self._fold.offset != self._head:
             self._load(info)
-        doubtful = self._connection != self._server.number or info.state.last_seq < self._place
+        known = (self._connection, self._leader, self._made)
+        doubtful = known != (self._server.number, info.cluster.leader, info.created)
         try:
-            if doubtful and self._place and not self._remembered(info):
+            if (doubtful or info.state.last_seq < self._place) and self._place and not self._remembered(info):
                 raise Diverged
             self._follow(info)
         except Diverged:
@@ -212,7 +212,7 @@ class NatsStore(LogStore):
 
     def _rely_on(self, info: StreamInfo) -> None:
         """Note through which connection, and from whom, we know all this."""
-        self._connection, self._leader = self._server.number, info.cluster.leader
+        self._connection, self._leader, self._made = self._server.number, info.cluster.leader, info.created
 
     def _fits(self, manifest: Manifest) -> bool:
         """Whether the log still holds the message that a snapshot was made after."""
