@@ -132,9 +132,7 @@ def test_what_was_decided_on_the_forgotten_is_void(url: str, open_database: Open
 
 
 @pytest.mark.parametrize("commits", [1, 3])
-def test_who_remembers_another_past_follows_the_stream(
-    url: str, commits: int, open_database: Opener
-) -> None:
+def test_who_remembers_another_past_follows_the_stream(url: str, commits: int, open_database: Opener) -> None:
     """Messages were taken back while a process had them, and as many or more came: it gives them up."""
     store = open_database(url).log("local")
     write(store, {"k": b"1"})

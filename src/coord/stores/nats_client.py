@@ -6,6 +6,7 @@ protocol is a dozen lines of text, which have not changed since NATS 2.2.
 """
 
 import contextlib
+import math
 import os
 import socket
 import time
@@ -17,10 +18,15 @@ CONNECT_S = 5.0
 ANSWER_S = 5.0
 AT_ONCE = 64
 """So many questions are sent before their answers are read."""
+UNREAD_BYTES = 32 * 1024 * 1024
+"""So much may come for them: a server hangs up on who lets it keep more (`max_pending`, 64 MB)."""
 
 _RECEIVE = 1 << 18
+_BUFFERED_MOST = 1 << 27
+"""More than any message that a server takes: who sends so much without an end is no NATS server."""
 _NO_RESPONDERS = 503
-_REFUSALS = ("Permissions Violation", "Authorization", "Authentication", "Maximum Payload", "User")
+_TOO_LARGE = "Maximum Payload"
+_REFUSALS = ("Permissions Violation", "Authorization", "Authentication", _TOO_LARGE, "User")
 """How errors begin that tell of something not done; others end a connection at any time."""
 
 
@@ -145,18 +151,31 @@ class NatsConnection:
 
     def ask_all(self, questions: list[Question]) -> list[Message]:
         """Return the answers to questions that do not depend on each other."""
-        first, wanted = self._asked, len(questions)
-        self._asked += wanted
-        self._send(b"".join(_sent(each, f"{self._inbox}.{first + n}") for n, each in enumerate(questions)))
-        answers: dict[int, Message] = {}
-        while len(answers) < wanted:
-            message = self._message()
-            inbox, _, number = message.subject.rpartition(".")
-            if inbox == self._inbox and int(number) >= first:
+        asked = {f"{self._inbox}.{self._asked + n}": each for n, each in enumerate(questions)}
+        self._asked += len(asked)
+        self._send(b"".join(_sent(each, inbox) for inbox, each in asked.items()))
+        answers: dict[str, Message] = {}
+        deadline = time.monotonic() + ANSWER_S
+        while len(answers) < len(asked):
+            message = self._answer(questions, deadline)
+            if message.subject in asked:
+                deadline = time.monotonic() + ANSWER_S
                 if message.status == _NO_RESPONDERS:
-                    raise NoResponders(questions[int(number) - first].subject)
-                answers[int(number) - first] = message
-        return [answers[n] for n in range(wanted)]
+                    raise NoResponders(asked[message.subject].subject)
+                answers[message.subject] = message
+            elif time.monotonic() > deadline:
+                raise Lost(f"no answer within {ANSWER_S:g} s")
+        return [answers[inbox] for inbox in asked]
+
+    def _answer(self, questions: list[Question], deadline: float) -> Message:
+        """Return the next message; a refusal that is not of these questions says nothing about them."""
+        try:
+            return self._message(deadline)
+        except Denied as error:
+            text = str(error)
+            if text.startswith(_TOO_LARGE) or any(f'"{each.subject}"' in text for each in questions):
+                raise
+            raise Lost(text) from error
 
     def tell(self, subject: str, payload: bytes) -> None:
         """Send what wants no answer."""
@@ -221,6 +240,8 @@ class NatsConnection:
         if not data:
             raise Lost("the server hung up")
         self._buffer += data
+        if len(self._buffer) > _BUFFERED_MOST:
+            raise Lost("the server sends more than a message can be")
 
     def _receive(self) -> None:
         try:
@@ -254,9 +275,19 @@ class NatsConnection:
         self._formality(line)
         return line
 
-    def _message(self) -> Message:
+    def _message(self, deadline: float = math.inf) -> Message:
+        late = False
         while not self._has_message():
+            if late:  # it says this and that, but no answer
+                raise Lost(f"no answer within {ANSWER_S:g} s")
             self._receive()
+            late = time.monotonic() > deadline
+        try:
+            return self._read_message()
+        except (ValueError, IndexError) as error:
+            raise Lost(f"this is no message of NATS: {error}") from error
+
+    def _read_message(self) -> Message:
         kind, subject, _, *rest = self._line().decode().split()
         size = int(rest[-1])
         while len(self._buffer) < size + 2:

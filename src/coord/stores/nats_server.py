@@ -19,6 +19,7 @@ from coord.stores.moved import not_installed
 from coord.stores.nats_address import Address
 from coord.stores.nats_client import (
     AT_ONCE,
+    UNREAD_BYTES,
     Denied,
     Lost,
     Message,
@@ -213,7 +214,10 @@ class NatsServer:
     def _api(self, question: str, stream: str, wanted: type[Any], **values: object) -> Any:
         subject = f"{API}{question}.{stream}" if stream else f"{API}{question}"
         (answer,) = self.ask(Question(subject, msgspec.json.encode(values) if values else b""))
-        decoded = msgspec.json.decode(answer.payload, type=wanted)
+        try:
+            decoded = msgspec.json.decode(answer.payload, type=wanted)
+        except msgspec.MsgspecError as error:
+            raise Unavailable(f"NATS: the answer to {subject} cannot be read: {error}") from error
         if decoded.error is not None and decoded.error.err_code in NO_LEADER:
             self._elsewhere()
         return decoded
@@ -286,7 +290,10 @@ class NatsServer:
         if len(payload) > room > 0:
             raise LimitReached(f"the entry has {len(payload)} bytes; this server takes {room}")
         (answer,) = self.ask(Question(subject, payload, headers), committing=True, on=on)
-        stored = msgspec.json.decode(answer.payload, type=Stored)
+        try:
+            stored = msgspec.json.decode(answer.payload, type=Stored)
+        except msgspec.MsgspecError as error:
+            raise Unknown(f"NATS: the answer to {subject} cannot be read: {error}") from error
         if stored.error is None:
             return stored.seq
         if stored.error.err_code in WRONG_SEQUENCE:
@@ -318,8 +325,9 @@ class NatsServer:
         """Return what lies at places of a stream; None where nothing does."""
         subject = f"{API}DIRECT.GET.{stream}"
         found: list[bytes | None] = []
-        for first in range(0, len(places), AT_ONCE):
-            some = places[first : first + AT_ONCE]
+        at_once = min(AT_ONCE, UNREAD_BYTES // max(1, self.told.max_payload) or 1)
+        for first in range(0, len(places), at_once):
+            some = places[first : first + at_once]
             answers = self.ask(*(Question(subject, b'{"seq":%d}' % place) for place in some))
             for place, answer in zip(some, answers, strict=True):
                 if answer.status == 0:
