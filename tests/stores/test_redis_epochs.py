@@ -256,8 +256,32 @@ def test_a_replica_is_refused(tmp_path: Path, open_database: Opener) -> None:
         with pytest.raises(Unavailable, match="replica"):
             open_database(url)
         promote(other)
-        assert again(lambda: head(store)) == 1
+        assert epoch_of(again(lambda: head(store))) == 1, "it may have been given an older state meanwhile"
         assert value(store, "k") == b"1"
+
+
+@pytest.mark.parametrize("connected", [True, False])
+def test_a_failover_and_back_that_nobody_saw_raises_the_epoch(
+    connected: bool, tmp_path: Path, open_database: Opener
+) -> None:
+    """A replica that lacked commits became master, and gave its state to the old one, which is master again:
+    the same process as before, but not the same log."""
+    with running(RedisServer) as master, running(RedisServer, tmp_path) as replica:
+        url = master.fresh_store_url()
+        database = open_database(url)
+        store = database.log("local")
+        kept = write(store, {"k": b"kept"})
+        follow(replica, master)
+        until(lambda: replica.admin().exists(keys(database)[-1]))
+        stop_following(replica)
+        lost = [write(store, {"k": b"lost"}) for _ in range(3)]
+        promote(replica)
+        follow(master, replica)
+        promote(master)
+        store = store if connected else open_database(url).log("local")
+        new = again(lambda: store.commit(Commit(events=[b"new"])))
+        assert new > max(lost)
+        assert offsets(store) == [kept, new]
 
 
 def test_a_commit_of_another_epoch_is_refused(tmp_path: Path, open_database: Opener) -> None:

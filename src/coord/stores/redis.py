@@ -152,6 +152,7 @@ class RedisStore:
             _encode(commit.events),
             int(commit.writes),
             self._tenant,
+            self.seen.offset,
             committing=commit.writes,
         )
         if offset < 0:

@@ -121,6 +121,9 @@ COMMIT: Final = (
 -- only read; `sizes` and `lines` count the bytes of what is put, and of the line it begins with.
 local keys, versions, sizes, lines, deletes = unpack(cmsgpack.unpack(ARGV[3]))
 local values, commit_at, commit_id, events, writes = ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8] == '1'
+if head < tonumber(ARGV[10]) then
+    return redis.error_reply('COORDTERM the log went back: the server was a replica meanwhile')
+end
 local find, sub = string.find, string.sub
 local records, changed = records_of(keys), {}
 for each, record in ipairs(records) do

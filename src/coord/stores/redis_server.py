@@ -124,7 +124,7 @@ class Life(NamedTuple):
     """What a server process says of itself."""
 
     run: str
-    """Drawn anew each time it starts: after a restart or a failover it is another."""
+    """Another one each time that it starts, or becomes the master after it was a replica."""
     durable: bool
     """What it has answered is on its disk, and no replica can take its place without it."""
     version: str
@@ -154,7 +154,8 @@ def life_of(wire: Wire) -> Life:
         raise Unavailable("Redis: this is a replica, and may be behind", hint="connect to the master")
     durable = fsync == "always" and not replicas and not promoted
     version, policy = facts.get("redis_version", "0"), facts.get("maxmemory_policy", "unknown")
-    return Life(facts["run_id"], durable, version, fsync, replicas, promoted, policy)
+    run = f"{facts['run_id']} {facts.get('master_replid')}" if promoted else facts["run_id"]
+    return Life(run, durable, version, fsync, replicas, promoted, policy)
 
 
 class Address:
