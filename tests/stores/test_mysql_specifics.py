@@ -102,6 +102,24 @@ def test_a_session_ended_between_calls_is_not_noticed(
     assert head(store) == 1
 
 
+def test_what_was_loaded_before_a_crash_is_looked_at_again(
+    url: str, store: Store, database: AnyDatabase, sql: "Sql[Any]", open_database: Opener
+) -> None:
+    """InnoDB shows a commit before it is on disk: who has seen one that a crash took back does not build on it."""
+    other = open_database(url).log("local")
+    write(other, {"k": b"kept"})
+    write(other, {"k": b"lost"})
+    assert versions(store, "k") == {"k": 2}
+    rows(sql, "UPDATE coord_log SET head = 1")
+    rows(sql, "UPDATE coord_record SET version = 1, value = 'kept'")
+    rows(sql, "DELETE FROM coord_entry WHERE offset = 2")
+    sql.commit()
+    end_session(sql, session_of(database))
+    with pytest.raises(Conflict):
+        store.commit(Commit({"k": 2}, {"k": Put(b"on the lost one")}))
+    assert value(store, "k") == b"kept"
+
+
 def test_a_commit_ended_while_it_waits_is_unknown_and_has_not_happened(
     store: Store, database: AnyDatabase, sql: "Sql[Any]", thread: ThreadPoolExecutor
 ) -> None:
