@@ -105,14 +105,14 @@ def test_a_session_ended_between_calls_is_not_noticed(
 def test_what_was_loaded_before_a_crash_is_looked_at_again(
     url: str, store: Store, database: AnyDatabase, sql: "Sql[Any]", open_database: Opener
 ) -> None:
-    """InnoDB shows a commit before it is on disk: who has seen one that a crash took back does not build on it."""
+    """InnoDB shows a commit before it is on disk: nobody builds on one that a crash took back."""
     other = open_database(url).log("local")
     write(other, {"k": b"kept"})
     write(other, {"k": b"lost"})
     assert versions(store, "k") == {"k": 2}
     rows(sql, "UPDATE coord_log SET head = 1")
     rows(sql, "UPDATE coord_record SET version = 1, value = 'kept'")
-    rows(sql, "DELETE FROM coord_entry WHERE offset = 2")
+    rows(sql, "DELETE FROM coord_entry WHERE `offset` = 2")
     sql.commit()
     end_session(sql, session_of(database))
     with pytest.raises(Conflict):

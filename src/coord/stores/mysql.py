@@ -15,13 +15,7 @@ from typing import Literal
 
 import msgspec
 
-from coord.core.errors import (
-    Conflict,
-    Corrupt,
-    Trimmed,
-    Unavailable,
-    Unsupported,
-)
+from coord.core.errors import Conflict, Corrupt, Trimmed, Unavailable, Unsupported
 from coord.stores.check import Check, clock_check
 from coord.stores.database import Database
 from coord.stores.host_clock import host_now_ms
@@ -114,6 +108,10 @@ def _meta(address: Address, session: Session) -> dict[str, str]:
     return notes
 
 
+class AnotherSession(Exception):
+    """The session is another than the one relied on; nothing was sent."""
+
+
 class MysqlStore:
     """One tenant's log in the tables."""
 
@@ -121,6 +119,7 @@ class MysqlStore:
         self._database = database
         self._sql = database.address.sql
         self._log = database.open_log(tenant)
+        self._session = 0
         self._known = KnownVersions(0, 0, {})
         self._settled = 0
         self._alone = True
@@ -136,6 +135,8 @@ class MysqlStore:
         settled = self._settled
         asked = uptime_ms()
         (rows,) = self._database.ask(statement)
+        if self._session != self._database.sessions:  # what was seen in the last one may not have lasted
+            self._session, self._known = self._database.sessions, KnownVersions(0, 0, {})
         of_log = [row for row in rows if row[0] is None]
         if not of_log:
             raise Corrupt(f"log {self._log} is gone", hint="restore the store from a copy")
@@ -184,7 +185,11 @@ class MysqlStore:
         while True:
             packet, statements = self._sql.commit(self._log, known, commit, alone=alone)
             asked = uptime_ms()
-            answers = self._database.ask(packet, commits=statements)
+            try:
+                answers = self._database.ask(packet, commits=statements, on=self._session)
+            except AnotherSession:
+                known = self._looked_up(commit.expects)
+                continue
             ((clock, offset, floor, shut, changed),) = answers[LOOKED]
             self._database.clock.told(clock, asked)
             if len(answers) == statements:
@@ -256,6 +261,7 @@ class MysqlDatabase(Database[MysqlStore]):
         self.address = Address(url)
         self.clock = ServerClock()
         self.limits = Limits(commit_bytes=MOST_COMMIT_BYTES, durable=True, shared=True)
+        self.sessions = 0
         self._begin()
         with self._session_lock:
             self._connected()
@@ -284,12 +290,17 @@ class MysqlDatabase(Database[MysqlStore]):
             (rows,) = self.ask(find)
         return int(rows[0][0])
 
-    def ask(self, packet: bytes, *, commits: int = 0) -> list[Rows]:
-        """Return the answers of a packet that is a transaction of its own (see `Session.ask`)."""
+    def ask(self, packet: bytes, *, commits: int = 0, on: int | None = None) -> list[Rows]:
+        """Return the answers of a packet that is a transaction of its own (see `Session.ask`).
+
+        With `on`, only in that session: what was seen in another may have been taken back by a crash.
+        """
         self._in_this_process()
         for tries in range(1, TRIES + 1):
             with self._session_lock:
                 session = self._connected()
+                if on not in (None, self.sessions):
+                    raise AnotherSession
                 try:
                     return session.ask(packet, commits=commits)
                 except Unavailable as error:  # rolled back: nothing has happened
@@ -303,6 +314,7 @@ class MysqlDatabase(Database[MysqlStore]):
             raise Unavailable("the database is closed")
         if self._session is None or self._session.is_gone():
             self._session = self._connect()
+            self.sessions += 1
         return self._session
 
     def _connect(self) -> Session:
@@ -361,6 +373,7 @@ class MysqlDatabase(Database[MysqlStore]):
             yield hear
 
     def checks(self) -> list[Check]:
+        self._in_this_process()
         with self._session_lock:
             session = self._connected()
             asked = host_now_ms()
