@@ -137,6 +137,21 @@ def test_nobody_looks_in_the_shared_store(urls: tuple[str, dict[str, str]], open
         assert head(database.log("local")) == 0
 
 
+def test_who_opened_the_shared_store_before_is_refused_too(
+    urls: tuple[str, dict[str, str]], opened: ExitStack
+) -> None:
+    """TEN-2: a hub that was running when a tenant got a store of its own does not begin one in the shared."""
+    shared, own = urls
+    coord.install(shared)
+    hubs = [opened.enter_context(closing(open_store(shared, tenants=each))) for each in ({}, own)]
+    for hub in hubs:
+        write(hub.log("local"), {"k": b"1"})
+    coord.install(shared, tenant="acme", tenants=own)
+    with pytest.raises(Unavailable, match="store of its own"):
+        hubs[0].log("acme")
+    assert head(hubs[1].log("acme")) == 0, "and one that knows where it lives goes there"
+
+
 def test_another_store_is_refused(
     urls: tuple[str, dict[str, str]], tmp_path: Path, opened: ExitStack
 ) -> None:

@@ -55,6 +55,7 @@ class Database(Generic[AnyStore]):
         self.store_id = store_id
         self.epoch = epoch
         self.notes: dict[str, str] = {}
+        self.read_notes: Callable[[], dict[str, str]] | None = None
         self.closed = False
         self._lock = threading.RLock()
         self._logs: dict[str, AnyStore] = {}
@@ -77,8 +78,14 @@ class Database(Generic[AnyStore]):
             return self._logs[tenant]
 
     def _log_of(self, tenant: str) -> AnyStore:
-        check_lives_here(tenant, self.notes)
+        check_lives_here(tenant, self.newest_notes(again=bool(self._logs)))
         return self._open_log(tenant)
+
+    def newest_notes(self, *, again: bool) -> dict[str, str]:
+        """Return what the store says of itself, read `again` where it was opened long ago, as by a hub."""
+        if again and self.read_notes is not None:
+            self.notes = self.read_notes()
+        return self.notes
 
     def _open_log(self, tenant: str) -> AnyStore:
         raise AssertionError("each database opens its own kind of log")

@@ -146,6 +146,8 @@ def _open(url: str) -> Database[Any]:
     kind = kind_of(url)
     where = (url, _path(url)) if kind.local else (url,)
     opened: Database[Any] = _named(kind, kind.database)(*where)
+    if kind.mover:
+        opened.read_notes = lambda: mover(opened).notes()
     return opened
 
 

@@ -86,11 +86,11 @@ class RoutedDatabase(Database[Any]):
         self._own: dict[str, Database[Any]] = {}
 
     def _log_of(self, tenant: str) -> Any:
-        url = url_of(tenant, self._urls)
+        url, notes = url_of(tenant, self._urls), self._shared.newest_notes(again=bool(self._logs))
         if not url:
-            check_lives_here(tenant, self._shared.notes)
+            check_lives_here(tenant, notes)
             return self._shared.log(tenant)
-        if note_of(tenant) not in self._shared.notes:
+        if note_of(tenant) not in notes:
             raise NotFound(
                 f"the store of tenant {tenant} is not installed", hint=f"coord install --tenant {tenant}"
             )
