@@ -15,7 +15,7 @@ from coord.stores.store import Commit, Put
 from tests.servers.postgres import PostgresServer, for_psycopg, in_log_shape
 from tests.servers.tcp_relay import TcpRelay
 from tests.stores.conftest import AnyDatabase
-from tests.stores.postgres_sessions import Sql, rows, until
+from tests.stores.postgres_sessions import Sql, backend, rows, terminate, until
 from tests.stores.steps import PLENTY, everything, head, value, version, versions, write
 
 Open = Callable[[], PostgresLogStore]
@@ -103,6 +103,29 @@ def test_a_commit_goes_in_behind_another_or_is_a_conflict(opened: Open) -> None:
         mine.commit(Commit({"mine": 2}, {"mine": Put(b"lost")}))
     assert conflict.value.keys == {"mine"}
     assert [entry.offset for entry in mine.tail(0, PLENTY)] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("more", [0, 1])
+@pytest.mark.parametrize("use", ["load", "commit"])
+def test_another_past_is_noticed_after_a_new_connection(more: int, use: str, opened: Open, sql: Sql) -> None:
+    """STO-32: a failover lost what was folded here, and as many or more commits came in its place."""
+    store, other = opened(), opened()
+    write(other, {"k": b"1"})
+    write(other, {"k": b"lost"})
+    assert value(store, "k") == b"lost"
+    rows(sql, "UPDATE coord.log SET head = 1 RETURNING 1")
+    rows(sql, 'DELETE FROM coord.entry WHERE "offset" = 2 RETURNING 1')
+    after = opened()
+    for number in range(1 + more):
+        write(after, {f"other{number}": b"1"})
+    terminate(sql, backend(store._database))
+    calls = {
+        "load": lambda: store.load(["k"]),
+        "commit": lambda: store.commit(Commit({"k": 2}, deletes=["k"])),
+    }
+    with pytest.raises(Corrupt, match="entry 2 is another"):
+        calls[use]()
+    assert value(opened(), "k") == b"1"
 
 
 def test_a_trim_is_noticed_by_who_is_behind(opened: Open, sql: Sql) -> None:

@@ -18,6 +18,10 @@ TENANT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@+=~-]{0,127}")
 AnyStore = TypeVar("AnyStore", bound=Store)
 
 
+class Reconnected(Exception):
+    """The connection is another than the one relied on; nothing was sent."""
+
+
 class Committers:
     """A few threads that run batches, and how much is waiting for one of them."""
 

@@ -17,7 +17,7 @@ import msgspec
 
 from coord.core.errors import Conflict, Corrupt, Trimmed, Unavailable, Unsupported
 from coord.stores.check import Check, clock_check
-from coord.stores.database import Database
+from coord.stores.database import Database, Reconnected
 from coord.stores.host_clock import host_now_ms
 from coord.stores.known_versions import KnownVersions
 from coord.stores.listener import Ear, Listener
@@ -108,10 +108,6 @@ def _meta(address: Address, session: Session) -> dict[str, str]:
     return notes
 
 
-class AnotherSession(Exception):
-    """The session is another than the one relied on; nothing was sent."""
-
-
 class MysqlStore:
     """One tenant's log in the tables."""
 
@@ -187,7 +183,7 @@ class MysqlStore:
             asked = uptime_ms()
             try:
                 answers = self._database.ask(packet, commits=statements, on=self._session)
-            except AnotherSession:
+            except Reconnected:
                 known = self._looked_up(commit.expects)
                 continue
             ((clock, offset, floor, shut, changed),) = answers[LOOKED]
@@ -300,7 +296,7 @@ class MysqlDatabase(Database[MysqlStore]):
             with self._session_lock:
                 session = self._connected()
                 if on not in (None, self.sessions):
-                    raise AnotherSession
+                    raise Reconnected
                 try:
                     return session.ask(packet, commits=commits)
                 except Unavailable as error:  # rolled back: nothing has happened

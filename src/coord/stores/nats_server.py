@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from coord.core.errors import CoordError, Corrupt, LimitReached, Unavailable, Unknown, Unsupported
+from coord.stores.database import Reconnected
 from coord.stores.moved import not_installed
 from coord.stores.nats_address import Address
 from coord.stores.nats_client import (
@@ -103,10 +104,6 @@ class Names(msgspec.Struct, frozen=True):
     total: int = 0
     streams: list[str] | None = None
     error: ApiError | None = None
-
-
-class Reconnected(Exception):
-    """The connection is another than the one relied on; nothing was sent."""
 
 
 def refused(error: ApiError) -> CoordError:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from coord.core.errors import CoordError, Corrupt, Trimmed
-from coord.stores.database import EPOCH_BITS
+from coord.stores.database import EPOCH_BITS, Reconnected
 from coord.stores.fold import Fold
 from coord.stores.host_clock import host_now_ms
 from coord.stores.log_store import LogStore
@@ -33,7 +33,7 @@ from coord.stores.nats_log import (
     places_after,
     start_of,
 )
-from coord.stores.nats_server import NatsServer, Reconnected, StreamInfo
+from coord.stores.nats_server import NatsServer, StreamInfo
 from coord.stores.nats_snapshots import Image, Manifest, Snapshots
 from coord.stores.store import Commit, Entry, Limits, Record
 

@@ -11,7 +11,7 @@ from psycopg.types.numeric import Int4, Int8
 
 from coord.core.errors import CoordError, Corrupt, Trimmed, Unavailable
 from coord.stores.check import Check
-from coord.stores.database import AnyStore, Database
+from coord.stores.database import AnyStore, Database, Reconnected
 from coord.stores.listener import Ear, Listener
 from coord.stores.postgres_arrays import Bigints
 from coord.stores.postgres_connection import Address, Connection, Row, is_gone, meta_of, using
@@ -39,6 +39,7 @@ class OpenSchema(Database[AnyStore]):
         self.address = Address(url, self.statements)
         self.clock = ServerClock()
         self.limits = Limits(commit_bytes=COMMIT_BYTES, durable=True, shared=True)
+        self.connections = 0
         self._begin()
         with self._connection_lock:
             self._connected()
@@ -56,11 +57,16 @@ class OpenSchema(Database[AnyStore]):
             _inherited.append((self._connection, self._listener))
             self._begin()
 
-    def ask(self, query: str, *values: object, committing: bool = False) -> list[Row]:
-        """Return the answer, whose first column is the server's clock; one statement is one transaction."""
+    def ask(self, query: str, *values: object, committing: bool = False, on: int | None = None) -> list[Row]:
+        """Return the answer, whose first column is the server's clock; one statement is one transaction.
+
+        With `on`, only if that one of the `connections` is still the one.
+        """
         self._in_this_process()
         with self._connection_lock:
             connection = self._connected()
+            if on not in (None, self.connections):
+                raise Reconnected
             asked = uptime_ms()
             with using(connection, committing=committing):
                 rows = connection.execute(query, values, binary=True).fetchall()
@@ -74,6 +80,7 @@ class OpenSchema(Database[AnyStore]):
             raise Unavailable("the database is closed")
         if self._connection is None or is_gone(self._connection):
             self._connection = self.connect()
+            self.connections += 1
         return self._connection
 
     def connect(self) -> Connection:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from psycopg.types.numeric import Int8
 
 from coord.core.errors import CoordError, Corrupt
-from coord.stores.database import EPOCH_BITS
+from coord.stores.database import EPOCH_BITS, Reconnected
 from coord.stores.fold import Fold
 from coord.stores.image import INLINE_BYTES, Image, Reference, image_of, snapshot_is_due
 from coord.stores.log_store import LogStore
@@ -58,6 +58,8 @@ class PostgresLogStore(LogStore):
 
     def _begin_anew(self) -> None:
         """Become the newest snapshot; what came after it is still to be folded in."""
+        self._connection = self._database.connections
+        self._body: bytes | None = None
         while True:
             place, size, floor = self._snapshots.newest()
             if place is None and floor % 2**EPOCH_BITS:
@@ -75,6 +77,10 @@ class PostgresLogStore(LogStore):
         while self._fold.offset != head:
             after = self._fold.offset
             head, floor, rows = self._log.read(self._sql.entries, Int8(after), Int8(PAGE))
+            if self._connection != self._database.connections:
+                self._recognise()
+                head = -1
+                continue
             if after + 1 < floor and not (rows and rows[0][0] == after + 1):
                 self._begin_anew()  # the log was trimmed beneath us
                 continue
@@ -84,12 +90,27 @@ class PostgresLogStore(LogStore):
         if floor > self._fold.floor:
             self._fold.trim(floor)
 
+    def _recognise(self) -> None:
+        """See that the log has the newest entry known here, through a new connection: after a failover, or
+        from a copy that was restored, it may have another one in its place."""
+        connection, after = self._database.connections, self._fold.offset
+        _, floor, rows = self._log.read(self._sql.entries, Int8(after - 1), Int8(1))
+        for offset, at, body in rows:
+            if offset == after and (at, body) != (self._fold.at, self._body or body):
+                raise Corrupt(
+                    f"entry {after} is another than it was", hint="was the store restored? Open it again"
+                )
+        if after < floor:  # it is gone
+            self._begin_anew()
+        self._connection = connection
+
     def _replay(self, rows: Sequence[Row]) -> None:
         fold = self._fold
         for offset, at, body in rows:
             if offset != fold.offset + 1:
                 raise Corrupt(f"entry {fold.offset + 1} is missing", hint=RESTORE)
             fold.apply(offset, commit_of(offset, at, body))
+            self._body = body
             self._bytes_since_base += len(body)
 
     def _filled(self, records: list[Record]) -> list[Record] | None:
@@ -137,8 +158,7 @@ class PostgresLogStore(LogStore):
         puts = {key: put for key, put in commit.puts.items() if key not in large} if large else commit.puts
         lines = {key: put.line for key, put in large.items()}
         body = encoded(Body(puts, commit.deletes, lines))
-        ((_, appended, heard),) = self._database.ask(
-            self._sql.append,
+        appended, heard = self._appended(
             self._log.id,
             Int8(offset - 1),
             Int8(self._fold.floor),
@@ -149,15 +169,22 @@ class PostgresLogStore(LogStore):
             Texts(self._large_among([*puts, *commit.deletes])),
             Texts(large),
             Blobs([put.value for put in large.values()]),
-            committing=True,
         )
         if not appended:
             self._catch_up()
             return None
         self._bytes_since_base += len(body)
-        self._heard = heard
+        self._heard, self._body = heard, body
         self._log.see(Head(offset, commit.at))
         return Commit({}, with_references(puts, lines), commit.deletes, [], commit.at)
+
+    def _appended(self, *values: object) -> tuple[bool, bool]:
+        """Append through the connection that the fold rests on; return whether it was, and who listens."""
+        try:
+            answer = self._database.ask(self._sql.append, *values, committing=True, on=self._connection)
+        except Reconnected:
+            return False, False
+        return answer[0][1], answer[0][2]
 
     def _large_among(self, keys: list[str]) -> list[str]:
         """Return those keys whose value is a row of its own until now."""
