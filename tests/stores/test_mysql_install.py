@@ -13,6 +13,7 @@ from coord.core.errors import Invalid, NotFound, Unavailable, Unsupported
 from coord.stores import mysql, mysql_session
 from coord.stores.mysql_session import Address, is_durable
 from coord.stores.open import open_store
+from coord.stores.tenant_name import name_of
 from tests.servers.mariadb import MariadbServer
 from tests.servers.server import PASSWORD, running
 from tests.stores.mysql_sessions import rows
@@ -131,7 +132,7 @@ def test_a_binlog_must_be_synced_too() -> None:
 def test_prefixes_are_stores_apart(mariadb_server: MariadbServer) -> None:
     """Several stores share a database, each with tables of its own."""
     url = mariadb_server.blank_url()
-    urls = [f"{url}?prefix=select", url]
+    urls = [f"{url}?prefix=select", url, f"{url}?prefix=coord_{name_of('A long name of a tenant')}"]
     for one in urls:
         coord.install(one)
     with closing(open_store(urls[0])) as first, closing(open_store(urls[1])) as second:
@@ -157,9 +158,13 @@ def test_the_grants_are_enough_and_no_more(mariadb_server: MariadbServer) -> Non
         store.trim(1)
     with pytest.raises(Unavailable, match="denied"):
         coord.install(url + "?prefix=other")
+    with mariadb_server.admin() as admin:
+        rows(admin, f"CREATE DATABASE {name.replace('_granted', 'Xgranted')}")
+    with pytest.raises(Unavailable, match="denied"):  # an underscore stands for itself
+        Address(url.replace("_granted", "Xgranted")).connect()
 
 
-@pytest.mark.parametrize("prefix", ["", "Coord", "a`b", "a.b", "1a", "x" * 41, "a&prefix=b"])
+@pytest.mark.parametrize("prefix", ["", "Coord", "a`b", "a.b", "1a", "x" * 49, "a&prefix=b"])
 def test_a_bad_prefix_is_invalid(url: str, prefix: str) -> None:
     """Only a plain small identifier becomes part of a statement."""
     for use in (open_store, coord.install):

@@ -21,7 +21,7 @@ from coord.stores.moved import unavailable
 from coord.stores.mysql_sql import Statements
 from coord.stores.url import shown
 
-PREFIX: Final = re.compile(r"[a-z][a-z0-9_]{0,39}")
+PREFIX: Final = re.compile(r"[a-z][a-z0-9_]{0,47}")
 PARAMETERS: Final = (
     "prefix", "ssl", "ssl_ca", "ssl_cert", "ssl_key", "unix_socket", "read_default_file"
 )  # fmt: skip
@@ -96,7 +96,7 @@ class Address:
         chosen = self._parameters(parts.query)
         prefix = chosen.pop("prefix", "coord")
         if not PREFIX.fullmatch(prefix):
-            raise Invalid(f"{prefix!r} cannot be a prefix", hint="1 to 40 of a-z, 0-9 and _, a letter first")
+            raise Invalid(f"{prefix!r} cannot be a prefix", hint="1 to 48 of a-z, 0-9 and _, a letter first")
         self.sql = Statements(prefix)
         password = unquote(parts.password) if parts.password is not None else os.environ.get("MYSQL_PWD", "")
         self._driver: dict[str, Any] = {

@@ -87,7 +87,8 @@ def view_grants(database: str, prefix: str, user: str) -> Iterator[str]:
     for name in VIEW_NAMES:
         rights = "CREATE, CREATE VIEW, SHOW VIEW, SELECT, DROP"
         yield f"GRANT {rights} ON `{database}`.`{view_name(prefix, name)}` TO {user}"
-    yield f"GRANT CREATE ROUTINE ON `{database}`.* TO {user}"
+    alone = database.replace("_", r"\_").replace("%", r"\%")  # a database may be named by a pattern
+    yield f"GRANT CREATE ROUTINE ON `{alone}`.* TO {user}"
 
 
 def view_name(prefix: str, name: str) -> str:
