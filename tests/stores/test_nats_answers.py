@@ -109,6 +109,20 @@ def test_a_refusal_of_the_commit_itself_is_plain(put: Callable[[Answering], int 
         put(_once(f"-ERR '{why}'\r\n".encode()))
 
 
+def test_nothing_is_heard_before_the_encryption() -> None:
+    """What somebody between us and the server adds to its greeting is not taken for the server's own word."""
+    with closing(socket.create_server(("127.0.0.1", 0))) as door:
+
+        def greet() -> None:
+            with door.accept()[0] as connection:
+                connection.sendall(b"INFO %b\r\nPONG\r\n" % json.dumps(INFO).encode())
+                connection.recv(1)
+
+        threading.Thread(target=greet, daemon=True).start()
+        with pytest.raises(Unavailable, match="before the encryption"):
+            Address(f"tls://127.0.0.1:{door.getsockname()[1]}/shop").connect()
+
+
 @pytest.mark.timeout(60)
 def test_large_entries_are_not_asked_for_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A log of large entries can be opened: a server hangs up on who lets it keep too much unread."""

@@ -161,7 +161,11 @@ def test_a_token_opens_the_door() -> None:
             return command
 
     with running(Closed) as server:
-        coord.install(server.url("mine").replace(f"{USER}:", ":"))
+        for url in (server.url("mine").replace(f"{USER}:", before) for before in (":", "")):
+            coord.install(url)
+            with pytest.raises(NotFound) as refused:
+                open_store(url.replace("mine", "other"))
+            assert PASSWORD not in f"{refused.value} {refused.value.hint}"
         with pytest.raises(Unavailable):
             coord.install(server.url("mine"))
 

@@ -2,8 +2,8 @@
 
 nats://user:password@host:4222/name?replicas=3&durable=1    `tls://…` to encrypt; more hosts with commas
 
-A token stands like a password without a user. `tls_ca`, `tls_cert` and `tls_key` name files. What `install`
-is told of `replicas` and `durable` holds for all who open the store later.
+A token stands alone before the host, or like a password without a user. `tls_ca`, `tls_cert` and `tls_key`
+name files. What `install` is told of `replicas` and `durable` holds for all who open the store later.
 """
 
 import re
@@ -38,10 +38,10 @@ class Address:
         self.replicas, self.durable = said.get("replicas", ""), said.get("durable", "")
         if self.replicas not in ("", "1", "2", "3", "4", "5") or self.durable not in ("", "0", "1"):
             raise self._invalid("replicas are 1 to 5, durable is 0 or 1")
-        name, _, password = map(unquote, user.partition(":"))
+        name, colon, password = map(unquote, user.partition(":"))
         encrypted = parts.scheme.lower() == "tls"
         files = (said.get("tls_ca", ""), said.get("tls_cert", ""), said.get("tls_key", ""))
-        who = (name, password, "") if name else ("", "", password)
+        who = (name, password, "") if name and colon else ("", "", password or name)
         self._login = Login(*who, encrypted, *files)
 
     def _invalid(self, why: str) -> Invalid:

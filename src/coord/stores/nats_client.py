@@ -135,6 +135,8 @@ class NatsConnection:
     def _encrypt(self, host: str, login: Login) -> None:
         import ssl
 
+        if self._buffer:  # it was sent in the open, and would be taken for what is encrypted
+            raise Denied("something came before the encryption began")
         try:
             context = ssl.create_default_context(cafile=login.tls_ca or None)
             if login.tls_cert:

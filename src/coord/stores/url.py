@@ -15,6 +15,7 @@ ALIASES = {
 }
 
 _BEFORE_HOST = r"(?s)(://[^/:@]*):.*@"
+_ALONE = r"(?i)^((?:nats|tls)://)[^/:@]+@"
 _IN_QUERY = r"(?i)((?:^|[?&])[^=&]*(?:password|passwd)=)[^&#]*"
 _WITHOUT_MARKS = str.maketrans("", "", "/_.-~")
 
@@ -24,10 +25,13 @@ def shown(url: str) -> str:
 
     >>> shown("postgresql://me:secret@host/db?sslpassword=secret")
     'postgresql://me:***@host/db?sslpassword=***'
+    >>> shown("nats://a-token@host/shop")
+    'nats://***@host/shop'
     """
     if "@" not in url and "=" not in url:
         return url
-    return re.sub(_IN_QUERY, r"\1***", re.sub(_BEFORE_HOST, r"\1:***@", url))
+    without_token = re.sub(_ALONE, r"\1***@", url)
+    return re.sub(_IN_QUERY, r"\1***", re.sub(_BEFORE_HOST, r"\1:***@", without_token))
 
 
 def scheme_of(url: str) -> str:
