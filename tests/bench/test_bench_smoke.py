@@ -34,7 +34,7 @@ SOME_STORES_ONLY = {
 }
 """What makes no sense, or is not asked for, on the others."""
 
-KNOW_THE_STORE = {"batch", "past"}
+KNOW_THE_STORE = {"batch"}
 """Sections with code of their own for each store; the others are tried on SQLite, and in the soak on all."""
 WITH_PEERS = ("postgres", "redis")
 """Stores with other queues beside them; SQLite has all sections anyway."""

@@ -1,6 +1,6 @@
 """A crew of processes for every store that several processes can open.
 
-What only processes, signals and namespaces decide is tried on two of them; the soak tries it on all.
+What rules, processes, signals and namespaces decide is tried on two of them; the soak tries it on all.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,14 +12,19 @@ from tests.conftest import SOAK
 from tests.processes.crew import Crew, gathered
 from tests.servers.kinds import SHARED_STORES
 
-STORES_DECIDE = ("test_proc_drain", "test_proc_exclusion", "test_proc_lock_histories", "test_proc_messages")
+STORES_DECIDE = (
+    "test_a_plan_is_drained",
+    "test_eight_processes_share_one_lock",
+    "test_one_order_explains_what_processes_were_told",
+    "test_two_readers_drain_what_eight_send",
+)
 FEW_STORES = ("sqlite", "postgres")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Give each test of this folder the stores it needs."""
     if "shared_url" in metafunc.fixturenames:
-        all_of_them = SOAK or metafunc.module.__name__.rpartition(".")[2] in STORES_DECIDE
+        all_of_them = SOAK or metafunc.function.__name__ in STORES_DECIDE
         metafunc.parametrize("shared_url", SHARED_STORES if all_of_them else FEW_STORES, indirect=True)
 
 

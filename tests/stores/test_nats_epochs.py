@@ -12,9 +12,9 @@ from coord.stores import nats_store
 from coord.stores.database import EPOCH_BITS, Database
 from coord.stores.nats_log import encode_entry, new_token
 from coord.stores.store import Commit, Put
-from tests.servers.nats import NatsServer, admin, cluster
-from tests.servers.server import poll_until, running
-from tests.stores.steps import everything, head, value, version, write
+from tests.servers.nats import NatsServer, admin
+from tests.servers.server import running
+from tests.stores.steps import everything, head, value, write
 
 Opener = Callable[[str], Database[Any]]
 FIRST_OF_EPOCH = 1 << EPOCH_BITS
@@ -192,27 +192,3 @@ def test_a_new_log_after_a_restart_begins_above(server: NatsServer, url: str, op
     assert write(open_database(url).log("early"), {"k": b"1"}) == 1
     server.restart()
     assert write(open_database(url).log("late"), {"k": b"1"}) > FIRST_OF_EPOCH
-
-
-@pytest.mark.timeout(120)
-def test_a_cluster_survives_the_loss_of_its_leader(open_database: Opener, tmp_path: Any) -> None:
-    """Three servers keep a log: the leader is killed, commits go on at another, and nothing is lost."""
-    with cluster() as three:
-        database = open_database(three.url)
-        store: Any = database.log("local")
-        issued = [write(store, {"k": b"%d" % number}) for number in range(3)]
-        leader = next(server for server in three.servers if server.server_name == store._leader)
-        leader.kill()
-
-        def written() -> bool:
-            try:
-                issued.append(write(store, {"k": b"after"}))
-            except coord.Unavailable:
-                return False
-            return True
-
-        poll_until(written, 60, "the cluster does not go on")
-        assert issued == sorted(set(issued))
-        assert (value(store, "k"), version(store, "k")) == (b"after", issued[-1])
-        entries = open_database(three.url).log("local").tail(0, 99)
-        assert [entry.offset for entry in entries] == issued
