@@ -148,6 +148,8 @@ class Server:
             return subprocess.Popen(
                 command,
                 cwd=self.folder,
+                # Names of temporary files are made of pids, and other pid namespaces may share /tmp with us.
+                env={**os.environ, "TMPDIR": str(self.folder)},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
