@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from tests.servers.mariadb import MariadbServer
 from tests.servers.nats import NatsServer
-from tests.servers.postgres import PostgresServer
+from tests.servers.postgres import PostgresServer, in_log_shape
 from tests.servers.redis import RedisServer
 from tests.servers.server import LOOPBACK, AnyServer, Server, lacking, running
 
@@ -17,14 +17,18 @@ class OnServer(NamedTuple):
 
     server: type[Server]
     fresh_url: Callable[[Any], str]
+    blank_url: Callable[[Any], str]
+    """Where no store is installed yet."""
 
 
 ON_SERVERS = {
-    "postgres": OnServer(PostgresServer, PostgresServer.fresh_store_url),
-    "postgres-log": OnServer(PostgresServer, PostgresServer.fresh_log_url),
-    "mariadb": OnServer(MariadbServer, MariadbServer.fresh_store_url),
-    "redis": OnServer(RedisServer, RedisServer.fresh_store_url),
-    "nats": OnServer(NatsServer, NatsServer.fresh_store_url),
+    "postgres": OnServer(PostgresServer, PostgresServer.fresh_store_url, PostgresServer.blank_url),
+    "postgres-log": OnServer(
+        PostgresServer, PostgresServer.fresh_log_url, lambda server: in_log_shape(server.blank_url())
+    ),
+    "mariadb": OnServer(MariadbServer, MariadbServer.fresh_store_url, MariadbServer.blank_url),
+    "redis": OnServer(RedisServer, RedisServer.fresh_store_url, RedisServer.blank_store_url),
+    "nats": OnServer(NatsServer, NatsServer.fresh_store_url, NatsServer.blank_url),
 }
 
 SHARED_STORES = ("files", "sqlite", *ON_SERVERS)

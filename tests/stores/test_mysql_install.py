@@ -2,7 +2,6 @@
 
 import traceback
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -26,20 +25,6 @@ def url(mariadb_server: MariadbServer) -> str:
     return mariadb_server.fresh_url()
 
 
-def test_install_is_safe_to_repeat(mariadb_server: MariadbServer) -> None:
-    """Eight at once, and once more later, make one store with one identity."""
-    url = mariadb_server.blank_url()
-    with ThreadPoolExecutor(8) as threads:
-        assert list(threads.map(coord.install, [url] * 8)) == [None] * 8
-    with closing(open_store(url)) as database:
-        write(database.log("local"), {"k": b"1"})
-        identity = database.store_id
-    coord.install(url)
-    with closing(open_store(url.replace("mysql:", "mariadb:"))) as database:
-        assert (database.store_id, database.epoch) == (identity, 0)
-        assert head(database.log("local")) == 1
-
-
 def test_an_install_that_was_interrupted_is_finished(mariadb_server: MariadbServer) -> None:
     """Tables are made one by one, and what makes them a store comes last."""
     url = mariadb_server.blank_url()
@@ -52,12 +37,6 @@ def test_an_install_that_was_interrupted_is_finished(mariadb_server: MariadbServ
     coord.install(url)
     with closing(open_store(url)) as database:
         assert head(database.log("local")) == 0
-
-
-def test_a_database_without_a_store_is_not_found(mariadb_server: MariadbServer) -> None:
-    """Opening never creates: the error says what to do."""
-    with pytest.raises(NotFound, match=r"install"):
-        open_store(mariadb_server.blank_url())
 
 
 def test_another_format_is_unsupported(mariadb_server: MariadbServer, url: str) -> None:

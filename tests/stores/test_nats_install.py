@@ -2,7 +2,6 @@
 
 import traceback
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -22,27 +21,6 @@ from tests.stores.steps import by_key, head, write
 def url(nats_server: NatsServer) -> str:
     """The url of a fresh store."""
     return nats_server.fresh_store_url()
-
-
-def test_install_is_safe_to_repeat(nats_server: NatsServer) -> None:
-    """Eight at once, and once more later, make one store with one identity."""
-    url = nats_server.blank_url()
-    with ThreadPoolExecutor(8) as threads:
-        assert list(threads.map(coord.install, [url] * 8)) == [None] * 8
-    with closing(open_store(url)) as database:
-        write(database.log("local"), {"k": b"1"})
-        identity = database.store_id
-    coord.install(url)
-    with closing(open_store(url)) as database:
-        assert (database.store_id, database.epoch) == (identity, 0)
-        assert head(database.log("local")) == 1
-
-
-def test_a_server_without_a_store_is_not_found(nats_server: NatsServer) -> None:
-    """Opening never creates: the error says what to do."""
-    with pytest.raises(NotFound) as refused:
-        open_store(nats_server.blank_url())
-    assert "coord install" in refused.value.hint
 
 
 def test_another_format_is_unsupported(url: str) -> None:

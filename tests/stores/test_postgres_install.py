@@ -2,7 +2,6 @@
 
 import traceback
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -22,26 +21,6 @@ from tests.stores.steps import head, write
 def url(postgres_server: PostgresServer) -> str:
     """The url of a fresh store."""
     return postgres_server.fresh_url()
-
-
-def test_install_is_safe_to_repeat(postgres_server: PostgresServer) -> None:
-    """Eight at once, and once more later, make one store with one identity."""
-    url = postgres_server.blank_url()
-    with ThreadPoolExecutor(8) as threads:
-        assert list(threads.map(coord.install, [url] * 8)) == [None] * 8
-    with closing(open_store(url)) as database:
-        write(database.log("local"), {"k": b"1"})
-        identity = database.store_id
-    coord.install(url)
-    with closing(open_store(url)) as database:
-        assert (database.store_id, database.epoch) == (identity, 0)
-        assert head(database.log("local")) == 1
-
-
-def test_a_database_without_a_store_is_not_found(postgres_server: PostgresServer) -> None:
-    """Opening never creates: the error says what to do."""
-    with pytest.raises(NotFound, match=r"coord install postgresql://coord:\*\*\*@"):
-        open_store(postgres_server.blank_url())
 
 
 def test_another_format_is_unsupported(url: str) -> None:

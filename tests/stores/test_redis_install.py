@@ -3,7 +3,6 @@
 import subprocess
 import traceback
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -22,27 +21,6 @@ from tests.stores.steps import head, write
 def url(redis_server: RedisServer) -> str:
     """The url of a fresh store."""
     return redis_server.fresh_store_url()
-
-
-def test_install_is_safe_to_repeat(redis_server: RedisServer) -> None:
-    """Eight at once, and once more later, make one store with one identity."""
-    url = redis_server.blank_store_url()
-    with ThreadPoolExecutor(8) as threads:
-        assert list(threads.map(coord.install, [url] * 8)) == [None] * 8
-    with closing(open_store(url)) as database:
-        write(database.log("local"), {"k": b"1"})
-        identity = database.store_id
-    coord.install(url)
-    with closing(open_store(url)) as database:
-        assert (database.store_id, database.epoch) == (identity, 0)
-        assert head(database.log("local")) == 1
-
-
-def test_a_server_without_a_store_is_not_found(redis_server: RedisServer) -> None:
-    """Opening never creates: the error says what to do."""
-    with pytest.raises(NotFound) as missing:
-        open_store(redis_server.blank_store_url())
-    assert "install" in missing.value.hint
 
 
 def test_another_format_is_unsupported(redis_server: RedisServer, url: str) -> None:
