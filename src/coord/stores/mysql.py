@@ -7,7 +7,6 @@ process, and finds those of others by looking: these servers ring no bells.
 """
 
 import contextlib
-import os
 import secrets
 import threading
 from collections.abc import Iterable, Iterator
@@ -17,10 +16,10 @@ import msgspec
 
 from coord.core.errors import Conflict, Corrupt, Trimmed, Unavailable, Unsupported
 from coord.stores.check import Check, clock_check
-from coord.stores.database import Database, Reconnected
+from coord.stores.database import Reconnected
 from coord.stores.host_clock import host_now_ms
 from coord.stores.known_versions import KnownVersions
-from coord.stores.listener import Ear, Listener
+from coord.stores.listener import Ear
 from coord.stores.moved import MOVED_URL, moved, not_installed
 from coord.stores.mysql_session import (
     NO_SUCH_TABLE,
@@ -35,6 +34,7 @@ from coord.stores.mysql_session import (
 from coord.stores.mysql_sql import LOOKED, quoted
 from coord.stores.mysql_views import renew_views, view_grants
 from coord.stores.server_clock import ServerClock, uptime_ms
+from coord.stores.server_database import ServerDatabase
 from coord.stores.store import FORMAT, Commit, Entry, Head, Limits, Record, check_commit
 
 MOST_COMMIT_BYTES = 16 * 1024 * 1024
@@ -249,7 +249,7 @@ def _records(rows: Iterable[Row]) -> list[Record]:
     return [Record(key.decode(), version, value, line.decode()) for key, version, value, line in rows]
 
 
-class MysqlDatabase(Database[MysqlStore]):
+class MysqlDatabase(ServerDatabase[MysqlStore]):
     """The tables with all their tenants; made by `install`."""
 
     def __init__(self, url: str) -> None:
@@ -264,15 +264,9 @@ class MysqlDatabase(Database[MysqlStore]):
 
     def _begin(self) -> None:
         """Begin without sessions, in this process."""
-        self._process = os.getpid()
+        super()._begin()
         self._session_lock = threading.RLock()
         self._session: Session | None = None
-        self._listener = Listener(self._ear)
-
-    def _in_this_process(self) -> None:
-        """After a fork leave the parent's sessions alone; as garbage they say no farewell to the server."""
-        if self._process != os.getpid():
-            self._begin()
 
     def _open_log(self, tenant: str) -> MysqlStore:
         return MysqlStore(self, tenant)
@@ -343,13 +337,6 @@ class MysqlDatabase(Database[MysqlStore]):
         """Wake who waits in this process."""
         self._listener.learn({log: offset})
 
-    def wait(self, log: int, after: int, seconds: float) -> bool:
-        """Wait for a log to grow beyond an offset, at most so long; return whether it did."""
-        self._in_this_process()
-        if self.closed:
-            raise Unavailable("the database is closed")
-        return self._listener.wait(log, after, seconds)
-
     @contextlib.contextmanager
     def _ear(self) -> Iterator[Ear]:
         """Look often while there is news, and less and less where there is none."""
@@ -389,8 +376,6 @@ class MysqlDatabase(Database[MysqlStore]):
 
     def close(self) -> None:
         super().close()
-        self._in_this_process()
-        self._listener.close()
         with self._session_lock:
             if self._session is not None:
                 self._session.close()

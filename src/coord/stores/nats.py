@@ -15,20 +15,19 @@ offsets, which are fences, are not issued twice.
 """
 
 import contextlib
-import os
 from collections.abc import Iterator
 
-from coord.core.errors import Corrupt, Unavailable
+from coord.core.errors import Corrupt
 from coord.stores.check import Check, clock_check
-from coord.stores.database import Database
 from coord.stores.host_clock import host_now_ms
-from coord.stores.listener import Ear, Listener
+from coord.stores.listener import Ear
 from coord.stores.moved import MOVED_URL, moved
 from coord.stores.nats_address import Address, word_of
 from coord.stores.nats_client import Denied, Lost
 from coord.stores.nats_meta import grants, install, read_meta, set_epoch
 from coord.stores.nats_server import ROOM, NatsServer, StreamInfo, translated
 from coord.stores.nats_store import NatsStore
+from coord.stores.server_database import ServerDatabase
 from coord.stores.store import Limits
 
 __all__ = ["NatsDatabase", "grants", "install"]
@@ -37,7 +36,7 @@ MOST_COMMIT_BYTES = 8 * 1024 * 1024
 EACH_ITS_OWN = "let all machines keep time: deadlines are told by each machine's own clock"
 
 
-class NatsDatabase(Database[NatsStore]):
+class NatsDatabase(ServerDatabase[NatsStore]):
     """The streams of a store with all its tenants; made by `install`."""
 
     def __init__(self, url: str) -> None:
@@ -51,10 +50,6 @@ class NatsDatabase(Database[NatsStore]):
         except BaseException:
             self.server.close()
             raise
-
-    def _begin(self) -> None:
-        self._process = os.getpid()
-        self._listener = Listener(self._ear)
 
     def _meet(self) -> Limits:
         self.notes = read_meta(self.server)
@@ -97,18 +92,6 @@ class NatsDatabase(Database[NatsStore]):
             self._listened.append(store)
             return len(self._listened) - 1
 
-    def wait(self, number: int, after: int, seconds: float) -> bool:
-        """Wait for a log to grow beyond an offset, at most so long; return whether it did."""
-        if self.closed:
-            raise Unavailable("the database is closed")
-        self._in_this_process()
-        return self._listener.wait(number, after, seconds)
-
-    def _in_this_process(self) -> None:
-        """After a fork there is no listener: threads stay behind."""
-        if self._process != os.getpid():
-            self._begin()
-
     @contextlib.contextmanager
     def _ear(self) -> Iterator[Ear]:
         subjects: dict[str, int] = {}
@@ -150,6 +133,4 @@ class NatsDatabase(Database[NatsStore]):
 
     def close(self) -> None:
         super().close()
-        self._in_this_process()
-        self._listener.close()
         self.server.close()

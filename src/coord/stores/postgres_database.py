@@ -1,7 +1,6 @@
 """An open Postgres schema of either shape: one connection, one listener, and what a fork means for them."""
 
 import contextlib
-import os
 import threading
 from collections.abc import Iterator
 from typing import Any, ClassVar
@@ -11,24 +10,22 @@ from psycopg.types.numeric import Int4, Int8
 
 from coord.core.errors import CoordError, Corrupt, Trimmed, Unavailable
 from coord.stores.check import Check
-from coord.stores.database import AnyStore, Database, Reconnected
-from coord.stores.listener import Ear, Listener
+from coord.stores.database import AnyStore, Reconnected
+from coord.stores.listener import Ear
 from coord.stores.postgres_arrays import Bigints
 from coord.stores.postgres_connection import Address, Connection, Row, is_gone, meta_of, using
 from coord.stores.postgres_sql import Statements
 from coord.stores.server_clock import ServerClock, uptime_ms
+from coord.stores.server_database import ServerDatabase
 from coord.stores.store import Entry, Head, Limits
 
 COMMIT_BYTES = 16 * 1024 * 1024
 FORGET_AT_ONCE = 10_000
 
-_inherited: list[object] = []
-"""What a forked child must keep: its parent's connections, lest they are closed as garbage."""
-
 _events_decode = msgspec.msgpack.Decoder(list[bytes]).decode
 
 
-class OpenSchema(Database[AnyStore]):
+class OpenSchema(ServerDatabase[AnyStore]):
     """A schema with all its tenants; made by `install`."""
 
     statements: ClassVar[type[Statements]]
@@ -46,16 +43,9 @@ class OpenSchema(Database[AnyStore]):
 
     def _begin(self) -> None:
         """Begin without connections, in this process."""
-        self._process = os.getpid()
+        super()._begin()
         self._connection_lock = threading.RLock()
         self._connection: Connection | None = None
-        self._listener = Listener(self._ear)
-
-    def _in_this_process(self) -> None:
-        """After a fork leave the parent's connections alone: its sessions end when anybody closes them."""
-        if self._process != os.getpid():
-            _inherited.append((self._connection, self._listener))
-            self._begin()
 
     def ask(self, query: str, *values: object, committing: bool = False, on: int | None = None) -> list[Row]:
         """Return the answer, whose first column is the server's clock; one statement is one transaction.
@@ -108,13 +98,6 @@ class OpenSchema(Database[AnyStore]):
         with contextlib.suppress(CoordError):
             self.ask(sql.notify, sql.channel(log), str(offset))
 
-    def wait(self, log: int, after: int, seconds: float) -> bool:
-        """Wait for a log to grow beyond an offset, at most so long; return whether it did."""
-        self._in_this_process()
-        if self.closed:
-            raise Unavailable("the database is closed")
-        return self._listener.wait(log, after, seconds)
-
     @contextlib.contextmanager
     def _ear(self) -> Iterator[Ear]:
         sql = self.address.sql
@@ -136,8 +119,6 @@ class OpenSchema(Database[AnyStore]):
 
     def close(self) -> None:
         super().close()
-        self._in_this_process()
-        self._listener.close()
         with self._connection_lock:
             if self._connection is not None:
                 self._connection.close()

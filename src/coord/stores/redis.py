@@ -12,7 +12,6 @@ again: whoever notices first raises the epoch, and offsets go on above all of th
 """
 
 import contextlib
-import os
 import secrets
 import threading
 from collections.abc import Iterable, Iterator
@@ -23,12 +22,12 @@ import msgspec
 from coord.core.errors import Conflict, Corrupt, Invalid, Trimmed, Unavailable, Unsupported
 from coord.stores import redis_scripts as scripts
 from coord.stores.check import Check
-from coord.stores.database import Database
-from coord.stores.listener import Ear, Listener
+from coord.stores.listener import Ear
 from coord.stores.moved import not_installed
 from coord.stores.redis_records import notes_of, packed, record_of, unpacked
 from coord.stores.redis_server import Address, Life, Wire
 from coord.stores.server_clock import ServerClock, uptime_ms
+from coord.stores.server_database import ServerDatabase
 from coord.stores.store import FORMAT, Commit, Entry, Head, Limits, Record, check_commit
 
 COMMIT_BYTES = 16 * 1024 * 1024
@@ -38,8 +37,6 @@ OWNER = f"{AGENT} hexists exists del srem"
 
 _encode = msgspec.msgpack.Encoder().encode
 _events_decode = msgspec.msgpack.Decoder(list[bytes]).decode
-_inherited: list[object] = []
-"""What a forked child must keep: its parent's connections, lest they are closed as garbage."""
 
 
 def install(url: str) -> None:
@@ -174,7 +171,7 @@ class RedisStore:
             raise Corrupt(f"an entry after offset {after} cannot be read: {error}") from error
 
     def wait(self, after: int, timeout: float) -> bool:
-        return self.seen.offset > after or self._database.wait(self, after, timeout)
+        return self.seen.offset > after or self._database.wait(self._database.number_of(self), after, timeout)
 
     def trim(self, before: int) -> None:
         # There may be millions below the floor: nobody sees them any more, and they leave in portions.
@@ -188,7 +185,7 @@ class RedisStore:
         """Nothing of its own: the database owns the connections."""
 
 
-class RedisDatabase(Database[RedisStore]):
+class RedisDatabase(ServerDatabase[RedisStore]):
     """A prefix with all its tenants; made by `install`."""
 
     def __init__(self, url: str) -> None:
@@ -203,17 +200,10 @@ class RedisDatabase(Database[RedisStore]):
 
     def _begin(self) -> None:
         """Begin without connections, in this process."""
-        self._process = os.getpid()
+        super()._begin()
         self._wire_lock = threading.RLock()
         self._wire: Wire | None = None
         self._life: Life
-        self._listener = Listener(self._ear)
-
-    def _in_this_process(self) -> None:
-        """After a fork leave the parent's connections alone: its sessions end when anybody closes them."""
-        if self._process != os.getpid():
-            _inherited.append((self._wire, self._listener))
-            self._begin()
 
     def _open_log(self, tenant: str) -> RedisStore:
         return RedisStore(self, tenant)
@@ -261,16 +251,12 @@ class RedisDatabase(Database[RedisStore]):
         self.limits = Limits(commit_bytes=COMMIT_BYTES, durable=life.durable, shared=True)
         return wire, life
 
-    def wait(self, store: RedisStore, after: int, seconds: float) -> bool:
-        """Wait for a log to grow beyond an offset, at most so long; return whether it did."""
-        self._in_this_process()
-        if self.closed:
-            raise Unavailable("the database is closed")
+    def number_of(self, store: RedisStore) -> int:
+        """Return the number under which a log is listened to."""
         with self._lock:
             if store not in self._waited_for:
                 self._waited_for.append(store)
-            log = self._waited_for.index(store)
-        return self._listener.wait(log, after, seconds)
+            return self._waited_for.index(store)
 
     @contextlib.contextmanager
     def _ear(self) -> Iterator[Ear]:
@@ -304,8 +290,6 @@ class RedisDatabase(Database[RedisStore]):
 
     def close(self) -> None:
         super().close()
-        self._in_this_process()
-        self._listener.close()
         with self._wire_lock:
             if self._wire is not None:
                 self._wire.close()
