@@ -11,6 +11,7 @@ import pytest
 from coord.core.errors import Conflict, Corrupt, LimitReached, Unavailable, Unknown
 from coord.stores import nats_store
 from coord.stores.database import Database
+from coord.stores.nats import NatsDatabase
 from coord.stores.open import open_store
 from coord.stores.store import Commit, Put, Store
 from tests.servers.nats import NatsServer, admin
@@ -178,6 +179,25 @@ def test_a_stream_that_is_gone_is_corrupt(url: str, store: Store, open_database:
     with pytest.raises(Corrupt, match="gone"):
         open_database(url).log("local")
     assert head(open_database(url).log("other")) == 0
+
+
+def test_two_who_open_a_new_log_at_once_both_have_it(
+    url: str, open_database: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stream that another process makes between two looks was not there at the first, and is not gone."""
+    one, other = open_database(url), open_database(url)
+    assert isinstance(one, NatsDatabase)
+    look, looks = one.server.info, []
+
+    def look_and_be_late(stream: str) -> Any:
+        looks.append(look(stream))
+        if len(looks) == 1:
+            write(other.log("local"), {"k": b"1"})
+        return looks[-1]
+
+    monkeypatch.setattr(one.server, "info", look_and_be_late)
+    assert value(one.log("local"), "k") == b"1"
+    assert looks[0] is None, "it was made after the first look"
 
 
 def test_a_purged_stream_is_corrupt(url: str, store: Store, open_database: Opener) -> None:

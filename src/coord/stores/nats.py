@@ -61,12 +61,16 @@ class NatsDatabase(ServerDatabase[NatsStore]):
     def _open_log(self, tenant: str) -> NatsStore:
         return NatsStore(self, tenant)
 
-    def create_log(self, tenant: str, *, missing: bool) -> StreamInfo:
-        """Make the stream of a tenant that never had one; what follows it may have been left undone."""
+    def create_log(self, tenant: str) -> StreamInfo:
+        """Make the stream of a tenant that never had one; what follows it may have been left undone.
+
+        The tenant is known only after its stream is made. So the stream is looked for after that is read:
+        the other way round another process may make both in between, and the stream would seem gone.
+        """
         address = self.address
         known = address.subject("tenant", word_of(tenant))
         is_known = self.server.last(address.stream, known) is not None
-        if is_known and missing:
+        if is_known and self.server.info(address.log_stream(tenant)) is None:
             raise Corrupt(
                 f"the stream {address.log_stream(tenant)} is gone",
                 hint="restore it from a copy; nothing was changed",
