@@ -19,7 +19,7 @@ def calibrate(folder: Path, seconds: float) -> Calibration:
     syncs = sorted(_time_syncs(folder / "calibration", seconds))
     middle = statistics.median(syncs)
     return Calibration(
-        loop_turns_per_s=TURNS / statistics.median(_time_loops(seconds)),
+        loop_turns_per_s=TURNS / statistics.median(time_loops(seconds)),
         syncs_per_s=1 / middle,
         sync_ms_p50=middle * 1000,
         sync_ms_p99=percentile(syncs, 0.99) * 1000,
@@ -27,7 +27,8 @@ def calibrate(folder: Path, seconds: float) -> Calibration:
     )
 
 
-def _time_loops(seconds: float) -> list[float]:
+def time_loops(seconds: float) -> list[float]:
+    """Return how long the fixed loop takes, again and again."""
     times: list[float] = []
     while sum(times) < seconds or len(times) < 3:
         began = time.perf_counter()

@@ -15,6 +15,7 @@ from typing import Any
 
 from bench.figures import Figure, latency_ms
 from bench.places import Places
+from bench.quiet import Rounds
 from bench.scale import Scale
 from bench.watched import events_per_commit
 from bench.workload import Claimed, Workplace, claim_command, session_name, submission
@@ -89,6 +90,10 @@ class ClosedRun:
         return len(self.counted) / (self._finished - self._counted_from)
 
 
+Counted = tuple[ClosedRun, list[int]]
+"""A run, and how much was in each of its commits."""
+
+
 def measure(places: Places, scale: Scale, store: str) -> Iterator[Figure]:
     """Yield peaks for each number of callers, then the latency at half of the floor."""
     for callers in scale.callers:
@@ -97,21 +102,15 @@ def measure(places: Places, scale: Scale, store: str) -> Iterator[Figure]:
 
 
 def _closed(places: Places, scale: Scale, store: str, callers: int) -> Iterator[Figure]:
-    runs: dict[str, list[ClosedRun]] = {"claims": [], "submissions": []}
-    sizes: dict[str, list[int]] = {"claims": [], "submissions": []}
+    rounds = Rounds(scale.repetitions)
     with Workplace(places.fresh_url(store)) as place:
         _, held = _closed_claims(place, callers, scale.seconds)
         _closed_submissions(place, held, scale.seconds)  # warm now
         place.watch.take()
-        for _ in range(scale.repetitions):
-            claims, held = _closed_claims(place, callers, scale.seconds * 2)
-            runs["claims"].append(claims)
-            sizes["claims"] += place.watch.take_sizes()
-            runs["submissions"].append(_closed_submissions(place, held, scale.seconds * 2))
-            sizes["submissions"] += place.watch.take_sizes()
-    for what, counted in runs.items():
+        pairs = [_closed_round(place, callers, scale.seconds * 2) for _ in rounds]
+    for what, counted in zip(("claims", "submissions"), zip(*rounds.chosen(pairs), strict=True), strict=True):
         yield Figure.middle_of(
-            [run.rate for run in counted],
+            [run.rate for run, _ in counted],
             "callers",
             store,
             f"{what}, {callers} callers",
@@ -119,11 +118,20 @@ def _closed(places: Places, scale: Scale, store: str, callers: int) -> Iterator[
             floor=FLOORS[store] if what == "claims" and callers == FLOOR_CALLERS else None,
             detail={
                 "callers": callers,
-                "cpu_us_per_op": statistics.median(run.cpu_us for run in counted),
-                **latency_ms(end - start for run in counted for start, end in run.counted),
-                **events_per_commit(sizes[what]),
+                "undisturbed": rounds.share,
+                "cpu_us_per_op": statistics.median(run.cpu_us for run, _ in counted),
+                **latency_ms(end - start for run, _ in counted for start, end in run.counted),
+                **events_per_commit([size for _, sizes in counted for size in sizes]),
             },
         )
+
+
+def _closed_round(place: Workplace, callers: int, seconds: float) -> tuple[Counted, Counted]:
+    """Claim for a while, then submit what was claimed."""
+    claims, held = _closed_claims(place, callers, seconds)
+    claimed = claims, place.watch.take_sizes()
+    submissions = _closed_submissions(place, held, seconds)
+    return claimed, (submissions, place.watch.take_sizes())
 
 
 def _closed_claims(place: Workplace, callers: int, seconds: float) -> tuple[ClosedRun, list[list[Claimed]]]:
@@ -210,11 +218,11 @@ def _poisson(rate: float, seconds: float) -> list[float]:
 
 def _open(places: Places, scale: Scale, store: str, sessions: int) -> Figure:
     gc.collect()
+    rounds = Rounds(1)
     with Workplace(places.fresh_url(store)) as place:
-        place.watch.take()
-        run = OpenRun(place, FLOORS[store] / 2, scale.open_seconds, sessions)
-        asyncio.run(run.run())
-        sizes = place.watch.take_sizes()
+        _closed_claims(place, sessions, scale.seconds)  # warm now: a cold start would be paid by all who come
+        runs = [_open_run(place, FLOORS[store] / 2, scale.open_seconds, sessions) for _ in rounds]
+    run, sizes = rounds.chosen(runs)[-1]
     waited = latency_ms(run.took)
     return Figure(
         "callers",
@@ -224,6 +232,7 @@ def _open(places: Places, scale: Scale, store: str, sessions: int) -> Figure:
         "ms",
         most=OPEN_P99_MS if sessions == FLOOR_CALLERS else None,
         detail={
+            "undisturbed": rounds.share,
             "offered_per_s": run.offered_rate,
             "completed_per_s": run.completed_rate,
             "refused": run.refused,
@@ -231,3 +240,10 @@ def _open(places: Places, scale: Scale, store: str, sessions: int) -> Figure:
             **events_per_commit(sizes),
         },
     )
+
+
+def _open_run(place: Workplace, rate: float, seconds: float, sessions: int) -> tuple[OpenRun, list[int]]:
+    place.watch.take()
+    run = OpenRun(place, rate, seconds, sessions)
+    asyncio.run(run.run())
+    return run, place.watch.take_sizes()

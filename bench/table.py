@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 
 from bench.figures import Calibration, Figure
+from bench.quiet import NOISE
 
 SHOWN_DETAIL = {
     "cpu_us_per_op": "cpu µs/op",
@@ -19,6 +20,7 @@ SHOWN_DETAIL = {
     "offered_per_s": "offered/s",
     "completed_per_s": "completed/s",
     "refused": "refused",
+    "undisturbed": "undisturbed",
     "ours_of_this": "ours/this",
     "least_share": "least share",
     "most_share": "most share",
@@ -30,8 +32,6 @@ SHOWN_DETAIL = {
     "python_ms": "python ms",
     "git_ms": "git ms",
 }
-NOISE = 0.25
-"""Calibrations before and after that differ by more than this share make a figure doubtful."""
 
 
 def number(value: float | None) -> str:
@@ -70,7 +70,9 @@ def share_of_raw(figure: Figure) -> str:
 
 
 def noisy(figure: Figure) -> str:
-    """Return ~ where the machine itself changed during the measurement."""
+    """Return ~ where the machine itself changed during the measurement, and nothing shows what it did."""
+    if "undisturbed" in figure.detail:
+        return "" if figure.detail["undisturbed"] else "~"
     before, after = figure.before, figure.after
     if before is None or after is None:
         return ""
@@ -132,6 +134,7 @@ def calibration_lines(calibrations: list[Calibration]) -> str:
 
 LEGEND = """
 asked: the floor of the project, ✓ reached, ✗ missed, ~ the machine changed by more than 25 % meanwhile
+undisturbed: the share of all repetitions during which it did not; only these count, or all if there is none
 cpu µs/op: processor time of this process, all its threads (not of a server)
 raw/s: the same commits into the same place with nothing of coord (bench/raw.py says precisely what)
 /Mturns, /sync: the rate per million turns of the calibration loop, and per fdatasync the disk could do"""

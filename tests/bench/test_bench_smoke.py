@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from bench import quiet
 from bench.__main__ import SECTIONS, main
 from bench.callers import _closed_claims, _closed_submissions, _poisson
 from bench.figures import Calibration, Figure, latency_ms
 from bench.imports import slowest_modules
+from bench.quiet import PATIENCE, Rounds
 from bench.raw import RawSqlite, settings
 from bench.table import section_table
 from bench.watched import events_per_commit
@@ -158,3 +160,19 @@ def test_the_slowest_modules_come_from_the_listing_of_the_interpreter() -> None:
         f"import time:     {own} |       {own + 5} |   module_{own}" for own in (20, 900, 100)
     )
     assert slowest_modules(listing) == [("module_900", 0.9), ("module_100", 0.1), ("module_20", 0.02)]
+
+
+def test_a_repetition_that_neighbours_disturbed_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only those count at whose both ends the machine was itself; all of a few, if there is none."""
+    paces = iter([1.0, 1.0, 0.5, 0.9, 0.9])
+    monkeypatch.setattr(quiet, "pace", lambda: next(paces))
+    rounds = Rounds(2)
+    numbers = [number for number, _ in enumerate(rounds)]
+    assert numbers == [0, 1, 2, 3]
+    assert rounds.chosen(numbers) == [0, 3]
+    assert rounds.share == 0.5
+    monkeypatch.setattr(quiet, "pace", lambda: 0.5)
+    never = Rounds(2)
+    numbers = [number for number, _ in enumerate(never)]
+    assert never.chosen(numbers) == numbers == list(range(2 * PATIENCE))
+    assert never.share == 0

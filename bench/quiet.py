@@ -1,0 +1,58 @@
+"""Measuring while the machine is itself: on shared hardware its neighbours take half of it for moments.
+
+What a fixed loop takes right before and right after a repetition tells whether it fell into such a moment.
+Those that did are made again, up to a measure. So a figure says what the code needs, not who lives next door.
+"""
+
+import statistics
+from collections.abc import Iterator, Sequence
+from itertools import compress
+from typing import TypeVar
+
+from bench.calibrate import TURNS, time_loops
+
+NOISE = 0.25
+"""A loop that takes longer than the fastest one by more than this share is disturbed."""
+PATIENCE = 3
+"""How many repetitions are made for each one that is wanted, at most."""
+LOOK_S = 0.06
+
+Value = TypeVar("Value")
+_fastest: list[float] = []
+
+
+def pace() -> float:
+    """Return how fast the machine is now, as a share of the fastest that this process has met."""
+    now = statistics.median(time_loops(LOOK_S)) / TURNS
+    _fastest[:] = [min([now, *_fastest])]
+    return _fastest[0] / now
+
+
+class Rounds:
+    """Repetitions of one measurement, until so many of them were undisturbed."""
+
+    def __init__(self, wanted: int) -> None:
+        self._wanted = wanted
+        self._paces: list[float] = []
+
+    def __iter__(self) -> Iterator[None]:
+        before = pace()
+        while sum(self.undisturbed) < self._wanted and len(self._paces) < self._wanted * PATIENCE:
+            yield
+            after = pace()
+            self._paces.append(min(before, after))
+            before = after
+
+    @property
+    def undisturbed(self) -> list[bool]:
+        """Of each round, whether the machine was itself."""
+        return [each > 1 / (1 + NOISE) for each in self._paces]
+
+    def chosen(self, values: Sequence[Value]) -> Sequence[Value]:
+        """Return what the undisturbed rounds gave, or all if there was none."""
+        return list(compress(values, self.undisturbed)) or values
+
+    @property
+    def share(self) -> float:
+        """The share of all rounds that counts: 0 means that none was undisturbed, and so all do."""
+        return sum(self.undisturbed) / len(self._paces)
