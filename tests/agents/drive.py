@@ -22,6 +22,8 @@ from tests.servers.server import end_with_parent, poll_until
 TOOLS = ("claude", "codex", "gemini")
 DEADLINE_S = 90
 LINGER_S = 10
+PATIENT = {"COORD_HOOK_DEADLINE": "60"}
+"""Many tests run at once: a hook that is slow here would be in time where only agents work."""
 PROMPT = f"Do your work. ({MAIN})"
 Json = dict[str, Any]
 Prepared = tuple[tuple[str, ...], dict[str, str]]
@@ -137,7 +139,7 @@ def running_agent(
             process = subprocess.Popen(
                 [*program, *SUBCOMMAND.get(tool, ()), *arguments, *own, prompt],
                 cwd=repository,
-                env=plain | needs | (environment or {}),
+                env=plain | PATIENT | needs | (environment or {}),
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=err,

@@ -11,6 +11,7 @@ from coord.agents.setup.checks import examine_hooks
 from coord.core.replies import LockShown
 from coord.host.repository import find_repository
 from coord.sdk.client import Client, connect
+from tests.agents.drive import PATIENT
 from tests.agents.sessions import Place, make_place
 
 ADA_S, ADAS = "ada", "ada.txt"
@@ -19,7 +20,7 @@ SETTINGS = "[hooks]\nrestore_stomps = true\n"
 
 
 def environ_of(place: Place) -> dict[str, str]:
-    return {"HOME": str(place.home), "USER": "somebody", "PATH": os.environ["PATH"]}
+    return {"HOME": str(place.home), "USER": "somebody", "PATH": os.environ["PATH"], **PATIENT}
 
 
 def prepared(folder: Path, *tools: str) -> Place:

@@ -80,7 +80,7 @@ def test_an_agent_cannot_write_where_another_is_at_work(tool: str, tmp_path: Pat
             meet(end, place)
             agent.kill()
             end.go.set()
-        check_files(place)
+        check_files(place, agent.model.was_told())
         check_told(tool, agent.model.was_told(), agent.model.results())
         check_holder(place)
         assert bob.acquire("free.txt").ok, "a killed session holds nothing"
@@ -110,10 +110,10 @@ def check_switched_off(tool: str, place: Place, settings: str) -> None:
     assert wrong_here(place) == {"hooks", tool}
 
 
-def check_files(place: Place) -> None:
+def check_files(place: Place, told: str) -> None:
     landed = ("free.txt", "part.txt", "more.txt", "next.txt")
     assert [place.read(name) for name in landed] == ["new\n", "part\n", "more\n", "next\n"]
-    assert (place.read("old.txt"), place.read(ADAS)) == ("one\n", "ada\n")
+    assert (place.read("old.txt"), place.read(ADAS)) == ("one\n", "ada\n"), told
     assert (place.read("held.txt"), place.read("glob/deep.txt"), place.read("late.txt")) == (None, None, None)
 
 

@@ -261,6 +261,7 @@ def test_an_outage_ends_the_command_before_its_lease(
         postgres_server.restart()
     code, lines, _ = lines_of(process)
     events = [line["event"] for line in lines if line.get("event") != "waiting" and "event" in line]
-    assert (code, events) == (0, ["claimed", "lost", "claimed", "submitted"])
+    losses = max(1, events.count("lost"))  # a busy machine may be too late for two seconds once more
+    assert (code, events) == (0, ["claimed", "lost"] * losses + ["claimed", "submitted"])
     generations = [line["generation"] for line in lines if line.get("event") == "claimed"]
-    assert generations == [1, 2]
+    assert generations == list(range(1, losses + 2))

@@ -199,6 +199,6 @@ def test_hostile_names_are_compared_as_bytes(root: Path) -> None:
 
 def test_a_slow_git_is_not_waited_for(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A hook has a deadline: where git does not end in time, nothing is known."""
-    monkeypatch.setattr(effect_state, "GIT_S", 0.0)
+    monkeypatch.setattr(effect_state, "GIT_SHARE", 0.0)
     with pytest.raises(Unavailable):
         look(Git(str(root), environ=PLAIN), str(root / ".git/index"), ())

@@ -81,8 +81,8 @@ EFFECT_MUTANTS = [
     Mutant(
         "a clean file that is changed is not seen once it is committed",
         STATE,
-        "timeout_s=GIT_S, GIT_INDEX_FILE=index)",
-        "timeout_s=GIT_S)",
+        "timeout_s=deadline_s() * GIT_SHARE, GIT_INDEX_FILE=index)",
+        "timeout_s=deadline_s() * GIT_SHARE)",
         state("every_way_to_change_a_file_is_seen"),
     ),
     Mutant(

@@ -15,10 +15,11 @@ from typing import NamedTuple
 import msgspec
 
 from coord.agents.git.run import Git, GitFailed
+from coord.agents.hooks.client import deadline_s
 from coord.core.errors import CoordError, Unavailable
 
-GIT_S = 3.0
-"""Less than a hook has: a repository that takes longer is not looked at."""
+GIT_SHARE = 3 / 7
+"""How much of the time of a hook git has: a repository that takes longer is not looked at."""
 FILES_MAX = 20_000
 RACY_NS = 2_000_000_000
 """A file written so shortly before may change again without another time: clocks are coarse."""
@@ -154,7 +155,7 @@ def _differing(git: Git, index: str, watched: Sequence[str]) -> tuple[list[str],
 
 def _asking(git: Git, index: str, words: tuple[str, ...]) -> Callable[[], list[str]]:
     def ask() -> list[str]:
-        done = git.run(*words, timeout_s=GIT_S, GIT_INDEX_FILE=index)
+        done = git.run(*words, timeout_s=deadline_s() * GIT_SHARE, GIT_INDEX_FILE=index)
         if done.code:
             raise GitFailed(words, done.code, done.said)
         return done.names

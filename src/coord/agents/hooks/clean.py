@@ -4,13 +4,15 @@ import os
 from collections.abc import Sequence
 
 from coord.agents.git.run import Git
+from coord.agents.hooks.client import deadline_s
 from coord.agents.hooks.places import path_of
 from coord.core.errors import CoordError
 from coord.core.replies import LockShown
 
+GIT_SHARE = 2 / 7
+"""How much of the time of a hook git has."""
 FILES_MAX = 256
 """How many files are looked at in one go."""
-GIT_S = 2.0
 
 
 def clean_locks(held: Sequence[LockShown]) -> list[str]:
@@ -43,7 +45,9 @@ def _changed(worktree: str, names: list[str]) -> set[str] | None:
     """Return what differs from HEAD at these names: changed, new, ignored; folders end with a slash."""
     words = ("--literal-pathspecs", "status", "--porcelain=v1", "-z", "--no-renames", "--ignored=traditional")
     try:
-        done = Git(worktree).run(*words, "--untracked-files=all", "--", *names, timeout_s=GIT_S)
+        done = Git(worktree).run(
+            *words, "--untracked-files=all", "--", *names, timeout_s=deadline_s() * GIT_SHARE
+        )
     except CoordError:
         return None
     return {entry[3:] for entry in done.names} if done.code == 0 else None

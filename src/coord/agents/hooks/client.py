@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from coord.agents.hooks.event import Event, Verdict
 
 TOOLS = ("claude", "codex", "gemini")
-DEADLINE_S = 7.0
+DEADLINE_S, LEAST_DEADLINE_S, MOST_DEADLINE_S = 7.0, 0.05, 600.0
 END_DEADLINE_S = 2.0
 """At the end of a session the tools do not wait for long."""
 GRACE_S = 1.0
@@ -72,7 +72,7 @@ class Hook:
         self.tool = tool
         self.installed = installed
         self.began = time.monotonic()
-        self.deadline_s = _deadline_s()
+        self.deadline_s = deadline_s()
         self.event: Event | None = None
         self.closed = {True: True, False: False}
         self._turn = allocate_lock()
@@ -217,12 +217,13 @@ def _write(fd: int, data: bytes) -> None:
         return
 
 
-def _deadline_s() -> float:
+def deadline_s() -> float:
+    """Return after how many seconds the hook answers: git and the tool are given time by it, too."""
     try:
         given = float(os.environ.get("COORD_HOOK_DEADLINE", "") or DEADLINE_S)
     except ValueError:
         return DEADLINE_S
-    return given if 0.05 <= given <= 600 else DEADLINE_S
+    return given if LEAST_DEADLINE_S <= given <= MOST_DEADLINE_S else DEADLINE_S
 
 
 def main(words: list[str]) -> NoReturn:

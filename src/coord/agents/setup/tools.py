@@ -4,17 +4,21 @@ import os
 import shutil
 import sys
 from collections.abc import Mapping
+from math import ceil
 from shlex import quote
 from typing import Any, NamedTuple
 
 import coord
+from coord.agents.hooks.client import deadline_s
 from coord.agents.setup.json_text import Node, added, read_json, removed
 from coord.core.errors import Invalid
 
 OURS = ("coord/agents/hooks/client.py", "coord hook ")
 """What the command of our own hook contains."""
-TIMEOUT_S, END_TIMEOUT_S = 10, 3
-"""How long a tool waits; the hook's own deadline is well below."""
+ANSWER_S = 3
+"""How much longer a tool waits than its hook takes at most."""
+END_TIMEOUT_S = 3
+"""How long a tool waits at the end of a session; the hook's own deadline is well below."""
 SHARED_COMMAND = "if command -v coord >/dev/null 2>&1; then exec coord hook {tool}; fi"
 """In settings that others get by git: whoever has no coord is not disturbed."""
 
@@ -156,7 +160,7 @@ def hooks_of(tool: Tool, *, shared: bool, of: str = "") -> dict[str, Any]:
     for event in tool.events:
         hook: dict[str, Any] = {"name": "coord"} if tool is GEMINI else {}
         hook |= {"type": "command", "command": command_of(tool, shared=shared, of=of)}
-        hook["timeout"] = (END_TIMEOUT_S if event == tool.end else TIMEOUT_S) * tool.unit
+        hook["timeout"] = (END_TIMEOUT_S if event == tool.end else ceil(deadline_s() + ANSWER_S)) * tool.unit
         if tool is CLAUDE and event == tool.before and not shared:
             hook["onFailure"] = "block"
         if tool is CODEX and event == tool.before and not shared:
