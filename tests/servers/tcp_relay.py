@@ -21,7 +21,7 @@ class TcpRelay:
         self._cut = threading.Event()
         self.swallowing = False
         self.swallowed = threading.Event()
-        self.questions = 0
+        self.questions = self.connections = 0
         self._thread.start()
 
     def url(self, url: str) -> str:
@@ -61,6 +61,7 @@ class TcpRelay:
                 client, server = self._door.accept()[0], socket.create_connection(self._server)
                 self._wires |= {client: server, server: client}
                 self._from_client.add(client)
+                self.connections += 1
             else:
                 for wire in readable:
                     self._pass_on(wire)

@@ -62,6 +62,23 @@ def by_line(store: Store, prefix: str = "", after: Record | None = None, limit: 
     return keys_of(store.scan(prefix, by="line", after=after, limit=limit))
 
 
+ACCENTS = ("a", "B", "Ä", "z", "Z", "ä", "é", "e\u0301", "ﬀ", "ß", "\ue000", "\U00010000")
+SIGNS = ("_", "-", "a b", "a ", "ab", "\x7f", "\n", "`", '"', "it's", "''", "\\", "a\\'b", "%s", "%d", "; --")
+
+
+def check_order_of_bytes(store: Store) -> None:
+    """Names that people sort in other ways, or that mean something in SQL, are in the order of bytes."""
+    expected = sorted((*ACCENTS, *SIGNS), key=str.encode)
+    write(store, {name: Put(name.encode(), f"line/{name}") for name in reversed(expected)})
+    assert by_key(store) == expected
+    assert by_line(store, "line/") == expected
+    for place, name in enumerate(expected):
+        found = store.load([name])[name]
+        assert found.value == name.encode()
+        assert by_key(store, after=found, limit=2) == expected[place + 1 : place + 3]
+        assert by_line(store, "line/", after=found, limit=2) == expected[place + 1 : place + 3]
+
+
 class Everything(NamedTuple):
     """All that a store shows to anybody."""
 

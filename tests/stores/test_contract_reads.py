@@ -6,7 +6,18 @@ import pytest
 
 from coord.core.errors import Conflict
 from coord.stores.store import Commit, Put, Record, Store
-from tests.stores.steps import by_key, by_line, head, keys_of, put_in_line, value, version, versions, write
+from tests.stores.steps import (
+    by_key,
+    by_line,
+    check_order_of_bytes,
+    head,
+    keys_of,
+    put_in_line,
+    value,
+    version,
+    versions,
+    write,
+)
 
 EVERY_BYTE = bytes(range(256))
 
@@ -176,6 +187,11 @@ def test_scan_by_key_is_in_byte_order(store: Store) -> None:
     """`scan` by key is in byte order: case, punctuation and code points beyond the BMP included."""
     write(store, dict.fromkeys(reversed(ORDERED), b"x"))
     assert by_key(store) == ORDERED == sorted(ORDERED, key=str.encode)
+
+
+def test_names_that_people_sort_in_other_ways_are_in_byte_order(store: Store) -> None:
+    """`scan` by key and by line, from any record on: nothing is folded, trimmed or taken for SQL."""
+    check_order_of_bytes(store)
 
 
 def test_scan_by_line_is_in_byte_order_and_ties_by_key(store: Store) -> None:

@@ -1,7 +1,5 @@
 """What only the MySQL store can get wrong: lost connections, the order of commits, its guard, damage."""
 
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -14,24 +12,16 @@ from coord.core.errors import Conflict, Corrupt, Invalid, LimitReached, Unavaila
 from coord.stores import mysql, mysql_session
 from coord.stores.store import Commit, Put, Store
 from tests.servers.mariadb import MariadbServer
-from tests.servers.server import running
 from tests.servers.tcp_relay import TcpRelay, relaying
 from tests.stores.conftest import AnyDatabase
 from tests.stores.mysql_sessions import PATIENCE_S, end_session, rows, session_of, until, waits_for_lock
-from tests.stores.steps import PLENTY, by_key, by_line, everything, head, value, versions, write
+from tests.stores.steps import PLENTY, check_order_of_bytes, head, value, versions, write
 
 Opener = Callable[[str], AnyDatabase]
 Sql = pymysql.Connection  # with any cursor
 
 ONE = Commit(expects={"k": 0}, puts={"k": Put(b"1")}, events=[b"e"], id=b"one")
 HOLD = "SELECT * FROM coord_log FOR UPDATE"
-
-
-@pytest.fixture(scope="module")
-def own_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MariadbServer]:
-    """A server for these tests alone, since they kill it and turn its screws."""
-    with running(MariadbServer, tmp_path_factory.mktemp("mariadb")) as server:
-        yield server
 
 
 @pytest.fixture
@@ -64,42 +54,6 @@ def sql(url: str, mariadb_server: MariadbServer) -> Iterator["Sql[Any]"]:
 
 
 # Losing connections.
-
-
-def test_goes_on_after_the_server_was_killed(own_server: MariadbServer, open_database: Opener) -> None:
-    """After kill -9 and a restart the same objects work again, and nothing acknowledged is lost."""
-    database = open_database(own_server.fresh_url())
-    store = database.log("local")
-    for number in range(1, 21):
-        write(store, {f"k{number % 3}": b"%d" % number}, events=[b"%d" % number])
-    before = everything(store)
-    own_server.kill()
-    with pytest.raises(Unavailable):
-        store.load(["k0"])
-    with pytest.raises(Unavailable):  # never Unknown: the connection was found dead before anything was sent
-        store.commit(Commit(events=[b"lost"]))
-    assert not store.wait(20, 0.05), "a wait ends in time while the server is away"
-    own_server.restart()
-    assert everything(store) == before
-    assert write(store, {"k0": b"21"}, events=[b"21"]) == 21
-
-
-def test_a_session_ended_between_calls_is_not_noticed(
-    store: Store, database: AnyDatabase, sql: "Sql[Any]"
-) -> None:
-    """A session that an administrator ended is opened anew by the next call, whichever it is."""
-    calls: list[Callable[[], object]] = [
-        lambda: store.commit(ONE),
-        lambda: store.load(["k"]),
-        lambda: store.scan("", by="line", limit=1),
-        lambda: store.tail(0, 1),
-        lambda: store.trim(1),
-    ]
-    for call in calls:
-        end_session(sql, session_of(database))
-        call()
-    assert value(store, "k") == b"1"
-    assert head(store) == 1
 
 
 def test_what_was_loaded_before_a_crash_is_looked_at_again(
@@ -135,22 +89,6 @@ def test_a_commit_ended_while_it_waits_is_unknown_and_has_not_happened(
     sql.rollback()
     assert store.tail(0, PLENTY) == []
     assert store.commit(ONE) == 1, "the same commit again is safe"
-
-
-def test_a_commit_whose_answer_is_lost_is_unknown_and_has_happened(
-    url: str, thread: ThreadPoolExecutor, open_database: Opener, relay: TcpRelay
-) -> None:
-    """The connection breaks after the commit and before its answer: the log shows its id."""
-    near, far = open_database(url).log("local"), open_database(relay.url(url)).log("local")
-    relay.swallow_answers()
-    far.seen  # noqa: B018 - the next question is the commit itself
-    answer = thread.submit(far.commit, Commit(events=[b"e"], id=b"one"))
-    until(lambda: head(near) == 1)
-    until(relay.swallowed.is_set)
-    relay.cut()
-    with pytest.raises(Unknown):
-        answer.result(PATIENCE_S)
-    assert [entry.id for entry in far.tail(0, PLENTY)] == [b"one"]
 
 
 def test_a_commit_is_one_round_trip(url: str, open_database: Opener, relay: TcpRelay) -> None:
@@ -206,44 +144,6 @@ def test_a_deadlock_is_tried_again(
     sql.commit()
     assert answer.result(PATIENCE_S) == 2
     assert value(store, "k") == b"1"
-
-
-def test_a_forked_child_uses_a_session_of_its_own(url: str) -> None:
-    """Parent and child go on with the objects they had; the parent's session stays the same one."""
-    script = f"""
-import os
-from coord.stores.open import open_store
-from coord.stores.store import Commit
-database = open_store({url!r})
-store = database.log("local")
-assert store.commit(Commit(events=[b"parent"])) == 1
-session = database._session.id
-child = os.fork()
-if child == 0:
-    assert store.commit(Commit(events=[b"child"])) == 2
-    assert database._session.id != session
-    database.close()
-    os._exit(7)
-assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
-assert store.commit(Commit(events=[b"parent"])) == 3
-assert database._session.id == session
-print([entry.events for entry in store.tail(0, 9)])
-database.close()
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=PATIENCE_S
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == "[[b'parent'], [b'child'], [b'parent']]\n"
-
-
-def test_a_closed_database_answers_nobody(database: AnyDatabase, store: Store) -> None:
-    """After close every call is Unavailable, and closing again does no harm."""
-    database.close()
-    database.close()
-    for call in (lambda: store.commit(ONE), lambda: store.load(["k"]), lambda: store.wait(0, 1)):
-        with pytest.raises(Unavailable, match="closed"):
-            call()
 
 
 # The order of commits.
@@ -329,42 +229,12 @@ def test_a_commit_is_one_sync_and_a_read_none(store: Store, sql: "Sql[Any]") -> 
 
 def test_keys_are_in_the_order_of_their_bytes(mariadb_server: MariadbServer, open_database: Opener) -> None:
     """In a database that sorts words as people do, keys and lines still have the order of every store."""
-    names = [
-        "a",
-        "B",
-        "Ä",
-        "z",
-        "Z",
-        "ä",
-        "_",
-        "-",
-        "a b",
-        "a ",
-        "ab",
-        "é",
-        "e\u0301",
-        "ﬀ",
-        "\ue000",
-        "\U00010000",
-        "ß",
-    ]
-    names += ["it's", "''", "\\", "a\\'b", "%s", "%d", "; DROP TABLE coord_log; --", "`", '"', "\n"]
     url = mariadb_server.blank_url()
+    name = url.rpartition("/")[2]
     with mariadb_server.admin() as admin:
-        rows(
-            admin, f"ALTER DATABASE {url.rpartition('/')[2]} CHARACTER SET utf8mb4 COLLATE utf8mb4_german2_ci"
-        )
+        rows(admin, f"ALTER DATABASE {name} CHARACTER SET utf8mb4 COLLATE utf8mb4_german2_ci")
     coord.install(url)
-    store = open_database(url).log("local")
-    write(store, {name: Put(name.encode(), f"line/{name}") for name in names})
-    expected = sorted(names, key=str.encode)
-    assert by_key(store) == expected
-    assert by_line(store, "line/") == expected
-    for place, name in enumerate(expected):
-        found = store.load([name])[name]
-        assert found.value == name.encode()
-        assert by_key(store, after=found, limit=2) == expected[place + 1 : place + 3]
-        assert by_line(store, "line/", after=found, limit=2) == expected[place + 1 : place + 3]
+    check_order_of_bytes(open_database(url).log("local"))
 
 
 def test_every_read_goes_through_an_index(url: str, open_database: Opener) -> None:
@@ -397,12 +267,12 @@ def test_every_read_goes_through_an_index(url: str, open_database: Opener) -> No
 # Limits and damage.
 
 
-def test_a_commit_fits_into_a_packet(own_server: MariadbServer, open_database: Opener) -> None:
+def test_a_commit_fits_into_a_packet(mariadb_server: MariadbServer, open_database: Opener) -> None:
     """`limits.commit_bytes` follows the server's packet; what is longer still is refused, not sent."""
-    with own_server.admin() as admin:
+    with mariadb_server.admin() as admin:
         rows(admin, "SET GLOBAL max_allowed_packet = 4194304")
         try:
-            store = open_database(own_server.fresh_url()).log("local")
+            store = open_database(mariadb_server.fresh_url()).log("local")
         finally:
             rows(admin, "SET GLOBAL max_allowed_packet = 67108864")
     assert store.limits.commit_bytes == 1048576

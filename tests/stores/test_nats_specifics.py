@@ -1,23 +1,20 @@
 """What only the NATS store can get wrong: connections, streams behind its back, snapshots, trims."""
 
-import os
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import Any
 
 import pytest
 
-from coord.core.errors import Conflict, Corrupt, LimitReached, Unavailable, Unknown
+from coord.core.errors import Conflict, Corrupt, LimitReached, Unavailable
 from coord.stores import nats_store
 from coord.stores.database import Database
 from coord.stores.nats import NatsDatabase
 from coord.stores.open import open_store
 from coord.stores.store import Commit, Put, Store
 from tests.servers.nats import NatsServer, admin
-from tests.servers.server import poll_until, running
 from tests.servers.tcp_relay import TcpRelay, relaying
-from tests.stores.steps import PLENTY, everything, head, value, versions, write
+from tests.stores.steps import everything, head, value, versions, write
 
 AnyDatabase = Database[Any]
 Opener = Callable[[str], AnyDatabase]
@@ -57,59 +54,6 @@ def small_snapshots(monkeypatch: pytest.MonkeyPatch) -> None:
 # Connections.
 
 
-def test_goes_on_after_the_server_was_killed(open_database: Opener) -> None:
-    """After kill -9 and a restart the same objects work again, and nothing acknowledged is lost."""
-    with running(NatsServer) as server:
-        store = open_database(server.fresh_store_url()).log("local")
-        for number in range(1, 21):
-            write(store, {f"k{number % 3}": b"%d" % number}, events=[b"%d" % number])
-        before = everything(store)
-        server.kill()
-        with pytest.raises(Unavailable):
-            store.load(["k0"])
-        with pytest.raises(Unavailable):  # never Unknown: it was found dead before anything was sent
-            store.commit(Commit(events=[b"lost"]))
-        assert not store.wait(20, 0.05)
-        server.restart()
-        assert everything(store) == before
-        assert write(store, {"k0": b"21"}, events=[b"21"]) == 21
-
-
-def test_a_connection_ended_between_calls_is_not_noticed(
-    url: str, relay: TcpRelay, open_database: Opener
-) -> None:
-    """A connection that ended is opened anew by the next call, whichever it is."""
-    store = open_database(relay.url(url)).log("local")
-    calls: list[Callable[[], object]] = [
-        lambda: store.commit(ONE),
-        lambda: store.load(["k"]),
-        lambda: store.scan("", by="line", limit=1),
-        lambda: store.tail(0, 1),
-        lambda: store.trim(1),
-    ]
-    for call in calls:
-        relay.cut()
-        call()
-    assert (value(store, "k"), head(store)) == (b"1", 1)
-
-
-def test_a_commit_whose_answer_is_lost_is_unknown_and_has_happened(
-    url: str, thread: ThreadPoolExecutor, open_database: Opener, relay: TcpRelay
-) -> None:
-    """The connection breaks after the commit and before its answer: the log shows its id."""
-    near, far = open_database(url).log("local"), open_database(relay.url(url)).log("local")
-    relay.swallow_answers()
-    answer = thread.submit(far.commit, ONE)
-    poll_until(lambda: head(near) == 1, PATIENCE_S, "the commit does not arrive")
-    poll_until(relay.swallowed.is_set, PATIENCE_S, "the answer does not come")
-    relay.cut()
-    with pytest.raises(Unknown):
-        answer.result(PATIENCE_S)
-    assert [entry.id for entry in far.tail(0, PLENTY)] == [b"one"]
-    with pytest.raises(Conflict):
-        far.commit(ONE)
-
-
 def test_questions_per_call(url: str, relay: TcpRelay, open_database: Opener) -> None:
     """A commit is one round trip, and so is a read; a conflict that is not known yet costs a second one."""
     store, other = open_database(relay.url(url)).log("local"), open_database(url).log("local")
@@ -128,33 +72,6 @@ def test_questions_per_call(url: str, relay: TcpRelay, open_database: Opener) ->
     with pytest.raises(Conflict):
         store.commit(Commit({"k": 2}, {"k": Put(b"3")}))
     assert questions(lambda: store.load(["k"])) == 1
-
-
-def test_a_forked_child_uses_a_connection_of_its_own(url: str) -> None:
-    """A child commits and reads, and its parent's connection goes on undisturbed."""
-    with closing(open_store(url)) as database:
-        store = database.log("local")
-        write(store, {"parent": b"1"})
-        child = os.fork()
-        if child == 0:
-            done = 1
-            try:
-                write(store, {"child": b"1"})
-                done = 0 if not store.wait(99, 0.01) else 2
-            finally:
-                os._exit(done)
-        assert os.waitpid(child, 0)[1] == 0
-        assert write(store, {"parent": b"2"}) == 3
-        assert value(store, "child") == b"1"
-
-
-def test_a_closed_database_answers_nobody(database: AnyDatabase, store: Store) -> None:
-    """After `close` every call is refused, and nothing is opened again."""
-    database.close()
-    database.close()
-    for call in (lambda: store.load(["k"]), lambda: store.commit(ONE), lambda: store.wait(0, 1)):
-        with pytest.raises(Unavailable):
-            call()
 
 
 def test_an_entry_that_a_message_cannot_hold_is_refused(store: Store) -> None:

@@ -1,7 +1,5 @@
 """What only a Postgres store can get wrong, whatever its shape: lost connections, the order, damage."""
 
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -13,22 +11,13 @@ from coord.core.errors import Conflict, Corrupt, Invalid, Unavailable, Unknown
 from coord.stores import postgres_sql
 from coord.stores.store import Commit, Put, Store
 from tests.servers.postgres import SHAPES, PostgresServer, for_psycopg
-from tests.servers.server import running
-from tests.servers.tcp_relay import TcpRelay
 from tests.stores.conftest import AnyDatabase
 from tests.stores.postgres_sessions import PATIENCE_S, Sql, backend, rows, terminate, until, waits_for_lock
-from tests.stores.steps import PLENTY, by_key, by_line, everything, head, value, versions, write
+from tests.stores.steps import PLENTY, check_order_of_bytes, head, value, versions, write
 
 Opener = Callable[[str], AnyDatabase]
 
 ONE = Commit(expects={"k": 0}, puts={"k": Put(b"1")}, events=[b"e"], id=b"one")
-
-
-@pytest.fixture(scope="module")
-def own_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
-    """A server for these tests alone, since they kill it and turn its screws."""
-    with running(PostgresServer, tmp_path_factory.mktemp("postgres")) as server:
-        yield server
 
 
 @pytest.fixture(params=SHAPES)
@@ -59,44 +48,6 @@ def sql(url: str) -> Iterator[Sql]:
 # Losing connections.
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-def test_goes_on_after_the_server_was_killed(
-    shape: str, own_server: PostgresServer, open_database: Opener
-) -> None:
-    """After kill -9 and a restart the same objects work again, and nothing acknowledged is lost."""
-    database = open_database(own_server.fresh_url(SHAPES[shape]))
-    store = database.log("local")
-    for number in range(1, 21):
-        write(store, {f"k{number % 3}": b"%d" % number}, events=[b"%d" % number])
-    before = everything(store)
-    own_server.kill()
-    with pytest.raises(Unavailable):
-        store.load(["k0"])
-    with pytest.raises(Unavailable):  # never Unknown: the connection was found dead before anything was sent
-        store.commit(Commit(events=[b"lost"]))
-    own_server.restart()
-    assert everything(store) == before
-    assert write(store, {"k0": b"21"}, events=[b"21"]) == 21
-
-
-def test_a_connection_ended_between_calls_is_not_noticed(
-    store: Store, database: AnyDatabase, sql: Sql
-) -> None:
-    """A session that an administrator ended is opened anew by the next call, whichever it is."""
-    calls: list[Callable[[], object]] = [
-        lambda: store.commit(ONE),
-        lambda: store.load(["k"]),
-        lambda: store.scan("", by="line", limit=1),
-        lambda: store.tail(0, 1),
-        lambda: store.trim(1),
-    ]
-    for call in calls:
-        terminate(sql, backend(database))
-        call()
-    assert value(store, "k") == b"1"
-    assert head(store) == 1
-
-
 def test_a_commit_ended_while_it_waits_is_unknown_and_has_not_happened(
     store: Store,
     database: AnyDatabase,
@@ -117,24 +68,6 @@ def test_a_commit_ended_while_it_waits_is_unknown_and_has_not_happened(
     assert store.commit(ONE) == 1, "the same commit again is safe"
 
 
-def test_a_commit_whose_answer_is_lost_is_unknown_and_has_happened(
-    url: str, thread: ThreadPoolExecutor, open_database: Opener, relay: TcpRelay
-) -> None:
-    """The connection breaks after the commit and before its answer: the log shows its id."""
-    near, far = open_database(url).log("local"), open_database(relay.url(url)).log("local")
-    write(far, events=[b"prepares the statement"])
-    relay.swallow_answers()
-    answer = thread.submit(far.commit, ONE)
-    until(lambda: head(near) == 2)
-    until(relay.swallowed.is_set)
-    relay.cut()
-    with pytest.raises(Unknown):
-        answer.result(PATIENCE_S)
-    assert [entry.id for entry in far.tail(1, PLENTY)] == [b"one"]
-    with pytest.raises(Conflict):
-        far.commit(ONE)
-
-
 def test_a_lock_held_too_long_is_unavailable(
     url: str, open_database: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -147,44 +80,6 @@ def test_a_lock_held_too_long_is_unavailable(
             store.commit(ONE)
         assert store.load(["k"])["k"].value is None, "readers do not wait for it"
     assert store.commit(ONE) == 1
-
-
-def test_a_forked_child_uses_a_connection_of_its_own(url: str) -> None:
-    """Parent and child go on with the objects they had; the parent's session stays the same one."""
-    script = f"""
-import os
-from coord.stores.open import open_store
-from coord.stores.store import Commit
-database = open_store({url!r})
-store = database.log("local")
-assert store.commit(Commit(events=[b"parent"])) == 1
-session = database._connection.info.backend_pid
-child = os.fork()
-if child == 0:
-    assert store.commit(Commit(events=[b"child"])) == 2
-    assert database._connection.info.backend_pid != session
-    database.close()
-    os._exit(7)
-assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
-assert store.commit(Commit(events=[b"parent"])) == 3
-assert database._connection.info.backend_pid == session
-print([entry.events for entry in store.tail(0, 9)])
-database.close()
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=PATIENCE_S
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == "[[b'parent'], [b'child'], [b'parent']]\n"
-
-
-def test_a_closed_database_answers_nobody(database: AnyDatabase, store: Store) -> None:
-    """After close every call is Unavailable, and closing again does no harm."""
-    database.close()
-    database.close()
-    for call in (lambda: store.commit(ONE), lambda: store.load(["k"]), lambda: store.wait(0, 1)):
-        with pytest.raises(Unavailable):
-            call()
 
 
 # One order.
@@ -241,24 +136,6 @@ def test_what_follows_the_lock_sees_what_came_before_it(
 
 def test_keys_are_in_the_order_of_their_bytes(postgres_server: PostgresServer, open_database: Opener) -> None:
     """In a database that sorts words as people do, keys and lines still have the order of every store."""
-    names = [
-        "a",
-        "B",
-        "Ä",
-        "z",
-        "Z",
-        "ä",
-        "_",
-        "-",
-        "a b",
-        "ab",
-        "é",
-        "e\u0301",
-        "ﬀ",
-        "\ue000",
-        "\U00010000",
-        "ß",
-    ]
     with postgres_server.admin() as admin:
         people = " LOCALE_PROVIDER icu ICU_LOCALE 'en-US'" if admin.info.server_version >= 150000 else ""
         admin.execute(f"CREATE DATABASE people TEMPLATE template0 ENCODING 'UTF8'{people}")
@@ -266,13 +143,7 @@ def test_keys_are_in_the_order_of_their_bytes(postgres_server: PostgresServer, o
     coord.install(url)
     with psycopg.connect(for_psycopg(url)) as sql:
         assert not people or rows(sql, "SELECT 'a' < 'B'") == [(True,)]
-    store = open_database(url).log("local")
-    write(store, {name: Put(b"", f"line/{name}") for name in names})
-    expected = sorted(names, key=str.encode)
-    assert by_key(store) == expected
-    assert by_line(store, "line/") == expected
-    for place, name in enumerate(expected):
-        assert by_key(store, after=store.load([name])[name], limit=2) == expected[place + 1 : place + 3]
+    check_order_of_bytes(open_database(url).log("local"))
 
 
 def test_what_was_loaded_holds_only_while_head_and_floor_stand(url: str, open_database: Opener) -> None:

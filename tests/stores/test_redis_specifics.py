@@ -3,7 +3,6 @@
 import re
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -22,8 +21,8 @@ from tests.servers.redis import SETTINGS, RedisServer
 from tests.servers.server import running
 from tests.servers.tcp_relay import TcpRelay, relaying
 from tests.stores.conftest import AnyDatabase
-from tests.stores.redis_lives import PATIENCE_S, clients_of, keys, until
-from tests.stores.steps import PLENTY, by_key, by_line, everything, head, value, write
+from tests.stores.redis_lives import PATIENCE_S, keys, until
+from tests.stores.steps import PLENTY, by_key, everything, head, value, write
 
 Opener = Callable[[str], AnyDatabase]
 
@@ -63,39 +62,6 @@ def way(own_server: RedisServer) -> Iterator[TcpRelay]:
 # Losing connections.
 
 
-def test_goes_on_after_the_server_was_killed(
-    own_server: RedisServer, database: AnyDatabase, store: Store
-) -> None:
-    """After kill -9 and a restart the same objects work again, and nothing acknowledged is lost."""
-    for number in range(1, 21):
-        write(store, {f"k{number % 3}": b"%d" % number}, events=[b"%d" % number])
-    before = everything(store)
-    own_server.kill()
-    with pytest.raises(Unavailable):
-        store.load(["k0"])
-    with pytest.raises(Unavailable):  # never Unknown: the connection was found dead before anything was sent
-        store.commit(Commit(events=[b"lost"]))
-    own_server.restart()
-    assert everything(store) == before
-    assert write(store, {"k0": b"21"}, events=[b"21"]) == 21
-
-
-def test_a_connection_ended_between_calls_is_not_noticed(store: Store, admin: redis.Redis) -> None:
-    """A session that an administrator ended is opened anew by the next call, whichever it is."""
-    calls: list[Callable[[], object]] = [
-        lambda: store.commit(ONE),
-        lambda: store.load(["k"]),
-        lambda: store.scan("", by="line", limit=1),
-        lambda: store.tail(0, 1),
-        lambda: store.trim(1),
-    ]
-    for call in calls:
-        admin.client_kill_filter(_type="normal", skipme=True)
-        until(lambda: not clients_of(admin))
-        call()
-    assert (value(store, "k"), head(store)) == (b"1", 1)
-
-
 def test_scripts_that_the_server_forgot_are_sent_again(store: Store, admin: redis.Redis) -> None:
     """After SCRIPT FLUSH, as after a restart, every call works, and a commit is made once."""
     write(store, {"k": b"0"})
@@ -103,25 +69,6 @@ def test_scripts_that_the_server_forgot_are_sent_again(store: Store, admin: redi
     assert write(store, {"k": b"1"}) == 2
     admin.script_flush()
     assert [entry.offset for entry in store.tail(0, PLENTY)] == [1, 2]
-
-
-def test_a_commit_whose_answer_is_lost_is_unknown_and_has_happened(
-    own_server: RedisServer, thread: ThreadPoolExecutor, open_database: Opener, way: TcpRelay
-) -> None:
-    """The connection breaks after the commit and before its answer: the log shows its id."""
-    url = own_server.fresh_store_url()
-    near, far = open_database(url).log("local"), open_database(way.url(url)).log("local")
-    write(far, events=[b"loads the script"])
-    way.swallow_answers()
-    answer = thread.submit(far.commit, ONE)
-    until(lambda: head(near) == 2)
-    until(way.swallowed.is_set)
-    way.cut()
-    with pytest.raises(Unknown):
-        answer.result(PATIENCE_S)
-    assert [entry.id for entry in far.tail(1, PLENTY)] == [b"one"]
-    with pytest.raises(Conflict):
-        far.commit(ONE)
 
 
 def test_a_commit_is_one_round_trip(own_server: RedisServer, open_database: Opener, way: TcpRelay) -> None:
@@ -137,36 +84,6 @@ def test_a_commit_is_one_round_trip(own_server: RedisServer, open_database: Open
     assert questions(lambda: store.commit(Commit({"k": 1}, {"k": Put(b"1")}))) == 1
     assert questions(lambda: store.load(["k"])) == 1
     assert questions(store.now) == 0
-
-
-def test_a_forked_child_uses_a_connection_of_its_own(own_server: RedisServer) -> None:
-    """Parent and child go on with the objects they had; the parent's session stays the same one."""
-    script = f"""
-import os
-from coord.stores.open import open_store
-from coord.stores.store import Commit
-database = open_store({own_server.fresh_store_url()!r})
-store = database.log("local")
-session = lambda: database._wire.ask("CLIENT", "ID")
-assert store.commit(Commit(events=[b"parent"])) == 1
-first = session()
-child = os.fork()
-if child == 0:
-    assert store.commit(Commit(events=[b"child"])) == 2
-    assert session() != first
-    database.close()
-    os._exit(7)
-assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
-assert store.commit(Commit(events=[b"parent"])) == 3
-assert session() == first
-print([entry.events for entry in store.tail(0, 9)])
-database.close()
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=PATIENCE_S
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == "[[b'parent'], [b'child'], [b'parent']]\n"
 
 
 def test_one_commit_is_one_sync(own_server: RedisServer, store: Store, strace: str, tmp_path: Path) -> None:
@@ -317,33 +234,6 @@ def test_a_listed_key_without_a_record_is_corrupt(
 
 
 # Order, and the slots of a cluster.
-
-
-def test_keys_are_in_the_order_of_their_bytes(store: Store) -> None:
-    """Names that people sort in other ways have the order of every store, by key and by line."""
-    names = [
-        "a",
-        "B",
-        "Ä",
-        "z",
-        "ä",
-        "_",
-        "-",
-        "a b",
-        "ab",
-        "é",
-        "e\u0301",
-        "ﬀ",
-        "\ue000",
-        "\U00010000",
-        "\x7f",
-    ]
-    write(store, {name: Put(b"", f"line/{name}") for name in names})
-    expected = sorted(names, key=str.encode)
-    assert by_key(store) == expected
-    assert by_line(store, "line/") == expected
-    for place, name in enumerate(expected):
-        assert by_key(store, after=store.load([name])[name], limit=2) == expected[place + 1 : place + 3]
 
 
 class ClusterNode(RedisServer):
