@@ -10,11 +10,6 @@ def epochs(name: str) -> tuple[str, ...]:
     return (f"tests/stores/test_redis_epochs.py::test_{name}",)
 
 
-def specifics(name: str) -> tuple[str, ...]:
-    """A test of what only Redis can get wrong."""
-    return (f"tests/stores/test_redis_specifics.py::test_{name}",)
-
-
 REDIS_MUTANTS = [
     Mutant(
         "Redis commits whatever was read",
@@ -49,6 +44,6 @@ REDIS_MUTANTS = [
         SERVER,
         "return Unknown(message) if committing else Unavailable(message)",
         "return Unavailable(message)",
-        specifics("a_commit_whose_answer_is_lost_is_unknown_and_has_happened"),
+        ("tests/stores/test_server_connections.py", "-k", "answer_is_lost and redis"),
     ),
 ]
