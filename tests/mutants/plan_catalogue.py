@@ -18,6 +18,20 @@ def lock(name: str) -> tuple[str, ...]:
 
 DEPENDENCIES = [
     Mutant(
+        "a task is not told that it is followed",
+        GRAPH,
+        "msgspec.structs.replace(spec, followed=True)",
+        "spec",
+        rule("what_depends_on_something_waits_for_all_of_it"),
+    ),
+    Mutant(
+        "a task that is changed forgets that it is followed",
+        PLAN,
+        '"parts", "followed", "unknown")',
+        '"parts", "unknown")',
+        rule("a_task_that_is_changed_still_knows_that_it_is_followed"),
+    ),
+    Mutant(
         "one dependency is enough",
         GRAPH,
         "all(state in FINISHED for state in states)",

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 from coord.core import keys
 from coord.core.lock import Hold
 from coord.core.record import Stored, decode
+from coord.core.spec import Spec
 from coord.core.task_record import ACTIVE, Task
 from coord.core.work import Track
 from coord.stores.store import Record
@@ -33,6 +34,13 @@ def check_records(store: Any, project: str, books: WorkBooks) -> None:
     require(_index(store, keys.unfinished_prefix(project)) == open_, "the list of what is open is wrong")
     require(not _index(store, keys.unsettled_prefix(project)), "something was left half done")
     _check_tracks(store, project, tasks)
+    needed = {name for task in tasks for name in books.plan[task].depends_on}
+    followed = {
+        record.key.rpartition("/")[2]
+        for record, spec in _records(store, keys.spec_prefix(project), Spec)
+        if spec.followed
+    }
+    require(followed == needed, "some do not know that they are followed, or wrongly think so")
     for _, hold in _records(store, keys.LOCK_PREFIX, Hold):
         if hold.task:
             _, name, generation = hold.task.split("/")

@@ -103,7 +103,8 @@ class WorkWatch:
             until = books.claimed_at[claim]
             passed_over = self._all_the_while(command, books.moments[min(since, until - 1) : until])
             first = min((books.rank[task] for task in passed_over), default=books.rank[claim[0]])
-            require(first >= books.rank[claim[0]], first[1], "had its turn before", claim)
+            # Who met a conflict begins with any of those whose turn is the same: names do not count.
+            require(first[0] >= books.rank[claim[0]][0], first[1], "had its turn before", claim)
             return
         if any("gets nothing:" in why for why in reply.waiting_for):
             self.counts["next held back"] += 1

@@ -187,6 +187,17 @@ def test_many_next_tasks_in_one_batch(desk: Desk) -> None:
     assert cost.loads + cost.scans <= READS_OF_A_CROWD
 
 
+def test_many_results_in_one_batch(desk: Desk) -> None:
+    """Tasks that nothing depends on need not look for what does: no scan, however many are handed in."""
+    engine = desk.coordinator.engine(desk.tenant)
+    names = [f"task-{number:02d}" for number in range(90)]
+    engine.call(AddTasks("shop", tuple(NewTask(task_id=name) for name in names)))
+    assert all(reply.task for reply in engine.call_many([desk.next_task("worker")] * len(names)))
+    results = [SubmitResult(desk.tenant, "shop", name, "worker", 1, b"{}", "product") for name in names]
+    cost = desk.cost(lambda: all(reply.accepted for reply in engine.call_many(results)))
+    assert (cost.commits, cost.loads, cost.scans) == (1, 3, 0)
+
+
 def test_a_result_and_the_next_task_in_one_commit(desk: Desk) -> None:
     """A worker hands in and takes its next task in one batch: one commit for each task, not two."""
     engine = desk.coordinator.engine(desk.tenant)

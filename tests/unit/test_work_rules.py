@@ -137,6 +137,16 @@ def test_a_dependency_that_is_dropped_is_waited_for_no_more(desk: WorkDesk) -> N
     assert desk.states("b") == ["ready"]
 
 
+def test_a_task_that_is_changed_still_knows_that_it_is_followed(desk: WorkDesk) -> None:
+    """TID-14, issue 6: what waits for a task is told, though only a task that is followed looks for it."""
+    desk.add("a")
+    assert desk.take() == "a"
+    desk.add("b", "a")
+    desk.add("a", description="put better")
+    assert desk.submit("a")
+    assert desk.take() == "b"
+
+
 # Turns.
 
 

@@ -64,12 +64,29 @@ class Unsettled(Stored, frozen=True, tag=1):
     tasks: tuple[tuple[str, str], ...] = ()
 
 
+def follow(view: View, project: str, task_id: str, follower: str) -> None:
+    """Write down that one task depends on another; that one's own record tells that it has to be told."""
+    view.put_marker(keys.dependent(project, task_id, follower))
+    spec = view.get(keys.spec(project, task_id), Spec)
+    assert spec is not None, f"{follower} depends on {task_id}, which was added"
+    if not spec.followed:
+        view.put(keys.spec(project, task_id), msgspec.structs.replace(spec, followed=True))
+
+
+def is_followed(view: View, project: str, task_id: str) -> bool:
+    """Whether something may depend on a task: most have no followers, and need not look for them."""
+    spec = view.get(keys.spec(project, task_id), Spec)
+    return spec is not None and spec.followed
+
+
 def settle_followers(view: View, project: str, task_id: str, now: int) -> None:
     """Compute anew the state of all that depends on a task, and of what depends on these in turn.
 
     What must not be taken any more is withdrawn at once, however much it is. The rest, what becomes ready or
     blocked, is done in steps of a measure: a task that ten thousand depend on can be finished, too.
     """
+    if not is_followed(view, project, task_id):
+        return
     if _states(view, project, (task_id,))[0] not in (*FINISHED, *STUCK):
         followers = _load(view, project, list(dependents(view, project, task_id)))
         for follower, state in zip(followers, _states(view, project, tuple(followers)), strict=True):
@@ -94,7 +111,8 @@ def _settle(view: View, project: str, cause: str, todo: list[tuple[str, str]], n
             break
         followers, rest = _followers(view, project, todo, left)
         left -= len(followers)
-        todo = rest + [(follower, "") for follower in followers if settle(view, project, follower, now)]
+        changed = [name for name in followers if settle(view, project, name, now)]
+        todo = rest + [(name, "") for name in changed if is_followed(view, project, name)]
     if todo:
         key = keys.unsettled(project, cause)
         before = view.get(key, Unsettled) or Unsettled()

@@ -5,7 +5,7 @@ import msgspec
 from coord.core import keys
 from coord.core.errors import Invalid, NotFound, Refused
 from coord.core.events import TaskAdded, TaskRetried, TaskSkipped
-from coord.core.graph import WAITING, find_cycle, settle, settle_followers, state_by_dependencies
+from coord.core.graph import WAITING, find_cycle, follow, settle, settle_followers, state_by_dependencies
 from coord.core.ids import part_ids
 from coord.core.plan_commands import AddTasks, GetStuck, GetTasks, NewTask, RetryTask, SetTrack, SkipTask
 from coord.core.replies import TaskList, TaskListed, TasksAdded
@@ -108,7 +108,8 @@ def _spec(new: NewTask, before: Spec | None, now: int) -> Spec:
     del fields["task_id"]
     if before is None:
         return Spec(**fields, created_ms=now)
-    return Spec(**fields, created_ms=before.created_ms, parts=before.parts, unknown=before.unknown)
+    kept = {name: getattr(before, name) for name in ("created_ms", "parts", "followed", "unknown")}
+    return Spec(**fields, **kept)
 
 
 def _difference(before: Spec, after: Spec) -> tuple[str, ...]:
@@ -125,7 +126,7 @@ def _index(view: View, project: str, task_id: str, before: Spec | None, spec: Sp
             view.delete(keys.dependent(project, name, task_id))
     for name in spec.depends_on:
         if name not in old:
-            view.put_marker(keys.dependent(project, name, task_id))
+            follow(view, project, name, task_id)
 
 
 def skip_task(view: View, command: SkipTask, now: int) -> TaskListed:

@@ -11,7 +11,7 @@ RETRIES_MAX = 3
 
 
 class Spec(Stored, frozen=True, tag=1):
-    """The description of a task, and who may take it."""
+    """The description of a task, and who may take it; `followed`: another one depends on it, or once did."""
 
     description: str = ""
     type: str = ""
@@ -29,6 +29,7 @@ class Spec(Stored, frozen=True, tag=1):
     created_ms: int = 0
     parts: int = 0
     alone: tuple[str, ...] = ()
+    followed: bool = False
 
 
 class QueueClass(Stored, frozen=True, tag=1):

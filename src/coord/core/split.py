@@ -15,7 +15,7 @@ import msgspec
 from coord.core import keys
 from coord.core.errors import Invalid, Refused
 from coord.core.events import TaskSplit
-from coord.core.graph import WAITING, settle
+from coord.core.graph import WAITING, follow, settle
 from coord.core.ids import check_id, is_part_id, part_ids
 from coord.core.limits import limits_of, retention_line
 from coord.core.plan import add_one, as_new, listed, planned
@@ -42,7 +42,7 @@ def split_task(view: View, command: SplitTask, now: int) -> TaskListed:
         view.put(keys.history(project, task_id, stored.generation), as_of(stored, now), line)
     for name in names:
         add_one(view, project, as_new(name, spec, track=""), now)
-        view.put_marker(keys.dependent(project, name, task_id))
+        follow(view, project, name, task_id)
     whole = msgspec.structs.replace(spec, parts=parts)
     view.put(keys.spec(project, task_id), whole)
     view.put(keys.task(project, task_id), _unclaimed(stored))

@@ -140,7 +140,7 @@ def foresee_done(view: View, project: str, task_id: str, task: Task) -> None:
     ]
     if task.track:
         wanted.append(keys.track(project, task.track))
-    view.want(*wanted, prefixes=[keys.dependent_prefix(project, task_id)])
+    view.want(*wanted)
 
 
 def finish_done(view: View, project: str, task_id: str, task: Task, now: int) -> None:
