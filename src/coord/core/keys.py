@@ -1,5 +1,7 @@
 """Every key and line, built in one place. Ids hold no slash (see `ids.py`), so parts never run together."""
 
+from functools import lru_cache
+
 from coord.core.caller import Process
 
 
@@ -220,6 +222,12 @@ def session(session_id: str) -> str:
 def process(of: Process) -> str:
     """Index: the sessions that live in a process."""
     return f"process/{of.machine}/{of.boot}/{of.namespace}/{of.pid}-{of.start}"
+
+
+@lru_cache(maxsize=64)
+def processes(descent: tuple[Process, ...]) -> tuple[str, ...]:
+    """The keys of several processes: those of a caller are the same in each of its commands."""
+    return tuple(process(each) for each in descent)
 
 
 LOCK_PREFIX = "lock/"

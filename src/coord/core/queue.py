@@ -22,7 +22,7 @@ from coord.core.agent import EFFICIENCY_MIN, FREE, AgentRecord, held_back
 from coord.core.caller import Life
 from coord.core.commands import ClaimTask
 from coord.core.ending import declare_dead
-from coord.core.limits import limits_of
+from coord.core.limits import UNLIMITED_TENANT, count_keys, limits_of
 from coord.core.line import Request, blockers, competes, grant_request, in_line, resources_of, serve
 from coord.core.lock import Mode, asker_of, resource_of, shown_lock
 from coord.core.plan import listed
@@ -84,7 +84,8 @@ def claim_next(view: View, command: ClaimNext, now: int) -> NextTask:
 def next_reads(command: ClaimNext) -> list[str]:
     """Return what every agent that asks for work reads of itself."""
     caller = command.caller
-    return [*caller_reads(command), keys.agent(command.project, caller.agent or caller.session)]
+    reads = [*caller_reads(command), keys.agent(command.project, caller.agent or caller.session)]
+    return reads if command.tenant == UNLIMITED_TENANT else reads + count_keys(caller.session)
 
 
 def _held_back(view: View, command: ClaimNext, session: Session, agent: str, now: int) -> tuple[str, int]:
@@ -151,8 +152,9 @@ def _candidates(view: View, command: ClaimNext, session: Session, busy: list[str
             busy.append(full)
         else:
             names.append(name)
-    view.want_scans([_heads(project, name) for name in names])
     ahead = min(view.crowd, FURTHER) // max(1, len(names))
+    ahead = ahead if ahead > HEADS else 0
+    view.want_scans([_heads(project, name, ahead) for name in names])
     return merge(*(_line(view, project, name, session.session_id, ahead) for name in names))
 
 
@@ -166,8 +168,8 @@ def _spread(candidates: Iterator[Candidate], session: str, conflicts: int) -> It
     yield from candidates
 
 
-def _heads(project: str, class_name: str) -> Range:
-    return Range(keys.ready_prefix(project, class_name), "line", HEADS)
+def _heads(project: str, class_name: str, ahead: int = 0) -> Range:
+    return Range(keys.ready_prefix(project, class_name), "line", HEADS + ahead)
 
 
 def _line(view: View, project: str, class_name: str, session: str, ahead: int) -> Iterator[Candidate]:
@@ -183,7 +185,7 @@ def _line(view: View, project: str, class_name: str, session: str, ahead: int) -
         page = view.scan(prefix, by="line", limit=limit, after=after)
         names = [found.key[depth:] for found in page]
         specs = [keys.spec(project, name) for name in names]
-        if ahead <= HEADS:
+        if not ahead:
             view.want(
                 *specs,
                 *(keys.by_session(session, project, name) for name in names[:HEADS]),

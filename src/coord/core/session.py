@@ -116,13 +116,13 @@ def evidence_of(view: View, session: Session) -> Evidence | None:
 def caller_reads(command: SessionCommand) -> list[str]:
     """Return what every command of a session reads of it, so that it is loaded at once."""
     caller = command.caller
-    reads = [keys.process(process) for process in caller.descent]
+    reads = [*keys.processes(caller.descent)]
     return [*reads, keys.session(caller.session)] if caller.session else reads
 
 
-def enlist(view: View, caller: Caller, now: int) -> Session:
-    """Return the session in whose name a command comes, registered and with a fresh heartbeat."""
-    name = find_session(view, caller, now)
+def enlist(view: View, caller: Caller, now: int, name: str = "") -> Session:
+    """Return the session of a caller, the one of this name if it was found, with a fresh heartbeat."""
+    name = name or find_session(view, caller, now)
     session = view.get(keys.session(name), Session)
     if session is not None and session.ending == "dead":
         raise Dead(
@@ -164,7 +164,7 @@ def find_session(view: View, caller: Caller, now: int) -> str:
 
 def registered_ancestor(view: View, caller: Caller) -> tuple[Process | None, str]:
     """Return the nearest ancestor process that a session lives in, and that session."""
-    process_keys = [keys.process(process) for process in caller.descent]
+    process_keys = keys.processes(caller.descent)
     if process_keys:
         view.want(*process_keys)
     for process, key in zip(caller.descent, process_keys, strict=True):

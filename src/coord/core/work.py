@@ -130,14 +130,20 @@ def open_again(view: View, project: str, task_id: str, before: Task, opened: Tas
     settle_followers(view, project, task_id, now)
 
 
-def foresee_done(view: View, project: str, task_id: str, task: Task) -> None:
-    """Ask at once for all that the end of a task looks at."""
-    agent = agent_of(task)
-    wanted = [
+def done_reads(project: str, task_id: str, agent: str, session: str) -> list[str]:
+    """Return what the end of a task that was added looks at and writes, but for its track."""
+    return [
         keys.spec(project, task_id),
         keys.agent(project, agent),
-        keys.past(project, agent, task.session),
+        keys.past(project, agent, session),
+        keys.unfinished(project, task_id),
+        keys.working(project, task_id),
     ]
+
+
+def foresee_done(view: View, project: str, task_id: str, task: Task) -> None:
+    """Ask at once for all that the end of a task looks at."""
+    wanted = done_reads(project, task_id, agent_of(task), task.session)
     if task.track:
         wanted.append(keys.track(project, task.track))
     view.want(*wanted)

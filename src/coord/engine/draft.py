@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from coord.core.caller import Evidence, Process
 from coord.core.record import Stored, decode, encode
-from coord.core.view import Found, Later, Missing, Range, View, Written
+from coord.core.view import GONE, By, Found, Later, Missing, Range, View, Written
 from coord.engine.job import Job
 from coord.stores.store import Commit, Put, Record, Store
 
@@ -24,6 +24,9 @@ SPARE_RECORDS = 64
 Decided = tuple[Job, View]
 """A command as it was decided: its answer is in the job, its reads and writes are in the view."""
 
+Beginning = tuple[str, By, tuple[str, str]]
+"""Where a range begins: its prefix, the order, and after what."""
+
 
 class Draft:
     """An overlay over the store for the commands of one batch."""
@@ -34,7 +37,7 @@ class Draft:
         self._probe = probe
         self._evidence: dict[Process, Evidence] = {}
         self._loaded: dict[str, Record] = {}
-        self._ranges: dict[Range, Stretch] = {}
+        self._stretches: dict[Beginning, Stretch] = {}
         self._spare = 0
         self._written: dict[str, Written] = {}
         self.known: dict[str, Written] = {}
@@ -52,13 +55,14 @@ class Draft:
         if record is None:
             raise Missing((key,))
         if record.value is None:
+            self.known[key] = GONE
             return None
         value = decode(record.value, kind, key)
         self.known[key] = Written(value, b"", "")
         return value
 
     def want(self, keys: Sequence[str], ranges: Sequence[Range] = ()) -> None:
-        if self.lacks(keys) or not self._ranges.keys() >= set(ranges):
+        if self.lacks(keys) or not self._stretches.keys() >= {_beginning(range_) for range_ in ranges}:
             raise Missing(keys, ranges)
 
     def lacks(self, keys: Iterable[str]) -> bool:
@@ -75,13 +79,13 @@ class Draft:
         return [self._evidence[process] for process in processes]
 
     def scan(self, range_: Range, own: dict[str, Written]) -> list[Found]:
-        if range_ not in self._ranges:
+        stretch = self._stretches.get(_beginning(range_))
+        if stretch is None:
             raise Missing(ranges=(range_,))
-        stretch = self._ranges[range_]
         places = stretch.seen(range_.limit, self._written, own)
         if len(places) < range_.limit and not stretch.whole:
-            # The store has more in this range, and writes hide what was read of it: read further.
-            del self._ranges[range_]
+            # The store has more in this range than was read of it, or than writes have left: read further.
+            del self._stretches[_beginning(range_)]
             self._spare = max(self._spare, len(self._written) + len(own) + SPARE_RECORDS)
             raise Missing(ranges=(range_,))
         by_line, start = range_.by == "line", _start(range_)
@@ -110,9 +114,9 @@ class Draft:
             else:
                 self._loaded = found
         for range_ in ranges:
-            if range_ not in self._ranges:
+            if _beginning(range_) not in self._stretches:
                 self.reads_of_store += 1
-                self._ranges[range_] = self._scan(range_)
+                self._stretches[_beginning(range_)] = self._scan(range_)
 
     def _scan(self, range_: Range) -> "Stretch":
         """Return records of a range, and whether they are all that the store has in it."""
@@ -171,7 +175,7 @@ class Draft:
         for key in tainted:
             self._loaded.pop(key, None)
             self.known.pop(key, None)
-        self._ranges.clear()
+        self._stretches.clear()
         again: list[Job] = []
         kept: list[Decided] = []
         unwritten = False
@@ -196,10 +200,15 @@ class Draft:
             self.known.pop(key, None)
         self._written = {}
         self._places = Places(self.decided)
-        for stretch in self._ranges.values():
+        for stretch in self._stretches.values():
             stretch.first = 0
         self.size = 0
         return [job for job, _ in dropped]
+
+
+def _beginning(range_: Range) -> Beginning:
+    """What scans have alike that differ only in how far they go: one reading of the store serves them."""
+    return range_.prefix, range_.by, range_.after
 
 
 def _start(range_: Range) -> tuple[str, str]:
