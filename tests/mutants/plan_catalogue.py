@@ -3,12 +3,18 @@
 from tests.mutants.mutant import Mutant
 
 GRAPH, QUEUE, PLAN, WORK = "core/graph.py", "core/queue.py", "core/plan.py", "core/work.py"
+NOTHING = "core/nothing.py"
 SPEC, TASK, SWEEP, DRAFT = "core/spec.py", "core/task.py", "core/sweep.py", "engine/draft.py"
 
 
 def rule(name: str) -> tuple[str, ...]:
     """A test of the rules of work."""
     return (f"tests/unit/test_work_rules.py::test_{name}",)
+
+
+def several(name: str) -> tuple[str, ...]:
+    """A test of taking several tasks in one step."""
+    return (f"tests/unit/test_queue_several.py::test_{name}",)
 
 
 def lock(name: str) -> tuple[str, ...]:
@@ -126,7 +132,7 @@ DEPENDENCIES = [
     ),
     Mutant(
         "half-settled work looks like the end",
-        QUEUE,
+        NOTHING,
         'is looked at now")\n        look_ms = now\n',
         'is looked at now")\n        look_ms, told = now, []\n',
         rule("many_followers_are_settled_in_steps"),
@@ -171,9 +177,44 @@ TURNS = [
     Mutant(
         "each of many who ask for work reads the store",
         QUEUE,
-        "    ahead = min(view.crowd, FURTHER) // max(1, len(names))\n",
+        "    ahead = min(view.crowd, FURTHER) // share\n",
         "    ahead = 0\n",
         ("tests/stores/test_costs.py::test_many_next_tasks_in_one_batch",),
+    ),
+    Mutant(
+        "tasks whose files meet are taken in one step",
+        QUEUE,
+        "            locked.append(request)\n",
+        "",
+        several("each_claim_of_a_step_has_locks_of_its_own"),
+    ),
+    Mutant(
+        "a step gives more than was asked for",
+        QUEUE,
+        "        if len(taken) == command.most:\n            break\n",
+        "",
+        several("several_at_once_are_recorded_as_one_by_one"),
+    ),
+    Mutant(
+        "a limit takes back what a step has claimed",
+        QUEUE,
+        "            return taken or [reply]\n",
+        "            return [reply]\n",
+        several("a_limit_ends_a_step"),
+    ),
+    Mutant(
+        "who takes several does not spread",
+        QUEUE,
+        "for candidate in heads) // most\n",
+        "for candidate in heads) * (most == 1)\n",
+        ("tests/unit/test_queue_spread.py",),
+    ),
+    Mutant(
+        "the locks of a later claim have no fence",
+        "core/replies.py",
+        "        more = [each.settled(offset) for each in self.more]\n",
+        "        more = self.more\n",
+        several("each_claim_of_a_step_has_locks_of_its_own"),
     ),
     Mutant(
         "a class goes before another",
@@ -218,21 +259,21 @@ TURNS = [
         "",
         rule("which_nothing_there_is"),
         also=(
-            QUEUE,
+            NOTHING,
             '        return f"{task_id} is worked on by {task.agent or task.session}", True\n',
             '        return "", False\n',
         ),
     ),
     Mutant(
         "nobody says when to look again",
-        QUEUE,
+        NOTHING,
         "        look_ms = max(now, min(look_ms, due_ms or look_ms))\n",
         "",
         rule("which_nothing_there_is"),
     ),
     Mutant(
         "stuck is taken for done",
-        QUEUE,
+        NOTHING,
         "    if not names:\n        return NextTask(Runnable.DONE)\n",
         "    if names:\n        return NextTask(Runnable.DONE)\n",
         rule("which_nothing_there_is"),

@@ -69,7 +69,7 @@ WORK_MUTANTS = [
     Mutant(
         "the dead keep their tasks until the lease ends",
         QUEUE,
-        "    if _bury(view, list(dict.fromkeys(holders))[:HOLDERS_LOOKED_AT], now):\n",
+        "    if bury_holders(view, working, session.session_id, now):\n",
         "    if False:\n",
         of_command("killed_outright"),
     ),

@@ -133,25 +133,27 @@ class QueueMachine(RuleBasedStateMachine):
             for part in parts:
                 self.told[part] = Told(told.depends_on, told.priority, self.now)
 
-    @rule(agent=st.sampled_from(AGENTS))
-    def take_next(self, agent: str) -> None:
+    @rule(agent=st.sampled_from(AGENTS), most=st.sampled_from([1, 1, 2, 5]))
+    def take_next(self, agent: str, most: int) -> None:
         ready = sorted(
             (told.added_ms - 60_000 * told.priority, name)
             for name, told in self.told.items()
             if self.state(name) == "ready"
         )
-        command = ClaimNext(caller=Caller(agent, agent=agent), tenant="local", project="p", lease_ms=LEASE_MS)
+        caller = Caller(agent, agent=agent)
+        command = ClaimNext(caller=caller, tenant="local", project="p", lease_ms=LEASE_MS, most=most)
         reply = self.engine.call(command)
         if ready and self.held_back(agent):
             assert reply.outcome is Runnable.BLOCKED
             assert agent in reply.waiting_for[0]
             return
         if ready:
-            name = ready[0][1]
-            assert (reply.outcome, reply.task.task_id) == (Runnable.TASK, name)
-            self.generation[name] = self.generation.get(name, 0) + 1
-            assert int(reply.claim.generation) == self.generation[name]
-            self.change(name, base="worked", agent=agent, until_ms=self.now + LEASE_MS)
+            taken = [reply, *reply.more]
+            assert [each.task.task_id for each in taken] == [name for _, name in ready[:most]]
+            for each, (_, name) in zip(taken, ready, strict=False):
+                self.generation[name] = self.generation.get(name, 0) + 1
+                assert (each.outcome, int(each.claim.generation)) == (Runnable.TASK, self.generation[name])
+                self.change(name, base="worked", agent=agent, until_ms=self.now + LEASE_MS)
             return
         unfinished = [name for name in self.told if self.state(name) not in ("done", "skipped")]
         moving = [n for n in unfinished if self.state(n) == "in_progress" or self.told[n].retry_ms]

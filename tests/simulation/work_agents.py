@@ -42,17 +42,20 @@ class WorkAgent(Agent):
             yield Rest(self.world.chance.randrange(0, 8_000))
 
     def _work(self) -> Generator[Ask | Rest, Any, bool]:
-        """Take the next task and carry it to some end; True if the agent dies on the way."""
+        """Take the next task, or a few, and carry them to some end; True if the agent dies on the way."""
         chance = self.world.chance
         lease = chance.choice(self.world.plan.leases_ms)
-        reply = yield from self._ask(self.next_command(lease))
+        reply = yield from self._ask(self.next_command(lease, most=chance.choice((1, 1, 1, 3))))
         if isinstance(reply, CoordError) or reply.claim is None:
             return False
-        held = (reply.task.task_id, int(reply.claim.generation))
-        self.memory.held = [*self.memory.held[-7:], held]
-        return (yield from self._hold(*held, lease))
+        taken = [(each.task.task_id, int(each.claim.generation)) for each in (reply, *reply.more)]
+        self.memory.held = [*self.memory.held[-7:], *taken]
+        for task, generation in taken:
+            if (yield from self._hold(task, generation, lease)):
+                return True
+        return False
 
-    def next_command(self, lease_ms: int, *, lock_files: bool = True) -> ClaimNext:
+    def next_command(self, lease_ms: int, *, lock_files: bool = True, most: int = 1) -> ClaimNext:
         return ClaimNext(
             caller=self.caller,
             tenant="local",
@@ -62,6 +65,7 @@ class WorkAgent(Agent):
             types=self.memory.types,
             has=self.memory.has,
             lock_files=lock_files,
+            most=most,
         )
 
     def _hold(self, task: str, generation: int, lease: int) -> Generator[Ask | Rest, Any, bool]:

@@ -97,14 +97,11 @@ class WorkWatch:
         Only that nothing will ever come must have been true of one moment, but for tasks just added.
         """
         books = self.books
-        if reply.task is not None and reply.claim is not None:
-            claim = (reply.task.task_id, int(reply.claim.generation))
-            require(claim in books.claimed_at, "a claim that is not in the log:", claim)
-            until = books.claimed_at[claim]
-            passed_over = self._all_the_while(command, books.moments[min(since, until - 1) : until])
-            first = min((books.rank[task] for task in passed_over), default=books.rank[claim[0]])
-            # Who met a conflict begins with any of those whose turn is the same: names do not count.
-            require(first[0] >= books.rank[claim[0]][0], first[1], "had its turn before", claim)
+        if reply.ok:
+            require(len(reply.more) < command.most, "more than was asked for:", reply)
+            self.counts["next several"] += bool(reply.more)
+            for each in (reply, *reply.more):
+                self._check_turn(command, since, each)
             return
         if any("gets nothing:" in why for why in reply.waiting_for):
             self.counts["next held back"] += 1
@@ -124,6 +121,19 @@ class WorkWatch:
             case _:
                 fits = False
         require(fits, "another nothing than there was:", reply)
+
+    def _check_turn(self, command: ClaimNext, since: int, reply: NextTask) -> None:
+        """Hold a claim against what waited all the while: nothing of an earlier turn may have."""
+        books = self.books
+        assert reply.task is not None
+        assert reply.claim is not None
+        claim = (reply.task.task_id, int(reply.claim.generation))
+        require(claim in books.claimed_at, "a claim that is not in the log:", claim)
+        until = books.claimed_at[claim]
+        passed_over = self._all_the_while(command, books.moments[min(since, until - 1) : until])
+        first = min((books.rank[task] for task in passed_over), default=books.rank[claim[0]])
+        # Who met a conflict begins with any of those whose turn is the same: names do not count.
+        require(first[0] >= books.rank[claim[0]][0], first[1], "had its turn before", claim)
 
     def _all_the_while(self, command: ClaimNext, window: list[Moment]) -> set[str]:
         return set.intersection(*(self.books.takeable(moment, command) for moment in window))

@@ -11,19 +11,19 @@ from tests.unit.work_desk import WorkDesk
 AGENTS = [f"agent-{number}" for number in range(12)]
 
 
-def late(desk: WorkDesk, agent: str, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Let an agent ask for work while a rival takes what it wants first; return what the agent gets."""
+def late(desk: WorkDesk, agent: str, monkeypatch: pytest.MonkeyPatch, most: int = 1) -> str:
+    """Let an agent ask for work while a rival takes what it wants first; return what the agent gets first."""
     store: Any = desk.database.log("local")
     rival = Engine(desk.database, "local", clock=lambda: desk.now)
     commit = store.commit
 
     def beaten(asked: Commit) -> int:
         monkeypatch.setattr(store, "commit", commit)
-        assert rival.call(desk.next_command(f"rival-of-{agent}")).task is not None
+        assert rival.call(desk.next_command(f"rival-of-{agent}", most=most)).task is not None
         return int(commit(asked))
 
     monkeypatch.setattr(store, "commit", beaten)
-    return desk.take(agent)
+    return desk.take(agent, most=most)
 
 
 def test_who_comes_late_takes_any_of_the_first_equals(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -34,6 +34,16 @@ def test_who_comes_late_takes_any_of_the_first_equals(monkeypatch: pytest.Monkey
         desk.add_all({f"t{number}": () for number in range(9)})
         places.add(late(desk, agent, monkeypatch))
     assert places == {"t1", "t2", "t3", "t4"}
+
+
+def test_who_comes_late_for_several_leaves_room_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """CLM-11, issue 6: those who take several at once spread by as many: each has the next ones."""
+    places = set()
+    for agent in AGENTS:
+        desk = WorkDesk()
+        desk.add_all({f"t{number:02d}": () for number in range(20)})
+        places.add(late(desk, agent, monkeypatch, most=3))
+    assert places == {"t03", "t06", "t09", "t12"}
 
 
 def test_nobody_passes_over_an_earlier_turn(monkeypatch: pytest.MonkeyPatch) -> None:

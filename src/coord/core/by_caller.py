@@ -5,33 +5,60 @@ from typing import Any
 import msgspec
 
 from coord.core import keys
+from coord.core.caller import Caller
 from coord.core.commands import SubmitResult
 from coord.core.decide import decide, reads_ahead
-from coord.core.plan_commands import ByCaller
+from coord.core.plan_commands import ByCaller, SubmitResults
 from coord.core.session import Session, caller_reads, enlist, find_session
+from coord.core.types import SubmissionResult
 from coord.core.view import View
 from coord.core.work import done_reads
 
 
 def by_caller(view: View, command: ByCaller, now: int) -> Any:
-    """Answer a command for the session of its caller, and take it for a heartbeat.
+    """Answer a command for the session of its caller, and take it for a heartbeat."""
+    name = _session_of(view, command.caller, now)
+    return decide(view, msgspec.structs.replace(command.asked, session=name), now)
+
+
+def submit_results(view: View, command: SubmitResults, now: int) -> list[SubmissionResult]:
+    """Hand in several results for the session of a caller, and take it for a heartbeat."""
+    name = _session_of(view, command.caller, now)
+    return [decide(view, msgspec.structs.replace(each, session=name), now) for each in command.results]
+
+
+def _session_of(view: View, caller: Caller, now: int) -> str:
+    """Return the session of a caller, with a fresh heartbeat.
 
     One that has ended is not begun again by this: its claims ended with it, and the rule says so.
     """
-    name = find_session(view, command.caller, now)
+    name = find_session(view, caller, now)
     session = view.get(keys.session(name), Session)
     if session is not None and not session.ended_ms:
-        enlist(view, command.caller, now, name)
-    return decide(view, msgspec.structs.replace(command.asked, session=name), now)
+        enlist(view, caller, now, name)
+    return name
 
 
 def by_caller_reads(command: ByCaller) -> list[str]:
     """Return what the caller's session and the command itself are going to read."""
-    caller, asked = command.caller, command.asked
-    reads, name = caller_reads(command), caller.session
-    if not name:
+    reads, caller, asked = caller_reads(command), command.caller, command.asked
+    if not caller.session:
         return reads
-    reads += reads_ahead(msgspec.structs.replace(asked, session=name))
     if isinstance(asked, SubmitResult):
-        reads += done_reads(asked.project, asked.task, caller.agent or name, name)
+        return reads + _result_reads(caller, asked)
+    return reads + reads_ahead(msgspec.structs.replace(asked, session=caller.session))
+
+
+def submit_results_reads(command: SubmitResults) -> list[str]:
+    """Return what the caller's session and its submissions are going to read."""
+    reads = caller_reads(command)
+    if command.caller.session:
+        for each in command.results:
+            reads += _result_reads(command.caller, each)
     return reads
+
+
+def _result_reads(caller: Caller, result: SubmitResult) -> list[str]:
+    name = caller.session
+    reads = reads_ahead(msgspec.structs.replace(result, session=name))
+    return reads + done_reads(result.project, result.task, caller.agent or name, name)

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from coord.core import replies
+from coord.core import replies, types
 from coord.core.commands import (
     Command,
     ReleaseClaim,
@@ -114,7 +114,7 @@ class GetTasks(Command, frozen=True):
 
 
 class ClaimNext(SessionCommand, frozen=True, kw_only=True):
-    """Claim the first task in the queue that this agent may take; empty choices mean any.
+    """Claim the first tasks in the queue that this agent may take, `most` at once; empty choices mean any.
 
     `cannot` and `enabled` are what configuration says of the agent; what it declares is in its session.
     """
@@ -132,6 +132,7 @@ class ClaimNext(SessionCommand, frozen=True, kw_only=True):
     cannot: tuple[str, ...] = ()
     enabled: bool = True
     lock_files: bool = True
+    most: int = 1
 
 
 class GetStuck(Command, frozen=True):
@@ -165,6 +166,13 @@ class ClaimNamed(SessionCommand, frozen=True, kw_only=True):
     lock_files: bool = True
     force: bool = False
     reason: str = ""
+
+
+class SubmitResults(SessionCommand, frozen=True):
+    """Hand in the results of several claims of whoever calls; each is accepted or rejected by itself."""
+
+    reply = list[types.SubmissionResult]
+    results: tuple[SubmitResult, ...]
 
 
 class ByCaller(SessionCommand, frozen=True):

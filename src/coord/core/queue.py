@@ -2,10 +2,8 @@
 
 Tasks that are ready stand in lines, one per class (track, type, role, needs), in the order of
 `added − step · priority`: a high priority is a head start, and whoever waits long enough is first. An agent
-looks at the heads of the classes it may take and claims the first one; how many wait behind costs nothing.
-
-If there is nothing, the answer says which nothing: all is *done*; something will come (*blocked*, by what);
-or all that is left waits for what has failed, and nothing will ever come by itself (*deadlocked*).
+looks at the heads of the classes it may take and claims the first one, or the first few in one step; how
+many wait behind costs nothing. If there is nothing, the answer says which nothing it is (`nothing.py`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,20 +17,19 @@ import msgspec
 from coord.core import keys
 from coord.core.acquire import clear_way
 from coord.core.agent import EFFICIENCY_MIN, FREE, AgentRecord, held_back
-from coord.core.caller import Life
-from coord.core.commands import ClaimTask
-from coord.core.ending import declare_dead
-from coord.core.limits import UNLIMITED_TENANT, count_keys, limits_of
-from coord.core.line import Request, blockers, competes, grant_request, in_line, resources_of, serve
+from coord.core.commands import ClaimTask, ClaimTasks
+from coord.core.limits import UNLIMITED_TENANT, TenantLimits, count_keys, limits_of
+from coord.core.line import Request, blockers, competes, grant_request, in_line, resources_of
 from coord.core.lock import Mode, asker_of, resource_of, shown_lock
+from coord.core.nothing import bury_holders, pause, which_nothing, worked_on
 from coord.core.plan import listed
 from coord.core.plan_commands import ClaimNamed, ClaimNext
 from coord.core.replies import ClaimReply, LockShown, NextTask, Runnable
 from coord.core.session import Session, caller_reads, enlist
 from coord.core.spec import QueueClass, Spec
 from coord.core.task import claim_one, claim_task
-from coord.core.task_record import ACTIVE, UNCLAIMED, Task, as_of
-from coord.core.types import ClaimReason, TaskStatus
+from coord.core.task_record import Task
+from coord.core.types import ClaimReason
 from coord.core.view import Range, View
 from coord.core.work import track_is_full
 
@@ -42,11 +39,6 @@ LOOKED_AT = 1000
 HELD_MOST = 64
 """How many tasks of one class are looked at, where the files of those before are held by others: first a few,
 then more at once, until so many, or so many different sets of files, have been seen in vain."""
-HOLDERS_LOOKED_AT = 16
-"""How many of those who hold tasks are looked at, whether they are alive, where there is nothing to take."""
-NAMED_MAX = 20
-UNFINISHED_MOST = 1_000_000
-LOOK_MS = 5_000
 AILING_STATES = ("stopping", "failed", "crashed", "terminated")
 """An agent that says so of itself is given nothing, even if it asks."""
 
@@ -59,17 +51,41 @@ class Candidate(NamedTuple):
 
 
 def claim_next(view: View, command: ClaimNext, now: int) -> NextTask:
-    """Claim the first task that this agent may take."""
+    """Claim the first task that this agent may take, or as many as it asks for, as far as there are any."""
     session = enlist(view, command.caller, now)
     agent = session.agent or session.session_id
     why, until_ms = _held_back(view, command, session, agent, now)
     if why:
-        return _pause(view, command, f"{agent} gets nothing: {why}", until_ms)
+        return pause(view, command.project, f"{agent} gets nothing: {why}", until_ms)
     busy: list[str] = []
+    taken = _take(view, command, session, busy, now)
+    if taken:
+        return msgspec.structs.replace(taken[0], more=taken[1:]) if len(taken) > 1 else taken[0]
+    working = worked_on(view, command.project)
+    if bury_holders(view, working, session.session_id, now):
+        return claim_next(view, command, now)
+    heads = [_heads(command.project, name) for name, _ in _classes(view, command.project)]
+    return which_nothing(view, command.project, working, busy, heads, now)
+
+
+def _take(view: View, command: ClaimNext, session: Session, busy: list[str], now: int) -> list[NextTask]:
+    """Claim tasks in the order of their turns; if there is none, `busy` says what stands in the way.
+
+    Of tasks whose files meet, one step takes the first and ends there: with its locks a claim would else get
+    those of another one, which end when that does.
+    """
+    taken: list[NextTask] = []
+    locked: list[Request] = []
     held: dict[tuple[str, ...], str] = {}
-    for candidate in _spread(_candidates(view, command, session, busy), session.session_id, view.conflicts):
+    agent, name = session.agent or session.session_id, session.session_id
+    ask = ClaimTasks(command.tenant, agent, name, command.lease_ms, ())
+    limits = limits_of(view, command.tenant)
+    candidates = _candidates(view, command, session, busy)
+    for candidate in _spread(candidates, name, view.conflicts, command.most):
         request = _request(view, command, session, candidate.task_id, now)
         if request is not None:
+            if any(competes(msgspec.structs.replace(request, session=""), other) for other in locked):
+                break
             if request.resources not in held:
                 held[request.resources] = _held_by(view, request, now)[1]
             if held[request.resources]:
@@ -77,8 +93,14 @@ def claim_next(view: View, command: ClaimNext, now: int) -> NextTask:
                 if len(held) > HELD_MOST:
                     break
                 continue
-        return _claim(view, command, session, candidate.task_id, request, now)
-    return _nothing(view, command, session.session_id, busy, now)
+            locked.append(request)
+        reply = _claim(view, ask, command.project, candidate.task_id, limits, request, now)
+        if not reply.ok:
+            return taken or [reply]
+        taken.append(reply)
+        if len(taken) == command.most:
+            break
+    return taken
 
 
 def next_reads(command: ClaimNext) -> list[str]:
@@ -95,14 +117,6 @@ def _held_back(view: View, command: ClaimNext, session: Session, agent: str, now
     if not command.enabled:
         return "disabled by configuration", 0
     return held_back(view.get(keys.agent(command.project, agent), AgentRecord) or FREE, now)
-
-
-def _pause(view: View, command: ClaimNext, why: str, until_ms: int) -> NextTask:
-    """Give an agent nothing, unless there is nothing: it may be back, or somebody has to bring it back."""
-    if not view.scan(keys.unfinished_prefix(command.project), limit=1):
-        return NextTask(Runnable.DONE)
-    outcome = Runnable.BLOCKED if until_ms else Runnable.DENIED
-    return NextTask(outcome, waiting_for=[why], look_ms=until_ms)
 
 
 def claim_named_reads(command: ClaimNamed) -> list[str]:
@@ -152,33 +166,39 @@ def _candidates(view: View, command: ClaimNext, session: Session, busy: list[str
             busy.append(full)
         else:
             names.append(name)
-    ahead = min(view.crowd, FURTHER) // max(1, len(names))
+    share = max(1, len(names))
+    first = max(HEADS, command.most * (HEADS if view.conflicts else 1) // share)
+    ahead = min(view.crowd, FURTHER) // share
     ahead = ahead if ahead > HEADS else 0
-    view.want_scans([_heads(project, name, ahead) for name in names])
-    return merge(*(_line(view, project, name, session.session_id, ahead) for name in names))
+    view.want_scans([_heads(project, name, first + ahead) for name in names])
+    return merge(*(_line(view, project, name, session.session_id, first, ahead) for name in names))
 
 
-def _spread(candidates: Iterator[Candidate], session: str, conflicts: int) -> Iterator[Candidate]:
+def _spread(candidates: Iterator[Candidate], session: str, conflicts: int, most: int) -> Iterator[Candidate]:
     """Where others were faster, begin with any of the first few whose turn is the same, not all with one."""
-    heads = list(islice(candidates, HEADS)) if conflicts else []
-    equals = sum(candidate.rank == heads[0].rank for candidate in heads)
-    if equals:
-        yield heads.pop(crc32(f"{session} {conflicts}".encode()) % equals)
+    heads = list(islice(candidates, HEADS * most)) if conflicts else []
+    places = sum(candidate.rank == heads[0].rank for candidate in heads) // most
+    if places:
+        at = crc32(f"{session} {conflicts}".encode()) % places * most
+        yield from heads[at : at + most]
+        del heads[at : at + most]
     yield from heads
     yield from candidates
 
 
-def _heads(project: str, class_name: str, ahead: int = 0) -> Range:
-    return Range(keys.ready_prefix(project, class_name), "line", HEADS + ahead)
+def _heads(project: str, class_name: str, limit: int = HEADS) -> Range:
+    return Range(keys.ready_prefix(project, class_name), "line", limit)
 
 
-def _line(view: View, project: str, class_name: str, session: str, ahead: int) -> Iterator[Candidate]:
+def _line(
+    view: View, project: str, class_name: str, session: str, first: int, ahead: int
+) -> Iterator[Candidate]:
     """Go through the tasks of one class that are ready, as far as they are looked at.
 
     What a claim is going to write is loaded with them: it takes one step less. Where many commands are
     decided together, tasks `ahead` are loaded instead: each claim leaves the next command one further on.
     """
-    prefix, _, limit, after = _heads(project, class_name)
+    prefix, _, limit, after = _heads(project, class_name, first)
     depth = len(keys.task(project, ""))
     looked_at = 0
     while looked_at < LOOKED_AT:
@@ -188,8 +208,8 @@ def _line(view: View, project: str, class_name: str, session: str, ahead: int) -
         if not ahead:
             view.want(
                 *specs,
-                *(keys.by_session(session, project, name) for name in names[:HEADS]),
-                *(keys.working(project, name) for name in names[:HEADS]),
+                *(keys.by_session(session, project, name) for name in names[:first]),
+                *(keys.working(project, name) for name in names[:first]),
             )
         elif view.lacks(*specs):
             further = view.scan(prefix, by="line", limit=limit + ahead, after=after)
@@ -273,17 +293,21 @@ def _held_by(view: View, request: Request, now: int) -> tuple[str, str]:
 
 
 def _claim(
-    view: View, command: ClaimNext, session: Session, task_id: str, request: Request | None, now: int
+    view: View,
+    ask: ClaimTasks,
+    project: str,
+    task_id: str,
+    limits: TenantLimits | None,
+    request: Request | None,
+    now: int,
 ) -> NextTask:
-    agent = session.agent or session.session_id
-    ask = ClaimTask(command.tenant, command.project, task_id, agent, session.session_id, command.lease_ms)
-    result = claim_one(view, ask, command.project, task_id, limits_of(view, command.tenant), now)
+    result = claim_one(view, ask, project, task_id, limits, now)
     if not result.success:
         assert result.reason is not ClaimReason.DENIED_ACTIVE_CLAIM, f"{task_id} is ready and held"
         return NextTask(Runnable.DENIED, waiting_for=[f"{task_id}: {result.reason} {result.detail}"])
-    locks = [] if request is None else _lock(view, command.project, task_id, request, now)
-    task_key = keys.task(command.project, task_id)
-    task, spec = view.get(task_key, Task), view.get(keys.spec(command.project, task_id), Spec)
+    locks = [] if request is None else _lock(view, project, task_id, request, now)
+    task_key = keys.task(project, task_id)
+    task, spec = view.get(task_key, Task), view.get(keys.spec(project, task_id), Spec)
     assert task is not None, f"{task_key} was just claimed"
     assert spec is not None, f"{task_key} stood in the queue"
     return NextTask(Runnable.TASK, listed(task_id, spec, task, now), result.claim, locks)
@@ -305,93 +329,3 @@ def _lock(view: View, project: str, task_id: str, request: Request, now: int) ->
         places.append(key)
     view.put(task_key, msgspec.structs.replace(task, locked=tuple(places)), keys.due(task.expires_ms))
     return shown
-
-
-def _nothing(view: View, command: ClaimNext, own: str, busy: list[str], now: int) -> NextTask:
-    """Say which nothing it is.
-
-    That something moves is seen at a few places, however much waits. Only where nothing seems to, everything
-    that is not finished is looked at: that nothing will ever come must be true of one moment, and a task may
-    have gone from one of those places to another meanwhile.
-    """
-    project = command.project
-    working = _tasks_at(view, project, Range(keys.working_prefix(project), "key", NAMED_MAX))
-    holders = [task.session for task in working.values() if task.claim is ACTIVE and task.session != own]
-    if _bury(view, list(dict.fromkeys(holders))[:HOLDERS_LOOKED_AT], now):
-        return claim_next(view, command, now)
-    moving, look_ms = _moving(view, project, working, now)
-    reasons = [*busy, *moving]
-    if reasons:
-        return NextTask(Runnable.BLOCKED, waiting_for=reasons[:NAMED_MAX], look_ms=look_ms)
-    prefix = keys.unfinished_prefix(project)
-    names = [found.key[len(prefix) :] for found in view.scan(prefix, limit=UNFINISHED_MOST)]
-    if not names:
-        return NextTask(Runnable.DONE)
-    view.want(*(keys.task(project, name) for name in names))
-    outcome = Runnable.DEADLOCKED
-    for name in names:
-        task = view.get(keys.task(project, name), Task) or UNCLAIMED
-        reason, moves = _why_not(name, as_of(task, now))
-        outcome = Runnable.BLOCKED if moves else outcome
-        reasons += [reason] if reason else []
-    return NextTask(outcome, waiting_for=reasons[:NAMED_MAX], look_ms=now + LOOK_MS)
-
-
-def _tasks_at(view: View, project: str, *places: Range) -> dict[str, Task]:
-    """Return the tasks that stand in some ranges, by name."""
-    view.want_scans(places)
-    keys_found = [
-        found.key
-        for place in places
-        for found in view.scan(place.prefix, by=place.by, limit=place.limit, after=place.after)
-    ]
-    names = [keys.parts(key)[-1] for key in keys_found]
-    view.want(*(keys.task(project, name) for name in names))
-    return {name: view.get(keys.task(project, name), Task) or UNCLAIMED for name in names}
-
-
-def _moving(view: View, project: str, working: dict[str, Task], now: int) -> tuple[list[str], int]:
-    """Return what is worked on, tried again soon, ready for others or about to be, and when to look again."""
-    heads = [_heads(project, name) for name, _ in _classes(view, project)]
-    told, look_ms = [], now + LOOK_MS
-    for name, task in {**working, **_tasks_at(view, project, *heads)}.items():
-        reason, moves = _why_not(name, as_of(task, now))
-        told += [reason] if moves else []
-        due_ms = task.retry_ms or (task.expires_ms if task.claim is ACTIVE else 0)
-        look_ms = max(now, min(look_ms, due_ms or look_ms))
-    unsettled = keys.unsettled_prefix(project)
-    for found in view.scan(unsettled, limit=NAMED_MAX):
-        told.append(f"what depends on {found.key[len(unsettled) :]} is looked at now")
-        look_ms = now
-    return told, look_ms
-
-
-def _bury(view: View, names: list[str], now: int) -> bool:
-    """Declare those dead whose process is proven to be; return whether there was one: its tasks are free."""
-    view.want(*map(keys.session, names))
-    sessions = [view.get(keys.session(name), Session) for name in names]
-    living = [
-        each for each in sessions if each is not None and each.process is not None and not each.ended_ms
-    ]
-    found = view.evidence(*(each.process for each in living if each.process is not None))
-    dead = [(each, proof) for each, proof in zip(living, found, strict=True) if proof.life is Life.DEAD]
-    freed = [
-        resource
-        for each, proof in dead
-        for resource in declare_dead(view, each.session_id, proof.detail, now)
-    ]
-    serve(view, freed, now)
-    return bool(dead)
-
-
-def _why_not(task_id: str, task: Task) -> tuple[str, bool]:
-    """Return why a task that is not finished is not for this agent, and whether something moves there."""
-    if task.claim is ACTIVE:
-        return f"{task_id} is worked on by {task.agent or task.session}", True
-    if task.retry_ms:
-        return f"{task_id} is tried again soon", True
-    if task.state is TaskStatus.READY:
-        return f"{task_id} waits for another agent", True
-    if task.state in (TaskStatus.FAILED, TaskStatus.ERRORED):
-        return f"{task_id} {task.state.value}", False
-    return "", False

@@ -316,7 +316,7 @@ class Runnable(StrEnum):
 
 
 class NextTask(Reply, frozen=True):
-    """The task that was claimed, or why there was none; `waiting_for` says for what or whom."""
+    """The task that was claimed, or why there was none; `more` were claimed in the same step after it."""
 
     outcome: Runnable
     task: TaskListed | None = None
@@ -324,6 +324,7 @@ class NextTask(Reply, frozen=True):
     locks: list[LockShown] = []
     waiting_for: list[str] = []
     look_ms: int = 0
+    more: list["NextTask"] = []
 
     @property
     def ok(self) -> bool:
@@ -331,8 +332,11 @@ class NextTask(Reply, frozen=True):
         return self.outcome is Runnable.TASK
 
     def settled(self, offset: int) -> Self:
-        """Return the reply with the fence of the locks that came with the claim."""
-        return msgspec.structs.replace(self, locks=[lock.settled(offset) for lock in self.locks])
+        """Return the reply with the fence of the locks that came with each claim."""
+        if not self.locks and not self.more:
+            return self
+        more = [each.settled(offset) for each in self.more]
+        return msgspec.structs.replace(self, locks=[lock.settled(offset) for lock in self.locks], more=more)
 
 
 class ClaimReply(ClaimResult, frozen=True, gc=False):

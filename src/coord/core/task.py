@@ -110,7 +110,7 @@ def claim_one(
     stored = view.get(task_key, Task) or UNCLAIMED
     if stored.state is DONE:
         return ClaimResult(False, ClaimReason.DENIED_COMPLETED)
-    if stored.planned:
+    if stored.planned and (stored.claim is ACTIVE or stored.retry_ms):
         expire(view, TaskCommand(command.tenant, project, task_id), now)
         stored = view.get(task_key, Task) or UNCLAIMED  # its dependencies may have changed
     if stored.claim is ACTIVE and now < stored.expires_ms and not command.force:

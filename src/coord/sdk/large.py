@@ -1,6 +1,7 @@
 """Results on their way into a store and out of it: large ones in chunks, whole or not at all."""
 
 import os
+from collections.abc import Iterable
 
 import msgspec
 
@@ -10,7 +11,7 @@ from coord.core.commands import SubmitResult
 from coord.core.errors import Corrupt, LimitReached, Unavailable
 from coord.core.ids import check_id, part_id, work_product_ref
 from coord.core.limits import RECORD_RESULT_BYTES, RESULT_BYTES_MAX
-from coord.core.plan_commands import ByCaller
+from coord.core.plan_commands import ByCaller, SubmitResults
 from coord.core.result_commands import GetChunks, GetResult, PutChunk
 from coord.core.result_record import merged
 from coord.core.types import SubmissionReason, SubmissionResult, TaskResult, derived_uuid
@@ -19,6 +20,8 @@ from coord.engine.engine import Engine
 AT_ONCE = 8
 """How many chunks are in memory at once besides the data, and travel in one commit where it has room."""
 TRIES = 3
+STEP_RESULTS, STEP_BYTES = 250, 1024 * 1024
+"""How many results one step hands in, and how much of them."""
 
 
 def submit(
@@ -51,6 +54,27 @@ def submit(
             return reply
         send(engine, names[0], command.digest, data)
     raise Unavailable("the data of the result is removed as fast as it comes", hint="submit it again")
+
+
+def submit_all(
+    engine: Engine, by: Caller, results: Iterable[tuple[tuple[str, str, str], int, bytes]]
+) -> list[SubmissionResult]:
+    """Hand in several results of a caller, as many in one commit as it holds; large ones one by one."""
+    replies: list[SubmissionResult] = []
+    step: list[SubmitResult] = []
+    size = 0
+    for names, generation, data in results:
+        large = len(data) > RECORD_RESULT_BYTES
+        if step and (large or size + len(data) > STEP_BYTES or len(step) == STEP_RESULTS):
+            replies += engine.call(SubmitResults(by, tuple(step)))
+            step, size = [], 0
+        if large:
+            replies.append(submit(engine, names, by, generation, data, ""))
+            continue
+        product = work_product_ref(names[2], generation, os.urandom(16).hex())
+        step.append(SubmitResult(*names, "", generation, data, product))
+        size += len(data)
+    return replies + (engine.call(SubmitResults(by, tuple(step))) if step else [])
 
 
 def send(engine: Engine, tenant: str, digest: str, data: bytes) -> None:

@@ -1,6 +1,5 @@
 """What a program does about tasks: add them, take the next one, hand in what came of it, look at them."""
 
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -10,7 +9,7 @@ from coord.core import commands, plan_commands, types
 from coord.core.errors import Invalid, NotFound
 from coord.core.ids import TaskIdentifier, check_id, shown
 from coord.core.plan_commands import NewTask
-from coord.core.replies import ClaimReply, NextTask, Runnable, TaskListed, TasksAdded
+from coord.core.replies import ClaimReply, NextTask, TaskListed, TasksAdded
 from coord.core.spec import RETRIES_MAX
 from coord.core.types import TaskGeneration
 from coord.host.configuration import configuration_file, read_configuration
@@ -18,9 +17,9 @@ from coord.sdk import input as given
 from coord.sdk.connection import HOST_NAMES, Connection
 from coord.sdk.new_task import new_task, word, words
 from coord.sdk.result_data import to_json
+from coord.sdk.stand_by import stand_by
 
 LEASE_S = 300.0
-NAP_S, NAP_S_MIN = 5.0, 0.05
 BATCH_TASKS = 250
 PAGE = 500
 AGENTS_MOST = 1000
@@ -106,12 +105,16 @@ class TaskCalls(Connection):
         lease_s: float = LEASE_S,
         lock_files: bool = True,
         wait_s: float | None = 0,
+        most: int = 1,
         command_id: str = "",
     ) -> NextTask:
         """Claim the first task this agent may take; wait for one up to `wait_s` (None: as long as it takes).
 
-        Nobody waits where nothing can come by itself: all is done, or all that is left is stuck.
+        With `most`, up to so many in one step: those after the first are `more` in the answer. Of tasks whose
+        files meet, a step gives the first. Nobody waits where nothing can come by itself: done, or stuck.
         """
+        if type(most) is not int or not 0 < most <= BATCH_TASKS:
+            raise Invalid(f"{shown(most)} is no number of tasks", hint=f"1 to {BATCH_TASKS}")
         if command_id and wait_s != 0:
             raise Invalid("a command id does not go with waiting", hint="ask again instead of waiting")
         own = self._configured()
@@ -130,10 +133,11 @@ class TaskCalls(Connection):
             cannot=own.get("cannot", ()),
             enabled=own.get("enabled", True),
             lock_files=lock_files,
+            most=most,
         )
         if wait_s is not None:
             given.milliseconds("wait", wait_s, least_s=0)
-        return _stand_by(self, command, wait_s, command_id)
+        return stand_by(self, command, wait_s, command_id)
 
     def claim_task(
         self,
@@ -200,6 +204,18 @@ class TaskCalls(Connection):
         from coord.sdk import large  # most commands have nothing to do with results
 
         return large.submit(self.engine, names, self.caller, number, data, command_id)
+
+    def submit_tasks(
+        self, results: Iterable[tuple[str, int | TaskGeneration, Mapping[str, Any] | None]]
+    ) -> list[types.SubmissionResult]:
+        """Hand in several results (task, generation, result) in few steps, each accepted or not by itself."""
+        from coord.sdk import large
+
+        handed_in = [
+            (self._names(task_id), _generation(generation), to_json("result", {} if data is None else data))
+            for task_id, generation, data in results
+        ]
+        return large.submit_all(self.engine, self.caller, handed_in)
 
     def task_result(self, task_id: str) -> bytes:
         """Return the accepted result of a task as JSON, however large: whole, or not at all."""
@@ -350,22 +366,6 @@ class TaskCalls(Connection):
     def _mine(self, asked: commands.RenewLease | commands.ReleaseClaim) -> Any:
         """Ask about a claim of this session; which one that is, is found out in the same step."""
         return self.call(plan_commands.ByCaller(self.caller, asked))
-
-
-def _stand_by(
-    client: Connection, command: plan_commands.ClaimNext, wait_s: float | None, command_id: str
-) -> NextTask:
-    """Ask for a task until there is one, nothing can come by itself, or the time is up."""
-    deadline = None if wait_s is None else time.monotonic() + wait_s
-    store = client.database.log(client.tenant)
-    while True:
-        seen = store.seen.offset  # taken before: what comes meanwhile ends the wait at once
-        reply: NextTask = client.call(command, command_id)
-        left = NAP_S if deadline is None else deadline - time.monotonic()
-        if reply.outcome not in (Runnable.BLOCKED, Runnable.DENIED) or left <= 0:
-            return reply
-        look_s = (reply.look_ms - store.now()) / 1000 if reply.look_ms else NAP_S
-        store.wait(seen, min(left, NAP_S, max(look_s, NAP_S_MIN)))
 
 
 def _list_of_ids(task_ids: Iterable[str]) -> list[str]:

@@ -19,7 +19,8 @@ from coord.core.types import SubmissionReason
 from coord.sdk import input as given
 from coord.sdk.client import Client
 from coord.sdk.renewal import PASSING, RETRY_S, clock
-from coord.sdk.tasks import LEASE_S, NAP_S
+from coord.sdk.stand_by import NAP_S
+from coord.sdk.tasks import LEASE_S
 from coord.sdk.work import (
     LOOK_S,
     CannotBeDone,

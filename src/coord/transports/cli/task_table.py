@@ -78,9 +78,13 @@ TASKS = (
             *CHOOSING,
             Flag("wait", "wait this long for one", "DURATION", "duration or zero", default=0.0),
             Flag("no-wait", "answer at once, as without --wait", excludes="wait"),
+            Flag("most", "claim up to so many in one step (default: 1)", "N", "number", default=1),
             COMMAND_ID,
         ),
-        details="Nothing runnable: exit 1 (3 after a wait); error.code is done, blocked or deadlocked.",
+        details=(
+            "Nothing runnable: exit 1 (3 after a wait); error.code is done, blocked or deadlocked. "
+            "Of tasks whose files meet, a step with --most gives the first and ends there."
+        ),
     ),
     Command(
         "task claim",

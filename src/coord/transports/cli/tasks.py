@@ -80,18 +80,21 @@ def next_(client: Client, given: SimpleNamespace) -> Answer:
         lease_s=given.lease,
         lock_files=not given.no_locks,
         wait_s=given.wait,
+        most=given.most,
         command_id=given.command_id,
     )
-    if reply.task is None or reply.claim is None:
+    if not reply.ok:
         return _nothing(reply, given.wait)
-    fields = {
-        "task": fields_of(reply.task),
-        "claim": claim_fields(reply.claim),
-        "locks": fields_of(reply.locks),
-    }
-    told = _salvaged(client, reply.locks, fields)
-    line = f"{reply.task.task_id} is yours, generation {reply.claim.generation.generation}{told}"
-    return Answer(fields, line, rows_of([reply.task]), COLUMNS)
+    taken = [(each.task, each.claim, each.locks) for each in (reply, *reply.more) if each.task and each.claim]
+    fields, *more = (
+        {"task": fields_of(task), "claim": claim_fields(claim), "locks": fields_of(locks)}
+        for task, claim, locks in taken
+    )
+    if given.most > 1:
+        fields["more"] = more
+    told = _salvaged(client, [lock for _, _, locks in taken for lock in locks], fields)
+    lines = [f"{task.task_id} is yours, generation {claim.generation.generation}" for task, claim, _ in taken]
+    return Answer(fields, "; ".join(lines) + told, rows_of([task for task, _, _ in taken]), COLUMNS)
 
 
 def _nothing(reply: NextTask, waited_s: float) -> Answer:
