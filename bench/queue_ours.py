@@ -97,14 +97,13 @@ class BatchQueue(CoordQueue):
     size = 128
 
     def drain(self, workers: int) -> Drained:
-        moments: list[float] = []
-        ask = self._client.caller
-        while taken := [
-            reply for reply in self._together(*[self._next(ask)] * self.size) if reply.task is not None
-        ]:
+        client, moments = self._client, list[float]()
+        while (reply := _persistently(lambda: client.next_task(most=self.size))).task is not None:
+            taken = [reply, *reply.more]
             moments += [perf_counter()] * len(taken)
-            replies = self._together(*(self._submit(ask, reply) for reply in taken))
-            assert all(reply.accepted for reply in replies), "their claims are current"
+            results = [(each.task.task_id, each.claim.generation, None) for each in taken]
+            replies = _persistently(lambda: client.submit_tasks(results))  # noqa: B023 - now
+            assert all(each.accepted for each in replies), "their claims are current"
         return Drained([moments], perf_counter())
 
 

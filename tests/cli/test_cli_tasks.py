@@ -57,6 +57,20 @@ def test_next_is_a_task_and_its_claim(coord: Coord) -> None:
     assert coord("bob lock src/login.py --no-wait").code == 0, "locks end with the claim"
 
 
+def test_next_may_be_several(coord: Coord) -> None:
+    """Issue 6: the first as ever, and `more` with the others; as many as there are."""
+    for name in ("a", "b", "c"):
+        assert coord(f"ann task add {name} --files src/{name}.py").code == 0
+    code, answer, line = coord("ann task next --most 2")
+    assert (code, line) == (0, "a is yours, generation 1; b is yours, generation 1")
+    assert (answer["task"]["task_id"], answer["claim"]["generation"]) == ("a", 1)
+    assert [each["task"]["task_id"] for each in answer["more"]] == ["b"]
+    assert [lock["resource"] for lock in answer["more"][0]["locks"]] == ["file:src/b.py"]
+    assert coord("bob task next --most 9").answer["more"] == []
+    assert coord("bob task next --most 9").answer["error"]["code"] == "blocked"
+    assert coord("bob task next --most 0").code == 2
+
+
 def test_nothing_runnable_says_which_nothing(coord: Coord) -> None:
     """Issue 4: exit 1 with error.code done, blocked (by what) or deadlocked."""
     code, answer, _ = coord("ann task next")
