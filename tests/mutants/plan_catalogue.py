@@ -219,8 +219,8 @@ TURNS = [
     Mutant(
         "a class goes before another",
         QUEUE,
-        "    return merge(*(",
-        "    return chain(*(",
+        "    merged = merge(*(",
+        "    merged = chain(*(",
         rule("classes_share_one_order"),
         also=(QUEUE, "from heapq import merge\n", "from itertools import chain\n"),
     ),

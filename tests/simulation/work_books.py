@@ -180,6 +180,7 @@ class WorkBooks:
 
     def _task_expired(self, event: dict[str, Any], at: int) -> None:
         require(at >= event["expired_ms"], "run out before its time:", event)
+        self._failures[event["agent"]] += 1
         self.late[event["task"]] = self._end(event)
 
     def _task_retried(self, event: dict[str, Any], _at: int) -> None:

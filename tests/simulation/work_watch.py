@@ -132,8 +132,8 @@ class WorkWatch:
         until = books.claimed_at[claim]
         passed_over = self._all_the_while(command, books.moments[min(since, until - 1) : until])
         first = min((books.rank[task] for task in passed_over), default=books.rank[claim[0]])
-        # Who met a conflict begins with any of those whose turn is the same: names do not count.
-        require(first[0] >= books.rank[claim[0]][0], first[1], "had its turn before", claim)
+        # Who met a conflict begins with any of those whose turn is in the same second.
+        require(first[0] // 1000 >= books.rank[claim[0]][0] // 1000, first[1], "had its turn before", claim)
 
     def _all_the_while(self, command: ClaimNext, window: list[Moment]) -> set[str]:
         return set.intersection(*(self.books.takeable(moment, command) for moment in window))

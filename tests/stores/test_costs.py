@@ -10,6 +10,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import psycopg
 import pytest
 
@@ -17,7 +18,7 @@ from coord.core.caller import Caller
 from coord.core.commands import SubmitResult
 from coord.core.ids import work_product_ref
 from coord.core.limits import UNLIMITED_TENANT
-from coord.core.plan_commands import AddTasks, ByCaller, ClaimNext, NewTask
+from coord.core.plan_commands import AddTasks, ByCaller, ClaimNext, NewTask, SubmitResults
 from coord.sdk.coordinator import TaskCoordinator
 from coord.stores.open import open_store
 from tests.servers.postgres import PostgresServer, in_log_shape
@@ -81,6 +82,14 @@ class Desk:
 @pytest.fixture(params=TENANTS)
 def desk(request: pytest.FixtureRequest, store_url: str) -> Iterator[Desk]:
     desk = Desk(store_url, request.param)
+    with closing(desk.coordinator):
+        yield desk
+
+
+@pytest.fixture(params=TENANTS)
+def in_memory(request: pytest.FixtureRequest) -> Iterator[Desk]:
+    """For how often something is read, which does not depend on the store."""
+    desk = Desk("memory:", request.param)
     with closing(desk.coordinator):
         yield desk
 
@@ -187,8 +196,42 @@ def test_many_next_tasks_in_one_batch(desk: Desk) -> None:
     assert cost.loads + cost.scans <= READS_OF_A_CROWD
 
 
-def test_many_results_in_one_batch(desk: Desk) -> None:
+def test_the_next_task_of_several_classes(in_memory: Desk) -> None:
+    """What is at the heads of all classes is loaded at once; each has a line of its own to look at."""
+    desk = in_memory
+    engine = desk.coordinator.engine(desk.tenant)
+    tasks = [NewTask(task_id=f"task-{number}", type=f"type-{number % 5}") for number in range(20)]
+    engine.call(AddTasks("shop", tuple(tasks)))
+    assert engine.call(desk.next_task("worker")).task.task_id == "task-0"
+    cost = desk.cost(lambda: engine.call(desk.next_task("worker")).task.task_id == "task-1")
+    assert (cost.commits, cost.loads, cost.scans) == (1, 2, 6)
+
+
+def test_several_tasks_in_one_step(in_memory: Desk) -> None:
+    """However many one step takes, it reads as often as for one; and handing them in is one load."""
+    desk = in_memory
+    engine = desk.coordinator.engine(desk.tenant)
+    engine.call(AddTasks("shop", tuple(NewTask(task_id=f"task-{number:02d}") for number in range(90))))
+    command, taken = msgspec.structs.replace(desk.next_task("worker"), most=80), []
+
+    def take() -> bool:
+        reply = engine.call(command)
+        taken.extend([reply, *reply.more])
+        return len(taken) == 80
+
+    assert engine.call(desk.next_task("worker")).ok
+    cost = desk.cost(take)
+    assert (cost.records, cost.commits, cost.loads, cost.scans) == (3 * 80 + limited(desk, 2), 1, 2, 2)
+    results = tuple(
+        SubmitResult(desk.tenant, "shop", each.task.task_id, "", 1, b"{}", "product") for each in taken
+    )
+    cost = desk.cost(lambda: len(engine.call(SubmitResults(Caller("worker"), results))) == 80)
+    assert (cost.records, cost.commits, cost.loads, cost.scans) == (5 * 80 + 1 + limited(desk, 2), 1, 1, 0)
+
+
+def test_many_results_in_one_batch(in_memory: Desk) -> None:
     """Tasks that nothing depends on need not look for what does: one load, no scan, however many they are."""
+    desk = in_memory
     engine = desk.coordinator.engine(desk.tenant)
     names = [f"task-{number:02d}" for number in range(90)]
     engine.call(AddTasks("shop", tuple(NewTask(task_id=name) for name in names)))

@@ -46,6 +46,19 @@ def test_who_comes_late_for_several_leaves_room_for_others(monkeypatch: pytest.M
     assert places == {"t03", "t06", "t09", "t12"}
 
 
+def test_a_turn_is_the_same_within_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    """CLM-11: tasks that were added one after the other are spread over, those of a later second are not."""
+    places = set()
+    for agent in AGENTS:
+        desk = WorkDesk()
+        desk.add_all({"t0": (), "t1": ()})
+        for name, pause_ms in (("t2", 400), ("t3", 599), ("t4", 1), ("t5", 0)):
+            desk.now += pause_ms
+            desk.add(name)
+        places.add(late(desk, agent, monkeypatch))
+    assert places == {"t1", "t2", "t3"}
+
+
 def test_nobody_passes_over_an_earlier_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     """CLM-11: what has a higher priority, or has waited longer, is first however often others were faster."""
     for agent in AGENTS:

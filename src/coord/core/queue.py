@@ -35,6 +35,8 @@ from coord.core.work import track_is_full
 
 CLASSES_MAX = 1000
 HEADS, FURTHER = 4, 128
+SECONDS = -3
+"""Where the seconds of a rank end."""
 LOOKED_AT = 1000
 HELD_MOST = 64
 """How many tasks of one class are looked at, where the files of those before are held by others: first a few,
@@ -80,8 +82,7 @@ def _take(view: View, command: ClaimNext, session: Session, busy: list[str], now
     agent, name = session.agent or session.session_id, session.session_id
     ask = ClaimTasks(command.tenant, agent, name, command.lease_ms, ())
     limits = limits_of(view, command.tenant)
-    candidates = _candidates(view, command, session, busy)
-    for candidate in _spread(candidates, name, view.conflicts, command.most):
+    for candidate in _candidates(view, command, session, busy):
         request = _request(view, command, session, candidate.task_id, now)
         if request is not None:
             if any(competes(msgspec.structs.replace(request, session=""), other) for other in locked):
@@ -171,13 +172,18 @@ def _candidates(view: View, command: ClaimNext, session: Session, busy: list[str
     ahead = min(view.crowd, FURTHER) // share
     ahead = ahead if ahead > HEADS else 0
     view.want_scans([_heads(project, name, first + ahead) for name in names])
-    return merge(*(_line(view, project, name, session.session_id, first, ahead) for name in names))
+    merged = merge(*(_line(view, project, name, first, ahead) for name in names))
+    spread = _spread(merged, session.session_id, view.conflicts, command.most)
+    return spread if ahead else _loaded(view, command, session.session_id, spread)
 
 
 def _spread(candidates: Iterator[Candidate], session: str, conflicts: int, most: int) -> Iterator[Candidate]:
-    """Where others were faster, begin with any of the first few whose turn is the same, not all with one."""
+    """Where others were faster, begin with any of the first few whose turn is the same, not all with one.
+
+    To the second: tasks are added one after the other, and who passes over less takes nothing from anybody.
+    """
     heads = list(islice(candidates, HEADS * most)) if conflicts else []
-    places = sum(candidate.rank == heads[0].rank for candidate in heads) // most
+    places = sum(candidate.rank[:SECONDS] == heads[0].rank[:SECONDS] for candidate in heads) // most
     if places:
         at = crc32(f"{session} {conflicts}".encode()) % places * most
         yield from heads[at : at + most]
@@ -186,17 +192,32 @@ def _spread(candidates: Iterator[Candidate], session: str, conflicts: int, most:
     yield from candidates
 
 
+def _loaded(
+    view: View, command: ClaimNext, session: str, candidates: Iterator[Candidate]
+) -> Iterator[Candidate]:
+    """Go through tasks, the first few and then many at a time loaded with what their claims write."""
+    project = command.project
+    first = size = max(HEADS, command.most)
+    while some := list(islice(candidates, size)):
+        names = [candidate.task_id for candidate in some]
+        view.want(
+            *(keys.spec(project, name) for name in names),
+            *(keys.by_session(session, project, name) for name in names[:first]),
+            *(keys.working(project, name) for name in names[:first]),
+        )
+        yield from some
+        size = FURTHER
+
+
 def _heads(project: str, class_name: str, limit: int = HEADS) -> Range:
     return Range(keys.ready_prefix(project, class_name), "line", limit)
 
 
-def _line(
-    view: View, project: str, class_name: str, session: str, first: int, ahead: int
-) -> Iterator[Candidate]:
+def _line(view: View, project: str, class_name: str, first: int, ahead: int) -> Iterator[Candidate]:
     """Go through the tasks of one class that are ready, as far as they are looked at.
 
-    What a claim is going to write is loaded with them: it takes one step less. Where many commands are
-    decided together, tasks `ahead` are loaded instead: each claim leaves the next command one further on.
+    Where many commands are decided together, tasks `ahead` are loaded: each claim leaves the next command one
+    further on.
     """
     prefix, _, limit, after = _heads(project, class_name, first)
     depth = len(keys.task(project, ""))
@@ -204,14 +225,7 @@ def _line(
     while looked_at < LOOKED_AT:
         page = view.scan(prefix, by="line", limit=limit, after=after)
         names = [found.key[depth:] for found in page]
-        specs = [keys.spec(project, name) for name in names]
-        if not ahead:
-            view.want(
-                *specs,
-                *(keys.by_session(session, project, name) for name in names[:first]),
-                *(keys.working(project, name) for name in names[:first]),
-            )
-        elif view.lacks(*specs):
+        if ahead and view.lacks(*(keys.spec(project, name) for name in names)):
             further = view.scan(prefix, by="line", limit=limit + ahead, after=after)
             view.want(*(keys.spec(project, found.key[depth:]) for found in further))
         yield from (
