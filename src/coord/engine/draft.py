@@ -89,13 +89,15 @@ class Draft:
             self._spare = max(self._spare, len(self._written) + len(own) + SPARE_RECORDS)
             raise Missing(ranges=(range_,))
         by_line, start = range_.by == "line", _start(range_)
+        read = len(places)
         places += self._places.within(range_, start, self._written, own)
         for key, item in own.items():
             place = (item.line, key) if by_line else (key, "")
             within = place[0].startswith(range_.prefix) and (not by_line or item.line)
             if item.value is not None and within and place > start:
                 places.append((key, item.line))
-        places.sort(key=lambda place: (place[1], place[0]) if by_line else (place[0], ""))
+        if len(places) > read:  # else they are in order, as the store has them
+            places.sort(key=lambda place: (place[1], place[0]) if by_line else (place[0], ""))
         return [Found(*place) for place in places[: range_.limit]]
 
     # What the engine does.
