@@ -131,6 +131,13 @@ DEPENDENCIES = [
         rule("many_followers_are_settled_in_steps"),
     ),
     Mutant(
+        "what is finished between two looks is taken for a deadlock",
+        NOTHING,
+        "if task.state in FINISHED]",
+        "if False]",
+        ("tests/unit/test_queue_nothing.py",),
+    ),
+    Mutant(
         "half-settled work looks like the end",
         NOTHING,
         'is looked at now")\n        look_ms = now\n',

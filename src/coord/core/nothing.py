@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from coord.core import keys
 from coord.core.caller import Life
 from coord.core.ending import declare_dead
+from coord.core.graph import FINISHED
 from coord.core.line import serve
 from coord.core.replies import NextTask, Runnable
 from coord.core.session import Session
@@ -54,9 +55,13 @@ def which_nothing(
     if not names:
         return NextTask(Runnable.DONE)
     view.want(*(keys.task(project, name) for name in names))
+    tasks = [view.get(keys.task(project, name), Task) or UNCLAIMED for name in names]
+    if finished := [name for name, task in zip(names, tasks, strict=True) if task.state in FINISHED]:
+        # Since they were looked for: what else has changed is not known.
+        told = [f"{name} was finished just now" for name in finished[:NAMED_MAX]]
+        return NextTask(Runnable.BLOCKED, waiting_for=told, look_ms=now)
     outcome = Runnable.DEADLOCKED
-    for name in names:
-        task = view.get(keys.task(project, name), Task) or UNCLAIMED
+    for name, task in zip(names, tasks, strict=True):
         reason, moves = _why_not(name, as_of(task, now))
         outcome = Runnable.BLOCKED if moves else outcome
         reasons += [reason] if reason else []
