@@ -133,8 +133,8 @@ DEPENDENCIES = [
     Mutant(
         "what is finished between two looks is taken for a deadlock",
         NOTHING,
-        "if task.state in FINISHED]",
-        "if False]",
+        'was finished just now", True',
+        'was finished just now", False',
         ("tests/unit/test_queue_nothing.py",),
     ),
     Mutant(

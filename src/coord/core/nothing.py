@@ -47,8 +47,7 @@ def which_nothing(
     have gone from one of those places to another meanwhile.
     """
     moving, look_ms = _moving(view, project, working, heads, now)
-    reasons = [*busy, *moving]
-    if reasons:
+    if reasons := [*busy, *moving]:
         return NextTask(Runnable.BLOCKED, waiting_for=reasons[:NAMED_MAX], look_ms=look_ms)
     prefix = keys.unfinished_prefix(project)
     names = [found.key[len(prefix) :] for found in view.scan(prefix, limit=UNFINISHED_MOST)]
@@ -56,16 +55,13 @@ def which_nothing(
         return NextTask(Runnable.DONE)
     view.want(*(keys.task(project, name) for name in names))
     tasks = [view.get(keys.task(project, name), Task) or UNCLAIMED for name in names]
-    if finished := [name for name, task in zip(names, tasks, strict=True) if task.state in FINISHED]:
-        # Since they were looked for: what else has changed is not known.
-        told = [f"{name} was finished just now" for name in finished[:NAMED_MAX]]
-        return NextTask(Runnable.BLOCKED, waiting_for=told, look_ms=now)
-    outcome = Runnable.DEADLOCKED
-    for name, task in zip(names, tasks, strict=True):
-        reason, moves = _why_not(name, as_of(task, now))
-        outcome = Runnable.BLOCKED if moves else outcome
-        reasons += [reason] if reason else []
-    return NextTask(outcome, waiting_for=reasons[:NAMED_MAX], look_ms=now + LOOK_MS)
+    told = [_why_not(name, as_of(task, now)) for name, task in zip(names, tasks, strict=True)]
+    reasons = [reason for reason, _ in told if reason]
+    # Where nothing has failed, what they wait for is on its way from one place to another.
+    stuck = bool(reasons) and not any(moves for _, moves in told)
+    outcome = Runnable.DEADLOCKED if stuck else Runnable.BLOCKED
+    look_ms = now if any(task.state in FINISHED for task in tasks) else now + LOOK_MS
+    return NextTask(outcome, waiting_for=reasons[:NAMED_MAX], look_ms=look_ms)
 
 
 def _tasks_at(view: View, project: str, *places: Range) -> dict[str, Task]:
@@ -128,4 +124,6 @@ def _why_not(task_id: str, task: Task) -> tuple[str, bool]:
         return f"{task_id} waits for another agent", True
     if task.state in (TaskStatus.FAILED, TaskStatus.ERRORED):
         return f"{task_id} {task.state.value}", False
+    if task.state in FINISHED:  # since it was looked for; what else has changed is not known
+        return f"{task_id} was finished just now", True
     return "", False
