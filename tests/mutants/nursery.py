@@ -16,7 +16,9 @@ from typing import NoReturn
 import hypothesis.stateful  # noqa: F401
 import msgspec  # noqa: F401
 import psycopg  # noqa: F401
+import pymysql  # noqa: F401
 import pytest
+import redis  # noqa: F401
 import sortedcontainers  # noqa: F401
 
 TOLD = "told"

@@ -16,7 +16,7 @@ STORES_DECIDE = (
     "test_a_plan_is_drained",
     "test_eight_processes_share_one_lock",
     "test_one_order_explains_what_processes_were_told",
-    "test_two_readers_drain_what_eight_send",
+    "test_two_readers_drain_what_many_send",
 )
 FEW_STORES = ("sqlite", "postgres")
 

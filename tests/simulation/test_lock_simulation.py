@@ -13,10 +13,13 @@ from tests.simulation.lock_world import LockWorld
 from tests.simulation.replay import run_lock_seed
 from tests.simulation.territory import REPOSITORY, RESOURCES, RING, is_path, meet
 
-SEEDS = 3_000 if os.environ.get("COORD_SOAK") else 100
+SEEDS = 3_000 if os.environ.get("COORD_SOAK") else 50
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 KNOWN = [int(line.split()[0]) for line in (HERE / "lock_seeds.txt").read_text().splitlines()[1:]]
+
+RICH = (10, 51, 38, 40, 19, 88)
+"""Seeds that together meet everything, as long as the simulation does not change; then others have to."""
 
 MUST_MEET = """
 AcquireLocks granted, AcquireLocks held, AcquireLocks waiting, AcquireLocks deadlock, ConfirmWait
@@ -64,7 +67,7 @@ def test_a_lock_seed_is_the_same_run_in_another_process() -> None:
 def test_every_answer_and_every_ending_is_met() -> None:
     """A simulation proves nothing about what never happens in it."""
     missing = {" ".join(what.split()) for what in MUST_MEET.split(",")}
-    for seed in range(1, 100):
+    for seed in (*RICH, *range(1, 100)):
         missing -= run_lock_seed(seed).observer.counts.keys()
         if not missing:
             break

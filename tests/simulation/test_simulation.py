@@ -51,12 +51,12 @@ def test_one_seed_is_one_run() -> None:
 @pytest.mark.parametrize("hash_seed", ["1", "2"])
 def test_a_seed_is_the_same_run_in_another_process(hash_seed: str) -> None:
     """A failing seed replays anywhere: nothing rests on the hashes of a process."""
-    program = "from tests.simulation.world import World; w = World(20); w.run(); print(w.digest())"
+    program = "from tests.simulation.world import World; w = World(9); w.run(); print(w.digest())"
     environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
     told = subprocess.run(
         [sys.executable, "-c", program], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
     )
-    world = World(20)
+    world = World(9)
     world.run()
     assert told.stdout.strip() == world.digest()
 

@@ -19,7 +19,7 @@ Tree = dict[str, bytes | None]
 """Paths with the content of files; None for a folder."""
 
 SYNCS = ("sync_file", "sync_folder")
-SCATTERED = 40 if SOAK else 4
+SCATTERED = 40 if SOAK else 1
 """How many times a random part of what is not certain survives."""
 
 

@@ -24,7 +24,7 @@ from tests.stores.writer_child import FLICKER, SET, next_commit
 
 pytestmark = pytest.mark.timeout(7200 if SOAK else 400)
 
-SERVER_KILLS = 50 if SOAK else 2
+SERVER_KILLS = 50 if SOAK else 1
 UNBOUNDED = str(10**9)
 CALLS = (
     "pwrite64,write,fsync,fdatasync,ftruncate,link,linkat,rename,renameat,renameat2,unlink,unlinkat,"
@@ -87,7 +87,7 @@ def pass_time(seconds: float) -> None:
 
 def kills_of(url: str) -> int:
     """Return how often a client is killed: on a server what it does is one question and its answer."""
-    return 300 if SOAK else 12 if url.startswith(("file:", "sqlite:")) else 4
+    return 300 if SOAK else 8 if url.startswith(("file:", "sqlite:")) else 3
 
 
 def test_killed_at_random_moments(shared_url: str) -> None:
@@ -124,7 +124,7 @@ def test_killed_at_each_system_call(shared_url: str, strace: str, tmp_path: Path
     calls = len(re.findall(r"^\d+ +\w+\(", log.read_text(), re.MULTILINE))
     assert calls > 4, "the trace shows the system calls of two commits"
     known = acknowledged(child)
-    step = max(1, calls // (calls if SOAK else kills_of(shared_url) + 6))
+    step = max(1, calls // (calls if SOAK else kills_of(shared_url) + 5))
     killed = 0
     for call in range(1, calls + 1, step):
         trap = ("-o", "/dev/null", "-e", f"inject={CALLS}:signal=KILL:when={call}")
