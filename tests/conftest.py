@@ -1,5 +1,6 @@
 """Stores for every test: a fresh one each time, on real servers that the tests start themselves."""
 
+import gc
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -7,6 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.servers.kinds import SHARED_STORES, STORES, FreshStores, Servers
 from tests.servers.mariadb import MariadbServer
@@ -15,6 +17,12 @@ from tests.servers.postgres import PostgresServer
 from tests.servers.redis import RedisServer
 
 SOAK = bool(os.environ.get("COORD_SOAK"))
+
+# The same examples in every run but the soak, and none fails because the machine is slow.
+settings.register_profile(
+    "coord", deadline=None, derandomize=not SOAK, database=None, suppress_health_check=list(HealthCheck)
+)
+settings.load_profile("coord")
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -75,6 +83,11 @@ def store_url(request: pytest.FixtureRequest, make_url: Callable[[str], str]) ->
 def shared_url(request: pytest.FixtureRequest, make_url: Callable[[str], str]) -> str:
     """The url of a fresh store that several processes can open, once for every such kind."""
     return make_url(request.param)
+
+
+def pytest_collection_finish() -> None:
+    """What was collected stays to the end, so that nobody who collects garbage has to look through it."""
+    gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -20,7 +20,7 @@ from coord.core.path import covers, fold, literal_path, overlaps, parse_pattern
 from coord.core.resource import parse_resource
 from tests.conftest import SOAK
 
-quick = settings(derandomize=not SOAK, max_examples=20_000 if SOAK else 300, deadline=None, database=None)
+quick = settings(max_examples=20_000 if SOAK else 300)
 
 ONE = {"a": "a", "b": "b", "?": "abc", "[ab]": "ab", "[!a]": "bc", "[^ab]": "c", "[a-b]": "ab"}
 """What each token for a single character stands for."""

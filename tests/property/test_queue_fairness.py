@@ -40,7 +40,7 @@ class Desk:
         return name
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(arrivals, st.integers(1, 4))
 def test_nobody_is_overtaken_by_what_comes_much_later(coming: list[tuple[int, int]], every: int) -> None:
     """Issue 4, Fairness: q goes before p only if it was added less than (q's - p's priority) minutes later.

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -268,7 +268,5 @@ def test_tasks_queue_and_claims_are_as_the_model_says() -> None:
         settings=settings(
             max_examples=400 if SOAK else 60,
             stateful_step_count=40,
-            deadline=None,
-            suppress_health_check=list(HealthCheck),
         ),
     )

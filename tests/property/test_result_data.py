@@ -18,7 +18,7 @@ from coord.core.errors import Invalid
 from coord.sdk.result_data import DEPTH_MAX, VALUES_MAX, to_json
 from tests.conftest import SOAK
 
-quick = settings(derandomize=not SOAK, max_examples=10_000 if SOAK else 300, deadline=None, database=None)
+quick = settings(max_examples=10_000 if SOAK else 300)
 
 texts = st.text(st.characters(exclude_categories=["Cs"]))
 plain = st.one_of(

@@ -62,7 +62,7 @@ def squeezed(text: str) -> str:
     return "".join(text.split())
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.data(), SETTINGS, st.sampled_from(TOOLS), st.booleans())
 def test_hooks_come_in_and_out(data: st.DataObject, value: dict[str, Any], tool: Any, shared: bool) -> None:
     """INT-9: all that was in the settings stays in its place; without our hooks it is the same text."""

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coord.agents.setup.content import put
@@ -71,11 +71,7 @@ def build(shop: Path, case: dict[str, Any]) -> list[Path]:
     return [shop, shop.parent / "second"]
 
 
-@settings(
-    max_examples=20,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+@settings(max_examples=20)
 @given(case=CASES)
 def test_every_byte_is_what_it_was(case: dict[str, Any], home: Path) -> None:
     """INT-17: after init (or twice) and uninstall nothing differs: no byte, mode, link or folder."""

@@ -9,7 +9,7 @@ from contextlib import closing
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -194,10 +194,6 @@ def test_store_agrees_with_its_model(store_url: str) -> None:
             settings=settings(
                 max_examples=3000 if SOAK else examples(store_url),
                 stateful_step_count=60 if SOAK else 25,
-                derandomize=not SOAK,
-                database=None,
-                deadline=None,
-                suppress_health_check=list(HealthCheck),
             ),
         )
         assert next(StoreMachine.tenants) > examples(store_url) // 2, "the machine ran"
