@@ -1,11 +1,25 @@
-"""A coordinator on every store, with a clock set by hand."""
+"""A coordinator on stores of every shape, with a clock set by hand.
 
-from collections.abc import Iterator
+What the facade does, no store decides: it is tried in memory, with tables and with a log, on disk and on a
+server; the soak tries it on all.
+"""
+
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from coord import TaskCoordinator
 from tests.api.hand_clock import HandClock
+from tests.conftest import SOAK
+from tests.servers.kinds import STORES
+
+EACH_SHAPE = ("memory", "files", "sqlite", "postgres", "nats")
+
+
+@pytest.fixture(params=STORES if SOAK else EACH_SHAPE)
+def store_url(request: pytest.FixtureRequest, make_url: Callable[[str], str]) -> str:
+    """The url of a fresh store."""
+    return make_url(request.param)
 
 
 @pytest.fixture
@@ -15,6 +29,6 @@ def clock() -> HandClock:
 
 @pytest.fixture
 def coordinator(store_url: str, clock: HandClock) -> Iterator[TaskCoordinator]:
-    """The facade on a fresh store of every kind."""
+    """The facade on a fresh store."""
     with TaskCoordinator.open(store_url, clock=clock) as opened:
         yield opened
