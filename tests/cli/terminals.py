@@ -6,7 +6,7 @@ import select
 import sys
 import time
 
-DEADLINE_S = 20.0
+DEADLINE_S = 60.0
 
 
 class Terminal:

@@ -294,11 +294,11 @@ def test_following_goes_on_until_nobody_reads(folder: Path) -> None:
                 assert (seen["event"], seen["resource"]) == ("lock.acquired", f"name:{ending}")
                 if ending == "signal":
                     child.send_signal(signal.SIGTERM)
-                    assert child.wait(20) == 128 + signal.SIGTERM
+                    assert child.wait(60) == 128 + signal.SIGTERM
                 else:
                     child.stdout.close()
                     ann.unlock("name:closed")
-                    assert child.wait(20) == 0
+                    assert child.wait(60) == 0
 
 
 def samples(text: str) -> dict[tuple[str, ...], int]:

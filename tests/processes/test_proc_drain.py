@@ -44,7 +44,7 @@ def check_log(story: Story, tasks: int = TASKS) -> dict[str, int]:
     return done
 
 
-@pytest.mark.timeout(3600 if SOAK else 120)
+@pytest.mark.timeout(3600 if SOAK else 400)
 @pytest.mark.parametrize("processes", PROCESSES)
 def test_a_plan_is_drained(crew: Crew, processes: int, record_property: Any) -> None:
     """Issue 4, Proof: kill -9 or not, no task is lost, none is done twice, none before its dependencies."""

@@ -16,8 +16,8 @@ from coord.sdk.worker import Ending, Step, Worked
 from tests.scenarios.office import Office, opened_office
 
 WAIT_S = 10.0
-SHORT_S = 0.6
-"""A lease that is renewed within the test."""
+SHORT_S = 1.5
+"""A lease that is renewed within the test, and outlives a moment in which the machine stands still."""
 
 
 @pytest.fixture

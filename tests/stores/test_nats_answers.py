@@ -123,7 +123,7 @@ def test_nothing_is_heard_before_the_encryption() -> None:
             Address(f"tls://127.0.0.1:{door.getsockname()[1]}/shop").connect()
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(300)
 def test_large_entries_are_not_asked_for_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A log of large entries can be opened: a server hangs up on who lets it keep too much unread."""
     monkeypatch.setattr(nats_client, "ANSWER_S", 20.0)

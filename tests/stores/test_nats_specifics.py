@@ -19,7 +19,7 @@ from tests.stores.steps import everything, head, value, versions, write
 AnyDatabase = Database[Any]
 Opener = Callable[[str], AnyDatabase]
 ONE = Commit({"k": 0}, {"k": Put(b"1")}, id=b"one")
-PATIENCE_S = 20
+PATIENCE_S = 60
 
 
 @pytest.fixture

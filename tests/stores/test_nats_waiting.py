@@ -14,7 +14,7 @@ from tests.servers.nats import NatsServer
 from tests.servers.server import poll_until
 
 Opener = Callable[[str], Database[Any]]
-PATIENCE_S = 20
+PATIENCE_S = 60
 ONE = Commit(events=[b"one"])
 
 

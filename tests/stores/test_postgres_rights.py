@@ -75,7 +75,7 @@ def test_an_agent_works_and_can_do_nothing_else(roles: Roles) -> None:
         client.send("s1", "status", "hello")
         client.sweep()
         log = client.database.log("local")
-        assert log.wait(0, 5)
+        assert log.wait(0, 60)
         log.trim(log.seen.offset)
     with psycopg.connect(agent) as sql:
         assert sql.execute("SELECT count(*) FROM coord.coord_history").fetchall() == [(1,)]

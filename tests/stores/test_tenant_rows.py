@@ -88,7 +88,7 @@ def work(url: str, tenant: str) -> None:
         tasks.reset_task(*task)
         tasks.get_claim_history(*task)
         log = ada.database.log(tenant)
-        assert log.wait(0, 5)
+        assert log.wait(0, 60)
         assert log.tail(log.seen.offset - 3, 1000)
         log.scan("", by="line", limit=1000)
         log.trim(log.seen.offset - 2)
