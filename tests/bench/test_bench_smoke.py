@@ -40,8 +40,8 @@ KNOW_THE_STORE = ("batch",)
 """Sections with code of their own for each store; the others are tried on SQLite, and in the soak on all."""
 GIT = ("gates", "hooks", "commits", "merges", "effects")
 """Half of what SQLite is tried with, so that the two halves can be tried at the same time."""
-ELSEWHERE = ("locks", "check", "commands")
-"""Sections whose figures other tests look at."""
+ELSEWHERE = ("locks", "check", "commands", "hand-off")
+"""Sections whose figures, or whose rivals, other tests look at."""
 WITH_PEERS = "postgres"
 """Other queues stand beside it, as beside SQLite, and beside Redis in the soak."""
 RUNS = (
@@ -51,6 +51,7 @@ RUNS = (
         (("sqlite",), GIT),
         (("sqlite",), tuple(section for section in SECTIONS if section not in (*GIT, *ELSEWHERE))),
         ((WITH_PEERS,), ("peers",)),
+        (("nats",), ("hand-off",)),  # where no rival stands beside it
         (tuple(store for store in STORES if store != "sqlite"), KNOW_THE_STORE),
     ]
 )
