@@ -12,19 +12,20 @@ from typing import Any
 from bench import drained
 from bench.figures import Figure
 from bench.places import Places
-from bench.queue_ours import BatchQueue, CoordQueue, EngineQueue, JoinedQueue
+from bench.queue_ours import BatchQueue, CoordQueue, EngineBatchQueue, EngineQueue, JoinedQueue
 from bench.queue_peers import PEERS
 from bench.repository import make_repository
 from bench.scale import Scale
 
 PLAIN = "coord, a process each"
-OURS: dict[str, Callable[[str, Path, str], Any]] = {
+OURS: dict[str, type[CoordQueue]] = {
     PLAIN: CoordQueue,
     "coord, a process each, submit + next": JoinedQueue,
     "coord, a process each, 128 at a time": BatchQueue,
     "coord, one engine": EngineQueue,
+    "coord, one engine, 128 at a time": EngineBatchQueue,
 }
-QUEUES = {**OURS, **PEERS}
+QUEUES: Mapping[str, Callable[[str, Path, str], Any]] = {**OURS, **PEERS}
 
 PACKAGES = ("huey", "litequeue", "procrastinate", "pgqueuer", "saq")
 BESIDE: Mapping[str, tuple[str, ...]] = {
@@ -50,7 +51,7 @@ def measure(places: Places, scale: Scale, store: str) -> Iterator[Figure]:
     absent = {name.lower() for name in missing()}
     packages = [name for name in BESIDE.get(store, ()) if name.lower() not in absent]
     rivals = [name for name in PEERS if name.partition(",")[0] in packages]
-    ours = [name for name in OURS if store != IN_MEMORY_ONLY or QUEUES[name] is EngineQueue]
+    ours = [name for name in OURS if store != IN_MEMORY_ONLY or OURS[name].one_process]
     for workers in scale.workers:
         rates: dict[str, float] = {}
         for name in [*ours, *rivals]:

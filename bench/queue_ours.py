@@ -13,10 +13,11 @@ from coord.core.caller import Caller
 from coord.core.commands import Command, SubmitResult
 from coord.core.errors import Busy
 from coord.core.ids import work_product_ref
-from coord.core.plan_commands import ByCaller, ClaimNext
+from coord.core.plan_commands import ByCaller, ClaimNext, SubmitResults
 from coord.sdk.new_task import new_task
 
 LEASE_MS = 60_000
+MANY = 128
 PATIENCE_S = 60.0
 """Where many processes want the same head of a line, some wait longer than a user's default."""
 
@@ -43,7 +44,7 @@ class CoordQueue:
             assert submitted.accepted, "its claim is current"
         return Drained([moments], perf_counter())
 
-    def _next(self, caller: Caller) -> ClaimNext:
+    def _next(self, caller: Caller, most: int = 1) -> ClaimNext:
         client = self._client
         return ClaimNext(
             caller=caller,
@@ -51,14 +52,14 @@ class CoordQueue:
             project=client.project,
             lease_ms=LEASE_MS,
             repository=client.place.repository_id,
+            most=most,
         )
 
-    def _submit(self, caller: Caller, reply: Any) -> ByCaller:
-        """Make the command that `Client.submit_task` makes."""
+    def _result(self, reply: Any) -> SubmitResult:
+        """Make the submission that `Client.submit_task` makes."""
         client, task, generation = self._client, reply.task.task_id, reply.claim.generation.generation
         product = work_product_ref(task, generation, os.urandom(16).hex())
-        submission = SubmitResult(client.tenant, client.project, task, "", generation, b"{}", product)
-        return ByCaller(caller, submission)
+        return SubmitResult(client.tenant, client.project, task, "", generation, b"{}", product)
 
     def _together(self, *commands: Command) -> list[Any]:
         return self._client.engine.call_many(commands, timeout=PATIENCE_S)
@@ -85,7 +86,7 @@ class JoinedQueue(CoordQueue):
         (reply,) = self._together(self._next(ask))
         while reply.task is not None:
             moments.append(perf_counter())
-            submitted, reply = self._together(self._submit(ask, reply), self._next(ask))
+            submitted, reply = self._together(ByCaller(ask, self._result(reply)), self._next(ask))
             assert submitted.accepted, "its claim is current"
         return Drained([moments], perf_counter())
 
@@ -94,11 +95,10 @@ class BatchQueue(CoordQueue):
     """Each worker a process of its own that takes many at a time: one commit takes, one hands all in."""
 
     rounds = 10
-    size = 128
 
     def drain(self, workers: int) -> Drained:
         client, moments = self._client, list[float]()
-        while (reply := _persistently(lambda: client.next_task(most=self.size))).task is not None:
+        while (reply := _persistently(lambda: client.next_task(most=MANY))).task is not None:
             taken = [reply, *reply.more]
             moments += [perf_counter()] * len(taken)
             results = [(each.task.task_id, each.claim.generation, None) for each in taken]
@@ -112,6 +112,7 @@ class EngineQueue(CoordQueue):
 
     rounds = 10
     one_process = True
+    most = 1
 
     def drain(self, workers: int) -> Drained:
         moments: list[list[float]] = [[] for _ in range(workers)]
@@ -124,10 +125,18 @@ class EngineQueue(CoordQueue):
 
     async def _work(self, session: str, moments: list[float]) -> None:
         engine, caller = self._client.engine, Caller(session)
-        reply = await engine.ask(self._next(caller), timeout=PATIENCE_S)
+        reply = await engine.ask(self._next(caller, self.most), timeout=PATIENCE_S)
         while reply.task is not None:
-            moments.append(perf_counter())
-            submitted = engine.ask(self._submit(caller, reply), timeout=PATIENCE_S)
-            following = engine.ask(self._next(caller), timeout=PATIENCE_S)
-            assert (await submitted).accepted, "its claim is current"
+            taken = [reply, *reply.more]
+            moments += [perf_counter()] * len(taken)
+            results = SubmitResults(caller, tuple(map(self._result, taken)))
+            submitted = engine.ask(results, timeout=PATIENCE_S)
+            following = engine.ask(self._next(caller, self.most), timeout=PATIENCE_S)
+            assert all(each.accepted for each in await submitted), "their claims are current"
             reply = await following
+
+
+class EngineBatchQueue(EngineQueue):
+    """All workers ask one engine, and each takes and hands in many at a time."""
+
+    most = MANY
