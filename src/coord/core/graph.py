@@ -65,12 +65,17 @@ class Unsettled(Stored, frozen=True, tag=1):
 
 
 def follow(view: View, project: str, task_id: str, follower: str) -> None:
-    """Write down that one task depends on another; that one's own record tells that it has to be told."""
+    """Write down that one task depends on another; that one's own record tells that it has to be told.
+
+    It is written for each follower: who finishes or opens that task meanwhile has looked for followers in
+    vain, and is to meet a conflict.
+    """
     view.put_marker(keys.dependent(project, task_id, follower))
-    spec = view.get(keys.spec(project, task_id), Spec)
+    spec_key = keys.spec(project, task_id)
+    spec = view.get(spec_key, Spec)
     assert spec is not None, f"{follower} depends on {task_id}, which was added"
-    if not spec.followed:
-        view.put(keys.spec(project, task_id), msgspec.structs.replace(spec, followed=True))
+    if not spec.followed or spec_key not in view.writes:
+        view.put(spec_key, msgspec.structs.replace(spec, followed=True))
 
 
 def is_followed(view: View, project: str, task_id: str) -> bool:
