@@ -31,6 +31,13 @@ DEPENDENCIES = [
         rule("what_depends_on_something_waits_for_all_of_it"),
     ),
     Mutant(
+        "only the first follower of a task is told by its record",
+        GRAPH,
+        "if not spec.followed or spec_key not in view.writes:",
+        "if not spec.followed:",
+        ("tests/unit/test_followers.py::test_a_follower_that_is_added_meanwhile_is_not_forgotten",),
+    ),
+    Mutant(
         "a task that is changed forgets that it is followed",
         PLAN,
         '"parts", "followed", "unknown")',
@@ -255,9 +262,16 @@ TURNS = [
     Mutant(
         "files that others hold are no reason to wait",
         QUEUE,
-        "                held[request.resources] = _held_by(view, request, now)[1]\n",
-        '                held[request.resources] = ""\n',
+        "                held[files] = _held_by(view, request, now)[1]\n",
+        '                held[files] = ""\n',
         rule("a_task_far_behind_a_hot_file_is_found"),
+    ),
+    Mutant(
+        "files of one name are one file, whatever repository they are in",
+        QUEUE,
+        "files = request.resources, request.repository, request.alone",
+        "files = (request.resources,)",
+        ("tests/unit/test_queue_several.py::test_files_of_one_name_in_two_repositories_are_two_files",),
     ),
     Mutant(
         "what is worked on is not seen to move",

@@ -4,12 +4,14 @@ from typing import Any
 
 import pytest
 
+from coord.core.acquire import RESOURCES_MAX
 from coord.core.caller import Caller
-from coord.core.commands import ListLocks, SetLimits, SubmitResult
+from coord.core.commands import AcquireLocks, ListLocks, ReleaseLocks, SetLimits, SubmitResult
 from coord.core.plan_commands import AddTasks, ClaimNext, NewTask, SetTrack, SubmitResults
 from coord.core.types import SubmissionReason
 from coord.engine.engine import Engine
 from coord.stores.open import open_store
+from tests.stores.stand_in import StandInDatabase
 from tests.unit.work_desk import LEASE_MS, WorkDesk
 
 EVERYTHING = 1000
@@ -122,3 +124,44 @@ def test_each_result_of_a_step_is_judged_by_itself(desk: WorkDesk) -> None:
         SubmissionReason.NO_CLAIM,
     ]
     assert desk.states("a", "b") == ["done", "done"]
+
+
+@pytest.mark.parametrize("most", [1, 2])
+def test_files_of_one_name_in_two_repositories_are_two_files(desk: WorkDesk, most: int) -> None:
+    """CLM-12: what is free, or held, in one repository says nothing of the other."""
+    for name in ("one", "two"):
+        desk.add(name, files=("file:a.py",), repository=f"of {name}")
+    caller = Caller("bob", agent="bob")
+    for free, repository in (("one", "of two"), ("two", "of one")):
+        lock = AcquireLocks(caller=caller, resources=("file:a.py",), repository=repository, ttl_ms=LEASE_MS)
+        assert desk.engine.call(lock).ok
+        assert names_of(desk.ask(most=most)) == [free]
+        desk.release(free)
+        desk.engine.call(ReleaseLocks(caller, repository, ("file:a.py",)))
+
+
+def test_the_locks_of_a_step_are_looked_for_together() -> None:
+    """CLM-12, issue 6: few readings however many tasks, and no more files than one request may lock."""
+    database = StandInDatabase(open_store("memory:"))
+    engine, store = Engine(database, "local", clock=lambda: 1_700_000_000_000), database.log("local")
+    new = [NewTask(task_id=f"t{number:03d}", files=(f"file:{number}/a.py",)) for number in range(100)]
+    engine.call(AddTasks("p", tuple(new)))
+    store.start_counting()
+    reply = engine.call(WorkDesk.next_command("ann", most=100))
+    assert names_of(reply) == [task.task_id for task in new[:RESOURCES_MAX]]
+    assert store.calls["load"] < 10
+
+
+def test_a_step_is_no_larger_than_its_answer_and_its_commit_may_be(desk: WorkDesk) -> None:
+    """CLM-13, issue 6: with a command id the answer is one record; asked again, it is the same."""
+    text = "x" * 2000
+    for number in range(250):
+        desk.add(f"t{number:03d}", description=text)
+    command = desk.next_command("ann", most=250)
+    reply = desk.engine.call(command, command_id="once")
+    assert 50 < len(names_of(reply)) < 250
+    assert desk.engine.call(command, command_id="once") == reply
+    taken = names_of(reply)
+    while (reply := desk.ask(most=250)).ok:
+        taken += names_of(reply)
+    assert taken == [f"t{number:03d}" for number in range(250)]

@@ -100,15 +100,7 @@ def _mode(text: str) -> Mode | None:
 
 
 def _attempt(view: View, request: Request, wait_id: str, now: int) -> LockReply:
-    resources = resources_of(request)
-    view.want(
-        *sorted({resource.guard for resource in resources}),
-        *(resource.hold_key(request.session) for resource in resources),
-        keys.waits(request.session),
-    )
-    # All at once: resource by resource, the rule would begin anew for each of up to 64.
-    ranges = dict.fromkeys(prefix for resource in resources for prefix in resource.ranges)
-    view.want(prefixes=ranges)
+    foresee_locks(view, [request], keys.waits(request.session))
     asker = asker_of(view, request.session)
     clear_way(view, asker, request, now)
     in_way = blockers(view, asker, request, now)
@@ -120,6 +112,17 @@ def _attempt(view: View, request: Request, wait_id: str, now: int) -> LockReply:
     if request.bid:
         return _refuse(view, request, in_way, len(ahead) + 1, now)
     return _wait(view, key, request, now)
+
+
+def foresee_locks(view: View, requests: list[Request], *others: str) -> None:
+    """Ask at once for what requests look at: resource by resource, a rule would begin anew for each."""
+    wanted = [(request.session, resource) for request in requests for resource in resources_of(request)]
+    view.want(
+        *sorted({resource.guard for _, resource in wanted}),
+        *(resource.hold_key(session) for session, resource in wanted),
+        *others,
+    )
+    view.want(prefixes=dict.fromkeys(prefix for _, resource in wanted for prefix in resource.ranges))
 
 
 def clear_way(view: View, asker: Asker, request: Request, now: int) -> None:

@@ -15,7 +15,7 @@ from zlib import crc32
 import msgspec
 
 from coord.core import keys
-from coord.core.acquire import clear_way
+from coord.core.acquire import clear_way, foresee_locks
 from coord.core.agent import EFFICIENCY_MIN, FREE, AgentRecord, held_back
 from coord.core.commands import ClaimTask, ClaimTasks
 from coord.core.limits import UNLIMITED_TENANT, TenantLimits, count_keys, limits_of
@@ -41,6 +41,9 @@ LOOKED_AT = 1000
 HELD_MOST = 64
 """How many tasks of one class are looked at, where the files of those before are held by others: first a few,
 then more at once, until so many, or so many different sets of files, have been seen in vain."""
+STEP_FILES, STEP_BYTES, ANSWER_BYTES = 64, 384 * 1024, 192 * 1024
+"""A step that has locked so many files, changes so much or has so long an answer takes no more: it has to fit
+into a commit of any store, and its answer into one record."""
 AILING_STATES = ("stopping", "failed", "crashed", "terminated")
 """An agent that says so of itself is given nothing, even if it asks."""
 
@@ -78,19 +81,21 @@ def _take(view: View, command: ClaimNext, session: Session, busy: list[str], now
     """
     taken: list[NextTask] = []
     locked: list[Request] = []
-    held: dict[tuple[str, ...], str] = {}
+    held: dict[tuple[object, ...], str] = {}
+    answer_bytes = 0
     agent, name = session.agent or session.session_id, session.session_id
     ask = ClaimTasks(command.tenant, agent, name, command.lease_ms, ())
     limits = limits_of(view, command.tenant)
-    for candidate in _candidates(view, command, session, busy):
+    for candidate in _candidates(view, command, session, busy, now):
         request = _request(view, command, session, candidate.task_id, now)
         if request is not None:
             if any(competes(msgspec.structs.replace(request, session=""), other) for other in locked):
                 break
-            if request.resources not in held:
-                held[request.resources] = _held_by(view, request, now)[1]
-            if held[request.resources]:
-                busy.append(f"{candidate.task_id}: {held[request.resources]}")
+            files = request.resources, request.repository, request.alone
+            if files not in held:
+                held[files] = _held_by(view, request, now)[1]
+            if held[files]:
+                busy.append(f"{candidate.task_id}: {held[files]}")
                 if len(held) > HELD_MOST:
                     break
                 continue
@@ -100,6 +105,10 @@ def _take(view: View, command: ClaimNext, session: Session, busy: list[str], now
             return taken or [reply]
         taken.append(reply)
         if len(taken) == command.most:
+            break
+        answer_bytes += len(msgspec.json.encode(reply))
+        files_locked = sum(len(each.resources) for each in locked)
+        if files_locked >= STEP_FILES or view.size > STEP_BYTES or answer_bytes > ANSWER_BYTES:
             break
     return taken
 
@@ -154,7 +163,9 @@ def claim_named(view: View, command: ClaimNamed, now: int) -> ClaimReply:
     return ClaimReply(True, result.reason, result.claim, locks=locks)
 
 
-def _candidates(view: View, command: ClaimNext, session: Session, busy: list[str]) -> Iterator[Candidate]:
+def _candidates(
+    view: View, command: ClaimNext, session: Session, busy: list[str], now: int
+) -> Iterator[Candidate]:
     """Go through the lines that this agent may take from, in the order of turns."""
     agent = session.agent or session.session_id
     project = command.project
@@ -174,7 +185,7 @@ def _candidates(view: View, command: ClaimNext, session: Session, busy: list[str
     view.want_scans([_heads(project, name, first + ahead) for name in names])
     merged = merge(*(_line(view, project, name, first, ahead) for name in names))
     spread = _spread(merged, session.session_id, view.conflicts, command.most)
-    return spread if ahead else _loaded(view, command, session.session_id, spread)
+    return spread if ahead and command.most == 1 else _loaded(view, command, session, spread, now)
 
 
 def _spread(candidates: Iterator[Candidate], session: str, conflicts: int, most: int) -> Iterator[Candidate]:
@@ -193,18 +204,20 @@ def _spread(candidates: Iterator[Candidate], session: str, conflicts: int, most:
 
 
 def _loaded(
-    view: View, command: ClaimNext, session: str, candidates: Iterator[Candidate]
+    view: View, command: ClaimNext, session: Session, candidates: Iterator[Candidate], now: int
 ) -> Iterator[Candidate]:
-    """Go through tasks, the first few and then many at a time loaded with what their claims write."""
+    """Go through tasks, the first few and then many at a time loaded with what their claims look at."""
     project = command.project
     first = size = max(HEADS, command.most)
     while some := list(islice(candidates, size)):
         names = [candidate.task_id for candidate in some]
         view.want(
             *(keys.spec(project, name) for name in names),
-            *(keys.by_session(session, project, name) for name in names[:first]),
+            *(keys.by_session(session.session_id, project, name) for name in names[:first]),
             *(keys.working(project, name) for name in names[:first]),
         )
+        requests = [_request(view, command, session, name, now) for name in names[: command.most]]
+        foresee_locks(view, [request for request in requests if request is not None][:STEP_FILES])
         yield from some
         size = FURTHER
 

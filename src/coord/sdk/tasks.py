@@ -111,7 +111,8 @@ class TaskCalls(Connection):
         """Claim the first task this agent may take; wait for one up to `wait_s` (None: as long as it takes).
 
         With `most`, up to so many in one step: those after the first are `more` in the answer. Of tasks whose
-        files meet, a step gives the first. Nobody waits where nothing can come by itself: done, or stuck.
+        files meet, a step gives the first; it ends where 64 files are locked, or the answer is long. Nobody
+        waits where nothing can come by itself: done, or stuck.
         """
         if type(most) is not int or not 0 < most <= BATCH_TASKS:
             raise Invalid(f"{shown(most)} is no number of tasks", hint=f"1 to {BATCH_TASKS}")
