@@ -5,11 +5,17 @@ from typing import Any
 import pytest
 
 from coord import connect
+from coord.core.caller import Caller
 from coord.core.errors import Invalid
 from coord.core.limits import RECORD_RESULT_BYTES
+from coord.core.plan_commands import AddTasks, ClaimNext, NewTask
 from coord.core.types import SubmissionReason
+from coord.engine.engine import Engine
 from coord.sdk import large
 from coord.sdk.new_task import new_task
+from coord.stores.open import open_store
+from coord.stores.store import Limits
+from tests.stores.stand_in import StandInDatabase
 
 NAMES = [f"task-{number:03d}" for number in range(300)]
 
@@ -51,6 +57,22 @@ def test_results_of_any_size_are_answered_in_their_order(monkeypatch: pytest.Mon
         ]
         assert [len(client.task_result(name)) for name in names[:4]] == [size + 11 for size in sizes[:4]]
         assert client.submit_tasks([]) == []
+
+
+def test_results_that_are_too_much_for_one_commit_are_handed_in_by_several() -> None:
+    """TEN-12, issue 6: a store with small commits takes the same results, and answers them in order."""
+    room = Limits(commit_bytes=576 * 1024, durable=False, shared=False)
+    database = StandInDatabase(open_store("memory:"), room)
+    engine, caller = Engine(database, "local"), Caller("worker")
+    for name in NAMES[:8]:
+        engine.call(AddTasks("shop", (NewTask(task_id=name),)))
+    taken = engine.call(ClaimNext(caller=caller, tenant="local", project="shop", lease_ms=60_000, most=8))
+    names = [each.task.task_id for each in (taken, *taken.more)]
+    data = b'"' + b"x" * 120_000 + b'"'
+    replies = large.submit_all(engine, caller, [(("local", "shop", name), 1, data) for name in names])
+    assert [(each.work_product_ref or "").split("-gen")[0] for each in replies] == [
+        f"wp-{name}" for name in names
+    ]
 
 
 @pytest.mark.parametrize("most", [0, -1, 251, True, "2", None])

@@ -66,7 +66,7 @@ def submit_all(
     for names, generation, data in results:
         large = len(data) > RECORD_RESULT_BYTES
         if step and (large or size + len(data) > STEP_BYTES or len(step) == STEP_RESULTS):
-            replies += engine.call(SubmitResults(by, tuple(step)))
+            replies += _submit_step(engine, by, step)
             step, size = [], 0
         if large:
             replies.append(submit(engine, names, by, generation, data, ""))
@@ -74,7 +74,19 @@ def submit_all(
         product = work_product_ref(names[2], generation, os.urandom(16).hex())
         step.append(SubmitResult(*names, "", generation, data, product))
         size += len(data)
-    return replies + (engine.call(SubmitResults(by, tuple(step))) if step else [])
+    return replies + (_submit_step(engine, by, step) if step else [])
+
+
+def _submit_step(engine: Engine, by: Caller, step: list[SubmitResult]) -> list[SubmissionResult]:
+    """Hand in results in one commit; in two, if they change too much for one: many may wait for each task."""
+    try:
+        replies: list[SubmissionResult] = engine.call(SubmitResults(by, tuple(step)))
+    except LimitReached:
+        half = len(step) // 2
+        if not half:
+            raise
+        return _submit_step(engine, by, step[:half]) + _submit_step(engine, by, step[half:])
+    return replies
 
 
 def send(engine: Engine, tenant: str, digest: str, data: bytes) -> None:
