@@ -3,7 +3,10 @@
 import pytest
 
 from coord.core.commands import Command, ResetTask
+from coord.core.plan_commands import AddTasks, NewTask
 from coord.engine.engine import Engine
+from coord.stores.open import open_store
+from coord.stores.store import Limits
 from tests.stores.stand_in import StandInDatabase
 from tests.unit.work_desk import WorkDesk
 
@@ -30,3 +33,14 @@ def test_a_follower_that_is_added_meanwhile_is_not_forgotten(
     other.log("local").before_commit.append(lambda _: desk.add("new", "a"))
     Engine(other, "local", clock=lambda: desk.now).call(command)
     assert desk.states("new", *before) == [becomes] * (1 + len(before))
+
+
+def test_a_plan_of_tasks_that_follow_each_other_fits_where_it_fitted_without() -> None:
+    """TID-14, issue 6: what a step writes twice is committed once, and weighs once."""
+    room = Limits(commit_bytes=768 * 1024, durable=False, shared=False)
+    engine = Engine(StandInDatabase(open_store("memory:"), room), "local")
+    tasks = [
+        NewTask(task_id=f"t{at}", description="x" * 1800, depends_on=(f"t{at - 1}",) if at else ())
+        for at in range(250)
+    ]
+    assert len(engine.call(AddTasks("p", tuple(tasks))).added) == 250

@@ -161,8 +161,12 @@ class View:
     def put(self, key: str, value: Stored, line: str = "") -> None:
         """Write a record; its key becomes an expectation too."""
         data = encode(value) if value.unknown else encode_known(value)
+        before = self.writes.get(key)
         self.writes[key] = Written(value, data, line)
-        self.size += len(key) + len(data) + len(line) + WRITE_BYTES
+        if before is None:
+            self.size += len(key) + len(data) + len(line) + WRITE_BYTES
+        else:  # only the last one is committed
+            self.size += len(data) + len(line) - len(before.data) - len(before.line)
 
     def put_late(self, key: str, value: Stored) -> None:
         """Write a small record that many commands of a batch change: only its last value is encoded."""
