@@ -2,13 +2,14 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from coord.core.acquire import RESOURCES_MAX
 from coord.core.caller import Caller
-from coord.core.commands import AcquireLocks, ListLocks, ReleaseLocks, SetLimits, SubmitResult
+from coord.core.commands import AcquireLocks, ListLocks, ReleaseClaim, ReleaseLocks, SetLimits, SubmitResult
 from coord.core.plan_commands import AddTasks, ClaimNext, NewTask, SetTrack, SubmitResults
-from coord.core.types import SubmissionReason
+from coord.core.types import ReleaseReason, SubmissionReason
 from coord.engine.engine import Engine
 from coord.stores.open import open_store
 from tests.stores.stand_in import StandInDatabase
@@ -109,6 +110,20 @@ def test_a_limit_ends_a_step() -> None:
     denied = engine.call(command)
     assert (denied.outcome.value, denied.more) == ("denied", [])
     assert "2 claims are active" in denied.waiting_for[0]
+
+
+@pytest.mark.parametrize("most", [1, 3])
+def test_a_task_that_was_claimed_too_often_is_in_nobodys_way(most: int) -> None:
+    """TEN-10: it waits for a person, those behind it are taken."""
+    engine = Engine(open_store("memory:"), "limited", clock=lambda: 1_700_000_000_000)
+    engine.call(SetLimits("limited", {"max_generations_per_task": 1}, by="test"))
+    engine.call(AddTasks("p", tuple(NewTask(task_id=name) for name in ("a", "b"))))
+    command = ClaimNext(caller=Caller("ann"), tenant="limited", project="p", lease_ms=LEASE_MS)
+    assert names_of(engine.call(command)) == ["a"]
+    engine.call(ReleaseClaim("limited", "p", "a", "ann", 1, ReleaseReason.VOLUNTARY))
+    assert names_of(engine.call(msgspec.structs.replace(command, most=most))) == ["b"]
+    reply = engine.call(command)
+    assert (reply.outcome.value, "GENERATIONS" in reply.waiting_for[0]) == ("blocked", True)
 
 
 def test_each_result_of_a_step_is_judged_by_itself(desk: WorkDesk) -> None:

@@ -99,11 +99,14 @@ def _take(view: View, command: ClaimNext, session: Session, busy: list[str], now
                 if len(held) > HELD_MOST:
                     break
                 continue
-            locked.append(request)
         reply = _claim(view, ask, command.project, candidate.task_id, limits, request, now)
+        if reply.outcome is Runnable.BLOCKED:
+            busy += reply.waiting_for
+            continue
         if not reply.ok:
             return taken or [reply]
         taken.append(reply)
+        locked += [request] if request is not None else []
         if len(taken) == command.most:
             break
         answer_bytes += len(msgspec.json.encode(reply))
@@ -331,7 +334,10 @@ def _claim(
     result = claim_one(view, ask, project, task_id, limits, now)
     if not result.success:
         assert result.reason is not ClaimReason.DENIED_ACTIVE_CLAIM, f"{task_id} is ready and held"
-        return NextTask(Runnable.DENIED, waiting_for=[f"{task_id}: {result.reason} {result.detail}"])
+        # One that was claimed too often waits for a person; those behind it do not.
+        of_task = result.reason is ClaimReason.DENIED_LIMIT_GENERATIONS
+        outcome = Runnable.BLOCKED if of_task else Runnable.DENIED
+        return NextTask(outcome, waiting_for=[f"{task_id}: {result.reason} {result.detail}"])
     locks = [] if request is None else _lock(view, project, task_id, request, now)
     task_key = keys.task(project, task_id)
     task, spec = view.get(task_key, Task), view.get(keys.spec(project, task_id), Spec)
