@@ -198,7 +198,7 @@ TURNS = [
     Mutant(
         "tasks whose files meet are taken in one step",
         QUEUE,
-        "            locked.append(request)\n",
+        "        locked += [request] if request is not None else []\n",
         "",
         several("each_claim_of_a_step_has_locks_of_its_own"),
     ),
@@ -271,7 +271,7 @@ TURNS = [
         QUEUE,
         "files = request.resources, request.repository, request.alone",
         "files = (request.resources,)",
-        ("tests/unit/test_queue_several.py::test_files_of_one_name_in_two_repositories_are_two_files",),
+        several("files_of_one_name_in_two_repositories_are_two_files"),
     ),
     Mutant(
         "what is worked on is not seen to move",
