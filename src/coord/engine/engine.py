@@ -376,11 +376,9 @@ class NoCollection:
 
 
 def _alike(jobs: list[Job], place: int) -> list[Job]:
-    """Return the later jobs that may lack reads, too: those that foresee theirs, only if one of them does."""
-    later = jobs[place + 1 :]
-    if foresees(jobs[place].command):
-        return later
-    return [job for job in later if not foresees(job.command)]
+    """Return the later jobs that may lack reads, too: those that foresee theirs, only if one alike does."""
+    kind = type(jobs[place].command)
+    return [job for job in jobs[place + 1 :] if type(job.command) is kind or not foresees(job.command)]
 
 
 def _check_size(view: View, limits: Limits) -> None:
