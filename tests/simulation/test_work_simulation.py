@@ -16,6 +16,8 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 KNOWN = [int(line.split()[0]) for line in (HERE / "work_seeds.txt").read_text().splitlines()[1:]]
 
+RICH = (41, 36, 50)
+"""Seeds that meet everything, as things stand: the others are tried only if one day they do not."""
 MUST_MEET = """
 next task, next blocked, next deadlocked, next done, SubmitResult ACCEPTED, SubmitResult STALE_GENERATION,
 SubmitResult NO_CLAIM, SubmitResult TASK_ALREADY_COMPLETED, ReleaseClaim RELEASED, RenewLease RENEWED,
@@ -55,7 +57,7 @@ def test_a_work_seed_is_the_same_run_in_another_process() -> None:
 def test_everything_about_work_is_met() -> None:
     """A simulation proves nothing about what never happens in it."""
     missing = {" ".join(what.split()) for what in MUST_MEET.split(",")}
-    for seed in range(1, 60):
+    for seed in (*RICH, *range(1, 60)):
         missing -= run_work_seed(seed).observer.counts.keys()
         if not missing:
             break
