@@ -20,7 +20,11 @@ SOAK = bool(os.environ.get("COORD_SOAK"))
 
 # The same examples in every run but the soak, and none fails because the machine is slow.
 settings.register_profile(
-    "coord", deadline=None, derandomize=not SOAK, database=None, suppress_health_check=list(HealthCheck)
+    "coord",
+    deadline=None,
+    derandomize=not SOAK,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 settings.load_profile("coord")
 

@@ -11,7 +11,7 @@ from tests.processes.crew import Crew, finish, release
 from tests.processes.lock_model import Op, explained
 
 ACTORS = 4
-ROUNDS = 300 if SOAK else 40
+ROUNDS = 300 if SOAK else 80
 SEEDS = range(10 if SOAK else 1)
 
 
@@ -51,10 +51,10 @@ def record(crew: Crew, seed: int) -> list[list[Op]]:
 def assert_worked(histories: list[list[Op]]) -> None:
     """A history in which little happened would prove little."""
     told = Counter(str(op.answer[0]) for history in histories for op in history if op.answer)
-    assert min(told["granted"], told["held"]) >= 5, told
-    assert told["done"] >= 2, told
-    assert told["NotOwner"] + told["NotFound"] + told["LockLost"] >= 2, told
-    assert told["True"] + told["False"] >= 1, told
+    assert min(told["granted"], told["held"]) >= 10, told
+    assert told["done"] >= 5, told
+    assert told["NotOwner"] + told["NotFound"] + told["LockLost"] >= 5, told
+    assert min(told["True"], told["False"]) >= 1, told
 
 
 @pytest.mark.parametrize("seed", SEEDS)
