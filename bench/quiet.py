@@ -18,14 +18,15 @@ PATIENCE = 3
 LOOK_S = 0.06
 
 Value = TypeVar("Value")
-_fastest: list[float] = []
+_met: set[float] = set()
+"""What a turn of the loop took whenever this process looked: one that is faster shows what came before."""
 
 
-def pace() -> float:
-    """Return how fast the machine is now, as a share of the fastest that this process has met."""
+def turn_s() -> float:
+    """Return how long a turn of the loop takes now."""
     now = statistics.median(time_loops(LOOK_S)) / TURNS
-    _fastest[:] = [min([now, *_fastest])]
-    return _fastest[0] / now
+    _met.add(now)
+    return now
 
 
 class Rounds:
@@ -33,20 +34,20 @@ class Rounds:
 
     def __init__(self, wanted: int) -> None:
         self._wanted = wanted
-        self._paces: list[float] = []
+        self._turns: list[float] = []
 
     def __iter__(self) -> Iterator[None]:
-        before = pace()
-        while sum(self.undisturbed) < self._wanted and len(self._paces) < self._wanted * PATIENCE:
+        before = turn_s()
+        while sum(self.undisturbed) < self._wanted and len(self._turns) < self._wanted * PATIENCE:
             yield
-            after = pace()
-            self._paces.append(min(before, after))
+            after = turn_s()
+            self._turns.append(max(before, after))
             before = after
 
     @property
     def undisturbed(self) -> list[bool]:
         """Of each round, whether the machine was itself."""
-        return [each > 1 / (1 + NOISE) for each in self._paces]
+        return [each <= min(_met) * (1 + NOISE) for each in self._turns]
 
     def chosen(self, values: Sequence[Value]) -> Sequence[Value]:
         """Return what the undisturbed rounds gave, or all if there was none."""
@@ -55,4 +56,4 @@ class Rounds:
     @property
     def share(self) -> float:
         """The share of all rounds that counts: 0 means that none was undisturbed, and so all do."""
-        return sum(self.undisturbed) / len(self._paces)
+        return sum(self.undisturbed) / len(self._turns)

@@ -188,14 +188,16 @@ def test_the_slowest_modules_come_from_the_listing_of_the_interpreter() -> None:
 
 def test_a_repetition_that_neighbours_disturbed_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only those count at whose both ends the machine was itself; all of a few, if there is none."""
-    paces = iter([1.0, 1.0, 0.5, 0.9, 0.9])
-    monkeypatch.setattr(quiet, "pace", lambda: next(paces))
+    looks = iter([1.0, 1.0, 2.0, 1.1, 1.1])
+    monkeypatch.setattr(quiet, "_met", {1.0})
+    monkeypatch.setattr(quiet, "turn_s", lambda: next(looks))
     rounds = Rounds(2)
     numbers = [number for number, _ in enumerate(rounds)]
     assert numbers == [0, 1, 2, 3]
-    assert rounds.chosen(numbers) == [0, 3]
-    assert rounds.share == 0.5
-    monkeypatch.setattr(quiet, "pace", lambda: 0.5)
+    assert (rounds.chosen(numbers), rounds.share) == ([0, 3], 0.5)
+    quiet._met.add(0.8)
+    assert (rounds.chosen(numbers), rounds.share) == ([0], 0.25), "a faster moment shows that others were not"
+    monkeypatch.setattr(quiet, "turn_s", lambda: 2.0)
     never = Rounds(2)
     numbers = [number for number, _ in enumerate(never)]
     assert never.chosen(numbers) == numbers == list(range(2 * PATIENCE))
