@@ -63,6 +63,10 @@ class Copy(Probe, frozen=True):
     """Write into one record (`text` names it) what another holds."""
 
 
+class Gather(Probe, frozen=True):
+    """Write into one record (`text` names it) all that stands below another's key."""
+
+
 class Explode(Probe, frozen=True):
     """Write, emit, and then fail with an exception that nobody foresaw."""
 
@@ -93,6 +97,7 @@ class Probes:
             Once: self.once,
             OnceElsewhere: self.once_elsewhere,
             Copy: self.copy,
+            Gather: self.gather,
             Explode: self.explode,
             Refuse: self.refuse,
             Fill: self.fill,
@@ -138,6 +143,12 @@ class Probes:
 
     def copy(self, view: View, command: Probe) -> str:
         text = _text(view, command.key)
+        view.put(command.text, Text(text=text))
+        return text
+
+    def gather(self, view: View, command: Probe) -> str:
+        text = "".join(_text(view, found.key) for found in view.scan(command.key, limit=9))
+        _text(view, command.text)
         view.put(command.text, Text(text=text))
         return text
 

@@ -6,7 +6,18 @@ from coord.core.errors import Conflict, CoordError, Corrupt, Unavailable, Unknow
 from coord.core.record import encode
 from coord.stores.store import Commit
 from tests.engine.conftest import MakeStage, Stage
-from tests.engine.probes import Append, Copy, Look, LookTwice, Once, OnceElsewhere, Probes, Refuse, Text
+from tests.engine.probes import (
+    Append,
+    Copy,
+    Gather,
+    Look,
+    LookTwice,
+    Once,
+    OnceElsewhere,
+    Probes,
+    Refuse,
+    Text,
+)
 from tests.stores.steps import head, write
 
 PATIENCE_S = 60
@@ -58,6 +69,27 @@ def test_a_key_that_is_only_written_conflicts_too(stage: Stage) -> None:
     assert stage.engine.call(Copy("from", "to")) == "mine"
     assert stage.store.calls["commit"] == 2
     assert text(stage, "to") == "mine"
+
+
+def test_what_was_loaded_at_two_moments_is_looked_at_again(stage: Stage) -> None:
+    """A commit vouches for a moment only if all was loaded then: what changed between two loads conflicts."""
+    stage.engine.call_many([Append("a", "b"), Append("b", "")])
+
+    def meddle() -> None:  # after "a" was loaded and before what it names is
+        change(stage, "a", "c")
+
+    stage.store.after_read.append(meddle)
+    assert stage.engine.call(OnceElsewhere("a", "mine")) == ""
+    assert text(stage, "c") == "mine"
+    assert text(stage, "b") == ""
+
+
+def test_what_was_scanned_before_the_load_is_looked_at_again(stage: Stage) -> None:
+    """A scan has a moment of its own: what changed between it and the first load conflicts."""
+    stage.engine.call_many([Append("p/1", "x"), Append("p/2", "y")])
+    stage.store.after_read.append(lambda: change(stage, "p/1", "X"))
+    assert stage.engine.call(Gather("p/", "all")) == "Xy"
+    assert text(stage, "all") == "Xy"
 
 
 def test_a_conflict_that_nobody_made_is_survived(stage: Stage) -> None:

@@ -24,7 +24,7 @@ def seeds(*numbers: int) -> tuple[str, ...]:
 
 
 STORM = seeds(*range(1, 13))
-FOUND = "tests/simulation/test_found.py"
+FOUND, OUTCOMES = "tests/simulation/test_found.py", "tests/engine/test_engine_outcomes.py"
 
 TASK, RESULT, LIMITS = "core/task.py", "core/result.py", "core/limits.py"
 HISTORY, SWEEP, RESET = "core/history.py", "core/sweep.py", "core/reset.py"
@@ -199,6 +199,27 @@ ENGINE_MUTANTS = [
         "expects = {key: loaded[key].version for key in reads}\n",
         'expects = {k: loaded[k].version for k in reads if k in self._written or k[:11] != "by-session/"}\n',
         (FOUND, *STORM),
+    ),
+    Mutant(
+        "the last load tells the moment of all",
+        DRAFT,
+        "            if not self._loaded:\n                self._as_of",
+        "            if True:\n                self._as_of",
+        (OUTCOMES,),
+    ),
+    Mutant(
+        "a scan is taken for part of the load after it",
+        DRAFT,
+        "            if not self._loaded:\n                self._as_of",
+        "            if self._as_of is NO_MOMENT:\n                self._as_of",
+        (OUTCOMES,),
+    ),
+    Mutant(
+        "a moment is not looked at",
+        FOLD,
+        "        if commit.as_of == (self.offset, self.floor):\n",
+        "        if commit.as_of.offset >= 0:\n",
+        (OUTCOMES,),
     ),
     Mutant(
         "a refusal is not verified",

@@ -12,7 +12,7 @@ import msgspec
 
 from coord.core.errors import Conflict, Unavailable, Unknown
 from coord.engine.clock import AHEAD_MS_MAX
-from coord.stores.store import Commit, Entry, Head, Limits, Record, Store
+from coord.stores.store import Commit, Entry, Head, Limits, Loaded, Record, Store
 from tests.linearizable.ledger import require
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class FaultyStore:
         )
         self._newest_ms = 0
 
-    def load(self, keys: Iterable[str]) -> dict[str, Record]:
+    def load(self, keys: Iterable[str]) -> Loaded:
         self._before("load")
         return self._after(self._inner.load(list(keys)))
 

@@ -12,7 +12,7 @@ from coord.core.types import ClaimReason, ReleaseOutcome
 from coord.engine.engine import Engine
 from coord.stores.database import Database
 from coord.stores.memory import MemoryDatabase
-from coord.stores.store import Head, Record
+from coord.stores.store import Head, Loaded, Record
 
 NOW = 1_700_000_000_000
 
@@ -30,7 +30,7 @@ class InterruptedStore:
         """Let something happen just before the nth next call of this kind."""
         self.plans.append((call, nth, happens))
 
-    def load(self, keys: Iterable[str]) -> dict[str, Record]:
+    def load(self, keys: Iterable[str]) -> Loaded:
         return self._meet("load", lambda: self._inner.load(keys))
 
     def scan(self, prefix: str, **how: Any) -> list[Record]:

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from coord.core.errors import Unavailable
 from coord.stores.database import Database
-from coord.stores.store import Commit, Entry, Head, Limits, Record, Store, check_commit
+from coord.stores.store import Commit, Entry, Head, Limits, Loaded, Record, Store, check_commit
 
 Step = Callable[[Commit], None]
 """What a test does before or after a commit; it may raise."""
@@ -31,7 +31,7 @@ class StandIn:
     def seen(self) -> Head:
         return self.real.seen
 
-    def load(self, keys: Iterable[str]) -> dict[str, Record]:
+    def load(self, keys: Iterable[str]) -> Loaded:
         self._count("load")
         return self._read(self.real.load(list(keys)))
 

@@ -50,6 +50,53 @@ def test_all_of_a_commit_becomes_visible(store: Store) -> None:
     assert store.tail(offset - 1, 9) == [Entry(offset, 1234, b"id", [b"event 1", b"event 2"])]
 
 
+def loaded_and_changed(store: Store, *keys: str) -> Commit:
+    """Load some records, and return the commit that changes them all as of that moment."""
+    found = store.load(keys)
+    expects = {key: record.version for key, record in found.items()}
+    return Commit(expects, {key: Put(b"changed") for key in keys}, as_of=found.as_of)
+
+
+def test_what_was_loaded_at_the_head_stands(store: Store) -> None:
+    """`as_of`: while head and floor are those of the load, whatever was expected holds."""
+    write(store, {"a": b"1"})
+    assert store.commit(loaded_and_changed(store, "a", "new")) == 2
+    assert store.commit(loaded_and_changed(store, "a", "new")) == 3
+    assert versions(store, "a", "new") == {"a": 3, "new": 3}
+
+
+def test_a_head_that_moved_is_no_conflict_by_itself(store: Store) -> None:
+    """`as_of`: others may have written what this commit does not expect."""
+    commit = loaded_and_changed(store, "a", "b")
+    write(store, {"elsewhere": b"x"})
+    assert store.commit(commit) == 2
+
+
+@pytest.mark.parametrize("writes", [True, False], ids=["writing", "only-asking"])
+@pytest.mark.parametrize("changed", ["a", "never-seen"])
+def test_what_changed_after_the_load_conflicts(store: Store, changed: str, writes: bool) -> None:
+    """`as_of`: a commit of what was loaded before somebody wrote it is a conflict, and nothing happens."""
+    write(store, {"a": b"1"})
+    commit = loaded_and_changed(store, "a", "never-seen")
+    if not writes:
+        commit = Commit(commit.expects, as_of=commit.as_of)
+    write(store, {changed: b"theirs"})
+    before = everything(store)
+    with pytest.raises(Conflict) as conflict:
+        store.commit(commit)
+    assert conflict.value.keys == {changed}
+    assert everything(store) == before
+
+
+def test_the_same_commit_lands_once(store: Store) -> None:
+    """`as_of`: committed again, as after a lost answer, it meets what it has written itself."""
+    commit = loaded_and_changed(store, "a")
+    assert store.commit(commit) == 1
+    with pytest.raises(Conflict):
+        store.commit(commit)
+    assert head(store) == 1
+
+
 def test_nothing_of_a_conflicting_commit_happens(store: Store) -> None:
     """All or nothing: one changed key among many, and no put, delete, line or event takes effect."""
     put_in_line(store, {key: f"l/{key}" for key in "abcd"})

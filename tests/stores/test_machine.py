@@ -18,12 +18,13 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from msgspec.structs import replace
 
 from coord.core.errors import Conflict, Trimmed
 from coord.stores.database import Database
 from coord.stores.memory import MemoryStore
 from coord.stores.open import open_store
-from coord.stores.store import Commit, Put, Record, Store
+from coord.stores.store import Commit, Loaded, Put, Record, Store
 from tests.conftest import SOAK
 from tests.stores.naive import NaiveStore
 from tests.stores.steps import PLENTY
@@ -87,6 +88,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.stores = self.opened.log(self.tenant)
         self.model: Any = MemoryStore() if self.opened.shared else NaiveStore()
         self.known: dict[str, int] = {}
+        self.looks: list[Loaded] = []
         self.looker = 0
 
     def both(self, which: int, act: Callable[[Any], Any]) -> Any:
@@ -130,6 +132,19 @@ class StoreMachine(RuleBasedStateMachine):
             expects[keys[0]] = max(0, expects[keys[0]] + stale)
         commit = Commit(expects, puts, gone, events, at, b"%d" % at)
         self.both(which, lambda store: store.commit(commit))
+
+    @rule(which=WHICH, keys=st.lists(KEYS, min_size=1, max_size=4, unique=True))
+    def look(self, which: int, keys: list[str]) -> None:
+        self.looks.append(self.stores[which].load(keys))
+
+    @precondition(lambda self: self.looks)
+    @rule(which=WHICH, back=st.integers(0, 3), value=VALUES)
+    def commit_as_of(self, which: int, back: int, value: bytes) -> None:
+        loaded = self.looks[-1 - back % len(self.looks)]
+        expects = {key: record.version for key, record in loaded.items()}
+        plain = Commit(expects, {key: Put(value) for key in loaded})
+        vouched = replace(plain, as_of=loaded.as_of)
+        self.both(which, lambda store: store.commit(plain if store is self.model else vouched))
 
     @rule(which=WHICH, lines=st.dictionaries(KEYS, TEXTS, min_size=2, max_size=5))
     def line_up(self, which: int, lines: dict[str, str]) -> None:

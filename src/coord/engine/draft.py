@@ -13,7 +13,7 @@ from coord.core.caller import Evidence, Process
 from coord.core.record import Stored, decode, encode
 from coord.core.view import GONE, By, Found, Later, Missing, Range, View, Written
 from coord.engine.job import Job
-from coord.stores.store import Commit, Put, Record, Store
+from coord.stores.store import NO_MOMENT, Commit, Put, Record, Store
 
 AnyStored = TypeVar("AnyStored", bound=Stored)
 
@@ -37,6 +37,8 @@ class Draft:
         self._probe = probe
         self._evidence: dict[Process, Evidence] = {}
         self._loaded: dict[str, Record] = {}
+        self._as_of = NO_MOMENT
+        """The moment of the first of them: while it is the newest, all that was read later is of it, too."""
         self._stretches: dict[Beginning, Stretch] = {}
         self._spare = 0
         self._written: dict[str, Written] = {}
@@ -111,10 +113,9 @@ class Draft:
         if missing:
             self.reads_of_store += 1
             found = self._store.load(missing)
-            if self._loaded:
-                self._loaded.update(found)
-            else:
-                self._loaded = found
+            if not self._loaded:
+                self._as_of = found.as_of
+            self._loaded.update(found)
         for range_ in ranges:
             if _beginning(range_) not in self._stretches:
                 self.reads_of_store += 1
@@ -144,7 +145,7 @@ class Draft:
         rule that met a mixture may fail for no other reason, and is then decided again.
         """
         view.withdraw()
-        view.reads.intersection_update(self._loaded)
+        view.reads = [key for key in view.reads if key in self._loaded]
         self.accept(job, view)
 
     def deadline(self) -> float:
@@ -153,7 +154,8 @@ class Draft:
 
     def load_unread(self) -> None:
         """Bring in what was written without being read: it is expected, too, so its version is needed."""
-        self.load(self._written.keys() - self._loaded.keys())
+        if not self._written.keys() <= self._loaded.keys():
+            self.load(self._written.keys() - self._loaded.keys())
 
     def commit(self, at: int, commit_id: bytes) -> Commit:
         """Return the batch as one commit."""
@@ -168,7 +170,7 @@ class Draft:
         }
         deletes = [key for key, item in written if item.value is None and loaded[key].value is not None]
         events = [event for _, view in self.decided for event in view.events]
-        return Commit(expects, puts, deletes, events, at, commit_id)
+        return Commit(expects, puts, deletes, events, at, commit_id, self._as_of)
 
     def forget(self, changed: Iterable[str]) -> list[Job]:
         """Drop what rests on changed keys; return the commands that have to be decided again."""

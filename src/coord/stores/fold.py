@@ -6,7 +6,7 @@ from typing import Literal
 
 from sortedcontainers import SortedList
 
-from coord.stores.store import Commit, Record, prefix_end
+from coord.stores.store import AsOf, Commit, Record, prefix_end
 
 Item = str | tuple[str, str]
 """A key, or a line with its key."""
@@ -59,12 +59,18 @@ class Fold:
         records, tombstones, floor = self.records, self.tombstones, self.floor
         return [records.get(key) or Record(key, tombstones.get(key, floor), None) for key in keys]
 
-    def changed(self, expects: dict[str, int]) -> list[str]:
+    @property
+    def as_of(self) -> AsOf:
+        return AsOf(self.offset, self.floor)
+
+    def changed(self, commit: Commit) -> list[str]:
         """Return the keys whose version is not the expected one."""
+        if commit.as_of == (self.offset, self.floor):
+            return []
         records, tombstones, floor = self.records, self.tombstones, self.floor
         return [
             key
-            for key, version in expects.items()
+            for key, version in commit.expects.items()
             if (records[key].version if key in records else tombstones.get(key, floor)) != version
         ]
 

@@ -13,7 +13,7 @@ from typing import Literal
 
 from coord.core.errors import Conflict, Trimmed, Unavailable
 from coord.stores.fold import Fold
-from coord.stores.store import Commit, Entry, Head, Limits, Record, check_commit
+from coord.stores.store import Commit, Entry, Head, Limits, Loaded, Record, check_commit
 
 
 class LogStore:
@@ -61,14 +61,14 @@ class LogStore:
     def seen(self) -> Head:
         return Head(self._fold.offset, self._fold.at)
 
-    def load(self, keys: Iterable[str]) -> dict[str, Record]:
+    def load(self, keys: Iterable[str]) -> Loaded:
         keys = list(keys)
         with self._lock:
             while True:
                 self._fresh()
                 found = self._filled(self._fold.get_all(keys))
                 if found is not None:
-                    return dict(zip(keys, found, strict=True))
+                    return Loaded(zip(keys, found, strict=True), self._fold.as_of)
 
     def scan(
         self, prefix: str, *, by: Literal["key", "line"], after: Record | None = None, limit: int
@@ -100,10 +100,10 @@ class LogStore:
 
     def _check(self, commit: Commit) -> None:
         self._refuse_if_closed()
-        if self._foresees and commit.writes and not self._fold.changed(commit.expects):
+        if self._foresees and commit.writes and not self._fold.changed(commit):
             return
         self._catch_up()
-        changed = self._fold.changed(commit.expects)
+        changed = self._fold.changed(commit)
         if changed:
             raise Conflict(changed)
 

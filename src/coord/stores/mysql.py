@@ -35,7 +35,7 @@ from coord.stores.mysql_sql import LOOKED, quoted
 from coord.stores.mysql_views import renew_views, view_grants
 from coord.stores.server_clock import ServerClock, uptime_ms
 from coord.stores.server_database import ServerDatabase
-from coord.stores.store import FORMAT, Commit, Entry, Head, Limits, Record, check_commit
+from coord.stores.store import FORMAT, NO_MOMENT, Commit, Entry, Head, Limits, Loaded, Record, check_commit
 
 MOST_COMMIT_BYTES = 16 * 1024 * 1024
 LEAST_PACKET = 4 * 1024 * 1024
@@ -155,13 +155,13 @@ class MysqlStore:
                 self._database.ask(self._sql.settle % self._log)
             self._settled = max(self._settled, head)
 
-    def load(self, keys: Iterable[str]) -> dict[str, Record]:
+    def load(self, keys: Iterable[str]) -> Loaded:
         wanted = list(keys)
         head, floor, rows = self._read(self._sql.load(self._log, wanted))
         found = {record.key: record for record in _records(rows)}
         records = {key: found.get(key) or Record(key, floor, None) for key in wanted}
         self._known = self._known.learned(head, floor, records)
-        return records
+        return Loaded(records, NO_MOMENT)  # a moment counts only within one connection, which `_known` minds
 
     def scan(
         self, prefix: str, *, by: Literal["key", "line"], after: Record | None = None, limit: int

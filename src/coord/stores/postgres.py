@@ -14,12 +14,11 @@ import msgspec
 from psycopg.types.numeric import Int4, Int8
 
 from coord.core.errors import Conflict
-from coord.stores.known_versions import KnownVersions
 from coord.stores.postgres_arrays import Bigints, Blobs, Texts
 from coord.stores.postgres_connection import Address, install_at
 from coord.stores.postgres_database import OpenSchema, TenantLog
 from coord.stores.postgres_sql import ABOVE_ALL, TableStatements
-from coord.stores.store import Commit, Entry, Head, Limits, Record, check_commit, prefix_end
+from coord.stores.store import AsOf, Commit, Entry, Head, Limits, Loaded, Record, check_commit, prefix_end
 
 _events_encode = msgspec.msgpack.Encoder().encode
 
@@ -30,7 +29,6 @@ class PostgresStore:
     def __init__(self, database: "PostgresDatabase", tenant: str) -> None:
         self._database = database
         self._sql = TableStatements(database.address.schema)
-        self._known = KnownVersions(0, 0, {})
         self._log = TenantLog(database, tenant)
 
     @property
@@ -41,13 +39,12 @@ class PostgresStore:
     def seen(self) -> Head:
         return self._log.seen
 
-    def load(self, keys: Iterable[str]) -> dict[str, Record]:
+    def load(self, keys: Iterable[str]) -> Loaded:
         wanted = Texts(keys)
         head, floor, rows = self._log.read(self._sql.load, wanted)
         found = {row[0]: Record(*row) for row in rows}
         records = {key: found.get(key) or Record(key, floor, None) for key in wanted}
-        self._known = self._known.learned(head, floor, records)
-        return records
+        return Loaded(records, AsOf(head, floor))
 
     def scan(
         self, prefix: str, *, by: Literal["key", "line"], after: Record | None = None, limit: int
@@ -70,13 +67,13 @@ class PostgresStore:
             if rows:
                 raise Conflict(row[0] for row in rows)
             return head
-        known, written = self._known, dict.fromkeys([*commit.puts, *commit.deletes])
+        written = dict.fromkeys([*commit.puts, *commit.deletes])
         keys = Texts([*written, *(key for key in expects if key not in written)])
         ((_, offset, changed, heard),) = self._database.ask(
             self._sql.commit,
             self._log.id,
-            Int8(known.head if known.cover(expects) else -1),
-            Int8(known.floor),
+            Int8(commit.as_of.offset),
+            Int8(commit.as_of.floor),
             keys,
             Bigints([expects[key] for key in keys]),
             Int4(len(written)),

@@ -150,7 +150,7 @@ class PostgresLogStore(LogStore):
 
     def _check(self, commit: Commit) -> None:
         """Compare with what is folded; the server need not be asked first, for it is when we append."""
-        if not commit.writes or self._fold.changed(commit.expects):
+        if not commit.writes or self._fold.changed(commit):
             super()._check(commit)
 
     def _append(self, offset: int, commit: Commit) -> Commit | None:

@@ -28,7 +28,7 @@ from coord.stores.redis_records import notes_of, packed, record_of, unpacked
 from coord.stores.redis_server import Address, Life, Wire
 from coord.stores.server_clock import ServerClock, uptime_ms
 from coord.stores.server_database import ServerDatabase
-from coord.stores.store import FORMAT, Commit, Entry, Head, Limits, Record, check_commit
+from coord.stores.store import FORMAT, NO_MOMENT, Commit, Entry, Head, Limits, Loaded, Record, check_commit
 
 COMMIT_BYTES = 16 * 1024 * 1024
 BESIDE_SCRIPTS = "eval evalsha info config|get select"
@@ -106,12 +106,13 @@ class RedisStore:
         if head.offset > self.seen.offset:
             self.seen = head
 
-    def load(self, keys: Iterable[str]) -> dict[str, Record]:
+    def load(self, keys: Iterable[str]) -> Loaded:
         wanted = list(dict.fromkeys(keys))
         with _encoding():
             asked = _encode(wanted)
         _, absent, found = self._read(scripts.load, asked)
-        return {key: record_of(key, data, absent) for key, data in zip(wanted, found, strict=True)}
+        records = {key: record_of(key, data, absent) for key, data in zip(wanted, found, strict=True)}
+        return Loaded(records, NO_MOMENT)  # it looks at every expectation anyway
 
     def scan(
         self, prefix: str, *, by: Literal["key", "line"], after: Record | None = None, limit: int

@@ -30,10 +30,21 @@ from coord.stores.check import Check
 from coord.stores.database import Database
 from coord.stores.doorbell import Doorbell
 from coord.stores.host_clock import host_now_ms
-from coord.stores.known_versions import KnownVersions
 from coord.stores.moved import unavailable
 from coord.stores.pause import pause
-from coord.stores.store import FORMAT, Commit, Entry, Head, Limits, Record, check_commit, prefix_end
+from coord.stores.store import (
+    FORMAT,
+    NO_MOMENT,
+    AsOf,
+    Commit,
+    Entry,
+    Head,
+    Limits,
+    Loaded,
+    Record,
+    check_commit,
+    prefix_end,
+)
 from coord.stores.turn import courtesy_turn
 
 BUSY_TRIES = 40
@@ -112,9 +123,13 @@ def translated(error: sqlite3.Error, *, committing: bool = False) -> CoordError:
 
 
 def cells_of(commit: Commit) -> list[str | bytes | None]:
-    """Return key, value and line of every record that a commit writes, one after the other."""
+    """Return key, value and line of every record that a commit writes, one after the other.
+
+    In the order of keys, as they lie in the file: neighbours are written to the same page.
+    """
     cells: list[str | bytes | None] = []
-    for key, put in commit.puts.items():
+    for key in sorted(commit.puts):
+        put = commit.puts[key]
         cells += (key, put.value, put.line)
     for key in commit.deletes:
         cells += (key, None, "")
@@ -136,20 +151,18 @@ class SqliteStore:
             row = cursor.execute("SELECT id, head, at FROM log WHERE tenant = ?", (tenant,)).fetchone()
         self._log: int = row[0]
         self.seen = Head(row[1], row[2])
-        self._known = KnownVersions(-1, -1, {})
 
-    def load(self, keys: Iterable[str]) -> dict[str, Record]:
+    def load(self, keys: Iterable[str]) -> Loaded:
         wanted = list(keys)
         with self._database.using() as cursor:
             self._database.patiently(LOAD, (self._log, _json(wanted)))  # one statement is one snapshot
             found = {row[0]: row for row in cursor}
             _, head, at, floor = found.pop(None)
             self.seen = Head(head, at)
-            records = {
-                key: Record(*row) if (row := found.get(key)) else Record(key, floor, None) for key in wanted
-            }
-            self._known = self._known.learned(head, floor, records)
-        return records
+        records = {
+            key: Record(*row) if (row := found.get(key)) else Record(key, floor, None) for key in wanted
+        }
+        return Loaded(records, AsOf(head, floor))
 
     def scan(
         self, prefix: str, *, by: Literal["key", "line"], after: Record | None = None, limit: int
@@ -181,7 +194,7 @@ class SqliteStore:
         check_commit(commit, self.limits)
         if not commit.writes:
             with self._database.reading() as cursor:
-                self._check(cursor, commit.expects, self._see(cursor))
+                self._check(cursor, commit, self._see(cursor))
                 return self.seen.offset
         with self._database.writing() as cursor:
             offset = self._advance(cursor, commit)
@@ -199,13 +212,12 @@ class SqliteStore:
 
     def _advance(self, cursor: sqlite3.Cursor, commit: Commit) -> int:
         """Take the next offset, if nothing has changed: at the head of the last load it cannot have."""
-        known = self._known
-        if known.cover(commit.expects):
-            cursor.execute(ADVANCE, (commit.at, self._log, known.head, known.floor))
+        if commit.as_of is not NO_MOMENT:
+            cursor.execute(ADVANCE, (commit.at, self._log, *commit.as_of))
             if cursor.rowcount:
-                return known.head + 1
+                return commit.as_of.offset + 1
         floor = self._see(cursor)
-        self._check(cursor, commit.expects, floor)
+        self._check(cursor, commit, floor)
         cursor.execute(ADVANCE, (commit.at, self._log, self.seen.offset, floor))
         return self.seen.offset + 1
 
@@ -217,12 +229,11 @@ class SqliteStore:
         self.seen = Head(head, at)
         return int(floor)
 
-    def _check(self, cursor: sqlite3.Cursor, expects: dict[str, int], floor: int) -> None:
-        known = self._known
-        if (known.head, known.floor) == (self.seen.offset, floor) and known.cover(expects):
+    def _check(self, cursor: sqlite3.Cursor, commit: Commit, floor: int) -> None:
+        if commit.as_of == (self.seen.offset, floor):
             return
-        found = dict(cursor.execute(FIND_VERSIONS, (self._log, _json(list(expects)))))
-        changed = [key for key, version in expects.items() if found.get(key, floor) != version]
+        found = dict(cursor.execute(FIND_VERSIONS, (self._log, _json(list(commit.expects)))))
+        changed = [key for key, version in commit.expects.items() if found.get(key, floor) != version]
         if changed:
             raise Conflict(changed)
 

@@ -16,8 +16,8 @@ perhaps one place in an ordered *line* (its turn, or its deadline). The log is t
   `Invalid` and `LimitReached`: the commit is malformed or too large, nothing happened. `Corrupt`: what is
   stored is damaged; it is never skipped. `Unsupported`: written by a newer version. Nothing else is raised.
 - **No retries inside.** A lost connection is opened anew by the next call; the engine decides what to repeat.
-- `load` gives the newest committed state of every key, all as of one offset that is not older than any
-  commit finished before the call.
+- `load` gives the newest committed state of every key, all as of one moment that is not older than any
+  commit finished before the call; it says which, and a commit may bring it back (`as_of`).
 - `scan` gives live records by key or by line, in byte order (lines tie by key), strictly after the given
   record. It is *not* guarded against phantoms: a decision that rests on absence over a range must also
   expect a record that every such writer puts.
@@ -61,8 +61,33 @@ class Put(msgspec.Struct, frozen=True, gc=False, array_like=True):
     line: str = ""
 
 
+class AsOf(NamedTuple):
+    """The moment of a load: the head of the log, and its floor."""
+
+    offset: int
+    floor: int
+
+
+NO_MOMENT = AsOf(-1, -1)
+"""Of several moments, or of none that is known."""
+
+
+class Loaded(dict[str, Record]):
+    """What a load gave: a record for every key that was asked for, all of one moment."""
+
+    __slots__ = ("as_of",)
+
+    def __init__(self, records: Iterable[tuple[str, Record]] | dict[str, Record], as_of: AsOf) -> None:
+        super().__init__(records)
+        self.as_of = as_of
+
+
 class Commit(msgspec.Struct, frozen=True, array_like=True):
-    """A change to make whole or not at all. `id` marks it, so that a lost answer can be settled."""
+    """A change to make whole or not at all. `id` marks it, so that a lost answer can be settled.
+
+    Who gives `as_of` vouches that all it expects was loaded at that moment: while head and floor are the
+    same, nothing can have changed, and the store need not look at each expectation.
+    """
 
     expects: dict[str, int] = {}
     puts: dict[str, Put] = {}
@@ -70,6 +95,7 @@ class Commit(msgspec.Struct, frozen=True, array_like=True):
     events: list[bytes] = []
     at: int = 0
     id: bytes = b""
+    as_of: AsOf = NO_MOMENT
 
     @property
     def writes(self) -> bool:
@@ -110,7 +136,7 @@ class Store(Protocol):
     def limits(self) -> Limits: ...
     @property
     def seen(self) -> Head: ...
-    def load(self, keys: Iterable[str]) -> dict[str, Record]: ...
+    def load(self, keys: Iterable[str]) -> Loaded: ...
     def scan(
         self, prefix: str, *, by: Literal["key", "line"], after: Record | None = None, limit: int
     ) -> list[Record]: ...
