@@ -21,6 +21,7 @@ import gc
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from coord.core.caller import NO_EVIDENCE, Evidence, Process
@@ -41,6 +42,7 @@ from coord.stores.store import Commit, Limits
 if TYPE_CHECKING:
     import asyncio
     from concurrent.futures import Future
+    from types import ModuleType
 
 QUEUE_MAX = 10_000
 BATCH_MAX = 2_000
@@ -118,9 +120,7 @@ class Engine:
         self, command: Command, *, timeout: float = TIMEOUT_S, command_id: str = ""
     ) -> "asyncio.Future[Any]":
         """Queue a command from a coroutine; await what this returns for its reply."""
-        import asyncio
-
-        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[Any] = _asyncio().get_running_loop().create_future()
         job = Job(command, self._ambient.monotonic() + timeout, command_id, loop_future=future)
         self._enqueue([job], drain=True)
         return future
@@ -348,9 +348,10 @@ class Engine:
             offset = commit_surely(self._store, commit, draft.deadline, self._ambient)
         for job, _ in draft.decided:
             job.answered = True
-            if job.command.fenced and job.error is None:
+            command = job.command
+            if command.fenced and job.error is None:
                 job.reply = job.reply.settled(offset)
-            if isinstance(job.command, Sweep) and job.error is None and job.reply.next_ms is not None:
+            elif type(command) is Sweep and job.error is None and job.reply.next_ms is not None:
                 self._sweep_at = min(self._sweep_at, max(job.reply.next_ms, now + 1))
         draft.decided.clear()  # its views know the draft: a cycle that would wait for the collector
 
@@ -373,6 +374,14 @@ class NoCollection:
     def __exit__(self, *_: object) -> None:
         if self._was_on:
             gc.enable()
+
+
+@cache
+def _asyncio() -> "ModuleType":
+    """Return what only callers in an event loop need: it takes longer to import than all of coord."""
+    import asyncio
+
+    return asyncio
 
 
 def _alike(jobs: list[Job], place: int) -> list[Job]:

@@ -1,9 +1,10 @@
 """A command on its way through the engine, and how its caller learns the answer."""
 
 import contextlib
-from collections import defaultdict
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from coord.core.commands import Command
 from coord.core.errors import Busy, CoordError
@@ -13,39 +14,18 @@ if TYPE_CHECKING:  # they take longer to import than all of coord; only who uses
     from concurrent.futures import Future
 
 
-class Job:
+class Job(msgspec.Struct, eq=False):
     """One command, its deadline, and who waits for it: a future, that of an event loop, or nobody."""
 
-    __slots__ = (
-        "answered",
-        "begun",
-        "command",
-        "command_id",
-        "deadline",
-        "error",
-        "future",
-        "loop_future",
-        "reply",
-    )
-
-    def __init__(
-        self,
-        command: Command,
-        deadline: float,
-        command_id: str = "",
-        *,
-        future: "Future[Any] | None" = None,
-        loop_future: "asyncio.Future[Any] | None" = None,
-    ) -> None:
-        self.command = command
-        self.deadline = deadline
-        self.command_id = command_id
-        self.future = future
-        self.loop_future = loop_future
-        self.answered = False
-        self.begun = False
-        self.reply: Any = None
-        self.error: CoordError | None = None
+    command: Command
+    deadline: float
+    command_id: str = ""
+    future: "Future[Any] | None" = None
+    loop_future: "asyncio.Future[Any] | None" = None
+    answered: bool = False
+    begun: bool = False
+    reply: Any = None
+    error: CoordError | None = None
 
     def fail(self, error: CoordError) -> None:
         self.error = error
@@ -73,12 +53,16 @@ class Job:
 
 def deliver(jobs: Iterable[Job]) -> None:
     """Tell the callers whose commands are answered; each event loop is woken once for all of its callers."""
-    by_loop: dict[asyncio.AbstractEventLoop, list[Job]] = defaultdict(list)
+    by_loop: dict[asyncio.AbstractEventLoop, list[Job]] = {}
     for job in jobs:
         if not job.answered:
             continue
-        if job.loop_future is not None:
-            by_loop[job.loop_future.get_loop()].append(job)
+        if (future := job.loop_future) is not None:
+            loop = future.get_loop()
+            if loop in by_loop:
+                by_loop[loop].append(job)
+            else:
+                by_loop[loop] = [job]
         elif job.future is not None:
             _settle(job.future, job)
     for loop, theirs in by_loop.items():
