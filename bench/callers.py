@@ -6,7 +6,9 @@ moment a command should have been sent; so a stall is paid by everyone who would
 """
 
 import asyncio
+import functools
 import gc
+import itertools
 import random
 import statistics
 from collections.abc import Callable, Iterator
@@ -21,6 +23,7 @@ from bench.watched import events_per_commit
 from bench.workload import Claimed, Workplace, claim_command, session_name, submission
 from coord.core.commands import Command
 from coord.core.errors import Busy
+from coord.core.types import ClaimResult
 from coord.engine.engine import TIMEOUT_S, Engine
 
 FLOORS = {
@@ -65,15 +68,15 @@ class ClosedRun:
         self.cpu_us = (process_time() - cpu) / len(self.answers) * 1e6
 
     async def _caller(self, number: int, following: Next, answered: Answered) -> None:
-        command = following(number)
-        while command is not None:
-            asked = perf_counter()
-            reply = await self._engine.ask(command)
-            self.answers.append((asked, perf_counter()))
+        ask, note, asked = self._engine.ask, self.answers.append, perf_counter()
+        while (command := following(number)) is not None:
+            reply = await ask(command)
+            now = perf_counter()
+            note((asked, now))
             answered(reply)
-            if perf_counter() >= self._end:
+            if now >= self._end:
                 return
-            command = following(number)
+            asked = now
         self._end = min(self._end, perf_counter())  # with fewer callers it would be another measurement
 
     @property
@@ -138,16 +141,17 @@ def _closed_claims(place: Workplace, callers: int, seconds: float) -> tuple[Clos
     gc.collect()
     sessions = [session_name(number) for number in range(callers)]
     held: dict[str, list[Claimed]] = {session: [] for session in sessions}
+    granted: list[ClaimResult] = []
 
     def following(number: int) -> Command:
         return claim_command(next(place.names), sessions[number])
 
-    def granted(reply: Any) -> None:
-        claim = reply.claim
-        held[claim.session_id].append(Claimed(claim.task_id, claim.session_id, claim.generation.generation))
-
     run = ClosedRun(place.engine, callers, seconds)
-    asyncio.run(run.run(following, granted))
+    asyncio.run(run.run(following, granted.append))
+    for reply in granted:  # only now, since what the bench does beside it takes time from what it measures
+        claim = reply.claim
+        assert claim is not None, "every fresh task is granted"
+        held[claim.session_id].append(Claimed(claim.task_id, claim.session_id, claim.generation.generation))
     return run, list(held.values())
 
 
@@ -166,35 +170,57 @@ def _closed_submissions(place: Workplace, held: list[list[Claimed]], seconds: fl
 
 
 class OpenRun:
-    """One run of commands sent at moments drawn beforehand."""
+    """One run of commands sent at moments drawn beforehand.
+
+    Nobody has a coroutine of its own here, as a caller would: thousands of them a second are work of the
+    bench, in the same thread that the engine's answers have to come through.
+    """
 
     def __init__(self, place: Workplace, rate: float, seconds: float, sessions: int) -> None:
         self._place = place
-        self._sessions = [session_name(number) for number in range(sessions)]
+        self._sessions = itertools.cycle([session_name(number) for number in range(sessions)])
         self._moments = _poisson(rate, seconds)
         self._counted_from = seconds * WARM_UP
+        self._answers: list[tuple[float, float, asyncio.Future[Any]]] = []
+        """When each should have been sent, when it was answered, and with what."""
         self.took: list[float] = []
         self.refused = 0
         self.last = 0.0
 
     async def run(self) -> None:
+        asked: list[asyncio.Future[Any]] = []
         self._began = perf_counter() + 0.02
-        async with asyncio.TaskGroup() as waiting:  # it forgets who is answered, and fails if one fails
-            for number, moment in enumerate(self._moments):
-                early = self._began + moment - perf_counter()
-                if early > 0:
-                    await asyncio.sleep(early)
-                waiting.create_task(self._one(moment, self._sessions[number % len(self._sessions)]))
+        for moment in self._moments:
+            early = self._began + moment - perf_counter()
+            if early > 0:
+                await asyncio.sleep(early)
+            try:
+                future = self._place.engine.ask(claim_command(next(self._place.names), next(self._sessions)))
+            except Busy:
+                self._refuse(moment)
+            else:
+                future.add_done_callback(functools.partial(self._answered, moment))
+                asked.append(future)
+        await asyncio.gather(*asked, return_exceptions=True)
+        self._count()
 
-    async def _one(self, moment: float, session: str) -> None:
-        try:
-            reply = await self._place.engine.ask(claim_command(next(self._place.names), session))
-            assert reply.success, "every fresh task is granted"
-            self.last = perf_counter() - self._began
-            waited = self.last - moment
-        except Busy:
-            self.refused += 1
-            waited = TIMEOUT_S  # leaving it out would make the others look good
+    def _answered(self, moment: float, future: asyncio.Future[Any]) -> None:
+        self._answers.append((moment, perf_counter() - self._began, future))
+
+    def _count(self) -> None:
+        for moment, answered, future in self._answers:
+            if isinstance(future.exception(), Busy):
+                self._refuse(moment)
+                continue
+            assert future.result().success, "every fresh task is granted"
+            self.last = max(self.last, answered)
+            self._take(moment, answered - moment)
+
+    def _refuse(self, moment: float) -> None:
+        self.refused += 1
+        self._take(moment, TIMEOUT_S)  # leaving it out would make the others look good
+
+    def _take(self, moment: float, waited: float) -> None:
         if moment >= self._counted_from:
             self.took.append(waited)
 
