@@ -153,7 +153,7 @@ class SqliteStore:
         self.seen = Head(row[1], row[2])
 
     def load(self, keys: Iterable[str]) -> Loaded:
-        wanted = list(keys)
+        wanted = sorted(keys)  # as they lie in the file, for the same reason as what is written
         with self._database.using() as cursor:
             self._database.patiently(LOAD, (self._log, _json(wanted)))  # one statement is one snapshot
             found = {row[0]: row for row in cursor}
