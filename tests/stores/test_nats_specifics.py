@@ -11,7 +11,7 @@ from coord.stores import nats_store
 from coord.stores.database import Database
 from coord.stores.nats import NatsDatabase
 from coord.stores.open import open_store
-from coord.stores.store import Commit, Put, Store
+from coord.stores.store import KEY_BYTES, RECORD_BYTES, Commit, Put, Record, Store
 from tests.servers.nats import NatsServer, admin
 from tests.servers.tcp_relay import TcpRelay, relaying
 from tests.stores.steps import everything, head, value, versions, write
@@ -239,3 +239,21 @@ def test_of_two_snapshot_writers_one_gives_up(url: str, open_database: Opener) -
     assert other._snapshots.write(newer, other._fits) is None
     assert done[0]
     assert everything(open_database(url).log("local")) == everything(one)
+
+
+def test_a_snapshot_of_anything_fits_into_messages(database: AnyDatabase) -> None:
+    """Many records go into one message, and fewer where keys, lines or values are long: none is too large."""
+    store: Any = database.log("local")
+    past(store, 3)
+    names = [f"{number:0{KEY_BYTES}}" for number in range(1_100)]
+    kept = [Record(name, 1, b"1", name) for name in names]
+    kept += [Record(f"middle-{number}", 2, b"2" * 4096) for number in range(300)]
+    kept += [Record(f"large-{number}", 3, b"3" * RECORD_BYTES) for number in range(3)]
+    records, tombstones = {record.key: record for record in kept}, dict.fromkeys(names, 3)
+    assert store._snapshots.write(store._image(records, tombstones), store._fits)
+    _, manifest = store._snapshots.newest()
+    found = store._snapshots.read(manifest)
+    assert (found.records, found.tombstones) == (records, tombstones)
+    small = {f"small-{number}": Record(f"small-{number}", 4, b"4") for number in range(1_000)}
+    assert store._snapshots.write(store._image(small, {}), store._fits)
+    assert len(store._snapshots.newest()[1].parts) == 1
