@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from coord.core.errors import Conflict, Corrupt, LimitReached, Unavailable
-from coord.stores import nats_store
+from coord.stores import burst, image
 from coord.stores.database import Database
 from coord.stores.nats import NatsDatabase
 from coord.stores.open import open_store
@@ -48,7 +48,7 @@ def relay(nats_server: NatsServer) -> Iterator[TcpRelay]:
 @pytest.fixture
 def small_snapshots(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a snapshot be due after a few commits."""
-    monkeypatch.setattr(nats_store, "SNAPSHOT_AFTER_BYTES", 4 * nats_store.ENTRY_WEIGHT)
+    monkeypatch.setattr(image, "SNAPSHOT_AFTER_BYTES", 4 * image.ENTRY_WEIGHT)
 
 
 # Connections.
@@ -219,18 +219,35 @@ def test_a_trim_that_died_is_finished_by_the_next(
     assert everything(other, 5) == everything(store, 5)
 
 
+@pytest.mark.usefixtures("small_snapshots")
+@pytest.mark.parametrize(("pause_ms", "due"), [(0, 4), (PATIENCE_S * 1000, 12)])
+def test_a_snapshot_waits_for_a_pause(
+    pause_ms: int, due: int, store: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between commits without a pause it is written when it is due three times over, else at once."""
+    monkeypatch.setattr(burst, "PAUSE_MS", pause_ms)
+    messages = 0
+    while store._snapshot_writer is None and messages < 20:
+        messages += 1
+        write(store, {"k": b"%d" % messages})
+    assert messages == due
+    store._snapshot_writer.join()
+    _, manifest = store._snapshots.newest()
+    assert manifest.place == due
+
+
 def test_of_two_snapshot_writers_one_gives_up(url: str, open_database: Opener) -> None:
     """Nobody replaces a snapshot that came after it looked; what is there can be read whole."""
     one: Any = open_database(url).log("local")
     past(one, 20)
     other: Any = open_database(url).log("local")
-    image = one._image(one._fold.records, one._fold.tombstones)
+    older = one._image(one._fold.records, one._fold.tombstones)
     put = other._server.put
     done: list[int | None] = []
 
     def overtaken(*values: Any, **more: Any) -> int | None:
         if not done:
-            done.append(one._snapshots.write(image, one._fits))
+            done.append(one._snapshots.write(older, one._fits))
         written: int | None = put(*values, **more)
         return written
 
