@@ -219,21 +219,24 @@ def test_a_trim_that_died_is_finished_by_the_next(
     assert everything(other, 5) == everything(store, 5)
 
 
-@pytest.mark.usefixtures("small_snapshots")
-@pytest.mark.parametrize(("pause_ms", "due"), [(0, 4), (PATIENCE_S * 1000, 12)])
+@pytest.mark.parametrize(
+    ("value", "pause_ms", "due"),
+    [(10_000, 0, 9), (10_000, PATIENCE_S * 1000, 22), (10, 0, 90), (10, PATIENCE_S * 1000, 90)],
+)
 def test_a_snapshot_waits_for_a_pause(
-    pause_ms: int, due: int, store: Any, monkeypatch: pytest.MonkeyPatch
+    value: int, pause_ms: int, due: int, store: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Between commits without a pause it is written when it is due three times over, else at once."""
+    """Between commits without a pause it waits for three times the bytes, but hardly for more entries."""
+    monkeypatch.setattr(image, "SNAPSHOT_AFTER_BYTES", 95_000)
     monkeypatch.setattr(burst, "PAUSE_MS", pause_ms)
-    messages = 0
-    while store._snapshot_writer is None and messages < 20:
-        messages += 1
-        write(store, {"k": b"%d" % messages})
-    assert messages == due
+    commits = 0
+    while store._snapshot_writer is None and commits < 100:
+        commits += 1
+        write(store, {"k": b"1" * value})
+    assert commits == pytest.approx(due, abs=2)
     store._snapshot_writer.join()
     _, manifest = store._snapshots.newest()
-    assert manifest.place == due
+    assert manifest.offset == head(store)
 
 
 def test_of_two_snapshot_writers_one_gives_up(url: str, open_database: Opener) -> None:

@@ -173,17 +173,20 @@ def test_snapshots_come_by_themselves(opened: Open, sql: Sql, monkeypatch: pytes
     assert everything(opened()) == everything(store)
 
 
-def test_a_snapshot_waits_for_a_pause(opened: Open, sql: Sql, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between commits without a pause it is written when it is due three times over."""
-    monkeypatch.setattr(image, "SNAPSHOT_AFTER_BYTES", 4000)
-    monkeypatch.setattr(burst, "PAUSE_MS", 60_000)
+@pytest.mark.parametrize(("pause_ms", "due"), [(0, 10), (60_000, 22)])
+def test_a_snapshot_waits_for_a_pause(
+    pause_ms: int, due: int, opened: Open, sql: Sql, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between commits without a pause it waits for three times the bytes."""
+    monkeypatch.setattr(image, "SNAPSHOT_AFTER_BYTES", 50_000)
+    monkeypatch.setattr(burst, "PAUSE_MS", pause_ms)
     store = opened()
-    for number in range(1, 13):
+    for _ in range(due):
         assert store._snapshot_writer is None
-        write(store, {f"k{number}": b"x"})
+        write(store, {"k": b"1" * 4_000})
     assert store._snapshot_writer is not None
     store._snapshot_writer.join()
-    assert snapshots(sql) == [12]
+    assert snapshots(sql) == [due]
 
 
 def test_one_process_writes_a_snapshot_at_a_time(opened: Open, sql: Sql) -> None:

@@ -1,4 +1,7 @@
-"""Commits that follow each other without a pause. A snapshot is in their way, so it waits a while for one."""
+"""Commits that follow each other without a pause. A snapshot is in their way, so it waits a while for one.
+
+It waits for bytes, not for entries: a few large ones are read fast by who opens the store, many small ones not.
+"""
 
 import math
 
@@ -15,6 +18,6 @@ class Burst:
         self._last_ms = -math.inf
 
     def patience(self) -> int:
-        """Note a commit; return how many times over a snapshot has to be due now: once after a pause."""
+        """Note a commit; return how many bytes of the log count as one: after a pause each counts."""
         before, self._last_ms = self._last_ms, uptime_ms()
         return PATIENCE if self._last_ms - before < PAUSE_MS else 1

@@ -366,9 +366,9 @@ class NatsStore(LogStore):
     def _set_base(self, place: int, size: int) -> None:
         self._base_place, self._base_bytes, self._bytes_since_base = place, size, 0
 
-    def _snapshot_is_due(self, times: int = 1) -> bool:
+    def _snapshot_is_due(self, patience: int = 1) -> bool:
         entries = self._place - self._base_place
-        return snapshot_is_due(entries // times, self._bytes_since_base // times, self._base_bytes)
+        return snapshot_is_due(entries, self._bytes_since_base // patience, self._base_bytes)
 
     def _begin_snapshot(self) -> None:
         """Write a snapshot in a thread of its own; the commit has happened, so failing here is no failure."""

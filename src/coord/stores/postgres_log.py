@@ -212,9 +212,9 @@ class PostgresLogStore(LogStore):
 
     # Snapshots.
 
-    def _snapshot_is_due(self, times: int = 1) -> bool:
+    def _snapshot_is_due(self, patience: int = 1) -> bool:
         entries = self._fold.offset - self._base
-        return snapshot_is_due(entries // times, self._bytes_since_base // times, self._base_bytes)
+        return snapshot_is_due(entries, self._bytes_since_base // patience, self._base_bytes)
 
     def _begin_snapshot(self) -> None:
         """Write a snapshot in a thread of its own; the commit has happened, so failing here is no failure."""
