@@ -1,6 +1,6 @@
 """Commits that follow each other without a pause. A snapshot is in their way, so it waits a while for one.
 
-It waits for bytes, not for entries: a few large ones are read fast by who opens the store, many small ones not.
+It waits for bytes, not for entries: a few large ones are read fast when the store is opened, many are not.
 """
 
 import math
