@@ -6,10 +6,10 @@ from typing import Any
 
 import coord
 from bench.workload import TENANT
+from coord.stores.image import ENTRY_WEIGHT, SNAPSHOT_AFTER_BYTES
 from coord.stores.nats_client import AT_ONCE, Question
 from coord.stores.nats_log import encode_entry, new_token
 from coord.stores.nats_snapshots import Image, Manifest
-from coord.stores.nats_store import ENTRY_WEIGHT, SNAPSHOT_AFTER_BYTES
 from coord.stores.store import Commit, Record
 
 
@@ -33,7 +33,7 @@ def lengthen_nats(url: str, sample: Commit, count: int) -> None:
         before = tokens[-1]
     records = {**fold.records, key: Record(key, last, put.value, put.line)}
     where = (place + count, before, last, sample.at, fold.floor, store._mark, store._chapters)
-    size = store._snapshots.write(Image(Manifest(*where, [], 0, 0, 0), records, fold.tombstones))
+    size = store._snapshots.write(Image(Manifest(*where, [], 0, 0, 0), records, fold.tombstones), store._fits)
     database.close()
     with closing(coord.open_store(url)) as opened:
         log = opened.log(TENANT)

@@ -8,7 +8,7 @@ import pytest
 
 import coord
 from coord.core.errors import Conflict, Corrupt
-from coord.stores import nats_store
+from coord.stores import image
 from coord.stores.database import EPOCH_BITS, Database
 from coord.stores.nats_log import encode_entry, new_token
 from coord.stores.store import Commit, Put
@@ -160,7 +160,7 @@ def test_a_trim_relies_on_no_snapshot_of_the_forgotten(
     store: Any = open_database(url).log("local")
     write(store, {"k": b"1"})
     copy_data(server)
-    monkeypatch.setattr(nats_store, "SNAPSHOT_AFTER_BYTES", 4 * nats_store.ENTRY_WEIGHT)
+    monkeypatch.setattr(image, "SNAPSHOT_AFTER_BYTES", 4 * image.ENTRY_WEIGHT)
     for number in range(30):
         write(store, {"lost": b"%d" % number})
     store.close()

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from coord.core.errors import Conflict, Corrupt, LimitReached, Unavailable
-from coord.stores import nats_store
+from coord.stores import burst, image
 from coord.stores.database import Database
 from coord.stores.nats import NatsDatabase
 from coord.stores.open import open_store
-from coord.stores.store import Commit, Put, Store
+from coord.stores.store import KEY_BYTES, RECORD_BYTES, Commit, Put, Record, Store
 from tests.servers.nats import NatsServer, admin
 from tests.servers.tcp_relay import TcpRelay, relaying
 from tests.stores.steps import everything, head, value, versions, write
@@ -48,7 +48,7 @@ def relay(nats_server: NatsServer) -> Iterator[TcpRelay]:
 @pytest.fixture
 def small_snapshots(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a snapshot be due after a few commits."""
-    monkeypatch.setattr(nats_store, "SNAPSHOT_AFTER_BYTES", 4 * nats_store.ENTRY_WEIGHT)
+    monkeypatch.setattr(image, "SNAPSHOT_AFTER_BYTES", 4 * image.ENTRY_WEIGHT)
 
 
 # Connections.
@@ -219,18 +219,38 @@ def test_a_trim_that_died_is_finished_by_the_next(
     assert everything(other, 5) == everything(store, 5)
 
 
+@pytest.mark.parametrize(
+    ("value", "pause_ms", "due"),
+    [(10_000, 0, 9), (10_000, PATIENCE_S * 1000, 22), (10, 0, 90), (10, PATIENCE_S * 1000, 90)],
+)
+def test_a_snapshot_waits_for_a_pause(
+    value: int, pause_ms: int, due: int, store: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between commits without a pause it waits for three times the bytes, but hardly for more entries."""
+    monkeypatch.setattr(image, "SNAPSHOT_AFTER_BYTES", 95_000)
+    monkeypatch.setattr(burst, "PAUSE_MS", pause_ms)
+    commits = 0
+    while store._snapshot_writer is None and commits < 100:
+        commits += 1
+        write(store, {"k": b"1" * value})
+    assert commits == pytest.approx(due, abs=2)
+    store._snapshot_writer.join()
+    _, manifest = store._snapshots.newest()
+    assert manifest.offset == head(store)
+
+
 def test_of_two_snapshot_writers_one_gives_up(url: str, open_database: Opener) -> None:
     """Nobody replaces a snapshot that came after it looked; what is there can be read whole."""
     one: Any = open_database(url).log("local")
     past(one, 20)
     other: Any = open_database(url).log("local")
-    image = one._image(one._fold.records, one._fold.tombstones)
+    older = one._image(one._fold.records, one._fold.tombstones)
     put = other._server.put
     done: list[int | None] = []
 
     def overtaken(*values: Any, **more: Any) -> int | None:
         if not done:
-            done.append(one._snapshots.write(image, one._fits))
+            done.append(one._snapshots.write(older, one._fits))
         written: int | None = put(*values, **more)
         return written
 
@@ -239,3 +259,21 @@ def test_of_two_snapshot_writers_one_gives_up(url: str, open_database: Opener) -
     assert other._snapshots.write(newer, other._fits) is None
     assert done[0]
     assert everything(open_database(url).log("local")) == everything(one)
+
+
+def test_a_snapshot_of_anything_fits_into_messages(database: AnyDatabase) -> None:
+    """Many records go into one message, and fewer where keys, lines or values are long: none is too large."""
+    store: Any = database.log("local")
+    past(store, 3)
+    names = [f"{number:0{KEY_BYTES}}" for number in range(1_100)]
+    kept = [Record(name, 1, b"1", name) for name in names]
+    kept += [Record(f"middle-{number}", 2, b"2" * 4096) for number in range(300)]
+    kept += [Record(f"large-{number}", 3, b"3" * RECORD_BYTES) for number in range(3)]
+    records, tombstones = {record.key: record for record in kept}, dict.fromkeys(names, 3)
+    assert store._snapshots.write(store._image(records, tombstones), store._fits)
+    _, manifest = store._snapshots.newest()
+    found = store._snapshots.read(manifest)
+    assert (found.records, found.tombstones) == (records, tombstones)
+    small = {f"small-{number}": Record(f"small-{number}", 4, b"4") for number in range(1_000)}
+    assert store._snapshots.write(store._image(small, {}), store._fits)
+    assert len(store._snapshots.newest()[1].parts) == 1

@@ -7,7 +7,7 @@ import pytest
 
 import coord
 from coord.core.errors import Conflict, Corrupt, Invalid
-from coord.stores import image
+from coord.stores import burst, image
 from coord.stores.image import INLINE_BYTES, Reference, image_of
 from coord.stores.open import open_store
 from coord.stores.postgres_log import PostgresLogStore
@@ -159,6 +159,7 @@ def test_a_store_opens_from_its_snapshot(opened: Open, sql: Sql) -> None:
 def test_snapshots_come_by_themselves(opened: Open, sql: Sql, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the background, when the tail weighs as much; two stay, and what dead writers left goes."""
     monkeypatch.setattr(image, "SNAPSHOT_AFTER_BYTES", 4000)
+    monkeypatch.setattr(burst, "PAUSE_MS", 0)
     sql.execute("INSERT INTO coord.chunk VALUES (1, 2, 1, 'left behind'), (1, 99, 1, 'left behind')")
     store = opened()
     for number in range(1, 13):
@@ -170,6 +171,22 @@ def test_snapshots_come_by_themselves(opened: Open, sql: Sql, monkeypatch: pytes
     assert snapshots(sql) == [8, 12]
     assert rows(sql, 'SELECT DISTINCT "offset" FROM coord.chunk ORDER BY 1') == [(8,), (12,)]
     assert everything(opened()) == everything(store)
+
+
+@pytest.mark.parametrize(("pause_ms", "due"), [(0, 10), (60_000, 22)])
+def test_a_snapshot_waits_for_a_pause(
+    pause_ms: int, due: int, opened: Open, sql: Sql, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between commits without a pause it waits for three times the bytes."""
+    monkeypatch.setattr(image, "SNAPSHOT_AFTER_BYTES", 50_000)
+    monkeypatch.setattr(burst, "PAUSE_MS", pause_ms)
+    store = opened()
+    for _ in range(due):
+        assert store._snapshot_writer is None
+        write(store, {"k": b"1" * 4_000})
+    assert store._snapshot_writer is not None
+    store._snapshot_writer.join()
+    assert snapshots(sql) == [due]
 
 
 def test_one_process_writes_a_snapshot_at_a_time(opened: Open, sql: Sql) -> None:

@@ -21,7 +21,8 @@ AT_ONCE = 64
 UNREAD_BYTES = 32 * 1024 * 1024
 """So much may come for them: a server hangs up on who lets it keep more (`max_pending`, 64 MB)."""
 
-_RECEIVE = 1 << 18
+_RECEIVE = 1 << 16
+"""Room for more than 128 KiB is asked of the system each time, which takes longer than to receive."""
 _BUFFERED_MOST = 1 << 27
 """More than any message that a server takes: who sends so much without an end is no NATS server."""
 _NO_RESPONDERS = 503

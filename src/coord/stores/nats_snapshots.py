@@ -6,6 +6,8 @@ so that of two writers one gives up. Everything older than the snapshot before t
 """
 
 from collections.abc import Callable, Iterator
+from itertools import islice
+from operator import attrgetter
 from typing import NamedTuple
 
 import msgspec
@@ -14,13 +16,14 @@ from coord.core.errors import Corrupt
 from coord.stores.fold import Fold
 from coord.stores.nats_address import word_of
 from coord.stores.nats_log import Chapter, Mark
-from coord.stores.nats_server import NatsServer
+from coord.stores.nats_server import LEAST_PAYLOAD, NatsServer
 from coord.stores.store import RECORD_BYTES, Record
 
 KEPT = 2
+PART_RECORDS = 1024
+"""As many tombstones fit into a message even with the longest keys."""
 PART_BYTES = RECORD_BYTES
-"""About: texts are counted by their characters, and the largest record comes on top."""
-FRAME_BYTES = 32
+"""So much may the values in a part be together; keys and lines come on top."""
 
 
 class Manifest(msgspec.Struct, frozen=True, array_like=True):
@@ -57,6 +60,7 @@ class Image(NamedTuple):
     tombstones: dict[str, int]
 
 
+_value = attrgetter("value")
 _encode = msgspec.msgpack.Encoder().encode
 _decode_manifest = msgspec.msgpack.Decoder(Manifest).decode
 _decode_part = msgspec.msgpack.Decoder(Part).decode
@@ -154,20 +158,25 @@ class Snapshots:
 
 def _encoded(image: Image) -> Iterator[bytes]:
     """Yield the parts one by one: other threads run in between."""
-    some: list[Record] = []
-    dead: dict[str, int] = {}
-    size = 0
-    for record in image.records.values():
-        some.append(record)
-        size += len(record.key) + len(record.line) + len(record.value or b"") + FRAME_BYTES
-        if size > PART_BYTES:
-            yield _encode(Part(some, {}))
-            some, size = [], 0
-    for key, version in image.tombstones.items():
-        dead[key] = version
-        size += len(key) + FRAME_BYTES
-        if size > PART_BYTES:
-            yield _encode(Part(some, dead))
-            some, dead, size = [], {}, 0
-    if some or dead:
-        yield _encode(Part(some, dead))
+    records = iter(image.records.values())
+    while some := list(islice(records, PART_RECORDS)):
+        yield from _parts(some)
+    tombstones = iter(image.tombstones.items())
+    while dead := dict(islice(tombstones, PART_RECORDS)):
+        yield _encode(Part([], dead))
+
+
+def _parts(records: list[Record]) -> Iterator[bytes]:
+    """Yield one part with all of the records, or the parts of each half where that is too large.
+
+    Values are looked at before: those of many large records together must not be in memory once more.
+    """
+    alone = len(records) == 1
+    if alone or sum(map(len, map(_value, records))) <= PART_BYTES:
+        data = _encode(Part(records, {}))
+        if alone or len(data) <= LEAST_PAYLOAD:
+            yield data
+            return
+    half = len(records) // 2
+    yield from _parts(records[:half])
+    yield from _parts(records[half:])

@@ -11,9 +11,11 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from coord.core.errors import CoordError, Corrupt, Trimmed
+from coord.stores.burst import Burst
 from coord.stores.database import EPOCH_BITS, Reconnected
 from coord.stores.fold import Fold
 from coord.stores.host_clock import host_now_ms
+from coord.stores.image import snapshot_is_due
 from coord.stores.log_store import LogStore
 from coord.stores.moved import moved
 from coord.stores.nats_address import Address, word_of
@@ -37,9 +39,6 @@ from coord.stores.nats_server import NatsServer, StreamInfo
 from coord.stores.nats_snapshots import Image, Manifest, Snapshots
 from coord.stores.store import Commit, Entry, Limits, Record
 
-ENTRY_WEIGHT = 1024
-"""Bytes that reading a message costs beside those in it."""
-SNAPSHOT_AFTER_BYTES = 1024 * 1024
 TRIES = 5
 """So often a log is read from its beginning, if trims come between."""
 
@@ -81,6 +80,7 @@ class NatsStore(LogStore):
         self._snapshots = Snapshots(self._server, tenant)
         self._number = database.listened_to(self)
         self._snapshot_writer: threading.Thread | None = None
+        self._burst = Burst()
         self._begin_at(None)
         self._connection, self._leader, self._made = -1, "", ""
         self._forgotten = False
@@ -142,7 +142,9 @@ class NatsStore(LogStore):
     def _catch_up(self) -> None:
         info = self._server.info(self._stream)
         if info is None:
-            raise self._gone()
+            raise Corrupt(
+                f"the stream {self._stream} is gone", hint="restore it from a copy; nothing was changed"
+            )
         if self._fold.offset != self._head:
             self._load(info)
         known = (self._connection, self._leader, self._made)
@@ -228,11 +230,6 @@ class NatsStore(LogStore):
             return False
         message = decode(first, self._stream)
         return not (isinstance(message, Mark) and message.copied)
-
-    def _gone(self) -> CoordError:
-        return Corrupt(
-            f"the stream {self._stream} is gone", hint="restore it from a copy; nothing was changed"
-        )
 
     def _entries(self, after: int, limit: int) -> list[Entry]:
         places = places_after(self._chapters, self._place, after, limit)
@@ -344,7 +341,7 @@ class NatsStore(LogStore):
 
     def _committed(self, offset: int) -> None:
         self._server.tell(self.ring, b"%d" % offset)
-        if self._snapshot_is_due():
+        if self._snapshot_is_due(self._burst.patience()):
             with self._lock:
                 self._begin_snapshot()
 
@@ -369,9 +366,9 @@ class NatsStore(LogStore):
     def _set_base(self, place: int, size: int) -> None:
         self._base_place, self._base_bytes, self._bytes_since_base = place, size, 0
 
-    def _snapshot_is_due(self) -> bool:
-        weight = (self._place - self._base_place) * ENTRY_WEIGHT + self._bytes_since_base
-        return weight >= max(SNAPSHOT_AFTER_BYTES, self._base_bytes)
+    def _snapshot_is_due(self, patience: int = 1) -> bool:
+        entries = self._place - self._base_place
+        return snapshot_is_due(entries, self._bytes_since_base // patience, self._base_bytes)
 
     def _begin_snapshot(self) -> None:
         """Write a snapshot in a thread of its own; the commit has happened, so failing here is no failure."""
@@ -386,8 +383,10 @@ class NatsStore(LogStore):
             self._snapshot_writer = writer
 
     def _write_snapshot(self, image: Image) -> None:
-        try:
-            self._base_bytes = self._snapshots.write(image, self._fits) or self._base_bytes
+        try:  # through a connection of its own: otherwise commits wait for its parts
+            with contextlib.closing(NatsServer(self._database.address)) as server:
+                size = Snapshots(server, self._tenant).write(image, self._fits)
+            self._base_bytes = size or self._base_bytes
         except CoordError as error:
             logger.warning("no snapshot of %s could be written: %s", self._stream, error)
 

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from psycopg.types.numeric import Int8
 
 from coord.core.errors import CoordError, Corrupt
+from coord.stores.burst import Burst
 from coord.stores.database import EPOCH_BITS, Reconnected
 from coord.stores.fold import Fold
 from coord.stores.image import INLINE_BYTES, Image, Reference, image_of, snapshot_is_due
@@ -42,6 +43,7 @@ class PostgresLogStore(LogStore):
         self._log = TenantLog(database, tenant)
         self._snapshots = Snapshots(self._log, self._sql)
         self._snapshot_writer: threading.Thread | None = None
+        self._burst = Burst()
         self._heard = False
         self._begin_anew()
         self._catch_up()
@@ -194,7 +196,7 @@ class PostgresLogStore(LogStore):
     def _committed(self, offset: int) -> None:
         if self._heard:
             self._database.ring(self._log.id, offset)
-        if self._snapshot_is_due():
+        if self._snapshot_is_due(self._burst.patience()):
             with self._lock:
                 self._begin_snapshot()
 
@@ -210,9 +212,9 @@ class PostgresLogStore(LogStore):
 
     # Snapshots.
 
-    def _snapshot_is_due(self) -> bool:
+    def _snapshot_is_due(self, patience: int = 1) -> bool:
         entries = self._fold.offset - self._base
-        return snapshot_is_due(entries, self._bytes_since_base, self._base_bytes)
+        return snapshot_is_due(entries, self._bytes_since_base // patience, self._base_bytes)
 
     def _begin_snapshot(self) -> None:
         """Write a snapshot in a thread of its own; the commit has happened, so failing here is no failure."""
