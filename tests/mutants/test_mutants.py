@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -24,10 +23,21 @@ UNTOLD = ("CI", "COORD_SOAK", "PYTEST_XDIST_WORKER", "PYTEST_ADDOPTS", "PYTEST_P
 
 
 def copied(folder: Path) -> Path:
-    """A copy of the package, to be imported in place of the installed one."""
+    """The package at another place, to be imported instead of the installed one: all of it by links."""
     package = folder / "copy" / "coord"
-    shutil.copytree(ROOT / "src" / "coord", package, ignore=shutil.ignore_patterns("*.pyc.*"))
+    package.parent.mkdir()
+    package.symlink_to(ROOT / "src" / "coord")
     return package
+
+
+def unlinked(path: Path) -> None:
+    """Make a folder of its own out of a link to one: what is in it is linked one by one."""
+    if path.is_symlink():
+        source = path.readlink()
+        path.unlink()
+        path.mkdir()
+        for each in source.iterdir():
+            (path / each.name).symlink_to(each)
 
 
 def apply(mutant: Mutant, package: Path) -> None:
@@ -35,10 +45,14 @@ def apply(mutant: Mutant, package: Path) -> None:
     if mutant.also is not None:
         changes.append(mutant.also)
     for file, old, new in changes:
-        source = (package / file).read_text()
+        path = package / file
+        for folder in (*reversed(Path(file).parents), Path(file).parent / "__pycache__"):
+            unlinked(package / folder)
+        source = path.read_text()
         assert source.count(old) == 1, f"{old!r} is not exactly once in {file}: {mutant.name}"
-        (package / file).write_text(source.replace(old, new))
-        for compiled in (package / file).parent.glob(f"__pycache__/{Path(file).stem}.*"):
+        path.unlink()  # the link: the source stays as it is
+        path.write_text(source.replace(old, new))
+        for compiled in path.parent.glob(f"__pycache__/{path.stem}.*"):
             compiled.unlink()  # one of the same second and size would still be taken for current
 
 
@@ -95,7 +109,7 @@ def test_the_same_tests_pass_without_a_mutant(nursery: Nursery, tmp_path: Path) 
 def test_the_copy_is_what_is_tested(nursery: Nursery, tmp_path: Path) -> None:
     """Tests that ran against the installed package would prove nothing."""
     package = copied(tmp_path)
-    shutil.rmtree(package)
+    package.unlink()
     assert nursery.run(package, *STORM[:1]) == WRONG_PACKAGE
 
 
