@@ -1,6 +1,7 @@
 """The real locks and the naive ones side by side: what happens to one happens to both; all is compared."""
 
 import copy
+import pickle
 from collections import Counter
 from itertools import combinations
 from typing import Any
@@ -177,7 +178,7 @@ class LockTwins:
     # Comparing.
 
     def _compare(self, job: Job, events: list[dict[str, Any]], written: set[str]) -> None:
-        trial = copy.deepcopy(self.naive)
+        trial: NaiveLocks = pickle.loads(pickle.dumps(self.naive))  # a copy, many times as quick as deepcopy
         trial.dead_pids = self.naive.dead_pids
         found = deadlocks(events, written)
         self.met.update("resolved" if event["resolved"] else "told" for event in found)
