@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -18,9 +16,9 @@ from tests.linearizable.actor import TENANT
 from tests.linearizable.task_model import Op
 from tests.linearizable.wing_gong import by_task, linearization, sweepers, timeless
 from tests.linearizable.witness import explain_all, read_log
+from tests.processes.warm import Process, end, start
 
 SOAK = bool(os.environ.get("COORD_SOAK"))
-ROOT = Path(__file__).parents[2]
 ACTORS = 5
 ROUNDS = 400 if SOAK else 60
 SEEDS = range(20 if SOAK else 1)
@@ -28,19 +26,16 @@ PATIENCE_S = 110
 
 
 @contextmanager
-def started(options: dict[str, object], under: tuple[str, ...] = ()) -> Iterator[subprocess.Popen[str]]:
+def started(options: dict[str, object], under: tuple[str, ...] = ()) -> Iterator[Process]:
     """An actor, ready to begin."""
-    command = [*under, sys.executable, "-m", "tests.linearizable.actor", json.dumps(options)]
-    with subprocess.Popen(
-        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
+    process = start("tests.linearizable.actor", json.dumps(options), under=under, text=True)
+    try:
+        yield process
+    finally:
+        end(process, PATIENCE_S)
 
 
-def expect(process: subprocess.Popen[str], word: str) -> None:
+def expect(process: Process, word: str) -> None:
     assert process.stdout is not None
     assert process.stdout.readline().strip() == word
 

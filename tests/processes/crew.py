@@ -4,8 +4,6 @@ import json
 import os
 import select
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -15,8 +13,9 @@ from typing import Any, NamedTuple
 from coord.stores.open import install, open_store
 from tests.host.git_folders import git
 from tests.linearizable.actor import StepClock
+from tests.processes.warm import end, start
+from tests.servers.server import poll_until
 
-ROOT = Path(__file__).parents[2]
 PATIENCE_S = 60
 """How long a process may be silent before the test fails."""
 LONG_AGO_MS = 1_700_000_000_000
@@ -34,18 +33,18 @@ def refusal(said: Any) -> str:
     return said.error if isinstance(said, Failed) else ""
 
 
+def stands_still(pid: int) -> bool:
+    """Whether all threads of a process were stopped."""
+    tasks = Path(f"/proc/{pid}/task").iterdir()
+    return all((task / "stat").read_text().rpartition(") ")[2][0] == "T" for task in tasks)
+
+
 class Member:
     """One process."""
 
     def __init__(self, program: str, options: dict[str, Any], under: tuple[str, ...] = ()) -> None:
         self.name: str = options["session"]
-        self.process = subprocess.Popen(
-            [*under, sys.executable, "-m", f"tests.processes.{program}", json.dumps(options)],
-            cwd=ROOT,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            start_new_session=True,
-        )
+        self.process = start(f"tests.processes.{program}", json.dumps(options), under=under)
         self._rest = b""
 
     def say(self, method: str, *arguments: Any, **options: Any) -> None:
@@ -98,7 +97,7 @@ class Member:
     def pause(self) -> None:
         """SIGSTOP, and see it stand still."""
         self.process.send_signal(signal.SIGSTOP)
-        os.waitpid(self.process.pid, os.WUNTRACED)
+        poll_until(lambda: stands_still(self.process.pid), PATIENCE_S, f"{self.name} goes on")
 
     def resume(self) -> None:
         """SIGCONT."""
@@ -106,12 +105,7 @@ class Member:
 
     def close(self) -> None:
         """Leave nothing behind, nor what it has started."""
-        if self.process.poll() is None:
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait(PATIENCE_S)
-        for pipe in (self.process.stdin, self.process.stdout):
-            if pipe is not None:
-                pipe.close()
+        end(self.process, PATIENCE_S)
 
     @property
     def _stdout(self) -> int:

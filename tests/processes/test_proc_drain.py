@@ -10,7 +10,7 @@ from tests.conftest import SOAK
 from tests.processes.client import connect_as
 from tests.processes.crew import PATIENCE_S, Crew, Story, release
 
-TASKS = 2_000 if SOAK else 200
+TASKS = 2_000 if SOAK else 120
 PROCESSES = (8, 32) if SOAK else (8,)
 KILLS = 24 if SOAK else 6
 CHAINS = 40

@@ -10,7 +10,7 @@ from tests.processes.crew import Crew, Story, finish, gathered, release
 from tests.processes.witness import Grant, books
 
 PROCESSES = 8
-GRANTS = 800 if SOAK else 56
+GRANTS = 800 if SOAK else 24
 OVERTAKEN_MOST = 2
 """Who was ahead in line has its turn; and once more, where both came within one millisecond."""
 A, B, DEEP, LIB = "src/a.py", "src/b.py", "src/deep/c.py", "lib/a.py"

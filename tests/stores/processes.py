@@ -1,12 +1,11 @@
 """Child processes of the tests: a program beside this file, heard line by line, killed at will."""
 
 import select
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
+
+from tests.processes.warm import end, start
 
 PATIENCE_S = 100
 """How long a child may be silent before the test fails."""
@@ -16,15 +15,8 @@ class Child:
     """One running program and what it has said so far."""
 
     def __init__(self, program: str, *arguments: str, under: tuple[str, ...] = ()) -> None:
-        path = Path(__file__).with_name(program)
         self.lines: list[str] = []
-        self.process = subprocess.Popen(
-            [*under, sys.executable, str(path), *arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            bufsize=1,
-        )
+        self.process = start(f"tests.stores.{program}", *arguments, under=under, text=True)
 
     def hear(self) -> str:
         """Return the next line, or "" when it has ended."""
@@ -67,11 +59,7 @@ class Child:
 
     def close(self) -> None:
         """Leave nothing behind."""
-        self.process.kill()
-        self.process.wait(PATIENCE_S)
-        for pipe in (self.process.stdin, self.process.stdout):
-            if pipe is not None:
-                pipe.close()
+        end(self.process, PATIENCE_S)
 
 
 @contextmanager

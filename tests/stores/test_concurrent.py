@@ -25,7 +25,7 @@ def reports_of(child: Child) -> list[Report]:
 def run_counters(url: str) -> list[Child]:
     """Let the processes open the store and count, all at once."""
     with children(
-        "counter_child.py", *((url, f"p{number}", str(COMMITS)) for number in range(PROCESSES))
+        "counter_child", *((url, f"p{number}", str(COMMITS)) for number in range(PROCESSES))
     ) as started:
         for child in started:
             child.hear_until("ready")

@@ -294,7 +294,7 @@ def test_syncs_of_stores_in_this_process(
     url, trace = make_url(kind), tmp_path / "trace"
     calls = "trace=fsync,fdatasync,sync_file_range,msync,syncfs,sync,access,faccessat,faccessat2"
     with children(
-        "costs_child.py", (url, tenant), under=(strace, "-f", "-qq", "-o", str(trace), "-e", calls)
+        "costs_child", (url, tenant), under=(strace, "-f", "-qq", "-o", str(trace), "-e", calls)
     ) as (child,):
         assert child.finish() == 0
     counted = syncs_by_operation(trace.read_text())

@@ -98,7 +98,7 @@ def test_killed_at_random_moments(shared_url: str) -> None:
     kills = kills_of(shared_url)
     for kill in range(kills):
         names = [(shared_url, f"{kill}-{side}", UNBOUNDED) for side in ("a", "b")]
-        with children("writer_child.py", *names) as (victim, other):
+        with children("writer_child", *names) as (victim, other):
             for child in (victim, other):
                 child.hear_until("ready")
             for _ in range(chance.randrange(1, 6)):
@@ -118,7 +118,7 @@ def test_killed_at_each_system_call(shared_url: str, strace: str, tmp_path: Path
     log = tmp_path / "calls"
     quiet = (strace, "-f", "-qq", "-e", "signal=none")
     with children(
-        "writer_child.py", (shared_url, "whole", "2"), under=(*quiet, "-o", str(log), "-e", f"trace={CALLS}")
+        "writer_child", (shared_url, "whole", "2"), under=(*quiet, "-o", str(log), "-e", f"trace={CALLS}")
     ) as (child,):
         assert child.finish() == 0
     calls = len(re.findall(r"^\d+ +\w+\(", log.read_text(), re.MULTILINE))
@@ -128,9 +128,7 @@ def test_killed_at_each_system_call(shared_url: str, strace: str, tmp_path: Path
     killed = 0
     for call in range(1, calls + 1, step):
         trap = ("-o", "/dev/null", "-e", f"inject={CALLS}:signal=KILL:when={call}")
-        with children("writer_child.py", (shared_url, f"call-{call}", "2"), under=(*quiet, *trap)) as (
-            child,
-        ):
+        with children("writer_child", (shared_url, f"call-{call}", "2"), under=(*quiet, *trap)) as (child,):
             killed += child.finish() != 0
             check_after_crash(shared_url, [child], known)
     assert killed >= 5
@@ -156,7 +154,7 @@ def test_server_killed_in_mid_commit(own: tuple[Server, str]) -> None:
         store = survivor.log("local")
         for kill in range(SERVER_KILLS):
             names = [(url, f"{kill}-{side}", UNBOUNDED) for side in "abc"]
-            with children("writer_child.py", *names) as started:
+            with children("writer_child", *names) as started:
                 for child in started:
                     child.hear_until("ready")
                 for _ in range(chance.randrange(2, 8)):

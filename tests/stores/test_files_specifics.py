@@ -396,7 +396,7 @@ def test_processes_count_together_while_another_trims(path: Path, open_store_wit
     """Two writers, a trimmer and a reader on one folder: no update lost, no gap, no torn value, ever."""
     times, store = 150, open_store_with(FileLayer())
     arguments = [(str(path), "count", str(times)), (str(path), "count", str(times)), (str(path), "trim", "0")]
-    with children("files_child.py", *arguments) as (one, two, trimmer):
+    with children("files_child", *arguments) as (one, two, trimmer):
         for child in (one, two, trimmer):
             child.hear_until("ready")
         number = 0
@@ -423,7 +423,7 @@ def test_a_reader_survives_a_trim_by_another_process(path: Path, open_store_with
     assert value(reader, "a") == b"1"
     for number in range(2, 30):
         write(writer, {"a": b"%d" % number}, deletes=["b"] if number == 5 else ())
-    with children("files_child.py", (str(path), "trim", "0")) as (trimmer,):
+    with children("files_child", (str(path), "trim", "0")) as (trimmer,):
         trimmer.say("trim")
         trimmer.hear_until("trimmed")
     assert not (home(path) / "log" / "0000000000" / f"{2:016d}").exists()
@@ -436,7 +436,7 @@ def test_a_process_killed_while_it_writes_a_snapshot_does_no_harm(
     path: Path, open_store_with: OpenWith
 ) -> None:
     """Half a snapshot is debris: the commit before it counts, and the next to come removes it."""
-    with children("files_child.py", (str(path), "snapshot", "0")) as (child,):
+    with children("files_child", (str(path), "snapshot", "0")) as (child,):
         child.hear_until("half")
         while_it_lives = open_store_with(SwiftLayer())
         assert value(while_it_lives, "small") == b"1"
