@@ -2,10 +2,15 @@
 
 import json
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from bench.children import ready
-from bench.peers import QUEUES
+from bench.queue_ours import OURS
+from bench.queue_peers import PEERS
+
+QUEUES: Mapping[str, Callable[[str, Path, str], Any]] = {**OURS, **PEERS}
 
 
 def main(name: str, url: str, repository: str, workers: str, session: str) -> None:

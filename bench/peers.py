@@ -4,28 +4,19 @@ A row is one queue in one shape; `ours/this` compares it with our plain shape, a
 asks for one task at a time. The last rows say what our best shape is worth beside the best of each peer.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from bench import drained
+from bench.drainer import QUEUES
 from bench.figures import Figure
 from bench.places import Places
-from bench.queue_ours import BatchQueue, CoordQueue, EngineBatchQueue, EngineQueue, JoinedQueue
+from bench.queue_ours import OURS, PLAIN
 from bench.queue_peers import PEERS
 from bench.repository import make_repository
 from bench.scale import Scale
-
-PLAIN = "coord, a process each"
-OURS: dict[str, type[CoordQueue]] = {
-    PLAIN: CoordQueue,
-    "coord, a process each, submit + next": JoinedQueue,
-    "coord, a process each, 128 at a time": BatchQueue,
-    "coord, one engine": EngineQueue,
-    "coord, one engine, 128 at a time": EngineBatchQueue,
-}
-QUEUES: Mapping[str, Callable[[str, Path, str], Any]] = {**OURS, **PEERS}
 
 PACKAGES = ("huey", "litequeue", "procrastinate", "pgqueuer", "saq")
 BESIDE: Mapping[str, tuple[str, ...]] = {

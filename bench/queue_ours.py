@@ -140,3 +140,13 @@ class EngineBatchQueue(EngineQueue):
     """All workers ask one engine, and each takes and hands in many at a time."""
 
     most = MANY
+
+
+PLAIN = "coord, a process each"
+OURS: dict[str, type[CoordQueue]] = {
+    PLAIN: CoordQueue,
+    "coord, a process each, submit + next": JoinedQueue,
+    "coord, a process each, 128 at a time": BatchQueue,
+    "coord, one engine": EngineQueue,
+    "coord, one engine, 128 at a time": EngineBatchQueue,
+}

@@ -9,8 +9,10 @@ import redis
 from bench import drained
 from bench.__main__ import main
 from bench.drained import Run
-from bench.peers import BESIDE, OURS, PACKAGES, PLAIN, QUEUES, compared, missing
+from bench.drainer import QUEUES
+from bench.peers import BESIDE, PACKAGES, compared, missing
 from bench.places import temporary
+from bench.queue_ours import OURS, PLAIN
 from bench.queue_peers import PEERS, HueyQueue, LiteQueueQueue, SaqQueue
 from tests.servers.kinds import lacks
 from tests.servers.redis import RedisServer

@@ -1,6 +1,7 @@
 """A migration that dies: before the n-th of its steps the process is killed, or in this process all is over.
 
-As a program: `dying.py FOLDER URL STEP` migrates the repository in FOLDER and kills itself before that step.
+As a program: `tests.sdk.dying FOLDER URL STEP` migrates the repository in FOLDER and kills itself before the
+step.
 """
 
 import os

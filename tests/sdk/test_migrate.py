@@ -4,8 +4,6 @@ import contextlib
 import json
 import shutil
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,9 +21,11 @@ from coord.stores.file_layer import FileLayer
 from coord.stores.open import mover, open_store
 from coord.stores.url import shown
 from tests.host.git_folders import git
+from tests.processes.warm import end, start
 from tests.sdk.dying import FILE_STEPS, Doom, Over, doomed, over
 from tests.servers.kinds import NEIGHBOURS
 
+PATIENCE_S = 60
 LARGE = "x" * 9000
 """More than a files store keeps in memory; forty times that is more than a record holds."""
 
@@ -318,14 +318,12 @@ def test_it_goes_on_after_kill_9(old: str, new: str, tmp_path: Path, make_url: C
     killed = 0
     for step in range(1, 100):
         shop, url = template.copy(), make_url(new)
-        ran = subprocess.run(
-            [sys.executable, str(Path(__file__).with_name("dying.py")), str(shop.folder), url, str(step)],
-            check=False,
-            capture_output=True,
-        )
-        if ran.returncode == 0:
+        process = start("tests.sdk.dying", str(shop.folder), url, str(step))
+        ended = process.wait(PATIENCE_S)
+        end(process, PATIENCE_S)
+        if ended == 0:
             break
-        assert ran.returncode == -signal.SIGKILL, ran.stderr
+        assert ended == -signal.SIGKILL
         killed += 1
         before = written_meanwhile(shop)
         shop.move(url)
