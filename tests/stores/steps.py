@@ -1,8 +1,9 @@
 """Short words for what the tests of the contract do to a store."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
+from coord.core.errors import CoordError
 from coord.stores.store import Commit, Entry, Put, Record, Store
 
 PLENTY = 100_000
@@ -40,6 +41,15 @@ def version(store: Store, key: str) -> int:
 def value(store: Store, key: str) -> bytes | None:
     """Return the value of one key."""
     return store.load([key])[key].value
+
+
+def refusal_of(act: Callable[..., object], *arguments: object) -> type[CoordError] | None:
+    """Return with which error a call is refused, None if it is not."""
+    try:
+        act(*arguments)
+    except CoordError as error:
+        return type(error)
+    return None
 
 
 def head(store: Store) -> int:

@@ -12,7 +12,17 @@ from coord.stores.database import Database
 from coord.stores.open import install, open_store
 from coord.stores.store import Commit, Head, Put, Store
 from tests.servers.kinds import SHARED_STORES
-from tests.stores.steps import by_key, everything, head, put_in_line, value, version, versions, write
+from tests.stores.steps import (
+    by_key,
+    everything,
+    head,
+    put_in_line,
+    refusal_of,
+    value,
+    version,
+    versions,
+    write,
+)
 
 OpenDatabase = Callable[[str], Database[Any]]
 
@@ -114,14 +124,14 @@ def test_tenants_whose_names_are_alike(database: Database[Any]) -> None:
     assert {head(database.log(name)) for name in names} == {1}
 
 
-@pytest.mark.parametrize(
-    "name", ["", ".", "..", "-a", "a/b", "../a", "a b", "a\n", "a\0", "é", "a:b", "a%b", "'", "x" * 129]
-)
-def test_a_bad_tenant_name_is_invalid(database: Database[Any], name: str) -> None:
+BAD_NAMES = ["", ".", "..", "-a", "a/b", "../a", "a b", "a\n", "a\0", "é", "a:b", "a%b", "'", "x" * 129]
+
+
+def test_a_bad_tenant_name_is_invalid(database: Database[Any]) -> None:
     """A tenant's name comes from outside; it is checked before anything is made of it."""
-    with pytest.raises(Invalid):
-        database.log(name)
-    assert everything(database.log("local")) == (0, [], [], [])
+    for name in BAD_NAMES:
+        assert refusal_of(database.log, name) is Invalid, name
+        assert everything(database.log("local")) == (0, [], [], []), name
 
 
 def test_a_tenant_has_one_store_object(database: Database[Any]) -> None:
