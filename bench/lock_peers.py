@@ -11,10 +11,6 @@ from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-import filelock
-import psycopg
-import redis
-
 from bench.repository import PATH, PATIENCE_S, open_client
 
 REDIS_TTL_S = 300.0
@@ -51,6 +47,8 @@ class FileLockPeer:
     """filelock.FileLock: flock, and a poll every 50 ms."""
 
     def __init__(self, url: str, _repository: Path, _session: str) -> None:
+        import filelock  # noqa: PLC0415 - each process imports its own lock alone
+
         self._lock = filelock.FileLock(url)
 
     def acquire(self) -> None:
@@ -67,6 +65,8 @@ class RedisPeer:
     """redis-py's Lock: SET NX with a lifetime, a script to release, and a poll every 100 ms."""
 
     def __init__(self, url: str, _repository: Path, _session: str) -> None:
+        import redis  # noqa: PLC0415 - each process imports its own lock alone
+
         self._client = redis.from_url(url)
         self._lock = self._client.lock(PATH, timeout=REDIS_TTL_S)
 
@@ -84,6 +84,8 @@ class AdvisoryPeer:
     """A Postgres advisory lock of the session: the server wakes the next one itself."""
 
     def __init__(self, url: str, _repository: Path, _session: str) -> None:
+        import psycopg  # noqa: PLC0415 - each process imports its own lock alone
+
         self._connection = psycopg.connect(url, autocommit=True)
 
     def acquire(self) -> None:

@@ -216,4 +216,4 @@ def test_store_agrees_with_its_model(store_url: str) -> None:
 
 def examples(url: str) -> int:
     """Return how many lives a store is given; on a server each step takes its time."""
-    return 60 if url.startswith(("memory", "file", "sqlite")) else 12
+    return 40 if url.startswith(("memory", "file", "sqlite")) else 10
