@@ -35,8 +35,13 @@ def refusal(said: Any) -> str:
 
 def stands_still(pid: int) -> bool:
     """Whether all threads of a process were stopped."""
-    tasks = Path(f"/proc/{pid}/task").iterdir()
-    return all((task / "stat").read_text().rpartition(") ")[2][0] == "T" for task in tasks)
+    try:
+        states = [
+            task.read_text().rpartition(") ")[2][0] for task in Path(f"/proc/{pid}/task").glob("*/stat")
+        ]
+    except OSError:  # a thread has ended meanwhile
+        return False
+    return set(states) == {"T"}
 
 
 class Member:

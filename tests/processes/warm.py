@@ -109,6 +109,7 @@ def _warm_process() -> tuple[socket.socket, "subprocess.Popen[bytes]"]:
             [sys.executable, "-m", "tests.processes.warm", str(theirs.fileno())],
             cwd=ROOT,
             stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
             pass_fds=[theirs.fileno()],
             start_new_session=True,
         )
@@ -123,6 +124,7 @@ def main(asked: socket.socket) -> None:
         if module.name.startswith(WARM):
             with contextlib.suppress(ImportError):  # a driver may be missing
                 importlib.import_module(module.name)
+    importlib.import_module("tests.processes.crew")  # most programs import something of it
     gc.collect()
     gc.freeze()  # what is warm is no garbage in any child
     while True:
