@@ -21,7 +21,6 @@ import gc
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from coord.core.caller import NO_EVIDENCE, Evidence, Process
@@ -34,7 +33,7 @@ from coord.engine.ambient import Ambient, RealAmbient
 from coord.engine.clock import Clock
 from coord.engine.done import decide_once
 from coord.engine.draft import Draft
-from coord.engine.job import Job, deliver
+from coord.engine.job import Job, deliver, new_loop_future
 from coord.engine.settle import commit_surely
 from coord.stores.database import Database
 from coord.stores.store import Commit, Limits
@@ -42,7 +41,6 @@ from coord.stores.store import Commit, Limits
 if TYPE_CHECKING:
     import asyncio
     from concurrent.futures import Future
-    from types import ModuleType
 
 QUEUE_MAX = 10_000
 BATCH_MAX = 2_000
@@ -120,7 +118,7 @@ class Engine:
         self, command: Command, *, timeout: float = TIMEOUT_S, command_id: str = ""
     ) -> "asyncio.Future[Any]":
         """Queue a command from a coroutine; await what this returns for its reply."""
-        future: asyncio.Future[Any] = _asyncio().get_running_loop().create_future()
+        future = new_loop_future()
         job = Job(command, self._ambient.monotonic() + timeout, command_id, loop_future=future)
         self._enqueue([job], drain=True)
         return future
@@ -374,14 +372,6 @@ class NoCollection:
     def __exit__(self, *_: object) -> None:
         if self._was_on:
             gc.enable()
-
-
-@cache
-def _asyncio() -> "ModuleType":
-    """Return what only callers in an event loop need: it takes longer to import than all of coord."""
-    import asyncio
-
-    return asyncio
 
 
 def _alike(jobs: list[Job], place: int) -> list[Job]:

@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Iterable
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -12,6 +13,7 @@ from coord.core.errors import Busy, CoordError
 if TYPE_CHECKING:  # they take longer to import than all of coord; only who uses futures pays for them
     import asyncio
     from concurrent.futures import Future
+    from types import ModuleType
 
 
 class Job(msgspec.Struct, eq=False):
@@ -49,6 +51,19 @@ class Job(msgspec.Struct, eq=False):
         if self.error is not None:
             raise self.error
         return self.reply
+
+
+@cache
+def _asyncio() -> "ModuleType":
+    import asyncio
+
+    return asyncio
+
+
+def new_loop_future() -> "asyncio.Future[Any]":
+    """Return a future of the event loop that this is called in."""
+    future: asyncio.Future[Any] = _asyncio().get_running_loop().create_future()
+    return future
 
 
 def deliver(jobs: Iterable[Job]) -> None:

@@ -6,7 +6,6 @@ Checkpoints are PASSIVE (SQLite's automatic ones), so that they never stop a rea
 """
 
 import contextlib
-import functools
 import os
 import sqlite3
 import threading
@@ -32,6 +31,17 @@ from coord.stores.doorbell import Doorbell
 from coord.stores.host_clock import host_now_ms
 from coord.stores.moved import unavailable
 from coord.stores.pause import pause
+from coord.stores.sqlite_sql import (
+    ADVANCE,
+    FIND_VERSIONS,
+    LOAD,
+    PUT_ROWS,
+    SCHEMA,
+    TAIL,
+    cells_of,
+    listed,
+    put_statement,
+)
 from coord.stores.store import (
     FORMAT,
     NO_MOMENT,
@@ -53,55 +63,12 @@ CHECKPOINT_PAGES = 4000
 CACHE_KIB = 32 * 1024
 APPLICATION_ID = 0x636F6F72  # "coor": tells our file from anybody else's
 
-SCHEMA = """
-CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE log (
-    id INTEGER PRIMARY KEY, tenant TEXT NOT NULL UNIQUE, head INTEGER NOT NULL, at INTEGER NOT NULL,
-    floor INTEGER NOT NULL);
-CREATE TABLE record (
-    log INTEGER NOT NULL, key TEXT NOT NULL, version INTEGER NOT NULL, value BLOB, line TEXT NOT NULL,
-    PRIMARY KEY (log, key)) WITHOUT ROWID;
-CREATE INDEX record_line ON record (log, line, key) WHERE line <> '';
-CREATE INDEX record_dead ON record (log, version) WHERE value IS NULL;
-CREATE TABLE entry (
-    log INTEGER NOT NULL, "offset" INTEGER NOT NULL, at INTEGER NOT NULL, id BLOB NOT NULL,
-    events BLOB NOT NULL, PRIMARY KEY (log, "offset")) WITHOUT ROWID;
-"""
-
-PUT = """INSERT INTO record (log, key, version, value, line) VALUES {rows}
-ON CONFLICT (log, key)
-DO UPDATE SET version = excluded.version, value = excluded.value, line = excluded.line"""
-PUT_ROWS = 64
-"""How many rows one statement puts. Python gives its lock away once per statement: with one row in each, a
-busy thread beside a commit makes it take several times as long."""
-
-TAIL = """SELECT "offset", at, id, events FROM entry WHERE log = ? AND "offset" > ?
-ORDER BY "offset" LIMIT ?"""
-# CROSS JOIN: SQLite keeps the order of the tables, and looks each wanted key up.
-FIND_VERSIONS = """SELECT record.key, version FROM json_each(?2) AS wanted
-CROSS JOIN record ON record.log = ?1 AND record.key = wanted.value"""
-LOAD = """SELECT NULL, head, at, floor FROM log WHERE id = ?1 UNION ALL
-SELECT record.key, version, record.value, line FROM json_each(?2) AS wanted
-CROSS JOIN record ON record.log = ?1 AND record.key = wanted.value"""
-ADVANCE = "UPDATE log SET head = head + 1, at = ? WHERE id = ? AND head = ? AND floor = ?"
-
 _events_encode = msgspec.msgpack.Encoder().encode
 _events_decode = msgspec.msgpack.Decoder(list[bytes]).decode
 
 
 def _name(error: sqlite3.Error) -> str:
     return str(getattr(error, "sqlite_errorname", ""))
-
-
-def _json(keys: list[str]) -> str:
-    return msgspec.json.encode(keys).decode()
-
-
-@functools.cache
-def put_statement(rows: int) -> str:
-    """Return the statement for so many rows: ?1 is the log, ?2 the offset, then key, value, line of each."""
-    places = [f"(?1, ?{at}, ?2, ?{at + 1}, ?{at + 2})" for at in range(3, 3 + 3 * rows, 3)]
-    return PUT.format(rows=", ".join(places))
 
 
 def translated(error: sqlite3.Error, *, committing: bool = False) -> CoordError:
@@ -120,20 +87,6 @@ def translated(error: sqlite3.Error, *, committing: bool = False) -> CoordError:
     if name.startswith(("SQLITE_FULL", "SQLITE_IOERR")):
         return Unavailable(f"the disk does not take it: {error}", hint="is it full? nothing was changed")
     return unavailable(f"SQLite: {error}")
-
-
-def cells_of(commit: Commit) -> list[str | bytes | None]:
-    """Return key, value and line of every record that a commit writes, one after the other.
-
-    In the order of keys, as they lie in the file: neighbours are written to the same page.
-    """
-    cells: list[str | bytes | None] = []
-    for key in sorted(commit.puts):
-        put = commit.puts[key]
-        cells += (key, put.value, put.line)
-    for key in commit.deletes:
-        cells += (key, None, "")
-    return cells
 
 
 class SqliteStore:
@@ -155,7 +108,7 @@ class SqliteStore:
     def load(self, keys: Iterable[str]) -> Loaded:
         wanted = sorted(keys)  # as they lie in the file, for the same reason as what is written
         with self._database.using() as cursor:
-            self._database.patiently(LOAD, (self._log, _json(wanted)))  # one statement is one snapshot
+            self._database.patiently(LOAD, (self._log, listed(wanted)))  # one statement is one snapshot
             found = {row[0]: row for row in cursor}
             _, head, at, floor = found.pop(None)
             self.seen = Head(head, at)
@@ -232,7 +185,7 @@ class SqliteStore:
     def _check(self, cursor: sqlite3.Cursor, commit: Commit, floor: int) -> None:
         if commit.as_of == (self.seen.offset, floor):
             return
-        found = dict(cursor.execute(FIND_VERSIONS, (self._log, _json(list(commit.expects)))))
+        found = dict(cursor.execute(FIND_VERSIONS, (self._log, listed(list(commit.expects)))))
         changed = [key for key, version in commit.expects.items() if found.get(key, floor) != version]
         if changed:
             raise Conflict(changed)
