@@ -157,8 +157,9 @@ class Probes:
         raise ZeroDivisionError("a defect")
 
     def refuse(self, view: View, command: Probe) -> str:
+        text = _text(view, command.key)
         self.append(view, command)
-        raise Refused("not today")
+        raise Refused(f"not today: {text}" if text else "not today")
 
     def fill(self, view: View, command: Fill) -> str:
         _text(view, command.key)

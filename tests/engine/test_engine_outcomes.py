@@ -92,6 +92,16 @@ def test_what_was_scanned_before_the_load_is_looked_at_again(stage: Stage) -> No
     assert text(stage, "all") == "Xy"
 
 
+def test_a_refusal_that_rests_on_a_dropped_write_is_decided_again(stage: Stage) -> None:
+    """An error may rest on what an earlier command of its batch wrote unread; it falls with that."""
+    stage.engine.call(Append("a", "old"))
+    stage.store.before_commit.append(lambda _: change(stage, "a", "new"))
+    looks = [Look("a") for _ in range(5)]  # so many ask for nothing more that the last one is not run dry
+    jobs = stage.engine._call_all([Copy("a", "to"), *looks, Refuse("to")], PATIENCE_S, "")
+    assert jobs[0].reply == "new"
+    assert str(jobs[-1].error) == "not today: new"
+
+
 def test_a_conflict_that_nobody_made_is_survived(stage: Stage) -> None:
     """A store may see a conflict where there was none (a raised floor); the commands are decided again."""
 

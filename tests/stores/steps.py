@@ -3,7 +3,9 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
-from coord.core.errors import CoordError
+import pytest
+
+from coord.core.errors import Conflict, CoordError
 from coord.stores.store import Commit, Entry, Put, Record, Store
 
 PLENTY = 100_000
@@ -50,6 +52,21 @@ def refusal_of(act: Callable[..., object], *arguments: object) -> type[CoordErro
     except CoordError as error:
         return type(error)
     return None
+
+
+def check_a_moment_within_one_connection(
+    store: Store, *, lose: Callable[[], object], hang_up: Callable[[], object]
+) -> None:
+    """Commit as of a load, after the store has lost what was loaded and the connection has ended."""
+    for number in range(2):
+        write(store, {"k": b"%d" % number})
+    found = store.load(["k"])
+    lose()
+    hang_up()
+    before = everything(store)
+    with pytest.raises(Conflict):
+        store.commit(Commit({"k": found["k"].version}, {"k": Put(b"rests on it")}, as_of=found.as_of))
+    assert everything(store) == before
 
 
 def head(store: Store) -> int:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pymysql
 import pytest
+from msgspec.structs import replace
 
 import coord
 from coord.core.errors import Conflict, Corrupt, Invalid, LimitReached, Unavailable, Unknown
@@ -15,7 +16,15 @@ from tests.servers.mariadb import MariadbServer
 from tests.servers.tcp_relay import TcpRelay, relaying
 from tests.stores.conftest import AnyDatabase
 from tests.stores.mysql_sessions import PATIENCE_S, end_session, rows, session_of, until, waits_for_lock
-from tests.stores.steps import PLENTY, check_order_of_bytes, head, value, versions, write
+from tests.stores.steps import (
+    PLENTY,
+    check_a_moment_within_one_connection,
+    check_order_of_bytes,
+    head,
+    value,
+    versions,
+    write,
+)
 
 Opener = Callable[[str], AnyDatabase]
 Sql = pymysql.Connection  # with any cursor
@@ -99,11 +108,12 @@ def test_a_commit_is_one_round_trip(url: str, open_database: Opener, relay: TcpR
     store, other = open_database(relay.url(url)).log("local"), open_database(url).log("local")
     asked = []
     for number, others in enumerate((False, True, True, False, False)):
-        found = versions(store, "k")
+        found = store.load(["k"])
         if others:
             write(other, {"other": b"%d" % number})
         before = relay.questions
-        store.commit(Commit(found, {"k": Put(b"%d" % number)}))
+        expects = {"k": found["k"].version}
+        store.commit(Commit(expects, {"k": Put(b"%d" % number)}, as_of=found.as_of))
         asked.append(relay.questions - before)
     assert asked == [1, 3, 1, 1, 1]
     before = relay.questions
@@ -172,17 +182,17 @@ def test_what_follows_the_lock_sees_what_came_before_it(
 def test_what_was_loaded_holds_only_while_the_floor_stands(url: str, open_database: Opener) -> None:
     """A key made and deleted by others, whose tombstone was trimmed too, is not what was loaded."""
     mine, other = open_database(url).log("local"), open_database(url).log("local")
-    assert versions(mine, "k", "never seen") == {"k": 0, "never seen": 0}
+    moment = mine.load(["k", "never seen"]).as_of
     write(other, {"k": b"theirs"})
     with pytest.raises(Conflict) as conflict:
-        mine.commit(ONE)
+        mine.commit(replace(ONE, as_of=moment))
     assert conflict.value.keys == {"k"}
-    assert versions(mine, "k", "never seen") == {"k": 1, "never seen": 0}
+    moment = mine.load(["k", "never seen"]).as_of
     other.commit(Commit({"k": 1}, deletes=["k"]))
     write(other, {"other": b"1"})
     other.trim(3)
     with pytest.raises(Conflict) as conflict:
-        mine.commit(Commit({"k": 1, "never seen": 0}, {"k": Put(b"mine")}))
+        mine.commit(Commit({"k": 1, "never seen": 0}, {"k": Put(b"mine")}, as_of=moment))
     assert conflict.value.keys == {"k", "never seen"}
     assert mine.commit(Commit({}, events=[b"expects nothing"])) == 4, "a floor alone refuses nobody"
 
@@ -294,6 +304,15 @@ def test_a_store_that_was_replaced_is_corrupt(
     coord.install(url)
     with pytest.raises(Corrupt, match="another store"):
         store.load(["k"])
+
+
+def test_a_moment_counts_within_one_connection(store: Store, database: AnyDatabase, sql: "Sql[Any]") -> None:
+    """A server may have lost what was seen over the last connection, and given its offset to another."""
+    check_a_moment_within_one_connection(
+        store,
+        lose=lambda: rows(sql, "UPDATE coord_record SET version = 1 WHERE `key` = 'k'"),
+        hang_up=lambda: end_session(sql, session_of(database)),
+    )
 
 
 def test_a_log_that_went_back_or_is_gone_is_corrupt(store: Store, sql: "Sql[Any]") -> None:

@@ -13,7 +13,15 @@ from coord.stores.store import Commit, Put, Store
 from tests.servers.postgres import SHAPES, PostgresServer, for_psycopg
 from tests.stores.conftest import AnyDatabase
 from tests.stores.postgres_sessions import PATIENCE_S, Sql, backend, rows, terminate, until, waits_for_lock
-from tests.stores.steps import PLENTY, check_order_of_bytes, head, value, versions, write
+from tests.stores.steps import (
+    PLENTY,
+    check_a_moment_within_one_connection,
+    check_order_of_bytes,
+    head,
+    value,
+    versions,
+    write,
+)
 
 Opener = Callable[[str], AnyDatabase]
 
@@ -149,15 +157,15 @@ def test_keys_are_in_the_order_of_their_bytes(postgres_server: PostgresServer, o
 def test_what_was_loaded_holds_only_while_head_and_floor_stand(url: str, open_database: Opener) -> None:
     """A store need not look twice at what it loaded; but it does when another has committed or trimmed."""
     mine, other = open_database(url).log("local"), open_database(url).log("local")
-    assert versions(mine, "k", "never seen") == {"k": 0, "never seen": 0}
+    moment = mine.load(["k", "never seen"]).as_of
     write(other, {"k": b"theirs"})
     with pytest.raises(Conflict) as conflict:
-        mine.commit(ONE)
+        mine.commit(Commit({"k": 0, "never seen": 0}, {"k": Put(b"mine")}, as_of=moment))
     assert conflict.value.keys == {"k"}
-    assert versions(mine, "k", "never seen") == {"k": 1, "never seen": 0}
+    moment = mine.load(["k", "never seen"]).as_of
     other.trim(1)
     with pytest.raises(Conflict) as conflict:
-        mine.commit(Commit({"k": 1, "never seen": 0}, {"k": Put(b"mine")}))
+        mine.commit(Commit({"k": 1, "never seen": 0}, {"k": Put(b"mine")}, as_of=moment))
     assert conflict.value.keys == {"never seen"}
 
 
@@ -197,6 +205,16 @@ def test_a_store_that_was_replaced_is_corrupt(
     coord.install(url)
     with pytest.raises(Corrupt, match="another store"):
         store.load(["k"])
+
+
+@only_tables
+def test_a_moment_counts_within_one_connection(store: Store, database: AnyDatabase, sql: Sql) -> None:
+    """A server may have lost what was seen over the last connection, and given its offset to another."""
+    check_a_moment_within_one_connection(
+        store,
+        lose=lambda: sql.execute("UPDATE coord.record SET version = 1 WHERE key = 'k'"),
+        hang_up=lambda: terminate(sql, backend(database)),
+    )
 
 
 def test_a_log_that_went_back_is_corrupt(store: Store, sql: Sql) -> None:

@@ -37,6 +37,20 @@ def refuses(path: Path, error: type[CoordError]) -> CoordError:
     return caught.value
 
 
+def test_a_load_sees_no_transaction_that_was_left_open(path: Path) -> None:
+    """A signal may have left one where nobody could end it: a load shows the newest state all the same."""
+    with opened(path) as one, opened(path) as other:
+        mine, theirs = one.log("local"), other.log("local")
+        write(mine, {"k": b"old"})
+        one._cursor.execute("BEGIN")
+        one._cursor.execute("SELECT count(*) FROM record").fetchall()
+        write(theirs, {"k": b"new"})
+        assert value(mine, "k") == b"new"
+        one._cursor.execute("BEGIN IMMEDIATE")
+        one._cursor.execute("DELETE FROM record")
+        assert mine.load(["k"])["k"].value == b"new"
+
+
 def test_every_commit_is_synced_and_readers_never_stop(path: Path) -> None:
     """WAL and synchronous=FULL, without which a commit would not be durable when it returns."""
     with opened(path) as database:

@@ -145,7 +145,6 @@ class Draft:
         rule that met a mixture may fail for no other reason, and is then decided again.
         """
         view.withdraw()
-        view.reads = [key for key in view.reads if key in self._loaded]
         self.accept(job, view)
 
     def deadline(self) -> float:

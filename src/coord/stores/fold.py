@@ -53,6 +53,8 @@ class Fold:
         self.tombstones: dict[str, int] = {}
         self._by_key = SortedIndex()
         self._by_line = SortedIndex()
+        self._begun = 0
+        """How many commits were begun to be folded in: an interrupted one may have changed something, too."""
 
     def get_all(self, keys: Iterable[str]) -> list[Record]:
         """Return the records, or their absence with the version that absence has."""
@@ -61,11 +63,11 @@ class Fold:
 
     @property
     def as_of(self) -> AsOf:
-        return AsOf(self.offset, self.floor)
+        return AsOf(self.offset, self.floor, self._begun)
 
     def changed(self, commit: Commit) -> list[str]:
         """Return the keys whose version is not the expected one."""
-        if commit.as_of == (self.offset, self.floor):
+        if commit.as_of == self.as_of:
             return []
         records, tombstones, floor = self.records, self.tombstones, self.floor
         return [
@@ -76,6 +78,7 @@ class Fold:
 
     def apply(self, offset: int, commit: Commit) -> None:
         """Become the state after this commit."""
+        self._begun += 1
         records, tombstones, by_key, by_line = self.records, self.tombstones, self._by_key, self._by_line
         new_keys: list[Item] = []
         new_lines: list[Item] = []

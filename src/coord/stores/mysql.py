@@ -18,7 +18,6 @@ from coord.core.errors import Conflict, Corrupt, Trimmed, Unavailable, Unsupport
 from coord.stores.check import Check, clock_check
 from coord.stores.database import Reconnected
 from coord.stores.host_clock import host_now_ms
-from coord.stores.known_versions import KnownVersions
 from coord.stores.listener import Ear
 from coord.stores.moved import MOVED_URL, moved, not_installed
 from coord.stores.mysql_session import (
@@ -35,7 +34,7 @@ from coord.stores.mysql_sql import LOOKED, quoted
 from coord.stores.mysql_views import renew_views, view_grants
 from coord.stores.server_clock import ServerClock, uptime_ms
 from coord.stores.server_database import ServerDatabase
-from coord.stores.store import FORMAT, NO_MOMENT, Commit, Entry, Head, Limits, Loaded, Record, check_commit
+from coord.stores.store import FORMAT, AsOf, Commit, Entry, Head, Limits, Loaded, Record, check_commit
 
 MOST_COMMIT_BYTES = 16 * 1024 * 1024
 LEAST_PACKET = 4 * 1024 * 1024
@@ -115,8 +114,6 @@ class MysqlStore:
         self._database = database
         self._sql = database.address.sql
         self._log = database.open_log(tenant)
-        self._session = 0
-        self._known = KnownVersions(0, 0, {})
         self._settled = 0
         self._alone = True
         self.seen = Head(0, 0)
@@ -131,8 +128,6 @@ class MysqlStore:
         settled = self._settled
         asked = uptime_ms()
         (rows,) = self._database.ask(statement)
-        if self._session != self._database.sessions:  # what was seen in the last one may not have lasted
-            self._session, self._known = self._database.sessions, KnownVersions(0, 0, {})
         of_log = [row for row in rows if row[0] is None]
         if not of_log:
             raise Corrupt(f"log {self._log} is gone", hint="restore the store from a copy")
@@ -156,12 +151,11 @@ class MysqlStore:
             self._settled = max(self._settled, head)
 
     def load(self, keys: Iterable[str]) -> Loaded:
-        wanted = list(keys)
+        wanted, session = list(keys), self._database.sessions
         head, floor, rows = self._read(self._sql.load(self._log, wanted))
         found = {record.key: record for record in _records(rows)}
         records = {key: found.get(key) or Record(key, floor, None) for key in wanted}
-        self._known = self._known.learned(head, floor, records)
-        return Loaded(records, NO_MOMENT)  # a moment counts only within one connection, which `_known` minds
+        return Loaded(records, AsOf(head, floor, session))
 
     def scan(
         self, prefix: str, *, by: Literal["key", "line"], after: Record | None = None, limit: int
@@ -173,17 +167,19 @@ class MysqlStore:
     def commit(self, commit: Commit) -> int:
         check_commit(commit, self.limits)
         if not commit.writes:
-            head = self._looked_up(commit.expects).head
+            head = self._looked_up(commit.expects).offset
             self._settle(head)
             return head
-        known = self._known if self._known.cover(commit.expects) else self._looked_up(commit.expects)
+        known = commit.as_of
+        if max(commit.expects.values(), default=0) > known.offset:  # some of it was seen only later
+            known = self._looked_up(commit.expects)
         alone = self._alone
         while True:
             packet, statements = self._sql.commit(self._log, known, commit, alone=alone)
             asked = uptime_ms()
             try:
-                answers = self._database.ask(packet, commits=statements, on=self._session)
-            except Reconnected:
+                answers = self._database.ask(packet, commits=statements, on=known.through)
+            except Reconnected:  # nothing was sent, and what was seen before may not have lasted
                 known = self._looked_up(commit.expects)
                 continue
             ((clock, offset, floor, shut, changed),) = answers[LOOKED]
@@ -201,20 +197,21 @@ class MysqlStore:
             elif not alone:
                 raise Unavailable("MySQL: the server stopped a commit that nothing speaks against")
             alone = self._alone = False
-        self._alone = offset == known.head + 1
+        self._alone = offset == known.offset + 1
         self._see(Head(offset, commit.at))
         self._settled = max(self._settled, offset)
         self._database.heard(self._log, offset)
         return int(offset)
 
-    def _looked_up(self, expects: dict[str, int]) -> KnownVersions:
-        """Return that the expectations hold as of the newest head and floor; refuse those that do not."""
+    def _looked_up(self, expects: dict[str, int]) -> AsOf:
+        """Return the newest moment, at which all expectations hold; refuse those that do not."""
+        session = self._database.sessions
         head, floor, rows = self._read(self._sql.versions(self._log, [*expects]))
         found = {key.decode(): version for key, version, *_ in rows}
         changed = [key for key, version in expects.items() if found.get(key, floor) != version]
         if changed:
             raise Conflict(changed)
-        return KnownVersions(head, floor, expects)
+        return AsOf(head, floor, session)
 
     def tail(self, after: int, limit: int) -> list[Entry]:
         head, floor, rows = self._read(self._sql.tail(self._log, after, limit))

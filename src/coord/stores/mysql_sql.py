@@ -20,8 +20,7 @@ from typing import Final
 import msgspec
 
 from coord.core.errors import Invalid
-from coord.stores.known_versions import KnownVersions
-from coord.stores.store import Commit, Record, prefix_end
+from coord.stores.store import AsOf, Commit, Record, prefix_end
 
 KEYS_AT_ONCE: Final = 500
 ABOVE_ALL: Final = b"\xff"
@@ -177,15 +176,15 @@ class Statements:
         """Return the packet that makes a log where there is none."""
         return self.named(OPEN_LOG.replace("{tenant}", tenant))
 
-    def commit(self, log: int, known: KnownVersions, commit: Commit, *, alone: bool) -> tuple[bytes, int]:
-        """Return the packet of a commit whose expectations are known, and how many statements it has.
+    def commit(self, log: int, as_of: AsOf, commit: Commit, *, alone: bool) -> tuple[bytes, int]:
+        """Return the packet of a commit whose expectations are of a moment, and how many statements it has.
 
         Who is `alone` does not ask which keys have changed in case that the head has moved: to prepare that
         question costs the server as much as a quarter of the puts.
         """
-        head = known.head
+        head, floor, _ = as_of
         changed = UNTOLD if alone else self._changed % (log, listed([*commit.expects]), head)
-        parts = [self._look % (log, head, changed, commit.at, known.floor, log)]
+        parts = [self._look % (log, head, changed, commit.at, floor, log)]
         rows = [
             b"(%d,'%b',@offset,'%b','%b')"
             % (log, quoted(key), put.value.replace(b"'", b"''"), quoted(put.line))

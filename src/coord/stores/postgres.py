@@ -14,11 +14,23 @@ import msgspec
 from psycopg.types.numeric import Int4, Int8
 
 from coord.core.errors import Conflict
+from coord.stores.database import Reconnected
 from coord.stores.postgres_arrays import Bigints, Blobs, Texts
-from coord.stores.postgres_connection import Address, install_at
+from coord.stores.postgres_connection import Address, Row, install_at
 from coord.stores.postgres_database import OpenSchema, TenantLog
 from coord.stores.postgres_sql import ABOVE_ALL, TableStatements
-from coord.stores.store import AsOf, Commit, Entry, Head, Limits, Loaded, Record, check_commit, prefix_end
+from coord.stores.store import (
+    NO_MOMENT,
+    AsOf,
+    Commit,
+    Entry,
+    Head,
+    Limits,
+    Loaded,
+    Record,
+    check_commit,
+    prefix_end,
+)
 
 _events_encode = msgspec.msgpack.Encoder().encode
 
@@ -40,11 +52,11 @@ class PostgresStore:
         return self._log.seen
 
     def load(self, keys: Iterable[str]) -> Loaded:
-        wanted = Texts(keys)
+        wanted, connection = Texts(keys), self._database.connections
         head, floor, rows = self._log.read(self._sql.load, wanted)
         found = {row[0]: Record(*row) for row in rows}
         records = {key: found.get(key) or Record(key, floor, None) for key in wanted}
-        return Loaded(records, AsOf(head, floor))
+        return Loaded(records, AsOf(head, floor, connection))
 
     def scan(
         self, prefix: str, *, by: Literal["key", "line"], after: Record | None = None, limit: int
@@ -67,13 +79,26 @@ class PostgresStore:
             if rows:
                 raise Conflict(row[0] for row in rows)
             return head
-        written = dict.fromkeys([*commit.puts, *commit.deletes])
+        try:
+            offset, changed, heard = self._ask_to_commit(commit, commit.as_of)
+        except Reconnected:  # nothing was sent, and what was seen before may not have lasted
+            offset, changed, heard = self._ask_to_commit(commit, NO_MOMENT)
+        if changed is not None:
+            raise Conflict(changed)
+        self._log.see(Head(offset, commit.at))
+        if heard:
+            self._database.ring(self._log.id, offset)
+        return int(offset)
+
+    def _ask_to_commit(self, commit: Commit, as_of: AsOf) -> Row:
+        """Return the new offset, or which keys have changed; and whether somebody listens."""
+        expects, written = commit.expects, dict.fromkeys([*commit.puts, *commit.deletes])
         keys = Texts([*written, *(key for key in expects if key not in written)])
-        ((_, offset, changed, heard),) = self._database.ask(
+        ((_, *answer),) = self._database.ask(
             self._sql.commit,
             self._log.id,
-            Int8(commit.as_of.offset),
-            Int8(commit.as_of.floor),
+            Int8(as_of.offset),
+            Int8(as_of.floor),
             keys,
             Bigints([expects[key] for key in keys]),
             Int4(len(written)),
@@ -83,13 +108,9 @@ class PostgresStore:
             commit.id,
             _events_encode(commit.events),
             committing=True,
+            on=None if as_of is NO_MOMENT else as_of.through,
         )
-        if changed is not None:
-            raise Conflict(changed)
-        self._log.see(Head(offset, commit.at))
-        if heard:
-            self._database.ring(self._log.id, offset)
-        return int(offset)
+        return tuple(answer)
 
     def tail(self, after: int, limit: int) -> list[Entry]:
         return self._log.tail(after, limit)

@@ -108,6 +108,7 @@ class SqliteStore:
     def load(self, keys: Iterable[str]) -> Loaded:
         wanted = sorted(keys)  # as they lie in the file, for the same reason as what is written
         with self._database.using() as cursor:
+            self._database.roll_back()
             self._database.patiently(LOAD, (self._log, listed(wanted)))  # one statement is one snapshot
             found = {row[0]: row for row in cursor}
             _, head, at, floor = found.pop(None)
@@ -166,9 +167,10 @@ class SqliteStore:
     def _advance(self, cursor: sqlite3.Cursor, commit: Commit) -> int:
         """Take the next offset, if nothing has changed: at the head of the last load it cannot have."""
         if commit.as_of is not NO_MOMENT:
-            cursor.execute(ADVANCE, (commit.at, self._log, *commit.as_of))
+            head, floor, _ = commit.as_of
+            cursor.execute(ADVANCE, (commit.at, self._log, head, floor))
             if cursor.rowcount:
-                return commit.as_of.offset + 1
+                return head + 1
         floor = self._see(cursor)
         self._check(cursor, commit, floor)
         cursor.execute(ADVANCE, (commit.at, self._log, self.seen.offset, floor))
@@ -183,7 +185,7 @@ class SqliteStore:
         return int(floor)
 
     def _check(self, cursor: sqlite3.Cursor, commit: Commit, floor: int) -> None:
-        if commit.as_of == (self.seen.offset, floor):
+        if commit.as_of[:2] == (self.seen.offset, floor):
             return
         found = dict(cursor.execute(FIND_VERSIONS, (self._log, listed(list(commit.expects)))))
         changed = [key for key, version in commit.expects.items() if found.get(key, floor) != version]
@@ -304,28 +306,28 @@ class SqliteDatabase(Database[SqliteStore]):
     def reading(self) -> Iterator[sqlite3.Cursor]:
         """One snapshot."""
         with self.using() as cursor:
-            self._roll_back()
+            self.roll_back()
             try:
                 self.patiently("BEGIN")
                 yield cursor
             finally:
-                self._roll_back()
+                self.roll_back()
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[sqlite3.Cursor]:
         """One transaction that holds the write lock from its beginning."""
         with self.using() as cursor:
-            self._roll_back()
+            self.roll_back()
             try:
                 self.patiently("BEGIN IMMEDIATE")
                 yield cursor
             except BaseException:
-                self._roll_back()
+                self.roll_back()
                 raise
             try:
                 cursor.execute("COMMIT")
             except sqlite3.Error as error:
-                self._roll_back()
+                self.roll_back()
                 raise translated(error, committing=True) from error
 
     @contextlib.contextmanager
@@ -351,7 +353,7 @@ class SqliteDatabase(Database[SqliteStore]):
                     raise
                 pause(BUSY_PAUSE_S)
 
-    def _roll_back(self) -> None:
+    def roll_back(self) -> None:
         """End a transaction, also one that a signal interrupted where nobody could end it."""
         with contextlib.suppress(sqlite3.Error):
             if self._connection.in_transaction:

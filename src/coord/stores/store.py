@@ -62,13 +62,17 @@ class Put(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
 
 class AsOf(NamedTuple):
-    """The moment of a load: the head of the log, and its floor."""
+    """The moment of a load: the head of the log, its floor, and through what they were seen.
+
+    A server may lose commits, and give their offsets away again; but not within one connection.
+    """
 
     offset: int
     floor: int
+    through: int = 0
 
 
-NO_MOMENT = AsOf(-1, -1)
+NO_MOMENT = AsOf(-1, -1, -1)
 """Of several moments, or of none that is known."""
 
 
