@@ -181,14 +181,15 @@ class OpenRun:
         self._sessions = itertools.cycle([session_name(number) for number in range(sessions)])
         self._moments = _poisson(rate, seconds)
         self._counted_from = seconds * WARM_UP
-        self._answers: list[tuple[float, float, asyncio.Future[Any]]] = []
-        """When each should have been sent, when it was answered, and with what."""
+        self._answers: list[tuple[float, float]] = []
+        """When each should have been sent, and when it was answered: no more, for the collector's sake."""
+        self._busy: list[float] = []
+        self._wrong: list[BaseException | None] = []
         self.took: list[float] = []
-        self.refused = 0
         self.last = 0.0
 
     async def run(self) -> None:
-        asked: list[asyncio.Future[Any]] = []
+        self._over = asyncio.Event()
         self._began = perf_counter() + 0.02
         for moment in self._moments:
             early = self._began + moment - perf_counter()
@@ -197,32 +198,34 @@ class OpenRun:
             try:
                 future = self._place.engine.ask(claim_command(next(self._place.names), next(self._sessions)))
             except Busy:
-                self._refuse(moment)
+                self._busy.append(moment)
             else:
                 future.add_done_callback(functools.partial(self._answered, moment))
-                asked.append(future)
-        await asyncio.gather(*asked, return_exceptions=True)
+        if len(self._answers) + len(self._busy) < len(self._moments):
+            await self._over.wait()
         self._count()
 
     def _answered(self, moment: float, future: asyncio.Future[Any]) -> None:
-        self._answers.append((moment, perf_counter() - self._began, future))
+        self._answers.append((moment, perf_counter() - self._began))
+        error = future.exception()
+        if isinstance(error, Busy):
+            self._answers.pop()
+            self._busy.append(moment)
+        elif error is not None or not future.result().success:
+            self._wrong.append(error)
+        if len(self._answers) + len(self._busy) == len(self._moments):
+            self._over.set()
 
     def _count(self) -> None:
-        for moment, answered, future in self._answers:
-            if isinstance(future.exception(), Busy):
-                self._refuse(moment)
-                continue
-            assert future.result().success, "every fresh task is granted"
-            self.last = max(self.last, answered)
-            self._take(moment, answered - moment)
+        assert not self._wrong, f"every fresh task is granted: {self._wrong[0]}"
+        self.last = max(answered for _, answered in self._answers)
+        waited = [(moment, answered - moment) for moment, answered in self._answers]
+        waited += [(moment, TIMEOUT_S) for moment in self._busy]  # else the others would look good
+        self.took = [took for moment, took in waited if moment >= self._counted_from]
 
-    def _refuse(self, moment: float) -> None:
-        self.refused += 1
-        self._take(moment, TIMEOUT_S)  # leaving it out would make the others look good
-
-    def _take(self, moment: float, waited: float) -> None:
-        if moment >= self._counted_from:
-            self.took.append(waited)
+    @property
+    def refused(self) -> int:
+        return len(self._busy)
 
     @property
     def offered_rate(self) -> float:
