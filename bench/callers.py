@@ -7,7 +7,6 @@ moment a command should have been sent; so a stall is paid by everyone who would
 
 import asyncio
 import functools
-import gc
 import itertools
 import random
 import statistics
@@ -17,7 +16,7 @@ from typing import Any
 
 from bench.figures import Figure, latency_ms
 from bench.places import Places
-from bench.quiet import Rounds
+from bench.quiet import Rounds, freeze_heap
 from bench.scale import Scale
 from bench.watched import events_per_commit
 from bench.workload import Claimed, Workplace, claim_command, session_name, submission
@@ -138,7 +137,7 @@ def _closed_round(place: Workplace, callers: int, seconds: float) -> tuple[Count
 
 
 def _closed_claims(place: Workplace, callers: int, seconds: float) -> tuple[ClosedRun, list[list[Claimed]]]:
-    gc.collect()
+    freeze_heap()
     sessions = [session_name(number) for number in range(callers)]
     held: dict[str, list[Claimed]] = {session: [] for session in sessions}
     granted: list[ClaimResult] = []
@@ -156,7 +155,7 @@ def _closed_claims(place: Workplace, callers: int, seconds: float) -> tuple[Clos
 
 
 def _closed_submissions(place: Workplace, held: list[list[Claimed]], seconds: float) -> ClosedRun:
-    gc.collect()
+    freeze_heap()
 
     def following(number: int) -> Command | None:
         return submission(held[number].pop()) if held[number] else None
@@ -246,7 +245,7 @@ def _poisson(rate: float, seconds: float) -> list[float]:
 
 
 def _open(places: Places, scale: Scale, store: str, sessions: int) -> Figure:
-    gc.collect()
+    freeze_heap()
     rounds = Rounds(1)
     with Workplace(places.fresh_url(store)) as place:
         _closed_claims(place, sessions, scale.seconds)  # warm now: a cold start would be paid by all who come

@@ -3,7 +3,6 @@
 The tenant is a limited one, so every claim counts towards limits; the limits are raised out of the way.
 """
 
-import gc
 import itertools
 import os
 from collections.abc import Iterator
@@ -11,6 +10,7 @@ from string import ascii_uppercase
 from time import perf_counter, process_time
 from typing import NamedTuple, Self
 
+from bench.quiet import freeze_heap
 from bench.watched import Watch, WatchedDatabase
 from coord import ClaimKey, ClaimTemplate, TaskCoordinator, open_store
 from coord.core.commands import ClaimTask, SubmitResult
@@ -104,7 +104,7 @@ class Workplace:
 
     def claim_for(self, seconds: float, size: int) -> Run:
         """Claim batches until so much time was spent in calls."""
-        gc.collect()
+        freeze_heap()
         took: list[float] = []
         claimed: list[Claimed] = []
         spent, self._cpu = 0.0, 0.0
@@ -117,7 +117,7 @@ class Workplace:
 
     def submit_all(self, claimed: list[Claimed], size: int) -> Run:
         """Submit the results of these claims, batch by batch."""
-        gc.collect()
+        freeze_heap()
         self._cpu = 0.0
         took = [self.submit_batch(batch) for batch in batches(claimed, size)]
         return Run(len(claimed), took, [], self._cpu)
