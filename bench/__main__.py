@@ -64,8 +64,8 @@ SECTIONS: dict[str, tuple[str, Measure]] = {
 """Every section yields the figures of one store; another system to compare with is another section."""
 
 EXAMPLE = """examples:
-  python -m bench                                    everything, several minutes
-  python -m bench --quick                            everything, about one minute
+  python -m bench                                    everything, hours
+  python -m bench --quick                            everything, a quarter of an hour
   python -m bench --store sqlite --only callers      one section of one store"""
 
 
