@@ -64,8 +64,8 @@ SECTIONS: dict[str, tuple[str, Measure]] = {
 """Every section yields the figures of one store; another system to compare with is another section."""
 
 EXAMPLE = """examples:
-  python -m bench                                    everything, hours
-  python -m bench --quick                            everything, a quarter of an hour
+  python -m bench                                    everything, in full length
+  python -m bench --quick                            everything, for a shorter time
   python -m bench --store sqlite --only callers      one section of one store"""
 
 
