@@ -3,6 +3,7 @@
 import argparse
 import sys
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -98,6 +99,7 @@ class Session:
         self._scale = scale
         self._began = time.monotonic()
         self.figures: list[Figure] = []
+        self.failed: list[str] = []
         self.calibrations = [self._calibrate()]
 
     def _calibrate(self) -> Calibration:
@@ -108,10 +110,14 @@ class Session:
         if lacking := lacks(store):
             self.say(f"{section:8} {store:9} NOT MEASURED: {lacking}")
             return
-        found = []
-        for figure in SECTIONS[section][1](self._places, self._scale, store):
-            found.append(figure)
-            self.say(f"{section:8} {store:9} {figure.name}: {number(figure.value)} {figure.unit}")
+        found: list[Figure] = []
+        try:
+            for figure in SECTIONS[section][1](self._places, self._scale, store):
+                found.append(figure)
+                self.say(f"{section:8} {store:9} {figure.name}: {number(figure.value)} {figure.unit}")
+        except Exception:  # noqa: BLE001 - one that fails must not take along what others have found
+            self.failed.append(f"{section} on {store}")
+            self.say(f"{section:8} {store:9} FAILED:\n{traceback.format_exc()}")
         self._places.remove_embedded()
         before, after = self.calibrations[-1], self._calibrate()
         self.calibrations.append(after)
@@ -133,6 +139,8 @@ def show(session: Session, facts: dict[str, object]) -> None:
     print(LEGEND)
     if absent := peers.missing():
         print(f"\nNOT MEASURED, since not installed: {', '.join(absent)}. Install them: make venv")
+    if session.failed:
+        print(f"\nFAILED, see above: {', '.join(session.failed)}")
 
 
 def save(path: Path, session: Session, facts: dict[str, object], scale: Scale) -> None:
@@ -157,7 +165,7 @@ def main(words: list[str]) -> int:
                 session.run(section, store)
         show(session, facts)
         save(asked.json, session, facts, scale)
-    return 0
+    return 1 if session.failed else 0
 
 
 if __name__ == "__main__":

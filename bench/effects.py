@@ -20,7 +20,9 @@ MOST_TIMES_STATUS = 2.0
 FILES = {"full": (10_000, 100_000), "quick": (10_000,), "tiny": (20,)}
 IN_A_FOLDER = 50
 WATCHED = (".env",)
-SETTINGS = ("-c", "user.name=bench", "-c", "user.email=bench@localhost")
+WHO = ("-c", "user.name=bench", "-c", "user.email=bench@localhost")
+BY_ITSELF = ("-c", "gc.auto=0", "-c", "maintenance.auto=false")
+"""Git would tidy up in the background, while it is measured and even while its folder is removed."""
 
 
 def measure(places: Places, scale: Scale, store: str) -> Iterator[Figure]:
@@ -40,7 +42,7 @@ def made(folder: Path, count: int) -> Git:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f"{number}\n")
     for words in (("init", "-q"), ("add", "."), ("commit", "-q", "-m", "all"), ("status",)):
-        subprocess.run(["git", *SETTINGS, *words], cwd=root, check=True, capture_output=True)
+        subprocess.run(["git", *WHO, *BY_ITSELF, *words], cwd=root, check=True, capture_output=True)
     return Git(str(root))
 
 

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +104,26 @@ def test_raw_and_batches_stand_beside_each_batch_figure(tmp_path: Path) -> None:
     for figure in figures:
         assert figure["of_raw"] == pytest.approx(figure["value"] / figure["raw"])
         assert figure["detail"]["batch_mean"] == figure["detail"]["operations_per_call"]
+
+
+def test_a_section_that_fails_takes_nothing_along(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run of many minutes shows and keeps what it has found, names what failed, and says so by its code."""
+
+    def fail(*_: object) -> Iterator[Figure]:
+        yield Figure("past", "memory", "the last before it", 7, "/s")
+        raise RuntimeError("the disk is full")
+
+    monkeypatch.setitem(SECTIONS, "past", ("The past", fail))
+    path = tmp_path / "figures.json"
+    words = ["--scale", "tiny", "--store", "memory", "--only", "past", "--only", "memory"]
+    assert main([*words, "--json", str(path)]) == 1
+    assert {figure["section"] for figure in json.loads(path.read_bytes())["figures"]} == {"past", "memory"}
+    shown = capsys.readouterr()
+    assert "the last before it" in shown.out
+    assert "FAILED, see above: past on memory" in shown.out
+    assert "the disk is full" in shown.err
 
 
 def test_a_missed_floor_is_shown_as_missed() -> None:

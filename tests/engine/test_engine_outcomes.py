@@ -1,9 +1,13 @@
 """The engine when the store says no, says nothing, or is away: conflicts, verified refusals, lost answers."""
 
+import math
+from collections.abc import Callable
+
 import pytest
 
 from coord.core.errors import Conflict, CoordError, Corrupt, Unavailable, Unknown
 from coord.core.record import encode
+from coord.stores import burst
 from coord.stores.store import Commit
 from tests.engine.conftest import MakeStage, Stage
 from tests.engine.probes import (
@@ -164,6 +168,31 @@ def test_a_refused_command_is_verified_as_well(stage: Stage) -> None:
     with pytest.raises(CoordError, match="not today"):
         stage.engine.call(Refuse("a", "x"))
     assert stage.store.written == []
+
+
+@pytest.mark.parametrize("kind", ["nats", "postgres-log"])
+def test_an_answer_that_was_found_in_haste_is_verified(
+    make_stage: MakeStage, make_url: Callable[[str], str], monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """Who wrote twice just now does not look whether others wrote since; its answers hold all the same."""
+    monkeypatch.setattr(burst, "PAUSE_MS", math.inf)
+    url = make_url(kind)
+    stage, other = make_stage(url), make_stage(url)
+
+    def in_haste() -> bool:
+        """Write twice, let another process write, and say whether a load in haste misses that."""
+        for _ in range(2):
+            stage.engine.call(Append("a", "+"))
+        change(other, "a", "theirs")
+        return stage.store.load(["a"], hasty=True)["a"].value != encode(Text(text="theirs"))
+
+    assert in_haste()
+    with pytest.raises(CoordError, match="not today: theirs"):
+        stage.engine.call(Refuse("a"))
+    assert in_haste()
+    assert stage.engine.call(Append("a", "+mine")) == "theirs+mine"
+    assert in_haste()
+    assert stage.engine.call(Look("a")) == "theirs"
 
 
 # Unknown outcomes.

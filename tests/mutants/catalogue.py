@@ -259,9 +259,23 @@ ENGINE_MUTANTS = [
     Mutant(
         "a refusal is not verified",
         ENGINE,
-        "one_snapshot = not commit.writes and draft.reads_of_store <= 1\n",
-        "one_snapshot = not commit.writes\n",
+        "one_snapshot = not commit.writes and draft.reads_of_store <= 1 and",
+        "one_snapshot = not commit.writes and",
         (FOUND, *STORM),
+    ),
+    Mutant(
+        "a refusal that was found in haste is not verified",
+        ENGINE,
+        " and not draft.doubtful\n",
+        "\n",
+        STORM,
+    ),
+    Mutant(
+        "whoever wrote once takes what it knows for the newest",
+        "stores/burst.py",
+        "return self._alone and offset == self._newest and",
+        "return self._newest > 0 and",
+        ("tests/stores/test_postgres_log.py", "-k", "one_round_trip"),
     ),
     Mutant(
         "a failure on mixed reads is believed",

@@ -2,7 +2,8 @@
 
 Every process has its own over the one real store. At each call it may let other processes run first or
 afterwards (so commits fall between a load and its commit), pause for long, be away, lose the answer of a
-commit that did or did not happen or happens later, or take the process down. All by chance, from one seed.
+commit that did or did not happen or happens later, or take the process down. Whoever loads in haste is told
+what was there when the process last looked. All by chance, from one seed.
 """
 
 from collections.abc import Iterable
@@ -12,7 +13,9 @@ import msgspec
 
 from coord.core.errors import Conflict, Unavailable, Unknown
 from coord.engine.clock import AHEAD_MS_MAX
-from coord.stores.store import Commit, Entry, Head, Limits, Loaded, Record, Store
+from coord.stores.fold import Fold
+from coord.stores.memory import MemoryStore
+from coord.stores.store import Commit, Entry, Head, Limits, Loaded, Record
 from tests.linearizable.ledger import require
 
 if TYPE_CHECKING:
@@ -25,10 +28,18 @@ class Killed(BaseException):
     """The process is gone, in the middle of whatever it did."""
 
 
+def _copied(fold: Fold) -> Fold:
+    """Return the records as they are now, without their order."""
+    copied = Fold(fold.offset, fold.at, fold.floor)
+    copied.records, copied.tombstones = fold.records.copy(), fold.tombstones.copy()
+    copied._begun = fold._begun
+    return copied
+
+
 class FaultyStore:
     """The store contract, kept to the letter and no better."""
 
-    def __init__(self, process: "Process", inner: Store) -> None:
+    def __init__(self, process: "Process", inner: MemoryStore) -> None:
         self._process = process
         self._world = process.world
         self._inner = inner
@@ -38,10 +49,21 @@ class FaultyStore:
             inner.limits, commit_bytes=room, record_bytes=min(inner.limits.record_bytes, room // 4)
         )
         self._newest_ms = 0
+        self._known = _copied(inner._fold)
 
-    def load(self, keys: Iterable[str]) -> Loaded:
+    def load(self, keys: Iterable[str], *, hasty: bool = False) -> Loaded:
+        if hasty and self._world.chance.random() < 0.5:
+            return self._remembered(list(keys))
         self._before("load")
         return self._after(self._inner.load(list(keys)))
+
+    def _remembered(self, keys: list[str]) -> Loaded:
+        """What was there when this process last looked; nobody is asked, so nothing can go wrong."""
+        if not self._process.alive:
+            raise Killed
+        stale = self._known.offset != self._inner.seen.offset
+        self._world.count("hasty load of the past" if stale else "hasty load")
+        return Loaded(zip(keys, self._known.get_all(keys), strict=True), self._known.as_of, hasty=True)
 
     def scan(
         self, prefix: str, *, by: Literal["key", "line"], after: Record | None = None, limit: int
@@ -137,6 +159,7 @@ class FaultyStore:
 
     def _seen_now(self) -> None:
         self.seen = Head(*self._inner.seen)
+        self._known = _copied(self._inner._fold)
 
     def _fail(self, what: str, error: Exception) -> None:
         self._world.note(self._process, what)

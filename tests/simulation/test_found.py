@@ -30,8 +30,8 @@ class InterruptedStore:
         """Let something happen just before the nth next call of this kind."""
         self.plans.append((call, nth, happens))
 
-    def load(self, keys: Iterable[str]) -> Loaded:
-        return self._meet("load", lambda: self._inner.load(keys))
+    def load(self, keys: Iterable[str], **how: Any) -> Loaded:
+        return self._meet("load", lambda: self._inner.load(keys, **how))
 
     def scan(self, prefix: str, **how: Any) -> list[Record]:
         return self._meet("scan", lambda: self._inner.scan(prefix, **how))

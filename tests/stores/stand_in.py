@@ -31,9 +31,9 @@ class StandIn:
     def seen(self) -> Head:
         return self.real.seen
 
-    def load(self, keys: Iterable[str]) -> Loaded:
+    def load(self, keys: Iterable[str], *, hasty: bool = False) -> Loaded:
         self._count("load")
-        return self._read(self.real.load(list(keys)))
+        return self._read(self.real.load(list(keys), hasty=hasty))
 
     def scan(
         self, prefix: str, *, by: Literal["key", "line"], after: Record | None = None, limit: int

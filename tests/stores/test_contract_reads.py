@@ -72,6 +72,29 @@ def test_load_is_as_of_one_offset(two_stores: tuple[Store, Store]) -> None:
     assert store_values(reader, names) == {b"59"}
 
 
+def test_a_load_in_haste_may_miss_others_and_says_so(two_stores: tuple[Store, Store]) -> None:
+    """A hasty load may be older than the newest commit, but not than what this object showed or wrote."""
+    mine, other = two_stores
+    for number in range(3):
+        write(mine, {"k": b"mine %d" % number, "old": b""}, at=number)
+    write(other, {"k": b"theirs"}, at=9)
+    plain, hasty = mine.load(["k"]), mine.load(["k"], hasty=True)
+    assert (plain["k"].value, plain.hasty, hasty["k"].value) == (b"theirs", False, b"theirs")
+    for number in range(2):
+        write(mine, {"k": b"mine %d" % number})
+    before = head(mine)
+    write(other, {"k": b"theirs"})
+    found = mine.load(["k", "never"], hasty=True)
+    if not found.hasty:
+        assert found["k"].value == b"theirs"
+        return
+    assert (found["k"].value, found["never"].value, found.as_of.offset) == (b"mine 1", None, before)
+    with pytest.raises(Conflict) as conflict:
+        mine.commit(Commit({"k": found["k"].version}, as_of=found.as_of))
+    assert set(conflict.value.keys) == {"k"}
+    assert mine.load(["k"], hasty=True)["k"].value == b"theirs", "whoever was told does not miss it any more"
+
+
 def store_values(store: Store, keys: list[str]) -> set[bytes | None]:
     return {record.value for record in store.load(keys).values()}
 

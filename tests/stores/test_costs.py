@@ -20,6 +20,7 @@ from coord.core.ids import work_product_ref
 from coord.core.limits import UNLIMITED_TENANT
 from coord.core.plan_commands import AddTasks, ByCaller, ClaimNext, NewTask, SubmitResults
 from coord.sdk.coordinator import TaskCoordinator
+from coord.stores import burst
 from coord.stores.open import open_store
 from tests.servers.postgres import PostgresServer, in_log_shape
 from tests.stores.costs_child import MARK, NOW
@@ -80,7 +81,8 @@ class Desk:
 
 
 @pytest.fixture(params=TENANTS)
-def desk(request: pytest.FixtureRequest, store_url: str) -> Iterator[Desk]:
+def desk(request: pytest.FixtureRequest, store_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
+    monkeypatch.setattr(burst, "PAUSE_MS", 0)  # a load in haste would be verified: it depends on the time
     desk = Desk(store_url, request.param)
     with closing(desk.coordinator):
         yield desk

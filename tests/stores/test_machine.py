@@ -133,9 +133,12 @@ class StoreMachine(RuleBasedStateMachine):
         commit = Commit(expects, puts, gone, events, at, b"%d" % at)
         self.both(which, lambda store: store.commit(commit))
 
-    @rule(which=WHICH, keys=st.lists(KEYS, min_size=1, max_size=4, unique=True))
-    def look(self, which: int, keys: list[str]) -> None:
-        self.looks.append(self.stores[which].load(keys))
+    @rule(which=WHICH, keys=st.lists(KEYS, min_size=1, max_size=4, unique=True), hasty=st.booleans())
+    def look(self, which: int, keys: list[str], hasty: bool) -> None:
+        found = self.stores[which].load(keys, hasty=hasty)
+        assert found.hasty <= hasty, "nobody who did not ask for it is told the past"
+        assert found.hasty or found == self.model.load(keys)
+        self.looks.append(found)
 
     @precondition(lambda self: self.looks)
     @rule(which=WHICH, back=st.integers(0, 3), value=VALUES)

@@ -1,5 +1,6 @@
 """What only the NATS store can get wrong: connections, streams behind its back, snapshots, trims."""
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from typing import Any
@@ -54,8 +55,13 @@ def small_snapshots(monkeypatch: pytest.MonkeyPatch) -> None:
 # Connections.
 
 
-def test_questions_per_call(url: str, relay: TcpRelay, open_database: Opener) -> None:
-    """A commit is one round trip, and so is a read; a conflict that is not known yet costs a second one."""
+def test_questions_per_call(
+    url: str, relay: TcpRelay, open_database: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A commit is one round trip, and so is a read; a conflict that is not known yet costs a second one.
+
+    A hasty read asks nothing while all that came of late is ours.
+    """
     store, other = open_database(relay.url(url)).log("local"), open_database(url).log("local")
     write(store, {"k": b"0"})
 
@@ -72,6 +78,18 @@ def test_questions_per_call(url: str, relay: TcpRelay, open_database: Opener) ->
     with pytest.raises(Conflict):
         store.commit(Commit({"k": 2}, {"k": Put(b"3")}))
     assert questions(lambda: store.load(["k"])) == 1
+    monkeypatch.setattr(burst, "PAUSE_MS", math.inf)
+
+    def written(value: bytes) -> None:
+        write(store, {"k": value})
+        store.load(["k"])  # the ring has been counted then
+
+    written(b"4")
+    assert questions(lambda: store.load(["k"], hasty=True)) == 1, "the one before was another's"
+    written(b"5")
+    assert questions(lambda: store.load(["k"], hasty=True)) == 0
+    monkeypatch.setattr(burst, "PAUSE_MS", 0)
+    assert questions(lambda: store.load(["k"], hasty=True)) == 1, "that was long ago"
 
 
 def test_an_entry_that_a_message_cannot_hold_is_refused(store: Store) -> None:

@@ -1,5 +1,6 @@
 """What only Postgres in the log shape can get wrong: the fold, snapshots, large values, what is missing."""
 
+import math
 from collections.abc import Callable, Iterator
 
 import psycopg
@@ -74,7 +75,10 @@ def test_a_schema_has_one_shape(postgres_server: PostgresServer) -> None:
 
 
 def test_a_commit_is_one_round_trip_and_so_is_a_load(
-    url: str, relay: TcpRelay, open_database: Callable[[str], AnyDatabase]
+    url: str,
+    relay: TcpRelay,
+    open_database: Callable[[str], AnyDatabase],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """STO-32: only a commit that meets another one's asks a second and a third time."""
     near, far = open_database(url).log("local"), open_database(relay.url(url)).log("local")
@@ -91,6 +95,10 @@ def test_a_commit_is_one_round_trip_and_so_is_a_load(
     write(near, {"other": b""})
     assert questions(lambda: far.commit(Commit({"k": 2}, {"k": Put(b"2")}))) == 3
     assert versions(near, "k", "other") == {"k": 4, "other": 3}
+    monkeypatch.setattr(burst, "PAUSE_MS", math.inf)
+    assert questions(lambda: far.load(["k"], hasty=True)) == 1, "the one before was another's"
+    far.commit(Commit({"k": 4}, {"k": Put(b"3")}))
+    assert questions(lambda: far.load(["k"], hasty=True)) == 0
 
 
 def test_a_commit_goes_in_behind_another_or_is_a_conflict(opened: Open) -> None:

@@ -30,10 +30,10 @@ class CountedStore:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
-    def load(self, keys: Any) -> Any:
+    def load(self, keys: Any, **options: Any) -> Any:
         keys = list(keys)
         self.reads += len(keys)
-        return self._store.load(keys)
+        return self._store.load(keys, **options)
 
     def scan(self, prefix: str, **options: Any) -> Any:
         found = self._store.scan(prefix, **options)

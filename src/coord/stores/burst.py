@@ -1,6 +1,10 @@
-"""Commits that follow each other without a pause. A snapshot is in their way, so it waits a while for one.
+"""Our commits that follow each other without a pause.
 
-It waits for bytes, not for entries: a few large ones are read fast when the store is opened, many are not.
+A snapshot is in their way, so it waits a while for one. It waits for bytes, not for entries: a few large ones
+are read fast when the store is opened, many are not.
+
+While nobody else comes between them, a hasty load takes what we know for the newest: our last commit, a
+moment ago, was right behind it.
 """
 
 import math
@@ -12,12 +16,21 @@ PATIENCE = 3
 
 
 class Burst:
-    """When the last commit was."""
+    """When our last commit was, and whether the one before it was ours, too."""
 
     def __init__(self) -> None:
         self._last_ms = -math.inf
+        self._newest = -1
+        self._alone = False
+        self.patience = 1
+        """How many bytes of the log count as one: after a pause each counts."""
 
-    def patience(self) -> int:
-        """Note a commit; return how many bytes of the log count as one: after a pause each counts."""
+    def commit(self, offset: int) -> None:
+        """Note a commit of ours."""
         before, self._last_ms = self._last_ms, uptime_ms()
-        return PATIENCE if self._last_ms - before < PAUSE_MS else 1
+        self.patience = PATIENCE if self._last_ms - before < PAUSE_MS else 1
+        self._alone, self._newest = offset == self._newest + 1, offset
+
+    def goes_on(self, offset: int) -> bool:
+        """Whether the last two up to this offset were ours, and not long ago."""
+        return self._alone and offset == self._newest and uptime_ms() - self._last_ms < PAUSE_MS

@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Literal
 
 from coord.core.errors import Conflict, Trimmed, Unavailable
+from coord.stores.burst import Burst
 from coord.stores.fold import Fold
 from coord.stores.store import Commit, Entry, Head, Limits, Loaded, Record, check_commit
 
@@ -21,12 +22,13 @@ class LogStore:
 
     limits: Limits
     _foresees = False
-    """Whether `_append` refuses an offset that is taken by itself, so that nobody has to look before."""
+    """Whether `_append` asks a server, which refuses an offset that is taken: nobody has to look before."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._fold = Fold()
         self._closed = False
+        self._burst = Burst()
 
     # What a subclass gives.
 
@@ -61,14 +63,16 @@ class LogStore:
     def seen(self) -> Head:
         return Head(self._fold.offset, self._fold.at)
 
-    def load(self, keys: Iterable[str]) -> Loaded:
+    def load(self, keys: Iterable[str], *, hasty: bool = False) -> Loaded:
         keys = list(keys)
         with self._lock:
+            hasty = hasty and not self._closed and self._burst.goes_on(self._fold.offset)
             while True:
-                self._fresh()
+                if not hasty:
+                    self._fresh()
                 found = self._filled(self._fold.get_all(keys))
                 if found is not None:
-                    return Loaded(zip(keys, found, strict=True), self._fold.as_of)
+                    return Loaded(zip(keys, found, strict=True), self._fold.as_of, hasty=hasty)
 
     def scan(
         self, prefix: str, *, by: Literal["key", "line"], after: Record | None = None, limit: int
@@ -95,6 +99,8 @@ class LogStore:
                     if kept is not None:
                         break
                 self._fold.apply(offset, kept)
+                if self._foresees:
+                    self._burst.commit(offset)
         self._committed(offset)
         return offset
 

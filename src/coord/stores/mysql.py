@@ -150,7 +150,7 @@ class MysqlStore:
                 self._database.ask(self._sql.settle % self._log)
             self._settled = max(self._settled, head)
 
-    def load(self, keys: Iterable[str]) -> Loaded:
+    def load(self, keys: Iterable[str], *, hasty: bool = False) -> Loaded:
         wanted, session = list(keys), self._database.sessions
         head, floor, rows = self._read(self._sql.load(self._log, wanted))
         found = {record.key: record for record in _records(rows)}

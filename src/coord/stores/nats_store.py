@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from coord.core.errors import CoordError, Corrupt, Trimmed
-from coord.stores.burst import Burst
 from coord.stores.database import EPOCH_BITS, Reconnected
 from coord.stores.fold import Fold
 from coord.stores.host_clock import host_now_ms
@@ -80,7 +79,6 @@ class NatsStore(LogStore):
         self._snapshots = Snapshots(self._server, tenant)
         self._number = database.listened_to(self)
         self._snapshot_writer: threading.Thread | None = None
-        self._burst = Burst()
         self._begin_at(None)
         self._connection, self._leader, self._made = -1, "", ""
         self._forgotten = False
@@ -341,7 +339,7 @@ class NatsStore(LogStore):
 
     def _committed(self, offset: int) -> None:
         self._server.tell(self.ring, b"%d" % offset)
-        if self._snapshot_is_due(self._burst.patience()):
+        if self._snapshot_is_due(self._burst.patience):
             with self._lock:
                 self._begin_snapshot()
 

@@ -51,7 +51,7 @@ class PostgresStore:
     def seen(self) -> Head:
         return self._log.seen
 
-    def load(self, keys: Iterable[str]) -> Loaded:
+    def load(self, keys: Iterable[str], *, hasty: bool = False) -> Loaded:
         wanted, connection = Texts(keys), self._database.connections
         head, floor, rows = self._log.read(self._sql.load, wanted)
         found = {row[0]: Record(*row) for row in rows}

@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from psycopg.types.numeric import Int8
 
 from coord.core.errors import CoordError, Corrupt
-from coord.stores.burst import Burst
 from coord.stores.database import EPOCH_BITS, Reconnected
 from coord.stores.fold import Fold
 from coord.stores.image import INLINE_BYTES, Image, Reference, image_of, snapshot_is_due
@@ -36,6 +35,8 @@ logger = logging.getLogger(__name__)
 class PostgresLogStore(LogStore):
     """One tenant's log in a Postgres schema."""
 
+    _foresees = True
+
     def __init__(self, database: "PostgresLogDatabase", tenant: str) -> None:
         super().__init__()
         self._database = database
@@ -43,7 +44,6 @@ class PostgresLogStore(LogStore):
         self._log = TenantLog(database, tenant)
         self._snapshots = Snapshots(self._log, self._sql)
         self._snapshot_writer: threading.Thread | None = None
-        self._burst = Burst()
         self._heard = False
         self._begin_anew()
         self._catch_up()
@@ -150,11 +150,6 @@ class PostgresLogStore(LogStore):
 
     # Writing.
 
-    def _check(self, commit: Commit) -> None:
-        """Compare with what is folded; the server need not be asked first, for it is when we append."""
-        if not commit.writes or self._fold.changed(commit):
-            super()._check(commit)
-
     def _append(self, offset: int, commit: Commit) -> Commit | None:
         large = {key: put for key, put in commit.puts.items() if len(put.value) > INLINE_BYTES}
         puts = {key: put for key, put in commit.puts.items() if key not in large} if large else commit.puts
@@ -196,7 +191,7 @@ class PostgresLogStore(LogStore):
     def _committed(self, offset: int) -> None:
         if self._heard:
             self._database.ring(self._log.id, offset)
-        if self._snapshot_is_due(self._burst.patience()):
+        if self._snapshot_is_due(self._burst.patience):
             with self._lock:
                 self._begin_snapshot()
 

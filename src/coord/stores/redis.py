@@ -106,7 +106,7 @@ class RedisStore:
         if head.offset > self.seen.offset:
             self.seen = head
 
-    def load(self, keys: Iterable[str]) -> Loaded:
+    def load(self, keys: Iterable[str], *, hasty: bool = False) -> Loaded:
         wanted = list(dict.fromkeys(keys))
         with _encoding():
             asked = _encode(wanted)

@@ -105,7 +105,7 @@ class SqliteStore:
         self._log: int = row[0]
         self.seen = Head(row[1], row[2])
 
-    def load(self, keys: Iterable[str]) -> Loaded:
+    def load(self, keys: Iterable[str], *, hasty: bool = False) -> Loaded:
         wanted = sorted(keys)  # as they lie in the file, for the same reason as what is written
         with self._database.using() as cursor:
             self._database.roll_back()

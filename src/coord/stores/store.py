@@ -17,7 +17,8 @@ perhaps one place in an ordered *line* (its turn, or its deadline). The log is t
   stored is damaged; it is never skipped. `Unsupported`: written by a newer version. Nothing else is raised.
 - **No retries inside.** A lost connection is opened anew by the next call; the engine decides what to repeat.
 - `load` gives the newest committed state of every key, all as of one moment that is not older than any
-  commit finished before the call; it says which, and a commit may bring it back (`as_of`).
+  commit finished before the call; it says which, and a commit may bring it back (`as_of`). A `hasty` load
+  may be of an older moment, if it says so: whoever decides on it has to commit, and learns it there.
 - `scan` gives live records by key or by line, in byte order (lines tie by key), strictly after the given
   record. It is *not* guarded against phantoms: a decision that rests on absence over a range must also
   expect a record that every such writer puts.
@@ -77,13 +78,23 @@ NO_MOMENT = AsOf(-1, -1, -1)
 
 
 class Loaded(dict[str, Record]):
-    """What a load gave: a record for every key that was asked for, all of one moment."""
+    """What a load gave: a record for every key that was asked for, all of one moment.
 
-    __slots__ = ("as_of",)
+    Of the newest one, unless it is `hasty`: then nobody has looked whether there is a newer one.
+    """
 
-    def __init__(self, records: Iterable[tuple[str, Record]] | dict[str, Record], as_of: AsOf) -> None:
+    __slots__ = ("as_of", "hasty")
+
+    def __init__(
+        self,
+        records: Iterable[tuple[str, Record]] | dict[str, Record],
+        as_of: AsOf,
+        *,
+        hasty: bool = False,
+    ) -> None:
         super().__init__(records)
         self.as_of = as_of
+        self.hasty = hasty
 
 
 class Commit(msgspec.Struct, frozen=True, array_like=True):
@@ -140,7 +151,7 @@ class Store(Protocol):
     def limits(self) -> Limits: ...
     @property
     def seen(self) -> Head: ...
-    def load(self, keys: Iterable[str]) -> Loaded: ...
+    def load(self, keys: Iterable[str], *, hasty: bool = False) -> Loaded: ...
     def scan(
         self, prefix: str, *, by: Literal["key", "line"], after: Record | None = None, limit: int
     ) -> list[Record]: ...
