@@ -87,6 +87,8 @@ class Probes:
     def __init__(self) -> None:
         self.decided: Counter[tuple[str, str]] = Counter()
         self.times: list[int] = []
+        self.asked: list[int] = []
+        """Times of decisions, of those too that were suspended or refused."""
 
     def install(self, patch: pytest.MonkeyPatch) -> None:
         """Make the probes known to the engine for the length of a test."""
@@ -109,6 +111,7 @@ class Probes:
         """Count decisions that came to an end: a suspended one is not counted."""
 
         def decide(view: View, command: Probe, now: int) -> Any:
+            self.asked.append(now)
             reply = rule(view, command)
             self.decided[type(command).__name__, command.key] += 1
             self.times.append(now)

@@ -1,14 +1,20 @@
 """The time of a batch: the store's clock, never behind the log, and refused when the log is far ahead."""
 
+import contextlib
+import math
+from collections.abc import Callable
+
 import msgspec
 import pytest
 
-from coord.core.errors import Unavailable
+from coord.core.commands import Command
+from coord.core.errors import Refused, Unavailable
 from coord.core.events import ClockAccepted
 from coord.engine.clock import AHEAD_MS_MAX
+from coord.stores import burst
 from coord.stores.store import Commit
 from tests.engine.conftest import NOW, MakeStage, Stage
-from tests.engine.probes import Append, Look, Probes
+from tests.engine.probes import Append, Look, Probes, Refuse
 
 PATIENCE_S = 60
 
@@ -114,6 +120,33 @@ def test_a_conflict_with_a_later_entry_moves_the_time(make_stage: MakeStage, sha
     slow.store.before_commit.append(overtake)
     assert slow.engine.call_many([Append("b", "x"), Append("a", "+mine")]) == ["x", "theirs+mine"]
     assert times(slow) == [NOW + 5_000, NOW + 5_000]
+
+
+@pytest.mark.parametrize("kind", ["nats", "postgres-log"])
+@pytest.mark.parametrize("command", [Look("a"), Append("a", "2"), Refuse("a")], ids=str)
+def test_haste_does_not_act_in_the_past(
+    make_stage: MakeStage,
+    make_url: Callable[[str], str],
+    probes: Probes,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+    command: Command,
+) -> None:
+    """Another process whose clock is ahead wrote something else: who begins afterwards takes place after it,
+    although its load was hasty and only the commit meets that entry."""
+    monkeypatch.setattr(burst, "PAUSE_MS", math.inf)
+    url = make_url(kind)
+    slow, fast = (stage_by_store_clock(make_stage, url) for _ in range(2))
+    for _ in range(2):
+        slow.engine.call(Append("a", "1"))
+    fast.now = NOW + 5_000
+    fast.engine.call(Append("b", "x"))
+    assert slow.store.load(["a"], hasty=True).hasty
+    with contextlib.suppress(Refused):
+        slow.engine.call(command)
+    assert slow.store.seen.at == slow.engine._clock.now() == NOW + 5_000
+    assert times(slow) == sorted(times(slow)), "time never falls"
+    assert probes.asked[-1] == NOW + 5_000
 
 
 def test_a_clock_of_its_own_replaces_the_stores_clock_wholly(make_stage: MakeStage) -> None:

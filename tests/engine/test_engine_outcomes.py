@@ -1,11 +1,13 @@
 """The engine when the store says no, says nothing, or is away: conflicts, verified refusals, lost answers."""
 
+import itertools
 import math
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from coord.core.errors import Conflict, CoordError, Corrupt, Unavailable, Unknown
+from coord.core.errors import Busy, Conflict, CoordError, Corrupt, Unavailable, Unknown
 from coord.core.record import encode
 from coord.stores import burst
 from coord.stores.store import Commit
@@ -193,6 +195,28 @@ def test_an_answer_that_was_found_in_haste_is_verified(
     assert stage.engine.call(Append("a", "+mine")) == "theirs+mine"
     assert in_haste()
     assert stage.engine.call(Look("a")) == "theirs"
+
+
+@pytest.mark.parametrize("kind", ["nats", "postgres-log"])
+def test_who_is_always_overtaken_waits_no_longer_than_told(
+    make_stage: MakeStage, make_url: Callable[[str], str], monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """Others come first each time, with what the command does not read: its time runs out all the same."""
+    url = make_url(kind)
+    stage, other = make_stage(url), make_stage(url)
+    real: Any = stage.store.real
+    append, overtaken = real._append, itertools.count(1)
+
+    def append_late(offset: int, commit: Commit) -> Commit | None:
+        assert next(overtaken) < 1_000, "for ever"
+        change(other, "b", "theirs")
+        kept: Commit | None = append(offset, commit)
+        return kept
+
+    monkeypatch.setattr(real, "_append", append_late)
+    with pytest.raises(Busy):
+        stage.engine.call(Append("a", "+"), timeout=0.001)
+    assert text(other, "a") == ""
 
 
 # Unknown outcomes.

@@ -278,6 +278,34 @@ ENGINE_MUTANTS = [
         ("tests/stores/test_postgres_log.py", "-k", "one_round_trip"),
     ),
     Mutant(
+        "a load in haste is older than what was shown",
+        LOG_STORE,
+        "self._burst.goes_on(self.seen.offset)",
+        "self._burst.goes_on(self._fold.offset)",
+        ("tests/stores/test_contract_reads.py", "-k", "what_was_shown and postgres-log"),
+    ),
+    Mutant(
+        "what was decided in haste is written in the past",
+        LOG_STORE,
+        "range(1 if commit.hasty else TRIES)",
+        "range(TRIES)",
+        ("tests/engine/test_engine_clock.py", "-k", "haste and nats"),
+    ),
+    Mutant(
+        "what changes nothing is answered in the past",
+        LOG_STORE,
+        "if changed or (commit.hasty and commit.as_of.offset != self._fold.offset):",
+        "if changed:",
+        ("tests/engine/test_engine_clock.py", "-k", "haste and nats"),
+    ),
+    Mutant(
+        "who is always overtaken tries for ever",
+        LOG_STORE,
+        "range(1 if commit.hasty else TRIES)",
+        "range(1 if commit.hasty else 10**9)",
+        (OUTCOMES, "-k", "overtaken and nats"),
+    ),
+    Mutant(
         "a failure on mixed reads is believed",
         ENGINE,
         "            job.error = defect\n            draft.accept_failure(job, view)\n",
@@ -301,7 +329,7 @@ ENGINE_MUTANTS = [
     Mutant(
         "a lost answer counts as a failure",
         SETTLE,
-        "        return _settle(store, commit, before, deadline(), ambient, lost)\n",
+        "        return _settle(store, again, before, deadline(), ambient, lost)\n",
         "        raise Unavailable from lost\n",
         STORM,
     ),

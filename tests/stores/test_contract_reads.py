@@ -1,10 +1,13 @@
 """The contract of stores: what `load` and `scan` show."""
 
+import math
 import threading
+from collections.abc import Callable
 
 import pytest
 
 from coord.core.errors import Conflict
+from coord.stores import burst
 from coord.stores.store import Commit, Put, Record, Store
 from tests.stores.steps import (
     by_key,
@@ -72,8 +75,11 @@ def test_load_is_as_of_one_offset(two_stores: tuple[Store, Store]) -> None:
     assert store_values(reader, names) == {b"59"}
 
 
-def test_a_load_in_haste_may_miss_others_and_says_so(two_stores: tuple[Store, Store]) -> None:
+def test_a_load_in_haste_may_miss_others_and_says_so(
+    two_stores: tuple[Store, Store], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A hasty load may be older than the newest commit, but not than what this object showed or wrote."""
+    monkeypatch.setattr(burst, "PAUSE_MS", math.inf)
     mine, other = two_stores
     for number in range(3):
         write(mine, {"k": b"mine %d" % number, "old": b""}, at=number)
@@ -85,6 +91,7 @@ def test_a_load_in_haste_may_miss_others_and_says_so(two_stores: tuple[Store, St
     before = head(mine)
     write(other, {"k": b"theirs"})
     found = mine.load(["k", "never"], hasty=True)
+    assert found.hasty == getattr(mine, "_foresees", False), "those are hasty that have all in memory"
     if not found.hasty:
         assert found["k"].value == b"theirs"
         return
@@ -93,6 +100,27 @@ def test_a_load_in_haste_may_miss_others_and_says_so(two_stores: tuple[Store, St
         mine.commit(Commit({"k": found["k"].version}, as_of=found.as_of))
     assert set(conflict.value.keys) == {"k"}
     assert mine.load(["k"], hasty=True)["k"].value == b"theirs", "whoever was told does not miss it any more"
+
+
+SHOWN: dict[str, Callable[[Store], object]] = {
+    "scan": lambda store: store.scan("k", by="key", limit=1),
+    "tail": lambda store: store.tail(2, 1),
+    "commit": lambda store: store.commit(Commit()),
+}
+
+
+@pytest.mark.parametrize("shown", SHOWN)
+def test_a_load_in_haste_is_not_older_than_what_was_shown(
+    two_stores: tuple[Store, Store], monkeypatch: pytest.MonkeyPatch, shown: str
+) -> None:
+    """Whichever call has told a store object of another's commit, no load of it misses that afterwards."""
+    monkeypatch.setattr(burst, "PAUSE_MS", math.inf)
+    mine, other = two_stores
+    for _ in range(2):
+        write(mine, {"k": b"mine"})
+    write(other, {"k": b"theirs"})
+    SHOWN[shown](mine)
+    assert mine.load(["k"], hasty=True)["k"].value == b"theirs"
 
 
 def store_values(store: Store, keys: list[str]) -> set[bytes | None]:

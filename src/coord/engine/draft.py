@@ -49,7 +49,7 @@ class Draft:
         self.size = 0
         self.reads_of_store = 0
         self.doubtful = False
-        """Whether something was loaded in haste: then an answer that changes nothing is verified, too."""
+        """Whether the first load was hasty: then an answer that changes nothing is verified, too."""
         self.conflicts = 0
 
     # What views read.
@@ -115,9 +115,8 @@ class Draft:
         if missing:
             self.reads_of_store += 1
             found = self._store.load(missing, hasty=True)  # the commit looks anyway
-            self.doubtful = self.doubtful or found.hasty
             if not self._loaded:
-                self._as_of = found.as_of
+                self._as_of, self.doubtful = found.as_of, found.hasty
             self._loaded.update(found)
         for range_ in ranges:
             if _beginning(range_) not in self._stretches:
@@ -172,7 +171,9 @@ class Draft:
         }
         deletes = [key for key, item in written if item.value is None and loaded[key].value is not None]
         events = [event for _, view in self.decided for event in view.events]
-        return Commit(expects, puts, deletes, events, at, commit_id, self._as_of)
+        return Commit(
+            expects, puts, deletes, events, at, commit_id, self._as_of, self.doubtful and not self.conflicts
+        )
 
     def forget(self, changed: Iterable[str]) -> list[Job]:
         """Drop what rests on changed keys; return the commands that have to be decided again."""

@@ -16,6 +16,9 @@ from coord.stores.burst import Burst
 from coord.stores.fold import Fold
 from coord.stores.store import Commit, Entry, Head, Limits, Loaded, Record, check_commit
 
+TRIES = 32
+"""So often a commit is tried while others come first; then its engine sees whether somebody still waits."""
+
 
 class LogStore:
     """Everything of the contract that follows from `_append` and `_entries`."""
@@ -66,7 +69,7 @@ class LogStore:
     def load(self, keys: Iterable[str], *, hasty: bool = False) -> Loaded:
         keys = list(keys)
         with self._lock:
-            hasty = hasty and not self._closed and self._burst.goes_on(self._fold.offset)
+            hasty = hasty and not self._closed and self._burst.goes_on(self.seen.offset)
             while True:
                 if not hasty:
                     self._fresh()
@@ -92,12 +95,14 @@ class LogStore:
                 return self._fold.offset
             self._refuse_if_closed()  # before the lock: a closed one's number may belong to another file now
             with self._exclusive():
-                while True:
+                for _ in range(1 if commit.hasty else TRIES):
                     self._check(commit)
                     offset = self._fold.offset + 1
                     kept = self._append(offset, commit)
                     if kept is not None:
                         break
+                else:
+                    raise Conflict(self._fold.changed(commit) if commit.hasty else commit.expects)
                 self._fold.apply(offset, kept)
                 if self._foresees:
                     self._burst.commit(offset)
@@ -110,7 +115,7 @@ class LogStore:
             return
         self._catch_up()
         changed = self._fold.changed(commit)
-        if changed:
+        if changed or (commit.hasty and commit.as_of.offset != self._fold.offset):
             raise Conflict(changed)
 
     def tail(self, after: int, limit: int) -> list[Entry]:

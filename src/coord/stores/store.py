@@ -101,7 +101,8 @@ class Commit(msgspec.Struct, frozen=True, array_like=True):
     """A change to make whole or not at all. `id` marks it, so that a lost answer can be settled.
 
     Who gives `as_of` vouches that all it expects was loaded at that moment: while head and floor are the
-    same, nothing can have changed, and the store need not look at each expectation.
+    same, nothing can have changed, and the store need not look at each expectation. If that load was
+    `hasty` and others have committed since, it is a conflict, perhaps of no key: its time may be the past.
     """
 
     expects: dict[str, int] = {}
@@ -111,6 +112,7 @@ class Commit(msgspec.Struct, frozen=True, array_like=True):
     at: int = 0
     id: bytes = b""
     as_of: AsOf = NO_MOMENT
+    hasty: bool = False
 
     @property
     def writes(self) -> bool:
