@@ -329,7 +329,7 @@ ENGINE_MUTANTS = [
     Mutant(
         "a lost answer counts as a failure",
         SETTLE,
-        "        return _settle(store, again, before, deadline(), ambient, lost)\n",
+        "        return _settle(store, commit, before, deadline(), ambient, lost)\n",
         "        raise Unavailable from lost\n",
         STORM,
     ),

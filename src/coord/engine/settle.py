@@ -6,8 +6,6 @@ first attempt did land, the second is a conflict, and the log shows the id.
 
 from collections.abc import Callable
 
-import msgspec
-
 from coord.core.errors import Conflict, Trimmed, Unavailable, Unknown
 from coord.engine.ambient import Ambient
 from coord.stores.store import Commit, Store
@@ -22,10 +20,7 @@ def commit_surely(store: Store, commit: Commit, deadline: Callable[[], float], a
     try:
         return store.commit(commit)
     except Unknown as lost:
-        again = msgspec.structs.replace(
-            commit, hasty=False
-        )  # a conflict must mean that the first cannot land
-        return _settle(store, again, before, deadline(), ambient, lost)
+        return _settle(store, commit, before, deadline(), ambient, lost)
 
 
 def _settle(

@@ -2,8 +2,9 @@
 
 Records are a `Fold` kept in memory. To commit: catch up, check, append at head + 1. If another process
 took that offset first, catch up and look again: the commit goes in behind it if nothing it expects has
-changed, and is a `Conflict` otherwise. A subclass gives `_append` and `_entries`; one that is shared also
-`_catch_up`, and it may hold a lock of its own (`_exclusive`) and keep large values elsewhere (`_filled`).
+changed, and is a `Conflict` otherwise, or if that goes on too long. A subclass gives `_append` and
+`_entries`; one that is shared also `_catch_up`, and it may hold a lock of its own (`_exclusive`) and keep
+large values elsewhere (`_filled`).
 """
 
 import threading

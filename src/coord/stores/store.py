@@ -12,7 +12,8 @@ perhaps one place in an ordered *line* (its turn, or its deadline). The log is t
 - **Absence has a version.** A deleted key reads as `value=None` with the offset of its deletion; a key
   never seen, or whose tombstone was trimmed, reads with the store's *floor*. So absent, created, deleted
   again is noticed (no ABA), and versions of one key never fall.
-- **Errors say whether it happened.** `Conflict` and `Unavailable`: nothing happened. `Unknown`: perhaps.
+- **Errors say whether it happened.** `Conflict` and `Unavailable`: nothing happened. A store may also call it
+  a conflict of all keys if others keep coming first. `Unknown`: perhaps.
   `Invalid` and `LimitReached`: the commit is malformed or too large, nothing happened. `Corrupt`: what is
   stored is damaged; it is never skipped. `Unsupported`: written by a newer version. Nothing else is raised.
 - **No retries inside.** A lost connection is opened anew by the next call; the engine decides what to repeat.
