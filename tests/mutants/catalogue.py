@@ -273,8 +273,8 @@ ENGINE_MUTANTS = [
     Mutant(
         "whoever wrote once takes what it knows for the newest",
         "stores/burst.py",
-        "return self._alone and offset == self._newest and",
-        "return self._newest > 0 and",
+        "ours = self._alone and offset == self._newest and",
+        "ours = self._newest > 0 and",
         ("tests/stores/test_postgres_log.py", "-k", "one_round_trip"),
     ),
     Mutant(
