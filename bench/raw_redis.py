@@ -1,10 +1,11 @@
 """The raw limit of Redis: the keys of the store behind one plain connection.
 
-Per commit one transaction, packed before the clock starts and sent at once: `HSET` of all records, `ZADD` of
-their keys and lines, tombstones, `XADD` of the entry, the new head. No script, no read, no expectation; a
-line that was left is not taken away.
+Per commit one transaction, packed before the clock starts and sent at once, with the very commands that the
+store's script comes to: `XADD` of the entry, `HSET` of all records, the changes of the indexes, the new head.
+No script, no read, no expectation; the lines of the answer are counted, not decoded.
 """
 
+from collections.abc import Iterable
 from time import perf_counter
 from typing import Any
 
@@ -12,9 +13,12 @@ import msgspec
 import redis
 
 from bench.workload import TENANT
-from coord.stores.redis_records import packed
+from coord.stores.redis_records import mark_of
 from coord.stores.redis_scripts import keys_of
 from coord.stores.store import Commit
+
+RECEIVED_AT_ONCE = 65_536
+END = b"\r\n"
 
 
 class RawRedis:
@@ -25,43 +29,51 @@ class RawRedis:
         self._connection: Any = redis.from_url(server).connection_pool.get_connection()
         self._keys = keys_of(prefix, TENANT)
         self._offset = 0
+        self._lines: dict[str, str | None] = {}
+        """Of every key there ever was; None of a tombstone."""
 
     def play(self, commits: list[Commit]) -> float:
         prepared = [self._packed(commit) for commit in commits]
-        connection = self._connection
+        socket = self._connection._sock
         began = perf_counter()
-        for count, command in prepared:
-            connection.send_packed_command(command)
-            for _ in range(count):
-                connection.read_response()
+        for lines, command in prepared:
+            socket.sendall(command)
+            answer = b""
+            while answer.count(END) < lines:
+                answer += socket.recv(RECEIVED_AT_ONCE)
+            assert END + b"-" not in answer, "no command is refused"
         return perf_counter() - began
 
-    def _packed(self, commit: Commit) -> tuple[int, list[bytes]]:
+    def _packed(self, commit: Commit) -> tuple[int, bytes]:
+        """Return a transaction, and how many lines its answer has."""
         _, _, place, record, key, line, dead, entry = self._keys
         self._offset += 1
-        mark = b"%016d" % self._offset
-        _, _, texts = packed(commit.puts.values())
-        rows, places, at = list[Any](), list[Any](), 0
-        for name, put in commit.puts.items():
-            size = len(put.line.encode()) + 1 + len(put.value)
-            rows += [name, mark + texts[at : at + size]]
-            places += [0, f"{put.line}\0{name}"] if put.line else []
-            at += size
-        rows += [cell for name in commit.deletes for cell in (name, mark)]
-        events = msgspec.msgpack.encode(commit.events)
-        words = ("at", commit.at, "id", commit.id, "events", events)
-        commands: list[tuple[Any, ...]] = [("MULTI",), ("XADD", entry, f"{self._offset}-0", *words)]
+        puts, gone, old, mark = commit.puts, commit.deletes, self._lines, mark_of(self._offset)
+        rows = [(name, b"%b%b\0%b" % (mark, put.line.encode(), put.value)) for name, put in puts.items()]
+        new = {name: put.line for name, put in puts.items()} | dict.fromkeys(gone)
+        moved = [name for name in new if (old.get(name) or "") != (new[name] or "")]
+        words = ("at", commit.at, "id", commit.id, "events", msgspec.msgpack.encode(commit.events))
+        commands: list[tuple[Any, ...]] = [("XADD", entry, f"{self._offset}-0", *words)]
         for command, of, cells in (
-            ("HSET", record, rows),
-            ("ZADD", key, [cell for name in commit.puts for cell in (0, name)]),
-            ("ZADD", line, places),
-            ("ZREM", key, commit.deletes),
-            ("ZADD", dead, [cell for name in commit.deletes for cell in (self._offset, name)]),
+            ("HSET", record, _flat([*rows, *((name, mark) for name in gone)])),
+            ("ZADD", key, _flat((0, name) for name in puts if old.get(name) is None)),
+            ("ZREM", key, [name for name in gone if old.get(name) is not None]),
+            ("ZREM", line, [f"{old[name]}\0{name}" for name in moved if old.get(name)]),
+            ("ZADD", line, _flat((0, f"{new[name]}\0{name}") for name in moved if new[name])),
+            ("ZREM", dead, [name for name in puts if name in old and old[name] is None]),
+            ("ZADD", dead, _flat((self._offset, name) for name in gone)),
         ):
             if cells:
                 commands.append((command, of, *cells))
-        commands += [("HSET", place, "head", self._offset, "at", commit.at), ("EXEC",)]
-        return len(commands), self._connection.pack_commands(commands)
+        commands.append(("HSET", place, "head", self._offset, "at", commit.at))
+        old |= new
+        packed = self._connection.pack_commands([("MULTI",), *commands, ("EXEC",)])
+        # OK, a QUEUED for each, how many answers follow, and these: an id has its size before it.
+        return 1 + len(commands) + 1 + len(commands) + 1, b"".join(packed)
 
     def close(self) -> None:
         self._connection.disconnect()
+
+
+def _flat(pairs: Iterable[tuple[Any, Any]]) -> list[Any]:
+    return [cell for pair in pairs for cell in pair]

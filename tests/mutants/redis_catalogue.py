@@ -2,7 +2,12 @@
 
 from tests.mutants.mutant import Mutant
 
-SCRIPTS, SERVER = "stores/redis_scripts.py", "stores/redis_server.py"
+STORE, SCRIPTS, SERVER = "stores/redis.py", "stores/redis_scripts.py", "stores/redis_server.py"
+
+
+def specifics(name: str) -> tuple[str, ...]:
+    """A test of what only this store can get wrong."""
+    return (f"tests/stores/test_redis_specifics.py::test_{name}",)
 
 
 def epochs(name: str) -> tuple[str, ...]:
@@ -14,9 +19,23 @@ REDIS_MUTANTS = [
     Mutant(
         "Redis commits whatever was read",
         SCRIPTS,
-        "if version ~= versions[each] then",
+        "if version ~= expected[each] then",
         "if false then",
         ("tests/stores/test_contract_commit.py", "-k", "redis and conflict"),
+    ),
+    Mutant(
+        "Redis believes in a moment of another connection",
+        STORE,
+        "number = self._connections",
+        "number = 1",
+        specifics("a_moment_counts_within_one_connection"),
+    ),
+    Mutant(
+        "Redis marks records with somebody else's offset",
+        SCRIPTS,
+        "if head ~= seen then text",
+        "if false then text",
+        specifics("a_commit_after_others_has_its_own_offset"),
     ),
     Mutant(
         "Redis gives lost offsets again",

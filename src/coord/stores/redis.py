@@ -24,11 +24,11 @@ from coord.stores import redis_scripts as scripts
 from coord.stores.check import Check
 from coord.stores.listener import Ear
 from coord.stores.moved import not_installed
-from coord.stores.redis_records import notes_of, packed, record_of, unpacked
+from coord.stores.redis_records import mark_of, notes_of, packed, records_of, unpacked
 from coord.stores.redis_server import Address, Life, Wire
 from coord.stores.server_clock import ServerClock, uptime_ms
 from coord.stores.server_database import ServerDatabase
-from coord.stores.store import FORMAT, NO_MOMENT, Commit, Entry, Head, Limits, Loaded, Record, check_commit
+from coord.stores.store import FORMAT, AsOf, Commit, Entry, Head, Limits, Loaded, Record, check_commit
 
 COMMIT_BYTES = 16 * 1024 * 1024
 BESIDE_SCRIPTS = "eval evalsha info config|get select"
@@ -93,14 +93,14 @@ class RedisStore:
     def limits(self) -> Limits:
         return self._database.limits
 
-    def _read(self, script: scripts.Script, *values: object) -> tuple[int, int, list[bytes | None]]:
-        """Return floor, version of what is absent, and what was found, all of one moment; note the head."""
+    def _read(self, script: scripts.Script, *values: object) -> tuple[AsOf, int, list[bytes | None]]:
+        """Return the moment, the version of what is absent then, and what was found; note the head."""
         newest = self.seen.offset
-        _, head, at, floor, absent, sizes, texts = self._database.run(script, self._keys, *values)
+        through, head, at, floor, absent, sizes, texts = self._database.run(script, self._keys, *values)
         if head < newest:
             raise Corrupt(f"the log went back from {newest} to {head}", hint="was the store restored?")
         self._see(Head(head, int(at)))
-        return floor, absent, list(unpacked(sizes, texts))
+        return AsOf(head, floor, through), absent, list(unpacked(sizes, texts))
 
     def _see(self, head: Head) -> None:
         if head.offset > self.seen.offset:
@@ -110,9 +110,8 @@ class RedisStore:
         wanted = list(dict.fromkeys(keys))
         with _encoding():
             asked = _encode(wanted)
-        _, absent, found = self._read(scripts.load, asked)
-        records = {key: record_of(key, data, absent) for key, data in zip(wanted, found, strict=True)}
-        return Loaded(records, NO_MOMENT)  # it looks at every expectation anyway
+        as_of, absent, found = self._read(scripts.load, asked)
+        return Loaded(records_of(wanted, found, absent), as_of)
 
     def scan(
         self, prefix: str, *, by: Literal["key", "line"], after: Record | None = None, limit: int
@@ -125,32 +124,32 @@ class RedisStore:
         low = b"(" + last if after is not None and last >= start else b"[" + start
         high = b"(" + start + b"\xff"  # no byte of UTF-8 is as high
         _, absent, found = self._read(scripts.scan, by, low, high, limit)
-        records = [
-            record_of(key.decode(), data, absent)
-            for key, data in zip(found[::2], found[1::2], strict=True)
-            if key
-        ]
+        listed = [(key or b"").decode() for key in found[::2]]
+        records = list(records_of(listed, found[1::2], absent).values())
         if any(record.value is None for record in records):
             raise Corrupt(f"below {prefix!r} a key is listed that is not there", hint="restore the store")
         return records
 
     def commit(self, commit: Commit) -> int:
         check_commit(commit, self.limits)
-        expects, puts, deletes = commit.expects, commit.puts, commit.deletes
-        written = {**puts, **dict.fromkeys(deletes)}
-        keys = [*written, *(key for key in expects if key not in written)]
-        sizes, lines, texts = packed(puts.values())
+        puts, deletes, as_of, seen = commit.puts, commit.deletes, commit.as_of, self.seen.offset
+        read = dict(commit.expects)
+        written = [*puts, *deletes]
+        versions = [read.pop(key) for key in written]
+        sizes, lines, texts = packed(puts.values(), mark_of(seen + 1))
         _, offset, *more = self._database.run(
             scripts.commit,
             self._keys,
-            _encode((keys, [expects[key] for key in keys], sizes, lines, len(deletes))),
+            _encode((written, versions, sizes, lines, len(deletes))),
+            _encode((list(read), list(read.values()))),
             texts,
             commit.at,
             commit.id,
             _encode(commit.events),
             int(commit.writes),
             self._tenant,
-            self.seen.offset,
+            seen,
+            f"{as_of.offset} {as_of.floor} {as_of.through}",
             committing=commit.writes,
         )
         if offset < 0:
@@ -159,9 +158,9 @@ class RedisStore:
         return int(offset)
 
     def tail(self, after: int, limit: int) -> list[Entry]:
-        floor, _, found = self._read(scripts.tail, after + 1, limit)
-        if after + 1 < floor:
-            raise Trimmed(floor)
+        as_of, _, found = self._read(scripts.tail, after + 1, limit)
+        if after + 1 < as_of.floor:
+            raise Trimmed(as_of.floor)
         cells = [cell or b"" for cell in found]
         try:
             return [
@@ -195,6 +194,7 @@ class RedisDatabase(ServerDatabase[RedisStore]):
         self.clock = ServerClock()
         self.limits = Limits(commit_bytes=COMMIT_BYTES, durable=False, shared=True)
         self._waited_for: list[RedisStore] = []
+        self._connections = 0
         self._begin()
         with self._wire_lock:
             self._connected()
@@ -212,14 +212,16 @@ class RedisDatabase(ServerDatabase[RedisStore]):
     def run(
         self, script: scripts.Script, keys: tuple[str, ...], *values: object, committing: bool = False
     ) -> list[Any]:
-        """Return the answer of a script, which begins with the server's clock."""
+        """Return the answer of a script, with the number of the connection in place of the server's clock."""
         self._in_this_process()
         with self._wire_lock:
             wire = self._connected()
             asked = uptime_ms()
             with wire.using(committing=committing):
-                answer: list[Any] = wire.run(script, keys, self._life.run, self.epoch, *values)
+                number = self._connections
+                answer: list[Any] = wire.run(script, keys, self._life.run, self.epoch, number, *values)
         self.clock.told(answer[0], asked)
+        answer[0] = number
         return answer
 
     def _connected(self) -> Wire:
@@ -230,6 +232,7 @@ class RedisDatabase(ServerDatabase[RedisStore]):
             if self._wire is not None:
                 self._wire.close()
             self._wire, self._life = self._enter()
+            self._connections += 1
         return self._wire
 
     def _enter(self) -> tuple[Wire, Life]:

@@ -12,7 +12,8 @@ the store says of itself, `{prefix}:tenants` who has a log. A tenant has, below 
 
 Numbers of Lua are doubles: offsets stay below 2^53, and are written with %.0f, never with tostring. A script
 that fails half way is not rolled back, so whatever can fail comes before the first write. Lists come and go
-as one text with the sizes beside it: a thousand small arguments would cost more than all the rest.
+as one text with the sizes beside it: a thousand small arguments would cost more than all the rest. Lua hashes
+every byte of each string that it makes, so long ones are made as seldom as can be.
 
 No script is declared free of writes: a replica, which may be behind, refuses to run such a one.
 """
@@ -78,18 +79,18 @@ local function answer(texts)
     for each, text in ipairs(texts) do
         if text then sizes[each] = #text else sizes[each] = -1; texts[each] = '' end
     end
-    return {clock(), head, place[2] or '0', floor, absent, table.concat(sizes, ' '), table.concat(texts)}
+    return {clock(), head, place[2] or '0', floor, absent, cmsgpack.pack(sizes), table.concat(texts)}
 end
 """
 )
 
-LOAD: Final = _PLACE + "return answer(records_of(cmsgpack.unpack(ARGV[3])))"
+LOAD: Final = _PLACE + "return answer(records_of(cmsgpack.unpack(ARGV[4])))"
 
 SCAN: Final = (
     _PLACE
     + """
-local of_lines = ARGV[3] == 'line'
-local names = redis.call('ZRANGEBYLEX', KEYS[of_lines and 6 or 5], ARGV[4], ARGV[5], 'LIMIT', 0, ARGV[6])
+local of_lines = ARGV[4] == 'line'
+local names = redis.call('ZRANGEBYLEX', KEYS[of_lines and 6 or 5], ARGV[5], ARGV[6], 'LIMIT', 0, ARGV[7])
 if of_lines then
     local function key_in(name) return string.sub(name, string.find(name, '\\0', 1, true) + 1) end
     for each, name in ipairs(names) do names[each] = key_in(name) end
@@ -106,7 +107,7 @@ TAIL: Final = (
     _PLACE
     + """
 local texts = {}
-for _, entry in ipairs(redis.call('XRANGE', KEYS[8], ARGV[3], '+', 'COUNT', ARGV[4])) do
+for _, entry in ipairs(redis.call('XRANGE', KEYS[8], ARGV[4], '+', 'COUNT', ARGV[5])) do
     texts[#texts + 1] = string.match(entry[1], '^%d+')
     for _, named in ipairs({2, 4, 6}) do texts[#texts + 1] = entry[2][named] end
 end
@@ -117,19 +118,27 @@ return answer(texts)
 COMMIT: Final = (
     _PLACE
     + """
--- The contract of one commit, and nothing of the product. `keys` are those to put, those to delete, those
--- only read; `sizes` and `lines` count the bytes of what is put, and of the line it begins with.
-local keys, versions, sizes, lines, deletes = unpack(cmsgpack.unpack(ARGV[3]))
-local values, commit_at, commit_id, events, writes = ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8] == '1'
-if head < tonumber(ARGV[10]) then
+-- The contract of one commit, and nothing of the product. `keys` are those to put, then those to delete;
+-- `sizes` and `lines` count the bytes of the records to put, and of their lines.
+local keys, versions, sizes, lines, deletes = unpack(cmsgpack.unpack(ARGV[4]))
+local values, commit_at, commit_id, events, writes = ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10] == '1'
+local seen = tonumber(ARGV[12])
+if head < seen then
     return redis.error_reply('COORDTERM the log went back: the server was a replica meanwhile')
 end
-local find, sub = string.find, string.sub
 local records, changed = records_of(keys), {}
-for each, record in ipairs(records) do
-    local version = record and tonumber(sub(record, 1, 16)) or absent
-    if record and #record == 16 then version = math.max(version, absent) end
-    if version ~= versions[each] then changed[#changed + 1] = keys[each] end
+local function compare(names, found, expected)
+    for each, record in ipairs(found) do
+        local version = record and tonumber(string.sub(record, 1, 16)) or absent
+        if record and #record == 16 then version = math.max(version, absent) end
+        if version ~= expected[each] then changed[#changed + 1] = names[each] end
+    end
+end
+-- Whoever commits as of this very moment has seen all that it expects.
+if ARGV[13] ~= whole(head) .. ' ' .. whole(floor) .. ' ' .. ARGV[3] then
+    local read, read_versions = unpack(cmsgpack.unpack(ARGV[5]))
+    compare(keys, records, versions)
+    compare(read, records_of(read), read_versions)
 end
 if #changed > 0 then return {clock(), -1, changed} end
 if not writes then return {clock(), head, place[2] or '0'} end
@@ -139,37 +148,43 @@ local mark = string.format('%016.0f', offset)
 -- The first write: it alone can fail, where the log has an entry that its head does not know.
 redis.call('XADD', KEYS[8], whole(offset) .. '-0', 'at', commit_at, 'id', commit_id, 'events', events)
 local rows, born, died, placed, left, revived, buried = {}, {}, {}, {}, {}, {}, {}
-local insert, births = table.insert, 0
+local byte, find, sub = string.byte, string.find, string.sub
 local function old_place(record, key)
-    if not record or #record == 16 then return nil end
-    local nul = find(record, '\\0', 17, true)
-    return nul > 17 and sub(record, 17, nul) .. key or nil
+    if byte(record, 17) == 0 then return nil end  -- it is in no line
+    return sub(record, 17, find(record, '\\0', 17, true)) .. key
 end
 local from = 1
 for each, size in ipairs(sizes) do
-    local key, record = keys[each], records[each]
+    local key, record, line, old, new = keys[each], records[each], lines[each], nil, nil
     local text = sub(values, from, from + size - 1)
     from = from + size
-    rows[2 * each - 1], rows[2 * each] = key, mark .. text
-    if not record or #record == 16 then
-        born[births + 1], born[births + 2] = '0', key
-        births = births + 2
+    if head ~= seen then text = mark .. sub(text, 17) end  -- it was marked with an offset that is another's
+    rows[2 * each - 1], rows[2 * each] = key, text
+    if record and #record > 16 then
+        old = old_place(record, key)
+    else
+        born[#born + 1] = '0'
+        born[#born + 1] = key
+        if record then revived[#revived + 1] = key end
     end
-    if record and #record == 16 then insert(revived, key) end
-    local old, new = old_place(record, key), lines[each] > 0 and sub(text, 1, lines[each] + 1) .. key or nil
+    if line > 0 then new = sub(text, 17, line + 17) .. key end
     if old ~= new then
-        if old then insert(left, old) end
-        if new then insert(placed, '0'); insert(placed, new) end
+        if old then left[#left + 1] = old end
+        if new then
+            placed[#placed + 1] = '0'
+            placed[#placed + 1] = new
+        end
     end
 end
 for each = #sizes + 1, #sizes + deletes do
     local key, record = keys[each], records[each]
-    local old = old_place(record, key)
     rows[2 * each - 1], rows[2 * each] = key, mark
-    insert(buried, mark)
-    insert(buried, key)
-    if record and #record > 16 then insert(died, key) end
-    if old then insert(left, old) end
+    buried[#buried + 1] = mark
+    buried[#buried + 1] = key
+    if record and #record > 16 then
+        died[#died + 1] = key
+        left[#left + 1] = old_place(record, key)
+    end
 end
 call('HSET', KEYS[4], rows)
 call('ZADD', KEYS[5], born)
@@ -179,7 +194,7 @@ call('ZADD', KEYS[6], placed)
 call('ZREM', KEYS[7], revived)
 call('ZADD', KEYS[7], buried)
 if not place[1] then
-    redis.call('SADD', KEYS[2], ARGV[9])
+    redis.call('SADD', KEYS[2], ARGV[11])
     redis.call('HSET', KEYS[3], 'floor', whole(floor))
 end
 redis.call('HSET', KEYS[3], 'head', whole(offset), 'at', commit_at)
@@ -192,7 +207,7 @@ TRIM: Final = (
     + """
 -- Whatever is below the floor is not seen any more; it leaves in portions, until this returns 0.
 if meta[4] then return redis.error_reply('COORD ' .. meta[4]) end
-local raised = math.max(floor, math.min(tonumber(ARGV[3]), head))
+local raised = math.max(floor, math.min(tonumber(ARGV[4]), head))
 if raised > floor then redis.call('HSET', KEYS[3], 'floor', whole(raised)) end
 local buried = redis.call('ZRANGEBYSCORE', KEYS[7], '-inf', '(' .. whole(raised), 'LIMIT', 0, AT_ONCE)
 call('HDEL', KEYS[4], buried)
