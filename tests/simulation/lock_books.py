@@ -167,12 +167,13 @@ class LockBooks:
         return self.granted.get((resource.casefold(), fence), [])
 
     def _end(self, held: Held, told: dict[str, list[Value]], offset: int) -> None:
-        event = _take(told["lock.released"], resource=held.resource, session=held.owner, fence=held.fence)
+        event = _take(told["lock.released"], **_names_of(held))
         require(event is not None, "a hold is gone and nobody tells:", offset, held)
         assert event is not None, "required above"
         held.ended = offset
         ending, until = event["ending"], event["until_ms"]
         self.counts[f"ended {ending}"] += 1
+        require(ending != "expired" or self.at >= held.expires_ms, "expired before its time:", event, held)
         if ending in ("expired", "lapsed"):
             require(
                 until == min(held.expires_ms, self.at), "ended at another time than its lease:", event, held
@@ -234,12 +235,8 @@ class LockBooks:
         widened = held.alone and not value.get("alone", False)
         if widened and not held.over(self.at):
             self.counts["widened"] += 1
-        if (
-            not widened
-            and held.mode == "read"
-            and value.get("mode", "write") != "read"
-            and not held.over(self.at)
-        ):
+        over = held.over(self.at) or _ticket_ended(held, told["lock.released"])
+        if not widened and held.mode == "read" and value.get("mode", "write") != "read" and not over:
             held.ended = offset
             self.counts["upgraded"] += 1
         else:
@@ -372,10 +369,23 @@ def _by_kind(events: list[Value]) -> dict[str, list[Value]]:
     return found
 
 
+def _ticket_ended(held: Held, released: list[Value]) -> bool:
+    """Whether the log tells the end of a ticket; what is known of its owner ends it, no deadline alone."""
+    return held.profile == "ticket" and any(_fits(event, **_names_of(held)) for event in released)
+
+
+def _names_of(held: Held) -> Value:
+    return {"resource": held.resource, "session": held.owner, "fence": held.fence}
+
+
+def _fits(event: Value, **fields: Any) -> bool:
+    return all(event.get(name) == value for name, value in fields.items())
+
+
 def _take(events: list[Value], **fields: Any) -> Value | None:
     """Take out the event with these fields; None if there is none."""
     for event in events:
-        if all(event.get(name) == value for name, value in fields.items()):
+        if _fits(event, **fields):
             events.remove(event)
             return event
     return None
