@@ -110,4 +110,5 @@ class MariadbServer(Server):
             database=database,
             autocommit=True,
             connect_timeout=5,
+            ssl_disabled=True,  # else the driver loads all certificates of the machine first
         )
