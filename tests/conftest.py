@@ -2,7 +2,9 @@
 
 import gc
 import os
+import shutil
 import signal
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -15,6 +17,7 @@ from tests.servers.mariadb import MariadbServer
 from tests.servers.nats import NatsServer
 from tests.servers.postgres import PostgresServer
 from tests.servers.redis import RedisServer
+from tests.servers.server import TEMPLATES
 
 SOAK = bool(os.environ.get("COORD_SOAK"))
 
@@ -27,6 +30,13 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 settings.load_profile("coord")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Servers of one run share the work of making new data: of all workers, and of the runs with mutants."""
+    if TEMPLATES not in os.environ:
+        os.environ[TEMPLATES] = tempfile.mkdtemp(prefix="coord-templates-")
+        config.add_cleanup(lambda: shutil.rmtree(os.environ.pop(TEMPLATES)))
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -51,15 +51,18 @@ class MariadbServer(Server):
         return shutil.which("mariadbd") if shutil.which("mariadb-install-db") else None
 
     def prepare(self) -> None:
+        self.have_data(self._init)
+        set_up = self.folder / "set-up.sql"
+        set_up.write_text(SET_UP)
+        self.own(set_up)
+
+    def _init(self) -> None:
         made = self.spawn(
             f"mariadb-install-db --no-defaults --datadir={self.folder}/data --skip-test-db "
             "--auth-root-authentication-method=normal --skip-name-resolve --innodb-log-file-size=64M".split()
         )
         if made.wait(START_S):
             raise RuntimeError(f"mariadb-install-db failed:\n{self.log()}")
-        set_up = self.folder / "set-up.sql"
-        set_up.write_text(SET_UP)
-        self.own(set_up)
 
     def command(self) -> list[str]:
         folder = self.folder
@@ -110,4 +113,5 @@ class MariadbServer(Server):
             database=database,
             autocommit=True,
             connect_timeout=5,
+            ssl_disabled=True,  # else the driver loads all certificates of the machine first
         )

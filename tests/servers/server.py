@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import fcntl
 import os
 import pwd
 import shutil
@@ -23,6 +24,8 @@ STOP_S = 30
 POLL_S = 0.02
 LOOPBACK = "127.0.0.1"
 PORT_TRIES = 5
+TEMPLATES = "COORD_TEST_TEMPLATES"
+"""Where set: the folder in which the first server of a kind leaves its new data for all others of the run."""
 
 _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 _PR_SET_PDEATHSIG = 1
@@ -160,6 +163,21 @@ class Server:
                 preexec_fn=end_with_parent,  # noqa: PLW1509 - it takes no lock and calls the kernel only
             )
 
+    def have_data(self, make: Callable[[], None]) -> None:
+        """Have what `make` puts into `folder/data`: a copy of what it made for another server of the run."""
+        if TEMPLATES not in os.environ:
+            make()
+            return
+        data, template = self.folder / "data", Path(os.environ[TEMPLATES]) / self.name
+        with open(f"{template}.lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not template.exists():
+                make()
+                copy_tree(data, template.with_suffix(".new"))
+                template.with_suffix(".new").rename(template)
+                return
+        copy_tree(template, data)
+
     def own(self, path: Path) -> None:
         """Give a file to the account that the server runs as."""
         if self._account:
@@ -195,6 +213,11 @@ def running(
         if log_folder is not None and (home / "log").exists():
             shutil.copyfile(home / "log", log_folder / f"{kind.name}.log")
         shutil.rmtree(home)
+
+
+def copy_tree(source: Path, target: Path) -> None:
+    """Copy a folder with all owners and rights."""
+    subprocess.run(["cp", "-a", str(source), str(target)], check=True)
 
 
 def lacking(kind: type[Server]) -> str:

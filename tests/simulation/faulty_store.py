@@ -159,7 +159,8 @@ class FaultyStore:
 
     def _seen_now(self) -> None:
         self.seen = Head(*self._inner.seen)
-        self._known = _copied(self._inner._fold)
+        if self._known.as_of != self._inner._fold.as_of:
+            self._known = _copied(self._inner._fold)
 
     def _fail(self, what: str, error: Exception) -> None:
         self._world.note(self._process, what)

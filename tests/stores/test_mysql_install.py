@@ -1,5 +1,7 @@
 """Installing and opening a MySQL store: what is refused, what is kept apart, what is never shown."""
 
+import ssl
+import subprocess
 import traceback
 from collections.abc import Callable
 from contextlib import closing
@@ -184,3 +186,40 @@ def test_the_password_may_come_from_the_environment(url: str, monkeypatch: pytes
         open_store(bare)
     monkeypatch.setenv("MYSQL_PWD", PASSWORD)
     open_store(bare).close()
+
+
+class EncryptedServer(MariadbServer):
+    """Offers encrypted connections, with a certificate of its own making."""
+
+    def prepare(self) -> None:
+        super().prepare()
+        words = (
+            "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 1 -subj /CN=localhost"
+        )
+        names = (
+            f"-addext subjectAltName=IP:127.0.0.1 -keyout {self.folder}/key -out {self.folder}/certificate"
+        )
+        subprocess.run(["openssl", *words.split(), *names.split()], check=True, capture_output=True)
+        self.own(self.folder / "key")
+
+    def command(self) -> list[str]:
+        return [*super().command(), f"--ssl-cert={self.folder}/certificate", f"--ssl-key={self.folder}/key"]
+
+
+def test_an_encrypted_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever says nothing is encrypted unchecked and loads no certificates; who wants checks gets them."""
+    with running(EncryptedServer, tmp_path) as server:
+        url = server.fresh_url()
+        vouched = f"ssl=verify-full&ssl_ca={server.folder}/certificate"
+        for choice, encrypted in (("ssl=required", True), (vouched, True), ("ssl=disabled", False)):
+            assert _is_encrypted(f"{url}?{choice}") is encrypted
+        with pytest.raises(Unavailable, match="certificate"):
+            open_store(f"{url}?ssl=verify-full")
+        monkeypatch.delattr(ssl.SSLContext, "load_default_certs")
+        assert _is_encrypted(url)
+
+
+def _is_encrypted(url: str) -> bool:
+    with closing(Address(url).connect()) as session:
+        *_, told = session.ask(b"SHOW STATUS LIKE 'Ssl_cipher'")
+        return bool(told[0][1])

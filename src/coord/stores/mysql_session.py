@@ -10,7 +10,7 @@ import contextlib
 import os
 import re
 import select
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 import pymysql
@@ -20,6 +20,11 @@ from coord.core.errors import CoordError, Corrupt, Invalid, LimitReached, Unavai
 from coord.stores.moved import unavailable
 from coord.stores.mysql_sql import Statements
 from coord.stores.url import shown
+
+if TYPE_CHECKING:
+    Driver = pymysql.Connection[Any]
+else:
+    Driver = pymysql.Connection
 
 PREFIX: Final = re.compile(r"[a-z][a-z0-9_]{0,47}")
 PARAMETERS: Final = (
@@ -76,6 +81,19 @@ def translated(error: BaseException, *, unsure: bool = False) -> CoordError:
         return LimitReached(message)
     # A lock held too long, a deadlock, no space, no privilege, read-only, a connection that was lost …
     return unavailable(message)
+
+
+class Connection(Driver):
+    """The driver's, but for certificates: it would load all that the machine trusts before it checks none."""
+
+    def _create_ssl_ctx(self, sslp: Any) -> Any:
+        if sslp:
+            return super()._create_ssl_ctx(sslp)  # type: ignore[misc]
+        import ssl
+
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        return context
 
 
 class Address:
@@ -145,7 +163,7 @@ class Address:
     def connect(self) -> "Session":
         """Open a session that is set up as the statements expect."""
         try:
-            connection = pymysql.connect(**self._driver, **self._ssl())
+            connection = Connection(**self._driver, **self._ssl())
         except (pymysql.Error, OSError) as error:
             raise translated(error) from error
         except RuntimeError as error:  # MySQL's own way to log in, without TLS
