@@ -203,15 +203,8 @@ ENGINE_MUTANTS = [
     Mutant(
         "the last load tells the moment of all",
         DRAFT,
-        "            if not self._loaded:\n                self._as_of",
-        "            if True:\n                self._as_of",
-        (OUTCOMES,),
-    ),
-    Mutant(
-        "a scan is taken for part of the load after it",
-        DRAFT,
-        "            if not self._loaded:\n                self._as_of",
-        "            if self._as_of is NO_MOMENT:\n                self._as_of",
+        "        if not self.reads_of_store:\n            self._as_of",
+        "        if True:\n            self._as_of",
         (OUTCOMES,),
     ),
     Mutant(

@@ -6,16 +6,17 @@ commit that did or did not happen or happens later, or take the process down. Wh
 what was there when the process last looked. All by chance, from one seed.
 """
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Literal, TypeVar
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
 from coord.core.errors import Conflict, Unavailable, Unknown
+from coord.core.view import Range
 from coord.engine.clock import AHEAD_MS_MAX
 from coord.stores.fold import Fold
 from coord.stores.memory import MemoryStore
-from coord.stores.store import Commit, Entry, Head, Limits, Loaded, Record
+from coord.stores.store import Commit, Entry, Head, Limits, Loaded, Scans
 from tests.linearizable.ledger import require
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def _copied(fold: Fold) -> Fold:
     return copied
 
 
-class FaultyStore:
+class FaultyStore(Scans):
     """The store contract, kept to the letter and no better."""
 
     def __init__(self, process: "Process", inner: MemoryStore) -> None:
@@ -51,11 +52,11 @@ class FaultyStore:
         self._newest_ms = 0
         self._known = _copied(inner._fold)
 
-    def load(self, keys: Iterable[str], *, hasty: bool = False) -> Loaded:
-        if hasty and self._world.chance.random() < 0.5:
+    def load(self, keys: Iterable[str], ranges: Sequence[Range] = (), *, hasty: bool = False) -> Loaded:
+        if hasty and not ranges and self._world.chance.random() < 0.5:
             return self._remembered(list(keys))
         self._before("load")
-        return self._after(self._inner.load(list(keys)))
+        return self._after(self._inner.load(list(keys), ranges))
 
     def _remembered(self, keys: list[str]) -> Loaded:
         """What was there when this process last looked; nobody is asked, so nothing can go wrong."""
@@ -64,12 +65,6 @@ class FaultyStore:
         stale = self._known.offset != self._inner.seen.offset
         self._world.count("hasty load of the past" if stale else "hasty load")
         return Loaded(zip(keys, self._known.get_all(keys), strict=True), self._known.as_of, hasty=True)
-
-    def scan(
-        self, prefix: str, *, by: Literal["key", "line"], after: Record | None = None, limit: int
-    ) -> list[Record]:
-        self._before("scan")
-        return self._after(self._inner.scan(prefix, by=by, after=after, limit=limit))
 
     def tail(self, after: int, limit: int) -> list[Entry]:
         self._before("tail")

@@ -12,7 +12,7 @@ from coord.core.types import ClaimReason, ReleaseOutcome
 from coord.engine.engine import Engine
 from coord.stores.database import Database
 from coord.stores.memory import MemoryDatabase
-from coord.stores.store import Head, Loaded, Record
+from coord.stores.store import Head, Loaded
 
 NOW = 1_700_000_000_000
 
@@ -30,11 +30,8 @@ class InterruptedStore:
         """Let something happen just before the nth next call of this kind."""
         self.plans.append((call, nth, happens))
 
-    def load(self, keys: Iterable[str], **how: Any) -> Loaded:
-        return self._meet("load", lambda: self._inner.load(keys, **how))
-
-    def scan(self, prefix: str, **how: Any) -> list[Record]:
-        return self._meet("scan", lambda: self._inner.scan(prefix, **how))
+    def load(self, keys: Iterable[str], *more: Any, **how: Any) -> Loaded:
+        return self._meet("load", lambda: self._inner.load(keys, *more, **how))
 
     def _meet(self, call: str, then: Callable[[], Any]) -> Any:
         waiting, self.plans = self.plans, []
@@ -148,7 +145,7 @@ def test_an_expired_claim_that_is_swept_while_it_is_looked_for_is_told() -> None
     pair = Pair("local")
     pair.claim(pair.one, "first", "alice")
     pair.pass_time(60_000)
-    pair.store.before("scan", 2, lambda: pair.claim(pair.other, "second", "bob"))
+    pair.store.before("load", 2, lambda: pair.claim(pair.other, "second", "bob"))
     expired = pair.one.call(commands.ListExpiredClaims("local"))
     assert [claim.task_id for claim in expired] == ["first"]
     assert not pair.store.plans, "nothing came between two reads"

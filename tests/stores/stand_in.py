@@ -1,18 +1,19 @@
 """A store between an engine and the real one: it passes everything on, counts it, and lets a test step in."""
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
-from typing import Any, Literal
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from coord.core.errors import Unavailable
+from coord.core.view import Range
 from coord.stores.database import Database
-from coord.stores.store import Commit, Entry, Head, Limits, Loaded, Record, Store, check_commit
+from coord.stores.store import Commit, Entry, Head, Limits, Loaded, Scans, Store, check_commit
 
 Step = Callable[[Commit], None]
 """What a test does before or after a commit; it may raise."""
 
 
-class StandIn:
+class StandIn(Scans):
     """A store as the engine sees it; `real` is the one behind it."""
 
     def __init__(self, real: Store, limits: Limits | None = None) -> None:
@@ -31,15 +32,11 @@ class StandIn:
     def seen(self) -> Head:
         return self.real.seen
 
-    def load(self, keys: Iterable[str], *, hasty: bool = False) -> Loaded:
+    def load(self, keys: Iterable[str], ranges: Sequence[Range] = (), *, hasty: bool = False) -> Loaded:
         self._count("load")
-        return self._read(self.real.load(list(keys), hasty=hasty))
-
-    def scan(
-        self, prefix: str, *, by: Literal["key", "line"], after: Record | None = None, limit: int
-    ) -> list[Record]:
-        self._count("scan")
-        return self._read(self.real.scan(prefix, by=by, after=after, limit=limit))
+        if ranges:
+            self.calls["range"] += len(ranges)
+        return self._read(self.real.load(list(keys), ranges, hasty=hasty))
 
     def _count(self, call: str) -> None:
         self.calls[call] += 1

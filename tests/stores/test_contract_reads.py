@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from coord.core.errors import Conflict
+from coord.core.view import Range
 from coord.stores import burst
 from coord.stores.store import Commit, Put, Record, Store
 from tests.stores.steps import (
@@ -53,26 +54,35 @@ def test_load_of_many_keys_at_once(store: Store) -> None:
 
 
 def test_load_is_as_of_one_offset(two_stores: tuple[Store, Store]) -> None:
-    """`load` gives all keys as of one offset: keys that always change together are never seen apart."""
+    """`load` gives keys and ranges as of one offset: what always changes together is never seen apart."""
     writer, reader = two_stores
     names = [f"pair/{number}" for number in range(20)]
-    write(writer, dict.fromkeys(names, b"0"))
+    ranges = [Range("pair/1", "key", 50), Range("line/", "line", 5), Range("pair/", "key", 7, ("", "pair/3"))]
+
+    def rewrite_all(value: bytes) -> None:
+        write(writer, {name: Put(value, f"line/{name}") for name in names})
+
+    def seen() -> set[bytes | None]:
+        found = reader.load(names[:5], ranges)
+        assert [len(records) for records in found.ranges] == [11, 5, 6]
+        return {record.value for records in (found.values(), *found.ranges) for record in records}
+
+    rewrite_all(b"0")
     finished = threading.Event()
 
     def rewrite() -> None:
         for number in range(60):
-            write(writer, dict.fromkeys(names, b"%d" % number))
+            rewrite_all(b"%d" % number)
         finished.set()
 
     thread = threading.Thread(target=rewrite)
     thread.start()
     torn = 0
     while not finished.is_set():
-        found = store_values(reader, names)
-        torn += len(found) != 1
+        torn += len(seen()) != 1
     thread.join()
     assert torn == 0
-    assert store_values(reader, names) == {b"59"}
+    assert seen() == {b"59"}
 
 
 def test_a_load_in_haste_may_miss_others_and_says_so(
@@ -121,10 +131,6 @@ def test_a_load_in_haste_is_not_older_than_what_was_shown(
     write(other, {"k": b"theirs"})
     SHOWN[shown](mine)
     assert mine.load(["k"], hasty=True)["k"].value == b"theirs"
-
-
-def store_values(store: Store, keys: list[str]) -> set[bytes | None]:
-    return {record.value for record in store.load(keys).values()}
 
 
 def test_load_sees_every_commit_that_finished_before_it(two_stores: tuple[Store, Store]) -> None:

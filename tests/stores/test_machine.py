@@ -22,6 +22,7 @@ from hypothesis.stateful import (
 from msgspec.structs import replace
 
 from coord.core.errors import Conflict, Trimmed
+from coord.core.view import Range
 from coord.stores import burst
 from coord.stores.database import Database
 from coord.stores.memory import MemoryStore
@@ -39,6 +40,8 @@ KEYS = st.sampled_from(
 LINES = st.one_of(st.just(""), TEXTS)
 VALUES = st.one_of(st.sampled_from([b"", b"\0", b"x" * 5000]), st.binary(max_size=9))
 PREFIXES = st.one_of(st.just(""), TEXTS)
+PLACES = st.one_of(st.just(("", "")), st.tuples(LINES, KEYS))
+RANGES = st.builds(Range, PREFIXES, st.sampled_from(["key", "line"]), st.integers(1, 4), PLACES)
 WHICH = st.integers(0, 1)
 """Which of the two store objects acts."""
 STALE = st.sampled_from([0, 0, 0, 0, 0, 0, 0, 1, -1, 7])
@@ -168,6 +171,17 @@ class StoreMachine(RuleBasedStateMachine):
         expects = {key: record.version for key, record in self.model.load(lines).items()}
         commit = Commit(expects, {key: Put(b"in line", line) for key, line in lines.items()})
         self.both(which, lambda store: store.commit(commit))
+
+    @rule(which=WHICH, keys=st.lists(KEYS, max_size=3), ranges=st.lists(RANGES, max_size=4))
+    def load_ranges(self, which: int, keys: list[str], ranges: list[Range]) -> None:
+        found = self.stores[which].load(keys, ranges, hasty=True)
+        assert not (ranges and found.hasty)
+        if not found.hasty:
+            assert found == self.model.load(keys)
+            self.looks += [found] if keys else []
+        for (prefix, by, limit, (line, key)), records in zip(ranges, found.ranges, strict=True):
+            start = Record(key, 0, None, line) if key else None
+            assert records == self.model.scan(prefix, by=by, after=start, limit=limit)
 
     @rule(
         which=WHICH,

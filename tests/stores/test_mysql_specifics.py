@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 import coord
 from coord.core.errors import Conflict, Corrupt, Invalid, LimitReached, Unavailable, Unknown
+from coord.core.view import By, Range
 from coord.stores import mysql, mysql_session
 from coord.stores.store import Commit, Put, Store
 from tests.servers.mariadb import MariadbServer
@@ -267,10 +268,9 @@ def test_every_read_goes_through_an_index(url: str, open_database: Opener) -> No
     idle = rows_read(b"DO 0")
     assert rows_read(statements.load(log, keys[::2])) - idle < 3 * len(keys)
     assert rows_read(statements.load(log, keys[:3])) - idle < 40
-    for scan in (statements.scan_keys, statements.scan_lines):
-        prefix = "k/" if scan == statements.scan_keys else "line/"
-        assert rows_read(scan(log, prefix, None, 5)) - idle < 40
-        assert rows_read(scan(log, prefix, middle, 5)) - idle < 40
+    for prefix, by in list[tuple[str, By]]([("k/", "key"), ("line/", "line")]):
+        for after in (("", ""), (middle.line, middle.key)):
+            assert rows_read(statements.load(log, [], [Range(prefix, by, 5, after)])) - idle < 40
     assert rows_read(statements.trim % (2, log, log, log)) - idle < 40
 
 

@@ -23,24 +23,22 @@ class CountedStore:
 
     def __init__(self, store: Any) -> None:
         self._store = store
-        self.reads = 0
+        self.reads = self.questions = 0
         self.written: list[str] = []
         self.expected: set[str] = set()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
-    def load(self, keys: Any, **options: Any) -> Any:
+    def load(self, keys: Any, *more: Any, **options: Any) -> Any:
         keys = list(keys)
-        self.reads += len(keys)
-        return self._store.load(keys, **options)
-
-    def scan(self, prefix: str, **options: Any) -> Any:
-        found = self._store.scan(prefix, **options)
-        self.reads += 1 + len(found)
+        self.questions += 1
+        found = self._store.load(keys, *more, **options)
+        self.reads += len(keys) + sum(1 + len(records) for records in found.ranges)
         return found
 
     def commit(self, commit: Commit) -> int:
+        self.questions += 1
         self.written += [*commit.puts, *commit.deletes]
         self.expected = set(commit.expects)
         return int(self._store.commit(commit))

@@ -399,9 +399,11 @@ def test_giving_back_never_fails_for_those_in_line(desk: LockDesk) -> None:
 
 
 def test_answers_rest_on_the_guard(desk: LockDesk) -> None:
-    """What rests on finding nothing is decided again where a lock is granted meanwhile (phantoms)."""
+    """What rests on finding nothing is decided again where a lock is granted meanwhile (phantoms).
+
+    A look reads all at one moment, where nothing can come between.
+    """
     asks: list[Callable[[], Any]] = [
-        lambda: desk.check("bob", "file:new"),
         lambda: desk.lock("bob", "file:new"),
         lambda: desk.lock("cid", "file:new"),
         lambda: desk.wait("cid", "file:new"),
@@ -480,3 +482,22 @@ def test_reads_do_not_grow_with_locks_elsewhere(desk: LockDesk) -> None:
     desk.give("ann", [f"file:src/{'' if n % 2 else f'p{n % 100}/'}m{n}.py" for n in range(10_000)])
     assert desk.read_by(work) == alone
     assert desk.check("bob", "file:src/m9999.py", "file:src/p98/m9998.py").free is False
+
+
+def test_questions_to_the_store(desk: LockDesk) -> None:
+    """OPN-7: a lock is one read and one commit however deep its path, a look is one read."""
+    desk.beat("ann")
+    path = "file:" + "/".join("abcdefgh")
+
+    def questions(act: Callable[[], Any]) -> int:
+        desk.store.questions = 0
+        act()
+        return desk.store.questions
+
+    assert questions(lambda: desk.lock("ann", path, "file:b/c/d", "file:e/f/**")) == 2
+    assert questions(lambda: desk.check("ann", f"{path}/i")) == 1
+    desk.beat("bob")
+    assert questions(lambda: desk.check("bob", path)) <= 3, (
+        "who holds it is read, too, and all of it verified"
+    )
+    assert questions(lambda: desk.lock("bob", "file:z")) == 2

@@ -16,16 +16,16 @@ def asked_while(desk: WorkDesk, happens: Callable[[], object], monkeypatch: pyte
     """Ask for work in another process, for which something happens right after it saw what is unfinished."""
     engine = Engine(desk.database, "local", clock=lambda: desk.now)
     store = desk.database.log("local")
-    look, looks = store.scan, list[Any]()
+    look, looks = store.load, list[Any]()
 
-    def look_and_be_late(prefix: str, **options: Any) -> Any:
-        found = look(prefix, **options)
-        if prefix == keys.unfinished_prefix("p") and not looks:
+    def look_and_be_late(wanted: Any, ranges: Any = (), **options: Any) -> Any:
+        found = look(wanted, ranges, **options)
+        if not looks and keys.unfinished_prefix("p") in [range_.prefix for range_ in ranges]:
             looks.append(found)
             happens()
         return found
 
-    monkeypatch.setattr(store, "scan", look_and_be_late)
+    monkeypatch.setattr(store, "load", look_and_be_late)
     reply = engine.call(desk.next_command("bob"))
     monkeypatch.undo()
     assert looks, "everything unfinished was looked at"

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any
 
 from coord.core.commands import Command
-from coord.core.view import View
+from coord.core.view import Range, View
 
 
 def imported(name: str) -> Callable[..., Any]:
@@ -104,7 +104,7 @@ class ReadsAhead(ByCommand):
         return _nothing
 
 
-def _nothing(_command: Command) -> list[str]:
+def _nothing(_command: Command) -> list[Any]:
     return []
 
 
@@ -137,6 +137,17 @@ READS = ReadsAhead(
 )
 
 
+RANGES = ReadsAhead(
+    {
+        "Sweep": "sweep.sweep_ranges",
+        "ClaimNext": "queue.next_ranges",
+        "AcquireLocks": "lock.lock_ranges",
+        "CheckLocks": "lock.lock_ranges",
+        "BeginCall": "lock.lock_ranges",
+    }
+)
+
+
 def decide(view: View, command: Command, now: int) -> Any:
     """Answer a command by its rule; what it changes is in the view."""
     return RULES[type(command)](view, command, now)
@@ -150,4 +161,10 @@ def foresees(command: Command) -> bool:
 def reads_ahead(command: Command) -> list[str]:
     """Return keys that are worth loading before the command is decided."""
     found: list[str] = READS[type(command)](command)
+    return found
+
+
+def ranges_ahead(command: Command) -> list[Range]:
+    """Return ranges that are worth reading together with those keys."""
+    found: list[Range] = RANGES[type(command)](command)
     return found

@@ -34,7 +34,7 @@ from coord.core.record import Stored
 from coord.core.replies import LockShown
 from coord.core.resource import Resource, parse_resource
 from coord.core.session import SUSPECT_MS, Session, ancestors, caller_reads, evidence_of
-from coord.core.view import View
+from coord.core.view import PAGE, Range, View
 
 GRANT_KEPT_MS = 90 * 24 * 3600 * 1000
 LAPSED_KEPT_MS = 24 * 3600 * 1000
@@ -166,20 +166,28 @@ class Standing(NamedTuple):
 
 
 def lock_reads(command: LockCommand) -> list[str]:
-    """Return what a command about locks is going to read by key; what it scans cannot be foreseen."""
+    """Return what a command about locks is going to read by key."""
     reads, session = caller_reads(command), command.caller.session
-    try:
-        resources = [
-            resource for text in command.resources for resource in parse_resource(text, command.repository)
-        ]
-    except Invalid:
-        return []  # the rule says so when its turn comes
-    for resource in resources:
+    for resource in _foreseen(command):
         hold_key = resource.hold_key(session)
         reads += resource.guard, hold_key
         if not command.reads_only:  # the index is only written; its name takes a digest
             reads.append(keys.held(session, hold_key))
     return [*reads, keys.waits(session)]
+
+
+def lock_ranges(command: LockCommand) -> list[Range]:
+    """Return where holds stand that may be in the way of a command."""
+    prefixes = dict.fromkeys(prefix for resource in _foreseen(command) for prefix in resource.ranges)
+    return [Range(prefix, "key", PAGE) for prefix in prefixes]
+
+
+def _foreseen(command: LockCommand) -> list[Resource]:
+    """Return what a command names; nothing if it cannot be read: its rule says so when its turn comes."""
+    try:
+        return [each for text in command.resources for each in parse_resource(text, command.repository)]
+    except Invalid:
+        return []
 
 
 def resource_of(hold: Hold) -> Resource:

@@ -123,6 +123,11 @@ def next_reads(command: ClaimNext) -> list[str]:
     return reads if command.tenant == UNLIMITED_TENANT else reads + count_keys(caller.session)
 
 
+def next_ranges(command: ClaimNext) -> list[Range]:
+    """Return where the classes of tasks stand, which it begins with."""
+    return [_all_classes(command.project)]
+
+
 def _held_back(view: View, command: ClaimNext, session: Session, agent: str, now: int) -> tuple[str, int]:
     """Return why this agent gets nothing, and until when."""
     if session.state in AILING_STATES:
@@ -253,10 +258,14 @@ def _line(view: View, project: str, class_name: str, first: int, ahead: int) -> 
         limit, after = FURTHER, (page[-1].line, page[-1].key)
 
 
+def _all_classes(project: str) -> Range:
+    return Range(keys.queue_class_prefix(project), "key", CLASSES_MAX)
+
+
 def _classes(view: View, project: str) -> list[tuple[str, QueueClass]]:
-    prefix = keys.queue_class_prefix(project)
+    prefix, _, limit, _ = _all_classes(project)
     found = []
-    for entry in view.scan(prefix, limit=CLASSES_MAX):
+    for entry in view.scan(prefix, limit=limit):
         kind = view.get(entry.key, QueueClass)
         if kind is not None:
             found.append((entry.key[len(prefix) :], kind))

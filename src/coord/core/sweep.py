@@ -4,7 +4,7 @@ from coord.core import keys
 from coord.core.commands import Sweep, TaskCommand
 from coord.core.decide import imported
 from coord.core.replies import Swept
-from coord.core.view import View
+from coord.core.view import Range, View
 
 DEADLINES = {
     "unsettled": "graph.settle_rest",
@@ -39,6 +39,11 @@ def sweep(view: View, command: Sweep, now: int) -> Swept:
                 settled = True
             passed += _pass_deadline(view, command.tenant, found.key, now)
     return Swept(passed, 0 if settled else None)
+
+
+def sweep_ranges(command: Sweep) -> list[Range]:
+    """Return where deadlines stand."""
+    return [Range(keys.DUE_PREFIX, "line", command.most)]
 
 
 def _pass_deadline(view: View, tenant: str, key: str, now: int) -> bool:

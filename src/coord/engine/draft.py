@@ -17,6 +17,7 @@ from coord.stores.store import NO_MOMENT, Commit, Put, Record, Store
 
 AnyStored = TypeVar("AnyStored", bound=Stored)
 
+RANGES_AT_ONCE = 200
 SPARE_RECORDS = 64
 """How many more records than asked for a scan reads once writes of the batch have hidden some."""
 
@@ -112,26 +113,27 @@ class Draft:
             if process not in self._evidence:
                 self._evidence[process] = self._probe(process)
         missing = keys.difference(self._loaded)
-        if missing:
-            self.reads_of_store += 1
-            found = self._store.load(missing, hasty=True)  # the commit looks anyway
-            if not self._loaded:
-                self._as_of, self.doubtful = found.as_of, found.hasty
-            self._loaded.update(found)
-        for range_ in ranges:
-            if _beginning(range_) not in self._stretches:
-                self.reads_of_store += 1
-                self._stretches[_beginning(range_)] = self._scan(range_)
+        more = len(self._written) + self._spare
+        unread = {
+            _beginning(range_): range_._replace(limit=range_.limit + more)
+            for range_ in ranges
+            if _beginning(range_) not in self._stretches
+        }
+        while missing or unread:
+            at_once = [unread.pop(beginning) for beginning in [*unread][:RANGES_AT_ONCE]]
+            self._read(missing, at_once)
+            missing = set()
 
-    def _scan(self, range_: Range) -> "Stretch":
-        """Return records of a range, and whether they are all that the store has in it."""
-        line, key = range_.after
-        after = Record(key, 0, None, line) if key else None
-        limit = range_.limit + len(self._written) + self._spare
-        records = self._store.scan(range_.prefix, by=range_.by, after=after, limit=limit)
-        for record in records:
-            self._loaded.setdefault(record.key, record)
-        return Stretch(records, whole=len(records) < limit)
+    def _read(self, keys: set[str], ranges: list[Range]) -> None:
+        found = self._store.load(keys, ranges, hasty=True)  # the commit looks anyway
+        if not self.reads_of_store:
+            self._as_of, self.doubtful = found.as_of, found.hasty
+        self.reads_of_store += 1
+        self._loaded.update(found)
+        for range_, records in zip(ranges, found.ranges, strict=True):
+            self._stretches[_beginning(range_)] = Stretch(records, whole=len(records) < range_.limit)
+            for record in records:
+                self._loaded.setdefault(record.key, record)
 
     def accept(self, job: Job, view: View) -> None:
         """Take a decided command into the batch."""

@@ -25,10 +25,10 @@ from typing import TYPE_CHECKING, Any
 
 from coord.core.caller import NO_EVIDENCE, Evidence, Process
 from coord.core.commands import SWEEP_MOST, Command, Sweep
-from coord.core.decide import foresees, reads_ahead
+from coord.core.decide import foresees, ranges_ahead, reads_ahead
 from coord.core.errors import Busy, Conflict, CoordError, LimitReached, Unavailable, Unknown
 from coord.core.events import ClockAccepted
-from coord.core.view import Later, Missing, View, encode_event
+from coord.core.view import Later, Missing, Range, View, encode_event
 from coord.engine.ambient import Ambient, RealAmbient
 from coord.engine.clock import Clock
 from coord.engine.done import decide_once
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 QUEUE_MAX = 10_000
 BATCH_MAX = 2_000
-AHEAD_KEYS = 8_000
+AHEAD_KEYS, AHEAD_RANGES = 8_000, 500
 TIMEOUT_S = 10.0
 SWEEP_EVERY_MS = 250
 IN_VAIN_MOST = 4  # commands run dry in a row for nothing: those that take from one queue lack the same
@@ -291,10 +291,13 @@ class Engine:
     def _load_ahead(self, draft: Draft, jobs: list[Job], place: int) -> int:
         """Load what the next commands say they read, up to a measure; return the first not looked at."""
         keys: set[str] = set()
-        while place < len(jobs) and len(keys) < AHEAD_KEYS:
-            keys.update(reads_ahead(jobs[place].command))
+        ranges: list[Range] = []
+        while place < len(jobs) and len(keys) < AHEAD_KEYS and len(ranges) < AHEAD_RANGES:
+            command = jobs[place].command
+            keys.update(reads_ahead(command))
+            ranges += ranges_ahead(command)
             place += 1
-        draft.load(keys)
+        draft.load(keys, ranges)
         return place
 
     def _load(self, draft: Draft, lack: Missing, others: Iterable[Job], now: int) -> None:

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import Literal
 
 from sortedcontainers import SortedList
 
+from coord.core.view import Range
 from coord.stores.store import AsOf, Commit, Record, prefix_end
 
 Item = str | tuple[str, str]
@@ -108,19 +108,17 @@ class Fold:
         self.offset = offset
         self.at = commit.at
 
-    def scan(self, prefix: str, by: Literal["key", "line"], after: Record | None, limit: int) -> list[Record]:
+    def scan(self, range_: Range) -> list[Record]:
         """Return live records in byte order of key or line."""
+        prefix, by, limit, after = range_
         end = prefix_end(prefix)
         if by == "key":
-            passed = after is not None and after.key >= prefix
-            low = after.key if after is not None and passed else prefix
-            found = islice(self._by_key.between(low, end, after=passed), limit)
-            return [self.records[str(key)] for key in found]
-        passed = after is not None and (after.line, after.key) >= (prefix, "")
-        start = (after.line, after.key) if after is not None and passed else (prefix, "")
+            passed = after[1] >= prefix
+            keys = self._by_key.between(after[1] if passed else prefix, end, after=passed)
+            return [self.records[str(key)] for key in islice(keys, limit)]
         high = None if end is None else (end, "")
-        places = islice(self._by_line.between(start, high, after=passed), limit)
-        return [self.records[place[1]] for place in places]
+        places = self._by_line.between(max(after, (prefix, "")), high, after=True)  # no key is empty
+        return [self.records[place[1]] for place in islice(places, limit)]
 
     def trim(self, before: int) -> None:
         """Forget tombstones below the offset and raise the floor to it, but never above the head.

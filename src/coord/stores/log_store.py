@@ -8,20 +8,21 @@ large values elsewhere (`_filled`).
 """
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Literal
+from itertools import chain, islice
 
 from coord.core.errors import Conflict, Trimmed, Unavailable
+from coord.core.view import Range
 from coord.stores.burst import Burst
 from coord.stores.fold import Fold
-from coord.stores.store import Commit, Entry, Head, Limits, Loaded, Record, check_commit
+from coord.stores.store import Commit, Entry, Head, Limits, Loaded, Record, Scans, check_commit
 
 TRIES = 32
 """So often a commit is tried while others come first; then its engine sees whether somebody still waits."""
 
 
-class LogStore:
+class LogStore(Scans):
     """Everything of the contract that follows from `_append` and `_entries`."""
 
     limits: Limits
@@ -67,26 +68,19 @@ class LogStore:
     def seen(self) -> Head:
         return Head(self._fold.offset, self._fold.at)
 
-    def load(self, keys: Iterable[str], *, hasty: bool = False) -> Loaded:
+    def load(self, keys: Iterable[str], ranges: Sequence[Range] = (), *, hasty: bool = False) -> Loaded:
         keys = list(keys)
         with self._lock:
-            hasty = hasty and not self._closed and self._burst.goes_on(self.seen.offset)
+            hasty = hasty and not (ranges or self._closed) and self._burst.goes_on(self.seen.offset)
             while True:
                 if not hasty:
                     self._fresh()
-                found = self._filled(self._fold.get_all(keys))
-                if found is not None:
-                    return Loaded(zip(keys, found, strict=True), self._fold.as_of, hasty=hasty)
-
-    def scan(
-        self, prefix: str, *, by: Literal["key", "line"], after: Record | None = None, limit: int
-    ) -> list[Record]:
-        with self._lock:
-            while True:
-                self._fresh()
-                found = self._filled(self._fold.scan(prefix, by, after, limit))
-                if found is not None:
-                    return found
+                parts = [self._fold.get_all(keys), *map(self._fold.scan, ranges)]
+                filled = self._filled(list(chain.from_iterable(parts)))
+                if filled is not None:
+                    rest = iter(filled)
+                    found, *scanned = [list(islice(rest, len(part))) for part in parts]
+                    return Loaded(zip(keys, found, strict=True), self._fold.as_of, scanned, hasty=hasty)
 
     def commit(self, commit: Commit) -> int:
         check_commit(commit, self.limits)

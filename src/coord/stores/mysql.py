@@ -9,12 +9,12 @@ process, and finds those of others by looking: these servers ring no bells.
 import contextlib
 import secrets
 import threading
-from collections.abc import Iterable, Iterator
-from typing import Literal
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
 from coord.core.errors import Conflict, Corrupt, Trimmed, Unavailable, Unsupported
+from coord.core.view import Range
 from coord.stores.check import Check, clock_check
 from coord.stores.database import Reconnected
 from coord.stores.host_clock import host_now_ms
@@ -34,7 +34,19 @@ from coord.stores.mysql_sql import LOOKED, quoted
 from coord.stores.mysql_views import renew_views, view_grants
 from coord.stores.server_clock import ServerClock, uptime_ms
 from coord.stores.server_database import ServerDatabase
-from coord.stores.store import FORMAT, AsOf, Commit, Entry, Head, Limits, Loaded, Record, check_commit
+from coord.stores.store import (
+    FORMAT,
+    AsOf,
+    Commit,
+    Entry,
+    Head,
+    Limits,
+    Loaded,
+    Record,
+    Scans,
+    check_commit,
+    in_order,
+)
 
 MOST_COMMIT_BYTES = 16 * 1024 * 1024
 LEAST_PACKET = 4 * 1024 * 1024
@@ -107,7 +119,7 @@ def _meta(address: Address, session: Session) -> dict[str, str]:
     return notes
 
 
-class MysqlStore:
+class MysqlStore(Scans):
     """One tenant's log in the tables."""
 
     def __init__(self, database: "MysqlDatabase", tenant: str) -> None:
@@ -131,7 +143,7 @@ class MysqlStore:
         of_log = [row for row in rows if row[0] is None]
         if not of_log:
             raise Corrupt(f"log {self._log} is gone", hint="restore the store from a copy")
-        _, head, rest, _ = of_log[0]
+        _, head, rest, *_ = of_log[0]
         clock, at, floor = map(int, rest.split())
         self._database.clock.told(clock, asked)
         if head < settled:
@@ -150,19 +162,16 @@ class MysqlStore:
                 self._database.ask(self._sql.settle % self._log)
             self._settled = max(self._settled, head)
 
-    def load(self, keys: Iterable[str], *, hasty: bool = False) -> Loaded:
+    def load(self, keys: Iterable[str], ranges: Sequence[Range] = (), *, hasty: bool = False) -> Loaded:
         wanted, session = list(keys), self._database.sessions
-        head, floor, rows = self._read(self._sql.load(self._log, wanted))
-        found = {record.key: record for record in _records(rows)}
+        head, floor, rows = self._read(self._sql.load(self._log, wanted, ranges))
+        parts: list[list[Record]] = [[], *([] for _ in ranges)]
+        for key, version, value, line, place in rows:
+            parts[place].append(Record(key.decode(), version, value, line.decode()))
+        found = {record.key: record for record in parts[0]}
         records = {key: found.get(key) or Record(key, floor, None) for key in wanted}
-        return Loaded(records, AsOf(head, floor, session))
-
-    def scan(
-        self, prefix: str, *, by: Literal["key", "line"], after: Record | None = None, limit: int
-    ) -> list[Record]:
-        statement = self._sql.scan_lines if by == "line" else self._sql.scan_keys
-        _, _, rows = self._read(statement(self._log, prefix, after, limit))
-        return _records(rows)
+        scanned = [in_order(part, range_.by) for part, range_ in zip(parts[1:], ranges, strict=True)]
+        return Loaded(records, AsOf(head, floor, session), scanned)
 
     def commit(self, commit: Commit) -> int:
         check_commit(commit, self.limits)
@@ -219,7 +228,7 @@ class MysqlStore:
             raise Trimmed(floor)
         self._settle(head)
         try:
-            entries = [Entry(offset, at, id_, _events_decode(events)) for offset, at, id_, events in rows]
+            entries = [Entry(offset, at, id_, _events_decode(events)) for offset, at, id_, events, _ in rows]
         except msgspec.MsgspecError as error:
             raise Corrupt(f"an entry after offset {after} cannot be read: {error}") from error
         return sorted(entries, key=lambda entry: entry.offset)
@@ -240,10 +249,6 @@ class MysqlStore:
 
     def close(self) -> None:
         """Nothing of its own: the database owns the connections."""
-
-
-def _records(rows: Iterable[Row]) -> list[Record]:
-    return [Record(key.decode(), version, value, line.decode()) for key, version, value, line in rows]
 
 
 class MysqlDatabase(ServerDatabase[MysqlStore]):

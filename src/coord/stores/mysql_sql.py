@@ -9,7 +9,8 @@ A version is an offset, so a key has changed since an offset if and only if its 
 if its row is gone, but then the floor has risen. So there is no list of versions to send.
 
 Reads are one statement, hence one snapshot: first a row of the log itself, told by a NULL, then what was
-found. Long lists of keys are cut, for optimizers have limits beyond which they read whole tables instead.
+found by key and in each range. Long lists of keys are cut, for optimizers have limits beyond which they
+read whole tables instead.
 
 A tombstone has neither value nor line. One index serves lines and tombstones alike (`line IS NULL`).
 """
@@ -20,7 +21,8 @@ from typing import Final
 import msgspec
 
 from coord.core.errors import Invalid
-from coord.stores.store import AsOf, Commit, Record, prefix_end
+from coord.core.view import Range
+from coord.stores.store import AsOf, Commit, prefix_end
 
 KEYS_AT_ONCE: Final = 500
 ABOVE_ALL: Final = b"\xff"
@@ -80,27 +82,28 @@ OR_UPDATE: Final = (
 ENTRY: Final = "INSERT INTO {entry} VALUES (%d, @offset, %d, '%b', '%b'); COMMIT"
 
 LOG_ROW: Final = """
-(SELECT NULL AS a, head AS b, CONCAT_WS(' ', {clock}, at, floor) AS c, '' AS d FROM {log} WHERE id = %d)
+(SELECT NULL AS a, head AS b, CONCAT_WS(' ', {clock}, at, floor) AS c, '' AS d, 0 AS e
+FROM {log} WHERE id = %d)
 """
 LOAD: Final = """
-SELECT `key`, version, value, COALESCE(line, '') FROM {record} FORCE INDEX (PRIMARY)
+SELECT `key`, version, value, COALESCE(line, ''), 0 FROM {record} FORCE INDEX (PRIMARY)
 WHERE log = %d AND `key` IN (%b)
 """
 VERSIONS: Final = """
-SELECT `key`, version, '', '' FROM {record} FORCE INDEX (PRIMARY) WHERE log = %d AND `key` IN (%b)
+SELECT `key`, version, '', '', 0 FROM {record} FORCE INDEX (PRIMARY) WHERE log = %d AND `key` IN (%b)
 """
 SCAN_KEYS: Final = """
-SELECT `key`, version, value, line FROM {record} FORCE INDEX (PRIMARY)
+SELECT `key`, version, value, line, %d FROM {record} FORCE INDEX (PRIMARY)
 WHERE log = %d AND `key` %b '%b' AND `key` < '%b' AND line IS NOT NULL ORDER BY `key` LIMIT %d
 """
 # Two ranges of the index, written so that every optimizer sees them; comparing pairs is not.
 SCAN_LINES: Final = """
-SELECT `key`, version, value, line FROM {record} FORCE INDEX (line)
+SELECT `key`, version, value, line, %d FROM {record} FORCE INDEX (line)
 WHERE log = %d AND (line > '%b' OR (line = '%b' AND `key` > '%b')) AND line < '%b' AND line <> ''
 ORDER BY line, `key` LIMIT %d
 """
 TAIL: Final = """
-SELECT `offset`, at, id, events FROM {entry} WHERE log = %d AND `offset` > %d ORDER BY `offset` LIMIT %d
+SELECT `offset`, at, id, events, 0 FROM {entry} WHERE log = %d AND `offset` > %d ORDER BY `offset` LIMIT %d
 """
 
 TRIM: Final = """
@@ -197,24 +200,23 @@ class Statements:
         parts.append(self._entry % (log, commit.at, commit.id.replace(b"'", b"''"), events))
         return b"".join(parts), 8 if rows else 7
 
-    def load(self, log: int, keys: Sequence[str]) -> bytes:
-        """Return the statement that reads records."""
-        return self._found(log, *self._in_parts(self._load, log, keys))
+    def load(self, log: int, keys: Sequence[str], ranges: Sequence[Range] = ()) -> bytes:
+        """Return the statement that reads records; the last column says of which range each is."""
+        scans = [self._scan(place, log, range_) for place, range_ in enumerate(ranges, 1)]
+        return self._found(log, *self._in_parts(self._load, log, keys), *scans)
 
     def versions(self, log: int, keys: Sequence[str]) -> bytes:
         """Return the statement that reads the versions of keys."""
         return self._found(log, *self._in_parts(self._versions, log, keys))
 
-    def scan_keys(self, log: int, prefix: str, after: Record | None, limit: int) -> bytes:
-        """Return the statement that reads records in the order of keys."""
-        above, low = (b">=", prefix) if after is None or after.key < prefix else (b">", after.key)
-        return self._found(log, self._scan_keys % (log, above, quoted(low), _end(prefix), limit))
-
-    def scan_lines(self, log: int, prefix: str, after: Record | None, limit: int) -> bytes:
-        """Return the statement that reads records in the order of lines."""
-        line, key = max((prefix, ""), (after.line, after.key) if after else ("", ""))  # no key is empty
-        low = quoted(line)
-        return self._found(log, self._scan_lines % (log, low, low, quoted(key), _end(prefix), limit))
+    def _scan(self, place: int, log: int, range_: Range) -> bytes:
+        prefix, by, limit, after = range_
+        if by == "line":
+            line, key = max((prefix, ""), after)  # no key is empty
+            low = quoted(line)
+            return self._scan_lines % (place, log, low, low, quoted(key), _end(prefix), limit)
+        above, low = (b">=", quoted(prefix)) if after[1] < prefix else (b">", quoted(after[1]))
+        return self._scan_keys % (place, log, above, low, _end(prefix), limit)
 
     def tail(self, log: int, after: int, limit: int) -> bytes:
         """Return the statement that reads entries."""

@@ -7,13 +7,13 @@ a lock of the whole server until the disk has answered.
     postgresql://user@host/database?schema=coord    `schema` is ours, the rest is libpq's
 """
 
-from collections.abc import Iterable
-from typing import Literal
+from collections.abc import Iterable, Sequence
 
 import msgspec
 from psycopg.types.numeric import Int4, Int8
 
 from coord.core.errors import Conflict
+from coord.core.view import Range
 from coord.stores.database import Reconnected
 from coord.stores.postgres_arrays import Bigints, Blobs, Texts
 from coord.stores.postgres_connection import Address, Row, install_at
@@ -28,14 +28,16 @@ from coord.stores.store import (
     Limits,
     Loaded,
     Record,
+    Scans,
     check_commit,
+    in_order,
     prefix_end,
 )
 
 _events_encode = msgspec.msgpack.Encoder().encode
 
 
-class PostgresStore:
+class PostgresStore(Scans):
     """One tenant's log in a Postgres schema."""
 
     def __init__(self, database: "PostgresDatabase", tenant: str) -> None:
@@ -51,25 +53,20 @@ class PostgresStore:
     def seen(self) -> Head:
         return self._log.seen
 
-    def load(self, keys: Iterable[str], *, hasty: bool = False) -> Loaded:
+    def load(self, keys: Iterable[str], ranges: Sequence[Range] = (), *, hasty: bool = False) -> Loaded:
         wanted, connection = Texts(keys), self._database.connections
-        head, floor, rows = self._log.read(self._sql.load, wanted)
-        found = {row[0]: Record(*row) for row in rows}
-        records = {key: found.get(key) or Record(key, floor, None) for key in wanted}
-        return Loaded(records, AsOf(head, floor, connection))
-
-    def scan(
-        self, prefix: str, *, by: Literal["key", "line"], after: Record | None = None, limit: int
-    ) -> list[Record]:
-        end = prefix_end(prefix) or ABOVE_ALL
-        if by == "line":
-            low = max((prefix, ""), (after.line, after.key) if after else ("", ""))  # no key is empty
-            _, _, rows = self._log.read(self._sql.scan_lines, *low, end, Int8(limit))
-        elif after is None or after.key < prefix:
-            _, _, rows = self._log.read(self._sql.scan_keys_from, prefix, end, Int8(limit))
+        parts: list[list[Record]] = [[], *([] for _ in ranges)]
+        if ranges:
+            head, floor, rows = self._log.read(self._sql.load_ranges, wanted, *_bounds(ranges))
+            for place, *row in rows:
+                parts[place].append(Record(*row))
         else:
-            _, _, rows = self._log.read(self._sql.scan_keys_after, after.key, end, Int8(limit))
-        return [Record(*row) for row in rows]
+            head, floor, rows = self._log.read(self._sql.load, wanted)
+            parts[0] += [Record(*row) for row in rows]
+        found = {record.key: record for record in parts[0]}
+        records = {key: found.get(key) or Record(key, floor, None) for key in wanted}
+        scanned = [in_order(part, range_.by) for part, range_ in zip(parts[1:], ranges, strict=True)]
+        return Loaded(records, AsOf(head, floor, connection), scanned)
 
     def commit(self, commit: Commit) -> int:
         check_commit(commit, self.limits)
@@ -127,6 +124,32 @@ class PostgresStore:
 
     def close(self) -> None:
         """Nothing of its own: the database owns the connections."""
+
+
+def _bounds(ranges: Sequence[Range]) -> list[Texts | Bigints]:
+    """Return the ranges of keys and those of lines, each as lists of places, bounds and limits.
+
+    What comes after a key comes at or after that key with the least letter behind it.
+    """
+    keys: list[tuple[int, str, str, int]] = []
+    lines: list[tuple[int, str, str, str, int]] = []
+    for place, (prefix, by, limit, after) in enumerate(ranges, 1):
+        high = prefix_end(prefix) or ABOVE_ALL
+        if by == "line":
+            lines.append((place, *max((prefix, ""), after), high, limit))  # no key is empty
+        else:
+            keys.append((place, prefix if after[1] < prefix else f"{after[1]}\x01", high, limit))
+    return [
+        Bigints(row[0] for row in keys),
+        Texts(row[1] for row in keys),
+        Texts(row[2] for row in keys),
+        Bigints(row[3] for row in keys),
+        Bigints(row[0] for row in lines),
+        Texts(row[1] for row in lines),
+        Texts(row[2] for row in lines),
+        Texts(row[3] for row in lines),
+        Bigints(row[4] for row in lines),
+    ]
 
 
 class PostgresDatabase(OpenSchema[PostgresStore]):

@@ -144,13 +144,19 @@ CHANGED: Final = """
 SELECT e.key FROM unnest(%b, %b) e (key, version) WHERE e.version <>
     coalesce((SELECT r.version FROM {schema}.record r WHERE r.log = l.id AND r.key = e.key), l.floor)
 """
-SCAN_KEYS: Final = """
-SELECT key, version, value, line FROM {schema}.record
-WHERE log = l.id AND key {above} %b AND key < %b AND line IS NOT NULL ORDER BY key LIMIT %b
-"""
-SCAN_LINES: Final = """
-SELECT key, version, value, line FROM {schema}.record
-WHERE log = l.id AND (line, key) > (%b, %b) AND line < %b AND line <> '' ORDER BY line, key LIMIT %b
+# Keys, ranges of keys and ranges of lines, as of one snapshot. `place` says of which range a record is.
+LOAD_RANGES: Final = """
+SELECT 0::bigint AS place, key, version, value, coalesce(line, '') AS line
+    FROM {schema}.record WHERE log = l.id AND key = ANY(%b)
+UNION ALL
+SELECT r.place, f.* FROM unnest(%b, %b, %b, %b) r (place, low, high, most), LATERAL (
+    SELECT key, version, value, line FROM {schema}.record
+    WHERE log = l.id AND key >= r.low AND key < r.high AND line IS NOT NULL ORDER BY key LIMIT r.most) f
+UNION ALL
+SELECT r.place, f.* FROM unnest(%b, %b, %b, %b, %b) r (place, low, low_key, high, most), LATERAL (
+    SELECT key, version, value, line FROM {schema}.record
+    WHERE log = l.id AND (line, key) > (r.low, r.low_key) AND line < r.high AND line <> ''
+    ORDER BY line, key LIMIT r.most) f
 """
 TAIL: Final = """
 SELECT "offset", at, id, events FROM {schema}.entry
@@ -268,7 +274,5 @@ class TableStatements(Statements):
         )
         self.load = self.read(LOAD)
         self.changed = self.read(CHANGED)
-        self.scan_keys_from = self.read(SCAN_KEYS.replace("{above}", ">="), "f.key")
-        self.scan_keys_after = self.read(SCAN_KEYS.replace("{above}", ">"), "f.key")
-        self.scan_lines = self.read(SCAN_LINES, "f.line, f.key")
+        self.load_ranges = self.read(LOAD_RANGES)
         self.trim = self.named("SELECT {clock}, new_floor FROM {schema}.trim(%b, %b)")

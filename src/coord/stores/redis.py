@@ -14,21 +14,23 @@ again: whoever notices first raises the epoch, and offsets go on above all of th
 import contextlib
 import secrets
 import threading
-from collections.abc import Iterable, Iterator
-from typing import Any, Literal
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any
 
 import msgspec
 
 from coord.core.errors import Conflict, Corrupt, Invalid, Trimmed, Unavailable, Unsupported
+from coord.core.view import Range
 from coord.stores import redis_scripts as scripts
 from coord.stores.check import Check
 from coord.stores.listener import Ear
 from coord.stores.moved import not_installed
-from coord.stores.redis_records import mark_of, notes_of, packed, records_of, unpacked
+from coord.stores.redis_records import bounds_of, mark_of, notes_of, packed, records_of, unpacked
 from coord.stores.redis_server import Address, Life, Wire
 from coord.stores.server_clock import ServerClock, uptime_ms
 from coord.stores.server_database import ServerDatabase
-from coord.stores.store import FORMAT, AsOf, Commit, Entry, Head, Limits, Loaded, Record, check_commit
+from coord.stores.store import FORMAT, AsOf, Commit, Entry, Head, Limits, Loaded, Scans, check_commit
 
 COMMIT_BYTES = 16 * 1024 * 1024
 BESIDE_SCRIPTS = "eval evalsha info config|get select"
@@ -78,7 +80,7 @@ def _check_format(address: Address, notes: dict[str, str]) -> None:
         )
 
 
-class RedisStore:
+class RedisStore(Scans):
     """One tenant's log below a prefix of Redis."""
 
     def __init__(self, database: "RedisDatabase", tenant: str) -> None:
@@ -106,29 +108,21 @@ class RedisStore:
         if head.offset > self.seen.offset:
             self.seen = head
 
-    def load(self, keys: Iterable[str], *, hasty: bool = False) -> Loaded:
+    def load(self, keys: Iterable[str], ranges: Sequence[Range] = (), *, hasty: bool = False) -> Loaded:
         wanted = list(dict.fromkeys(keys))
         with _encoding():
-            asked = _encode(wanted)
-        as_of, absent, found = self._read(scripts.load, asked)
-        return Loaded(records_of(wanted, found, absent), as_of)
-
-    def scan(
-        self, prefix: str, *, by: Literal["key", "line"], after: Record | None = None, limit: int
-    ) -> list[Record]:
-        last = b""
-        with _encoding():
-            start = prefix.encode()
-            if after is not None:
-                last = f"{after.line}\0{after.key}".encode() if by == "line" else after.key.encode()
-        low = b"(" + last if after is not None and last >= start else b"[" + start
-        high = b"(" + start + b"\xff"  # no byte of UTF-8 is as high
-        _, absent, found = self._read(scripts.scan, by, low, high, limit)
-        listed = [(key or b"").decode() for key in found[::2]]
-        records = list(records_of(listed, found[1::2], absent).values())
-        if any(record.value is None for record in records):
-            raise Corrupt(f"below {prefix!r} a key is listed that is not there", hint="restore the store")
-        return records
+            asked = [_encode(wanted), *(cell for range_ in ranges for cell in bounds_of(range_))]
+        as_of, absent, found = self._read(scripts.load, *asked)
+        rest = iter(found)
+        records = records_of(wanted, islice(rest, len(wanted)), absent)
+        scanned = []
+        for prefix, *_ in ranges:
+            pairs = list(islice(rest, 2 * int(next(rest) or 0)))
+            listed = records_of(((key or b"").decode() for key in pairs[::2]), pairs[1::2], absent)
+            if any(record.value is None for record in listed.values()):
+                raise Corrupt(f"below {prefix!r} a key is listed that is not there", hint="restore the store")
+            scanned.append(list(listed.values()))
+        return Loaded(records, as_of, scanned)
 
     def commit(self, commit: Commit) -> int:
         check_commit(commit, self.limits)

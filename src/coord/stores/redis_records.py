@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from coord.core.errors import Corrupt
+from coord.core.view import Range
 from coord.stores.store import Put, Record
 
 VERSION_DIGITS = 16
@@ -57,6 +58,15 @@ def records_of(keys: Iterable[str], found: Iterable[bytes | None], absent: int) 
         except ValueError as error:
             raise Corrupt(f"the record {key!r} cannot be read: {error}", hint="restore the store") from error
     return records
+
+
+def bounds_of(range_: Range) -> tuple[str, bytes, bytes, int]:
+    """Return a range as the script takes it."""
+    prefix, by, limit, (line, key) = range_
+    start = prefix.encode()
+    last = key.encode() if by == "key" or not key else f"{line}\0{key}".encode()
+    low = b"(" + last if key and last >= start else b"[" + start
+    return by, low, b"(" + start + b"\xff", limit  # no byte of UTF-8 is as high
 
 
 def notes_of(pairs: Sequence[bytes]) -> dict[str, str]:

@@ -84,20 +84,26 @@ end
 """
 )
 
-LOAD: Final = _PLACE + "return answer(records_of(cmsgpack.unpack(ARGV[4])))"
-
-SCAN: Final = (
+LOAD: Final = (
     _PLACE
     + """
-local of_lines = ARGV[4] == 'line'
-local names = redis.call('ZRANGEBYLEX', KEYS[of_lines and 6 or 5], ARGV[5], ARGV[6], 'LIMIT', 0, ARGV[7])
-if of_lines then
-    local function key_in(name) return string.sub(name, string.find(name, '\\0', 1, true) + 1) end
-    for each, name in ipairs(names) do names[each] = key_in(name) end
-end
-local texts = {}
-for each, record in ipairs(records_of(names)) do
-    texts[2 * each - 1], texts[2 * each] = names[each], record
+-- The records of keys; then of each range how many there are, and their keys and records.
+local function key_in(name) return string.sub(name, string.find(name, '\\0', 1, true) + 1) end
+local keys = cmsgpack.unpack(ARGV[4])
+local texts, count = records_of(keys), #keys
+for at = 5, #ARGV, 4 do
+    local of_lines = ARGV[at] == 'line'
+    local bounds = {ARGV[at + 1], ARGV[at + 2], 'LIMIT', 0, ARGV[at + 3]}
+    local names = redis.call('ZRANGEBYLEX', KEYS[of_lines and 6 or 5], unpack(bounds))
+    if of_lines then
+        for each, name in ipairs(names) do names[each] = key_in(name) end
+    end
+    count = count + 1
+    texts[count] = whole(#names)
+    for each, record in ipairs(records_of(names)) do
+        texts[count + 1], texts[count + 2] = names[each], record
+        count = count + 2
+    end
 end
 return answer(texts)
 """
@@ -306,7 +312,7 @@ class Script:
 
 ALSO_WHEN_FULL: Final = " flags=allow-oom"
 
-load, scan, tail, trim, enter = (Script(body, ALSO_WHEN_FULL) for body in (LOAD, SCAN, TAIL, TRIM, ENTER))
+load, tail, trim, enter = (Script(body, ALSO_WHEN_FULL) for body in (LOAD, TAIL, TRIM, ENTER))
 commit, install = Script(COMMIT), Script(INSTALL)
 note, clear, add, begin = Script(NOTE), Script(CLEAR), Script(ADD), Script(BEGIN)
 

@@ -9,9 +9,8 @@ import contextlib
 import os
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import Literal
 
 import msgspec
 
@@ -25,6 +24,7 @@ from coord.core.errors import (
     Unknown,
     Unsupported,
 )
+from coord.core.view import Range
 from coord.stores.check import Check
 from coord.stores.database import Database
 from coord.stores.doorbell import Doorbell
@@ -41,6 +41,7 @@ from coord.stores.sqlite_sql import (
     cells_of,
     listed,
     put_statement,
+    scan_statement,
 )
 from coord.stores.store import (
     FORMAT,
@@ -52,8 +53,8 @@ from coord.stores.store import (
     Limits,
     Loaded,
     Record,
+    Scans,
     check_commit,
-    prefix_end,
 )
 from coord.stores.turn import courtesy_turn
 
@@ -89,7 +90,7 @@ def translated(error: sqlite3.Error, *, committing: bool = False) -> CoordError:
     return unavailable(f"SQLite: {error}")
 
 
-class SqliteStore:
+class SqliteStore(Scans):
     """One tenant's log in a SQLite file."""
 
     limits = Limits(commit_bytes=16 * 1024 * 1024, durable=True, shared=True)
@@ -105,44 +106,21 @@ class SqliteStore:
         self._log: int = row[0]
         self.seen = Head(row[1], row[2])
 
-    def load(self, keys: Iterable[str], *, hasty: bool = False) -> Loaded:
+    def load(self, keys: Iterable[str], ranges: Sequence[Range] = (), *, hasty: bool = False) -> Loaded:
         wanted = sorted(keys)  # as they lie in the file, for the same reason as what is written
-        with self._database.using() as cursor:
-            self._database.roll_back()
-            self._database.patiently(LOAD, (self._log, listed(wanted)))  # one statement is one snapshot
+        with self._database.reading(in_one_statement=not ranges) as cursor:
+            self._database.patiently(LOAD, (self._log, listed(wanted)))
             found = {row[0]: row for row in cursor}
             _, head, at, floor = found.pop(None)
             self.seen = Head(head, at)
+            scanned = [
+                [Record(*row) for row in cursor.execute(*scan_statement(self._log, range_))]
+                for range_ in ranges
+            ]
         records = {
             key: Record(*row) if (row := found.get(key)) else Record(key, floor, None) for key in wanted
         }
-        return Loaded(records, AsOf(head, floor))
-
-    def scan(
-        self, prefix: str, *, by: Literal["key", "line"], after: Record | None = None, limit: int
-    ) -> list[Record]:
-        where, order = ["log = ?", "value IS NOT NULL"], "key"
-        values: list[object] = [self._log]
-        column = "key" if by == "key" else "line"
-        if by == "line":
-            where.append("line <> ''")
-            order = "line, key"
-        if prefix:
-            where.append(f"{column} >= ?")
-            values.append(prefix)
-        end = prefix_end(prefix)
-        if end is not None:
-            where.append(f"{column} < ?")
-            values.append(end)
-        if after is not None:
-            where.append("key > ?" if by == "key" else "(line, key) > (?, ?)")
-            values.extend([after.key] if by == "key" else [after.line, after.key])
-        query = f"SELECT key, version, value, line FROM record WHERE {' AND '.join(where)}"  # noqa: S608
-        with self._database.reading() as cursor:
-            self._see(cursor)
-            return [
-                Record(*row) for row in cursor.execute(f"{query} ORDER BY {order} LIMIT ?", (*values, limit))
-            ]
+        return Loaded(records, AsOf(head, floor), scanned)
 
     def commit(self, commit: Commit) -> int:
         check_commit(commit, self.limits)
@@ -303,12 +281,13 @@ class SqliteDatabase(Database[SqliteStore]):
         return look(self, self._path)
 
     @contextlib.contextmanager
-    def reading(self) -> Iterator[sqlite3.Cursor]:
-        """One snapshot."""
+    def reading(self, *, in_one_statement: bool = False) -> Iterator[sqlite3.Cursor]:
+        """One snapshot; one statement is that by itself."""
         with self.using() as cursor:
             self.roll_back()
             try:
-                self.patiently("BEGIN")
+                if not in_one_statement:
+                    self.patiently("BEGIN")
                 yield cursor
             finally:
                 self.roll_back()

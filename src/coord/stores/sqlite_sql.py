@@ -4,7 +4,8 @@ import functools
 
 import msgspec
 
-from coord.stores.store import Commit
+from coord.core.view import Range
+from coord.stores.store import Commit, prefix_end
 
 SCHEMA = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -36,6 +37,7 @@ CROSS JOIN record ON record.log = ?1 AND record.key = wanted.value"""
 LOAD = """SELECT NULL, head, at, floor FROM log WHERE id = ?1 UNION ALL
 SELECT record.key, version, record.value, line FROM json_each(?2) AS wanted
 CROSS JOIN record ON record.log = ?1 AND record.key = wanted.value"""
+SCAN = "SELECT key, version, value, line FROM record WHERE log = ? AND value IS NOT NULL"
 ADVANCE = "UPDATE log SET head = head + 1, at = ? WHERE id = ? AND head = ? AND floor = ?"
 
 
@@ -44,6 +46,22 @@ def put_statement(rows: int) -> str:
     """Return the statement for so many rows: ?1 is the log, ?2 the offset, then key, value, line of each."""
     places = [f"(?1, ?{at}, ?2, ?{at + 1}, ?{at + 2})" for at in range(3, 3 + 3 * rows, 3)]
     return PUT.format(rows=", ".join(places))
+
+
+def scan_statement(log: int, range_: Range) -> tuple[str, list[object]]:
+    """Return the statement that reads a range, and its values; with one lower bound, for SQLite uses one."""
+    prefix, by, limit, (line, key) = range_
+    values: list[object]
+    if by == "key":
+        above, values, order = ("key > ?", [key], "key") if key >= prefix else ("key >= ?", [prefix], "key")
+    elif (line, key) > (prefix, ""):
+        above, values, order = "line <> '' AND (line, key) > (?, ?)", [line, key], "line, key"
+    else:
+        above, values, order = "line <> '' AND line >= ?", [prefix], "line, key"
+    end = prefix_end(prefix)
+    below = "" if end is None else f"AND {by} < ?"
+    values = [log, *values, *([] if end is None else [end]), limit]
+    return f"{SCAN} AND {above} {below} ORDER BY {order} LIMIT ?", values
 
 
 def cells_of(commit: Commit) -> list[str | bytes | None]:

@@ -17,12 +17,13 @@ perhaps one place in an ordered *line* (its turn, or its deadline). The log is t
   `Invalid` and `LimitReached`: the commit is malformed or too large, nothing happened. `Corrupt`: what is
   stored is damaged; it is never skipped. `Unsupported`: written by a newer version. Nothing else is raised.
 - **No retries inside.** A lost connection is opened anew by the next call; the engine decides what to repeat.
-- `load` gives the newest committed state of every key, all as of one moment that is not older than any
-  commit finished before the call; it says which, and a commit may bring it back (`as_of`). A `hasty` load
-  may be of an older moment, if it says so: whoever decides on it has to commit, and learns it there.
-- `scan` gives live records by key or by line, in byte order (lines tie by key), strictly after the given
-  record. It is *not* guarded against phantoms: a decision that rests on absence over a range must also
-  expect a record that every such writer puts.
+- `load` gives the newest committed state of every key and of every range, all as of one moment that is not
+  older than any commit finished before the call; it says which, and a commit may bring it back (`as_of`). A
+  `hasty` load may be of an older moment, if it says so: whoever decides on it has to commit, and learns it
+  there.
+- A range gives live records by key or by line, in byte order (lines tie by key), strictly after the given
+  place; `scan` is a load of one. It is *not* guarded against phantoms: a decision that rests on absence over
+  a range must also expect a record that every such writer puts.
 - `tail` gives entries after an offset, in order; who saw offset n never later sees a new entry <= n. It
   raises `Trimmed` when entries after the given offset are forgotten.
 - `wait` is a hint: it may return early for nothing, and never sleeps longer than told.
@@ -33,12 +34,13 @@ perhaps one place in an ordered *line* (its turn, or its deadline). The log is t
 Stores are synchronous on purpose: one committer owns a store at a time, async callers await futures.
 """
 
-from collections.abc import Collection, Iterable
-from typing import Literal, NamedTuple, Protocol
+from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple, Protocol
 
 import msgspec
 
 from coord.core.errors import Invalid, LimitReached
+from coord.core.view import By, Range
 
 FORMAT = 1
 """The layout of what stores write; another major number is refused at open."""
@@ -79,22 +81,24 @@ NO_MOMENT = AsOf(-1, -1, -1)
 
 
 class Loaded(dict[str, Record]):
-    """What a load gave: a record for every key that was asked for, all of one moment.
+    """What a load gave: a record for every key that was asked for and those of the ranges, of one moment.
 
     Of the newest one, unless it is `hasty`: then nobody has looked whether there is a newer one.
     """
 
-    __slots__ = ("as_of", "hasty")
+    __slots__ = ("as_of", "hasty", "ranges")
 
     def __init__(
         self,
         records: Iterable[tuple[str, Record]] | dict[str, Record],
         as_of: AsOf,
+        ranges: Sequence[list[Record]] = (),
         *,
         hasty: bool = False,
     ) -> None:
         super().__init__(records)
         self.as_of = as_of
+        self.ranges = ranges
         self.hasty = hasty
 
 
@@ -147,6 +151,17 @@ class Limits(msgspec.Struct, frozen=True):
     key_bytes: int = KEY_BYTES
 
 
+class Scans:
+    """A scan by itself, for every store."""
+
+    def load(self, keys: Iterable[str], ranges: Sequence[Range] = (), *, hasty: bool = False) -> Loaded:
+        raise AssertionError("each store loads in its own way")
+
+    def scan(self, prefix: str, *, by: By, after: Record | None = None, limit: int) -> list[Record]:
+        start = ("", "") if after is None else (after.line, after.key)
+        return self.load((), [Range(prefix, by, limit, start)]).ranges[0]
+
+
 class Store(Protocol):
     """One tenant's records and log."""
 
@@ -154,10 +169,8 @@ class Store(Protocol):
     def limits(self) -> Limits: ...
     @property
     def seen(self) -> Head: ...
-    def load(self, keys: Iterable[str], *, hasty: bool = False) -> Loaded: ...
-    def scan(
-        self, prefix: str, *, by: Literal["key", "line"], after: Record | None = None, limit: int
-    ) -> list[Record]: ...
+    def load(self, keys: Iterable[str], ranges: Sequence[Range] = (), *, hasty: bool = False) -> Loaded: ...
+    def scan(self, prefix: str, *, by: By, after: Record | None = None, limit: int) -> list[Record]: ...
     def commit(self, commit: Commit) -> int: ...
     def tail(self, after: int, limit: int) -> list[Entry]: ...
     def wait(self, after: int, timeout: float) -> bool: ...
@@ -210,6 +223,13 @@ def check_text(text: str, limits: Limits) -> None:
         raise Invalid(f"{text!r} is not valid Unicode") from error
     if size > limits.key_bytes:
         raise Invalid(f"{text[:40]!r}… has {size} bytes; the limit is {limits.key_bytes}")
+
+
+def in_order(records: Iterable[Record], by: By) -> list[Record]:
+    """Return records of a range in the order of their bytes, which is that of their letters' numbers."""
+    if by == "line":
+        return sorted(records, key=lambda record: (record.line, record.key))
+    return sorted(records, key=lambda record: record.key)
 
 
 def prefix_end(prefix: str) -> str | None:
