@@ -208,6 +208,27 @@ ENGINE_MUTANTS = [
         (OUTCOMES,),
     ),
     Mutant(
+        "a range of SQLite is read at another moment than the keys",
+        SQLITE,
+        "reading(in_one_statement=not ranges)",
+        "reading(in_one_statement=True)",
+        ("tests/stores/test_contract_reads.py", "-k", "as_of_one_offset and sqlite"),
+    ),
+    Mutant(
+        "what a lock looks at is not foreseen",
+        "core/lock.py",
+        'return [Range(prefix, "key", PAGE) for prefix in prefixes]',
+        "return []",
+        ("tests/unit/test_lock_rules.py", "-k", "questions"),
+    ),
+    Mutant(
+        "a range that was cut off is taken for the whole",
+        DRAFT,
+        "whole=len(records) < range_.limit)",
+        "whole=True)",
+        ("tests/stores/test_costs.py", "-k", "many_next_tasks and memory"),
+    ),
+    Mutant(
         "what an interrupted commit has changed passes for unchanged",
         FOLD,
         "        self._begun += 1\n",

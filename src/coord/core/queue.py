@@ -26,7 +26,7 @@ from coord.core.plan import listed
 from coord.core.plan_commands import ClaimNamed, ClaimNext
 from coord.core.replies import ClaimReply, LockShown, NextTask, Runnable
 from coord.core.session import Session, caller_reads, enlist
-from coord.core.spec import QueueClass, Spec
+from coord.core.spec import QueueClass, Spec, class_of
 from coord.core.task import claim_one, claim_task
 from coord.core.task_record import Task
 from coord.core.types import ClaimReason
@@ -34,6 +34,7 @@ from coord.core.view import Range, View
 from coord.core.work import track_is_full
 
 CLASSES_MAX = 1000
+NO_CLASS = class_of(Spec())
 HEADS, FURTHER = 4, 128
 SECONDS = -3
 """Where the seconds of a rank end."""
@@ -124,8 +125,8 @@ def next_reads(command: ClaimNext) -> list[str]:
 
 
 def next_ranges(command: ClaimNext) -> list[Range]:
-    """Return where the classes of tasks stand, which it begins with."""
-    return [_all_classes(command.project)]
+    """Return where the classes of tasks stand, and tasks of none: many plans have no others."""
+    return [_all_classes(command.project), _heads(command.project, NO_CLASS, max(HEADS, command.most))]
 
 
 def _held_back(view: View, command: ClaimNext, session: Session, agent: str, now: int) -> tuple[str, int]:
