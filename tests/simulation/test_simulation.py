@@ -15,6 +15,8 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 KNOWN = [int(line.split()[0]) for line in (HERE / "seeds.txt").read_text().splitlines()[1:]]
 
+RICH = (1, 70, 12)
+"""Seeds that meet everything, as things stand: the others are tried only if one day they do not."""
 MUST_MEET = """
 claim GRANTED, claim DENIED_ACTIVE_CLAIM, claim DENIED_COMPLETED, claim DENIED_LIMIT_CONCURRENT_CLAIMS,
 claim DENIED_LIMIT_ACTIVE_SESSIONS, claim DENIED_LIMIT_GENERATIONS, force GRANTED,
@@ -64,7 +66,7 @@ def test_a_seed_is_the_same_run_in_another_process(hash_seed: str) -> None:
 def test_every_fault_and_every_answer_is_met() -> None:
     """A simulation proves nothing about what never happens in it."""
     missing = {" ".join(what.split()) for what in MUST_MEET.split(",")}
-    for seed in range(1, 100):
+    for seed in (*RICH, *range(1, 100)):
         missing -= run_seed(seed).observer.counts.keys()
         if not missing:
             break

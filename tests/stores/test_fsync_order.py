@@ -11,6 +11,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -300,51 +301,59 @@ def syncs_of(recording: Recording, steps: list[Step]) -> Iterator[list[int]]:
         yield of_snapshots
 
 
-@pytest.fixture
-def swift_path() -> Iterator[Path]:
+@contextmanager
+def folder_in_memory() -> Iterator[Path]:
     """A folder in memory if there is such a thing: thousands of small stores are made in it."""
     memory = Path("/dev/shm")
     with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as path:
         yield Path(path)
 
 
-RUNS = pytest.mark.parametrize(("steps", "old"), [(YOUNG, False), (OLDER, True)], ids=["young", "old"])
+@pytest.fixture
+def swift_path() -> Iterator[Path]:
+    with folder_in_memory() as path:
+        yield path
+
+
+class Run(NamedTuple):
+    """Steps, what they did, and what was seen of the states of the disk that were opened so far."""
+
+    steps: list[Step]
+    recording: Recording
+    known: dict[Any, Any]
+
+
+@pytest.fixture(scope="module", params=[(YOUNG, False), (OLDER, True)], ids=["young", "old"])
+def run(request: pytest.FixtureRequest) -> Run:
+    """One recording for all tests: most states that a forgotten sync can leave are met without one, too."""
+    steps, old = request.param
+    with folder_in_memory() as path:
+        return Run(steps, record(path / "run", steps, old), {})
 
 
 @pytest.mark.timeout(900)
-@RUNS
-def test_a_power_cut_at_any_moment_loses_nothing_acknowledged(
-    steps: list[Step], old: bool, swift_path: Path
-) -> None:
+def test_a_power_cut_at_any_moment_loses_nothing_acknowledged(run: Run, swift_path: Path) -> None:
     """Every prefix of a run, with what is not synced lost, kept, torn or scattered, opens as it should."""
-    recording = record(swift_path / "run", steps, old)
-    assert first_loss(recording, swift_path, {}) is None
+    assert first_loss(run.recording, swift_path, run.known) is None
 
 
 @pytest.mark.timeout(900)
-@RUNS
-def test_every_sync_is_needed(steps: list[Step], old: bool, swift_path: Path) -> None:
+def test_every_sync_is_needed(run: Run, swift_path: Path) -> None:
     """Mutants: forgetting any one sync of a run, of a file or of a folder, loses something at some cut."""
-    recording = record(swift_path / "run", steps, old)
-    mutants = list(syncs_of(recording, steps))
-    known: dict[Any, Any] = {}
+    mutants = list(syncs_of(run.recording, run.steps))
     survivors = [
-        what_is_synced(recording.operations[mutant[0]])
+        what_is_synced(run.recording.operations[mutant[0]])
         for mutant in mutants
-        if first_loss(recording, swift_path, known, mutant) is None
+        if first_loss(run.recording, swift_path, run.known, mutant) is None
     ]
-    assert len(mutants) > len(steps)
+    assert len(mutants) > len(run.steps)
     assert survivors == []
 
 
 @pytest.mark.timeout(900)
-@RUNS
-def test_what_a_dead_process_left_unsynced_is_durable_before_it_is_shown(
-    steps: list[Step], old: bool, swift_path: Path
-) -> None:
+def test_what_a_dead_process_left_unsynced_is_durable_before_it_is_shown(run: Run, swift_path: Path) -> None:
     """A process dies, another one looks and goes on, then the power fails: all that it saw is there."""
-    recording = record(swift_path / "run", steps, old)
-    assert first_loss_after_a_death(recording, swift_path) is None
+    assert first_loss_after_a_death(run.recording, swift_path) is None
 
 
 @pytest.mark.timeout(900)
