@@ -217,8 +217,8 @@ ENGINE_MUTANTS = [
     Mutant(
         "what a lock looks at is not foreseen",
         "core/lock.py",
-        'return [Range(prefix, "key", PAGE) for prefix in prefixes]',
-        "return []",
+        "for resource in resources for prefix in resource.ranges]",
+        "for resource in () for prefix in resource.ranges]",
         ("tests/unit/test_lock_rules.py", "-k", "questions"),
     ),
     Mutant(

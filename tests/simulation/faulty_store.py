@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from coord.core.errors import Conflict, Unavailable, Unknown
-from coord.core.view import Range
+from coord.core.range import Range
 from coord.engine.clock import AHEAD_MS_MAX
 from coord.stores.fold import Fold
 from coord.stores.memory import MemoryStore

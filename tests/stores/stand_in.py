@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from coord.core.errors import Unavailable
-from coord.core.view import Range
+from coord.core.range import Range
 from coord.stores.database import Database
 from coord.stores.store import Commit, Entry, Head, Limits, Loaded, Scans, Store, check_commit
 

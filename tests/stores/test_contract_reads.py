@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from coord.core.errors import Conflict
-from coord.core.view import Range
+from coord.core.range import Range
 from coord.stores import burst
 from coord.stores.store import Commit, Put, Record, Store
 from tests.stores.steps import (

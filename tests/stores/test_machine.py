@@ -22,7 +22,7 @@ from hypothesis.stateful import (
 from msgspec.structs import replace
 
 from coord.core.errors import Conflict, Trimmed
-from coord.core.view import Range
+from coord.core.range import Range
 from coord.stores import burst
 from coord.stores.database import Database
 from coord.stores.memory import MemoryStore

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 import coord
 from coord.core.errors import Conflict, Corrupt, Invalid, LimitReached, Unavailable, Unknown
-from coord.core.view import By, Range
+from coord.core.range import By, Range
 from coord.stores import mysql, mysql_session
 from coord.stores.store import Commit, Put, Store
 from tests.servers.mariadb import MariadbServer

@@ -9,9 +9,10 @@ from coord.core import commands
 from coord.core.caller import NO_EVIDENCE, Evidence, Process
 from coord.core.commands import SWEEP_MOST
 from coord.core.decide import decide
+from coord.core.range import Range
 from coord.core.record import Stored, decode, encode
 from coord.core.types import ReleaseReason
-from coord.core.view import Found, Range, View, Written
+from coord.core.view import Found, View, Written
 
 AnyStored = TypeVar("AnyStored", bound=Stored)
 

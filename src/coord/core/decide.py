@@ -8,7 +8,8 @@ from importlib import import_module
 from typing import Any
 
 from coord.core.commands import Command
-from coord.core.view import Range, View
+from coord.core.range import Range
+from coord.core.view import View
 
 
 def imported(name: str) -> Callable[..., Any]:

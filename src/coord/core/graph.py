@@ -19,11 +19,12 @@ import msgspec
 from coord.core import keys
 from coord.core.ids import part_ids
 from coord.core.merge import merge
+from coord.core.range import Range
 from coord.core.record import Stored
 from coord.core.spec import Spec
 from coord.core.task_record import Task
 from coord.core.types import TaskStatus
-from coord.core.view import Range, View
+from coord.core.view import View
 
 PAGE = 500
 SETTLED_MOST = 1_000

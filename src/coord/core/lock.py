@@ -28,13 +28,13 @@ import msgspec
 from coord.core import keys
 from coord.core.caller import Life
 from coord.core.commands import LockCommand
-from coord.core.errors import Invalid
 from coord.core.events import LockAcquired, LockEnded, LockRenewed
+from coord.core.range import Range
 from coord.core.record import Stored
 from coord.core.replies import LockShown
-from coord.core.resource import Resource, parse_resource
+from coord.core.resource import Resource, foreseen, parse_resource
 from coord.core.session import SUSPECT_MS, Session, ancestors, caller_reads, evidence_of
-from coord.core.view import PAGE, Range, View
+from coord.core.view import PAGE, View
 
 GRANT_KEPT_MS = 90 * 24 * 3600 * 1000
 LAPSED_KEPT_MS = 24 * 3600 * 1000
@@ -168,7 +168,7 @@ class Standing(NamedTuple):
 def lock_reads(command: LockCommand) -> list[str]:
     """Return what a command about locks is going to read by key."""
     reads, session = caller_reads(command), command.caller.session
-    for resource in _foreseen(command):
+    for resource in foreseen(command.resources, command.repository):
         hold_key = resource.hold_key(session)
         reads += resource.guard, hold_key
         if not command.reads_only:  # the index is only written; its name takes a digest
@@ -178,16 +178,8 @@ def lock_reads(command: LockCommand) -> list[str]:
 
 def lock_ranges(command: LockCommand) -> list[Range]:
     """Return where holds stand that may be in the way of a command."""
-    prefixes = dict.fromkeys(prefix for resource in _foreseen(command) for prefix in resource.ranges)
-    return [Range(prefix, "key", PAGE) for prefix in prefixes]
-
-
-def _foreseen(command: LockCommand) -> list[Resource]:
-    """Return what a command names; nothing if it cannot be read: its rule says so when its turn comes."""
-    try:
-        return [each for text in command.resources for each in parse_resource(text, command.repository)]
-    except Invalid:
-        return []
+    resources = foreseen(command.resources, command.repository)
+    return [Range(prefix, "key", PAGE) for resource in resources for prefix in resource.ranges]
 
 
 def resource_of(hold: Hold) -> Resource:

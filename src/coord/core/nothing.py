@@ -11,11 +11,12 @@ from coord.core.caller import Life
 from coord.core.ending import declare_dead
 from coord.core.graph import FINISHED
 from coord.core.line import serve
+from coord.core.range import Range
 from coord.core.replies import NextTask, Runnable
 from coord.core.session import Session
 from coord.core.task_record import ACTIVE, UNCLAIMED, Task, as_of
 from coord.core.types import TaskStatus
-from coord.core.view import Range, View
+from coord.core.view import View
 
 HOLDERS_LOOKED_AT = 16
 """How many of those who hold tasks are looked at, whether they are alive, where there is nothing to take."""

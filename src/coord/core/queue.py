@@ -24,13 +24,14 @@ from coord.core.lock import Mode, asker_of, resource_of, shown_lock
 from coord.core.nothing import bury_holders, pause, which_nothing, worked_on
 from coord.core.plan import listed
 from coord.core.plan_commands import ClaimNamed, ClaimNext
+from coord.core.range import Range
 from coord.core.replies import ClaimReply, LockShown, NextTask, Runnable
 from coord.core.session import Session, caller_reads, enlist
 from coord.core.spec import QueueClass, Spec, class_of
 from coord.core.task import claim_one, claim_task
 from coord.core.task_record import Task
 from coord.core.types import ClaimReason
-from coord.core.view import Range, View
+from coord.core.view import View
 from coord.core.work import track_is_full
 
 CLASSES_MAX = 1000

@@ -12,6 +12,7 @@ is *alone*: then a glob meets it only by matching it.
 """
 
 import unicodedata
+from collections.abc import Iterable
 from functools import lru_cache
 
 import msgspec
@@ -67,6 +68,14 @@ class Resource(msgspec.Struct, frozen=True):
         if other.alone and not self.pattern.literal:
             return covers(self.pattern, other.pattern)
         return overlaps(self.pattern, other.pattern)
+
+
+def foreseen(texts: Iterable[str], repository: str) -> list[Resource]:
+    """Return what a command names; nothing if it cannot be read: its rule says so when its turn comes."""
+    try:
+        return [resource for text in texts for resource in parse_resource(text, repository)]
+    except Invalid:
+        return []
 
 
 @lru_cache(maxsize=4096)

@@ -3,8 +3,9 @@
 from coord.core import keys
 from coord.core.commands import Sweep, TaskCommand
 from coord.core.decide import imported
+from coord.core.range import Range
 from coord.core.replies import Swept
-from coord.core.view import Range, View
+from coord.core.view import View
 
 DEADLINES = {
     "unsettled": "graph.settle_rest",

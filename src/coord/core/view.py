@@ -7,15 +7,15 @@ What is known about a process being alive (`evidence`) is asked for in the same 
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Literal, NamedTuple, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
 from coord.core.caller import Evidence, Process
+from coord.core.range import By, Range
 from coord.core.record import MARKER, Stored, encode, encode_known
 
 AnyStored = TypeVar("AnyStored", bound=Stored)
-By = Literal["key", "line"]
 
 
 class Missing(Exception):
@@ -35,15 +35,6 @@ class Missing(Exception):
 
 class Later(Exception):
     """The rule rests on the version of what this batch has yet to commit: it waits for the next one."""
-
-
-class Range(NamedTuple):
-    """A scan that a rule asks for."""
-
-    prefix: str
-    by: By
-    limit: int
-    after: tuple[str, str] = ("", "")
 
 
 class Written(msgspec.Struct, frozen=True, gc=False):

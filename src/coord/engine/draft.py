@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from coord.core.caller import Evidence, Process
+from coord.core.range import By, Range
 from coord.core.record import Stored, decode, encode
-from coord.core.view import GONE, By, Found, Later, Missing, Range, View, Written
+from coord.core.view import GONE, Found, Later, Missing, View, Written
 from coord.engine.job import Job
 from coord.stores.store import NO_MOMENT, Commit, Put, Record, Store
 

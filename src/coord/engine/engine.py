@@ -28,7 +28,8 @@ from coord.core.commands import SWEEP_MOST, Command, Sweep
 from coord.core.decide import foresees, ranges_ahead, reads_ahead
 from coord.core.errors import Busy, Conflict, CoordError, LimitReached, Unavailable, Unknown
 from coord.core.events import ClockAccepted
-from coord.core.view import Later, Missing, Range, View, encode_event
+from coord.core.range import Range
+from coord.core.view import Later, Missing, View, encode_event
 from coord.engine.ambient import Ambient, RealAmbient
 from coord.engine.clock import Clock
 from coord.engine.done import decide_once

@@ -5,7 +5,7 @@ from itertools import islice
 
 from sortedcontainers import SortedList
 
-from coord.core.view import Range
+from coord.core.range import Range
 from coord.stores.store import AsOf, Commit, Record, prefix_end
 
 Item = str | tuple[str, str]

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, nullcontext
 from itertools import chain, islice
 
 from coord.core.errors import Conflict, Trimmed, Unavailable
-from coord.core.view import Range
+from coord.core.range import Range
 from coord.stores.burst import Burst
 from coord.stores.fold import Fold
 from coord.stores.store import Commit, Entry, Head, Limits, Loaded, Record, Scans, check_commit

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from coord.core.errors import Conflict, Corrupt, Trimmed, Unavailable, Unsupported
-from coord.core.view import Range
+from coord.core.range import Range
 from coord.stores.check import Check, clock_check
 from coord.stores.database import Reconnected
 from coord.stores.host_clock import host_now_ms

@@ -21,7 +21,7 @@ from typing import Final
 import msgspec
 
 from coord.core.errors import Invalid
-from coord.core.view import Range
+from coord.core.range import Range
 from coord.stores.store import AsOf, Commit, prefix_end
 
 KEYS_AT_ONCE: Final = 500

@@ -13,7 +13,7 @@ import msgspec
 from psycopg.types.numeric import Int4, Int8
 
 from coord.core.errors import Conflict
-from coord.core.view import Range
+from coord.core.range import Range
 from coord.stores.database import Reconnected
 from coord.stores.postgres_arrays import Bigints, Blobs, Texts
 from coord.stores.postgres_connection import Address, Row, install_at

@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 
 from coord.core.errors import Conflict, Corrupt, Invalid, Trimmed, Unavailable, Unsupported
-from coord.core.view import Range
+from coord.core.range import Range
 from coord.stores import redis_scripts as scripts
 from coord.stores.check import Check
 from coord.stores.listener import Ear

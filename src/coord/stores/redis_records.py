@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from coord.core.errors import Corrupt
-from coord.core.view import Range
+from coord.core.range import Range
 from coord.stores.store import Put, Record
 
 VERSION_DIGITS = 16

@@ -24,7 +24,7 @@ from coord.core.errors import (
     Unknown,
     Unsupported,
 )
-from coord.core.view import Range
+from coord.core.range import Range
 from coord.stores.check import Check
 from coord.stores.database import Database
 from coord.stores.doorbell import Doorbell

@@ -4,7 +4,7 @@ import functools
 
 import msgspec
 
-from coord.core.view import Range
+from coord.core.range import Range
 from coord.stores.store import Commit, prefix_end
 
 SCHEMA = """

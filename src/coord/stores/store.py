@@ -40,7 +40,7 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from coord.core.errors import Invalid, LimitReached
-from coord.core.view import By, Range
+from coord.core.range import By, Range
 
 FORMAT = 1
 """The layout of what stores write; another major number is refused at open."""
