@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.conftest import SOAK
-from tests.processes.crew import Crew, Story, finish, gathered, release
-from tests.processes.witness import Grant, books
+from tests.processes.crew import PATIENCE_S, Crew, Member, Story, finish, gathered, release
+from tests.processes.witness import Grant, Witness, books
+from tests.servers.server import poll_until
 
 PROCESSES = 8
 GRANTS = 800 if SOAK else 24
@@ -31,8 +32,20 @@ def contend(crew: Crew, processes: int, wanted: list[Any], enough: int) -> dict[
     more = {"processes": processes, "wanted": wanted, "enough": enough, "witness": str(witness)}
     started = crew.start("contender", [crew.options("", more)])
     release(started)
+    see_grants(started[0], Witness(witness, ""))
     finish(started[0])
     return books(witness)
+
+
+def see_grants(member: Member, witness: Witness) -> None:
+    """Wait until it says something, as long as grants go on: how long all take is up to the machine."""
+    while member.silent():
+        seen = witness.grants()
+
+        def goes_on(seen: int = seen) -> bool:
+            return not member.silent() or witness.grants() > seen
+
+        poll_until(goes_on, PATIENCE_S, f"nobody was granted anything after {seen} grants")
 
 
 def check_fences_rise(book: list[Grant]) -> None:

@@ -12,7 +12,7 @@ import coord
 from coord.core.errors import Conflict, Corrupt, Invalid, LimitReached, Unavailable, Unknown
 from coord.core.range import By, Range
 from coord.stores import mysql, mysql_session
-from coord.stores.store import Commit, Put, Store
+from coord.stores.store import AsOf, Commit, Put, Store
 from tests.servers.mariadb import MariadbServer
 from tests.servers.tcp_relay import TcpRelay, relaying
 from tests.stores.conftest import AnyDatabase
@@ -136,6 +136,22 @@ def test_a_lock_held_too_long_is_unavailable(
     assert store.load(["k"])["k"].value is None, "readers do not wait for it"
     sql.rollback()
     assert store.commit(ONE) == 1
+
+
+def test_who_is_cut_off_after_its_guard_stopped_it_keeps_nobody_waiting(
+    url: str, open_database: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """STO-29: a stopped packet has the head row until it is rolled back; the server does not wait long."""
+    monkeypatch.setattr(mysql_session, "IDLE_IN_TRANSACTION_S", 1)
+    database = open_database(url)
+    store = database.log("local")
+    write(store, {"other": b"1"})
+    assert isinstance(database, mysql.MysqlDatabase)
+    cut_off = database.address.connect()
+    packet, _ = database.address.sql.commit(1, AsOf(0, 0, 0), ONE, alone=True)  # of a moment that has passed
+    cut_off._connection.query(packet)  # the rest of its answer is never heard
+    assert store.commit(ONE) == 2
+    cut_off.close()
 
 
 def test_a_deadlock_is_tried_again(

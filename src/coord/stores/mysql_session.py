@@ -2,8 +2,9 @@
 
 A session sends packets of several statements: the server runs them one after the other without waiting for
 us, and stops at the first that fails. So a commit is one round trip, and a process that is stopped or asleep
-never holds a lock. All text is bytes to the server (`SET NAMES binary`), and a quote is doubled, nothing else
-(`NO_BACKSLASH_ESCAPES`): a literal costs one `replace`.
+holds no lock, unless a guard has just stopped its packet: then until it rolls back, or MariaDB ends the idle
+session; MySQL does so only when the connection ends. All text is bytes to the server (`SET NAMES binary`),
+and a quote is doubled, nothing else (`NO_BACKSLASH_ESCAPES`): a literal costs one `replace`.
 """
 
 import contextlib
@@ -40,6 +41,8 @@ SETTINGS: Final = {
     "group_concat_max_len": "16777216",
     "autocommit": "1",
 }
+IDLE_IN_TRANSACTION_S = 2
+"""So long a packet that its guard stopped may keep its locks if we cannot roll it back: MariaDB alone."""
 VARIABLES: Final = (
     "binlog_format", "innodb_doublewrite", "innodb_flush_log_at_trx_commit", "log_bin", "max_allowed_packet",
     "read_only", "sync_binlog", "version", "wsrep_on",
@@ -180,6 +183,7 @@ class Address:
 
     def _set_up(self, session: "Session") -> None:
         settings = ", ".join(f"{name} = {value}" for name, value in SETTINGS.items())
+        settings += f" /*M!, idle_transaction_timeout = {IDLE_IN_TRANSACTION_S} */"  # a comment to MySQL
         names = ", ".join(f"'{name}'" for name in VARIABLES)
         *_, rows = session.ask(
             f"SET NAMES binary; SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; SET {settings}; "
