@@ -238,8 +238,8 @@ ENGINE_MUTANTS = [
     Mutant(
         "SQLite: a load sees a transaction that was left open",
         SQLITE,
-        "            self._database.roll_back()\n",
-        "",
+        "            self.roll_back()\n            try:\n                if not in_one_statement:\n",
+        "            try:\n                if not in_one_statement:\n",
         ("tests/stores/test_sqlite_specifics.py", "-k", "left_open"),
     ),
     Mutant(
@@ -395,8 +395,8 @@ STORE_MUTANTS = [
     Mutant(
         "the log shape does not check expectations",
         LOG_STORE,
-        "        if changed:\n            raise Conflict(changed)\n",
-        "",
+        "            raise Conflict(changed)\n",
+        "            pass\n",
         ("tests/stores/test_contract_commit.py", "-k", "memory"),
     ),
     Mutant(

@@ -9,8 +9,8 @@ TENANT_MUTANTS = [
     Mutant(
         "a statement of Postgres looks at the rows of all tenants",
         "stores/postgres_sql.py",
-        "WHERE log = l.id AND (line, key) > (%b, %b)",
-        "WHERE (line, key) > (%b, %b)",
+        "WHERE log = l.id AND (line, key) > (r.low, r.low_key)",
+        "WHERE (line, key) > (r.low, r.low_key)",
         ("tests/stores/test_tenant_rows.py", "-k", "visits"),
     ),
     Mutant(

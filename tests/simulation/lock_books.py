@@ -379,7 +379,12 @@ def _names_of(held: Held) -> Value:
 
 
 def _fits(event: Value, **fields: Any) -> bool:
-    return all(event.get(name) == value for name, value in fields.items())
+    return all(_spelled(event.get(name)) == _spelled(value) for name, value in fields.items())
+
+
+def _spelled(value: Any) -> Any:
+    """Names mean the same however they are spelled, and a hold is shown as it was last asked for."""
+    return value.casefold() if isinstance(value, str) and value.startswith("name:") else value
 
 
 def _take(events: list[Value], **fields: Any) -> Value | None:

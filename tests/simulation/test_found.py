@@ -121,7 +121,7 @@ def test_a_claim_that_ends_while_a_session_is_looked_at_is_not_listed() -> None:
     """CLM-56: released between the scan of the index and the read of the task, it was listed as active."""
     pair = Pair("local")
     generation = pair.claim(pair.one, "first", "alice")
-    pair.store.before("load", 1, lambda: pair.release(pair.other, "first", "alice", generation))
+    pair.store.before("load", 2, lambda: pair.release(pair.other, "first", "alice", generation))
     assert pair.one.call(commands.GetSessionClaims("local", "alice")) == []
     assert not pair.store.plans, "nothing came between two reads"
 
@@ -135,9 +135,10 @@ def test_a_session_that_changes_tasks_never_seems_to_hold_none() -> None:
         pair.claim(pair.other, "second", "alice")
         pair.release(pair.other, "first", "alice", generation)
 
-    pair.store.before("load", 1, change)
+    pair.store.before("load", 2, change)
     held = pair.one.call(commands.GetSessionClaims("local", "alice"))
     assert [claim.task_id for claim in held] == ["second"]
+    assert not pair.store.plans, "nothing came between two reads"
 
 
 def test_an_expired_claim_that_is_swept_while_it_is_looked_for_is_told() -> None:

@@ -18,7 +18,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 KNOWN = [int(line.split()[0]) for line in (HERE / "lock_seeds.txt").read_text().splitlines()[1:]]
 
-RICH = (10, 51, 38, 40, 19, 88)
+RICH = (28, 53, 65, 8, 35)
 """Seeds that together meet everything, as long as the simulation does not change; then others have to."""
 
 MUST_MEET = """
@@ -30,7 +30,7 @@ stolen, ended preempted, ended deadlock, ended owner_dead, ended session_ended, 
 upgraded, victim, session dead, session deregistered, session replaced, message.delivered,
 message.undelivered, error dead, error lost, error not_owner, error not_stealable, error not_found, error
 gone, error impostor, AckMessages, conflict, pause, clock jump, asker died, lost before the commit, lost
-after the commit, lost on its way, landed late, came too late, killed at load, killed at scan, killed at
+after the commit, lost on its way, landed late, came too late, killed at load, killed at
 commit, killed at return
 """
 

@@ -401,9 +401,11 @@ def test_giving_back_never_fails_for_those_in_line(desk: LockDesk) -> None:
 def test_answers_rest_on_the_guard(desk: LockDesk) -> None:
     """What rests on finding nothing is decided again where a lock is granted meanwhile (phantoms).
 
-    A look reads all at one moment, where nothing can come between.
+    A look by itself reads all at one moment, where nothing can come between; beside others it rests on it.
     """
+    look = c.CheckLocks(desk.who("bob"), REPOSITORY, ("file:new",))
     asks: list[Callable[[], Any]] = [
+        lambda: desk.engine.call_many([look, c.ListLocks(desk.who("bob"))]),
         lambda: desk.lock("bob", "file:new"),
         lambda: desk.lock("cid", "file:new"),
         lambda: desk.wait("cid", "file:new"),
