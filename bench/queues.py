@@ -85,8 +85,10 @@ def _fairness() -> Figure:
             client.add_task(f"urgent-{turn:03d}", priority=FAIR_MOST)
             reply = client.next_task()
             assert reply.task is not None
+            assert reply.claim is not None
             if reply.task.task_id == "low":
                 break
+            client.submit_task(reply.task.task_id, reply.claim.generation, {})
             now += 60_000
     name = f"turns of priority {FAIR_MOST} before one of 0, one a minute"
     return Figure("queue", "memory", name, float(turn), "", most=FAIR_MOST + 1)

@@ -14,6 +14,7 @@ from bench.peers import BESIDE, PACKAGES, compared, missing
 from bench.places import temporary
 from bench.queue_ours import OURS, PLAIN
 from bench.queue_peers import PEERS, HueyQueue, LiteQueueQueue, SaqQueue
+from bench.queues import _fairness
 from tests.servers.kinds import lacks
 from tests.servers.redis import RedisServer
 from tests.servers.server import lacking
@@ -114,3 +115,9 @@ def test_our_own_shapes_leave_no_task_undone(name: str, tmp_path: Path) -> None:
         assert sum(map(len, queue.drain(2).moments)) == 9
         assert sum(map(len, queue.drain(2).moments)) == 0
         queue.close()
+
+
+def test_a_low_task_waits_as_long_as_its_priority_says() -> None:
+    """DLK-17, SCN-22: a step of priority is a minute's head start, so the tenth turn is the low one's."""
+    figure = _fairness()
+    assert (figure.value, figure.met) == (9, True)
