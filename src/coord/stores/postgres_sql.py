@@ -137,8 +137,12 @@ SELECT (SELECT {clock}), l.head, l.at, l.floor, f.*
 FROM {schema}.log l LEFT JOIN LATERAL ({found}) f ON true WHERE l.id = %b {order}
 """
 
+# Key by key (LIMIT keeps it so): a plan lasts as long as its connection, and for `key = ANY` one that was
+# made while the table was small reads all rows of the log.
 LOAD: Final = """
-SELECT key, version, value, coalesce(line, '') FROM {schema}.record WHERE log = l.id AND key = ANY(%b)
+SELECT f.* FROM unnest(%b) k (key), LATERAL (
+    SELECT key, version, value, coalesce(line, '') AS line FROM {schema}.record
+    WHERE log = l.id AND key = k.key LIMIT 1) f
 """
 CHANGED: Final = """
 SELECT e.key FROM unnest(%b, %b) e (key, version) WHERE e.version <>
@@ -146,8 +150,9 @@ SELECT e.key FROM unnest(%b, %b) e (key, version) WHERE e.version <>
 """
 # Keys, ranges of keys and ranges of lines, as of one snapshot. `place` says of which range a record is.
 LOAD_RANGES: Final = """
-SELECT 0::bigint AS place, key, version, value, coalesce(line, '') AS line
-    FROM {schema}.record WHERE log = l.id AND key = ANY(%b)
+SELECT 0::bigint AS place, f.* FROM unnest(%b) k (key), LATERAL (
+    SELECT key, version, value, coalesce(line, '') AS line FROM {schema}.record
+    WHERE log = l.id AND key = k.key LIMIT 1) f
 UNION ALL
 SELECT r.place, f.* FROM unnest(%b, %b, %b, %b) r (place, low, high, most), LATERAL (
     SELECT key, version, value, line FROM {schema}.record
