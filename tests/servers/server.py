@@ -178,6 +178,17 @@ class Server:
                 return
         copy_tree(template, data)
 
+    def make_certificate(self) -> None:
+        """Make `certificate` and `key` in the folder, for encrypted connections to this machine."""
+        words = (
+            "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 1 -subj /CN=localhost"
+        )
+        names = (
+            f"-addext subjectAltName=IP:127.0.0.1 -keyout {self.folder}/key -out {self.folder}/certificate"
+        )
+        subprocess.run(["openssl", *words.split(), *names.split()], check=True, capture_output=True)
+        self.own(self.folder / "key")
+
     def own(self, path: Path) -> None:
         """Give a file to the account that the server runs as."""
         if self._account:

@@ -1,7 +1,6 @@
 """Installing and opening a MySQL store: what is refused, what is kept apart, what is never shown."""
 
 import ssl
-import subprocess
 import traceback
 from collections.abc import Callable
 from contextlib import closing
@@ -193,14 +192,7 @@ class EncryptedServer(MariadbServer):
 
     def prepare(self) -> None:
         super().prepare()
-        words = (
-            "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 1 -subj /CN=localhost"
-        )
-        names = (
-            f"-addext subjectAltName=IP:127.0.0.1 -keyout {self.folder}/key -out {self.folder}/certificate"
-        )
-        subprocess.run(["openssl", *words.split(), *names.split()], check=True, capture_output=True)
-        self.own(self.folder / "key")
+        self.make_certificate()
 
     def command(self) -> list[str]:
         return [*super().command(), f"--ssl-cert={self.folder}/certificate", f"--ssl-key={self.folder}/key"]

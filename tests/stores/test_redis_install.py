@@ -1,6 +1,5 @@
 """Installing and opening a Redis store: what is refused, what is kept apart, what is never shown."""
 
-import subprocess
 import traceback
 from collections.abc import Callable
 from contextlib import closing
@@ -113,14 +112,7 @@ class EncryptedServer(RedisServer):
     """Takes encrypted connections only, with a certificate of its own making."""
 
     def prepare(self) -> None:
-        words = (
-            "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 1 -subj /CN=localhost"
-        )
-        names = (
-            f"-addext subjectAltName=IP:127.0.0.1 -keyout {self.folder}/key -out {self.folder}/certificate"
-        )
-        subprocess.run(["openssl", *words.split(), *names.split()], check=True, capture_output=True)
-        self.own(self.folder / "key")
+        self.make_certificate()
 
     def command(self) -> list[str]:
         files = f"--tls-cert-file {self.folder}/certificate --tls-key-file {self.folder}/key"

@@ -8,6 +8,7 @@ import pytest
 from coord.core import commands as c
 from coord.core.caller import Life, Process
 from coord.core.errors import CoordError, Invalid, NotFound, Refused
+from coord.core.resource import parse_resource
 from tests.unit.lock_desk import REPOSITORY, LockDesk
 
 EXPIRED, DEAD, SILENT, ALIVE, UNKNOWN = "expired", "dead", "silent", "alive", "unknown"
@@ -503,3 +504,26 @@ def test_questions_to_the_store(desk: LockDesk) -> None:
         "who holds it is read, too, and all of it verified"
     )
     assert questions(lambda: desk.lock("bob", "file:z")) == 2
+
+
+def test_too_many_resources_are_refused_unread(desk: LockDesk) -> None:
+    """A command that names too much is refused, and nobody looks for all of it first."""
+    desk.beat("ann")
+    desk.store.questions = desk.store.reads = 0
+    with pytest.raises(Invalid, match="at most 64"):
+        desk.lock("ann", *(f"file:d{number}/a/b/c/f.py" for number in range(5_000)))
+    assert desk.store.questions <= 1
+    assert desk.store.reads < 20
+
+
+def test_more_ranges_than_are_read_at_once(desk: LockDesk) -> None:
+    """What stands in the way is found in the last portion of ranges as in the first."""
+    paths = [f"file:d{number:02d}/a/b/c/d/e/f.py" for number in range(60)]
+    assert sum(len(resource.ranges) for path in paths for resource in parse_resource(path, REPOSITORY)) > 400
+    for held in (paths[0], paths[-1], "file:d59/a/b/**"):
+        desk.lock("ann", held)
+        assert not desk.lock("bob", *paths).ok
+        assert not desk.check("bob", *paths).free
+        desk.release("ann", held)
+    desk.release("bob")
+    assert desk.lock("cid", *paths).ok

@@ -27,6 +27,9 @@ PATH_BYTES_MAX = 440
 TENANT_WIDE = "-"
 """Stands for the repository where there is none."""
 
+FORESEEN_MOST = 256
+"""No rule takes more resources in one command."""
+
 
 class Resource(msgspec.Struct, frozen=True):
     """One thing to lock; `space` is what a guard covers."""
@@ -71,11 +74,12 @@ class Resource(msgspec.Struct, frozen=True):
 
 
 def foreseen(texts: Iterable[str], repository: str) -> list[Resource]:
-    """Return what a command names; nothing if it cannot be read: its rule says so when its turn comes."""
+    """Return what a command names; nothing if it cannot be read or is too much, as its rule will say."""
     try:
-        return [resource for text in texts for resource in parse_resource(text, repository)]
+        found = [resource for text in texts for resource in parse_resource(text, repository)]
     except Invalid:
         return []
+    return found if len(found) <= FORESEEN_MOST else []
 
 
 @lru_cache(maxsize=4096)
