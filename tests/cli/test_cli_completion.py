@@ -36,6 +36,7 @@ def ask(what: str) -> list[str]:
         (["send", "s-otto", "warn", "x"], []),
         (["guard", "x", "--", "l"], []),
         (["steal", "a", "b"], []),
+        (["help", "unl"], ["unlock"]),
         (["qqq", "lo"], ["lock", "locks", "log"]),
     ],
 )

@@ -28,6 +28,37 @@ def test_help_and_version_are_plain_text() -> None:
     assert helped.stdout.startswith("usage: coord lock")
 
 
+def test_python_runs_the_package_itself() -> None:
+    """`python -m coord` is the command, also where its program is not on the path."""
+    done = subprocess.run(
+        [sys.executable, "-m", "coord", "version"], capture_output=True, text=True, check=True
+    )
+    answer = json.loads(done.stdout)
+    assert (answer["ok"], answer["version"]) == (True, package.__version__)
+    assert Path(answer["folder"]) == Path(package.__file__).parent
+    assert done.stderr.startswith(f"coord {package.__version__} (Python {answer['python']}, in ")
+
+
+@pytest.mark.parametrize("command", ["", "lock", "deregister", "task", "task next", "help"])
+def test_help_is_a_command_too(command: str, capfd: pytest.CaptureFixture[str]) -> None:
+    """`coord help COMMAND` prints the same text as `coord COMMAND --help`."""
+    assert main([*command.split(), "--help"]) == 0
+    expected = capfd.readouterr()
+    assert main(["help", *command.split()]) == 0
+    assert capfd.readouterr() == expected
+    assert expected.out.startswith(f"usage: coord {command}".replace("deregister", "dereg"))
+
+
+@pytest.mark.parametrize(
+    ("command", "message"), [("lokc", "unknown command 'lokc'"), ("task nxet", "task has no verb 'nxet'")]
+)
+def test_help_for_a_command_that_is_not_known_is_an_error(coord: Coord, command: str, message: str) -> None:
+    """A mistyped command is the same error as without `help`."""
+    code, answer, line = coord(f"ann help {command}")
+    assert (code, answer["error"]["code"]) == (2, "invalid")
+    assert line.startswith(f"coord: {message} (did you mean ")
+
+
 def test_a_bad_line_is_answered_in_json_too() -> None:
     """DESIGN §8: every JSON reply has ok and error; nobody has to parse stderr."""
     done = run("lokc")

@@ -55,8 +55,7 @@ def candidates(words_typed: list[str], ask: Asks) -> list[str]:
         flags = (*(line.command.flags if line.command else ()), *GLOBAL_FLAGS)
         found = [flag.spelled for flag in flags if flag.name not in line.flags] + ["--help"]
     elif line.command is None:
-        firsts = dict.fromkeys(command.name.partition(" ")[0] for command in COMMANDS)
-        found = VERBS[line.noun] if line.noun else list(firsts)
+        found = VERBS[line.noun] if line.noun else _first_words()
     else:
         word = line.next_word
         found = _listed(word, current, ask) if word else []
@@ -109,12 +108,19 @@ class _Line:
 def _listed(item: Flag | Word, current: str, ask: Asks) -> list[str]:
     if item.choices:
         return list(item.choices)
+    if item.completes == "commands":
+        return _first_words()
     if item.completes == "kinds":
         return list(KINDS)
     if item.completes == "files":
         # Nothing typed yet: then the shell's own list of files is the better one.
         return list(WELL_KNOWN) if current else []
     return [_short(word) for word in ask(item.completes)] if item.completes else []
+
+
+def _first_words() -> list[str]:
+    """Return the first word of every command, each once."""
+    return list(dict.fromkeys(command.name.partition(" ")[0] for command in COMMANDS))
 
 
 def _short(resource: str) -> str:

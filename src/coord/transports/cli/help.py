@@ -7,6 +7,13 @@ from coord.transports.cli.grammar import Command, Flag
 from coord.transports.cli.table import COMMANDS, GROUPS
 
 
+def help_of(command: Command | None, noun: str = "") -> str:
+    """Return the help of a command; without one that of a noun, and without both that of `coord`."""
+    if command is not None:
+        return command_help(command)
+    return noun_help(noun) if noun else overview()
+
+
 def overview() -> str:
     """Return the help of `coord` itself."""
     return "\n".join(_overview()) + "\n"

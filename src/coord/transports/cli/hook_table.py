@@ -1,4 +1,4 @@
-"""The commands that coding agents run; `table.py` has the others."""
+"""The commands that coding agents run, and those about coord itself; `table.py` has the others."""
 
 from coord.transports.cli.grammar import Command, Word
 
@@ -14,5 +14,30 @@ HOOKS = (
         (Word("tool", "the agent that asks", choices=TOOLS),),
         connects=False,
         details="The event comes on standard input. The answer has the form of the tool.",
+    ),
+    Command(
+        "version",
+        "setup",
+        "print the version of coord, and where it is installed",
+        "setup:version",
+        ("coord version",),
+        connects=False,
+    ),
+    Command(
+        "help",
+        "setup",
+        "explain a command, or list all of them",
+        "setup:explain",
+        ("coord help", "coord help lock", "coord help task next"),
+        (
+            Word(
+                "command",
+                "a command, as it is typed (default: list all)",
+                many=True,
+                optional=True,
+                completes="commands",
+            ),
+        ),
+        connects=False,
     ),
 )

@@ -73,9 +73,7 @@ def _told(request: Request) -> str:
         return f"coord {coord.__version__}\n"
     from coord.transports.cli import help as texts
 
-    if request.command is None:
-        return texts.noun_help(request.noun) if request.noun else texts.overview()
-    return texts.command_help(request.command)
+    return texts.help_of(request.command, request.noun)
 
 
 def _seems_to_want_json(words: list[str]) -> bool:

@@ -1,4 +1,4 @@
-"""Commands that prepare: a repository with its store and hooks, completion in a shell."""
+"""Commands that prepare a repository and a shell, and those about coord itself."""
 
 import os
 import sys
@@ -113,3 +113,22 @@ def completion(options: SimpleNamespace, given: SimpleNamespace) -> str:
             return [peer.session_id for peer in client.peers()]
 
     return "".join(f"{word}\n" for word in candidates(given.word, quietly(ask)))
+
+
+def version(_options: SimpleNamespace, _given: SimpleNamespace) -> Answer:
+    """Return the version of coord and of its Python, and the folder of the package."""
+    import coord
+
+    python = ".".join(map(str, sys.version_info[:3]))
+    folder = os.path.dirname(coord.__file__)
+    fields = {"version": coord.__version__, "python": python, "folder": folder}
+    return Answer(fields, f"coord {coord.__version__} (Python {python}, in {folder})")
+
+
+def explain(_options: SimpleNamespace, given: SimpleNamespace) -> str:
+    """Return the same text as `--help` after the command."""
+    from coord.transports.cli.help import help_of
+    from coord.transports.cli.parser import parse
+
+    request = parse([*given.command, "--help"])
+    return help_of(request.command, request.noun)
