@@ -1,4 +1,4 @@
-"""Makes docs/schema/*.json from the records of the code: run `python -m tools.schemas`.
+"""Makes src/coord/schemas/*.json from the records of the code: run `python -m tools.schemas`.
 
 JSON Schema draft 2020-12. Each field has a number in its `$comment`, as in a protobuf message: a number is
 given once and never again, so those in the files are kept, a new field gets the next one, and that of a field
@@ -19,7 +19,7 @@ from coord.core.message import Message
 from coord.core.record import Stored
 from coord.core.session import Session
 
-FOLDER = Path(__file__).resolve().parent.parent / "docs" / "schema"
+FOLDER = Path(__file__).resolve().parent.parent / "src" / "coord" / "schemas"
 KINDS: dict[str, type[Stored]] = {"session": Session, "lock": Hold, "message": Message}
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _ORDER = [

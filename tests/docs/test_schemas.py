@@ -1,4 +1,4 @@
-"""docs/schema says what records are, and the records that the code writes are so."""
+"""src/coord/schemas says what records are, and the records that the code writes are so."""
 
 import json
 from collections.abc import Iterator

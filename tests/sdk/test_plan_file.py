@@ -1,13 +1,14 @@
 """Plans in files: what is read, what is refused and where, and what is worth a second look."""
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from coord.core.errors import Invalid, Unsupported
+from coord.core.errors import Invalid
 from coord.sdk.client import connect
 from coord.sdk.new_task import new_task
 from coord.sdk.plan_check import check_plan
@@ -56,7 +57,7 @@ def test_a_plan_is_read_with_its_tracks() -> None:
 
 
 def test_json_says_the_same(tmp_path: Path) -> None:
-    """Issue 4: a plan may be JSON; what it means is the same, and it needs no other package."""
+    """Issue 4: a plan may be JSON; what it means is the same."""
     data: dict[str, Any] = {
         "project": "shop",
         "tracks": {"A": [{"id": "A-001-x"}, {"id": "A-002-y", "depends_on": ["A-001-x"]}]},
@@ -66,12 +67,20 @@ def test_json_says_the_same(tmp_path: Path) -> None:
     assert read_plan(str(tmp_path / "plan.json")) == read_plan(str(tmp_path / "plan.yaml"))
 
 
-def test_yaml_without_its_package_names_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Decision 0018: PyYAML is an extra; JSON is read without it."""
-    monkeypatch.setitem(sys.modules, "yaml", None)
-    with pytest.raises(Unsupported, match=r"coord\[yaml\]"):
-        parse_plan(SHOP)
-    assert parse_plan('{"tasks": [{"id": "x"}]}', json=True).tasks == [new_task("x")]
+def test_only_a_plan_in_yaml_imports_the_parser() -> None:
+    """Decision 0038: PyYAML is always installed, and costs nothing before a plan in YAML is read."""
+    lines = (
+        "import sys",
+        "from coord.sdk.plan_file import parse_plan",
+        'parse_plan(\'{"tasks": [{"id": "x"}]}\', json=True)',
+        "print('yaml' in sys.modules)",
+        "parse_plan('tasks: [{id: x}]')",
+        "print('yaml' in sys.modules)",
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["False", "True"]
 
 
 def test_a_circle_is_named_by_its_path() -> None:

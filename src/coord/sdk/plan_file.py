@@ -19,7 +19,7 @@ stand under `tasks`. What a file says that is not understood is refused, never p
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from coord.core.errors import CoordError, Invalid, Unsupported
+from coord.core.errors import CoordError, Invalid
 from coord.core.ids import check_id, shown
 from coord.core.plan_commands import NewTask
 from coord.sdk.new_task import new_task, word
@@ -92,12 +92,7 @@ def _from_json(text: str) -> Any:
 
 
 def _from_yaml(text: str) -> Any:
-    try:
-        import yaml
-    except ImportError as error:
-        raise Unsupported(
-            "a plan in YAML needs PyYAML", hint="pip install 'coord[yaml]', or write the plan in JSON"
-        ) from error
+    import yaml
 
     class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
         """Plain data only; what stands twice in a mapping is refused, not lost."""
