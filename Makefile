@@ -17,7 +17,8 @@ PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 help:
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: venv ## See agents carry out a plan, die, return as zombies, and merge; and every task end with one result
+demo: ## See agents carry out a plan, die, return as zombies, and merge; and every task end with one result
+	@tools/setup demo
 	@$(BIN)/python -m demo $(ARGS)
 
 test: venv servers agents ## Run all tests on all stores, with their servers and real coding agents
