@@ -35,7 +35,7 @@ from bench.figures import Calibration, Figure
 from bench.places import Places, temporary
 from bench.scale import FULL, SCALES, Scale
 from bench.table import LEGEND, calibration_lines, number, section_table
-from tests.servers.kinds import STORES, lacks
+from tests.support.servers.kinds import STORES, lacks
 
 RESULTS = Path(__file__).parent / "results"
 

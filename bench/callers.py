@@ -22,7 +22,7 @@ from bench.watched import events_per_commit
 from bench.workload import Claimed, Workplace, claim_command, session_name, submission
 from coord.core.commands import Command
 from coord.core.errors import Busy
-from coord.core.types import ClaimResult
+from coord.core.tasks.types import ClaimResult
 from coord.engine.engine import TIMEOUT_S, Engine
 
 FLOORS = {

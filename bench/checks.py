@@ -8,10 +8,10 @@ from bench.figures import Figure, latency_ms
 from bench.places import Places
 from bench.repository import PATH, make_repository, open_client
 from bench.scale import Scale
-from coord.core.acquire import RESOURCES_MAX
-from coord.core.caller import Caller
 from coord.core.commands import AcquireLocks
-from coord.sdk.client import Client
+from coord.core.identity import Caller
+from coord.core.locks.acquire import RESOURCES_MAX
+from coord.sdk.client.client import Client
 
 HOLDERS = 50
 IN_A_FOLDER = 20

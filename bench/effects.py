@@ -13,8 +13,8 @@ from time import perf_counter
 from bench.figures import Figure
 from bench.places import Places
 from bench.scale import Scale
-from coord.agents.effect_state import changes, keep_index, look
-from coord.agents.git.run import Git
+from coord.integrations.git.run import Git
+from coord.integrations.shell_effects.worktree_state import changes, keep_index, look
 
 MOST_TIMES_STATUS = 2.0
 FILES = {"full": (10_000, 100_000), "quick": (10_000,), "tiny": (20,)}

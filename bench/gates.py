@@ -11,9 +11,9 @@ from bench.figures import Figure
 from bench.places import Places
 from bench.repository import environment, open_client
 from bench.scale import TINY, Scale
-from coord.agents.git import gate_client
-from coord.agents.git.stubs import LOCAL_HOOKS, stub_text
-from coord.sdk.opening import initialise
+from coord.integrations.git.gate import main as gate_client
+from coord.integrations.git.gate.stubs import LOCAL_HOOKS, stub_text
+from coord.sdk.client.open import initialise
 
 COMMITS = 20
 SESSION = "bench"

@@ -23,7 +23,7 @@ PARTS = {
     "part: importing msgspec": f"import gc; gc.disable(); {NO_TYPING_EXTENSIONS} import msgspec",
     "part: importing sqlite3": "import gc; gc.disable(); import sqlite3",
 }
-INIT = "import os; from coord.sdk.opening import initialise; initialise(os.getcwd(), os.environ)"
+INIT = "import os; from coord.sdk.client.open import initialise; initialise(os.getcwd(), os.environ)"
 
 
 def measure(places: Places, scale: Scale, store: str) -> Iterator[Figure]:
@@ -35,7 +35,7 @@ def measure(places: Places, scale: Scale, store: str) -> Iterator[Figure]:
         python = clean_python(Path(folder) / "clean")
         environ = {**command_environment(repository, Path(folder)), "COORD_HOOK_DEADLINE": "60"}
         subprocess.run([str(python), "-c", INIT], cwd=repository, env=environ, check=True)
-        (program,) = Path(folder).glob("clean/lib/python*/site-packages/coord/agents/hooks/client.py")
+        (program,) = Path(folder).glob("clean/lib/python*/site-packages/coord/integrations/hooks/main.py")
         best: dict[str, float] = {}
         for number in range(scale.commands + 1):
             for name, (words, told) in _calls(str(python), str(program), repository, number).items():

@@ -25,14 +25,14 @@ from bench.places import Places
 from bench.raw import entry_bytes
 from bench.scale import FULL, Scale
 from bench.workload import AGENT, LEASE_S, PROJECT, TENANT, Workplace
-from coord.stores.file_lock import Mark
-from coord.stores.file_log import SHARD
-from coord.stores.image import ENTRY_WEIGHT, SNAPSHOT_AFTER_BYTES, Image, Place, image_of
-from coord.stores.mysql_session import Address
-from coord.stores.postgres_entry import NOTHING
-from coord.stores.redis_scripts import keys_of
-from coord.stores.store import Commit, Entry, Record
-from tests.servers.postgres import for_psycopg
+from coord.stores.contract import Commit, Entry, Record
+from coord.stores.files.lock import Mark
+from coord.stores.files.log import SHARD
+from coord.stores.log.snapshot import ENTRY_WEIGHT, SNAPSHOT_AFTER_BYTES, Image, Place, image_of
+from coord.stores.mysql.connection import Address
+from coord.stores.postgres.log_entry import NOTHING
+from coord.stores.redis.scripts import keys_of
+from tests.support.servers.postgres import for_psycopg
 
 TASK = "A-001-long-history"
 HISTORY_MS = 200.0

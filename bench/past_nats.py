@@ -6,11 +6,11 @@ from typing import Any
 
 import coord
 from bench.workload import TENANT
-from coord.stores.image import ENTRY_WEIGHT, SNAPSHOT_AFTER_BYTES
-from coord.stores.nats_client import AT_ONCE, Question
-from coord.stores.nats_log import encode_entry, new_token
-from coord.stores.nats_snapshots import Image, Manifest
-from coord.stores.store import Commit, Record
+from coord.stores.contract import Commit, Record
+from coord.stores.log.snapshot import ENTRY_WEIGHT, SNAPSHOT_AFTER_BYTES
+from coord.stores.nats.entries import encode_entry, new_token
+from coord.stores.nats.protocol import AT_ONCE, Question
+from coord.stores.nats.snapshots import Image, Manifest
 
 
 def lengthen_nats(url: str, sample: Commit, count: int) -> None:

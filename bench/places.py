@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from bench.lock_peers import Rival
-from tests.servers.etcd import EtcdServer
-from tests.servers.kinds import FreshStores, Servers, lacks
-from tests.servers.postgres import PostgresServer, in_log_shape
-from tests.servers.redis import RedisServer
-from tests.servers.server import lacking
+from tests.support.servers.etcd import EtcdServer
+from tests.support.servers.kinds import FreshStores, Servers, lacks
+from tests.support.servers.postgres import PostgresServer, in_log_shape
+from tests.support.servers.redis import RedisServer
+from tests.support.servers.server import lacking
 
 SAQ_DATABASE = "/9"
 """Which numbered database of Redis SAQ has for itself: it is emptied before each run."""

@@ -9,12 +9,12 @@ from typing import Any
 
 from bench.drained import Drained
 from bench.repository import open_client
-from coord.core.caller import Caller
 from coord.core.commands import Command, SubmitResult
 from coord.core.errors import Busy
+from coord.core.identity import Caller
 from coord.core.ids import work_product_ref
-from coord.core.plan_commands import ByCaller, ClaimNext, SubmitResults
-from coord.sdk.new_task import new_task
+from coord.core.plans.commands import ByCaller, ClaimNext, SubmitResults
+from coord.sdk.validation.tasks import new_task
 
 LEASE_MS = 60_000
 MANY = 128

@@ -10,11 +10,11 @@ from bench.places import Places
 from bench.repository import make_repository, open_client
 from bench.scale import Scale
 from coord import connect
-from coord.core.plan_commands import AddTasks, NewTask
-from coord.sdk.client import Client
-from coord.sdk.new_task import new_task
-from coord.sdk.plan_check import check_plan
-from coord.sdk.plan_file import Plan
+from coord.core.plans.commands import AddTasks, NewTask
+from coord.sdk.client.client import Client
+from coord.sdk.plans.check import check_plan
+from coord.sdk.plans.file import Plan
+from coord.sdk.validation.tasks import new_task
 
 LOG_SHAPE = ("memory", "files", "postgres-log")
 LOG_SHAPE_MOST = 100_000

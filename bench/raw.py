@@ -30,9 +30,9 @@ from bench.raw_nats import RawNats
 from bench.raw_postgres import RawPostgres, RawPostgresLog
 from bench.raw_redis import RawRedis
 from bench.workload import TENANT
-from coord.stores.file_log import SHARD, encode_entry
-from coord.stores.sqlite_sql import PUT_ROWS, cells_of, put_statement
-from coord.stores.store import Commit, Entry, Record
+from coord.stores.contract import Commit, Entry, Record
+from coord.stores.files.log import SHARD, encode_entry
+from coord.stores.sqlite.statements import PUT_ROWS, cells_of, put_statement
 
 
 class Raw(Protocol):

@@ -10,9 +10,9 @@ import msgspec
 
 import coord
 from bench.workload import TENANT
-from coord.stores.mysql_session import Address
-from coord.stores.mysql_sql import OR_UPDATE, PUT, quoted
-from coord.stores.store import Commit
+from coord.stores.contract import Commit
+from coord.stores.mysql.connection import Address
+from coord.stores.mysql.statements import OR_UPDATE, PUT, quoted
 
 ENTRY = "INSERT INTO {entry} VALUES (%d, %d, %d, '%b', '%b')"
 HEAD = "; UPDATE {log} SET head = %d, at = %d WHERE id = %d; COMMIT"

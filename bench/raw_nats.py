@@ -7,11 +7,11 @@ question for what others did, no ring.
 from time import perf_counter
 
 from bench.workload import TENANT
-from coord.stores.nats_address import Address
-from coord.stores.nats_client import Question
-from coord.stores.nats_log import encode_entry, new_token
-from coord.stores.nats_server import NatsServer
-from coord.stores.store import Commit
+from coord.stores.contract import Commit
+from coord.stores.nats.address import Address
+from coord.stores.nats.entries import encode_entry, new_token
+from coord.stores.nats.jetstream import NatsServer
+from coord.stores.nats.protocol import Question
 
 
 class RawNats:

@@ -15,11 +15,11 @@ from psycopg.pq import Format
 
 import coord
 from bench.workload import TENANT
-from coord.stores.postgres_arrays import Blobs, Texts
-from coord.stores.postgres_entry import Body, encoded
-from coord.stores.postgres_sql import SESSION
-from coord.stores.store import Commit
-from tests.servers.postgres import for_psycopg
+from coord.stores.contract import Commit
+from coord.stores.postgres.arrays import Blobs, Texts
+from coord.stores.postgres.log_entry import Body, encoded
+from coord.stores.postgres.table_statements import SESSION
+from tests.support.servers.postgres import for_psycopg
 
 PUT = """INSERT INTO coord.record (log, key, version, value, line)
 SELECT %b, row.key, %b, row.value, row.line FROM unnest(%b, %b, %b) row (key, value, line)

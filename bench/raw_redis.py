@@ -13,9 +13,9 @@ import msgspec
 import redis
 
 from bench.workload import TENANT
-from coord.stores.redis_records import mark_of
-from coord.stores.redis_scripts import keys_of
-from coord.stores.store import Commit
+from coord.stores.contract import Commit
+from coord.stores.redis.records import mark_of
+from coord.stores.redis.scripts import keys_of
 
 RECEIVED_AT_ONCE = 65_536
 END = b"\r\n"

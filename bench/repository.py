@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from bench.watched import Watch, WatchedDatabase
-from coord.sdk.client import Client, connect
+from coord.sdk.client.client import Client, connect
 
 PATH = "src/login/form.py"
 """What is locked: a literal path, three deep."""

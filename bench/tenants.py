@@ -6,7 +6,7 @@ from bench.children import together
 from bench.figures import Figure
 from bench.places import Places
 from bench.scale import Scale
-from tests.servers.kinds import SHARED_STORES
+from tests.support.servers.kinds import SHARED_STORES
 
 BATCH = 128
 FLOOR_TENANTS = 4

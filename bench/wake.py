@@ -18,7 +18,7 @@ from bench.fresh import ROOT
 from bench.places import Places
 from bench.repository import PATH, PATIENCE_S, make_repository, open_client
 from bench.scale import Scale
-from coord.sdk.client import Client
+from coord.sdk.client.client import Client
 
 STORES = ("files", "sqlite")
 LIBRARY_P50_MS = 5.0

@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from coord.stores.contract import Commit, Head, Store
 from coord.stores.database import Database
-from coord.stores.store import Commit, Head, Store
 
 
 class Watch:

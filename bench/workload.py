@@ -15,7 +15,7 @@ from bench.watched import Watch, WatchedDatabase
 from coord import ClaimKey, ClaimTemplate, TaskCoordinator, open_store
 from coord.core.commands import ClaimTask, SubmitResult
 from coord.core.ids import work_product_ref
-from coord.sdk.result_data import to_json
+from coord.sdk.validation.results import to_json
 
 TENANT = "bench"
 PROJECT = "shop"

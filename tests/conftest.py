@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.servers.kinds import SHARED_STORES, STORES, FreshStores, Servers
-from tests.servers.mariadb import MariadbServer
-from tests.servers.nats import NatsServer
-from tests.servers.postgres import PostgresServer
-from tests.servers.redis import RedisServer
-from tests.servers.server import TEMPLATES
+from tests.support.servers.kinds import SHARED_STORES, STORES, FreshStores, Servers
+from tests.support.servers.mariadb import MariadbServer
+from tests.support.servers.nats import NatsServer
+from tests.support.servers.postgres import PostgresServer
+from tests.support.servers.redis import RedisServer
+from tests.support.servers.server import TEMPLATES
 
 SOAK = bool(os.environ.get("COORD_SOAK"))
 

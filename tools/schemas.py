@@ -14,10 +14,10 @@ from typing import Any
 
 import msgspec
 
-from coord.core.lock import Hold
-from coord.core.message import Message
-from coord.core.record import Stored
-from coord.core.session import Session
+from coord.core.locks.locks import Hold
+from coord.core.messages.message import Message
+from coord.core.records import Stored
+from coord.core.sessions.session import Session
 
 FOLDER = Path(__file__).resolve().parent.parent / "src" / "coord" / "schemas"
 KINDS: dict[str, type[Stored]] = {"session": Session, "lock": Hold, "message": Message}

@@ -28,32 +28,32 @@ if TYPE_CHECKING:
         Unsupported,
     )
     from coord.core.ids import TaskIdentifier
-    from coord.core.types import ClaimKey, ClaimTemplate
-    from coord.sdk.client import Client, connect
+    from coord.core.tasks.types import ClaimKey, ClaimTemplate
+    from coord.sdk.claim_repository import ClaimRepository
+    from coord.sdk.client.client import Client, connect
     from coord.sdk.coordinator import TaskCoordinator
-    from coord.sdk.repository import ClaimRepository
     from coord.sdk.scheduler import Scheduler
-    from coord.sdk.work import CannotBeDone, GiveBack, RateLimited, Work, WorkFailed
-    from coord.sdk.worker import Worker
+    from coord.sdk.worker.work import CannotBeDone, GiveBack, RateLimited, Work, WorkFailed
+    from coord.sdk.worker.worker import Worker
     from coord.stores.open import install, open_store
 
 __version__ = "0.1.0"
 
 _HOME = {
-    "Client": "coord.sdk.client",
-    "connect": "coord.sdk.client",
+    "Client": "coord.sdk.client.client",
+    "connect": "coord.sdk.client.client",
     "TaskCoordinator": "coord.sdk.coordinator",
-    "Worker": "coord.sdk.worker",
-    "Work": "coord.sdk.work",
-    "WorkFailed": "coord.sdk.work",
-    "CannotBeDone": "coord.sdk.work",
-    "GiveBack": "coord.sdk.work",
-    "RateLimited": "coord.sdk.work",
+    "Worker": "coord.sdk.worker.worker",
+    "Work": "coord.sdk.worker.work",
+    "WorkFailed": "coord.sdk.worker.work",
+    "CannotBeDone": "coord.sdk.worker.work",
+    "GiveBack": "coord.sdk.worker.work",
+    "RateLimited": "coord.sdk.worker.work",
     "Scheduler": "coord.sdk.scheduler",
     "TaskIdentifier": "coord.core.ids",
-    "ClaimKey": "coord.core.types",
-    "ClaimRepository": "coord.sdk.repository",
-    "ClaimTemplate": "coord.core.types",
+    "ClaimKey": "coord.core.tasks.types",
+    "ClaimRepository": "coord.sdk.claim_repository",
+    "ClaimTemplate": "coord.core.tasks.types",
     "install": "coord.stores.open",
     "open_store": "coord.stores.open",
     "CoordError": "coord.core.errors",

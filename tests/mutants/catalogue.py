@@ -24,23 +24,32 @@ def seeds(*numbers: int) -> tuple[str, ...]:
 
 
 STORM = seeds(*range(1, 13))
-FOUND, OUTCOMES = "tests/simulation/test_found.py", "tests/engine/test_engine_outcomes.py"
+FOUND, OUTCOMES = "tests/simulation/test_found.py", "tests/unit/engine/test_commit.py"
 
-TASK, RESULT, LIMITS = "core/task.py", "core/result.py", "core/limits.py"
-HISTORY, SWEEP, RESET = "core/history.py", "core/sweep.py", "core/reset.py"
-ENGINE, DRAFT, SETTLE, DONE = "engine/engine.py", "engine/draft.py", "engine/settle.py", "engine/done.py"
-FOLD, LOG_STORE, SQLITE, STORE = (
-    "stores/fold.py",
-    "stores/log_store.py",
-    "stores/sqlite.py",
-    "stores/store.py",
+TASK, RESULT, LIMITS = "core/tasks/claims.py", "core/tasks/results.py", "core/limits.py"
+HISTORY, SWEEP, RESET = "core/tasks/queries.py", "core/sweep.py", "core/tasks/reset.py"
+ENGINE, DRAFT, SETTLE, DONE = (
+    "engine/engine.py",
+    "engine/batch.py",
+    "engine/commit.py",
+    "engine/idempotency.py",
 )
-FILE_LAYER, FILE_LOG, POSTGRES = "stores/file_layer.py", "stores/file_log.py", "stores/postgres_sql.py"
-POSTGRES_LOG, POSTGRES_LOG_SQL = "stores/postgres_log.py", "stores/postgres_log_sql.py"
-MYSQL = "stores/mysql_sql.py"
+FOLD, LOG_STORE, SQLITE, STORE = (
+    "stores/log/state.py",
+    "stores/log/store.py",
+    "stores/sqlite/store.py",
+    "stores/contract.py",
+)
+FILE_LAYER, FILE_LOG, POSTGRES = (
+    "stores/files/io.py",
+    "stores/files/log.py",
+    "stores/postgres/table_statements.py",
+)
+POSTGRES_LOG, POSTGRES_LOG_SQL = "stores/postgres/log_store.py", "stores/postgres/log_statements.py"
+MYSQL = "stores/mysql/statements.py"
 CLOCK = "engine/clock.py"
 
-COUNTED_SYNCS = ("tests/stores/test_costs.py", "-k", "syncs_of_stores and files")
+COUNTED_SYNCS = ("tests/contract/test_costs.py", "-k", "syncs_of_stores and files")
 
 RULES = [
     Mutant(
@@ -80,7 +89,7 @@ RULES = [
     ),
     Mutant(
         "a lease never runs out",
-        "core/task_record.py",
+        "core/tasks/schema.py",
         "if task.claim is not ACTIVE or now < task.expires_ms:\n        return task\n",
         "if True:\n        return task\n",
         STORM,
@@ -157,17 +166,17 @@ RULES = [
     ),
     Mutant(
         "a claim stays although a file of its task is held",
-        "core/queue.py",
+        "core/plans/queue.py",
         "        view.withdraw()\n",
         "",
-        ("tests/unit/test_own_claims.py",),
+        ("tests/unit/core/tasks/test_as_session.py",),
     ),
     Mutant(
         "any number of sessions may register",
         LIMITS,
         "    if refuse and sessions >= limits.max_active_sessions:\n",
         "    if False:\n",
-        ("tests/unit/test_session_limits.py",),
+        ("tests/unit/core/sessions/test_identify_limits.py",),
     ),
     Mutant(
         "the limit on claims lets one more in",
@@ -212,49 +221,49 @@ ENGINE_MUTANTS = [
         SQLITE,
         "reading(in_one_statement=not ranges)",
         "reading(in_one_statement=True)",
-        ("tests/stores/test_contract_reads.py", "-k", "as_of_one_offset and sqlite"),
+        ("tests/contract/test_reads.py", "-k", "as_of_one_offset and sqlite"),
     ),
     Mutant(
         "what a lock looks at is not foreseen",
-        "core/lock.py",
+        "core/locks/locks.py",
         "for resource in resources for prefix in resource.ranges]",
         "for resource in () for prefix in resource.ranges]",
-        ("tests/unit/test_lock_rules.py", "-k", "questions"),
+        ("tests/unit/core/locks/test_acquire.py", "-k", "questions"),
     ),
     Mutant(
         "a range that was cut off is taken for the whole",
         DRAFT,
         "whole=len(records) < range_.limit)",
         "whole=True)",
-        ("tests/stores/test_costs.py", "-k", "many_next_tasks and memory"),
+        ("tests/contract/test_costs.py", "-k", "many_next_tasks and memory"),
     ),
     Mutant(
         "what an interrupted commit has changed passes for unchanged",
         FOLD,
         "        self._begun += 1\n",
         "",
-        ("tests/stores/test_fold.py",),
+        ("tests/unit/stores/log/test_state.py",),
     ),
     Mutant(
         "SQLite: a load sees a transaction that was left open",
         SQLITE,
         "            self.roll_back()\n            try:\n                if not in_one_statement:\n",
         "            try:\n                if not in_one_statement:\n",
-        ("tests/stores/test_sqlite_specifics.py", "-k", "left_open"),
+        ("tests/unit/stores/sqlite/test_store.py", "-k", "left_open"),
     ),
     Mutant(
         "Postgres: a moment counts over another connection",
-        "stores/postgres.py",
+        "stores/postgres/table_store.py",
         "            on=None if as_of is NO_MOMENT else as_of.through,\n",
         "",
-        ("tests/stores/test_postgres_specifics.py", "-k", "moment"),
+        ("tests/unit/stores/postgres/test_table_store.py", "-k", "moment"),
     ),
     Mutant(
         "MySQL: a moment counts over another connection",
-        "stores/mysql.py",
+        "stores/mysql/store.py",
         "on=known.through)",
         "on=None)",
-        ("tests/stores/test_mysql_specifics.py", "-k", "moment"),
+        ("tests/unit/stores/mysql/test_store.py", "-k", "moment"),
     ),
     Mutant(
         "a refusal does not rest on what its batch wrote",
@@ -286,31 +295,31 @@ ENGINE_MUTANTS = [
     ),
     Mutant(
         "whoever wrote once takes what it knows for the newest",
-        "stores/burst.py",
+        "stores/log/sole_writer.py",
         "ours = self._alone and offset == self._newest and",
         "ours = self._newest > 0 and",
-        ("tests/stores/test_postgres_log.py", "-k", "one_round_trip"),
+        ("tests/unit/stores/postgres/test_log_store.py", "-k", "one_round_trip"),
     ),
     Mutant(
         "a load in haste is older than what was shown",
         LOG_STORE,
         "self._burst.goes_on(self.seen.offset)",
         "self._burst.goes_on(self._fold.offset)",
-        ("tests/stores/test_contract_reads.py", "-k", "what_was_shown and postgres-log"),
+        ("tests/contract/test_reads.py", "-k", "what_was_shown and postgres-log"),
     ),
     Mutant(
         "what was decided in haste is written in the past",
         LOG_STORE,
         "range(1 if commit.hasty else TRIES)",
         "range(TRIES)",
-        ("tests/engine/test_engine_clock.py", "-k", "haste and nats"),
+        ("tests/unit/engine/test_clock.py", "-k", "haste and nats"),
     ),
     Mutant(
         "what changes nothing is answered in the past",
         LOG_STORE,
         "if changed or (commit.hasty and commit.as_of.offset != self._fold.offset):",
         "if changed:",
-        ("tests/engine/test_engine_clock.py", "-k", "haste and nats"),
+        ("tests/unit/engine/test_clock.py", "-k", "haste and nats"),
     ),
     Mutant(
         "who is always overtaken tries for ever",
@@ -331,7 +340,7 @@ ENGINE_MUTANTS = [
         DRAFT,
         "                tainted.update(view.writes)\n",
         "",
-        (*STORM, "tests/engine/test_engine_outcomes.py"),
+        (*STORM, "tests/unit/engine/test_commit.py"),
     ),
     Mutant(
         "a scan that rests on a changed write keeps its answer",
@@ -366,7 +375,7 @@ ENGINE_MUTANTS = [
         CLOCK,
         "        return self._instead is None and self._store.seen.at > now\n",
         "        return False\n",
-        ("tests/engine/test_engine_clock.py", "-k", "sqlite and (older or moves_the_time)"),
+        ("tests/unit/engine/test_clock.py", "-k", "sqlite and (older or moves_the_time)"),
     ),
     Mutant(
         "a log from the future is written to",
@@ -397,21 +406,21 @@ STORE_MUTANTS = [
         LOG_STORE,
         "            raise Conflict(changed)\n",
         "            pass\n",
-        ("tests/stores/test_contract_commit.py", "-k", "memory"),
+        ("tests/contract/test_commit.py", "-k", "memory"),
     ),
     Mutant(
         "a tombstone has no version",
         FOLD,
         "            self.tombstones[key] = offset\n",
         "            self.tombstones[key] = self.floor\n",
-        ("tests/stores/test_contract_reads.py", "-k", "memory"),
+        ("tests/contract/test_reads.py", "-k", "memory"),
     ),
     Mutant(
         "the floor rises above the head",
         LOG_STORE,
         "floor = max(self._fold.floor, min(before, self._fold.offset))\n",
         "floor = max(self._fold.floor, before)\n",
-        ("tests/stores/test_contract_log.py", "-k", "memory and (trim or floor)"),
+        ("tests/contract/test_log.py", "-k", "memory and (trim or floor)"),
         (FOLD, "max(self.floor, min(before, self.offset))\n", "max(self.floor, before)\n"),
     ),
     Mutant(
@@ -419,49 +428,49 @@ STORE_MUTANTS = [
         SQLITE,
         "floor = max(self._see(cursor), min(before, self.seen.offset))\n",
         "floor = max(self._see(cursor), before)\n",
-        ("tests/stores/test_contract_log.py", "-k", "sqlite and (trim or floor)"),
+        ("tests/contract/test_log.py", "-k", "sqlite and (trim or floor)"),
     ),
     Mutant(
         "a prefix ends too late at its bound",
         STORE,
         "            above = 0xE000 if point == 0xD7FF else point + 1\n",
         "            above = point + 1\n",
-        ("tests/stores/test_contract_reads.py", "-k", "sqlite and edge"),
+        ("tests/contract/test_reads.py", "-k", "sqlite and edge"),
     ),
     Mutant(
         "a scan begins with the record it should begin after",
         FOLD,
         "inclusive=(not after, False)",
         "inclusive=(True, False)",
-        ("tests/stores/test_contract_reads.py", "-k", "memory"),
+        ("tests/contract/test_reads.py", "-k", "memory"),
     ),
     Mutant(
         "SQLite does not check expectations",
         SQLITE,
         "        if changed:\n            raise Conflict(changed)\n",
         "",
-        ("tests/stores/test_contract_commit.py", "-k", "sqlite"),
+        ("tests/contract/test_commit.py", "-k", "sqlite"),
     ),
     Mutant(
         "SQLite does not sync",
         SQLITE,
         "PRAGMA synchronous = FULL",
         "PRAGMA synchronous = OFF",
-        ("tests/stores/test_sqlite_specifics.py",),
+        ("tests/unit/stores/sqlite/test_store.py",),
     ),
     Mutant(
         "the data of a file is not synced",
         FILE_LAYER,
         "            self.sync_file(file)\n            return size\n",
         "            return size\n",
-        ("tests/stores/test_fsync_order.py",),
+        ("tests/unit/stores/files/test_fsync_order.py",),
     ),
     Mutant(
         "the name of an entry is not synced",
         FILE_LOG,
         "                self._layer.sync_folder(shard)\n            except OSError as error:",
         "                pass\n            except OSError as error:",
-        ("tests/stores/test_fsync_order.py",),
+        ("tests/unit/stores/files/test_fsync_order.py",),
     ),
     Mutant(
         "syncing a file does nothing",
@@ -482,84 +491,84 @@ STORE_MUTANTS = [
         FILE_LOG,
         '        raise damaged(where, "its checksum is wrong")\n',
         "",
-        ("tests/stores/test_files_damage.py",),
+        ("tests/unit/stores/files/test_damage.py",),
     ),
     Mutant(
         "SQLite begins without the write lock",
         SQLITE,
         'self.patiently("BEGIN IMMEDIATE")',
         'self.patiently("BEGIN")',
-        ("tests/stores/test_sqlite_specifics.py", "tests/stores/test_concurrent.py", "-k", "sqlite"),
+        ("tests/unit/stores/sqlite/test_store.py", "tests/contract/test_concurrent.py", "-k", "sqlite"),
     ),
     Mutant(
         "Postgres sorts keys by the rules of a language",
         POSTGRES,
         'key text COLLATE "C" NOT NULL, version',
         "key text NOT NULL, version",
-        ("tests/stores/test_postgres_specifics.py", "-k", "order_of_their_bytes"),
+        ("tests/unit/stores/postgres/test_table_store.py", "-k", "order_of_their_bytes"),
     ),
     Mutant(
         "Postgres commits without the lock on the head",
         POSTGRES,
         "WHERE l.id = to_log FOR NO KEY UPDATE;",
         "WHERE l.id = to_log;",
-        ("tests/stores/test_postgres_specifics.py", "-k", "two_connections or what_follows_the_lock"),
+        ("tests/unit/stores/postgres/test_table_store.py", "-k", "two_connections or what_follows_the_lock"),
     ),
     Mutant(
         "Postgres (log) appends wherever the head is by now",
         POSTGRES_LOG_SQL,
         "WHERE id = to_log AND head = as_of_head AND floor = as_of_floor;",
         "WHERE id = to_log AND floor = as_of_floor;",
-        ("tests/stores/test_postgres_log.py", "-k", "behind"),
+        ("tests/unit/stores/postgres/test_log_store.py", "-k", "behind"),
     ),
     Mutant(
         "Postgres (log) appends although the floor was raised",
         POSTGRES_LOG_SQL,
         "AND head = as_of_head AND floor = as_of_floor;",
         "AND head = as_of_head;",
-        ("tests/stores/test_postgres_specifics.py", "-k", "head_and_floor_stand"),
+        ("tests/unit/stores/postgres/test_table_store.py", "-k", "head_and_floor_stand"),
     ),
     Mutant(
         "Postgres (log) trims what no snapshot holds",
         POSTGRES_LOG,
         "            self._snapshots.write(image_of(self._fold), patient=True)\n",
         "            pass\n",
-        ("tests/stores/test_postgres_log.py", "-k", "trim or large_values"),
+        ("tests/unit/stores/postgres/test_log_store.py", "-k", "trim or large_values"),
     ),
     Mutant(
         "Postgres (log) takes any large value for the one it looks for",
         POSTGRES_LOG,
         "values.get((record.key, record.version))",
         "dict(((key, v) for (key, _), v in values.items())).get(record.key)",
-        ("tests/stores/test_postgres_log.py", "-k", "looked_for_again"),
+        ("tests/unit/stores/postgres/test_log_store.py", "-k", "looked_for_again"),
     ),
     Mutant(
         "MySQL commits without the lock on the head",
         MYSQL,
         "FROM {log} WHERE id = %d FOR UPDATE;",
         "FROM {log} WHERE id = %d;",
-        ("tests/stores/test_mysql_specifics.py", "-k", "what_follows_the_lock"),
+        ("tests/unit/stores/mysql/test_store.py", "-k", "what_follows_the_lock"),
     ),
     Mutant(
         "MySQL commits whatever has changed",
         MYSQL,
         "@floor = %d AND @changed IS NULL, @offset",
         "@floor = %d, @offset",
-        ("tests/stores/test_mysql_specifics.py", "-k", "what_was_loaded or what_follows_the_lock"),
+        ("tests/unit/stores/mysql/test_store.py", "-k", "what_was_loaded or what_follows_the_lock"),
     ),
     Mutant(
         "MySQL takes a trimmed absence for the old one",
         MYSQL,
         "@shut = 0 AND @floor = %d AND",
         "@shut = 0 AND %d IS NOT NULL AND",
-        ("tests/stores/test_mysql_specifics.py", "-k", "what_was_loaded"),
+        ("tests/unit/stores/mysql/test_store.py", "-k", "what_was_loaded"),
     ),
     Mutant(
         "MySQL answers what is not on disk yet",
-        "stores/mysql.py",
+        "stores/mysql/store.py",
         "            if self.limits.durable:\n",
         "            if not self.limits.durable:\n",
-        ("tests/stores/test_mysql_specifics.py", "-k", "is_on_disk"),
+        ("tests/unit/stores/mysql/test_store.py", "-k", "is_on_disk"),
     ),
 ]
 
@@ -569,7 +578,7 @@ PROCESS_MUTANTS = [
         TASK,
         "if stored.claim is ACTIVE and now < stored.expires_ms and not command.force:\n",
         "if False:\n",
-        ("tests/linearizable/test_histories.py", "-k", "sqlite and store"),
+        ("tests/linearizability/test_histories.py", "-k", "sqlite and store"),
     ),
 ]
 

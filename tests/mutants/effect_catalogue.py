@@ -2,18 +2,22 @@
 
 from tests.mutants.mutant import Mutant
 
-STATE, VERDICT, CONTENT = "agents/effect_state.py", "agents/effect_verdict.py", "agents/effect_content.py"
-CALLS, LOOK = "agents/effect_calls.py", "agents/effect_look.py"
+STATE, VERDICT, CONTENT = (
+    "integrations/shell_effects/worktree_state.py",
+    "integrations/shell_effects/attribution.py",
+    "integrations/shell_effects/saved_content.py",
+)
+CALLS, LOOK = "integrations/shell_effects/call_log.py", "integrations/shell_effects/compare.py"
 
 
 def effects(name: str) -> tuple[str, ...]:
     """A test of what is done about the effects of a command."""
-    return (f"tests/hooks/test_effects.py::test_{name}",)
+    return (f"tests/unit/integrations/shell_effects/test_observe.py::test_{name}",)
 
 
 def state(name: str) -> tuple[str, ...]:
     """A test of how files stand."""
-    return (f"tests/hooks/test_effect_state.py::test_{name}",)
+    return (f"tests/unit/integrations/shell_effects/test_worktree_state.py::test_{name}",)
 
 
 EFFECT_MUTANTS = [
@@ -76,7 +80,9 @@ EFFECT_MUTANTS = [
         CALLS,
         'return Calls(1, [Call("", "", True, 1, written_s + DOUBT_S)])',
         "return Calls(1)",
-        ("tests/hooks/test_effect_calls.py::test_a_damaged_file_leaves_everything_in_doubt_for_an_hour",),
+        (
+            "tests/unit/integrations/shell_effects/test_call_log.py::test_a_damaged_file_leaves_everything_in_doubt_for_an_hour",
+        ),
     ),
     Mutant(
         "a clean file that is changed is not seen once it is committed",

@@ -2,12 +2,12 @@
 
 from tests.mutants.mutant import Mutant
 
-FENCE = "core/fence.py"
+FENCE = "core/locks/queries.py"
 
 
 def rule(name: str) -> tuple[str, ...]:
     """A test of the rule about fences."""
-    return (f"tests/unit/test_fence_rules.py::test_{name}",)
+    return (f"tests/unit/core/locks/test_queries.py::test_{name}",)
 
 
 GATE_MUTANTS = [

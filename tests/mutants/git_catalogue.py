@@ -2,42 +2,46 @@
 
 from tests.mutants.mutant import Mutant
 
-COMMIT, EXCHANGE, CLEAN = "agents/git/commit.py", "agents/git/exchange.py", "agents/git/worktree_clean.py"
+COMMIT, EXCHANGE, CLEAN = (
+    "integrations/git/commit/commit.py",
+    "integrations/git/salvage/swap.py",
+    "integrations/git/worktree/clean.py",
+)
 
 
 def record(name: str) -> tuple[str, ...]:
     """A test of the record of a commit."""
-    return ("tests/unit/test_commit_record.py", "-k", name)
+    return ("tests/unit/core/test_git_log.py", "-k", name)
 
 
 def salvage(name: str) -> tuple[str, ...]:
     """A test of putting work aside."""
-    return (f"tests/git/test_salvage.py::test_{name}",)
+    return (f"tests/unit/integrations/git/salvage/test_salvage.py::test_{name}",)
 
 
 def cleaning(name: str) -> tuple[str, ...]:
     """A test of worktrees."""
-    return (f"tests/git/test_worktrees.py::test_{name}",)
+    return (f"tests/unit/integrations/git/worktree/test_worktree.py::test_{name}",)
 
 
 GIT_MUTANTS = [
     Mutant(
         "a commit under a lapsed lock is recorded",
-        "core/commit_record.py",
+        "core/git_log.py",
         " or ended_by_time(hold, now) is not None:\n",
         ":\n",
         record("ran"),
     ),
     Mutant(
         "a commit under another fence is recorded",
-        "core/commit_record.py",
+        "core/git_log.py",
         " or hold.fence != fence",
         "",
         record("other"),
     ),
     Mutant(
         "a loss is forgotten",
-        "core/lock.py",
+        "core/locks/locks.py",
         "lost_ms=until_ms if ending in LOST else 0",
         "lost_ms=0",
         record("stolen"),
@@ -47,14 +51,14 @@ GIT_MUTANTS = [
         COMMIT,
         "    text = signed(git, client, client.caller, message, [change.path for change in files])\n",
         "    text = message\n",
-        ("tests/git/test_coord_commit.py::test_a_commit_is_signed_once",),
+        ("tests/unit/integrations/git/commit/test_commit.py::test_a_commit_is_signed_once",),
     ),
     Mutant(
         "what others staged is swept into a commit",
         COMMIT,
         '"--only", ',
         '"--include", ',
-        ("tests/git/test_coord_commit.py::test_scn_48_only_what_is_held_is_committed",),
+        ("tests/unit/integrations/git/commit/test_commit.py::test_scn_48_only_what_is_held_is_committed",),
     ),
     Mutant(
         "what was written meanwhile is restored over",

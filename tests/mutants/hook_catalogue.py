@@ -2,42 +2,42 @@
 
 from tests.mutants.mutant import Mutant
 
-CALL, HOOKS = "core/call.py", "agents/hooks"
+CALL, HOOKS = "core/locks/tool_calls.py", "integrations/hooks"
 
 
 def call(name: str) -> tuple[str, ...]:
     """A test of the rules of calls."""
-    return (f"tests/unit/test_call_rules.py::test_{name}",)
+    return (f"tests/unit/core/locks/test_tool_calls.py::test_{name}",)
 
 
 def gate(name: str) -> tuple[str, ...]:
     """A test of what the hook does about events."""
-    return (f"tests/hooks/test_hook_gate.py::test_{name}",)
+    return (f"tests/unit/integrations/hooks/test_handler.py::test_{name}",)
 
 
 def shell(name: str) -> tuple[str, ...]:
     """A test of what is told from a command line."""
-    return (f"tests/hooks/test_hook_shell.py::test_{name}",)
+    return (f"tests/unit/integrations/hooks/test_shell_parser.py::test_{name}",)
 
 
 HOOK_MUTANTS = [
     Mutant(
         "a hook is silent where the store was removed",
-        f"{HOOKS}/places.py",
+        f"{HOOKS}/targets.py",
         "if place.pinned or not event.installed or place.repository is None:",
         "if True:",
         gate("where_the_store_was_removed_the_hook_does_not_guess"),
     ),
     Mutant(
         "what a shell leaves in the background is not seen",
-        f"{HOOKS}/gate.py",
+        f"{HOOKS}/handler.py",
         'if named and (self.event.background or goes_on(self.event.command or "")):',
         "if named and self.event.background:",
         gate("an_action_does_not_outlive_its_line"),
     ),
     Mutant(
         "a patch of two worktrees is looked at in one",
-        f"{HOOKS}/places.py",
+        f"{HOOKS}/targets.py",
         "where = (part.place.folder, part.worktree)",
         'where = (part.place.folder, root_of(home) if home else "")',
         gate("a_patch_of_two_worktrees_is_looked_at_in_both"),
@@ -58,7 +58,7 @@ HOOK_MUTANTS = [
     ),
     Mutant(
         "a hook does not say that tools write files",
-        "agents/hooks/gate.py",
+        "integrations/hooks/handler.py",
         "            alone=part.alone,\n",
         "",
         gate("beside_a_held_glob_other_files_are_written"),
@@ -93,28 +93,28 @@ HOOK_MUTANTS = [
     ),
     Mutant(
         "a refusal in one store keeps what was taken in another",
-        f"{HOOKS}/gate.py",
+        f"{HOOKS}/handler.py",
         "                self._undo(begun)\n",
         "",
         gate("an_action_of_the_host_is_locked_for_all_repositories"),
     ),
     Mutant(
         "a hook leaves half-done edits of who lost the lock",
-        f"{HOOKS}/gate.py",
+        f"{HOOKS}/handler.py",
         "            if reply.after_loss:\n",
         "            if reply.after_loss and not reply.ok:\n",
         gate("what_the_last_holder_left_is_put_aside_first"),
     ),
     Mutant(
         "an ignored file counts as clean",
-        f"{HOOKS}/clean.py",
+        "integrations/git/clean_files.py",
         '"--ignored=traditional"',
         '"--ignored=no"',
         gate("an_ignored_file_is_not_clean"),
     ),
     Mutant(
         "a file is looked at in the wrong worktree",
-        f"{HOOKS}/places.py",
+        f"{HOOKS}/targets.py",
         "return Part(place, repository.root, texts)",
         "return Part(place, (place.repository or repository).root or '', texts)",
         gate("an_edit_in_a_worktree_is_looked_at_there"),
@@ -128,21 +128,21 @@ HOOK_MUTANTS = [
     ),
     Mutant(
         "an agent may edit what holds it",
-        f"{HOOKS}/guarded.py",
+        f"{HOOKS}/protected_files.py",
         "if is_configuration(os.path.join(event.cwd, path)):",
         "if False:",
         shell("the_configuration_of_hooks_is_for_people"),
     ),
     Mutant(
         "a command behind a wrapper is not looked at",
-        f"{HOOKS}/shell.py",
+        f"{HOOKS}/shell_parser.py",
         "        scripts += [script for words in commands for script in _scripts(words)]\n",
         "",
         shell("what_needs_which_lock"),
     ),
     Mutant(
         "a line that redirects counts as one that reads",
-        f"{HOOKS}/shell.py",
+        f"{HOOKS}/shell_parser.py",
         '(">", "`", "$(", "<(", "--output")',
         '("`", "$(", "<(")',
         shell("what_is_known_for_only_reading"),

@@ -2,46 +2,56 @@
 
 from tests.mutants.mutant import Mutant
 
-LOCK, LINE, ACQUIRE, DEADLOCK = "core/lock.py", "core/line.py", "core/acquire.py", "core/deadlock.py"
+LOCK, LINE, ACQUIRE, DEADLOCK = (
+    "core/locks/locks.py",
+    "core/locks/wait_queue.py",
+    "core/locks/acquire.py",
+    "core/locks/deadlock.py",
+)
 HOLDING, REVOKE, RESOURCE, REPLACE = (
-    "core/holding.py",
-    "core/revoke.py",
-    "core/resource.py",
-    "core/replace.py",
+    "core/locks/release.py",
+    "core/locks/revoke.py",
+    "core/locks/resources.py",
+    "core/lifecycle/takeover.py",
 )
 SESSION, MESSAGE, KEYS, LOCK_SWEEP = (
-    "core/session.py",
-    "core/message.py",
+    "core/sessions/session.py",
+    "core/messages/message.py",
     "core/keys.py",
-    "core/lock_sweep.py",
+    "core/lifecycle/deadlines.py",
 )
-PROCESS, PLACE, PATH = "host/process.py", "host/place.py", "host/repository_path.py"
-HELD, LOCKS, MIGRATE, GUARD = "sdk/held.py", "sdk/locks.py", "sdk/migrate.py", "transports/cli/guard.py"
+PROCESS, PLACE, PATH = "host/processes.py", "host/store_location.py", "host/paths.py"
+HELD, LOCKS, MIGRATE, GUARD = (
+    "sdk/client/blocks.py",
+    "sdk/client/locks.py",
+    "sdk/admin/migrate.py",
+    "transports/cli/handlers/guard.py",
+)
 
 
 def rule(name: str) -> tuple[str, ...]:
     """A test of the rules of locks."""
-    return (f"tests/unit/test_lock_rules.py::test_{name}",)
+    return (f"tests/unit/core/locks/test_acquire.py::test_{name}",)
 
 
 def single(name: str) -> tuple[str, ...]:
     """A test of single files beside globs."""
-    return (f"tests/unit/test_single_files.py::test_{name}",)
+    return (f"tests/unit/core/locks/test_resources.py::test_{name}",)
 
 
 def circle(name: str) -> tuple[str, ...]:
     """A test of deadlocks."""
-    return (f"tests/unit/test_deadlock.py::test_{name}",)
+    return (f"tests/unit/core/locks/test_deadlock.py::test_{name}",)
 
 
 def session(name: str) -> tuple[str, ...]:
     """A test of the rules of sessions."""
-    return (f"tests/unit/test_session_rules.py::test_{name}",)
+    return (f"tests/unit/core/sessions/test_identify.py::test_{name}",)
 
 
 def message(name: str) -> tuple[str, ...]:
     """A test of the rules of messages."""
-    return (f"tests/unit/test_message_rules.py::test_{name}",)
+    return (f"tests/unit/core/messages/test_send.py::test_{name}",)
 
 
 def found(name: str) -> tuple[str, ...]:
@@ -106,10 +116,10 @@ EXCLUSION = [
     ),
     Mutant(
         "a folder is taken for a file",
-        "sdk/connection.py",
+        "sdk/client/connection.py",
         "alone = os.path.isfile(",
         "alone = os.path.exists(",
-        ("tests/sdk/test_single_file_calls.py", "-k", "beside_a_glob"),
+        ("tests/unit/sdk/client/test_locks.py", "-k", "beside_a_glob"),
     ),
     Mutant(
         "names are compared as they are spelled",
@@ -224,7 +234,7 @@ PROOF = [
         GUARD,
         "            held.end(failed=True)\n",
         "            pass\n",
-        ("tests/cli/test_cli_guard.py", "-k", "held_while_the_command_runs"),
+        ("tests/unit/transports/cli/handlers/test_guard.py", "-k", "held_while_the_command_runs"),
     ),
 ]
 
@@ -373,14 +383,14 @@ LIFE = [
         PROCESS,
         "    if stat.start != process.start:\n",
         "    if False:\n",
-        ("tests/host/test_host_process.py", "-k", "given_away_again"),
+        ("tests/unit/host/test_processes.py", "-k", "given_away_again"),
     ),
     Mutant(
         "a pid of another boot proves something",
         PROCESS,
         "(process.machine, process.boot, process.namespace)",
         "(process.machine, here.boot, process.namespace)",
-        ("tests/host/test_host_process.py", "-k", "from_elsewhere"),
+        ("tests/unit/host/test_processes.py", "-k", "from_elsewhere"),
     ),
     Mutant(
         "impostors are believed",
@@ -515,35 +525,35 @@ WHERE = [
         PLACE,
         "        if not _same_store(first_url, url):\n",
         "        if False:\n",
-        ("tests/host/test_host_place.py", "-k", "later_disagreement"),
+        ("tests/unit/host/test_store_location.py", "-k", "later_disagreement"),
     ),
     Mutant(
         "a vanished store is made anew",
         PLACE,
         "    if place.pinned and not store_present(place):\n",
         "    if False:\n",
-        ("tests/host/test_host_place.py", "-k", "vanished_store"),
+        ("tests/unit/host/test_store_location.py", "-k", "vanished_store"),
     ),
     Mutant(
         "a symlink may lead out and back",
         PATH,
         "        _check_link(repository, link, text)\n    if links:\n",
         "        pass\n    if links:\n",
-        ("tests/host/test_host_repository_path.py", "-k", "coming_back"),
+        ("tests/unit/host/test_paths.py", "-k", "coming_back"),
     ),
     Mutant(
         "the old store takes commits while it is copied",
         MIGRATE,
         "            self._from.shut(_writable(self._target.url), self._target.store_id)\n",
         "",
-        ("tests/sdk/test_migrate.py", "-k", "all_of_it_is_there and sqlite and not postgres"),
+        ("tests/unit/sdk/admin/test_migrate.py", "-k", "all_of_it_is_there and sqlite and not postgres"),
     ),
     Mutant(
         "a copy is not compared",
         MIGRATE,
         "            if _summed(self._target, tenant).value != whole.value:\n",
         "            if False:\n",
-        ("tests/sdk/test_migrate.py", "-k", "copy_that_differs"),
+        ("tests/unit/sdk/admin/test_migrate.py", "-k", "copy_that_differs"),
     ),
 ]
 

@@ -2,17 +2,21 @@
 
 from tests.mutants.mutant import Mutant
 
-MERGE, SCOPE, TREE = "agents/git/merge.py", "agents/git/merge_scope.py", "agents/git/merge_tree.py"
+MERGE, SCOPE, TREE = (
+    "integrations/git/merge/merge.py",
+    "integrations/git/merge/scope.py",
+    "integrations/git/merge/tree.py",
+)
 
 
 def rule(name: str) -> tuple[str, ...]:
     """A test of what gets in."""
-    return (f"tests/merges/test_merge_rules.py::test_{name}",)
+    return (f"tests/unit/integrations/git/merge/test_merge.py::test_{name}",)
 
 
 def checked(name: str) -> tuple[str, ...]:
     """A test of checks and of moves meanwhile."""
-    return (f"tests/merges/test_merge_check.py::test_{name}",)
+    return (f"tests/unit/integrations/git/merge/test_check.py::test_{name}",)
 
 
 MERGE_MUTANTS = [

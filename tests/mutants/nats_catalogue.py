@@ -2,8 +2,8 @@
 
 from tests.mutants.mutant import Mutant
 
-STORE, LOG = "stores/nats_store.py", "stores/nats_log.py"
-EPOCHS, SPECIFICS = "tests/stores/test_nats_epochs.py", "tests/stores/test_nats_specifics.py"
+STORE, LOG = "stores/nats/store.py", "stores/nats/entries.py"
+EPOCHS, SPECIFICS = "tests/unit/stores/nats/test_epochs.py", "tests/unit/stores/nats/test_store.py"
 
 NATS_MUTANTS = [
     Mutant(

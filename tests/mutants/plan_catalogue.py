@@ -2,24 +2,29 @@
 
 from tests.mutants.mutant import Mutant
 
-GRAPH, QUEUE, PLAN, WORK = "core/graph.py", "core/queue.py", "core/plan.py", "core/work.py"
-NOTHING = "core/nothing.py"
-SPEC, TASK, SWEEP, DRAFT = "core/spec.py", "core/task.py", "core/sweep.py", "engine/draft.py"
+GRAPH, QUEUE, PLAN, WORK = (
+    "core/tasks/dependencies.py",
+    "core/plans/queue.py",
+    "core/plans/plan.py",
+    "core/tasks/planned.py",
+)
+NOTHING = "core/plans/idle.py"
+SPEC, TASK, SWEEP, DRAFT = "core/tasks/spec.py", "core/tasks/claims.py", "core/sweep.py", "engine/batch.py"
 
 
 def rule(name: str) -> tuple[str, ...]:
     """A test of the rules of work."""
-    return (f"tests/unit/test_work_rules.py::test_{name}",)
+    return (f"tests/unit/core/tasks/test_planned.py::test_{name}",)
 
 
 def several(name: str) -> tuple[str, ...]:
     """A test of taking several tasks in one step."""
-    return (f"tests/unit/test_queue_several.py::test_{name}",)
+    return (f"tests/unit/core/plans/test_queue_several.py::test_{name}",)
 
 
 def lock(name: str) -> tuple[str, ...]:
     """A test of the locks that come with a claim."""
-    return (f"tests/unit/test_queue_locks.py::test_{name}",)
+    return (f"tests/unit/core/plans/test_queue_locks.py::test_{name}",)
 
 
 DEPENDENCIES = [
@@ -35,7 +40,9 @@ DEPENDENCIES = [
         GRAPH,
         "if not spec.followed or spec_key not in view.writes:",
         "if not spec.followed:",
-        ("tests/unit/test_followers.py::test_a_follower_that_is_added_meanwhile_is_not_forgotten",),
+        (
+            "tests/unit/core/tasks/test_dependencies.py::test_a_follower_that_is_added_meanwhile_is_not_forgotten",
+        ),
     ),
     Mutant(
         "a task that is changed forgets that it is followed",
@@ -126,7 +133,7 @@ DEPENDENCIES = [
     Mutant(
         "the sweep does not go on",
         SWEEP,
-        '    "unsettled": "graph.settle_rest",\n',
+        '    "unsettled": "tasks.dependencies.settle_rest",\n',
         "",
         rule("a_long_chain_is_settled_in_steps"),
     ),
@@ -142,7 +149,7 @@ DEPENDENCIES = [
         NOTHING,
         'was finished just now", True',
         'was finished just now", False',
-        ("tests/unit/test_queue_nothing.py",),
+        ("tests/unit/core/plans/test_idle.py",),
     ),
     Mutant(
         "half-settled work looks like the end",
@@ -186,14 +193,16 @@ TURNS = [
         SPEC,
         "max(0, spec.created_ms - PRIORITY_STEP_MS * spec.priority)",
         "max(0, 10**12 - PRIORITY_STEP_MS * spec.priority)",
-        ("tests/property/test_queue_fairness.py::test_a_stream_of_urgent_work_does_not_starve_the_rest",),
+        (
+            "tests/unit/core/plans/test_queue_fairness.py::test_a_stream_of_urgent_work_does_not_starve_the_rest",
+        ),
     ),
     Mutant(
         "each of many who ask for work reads the store",
         QUEUE,
         "    ahead = min(view.crowd, FURTHER) // share\n",
         "    ahead = 0\n",
-        ("tests/stores/test_costs.py::test_many_next_tasks_in_one_batch",),
+        ("tests/contract/test_costs.py::test_many_next_tasks_in_one_batch",),
     ),
     Mutant(
         "tasks whose files meet are taken in one step",
@@ -221,7 +230,7 @@ TURNS = [
         QUEUE,
         "for candidate in heads) // most\n",
         "for candidate in heads) * (most == 1)\n",
-        ("tests/unit/test_queue_spread.py",),
+        ("tests/unit/core/plans/test_queue_spread.py",),
     ),
     Mutant(
         "the locks of a later claim have no fence",

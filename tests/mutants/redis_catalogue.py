@@ -2,17 +2,17 @@
 
 from tests.mutants.mutant import Mutant
 
-STORE, SCRIPTS, SERVER = "stores/redis.py", "stores/redis_scripts.py", "stores/redis_server.py"
+STORE, SCRIPTS, SERVER = "stores/redis/store.py", "stores/redis/scripts.py", "stores/redis/connection.py"
 
 
 def specifics(name: str) -> tuple[str, ...]:
     """A test of what only this store can get wrong."""
-    return (f"tests/stores/test_redis_specifics.py::test_{name}",)
+    return (f"tests/unit/stores/redis/test_store.py::test_{name}",)
 
 
 def epochs(name: str) -> tuple[str, ...]:
     """A test of servers that lost commits."""
-    return (f"tests/stores/test_redis_epochs.py::test_{name}",)
+    return (f"tests/unit/stores/redis/test_epochs.py::test_{name}",)
 
 
 REDIS_MUTANTS = [
@@ -21,7 +21,7 @@ REDIS_MUTANTS = [
         SCRIPTS,
         "if version ~= expected[each] then",
         "if false then",
-        ("tests/stores/test_contract_commit.py", "-k", "redis and conflict"),
+        ("tests/contract/test_commit.py", "-k", "redis and conflict"),
     ),
     Mutant(
         "Redis believes in a moment of another connection",
@@ -63,6 +63,6 @@ REDIS_MUTANTS = [
         SERVER,
         "return Unknown(message) if committing else Unavailable(message)",
         "return Unavailable(message)",
-        ("tests/stores/test_server_connections.py", "-k", "answer_is_lost and redis"),
+        ("tests/contract/test_server_connections.py", "-k", "answer_is_lost and redis"),
     ),
 ]

@@ -2,9 +2,9 @@
 
 from tests.mutants.mutant import Mutant
 
-BLOB, LARGE = "core/blob.py", "sdk/large.py"
-LARGE_TESTS = "tests/sdk/test_large_results.py"
-SPLIT_TESTS = ("tests/unit/test_split.py",)
+BLOB, LARGE = "core/tasks/chunks.py", "sdk/client/results.py"
+LARGE_TESTS = "tests/unit/sdk/client/test_results.py"
+SPLIT_TESTS = ("tests/unit/core/plans/test_subtasks.py",)
 
 RESULT_MUTANTS = [
     Mutant(
@@ -37,21 +37,21 @@ RESULT_MUTANTS = [
     ),
     Mutant(
         "a claim does not look at what was expected",
-        "core/task.py",
+        "core/tasks/claims.py",
         "if command.expects and command.expects != (stands",
         "if False and command.expects != (stands",
-        ("tests/api/test_repository.py", "-k", "stands_as_expected and memory"),
+        ("tests/unit/sdk/test_claim_repository.py", "-k", "stands_as_expected and memory"),
     ),
     Mutant(
         "a task that was split depends on what it did",
-        "core/graph.py",
+        "core/tasks/dependencies.py",
         "return part_ids(task_id, spec.parts) if spec.parts else spec.depends_on\n",
         "return spec.depends_on\n",
         SPLIT_TESTS,
     ),
     Mutant(
         "a whole stays done when a part is opened again",
-        "core/reset.py",
+        "core/tasks/reset.py",
         "    if task is not None and task.state is DONE:\n",
         "    if False:\n",
         SPLIT_TESTS,

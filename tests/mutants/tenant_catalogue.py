@@ -2,16 +2,16 @@
 
 from tests.mutants.mutant import Mutant
 
-TENANTS, MOVED, NAME = "stores/tenants.py", "stores/moved.py", "stores/tenant_name.py"
-ROUTED = "tests/stores/test_tenants.py"
+TENANTS, MOVED, NAME = "stores/tenants.py", "stores/migrated.py", "stores/tenant_names.py"
+ROUTED = "tests/unit/stores/test_tenants.py"
 
 TENANT_MUTANTS = [
     Mutant(
         "a statement of Postgres looks at the rows of all tenants",
-        "stores/postgres_sql.py",
+        "stores/postgres/table_statements.py",
         "WHERE log = l.id AND (line, key) > (r.low, r.low_key)",
         "WHERE (line, key) > (r.low, r.low_key)",
-        ("tests/stores/test_tenant_rows.py", "-k", "visits"),
+        ("tests/unit/stores/test_tenant_rows.py", "-k", "visits"),
     ),
     Mutant(
         "any store is taken for that of a tenant",
@@ -43,9 +43,9 @@ TENANT_MUTANTS = [
     ),
     Mutant(
         "a migration forgets where tenants live",
-        "sdk/migrate.py",
+        "sdk/admin/migrate.py",
         "ARRIVED: self._source.store_id, **homes})",
         "ARRIVED: self._source.store_id})",
-        ("tests/sdk/test_migrate.py", "-k", "where_tenants_live"),
+        ("tests/unit/sdk/admin/test_migrate.py", "-k", "where_tenants_live"),
     ),
 ]

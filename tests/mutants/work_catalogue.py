@@ -2,16 +2,16 @@
 
 from tests.mutants.mutant import Mutant
 
-WORKER, WORK, RENEWAL = "sdk/worker.py", "sdk/work.py", "sdk/renewal.py"
-RUN_TASK, CORE_WORK, QUEUE = "transports/cli/run_task.py", "core/work.py", "core/queue.py"
+WORKER, WORK, RENEWAL = "sdk/worker/worker.py", "sdk/worker/work.py", "sdk/client/lease.py"
+RUN_TASK, CORE_WORK, QUEUE = "transports/cli/work/task.py", "core/tasks/planned.py", "core/plans/queue.py"
 
 
 def of_worker(name: str) -> tuple[str, ...]:
-    return ("tests/sdk/test_worker.py", "-k", name)
+    return ("tests/unit/sdk/worker/test_worker.py", "-k", name)
 
 
 def of_command(name: str) -> tuple[str, ...]:
-    return ("tests/cli/test_cli_work.py", "-k", name)
+    return ("tests/unit/transports/cli/work/test_run.py", "-k", name)
 
 
 WORK_MUTANTS = [
@@ -36,7 +36,7 @@ WORK_MUTANTS = [
         RENEWAL,
         "return now < self.until - self.margin_s",
         "return now < self.until",
-        ("tests/unit/test_lease.py",),
+        ("tests/unit/core/tasks/test_claims_lease.py",),
     ),
     Mutant(
         "a refused renewal is taken for one",

@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 
 import coord
-from coord.agents.hooks.settings import read_settings
-from coord.core.route import rules_from
-from coord.host.configuration import read_configuration
-from coord.sdk.plan_check import check_plan
-from coord.sdk.plan_file import read_plan
+from coord.core.routing.router import rules_from
+from coord.host.config import read_configuration
+from coord.integrations.hooks.config import read_settings
+from coord.sdk.plans.check import check_plan
+from coord.sdk.plans.file import read_plan
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = Path(coord.__file__).parent

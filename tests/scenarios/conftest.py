@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import SOAK
-from tests.host.git_folders import made_repository
-from tests.scenarios.office import Office, opened_office
-from tests.scenarios.scene import Scene, opened_scene
-from tests.servers.kinds import STORES
+from tests.support.client_harness import Office, opened_office
+from tests.support.git_folders import made_repository
+from tests.support.servers.kinds import STORES
+from tests.support.store_harness import Scene, opened_scene
 
 FEW_STORES = ("memory", "files", "sqlite")
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from coord import CoordError, Invalid, NotFound
-from tests.host.git_folders import added_submodule
-from tests.scenarios.office import Office
+from tests.support.client_harness import Office
+from tests.support.git_folders import added_submodule
 
 TEN_KB = "x" * 10_000
 DEEP: dict[str, Any] = {}

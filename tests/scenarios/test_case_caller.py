@@ -2,11 +2,11 @@
 
 import pytest
 
-from coord.core.caller import Caller
 from coord.core.commands import ClaimTask, GetSessionClaims, RenewLease
 from coord.core.errors import CoordError, Dead, Impostor, Invalid, NotFound
+from coord.core.identity import Caller
 from coord.core.replies import Liveness, Outcome
-from tests.scenarios.scene import Actor, Scene
+from tests.support.store_harness import Actor, Scene
 
 
 def nameless(scene: Scene, *pids: int) -> Actor:

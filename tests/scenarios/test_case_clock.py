@@ -9,8 +9,8 @@ from coord.core.errors import CoordError, Unavailable
 from coord.core.replies import Outcome
 from coord.engine.engine import Engine
 from coord.stores.open import open_store
-from tests.scenarios.scene import START_MS, Scene
-from tests.stores.stand_in import StandInDatabase
+from tests.support.store_harness import START_MS, Scene
+from tests.support.stores.stand_in import StandInDatabase
 
 
 @pytest.fixture

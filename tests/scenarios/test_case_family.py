@@ -4,7 +4,7 @@ import pytest
 
 from coord.core.errors import CoordError, Refused
 from coord.core.replies import Outcome
-from tests.scenarios.scene import Actor, Scene
+from tests.support.store_harness import Actor, Scene
 
 
 def family(scene: Scene) -> tuple[Actor, Actor, Actor]:

@@ -9,7 +9,7 @@ import pytest
 
 from coord.core.errors import LockLost
 from coord.stores.open import open_store
-from tests.scenarios.office import Office
+from tests.support.client_harness import Office
 
 WAITS_MAX = 200
 

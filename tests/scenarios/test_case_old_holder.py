@@ -6,7 +6,7 @@ import pytest
 
 from coord.core.errors import LockLost, NotFound, NotOwner
 from coord.core.replies import Outcome
-from tests.scenarios.scene import Actor, Scene
+from tests.support.store_harness import Actor, Scene
 
 FILE = "file:src/app.py"
 

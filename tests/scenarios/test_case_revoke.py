@@ -4,7 +4,7 @@ import pytest
 
 from coord.core.errors import Invalid, NotStealable, Refused
 from coord.core.replies import Outcome
-from tests.scenarios.scene import START_MS, Scene
+from tests.support.store_harness import START_MS, Scene
 
 
 def test_a_dead_owner_may_be_robbed_at_once(scene: Scene) -> None:

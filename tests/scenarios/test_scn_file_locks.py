@@ -1,7 +1,7 @@
 """The stories of the fourth founding document: locks on files between agents (SCN-45 … SCN-47)."""
 
 from coord.core.replies import Outcome
-from tests.scenarios.scene import START_MS, Scene
+from tests.support.store_harness import START_MS, Scene
 
 
 def test_scn_45_a_denial_names_holder_and_time(scene: Scene) -> None:

@@ -7,11 +7,11 @@ import pytest
 
 from coord import TaskCoordinator
 from coord.core.errors import NotFound
-from coord.core.lost import KEPT_MS
-from coord.sdk import memory
-from coord.sdk.client import Client
-from tests.scenarios.office import Office, opened_office
-from tests.scenarios.scene import START_MS
+from coord.core.tasks.lost import KEPT_MS
+from coord.sdk.client import session_memory as memory
+from coord.sdk.client.client import Client
+from tests.support.client_harness import Office, opened_office
+from tests.support.store_harness import START_MS
 
 MINUTE_MS = 60_000
 TRACKS = {"A": 8, "B": 7, "C": 8, "D": 6}

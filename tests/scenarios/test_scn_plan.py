@@ -7,11 +7,11 @@ import pytest
 
 from coord.core.errors import Invalid
 from coord.core.replies import Runnable, TasksAdded
-from coord.core.types import ClaimReason
-from coord.sdk.client import Client
-from coord.sdk.plan_check import check_plan
-from coord.sdk.plan_file import parse_plan
-from tests.scenarios.office import Office
+from coord.core.tasks.types import ClaimReason
+from coord.sdk.client.client import Client
+from coord.sdk.plans.check import check_plan
+from coord.sdk.plans.file import parse_plan
+from tests.support.client_harness import Office
 
 PLAN = """\
 project: shop

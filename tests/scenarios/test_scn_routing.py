@@ -3,10 +3,10 @@
 SCN-30 is in `test_scn_plan.py`.
 """
 
-from coord.core.agent import FAILURES_MAX, FORGIVEN_MS
 from coord.core.replies import Runnable
-from coord.sdk.client import Client
-from tests.scenarios.office import Office
+from coord.core.tasks.agent_record import FAILURES_MAX, FORGIVEN_MS
+from coord.sdk.client.client import Client
+from tests.support.client_harness import Office
 
 API_SILENCE_S = 300
 

@@ -9,16 +9,16 @@ import msgspec
 import pytest
 
 from coord.core import keys
-from coord.core.caller import Process
 from coord.core.commands import AcquireLocks
 from coord.core.errors import NotOwner, NotStealable, Unsupported
+from coord.core.identity import Process
+from coord.core.locks.resources import parse_resource
 from coord.core.replies import Liveness, Outcome
-from coord.core.resource import parse_resource
 from coord.engine.engine import Engine
-from coord.host.process import describe, probe
-from coord.stores.store import Commit, Put
-from tests.scenarios.office import Office
-from tests.scenarios.scene import REPOSITORY, Actor, Scene
+from coord.host.processes import describe, probe
+from coord.stores.contract import Commit, Put
+from tests.support.client_harness import Office
+from tests.support.store_harness import REPOSITORY, Actor, Scene
 
 
 class Crash(Exception):

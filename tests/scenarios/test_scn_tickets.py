@@ -7,7 +7,7 @@ import pytest
 from coord.core.commands import ClaimTask
 from coord.core.errors import Dead
 from coord.core.replies import Liveness, Outcome
-from tests.scenarios.scene import START_MS, Scene
+from tests.support.store_harness import START_MS, Scene
 
 
 def claim(scene: Scene, task: str, session: str, lease_s: int) -> tuple[str, int]:

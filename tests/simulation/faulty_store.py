@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from coord.core.errors import Conflict, Unavailable, Unknown
-from coord.core.range import Range
+from coord.core.ranges import Range
 from coord.engine.clock import AHEAD_MS_MAX
-from coord.stores.fold import Fold
+from coord.stores.contract import Commit, Entry, Head, Limits, Loaded, Scans
+from coord.stores.log.state import Fold
 from coord.stores.memory import MemoryStore
-from coord.stores.store import Commit, Entry, Head, Limits, Loaded, Scans
-from tests.linearizable.ledger import require
+from tests.linearizability.ledger import require
 
 if TYPE_CHECKING:
     from tests.simulation.process import Process

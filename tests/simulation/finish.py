@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 from coord.core import commands
 from coord.core.errors import Unavailable
-from coord.core.types import ClaimReason, ClaimState
-from tests.linearizable.ledger import require
+from coord.core.tasks.types import ClaimReason, ClaimState
+from tests.linearizability.ledger import require
 from tests.simulation.agents import Ask
 from tests.simulation.process import Process
 

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from coord.core import commands
-from coord.core.caller import Caller
-from coord.core.caller import Process as HostProcess
 from coord.core.errors import Busy, CoordError, Dead, Unavailable, Unknown
+from coord.core.identity import Caller
+from coord.core.identity import Process as HostProcess
 from coord.core.replies import LockReply, LockShown, Outcome
 from tests.simulation.agents import Agent, Ask, Memory, Rest, Routine
-from tests.simulation.territory import REPOSITORY, files_of
+from tests.simulation.resources import REPOSITORY, files_of
 
 WEATHER = (Busy, Unavailable, Unknown)
 Wish = Ask | Rest

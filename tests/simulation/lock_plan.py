@@ -4,7 +4,7 @@ import random
 from dataclasses import dataclass
 
 from tests.simulation.plan import BUSY, CALM, ROUGH, STORM, Setting, Weather
-from tests.simulation.territory import BRACES, RESOURCES
+from tests.simulation.resources import BRACES, RESOURCES
 
 BREEZE = Weather(0.3, 0.004, 0.004, 0.0005, 0.004, 0.008, 0.004, 0.0008, 0.01, 0.003)
 """A command about locks calls its store often: at ROUGH few of them come to an end."""

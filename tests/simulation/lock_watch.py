@@ -7,15 +7,15 @@ from typing import Any
 
 from coord.core import commands
 from coord.core.errors import Busy, CoordError, LockLost, NotFound, NotOwner, Refused, Unavailable, Unknown
+from coord.core.locks.resources import parse_resources
 from coord.core.replies import Checked, LockReply, Outcome, Released, Renewed
-from coord.core.resource import parse_resources
-from coord.stores.store import Commit, Entry, Store
-from tests.linearizable.ledger import require
+from coord.stores.contract import Commit, Entry, Store
+from tests.linearizability.ledger import require
 from tests.simulation.agents import Ask
-from tests.simulation.lock_books import Held, LockBooks, read_request
-from tests.simulation.mail_books import MailBooks
+from tests.simulation.oracles.locks import Held, LockBooks, read_request
+from tests.simulation.oracles.messages import MailBooks
 from tests.simulation.process import Process
-from tests.simulation.territory import meet
+from tests.simulation.resources import meet
 
 ALL = 1_000_000
 RECORDS_EVERY = 60

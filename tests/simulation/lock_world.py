@@ -3,20 +3,20 @@
 from typing import Any
 
 from coord.core import commands
-from coord.core.caller import Caller, Evidence, Life
-from coord.core.caller import Process as HostProcess
 from coord.core.errors import CoordError, NotFound, NotStealable
+from coord.core.identity import Caller, Evidence, Life
+from coord.core.identity import Process as HostProcess
 from coord.core.replies import LockReply
-from coord.stores.store import Commit
-from tests.linearizable.ledger import require
+from coord.stores.contract import Commit
+from tests.linearizability.ledger import require
 from tests.simulation.agents import Agent, Ask
 from tests.simulation.lock_agents import LockAgent, LockMemory
 from tests.simulation.lock_plan import LockPlan, draw_locks
 from tests.simulation.lock_watch import LockWatch
 from tests.simulation.plan import CALM
 from tests.simulation.process import Process
+from tests.simulation.resources import REPOSITORY, RESOURCES
 from tests.simulation.scheduler import Scheduler
-from tests.simulation.territory import REPOSITORY, RESOURCES
 
 FAR = "far"
 """A machine whose processes nobody here can look at."""

@@ -4,16 +4,16 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from coord.core import types
 from coord.core.commands import ClaimTasks
 from coord.core.errors import Busy, CoordError, Unavailable, Unknown
-from coord.stores.store import Entry, Store
-from tests.linearizable.answers import answer, operations
-from tests.linearizable.explain import explain, match_all
-from tests.linearizable.ledger import Ledger, after, require
-from tests.linearizable.task_model import Answer, Op
+from coord.core.tasks import types
+from coord.stores.contract import Entry, Store
+from tests.linearizability.answers import answer, operations
+from tests.linearizability.explain import explain, match_all
+from tests.linearizability.ledger import Ledger, after, require
+from tests.linearizability.task_model import Answer, Op
 from tests.simulation.agents import Ask
-from tests.simulation.books import check_books
+from tests.simulation.oracles.tasks import check_books
 from tests.simulation.process import Process
 
 BOOKS_EVERY = 80

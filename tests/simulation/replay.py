@@ -2,7 +2,7 @@
 
 import sys
 
-from tests.linearizable.ledger import Violation
+from tests.linearizability.ledger import Violation
 from tests.simulation.lock_world import LockWorld
 from tests.simulation.scheduler import Scheduler
 from tests.simulation.work_world import WorkWorld

@@ -3,14 +3,14 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tests.linearizable.ledger import require
+from tests.linearizability.ledger import require
 from tests.simulation.agents import Agent, Routine
 from tests.simulation.lock_agents import LockAgent, LockMemory
 from tests.simulation.lock_plan import LockPlan
 from tests.simulation.lock_world import LockWorld
 from tests.simulation.plan import Weather
 from tests.simulation.process import Process
-from tests.simulation.territory import RING
+from tests.simulation.resources import RING
 
 LIMIT_MS = 3_600_000
 

@@ -10,12 +10,12 @@ import random
 from collections.abc import Callable
 from typing import Any, ClassVar, Protocol
 
-from coord.core.caller import NO_EVIDENCE, Evidence
-from coord.core.caller import Process as HostProcess
 from coord.core.errors import Busy, Conflict, CoordError, Unavailable
+from coord.core.identity import NO_EVIDENCE, Evidence
+from coord.core.identity import Process as HostProcess
+from coord.stores.contract import Commit
 from coord.stores.memory import MemoryDatabase
-from coord.stores.store import Commit
-from tests.linearizable.ledger import require
+from tests.linearizability.ledger import require
 from tests.simulation.agents import Agent, Ask, Memory, Rest
 from tests.simulation.faulty_store import Killed
 from tests.simulation.plan import CALM, Setting

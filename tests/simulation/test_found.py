@@ -8,11 +8,11 @@ import pytest
 
 from coord.core import commands
 from coord.core.errors import Unavailable
-from coord.core.types import ClaimReason, ReleaseOutcome
+from coord.core.tasks.types import ClaimReason, ReleaseOutcome
 from coord.engine.engine import Engine
+from coord.stores.contract import Head, Loaded
 from coord.stores.database import Database
 from coord.stores.memory import MemoryDatabase
-from coord.stores.store import Head, Loaded
 
 NOW = 1_700_000_000_000
 

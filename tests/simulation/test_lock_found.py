@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from coord.core import commands
-from coord.core.caller import Caller, Evidence, Life, Process
 from coord.core.errors import CoordError, LockLost
+from coord.core.identity import Caller, Evidence, Life, Process
 from coord.core.replies import LockReply, Outcome
 from coord.engine.engine import Engine
 from coord.stores.memory import MemoryDatabase

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from coord.stores.store import Commit, Put
-from tests.linearizable.ledger import Violation
-from tests.simulation.lock_books import LockBooks
+from coord.stores.contract import Commit, Put
+from tests.linearizability.ledger import Violation
+from tests.simulation.oracles.locks import LockBooks
 
 KEY = "lock/file/repo/a//=ann"
 GRANTED_MS, LEASE_MS = 1_000, 20_000

@@ -9,14 +9,14 @@ import pytest
 
 from coord.core import commands
 from coord.core.errors import CoordError
-from coord.core.line import AGING_MS
+from coord.core.locks.wait_queue import AGING_MS
 from coord.core.replies import LockReply, Outcome
 from tests.conftest import SOAK
 from tests.simulation.agents import Ask, Rest, Routine
 from tests.simulation.plan import CALM, Weather
+from tests.simulation.resources import REPOSITORY, RING
 from tests.simulation.scene import Actor, Scene
 from tests.simulation.scheduler import START_MS
-from tests.simulation.territory import REPOSITORY, RING
 
 INTERLEAVED = Weather(interleave=0.4)
 BROKEN_WITHIN_MS = 60_000

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from coord.core.resource import parse_resource
+from coord.core.locks.resources import parse_resource
 from tests.simulation.lock_world import LockWorld
 from tests.simulation.replay import run_lock_seed
-from tests.simulation.territory import REPOSITORY, RESOURCES, RING, is_path, meet
+from tests.simulation.resources import REPOSITORY, RESOURCES, RING, is_path, meet
 
 SEEDS = 3_000 if os.environ.get("COORD_SOAK") else 50
 HERE = Path(__file__).parent

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.simulation.oracles.plans import OVER
 from tests.simulation.replay import run_work_seed
-from tests.simulation.work_books import OVER
 from tests.simulation.work_world import WorkWorld
 
 SEEDS = 3_000 if os.environ.get("COORD_SOAK") else 25

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from coord.core import commands
-from coord.core.caller import Caller
 from coord.core.errors import CoordError
-from coord.core.plan_commands import AddTasks, ClaimNext, RetryTask, SkipTask
-from coord.core.types import ReleaseReason
+from coord.core.identity import Caller
+from coord.core.plans.commands import AddTasks, ClaimNext, RetryTask, SkipTask
+from coord.core.tasks.types import ReleaseReason
 from tests.simulation.agents import Agent, Ask, Memory, Rest, Routine
 from tests.simulation.work_plan import FILES, PROJECT, REPOSITORY
 

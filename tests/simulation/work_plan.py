@@ -3,7 +3,7 @@
 import random
 from dataclasses import dataclass
 
-from coord.core.plan_commands import NewTask
+from coord.core.plans.commands import NewTask
 from tests.simulation.lock_plan import BREEZE
 from tests.simulation.plan import BUSY, CALM, CROWD_EVERY, ROUGH, Setting
 

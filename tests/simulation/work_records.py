@@ -5,14 +5,14 @@ from collections.abc import Iterator
 from typing import Any, TypeVar
 
 from coord.core import keys
-from coord.core.lock import Hold
-from coord.core.record import Stored, decode
-from coord.core.spec import Spec
-from coord.core.task_record import ACTIVE, Task
-from coord.core.work import Track
-from coord.stores.store import Record
-from tests.linearizable.ledger import require
-from tests.simulation.work_books import OVER, WorkBooks
+from coord.core.locks.locks import Hold
+from coord.core.records import Stored, decode
+from coord.core.tasks.planned import Track
+from coord.core.tasks.schema import ACTIVE, Task
+from coord.core.tasks.spec import Spec
+from coord.stores.contract import Record
+from tests.linearizability.ledger import require
+from tests.simulation.oracles.plans import OVER, WorkBooks
 
 AnyStored = TypeVar("AnyStored", bound=Stored)
 EVERYTHING = 100_000

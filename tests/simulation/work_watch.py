@@ -5,15 +5,15 @@ from typing import Any, NamedTuple
 
 from coord.core import keys
 from coord.core.errors import Busy, Conflict, CoordError, Unavailable, Unknown
-from coord.core.plan_commands import ClaimNext
-from coord.core.record import decode
+from coord.core.plans.commands import ClaimNext
+from coord.core.records import decode
 from coord.core.replies import NextTask, Runnable
-from coord.core.task_record import Task
-from coord.stores.store import Commit
-from tests.linearizable.ledger import require
+from coord.core.tasks.schema import Task
+from coord.stores.contract import Commit
+from tests.linearizability.ledger import require
 from tests.simulation.agents import Ask
+from tests.simulation.oracles.plans import Moment, WorkBooks
 from tests.simulation.process import Process
-from tests.simulation.work_books import Moment, WorkBooks
 from tests.simulation.work_records import check_records
 
 RECORDS_EVERY = 25

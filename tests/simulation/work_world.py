@@ -4,16 +4,16 @@ from typing import Any
 
 from coord.core import commands
 from coord.core.errors import CoordError
-from coord.core.plan_commands import AddTasks, RetryTask, SetTrack
+from coord.core.plans.commands import AddTasks, RetryTask, SetTrack
 from coord.core.replies import NextTask, Runnable
-from coord.stores.store import Commit
-from tests.linearizable.ledger import require
+from coord.stores.contract import Commit
+from tests.linearizability.ledger import require
 from tests.simulation.agents import Ask
+from tests.simulation.oracles.plans import OVER, WorkBooks
 from tests.simulation.plan import CALM
 from tests.simulation.process import Process
 from tests.simulation.scheduler import Scheduler
 from tests.simulation.work_agents import WorkAgent, WorkMemory, addition
-from tests.simulation.work_books import OVER, WorkBooks
 from tests.simulation.work_plan import NEEDS, PROJECT, TYPES, WorkSetting, draw_work
 from tests.simulation.work_watch import WorkWatch
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from coord.core import commands
 from coord.core.errors import CoordError, Unknown
-from coord.core.types import ClaimReason, ReleaseReason, derived_uuid
+from coord.core.tasks.types import ClaimReason, ReleaseReason, derived_uuid
 from tests.simulation.agents import Agent, Ask, Rest, Routine
 
 CLOSED = (ClaimReason.DENIED_COMPLETED, ClaimReason.DENIED_LIMIT_GENERATIONS)

@@ -4,9 +4,9 @@ from typing import Any
 
 from coord.core.commands import SetLimits
 from coord.core.errors import CoordError
-from coord.core.types import ClaimResult
-from tests.linearizable.answers import answer
-from tests.linearizable.ledger import require
+from coord.core.tasks.types import ClaimResult
+from tests.linearizability.answers import answer
+from tests.linearizability.ledger import require
 from tests.simulation.agents import Ask, Memory
 from tests.simulation.finish import finish
 from tests.simulation.observer import Observer

@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from coord.core import replies, types
-from coord.core.caller import Caller, Process
+from coord.core import replies
+from coord.core.identity import Caller, Process
+from coord.core.tasks import types
 
 
 class Command(msgspec.Struct, frozen=True, gc=False, tag=True):

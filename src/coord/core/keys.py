@@ -2,7 +2,7 @@
 
 from functools import lru_cache
 
-from coord.core.caller import Process
+from coord.core.identity import Process
 
 
 def task(project: str, task_id: str) -> str:

@@ -10,10 +10,10 @@ from coord.core import keys
 from coord.core.commands import GetLimits, SetLimits
 from coord.core.errors import Invalid, LimitReached
 from coord.core.events import LimitsSet
-from coord.core.record import Stored
+from coord.core.records import Stored
 from coord.core.replies import LimitsShown
-from coord.core.types import ClaimReason
-from coord.core.view import View
+from coord.core.tasks.types import ClaimReason
+from coord.core.transaction import View
 
 UNLIMITED_TENANT = "local"
 LEASE_MS_MAX = 366 * 24 * 3600 * 1000

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import msgspec
 
-from coord.core.types import ClaimResult, TaskClaim
+from coord.core.tasks.types import ClaimResult, TaskClaim
 
 
 class Reply(msgspec.Struct, frozen=True, gc=False):

@@ -2,21 +2,21 @@
 
 from coord.core import keys
 from coord.core.commands import Sweep, TaskCommand
-from coord.core.decide import imported
-from coord.core.range import Range
+from coord.core.dispatch import imported
+from coord.core.ranges import Range
 from coord.core.replies import Swept
-from coord.core.view import View
+from coord.core.transaction import View
 
 DEADLINES = {
-    "unsettled": "graph.settle_rest",
-    "history": "history.forget_generation",
-    "blob": "blob.remove_unheld",
-    "lock": "lock_sweep.pass_hold",
-    "wait": "lock_sweep.pass_request",
-    "bid": "lock_sweep.pass_request",
-    "session": "lock_sweep.pass_session",
-    "inbox": "lock_sweep.pass_message",
-    "broadcast": "message.return_broadcast",
+    "unsettled": "tasks.dependencies.settle_rest",
+    "history": "tasks.queries.forget_generation",
+    "blob": "tasks.chunks.remove_unheld",
+    "lock": "lifecycle.deadlines.pass_hold",
+    "wait": "lifecycle.deadlines.pass_request",
+    "bid": "lifecycle.deadlines.pass_request",
+    "session": "lifecycle.deadlines.pass_session",
+    "inbox": "lifecycle.deadlines.pass_message",
+    "broadcast": "messages.message.return_broadcast",
 }
 """What passes the deadline of a kind; it is imported when there is one to pass."""
 KEPT_FOR_A_TIME = ("done", "rejected", "grant", "deadlock", "mailbox", "agent", "past", "lost", "lapsed")
@@ -51,7 +51,7 @@ def _pass_deadline(view: View, tenant: str, key: str, now: int) -> bool:
     """Do what a deadline means for this kind of record; False for a kind that only a newer version knows."""
     kind, *rest = keys.parts(key)
     if kind == "task":
-        imported("task.expire")(view, TaskCommand(tenant, *rest), now)
+        imported("tasks.claims.expire")(view, TaskCommand(tenant, *rest), now)
     elif kind in DEADLINES:
         imported(DEADLINES[kind])(view, key, now)
     elif kind in KEPT_FOR_A_TIME:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from coord.core.errors import Unavailable
-from coord.stores.store import Store
+from coord.stores.contract import Store
 
 AHEAD_MS_MAX = 60_000
 

@@ -23,21 +23,21 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from coord.core.caller import NO_EVIDENCE, Evidence, Process
 from coord.core.commands import SWEEP_MOST, Command, Sweep
-from coord.core.decide import foresees, ranges_ahead, reads_ahead
+from coord.core.dispatch import foresees, ranges_ahead, reads_ahead
 from coord.core.errors import Busy, Conflict, CoordError, LimitReached, Unavailable, Unknown
 from coord.core.events import ClockAccepted
-from coord.core.range import Range
-from coord.core.view import Later, Missing, View, encode_event
-from coord.engine.ambient import Ambient, RealAmbient
+from coord.core.identity import NO_EVIDENCE, Evidence, Process
+from coord.core.ranges import Range
+from coord.core.transaction import Later, Missing, View, encode_event
+from coord.engine.batch import Draft
 from coord.engine.clock import Clock
-from coord.engine.done import decide_once
-from coord.engine.draft import Draft
-from coord.engine.job import Job, deliver, new_loop_future
-from coord.engine.settle import commit_surely
+from coord.engine.commit import commit_surely
+from coord.engine.idempotency import decide_once
+from coord.engine.pending import Job, deliver, new_loop_future
+from coord.engine.runtime import Ambient, RealAmbient
+from coord.stores.contract import Commit, Limits
 from coord.stores.database import Database
-from coord.stores.store import Commit, Limits
 
 if TYPE_CHECKING:
     import asyncio

@@ -7,21 +7,22 @@ from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
-from coord.core import commands, result_commands, types
+from coord.core import commands
 from coord.core.errors import Invalid
 from coord.core.ids import check_id, shown
 from coord.core.limits import LEASE_MS_MAX
 from coord.core.replies import LimitsShown
+from coord.core.tasks import result_commands, types
 from coord.engine.engine import Engine
-from coord.sdk import input as given
-from coord.sdk import large
-from coord.sdk.limits import limits_command
-from coord.sdk.result_data import to_json
+from coord.sdk.client import results as large
+from coord.sdk.client.limits import limits_command
+from coord.sdk.validation import arguments as given
+from coord.sdk.validation.results import to_json
 from coord.stores.database import Database
 from coord.stores.open import open_store
 
 if TYPE_CHECKING:
-    from coord.sdk.memory import SessionMemory
+    from coord.sdk.client.session_memory import SessionMemory
 
 METADATA_BYTES_MAX = 4096
 GENERATION_MAX = 2**53
@@ -241,7 +242,7 @@ class TaskCoordinator:
 
     def get_session_memory(self, tenant_id: str, project_id: str, session_id: str) -> "SessionMemory":
         """Return what a session did, how far the tracks of a project are, and what it needs to go on."""
-        from coord.sdk.memory import coordinator_memory  # most callers never look back
+        from coord.sdk.client.session_memory import coordinator_memory  # most callers never look back
 
         tenant, project = check_id("tenant id", tenant_id), check_id("project id", project_id)
         session = check_id("session id", session_id)

@@ -7,9 +7,9 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Generic, TypeVar
 
 from coord.core.errors import Invalid, Unavailable
-from coord.stores.check import Check
-from coord.stores.moved import check_lives_here
-from coord.stores.store import Store
+from coord.stores.contract import Store
+from coord.stores.health import Check
+from coord.stores.migrated import check_lives_here
 
 COMMITTERS = 4
 EPOCH_BITS = 40

@@ -2,10 +2,10 @@
 
 import threading
 
+from coord.stores.contract import Commit, Entry, Limits
 from coord.stores.database import Database
-from coord.stores.host_clock import host_now_ms
-from coord.stores.log_store import LogStore
-from coord.stores.store import Commit, Entry, Limits
+from coord.stores.local.clock import host_now_ms
+from coord.stores.log.store import LogStore
 
 
 class MemoryStore(LogStore):

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from coord.core.errors import Invalid, Unsupported
 from coord.stores.database import Database
-from coord.stores.moved import check_settled
-from coord.stores.url import is_plain, scheme_of, shown, unquoted
+from coord.stores.migrated import check_settled
+from coord.stores.urls import is_plain, scheme_of, shown, unquoted
 
 if TYPE_CHECKING:
-    from coord.stores.moving import Mover
+    from coord.stores.migration import Mover
 
 
 class Kind(NamedTuple):
@@ -45,25 +45,29 @@ class Kind(NamedTuple):
 
 KINDS = {
     "memory": Kind("memory:", "memory.MemoryDatabase"),
-    "file": Kind("file:///folder", "files.FilesDatabase", "file_moving.FilesMover", local=True),
-    "sqlite": Kind("sqlite:///file.db", "sqlite.SqliteDatabase", "sqlite_moving.SqliteMover", local=True),
+    "file": Kind("file:///folder", "files.store.FilesDatabase", "files.migration.FilesMover", local=True),
+    "sqlite": Kind(
+        "sqlite:///file.db", "sqlite.store.SqliteDatabase", "sqlite.migration.SqliteMover", local=True
+    ),
     "postgresql": Kind(
         "postgresql://user@host/database",
-        "postgres.PostgresDatabase",
-        "postgres_moving.PostgresMover",
+        "postgres.table_store.PostgresDatabase",
+        "postgres.table_migration.PostgresMover",
         extra="postgres",
     ),
     "postgresql+log": Kind(
         "postgresql+log://user@host/database",
-        "postgres_log.PostgresLogDatabase",
-        "postgres_log_moving.PostgresLogMover",
+        "postgres.log_store.PostgresLogDatabase",
+        "postgres.log_migration.PostgresLogMover",
         extra="postgres",
     ),
     "mysql": Kind(
-        "mysql://user@host/database", "mysql.MysqlDatabase", "mysql_moving.MysqlMover", extra="mysql"
+        "mysql://user@host/database", "mysql.store.MysqlDatabase", "mysql.migration.MysqlMover", extra="mysql"
     ),
-    "redis": Kind("redis://user@host/0", "redis.RedisDatabase", "redis_moving.RedisMover", extra="redis"),
-    "nats": Kind("nats://user@host/name", "nats.NatsDatabase", "nats_moving.NatsMover"),
+    "redis": Kind(
+        "redis://user@host/0", "redis.store.RedisDatabase", "redis.migration.RedisMover", extra="redis"
+    ),
+    "nats": Kind("nats://user@host/name", "nats.database.NatsDatabase", "nats.migration.NatsMover"),
 }
 
 
@@ -122,14 +126,14 @@ def grants(url: str) -> list[str]:
     kind = kind_of(url)
     if not kind.server:
         return []
-    given: list[str] = _named(kind, kind.database.partition(".")[0] + ".grants")(url)
+    given: list[str] = _named(kind, kind.database.rpartition(".")[0] + ".grants")(url)
     return given
 
 
 def _install(url: str) -> None:
     kind = kind_of(url)
     if kind.server:
-        _named(kind, kind.database.partition(".")[0] + ".install")(url)
+        _named(kind, kind.database.rpartition(".")[0] + ".install")(url)
     else:
         _open(url).close()
 
@@ -168,7 +172,7 @@ def _path(url: str) -> str:
 
 
 def _named(kind: Kind, name: str) -> Any:
-    module, _, member = name.partition(".")
+    module, _, member = name.rpartition(".")
     try:
         return getattr(import_module(f"coord.stores.{module}"), member)
     except ImportError as error:

@@ -11,12 +11,12 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from coord.core.errors import Corrupt, Invalid, LimitReached, NotFound, Refused
-from coord.stores.check import Check
 from coord.stores.database import TENANT, Database
-from coord.stores.moved import LIVES_IN, check_lives_here, note_of
-from coord.stores.moving import Mover
-from coord.stores.tenant_name import name_of
-from coord.stores.url import shown
+from coord.stores.health import Check
+from coord.stores.migrated import LIVES_IN, check_lives_here, note_of
+from coord.stores.migration import Mover
+from coord.stores.tenant_names import name_of
+from coord.stores.urls import shown
 
 EVERY, PLACE = "*", "{tenant}"
 AT_HOME = "local"

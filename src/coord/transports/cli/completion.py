@@ -6,10 +6,10 @@ So what is completed follows from the table and the store at that moment, and no
 from collections.abc import Callable, Iterable
 
 from coord.core.errors import CoordError, Invalid
-from coord.transports import words
-from coord.transports.cli.flags import GLOBAL_FLAGS, KINDS, WELL_KNOWN
-from coord.transports.cli.grammar import Command, Flag, Word
-from coord.transports.cli.table import BY_NAME, COMMANDS, VERBS
+from coord.transports import arguments as words
+from coord.transports.cli.commands.flags import GLOBAL_FLAGS, KINDS, WELL_KNOWN
+from coord.transports.cli.commands.table import BY_NAME, COMMANDS, VERBS
+from coord.transports.cli.spec import Command, Flag, Word
 
 SCRIPTS = {
     "bash": """\

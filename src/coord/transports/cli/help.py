@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
-from coord.transports.cli.flags import GLOBAL_FLAGS
-from coord.transports.cli.grammar import Command, Flag
-from coord.transports.cli.table import COMMANDS, GROUPS
+from coord.transports.cli.commands.flags import GLOBAL_FLAGS
+from coord.transports.cli.commands.table import COMMANDS, GROUPS
+from coord.transports.cli.spec import Command, Flag
 
 
 def help_of(command: Command | None, noun: str = "") -> str:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from coord.core.errors import CoordError
-from coord.host.start import begin, end, import_msgspec
-from coord.transports import render
+from coord.host.startup import begin, end, import_msgspec
+from coord.transports import exit_codes as render
 from coord.transports.cli import output
 from coord.transports.cli.parser import Request, parse
 
@@ -58,7 +58,7 @@ def _answer(request: Request) -> Answered:
         with stopping():
             if not request.command.connects:
                 return run(request.options, request.given)  # type: ignore[no-any-return]
-            from coord.transports.cli.connection import connected
+            from coord.transports.cli.connect import connected
 
             with connected(request.options) as client:
                 return run(client, request.given)  # type: ignore[no-any-return]

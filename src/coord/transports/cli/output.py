@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TextIO
 
-from coord.transports import render
+from coord.transports import exit_codes as render
 
 WIDTH_WITHOUT_TERMINAL = 100
 NARROWEST = 6

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 from coord.core.errors import Invalid
 from coord.core.ids import shown
-from coord.transports import words
-from coord.transports.cli.flags import GLOBAL_FLAGS
-from coord.transports.cli.grammar import Command, Flag, Word
-from coord.transports.cli.table import BY_NAME, VERBS
+from coord.transports import arguments as words
+from coord.transports.cli.commands.flags import GLOBAL_FLAGS
+from coord.transports.cli.commands.table import BY_NAME, VERBS
+from coord.transports.cli.spec import Command, Flag, Word
 
 HELP = ("-h", "--help")
 VERSION = ("-V", "--version")

@@ -1,0 +1,163 @@
+"""What can be locked, and the key under which each hold of it stands.
+
+    file:<path or glob>     in one repository, the same from each of its worktrees
+    name:<free>             in one repository (`main-push`), or on the host outside of any
+    project:<p>[:<area>]    in the tenant; a project and its areas do not nest
+
+Everything locked *at* a directory stands under `<directory>//`, all at or *below* it under `<directory>/`.
+So a request looks below itself and at each of its ancestors, and nowhere else, however many are held.
+
+A path also means what is below it, since it may be a directory. Whoever locks one that is a file says that it
+is *alone*: then a glob meets it only by matching it.
+"""
+
+import unicodedata
+from collections.abc import Iterable
+from functools import lru_cache
+
+import msgspec
+
+from coord.core import keys
+from coord.core.errors import Invalid
+from coord.core.ids import check_id, shown
+from coord.core.locks.paths import Pattern, covers, fold, overlaps, parse_pattern
+
+NAME_CHARS_MAX = 100
+PATH_BYTES_MAX = 440
+TENANT_WIDE = "-"
+"""Stands for the repository where there is none."""
+
+FORESEEN_MOST = 256
+"""No rule takes more resources in one command."""
+
+
+class Resource(msgspec.Struct, frozen=True):
+    """One thing to lock; `space` is what a guard covers."""
+
+    kind: str
+    space: str
+    text: str
+    place: str
+    pattern: Pattern | None
+    alone: bool = False
+
+    @property
+    def guard(self) -> str:
+        """The record that every change of locks in this space puts."""
+        return keys.guard(self.space)
+
+    def hold_key(self, session: str) -> str:
+        """Where the hold of a session on this stands."""
+        return f"{self.place}={session}"
+
+    @property
+    def ranges(self) -> list[str]:
+        """The prefixes below which every hold stands that can meet this."""
+        if self.pattern is None:
+            return [f"{self.place}="]
+        base = keys.locks(self.space)
+        directory = self.pattern.directory
+        ancestors = ["/".join((base, *directory[:depth])) + "//" for depth in range(len(directory))]
+        return [*ancestors, "/".join((base, *directory)) + "/"]
+
+    def meets(self, other: "Resource") -> bool:
+        """Whether something belongs to both."""
+        if self.space != other.space:
+            return False
+        if self.pattern is None or other.pattern is None:
+            return self.place == other.place
+        if self.alone and not other.pattern.literal:
+            return covers(other.pattern, self.pattern)
+        if other.alone and not self.pattern.literal:
+            return covers(self.pattern, other.pattern)
+        return overlaps(self.pattern, other.pattern)
+
+
+def foreseen(texts: Iterable[str], repository: str) -> list[Resource]:
+    """Return what a command names; nothing if it cannot be read or is too much, as its rule will say."""
+    try:
+        found = [resource for text in texts for resource in parse_resource(text, repository)]
+    except Invalid:
+        return []
+    return found if len(found) <= FORESEEN_MOST else []
+
+
+@lru_cache(maxsize=4096)
+def parse_resource(text: str, repository: str, alone: bool = False) -> tuple[Resource, ...]:
+    """Return what a text like `file:src/{a,b}.py` names, each of it a single file if `alone`."""
+    if alone:
+        return tuple(map(_alone, parse_resource(text, repository)))
+    kind, colon, rest = text.partition(":")
+    if colon and kind == "file":
+        return tuple(_file(pattern, repository) for pattern in parse_pattern(rest))
+    if colon and kind == "name":
+        return (_name(rest, repository or TENANT_WIDE),)
+    if colon and kind == "project":
+        return (_project(rest),)
+    raise Invalid(
+        f"{shown(text)} is not a resource", hint="use file:<path>, name:<name> or project:<project>"
+    )
+
+
+def _file(pattern: Pattern, repository: str) -> Resource:
+    if not repository:
+        raise Invalid("files are locked inside a repository", hint="run this inside one (git init makes one)")
+    if len(pattern.folded.encode()) > PATH_BYTES_MAX:
+        raise Invalid(f"the path has more than {PATH_BYTES_MAX} bytes", hint="lock a directory above it")
+    space = f"file/{repository}"
+    directory = "/".join((keys.locks(space), *pattern.directory))
+    own = "" if pattern.literal else "*" + "/".join(pattern.folded.split("/")[len(pattern.directory) :]) + "/"
+    return Resource("file", space, f"file:{pattern.spelled}", f"{directory}//{own}", pattern)
+
+
+def _alone(resource: Resource) -> Resource:
+    pattern = resource.pattern
+    if pattern is None or not pattern.literal or not pattern.directory:
+        raise Invalid(f"{shown(resource.text)} is no single file", hint="say so of paths of files only")
+    return msgspec.structs.replace(resource, alone=True)
+
+
+def _name(name: str, repository: str) -> Resource:
+    normal = unicodedata.normalize("NFC", name)
+    escaped = fold(normal).replace("%", "%25").replace("/", "%2F")
+    valid = normal.isprintable() and normal == normal.strip() and len(escaped.encode()) <= PATH_BYTES_MAX
+    if not 0 < len(normal) <= NAME_CHARS_MAX or not valid:
+        raise Invalid(
+            f"{shown(name)} is not a name to lock",
+            hint=f"1 to {NAME_CHARS_MAX} printable characters, no space at the ends",
+        )
+    space = f"name/{repository}"
+    return Resource("name", space, f"name:{normal}", f"{keys.locks(space)}/{escaped}//", None)
+
+
+def _project(rest: str) -> Resource:
+    project, colon, area = rest.partition(":")
+    check_id("project id", project)
+    if ":" in area or (colon and not area):
+        raise Invalid(f"{shown(rest)} is not a project with an area", hint="use project:shop:checkout")
+    if area:
+        check_id("area", area)
+    space = f"project/{TENANT_WIDE}"
+    return Resource("project", space, f"project:{rest}", f"{keys.locks(space)}/{rest.casefold()}//", None)
+
+
+def parse_resources(
+    texts: tuple[str, ...], repository: str, most: int, alone: tuple[str, ...] = ()
+) -> list[Resource]:
+    """Return the resources of a request, each once, in an order that is the same for everybody.
+
+    `alone` are those of the texts that name single files.
+    """
+    if not texts:
+        raise Invalid("no resource is named", hint="for example file:src/app.py or name:main-push")
+    if not set(alone) <= set(texts):
+        stray = min(set(alone) - set(texts))
+        raise Invalid(f"{shown(stray)} is said to be a file and not asked for", hint="name it as a resource")
+    found: dict[str, Resource] = {}
+    for text in sorted(texts, key=alone.__contains__, reverse=True):  # what is also named as a path is one
+        found.update((each.place, each) for each in parse_resource(text, repository, text in alone))
+    if len(found) > most:
+        raise Invalid(
+            f"{len(found)} resources in one request", hint=f"at most {most}; a glob may say the same"
+        )
+    return [found[place] for place in sorted(found)]

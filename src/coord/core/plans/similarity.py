@@ -1,0 +1,76 @@
+"""Work that is much like other work: a warning, never a refusal.
+
+Two descriptions are alike when they share more than half of their words. Counted are the different words of
+three letters and more that say something; the share is of the words of the longer one.
+"""
+
+import re
+from collections.abc import Iterable
+
+from coord.core import keys
+from coord.core.plans.commands import FindAlike
+from coord.core.replies import Alike
+from coord.core.tasks.spec import Spec
+from coord.core.transaction import View
+
+ALIKE_OVER = 0.5
+WORD_CHARS_MIN = 3
+WARNINGS_MAX = 5
+COMPARED_MOST = 500
+_LITTLE_WORDS = """
+    about after all also and any are because been before being but can could did does each for from get
+    had has have here her him his how into its itself just let like may might more most must new not now
+    off one only other our out over own per please shall she should some such than that the their them
+    then there these they this those through too under until upon use used uses using very via was well
+    were what when where which while who why will with within without would yet you your
+"""
+STOP_WORDS = frozenset(_LITTLE_WORDS.split())
+
+_WORD = re.compile(r"\w+")
+
+
+def words_of(description: str) -> frozenset[str]:
+    """Return the words that say what a task is about."""
+    found = {word for word in _WORD.findall(description.casefold()) if len(word) >= WORD_CHARS_MIN}
+    return frozenset(found - STOP_WORDS)
+
+
+def overlap(mine: frozenset[str], theirs: frozenset[str]) -> float:
+    """Return the share of words that two sets have in common, from 0 to 1."""
+    longer = max(len(mine), len(theirs))
+    return len(mine & theirs) / longer if longer else 0.0
+
+
+def find_alike(view: View, command: FindAlike, _now: int) -> list[Alike]:
+    """Return the unfinished tasks that are much like those that are named, most alike first.
+
+    At most `COMPARED_MOST` are looked at: what is in hand first, then what waits, in the order of their ids.
+    """
+    besides = frozenset(command.besides)
+    others = [name for name in _unfinished(view, command.project) if name not in besides]
+    theirs = _words(view, command.project, others[:COMPARED_MOST])
+    found = [
+        Alike(name, to, share, sorted(mine & words))
+        for to, mine in _words(view, command.project, command.tasks).items()
+        for name, words in theirs.items()
+        if (share := overlap(mine, words)) > ALIKE_OVER
+    ]
+    return sorted(found, key=lambda alike: (-alike.share, alike.to, alike.task_id))[:WARNINGS_MAX]
+
+
+def _unfinished(view: View, project: str) -> list[str]:
+    """Return the tasks that are worked on, as far as they are few, and then all others of the first page."""
+    claims = [keys.parts(found.key)[2:] for found in view.scan(keys.BY_SESSION_PREFIX, limit=COMPARED_MOST)]
+    in_hand = [name for of, name in claims if of == project]
+    prefix = keys.unfinished_prefix(project)
+    page = view.scan(prefix, limit=COMPARED_MOST)
+    return list(dict.fromkeys((*in_hand, *(found.key[len(prefix) :] for found in page))))
+
+
+def _words(view: View, project: str, names: Iterable[str]) -> dict[str, frozenset[str]]:
+    """Return the words of tasks that have some."""
+    names = list(names)
+    view.want(*(keys.spec(project, name) for name in names))
+    specs = {name: view.get(keys.spec(project, name), Spec) for name in names}
+    words = {name: words_of(spec.description) for name, spec in specs.items() if spec is not None}
+    return {name: found for name, found in words.items() if found}

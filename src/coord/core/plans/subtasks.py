@@ -1,0 +1,87 @@
+"""Splitting a task into parts `ID::1` … `ID::n`: tasks of their own, claimed and done by themselves.
+
+    all parts done or skipped     the task is done, its result is the list of theirs (null: skipped)
+    a part failed or errored      the task is blocked until that part is retried or skipped
+    a part is opened again        the task is opened again, and merged anew when it is done
+    the task is reset, skipped    so are its parts
+    or retried
+
+Parts are what the task was, except that they stand on no track: who splits a task wants several to work on
+it. A part is not split further.
+"""
+
+import msgspec
+
+from coord.core import keys
+from coord.core.errors import Invalid, Refused
+from coord.core.events import TaskSplit
+from coord.core.ids import check_id, is_part_id, part_ids
+from coord.core.limits import limits_of, retention_line
+from coord.core.plans.commands import SplitTask
+from coord.core.plans.plan import add_one, as_new, listed, planned
+from coord.core.replies import TaskListed
+from coord.core.tasks.claims import clear_books
+from coord.core.tasks.dependencies import WAITING, follow, settle
+from coord.core.tasks.schema import ACTIVE, Task, as_of
+from coord.core.tasks.spec import Spec
+from coord.core.transaction import View
+
+
+def split_task(view: View, command: SplitTask, now: int) -> TaskListed:
+    """Split a task that nobody works on; asked again for the same, it stays as it is."""
+    project, task_id, parts = command.project, command.task, command.parts
+    spec, stored = planned(view, project, task_id)
+    if spec.parts == parts:
+        return listed(task_id, spec, stored, now)
+    names = part_ids(task_id, parts)
+    _check(view, command, spec, as_of(stored, now), names)
+    if stored.claim is not None:
+        clear_books(view, command, stored, now)
+        view.delete(keys.working(project, task_id))
+        line = retention_line(limits_of(view, command.tenant), now)
+        view.put(keys.history(project, task_id, stored.generation), as_of(stored, now), line)
+    for name in names:
+        add_one(view, project, as_new(name, spec, track=""), now)
+        follow(view, project, name, task_id)
+    whole = msgspec.structs.replace(spec, parts=parts)
+    view.put(keys.spec(project, task_id), whole)
+    view.put(keys.task(project, task_id), _unclaimed(stored))
+    view.emit(TaskSplit(project, task_id, parts))
+    settle(view, project, task_id, now)
+    return listed(task_id, *planned(view, project, task_id), now)
+
+
+def _check(view: View, command: SplitTask, spec: Spec, task: Task, names: tuple[str, ...]) -> None:
+    task_id = command.task
+    if spec.parts:
+        raise Refused(f"{task_id} is split into {spec.parts} parts already", hint=f"its first is {names[0]}")
+    if is_part_id(task_id):
+        raise Invalid(f"{task_id} is a part itself", hint="split its task into more parts")
+    if task.claim is ACTIVE:
+        raise Refused(f"{task.session} works on {task_id}", hint="release it first")
+    if task.state not in WAITING:
+        raise Refused(f"{task_id} is {task.state.value}", hint="coord task retry or reset opens it again")
+    check_id("task id", names[-1])
+    view.want(
+        *(
+            key
+            for name in names
+            for key in (keys.task(command.project, name), keys.spec(command.project, name))
+        )
+    )
+    taken = [name for name in names if view.get(keys.task(command.project, name), Task) is not None]
+    if taken:
+        raise Refused(f"there is a task {taken[0]} already", hint="choose another id for the whole")
+
+
+def _unclaimed(task: Task) -> Task:
+    """Return a task without its claim that ended, and without a pause: its parts begin anew."""
+    return Task(
+        generation=task.generation,
+        state=task.state,
+        reset_generation=task.reset_generation,
+        planned=True,
+        queue=task.queue,
+        track=task.track,
+        unknown=task.unknown,
+    )

@@ -1,0 +1,355 @@
+"""Routing: which agent a task is for, and why.
+
+The matrix says for each type of task who is best at it. Which agents there are, how they are and how much
+they have to do arrives as data; nothing here is decided by chance or by the clock.
+
+An agent's score is its speed, in percent of an idle specialist: `100 · task / (wait + task / speed)`. The
+best agent that is free, or nearly so, gets the task. If none is, the task stays in the queue, unless it is
+urgent.
+"""
+
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, NamedTuple
+
+import msgspec
+from msgspec import Meta
+
+from coord.core.replies import AgentShown, Liveness, Past
+from coord.core.routing.specialties import (
+    MATRIX,
+    Kind,
+    Matrix,
+    Row,
+    Size,
+    classify,
+    converted,
+    matrix_with,
+    type_name,
+)
+from coord.core.sessions.session import STATE_ALIASES
+from coord.core.tasks.agent_record import EFFICIENCY_MIN, added
+from coord.core.tasks.spec import PRIORITY_STEP_MS, Spec
+
+TYPICAL_S = 300.0
+"""How long a task takes of which nothing is known."""
+TASK_S_MIN, TASK_S_MAX = 1.0, 366 * 24 * 3600.0
+LIGHT = 0.25
+"""Who has to wait no longer than this part of the task's own time is lightly loaded."""
+URGENT = 8
+"""From this priority on a task is given to somebody, even if all are busy."""
+PAST_MIN, PAST_MAX = 0.5, 1.5
+PAST_TASKS = 5
+"""After so many tasks, the past counts half."""
+BUSY_STATES = {"working", "blocked"}
+GONE_STATES = {"stopping", "completed", "failed", "crashed", "terminated"}
+PLACES = ("primary", "secondary", "tertiary")
+FURTHER, ANY = "further", "any"
+PLACE_WEIGHTS = {Size.SMALL: (1.0, 0.9, 0.8), Size.NORMAL: (1.0, 0.8, 0.6), Size.LARGE: (1.0, 0.7, 0.4)}
+"""What a place in the matrix does to speed, the last for all who follow: small tasks suit nearly anybody."""
+
+Efficiency = Annotated[float, Meta(ge=0, le=10)]
+
+
+class Declared(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What configuration says of an agent; `kind` is its name in the matrix, where several are of one kind.
+
+    `capacity` is how many tasks it does at once.
+    """
+
+    kind: str = ""
+    role: str = ""
+    capabilities: dict[str, Efficiency] = {}
+    capacity: Annotated[int, Meta(ge=0, le=1000)] = 1
+    enabled: bool = True
+
+
+class Agent(Declared, frozen=True, kw_only=True):
+    """What the router knows about an agent.
+
+    `running` counts the tasks it works on, `queue_depth` those that wait for it, `held_back` says why it gets
+    nothing now.
+    """
+
+    name: str
+    state: str = "idle"
+    liveness: Liveness = Liveness.LIVE
+    running: int = 0
+    queue_depth: int = 0
+    average_s: float = 0
+    held_back: str = ""
+    past: dict[str, Past] = {}
+
+
+class RoutingTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The table `[routing]` of a configuration."""
+
+    types: dict[str, Any] = {}
+
+
+class Tables(msgspec.Struct, frozen=True):
+    """What of a configuration is about routing; the other tables are for others."""
+
+    routing: RoutingTable = RoutingTable()
+    agents: dict[str, Any] = {}
+
+
+class Rules(NamedTuple):
+    """The matrix and the agents as a repository has them."""
+
+    matrix: Matrix
+    agents: dict[str, Declared]
+
+
+class Choice(msgspec.Struct, frozen=True, kw_only=True):
+    """What speaks for an agent, in numbers; `refused` says why it gets nothing."""
+
+    agent: str
+    place: str = ""
+    score: float = 0
+    efficiency: float = 0
+    past: float = 1
+    weight: float = 1
+    wait_s: float = 0
+    head_start_s: float = 0
+    work_s: float = 0
+    free: bool = False
+    refused: str = ""
+
+    @property
+    def reason(self) -> str:
+        """One line for people."""
+        if self.refused:
+            return self.refused
+        speed = f"efficiency {self.efficiency:g} × past {self.past:.2f} × place {self.weight:g}"
+        wait = f"waits {self.wait_s:.0f} s" if self.wait_s else "no wait"
+        passes = f" (its priority makes up for {self.head_start_s:.0f} s)" if self.head_start_s else ""
+        return f"{self.place}: {speed}; {wait}{passes}, works {self.work_s:.0f} s"
+
+
+class Routing(NamedTuple):
+    """Where a task goes: to an agent, or (agent empty) it stays in the queue.
+
+    `late_s` is by how much it misses its deadline, `rationale` why the matrix has its type as it is.
+    """
+
+    agent: str
+    because: str
+    expected_ms: int
+    late_s: float
+    kind: Kind
+    choices: list[Choice]
+    rationale: str
+
+
+def rules_from(configuration: Mapping[str, Any], file: str) -> Rules:
+    """Return the matrix and the agents of a configuration; an error names its file and the field."""
+    tables = converted(configuration, Tables, file)
+    agents = {name: declared(table, f"{file}: [agents.{name}]") for name, table in tables.agents.items()}
+    return Rules(matrix_with(tables.routing.types, file), agents)
+
+
+def declared(table: Any, what: str) -> Declared:
+    """Return an agent from configuration; capabilities are a list, or a table with efficiencies."""
+    listed = table.get("capabilities") if isinstance(table, dict) else None
+    if isinstance(listed, list) and all(isinstance(each, str) for each in listed):
+        table = {**table, "capabilities": dict.fromkeys(listed, 1.0)}
+    return converted(table, Declared, what)
+
+
+def agent_as(shown: AgentShown, table: Declared) -> Agent:
+    """Return an agent as it is now and as configuration has it; what it declares itself comes first."""
+    count = sum(past.done for past in shown.past.values())
+    took_s = sum(past.took_s for past in shown.past.values())
+    running = min(shown.claims, table.capacity)
+    return Agent(
+        name=shown.name,
+        kind=table.kind,
+        role=shown.role or table.role,
+        capabilities=table.capabilities | shown.capabilities,
+        capacity=table.capacity,
+        enabled=table.enabled,
+        state=shown.state,
+        liveness=shown.liveness,
+        running=running,
+        queue_depth=shown.claims - running,
+        average_s=took_s / count if count else 0,
+        held_back=shown.held_back,
+        past=shown.past,
+    )
+
+
+def past_factor(past: Past | None) -> float:
+    """Return what past tasks make of an agent's efficiency: success and pace, the more tasks the more."""
+    count = past.done + past.failed if past is not None else 0
+    if past is None or count == 0:
+        return 1.0
+    pace = past.expected_s / past.took_s if past.took_s > 0 and past.expected_s > 0 else 1.0
+    measured = pace * past.done / count
+    return min(PAST_MAX, max(PAST_MIN, 1 + (measured - 1) * count / (count + PAST_TASKS)))
+
+
+def rank_agents(task: Spec, agents: Sequence[Agent], now: int, matrix: Matrix = MATRIX) -> list[Choice]:
+    """Return what speaks for each agent, best first; at the end those that get nothing, with the reason."""
+    kind = classify(task, matrix)
+    base_s = _base_s(task, agents)
+    ranked = []
+    for agent in agents:
+        rank = _rank(agent, kind, matrix)
+        refused = _unavailable(agent) or _incapable(agent, task, kind, matrix)
+        choice = (
+            Choice(agent=agent.name, place=_place(rank, kind), refused=refused)
+            if refused
+            else _choice(agent, task, kind, rank, base_s, now, matrix)
+        )
+        ranked.append((bool(refused), not choice.free, -choice.score, rank, agent.name, choice))
+    return [choice for *_, choice in sorted(ranked, key=lambda entry: entry[:-1])]
+
+
+def _choice(
+    agent: Agent, task: Spec, kind: Kind, rank: int, base_s: float, now: int, matrix: Matrix
+) -> Choice:
+    weights = PLACE_WEIGHTS[kind.size]
+    weight = weights[min(rank, len(weights) - 1)] if kind.type else 1.0
+    efficiency = _declared(agent, matrix).get(kind.type, 1.0)
+    past = past_factor(_past(agent, kind.type, matrix))
+    work_s = base_s / (efficiency * past * weight)
+    load = agent.queue_depth + max(agent.running, _state(agent) in BUSY_STATES)
+    wait_s = max(0, load - agent.capacity + 1) * (agent.average_s or base_s) / agent.capacity
+    waited_ms = max(0, now - task.created_ms) if task.created_ms else 0
+    priority_s = max(0.0, (task.priority * PRIORITY_STEP_MS + waited_ms) / 1000)
+    # Never more than one task of this length: who has a long line is no better for an urgent one.
+    head_start_s = min(wait_s, priority_s, base_s)
+    counted_s = wait_s - head_start_s
+    return Choice(
+        agent=agent.name,
+        place=_place(rank, kind),
+        score=100 * base_s / (counted_s + work_s),
+        efficiency=efficiency,
+        past=past,
+        weight=weight,
+        wait_s=wait_s,
+        head_start_s=head_start_s,
+        work_s=work_s,
+        free=counted_s <= LIGHT * work_s,
+    )
+
+
+def _base_s(task: Spec, agents: Sequence[Agent]) -> float:
+    """Return how long the task takes an ordinary specialist, as far as anybody knows."""
+    averages = [agent.average_s for agent in agents if agent.average_s > 0]
+    known_s = task.estimate_s or (sum(averages) / len(averages) if averages else TYPICAL_S)
+    return min(max(TASK_S_MIN, known_s), TASK_S_MAX)
+
+
+def _rank(agent: Agent, kind: Kind, matrix: Matrix) -> int:
+    """Return the agent's place in the row, from 0; who is not there comes after all who are."""
+    order, name = matrix.get(kind.type, Row()).agents, agent.kind or agent.name
+    return order.index(name) if name in order else max(len(PLACES), len(order))
+
+
+def _place(rank: int, kind: Kind) -> str:
+    if not kind.type:
+        return ANY
+    return PLACES[rank] if rank < len(PLACES) else FURTHER
+
+
+def _declared(agent: Agent, matrix: Matrix) -> dict[str, float]:
+    return {type_name(name, matrix): value for name, value in agent.capabilities.items()}
+
+
+def _past(agent: Agent, type_: str, matrix: Matrix) -> Past:
+    """Return how an agent did with a type, whichever of its names the tasks had."""
+    of_type = [past for name, past in agent.past.items() if type_name(name, matrix) == type_]
+    return functools.reduce(added, of_type, Past())
+
+
+def _state(agent: Agent) -> str:
+    return STATE_ALIASES.get(agent.state, agent.state)
+
+
+def _unavailable(agent: Agent) -> str:
+    """Return why an agent gets nothing at all; empty if it may."""
+    if not agent.enabled:
+        return "disabled"
+    if agent.held_back:
+        return agent.held_back
+    if agent.capacity < 1:
+        return "its capacity is 0"
+    if _state(agent) in GONE_STATES:
+        return f"its state is {_state(agent)}"
+    if agent.liveness is Liveness.ENDED:
+        return "it is not here"
+    return "" if agent.liveness is Liveness.LIVE else f"its session is {agent.liveness.value}"
+
+
+def _incapable(agent: Agent, task: Spec, kind: Kind, matrix: Matrix) -> str:
+    """Return why an agent cannot do this task; empty if it can."""
+    able = _declared(agent, matrix)
+    lacks = sorted(need for need in task.needs if not able.get(type_name(need, matrix)))
+    if task.role and agent.role and task.role != agent.role:
+        return f"the task is for a {task.role}, it is a {agent.role}"
+    if lacks:
+        return f"it lacks {', '.join(lacks)}"
+    if able.get(kind.type, 1.0) < EFFICIENCY_MIN:
+        return f"it declares that it cannot do {kind.type}"
+    if (
+        kind.type
+        and kind.type not in able
+        and (agent.kind or agent.name) not in matrix.get(kind.type, Row()).agents
+    ):
+        return f"it does not declare {kind.type}"
+    return ""
+
+
+def route(task: Spec, agents: Sequence[Agent], now: int, matrix: Matrix = MATRIX) -> Routing:
+    """Return whom a task is for: the best who is free or nearly so; if it is urgent, somebody in any case."""
+    kind, choices = classify(task, matrix), rank_agents(task, agents, now, matrix)
+    best = choices[0] if choices and not choices[0].refused else None
+    agent, because = _verdict(task, kind, best, choices)
+    expected_ms = _expected_ms(task, agents, best, now) if best is not None else 0
+    late_s = max(0, expected_ms - task.deadline_ms) / 1000 if task.deadline_ms else 0
+    rationale = matrix[kind.type].because if kind.type in matrix else ""
+    return Routing(agent, because, expected_ms, late_s, kind, choices, rationale)
+
+
+def _verdict(task: Spec, kind: Kind, best: Choice | None, choices: Sequence[Choice]) -> tuple[str, str]:
+    """Return who gets a task (empty: nobody yet), and why."""
+    if best is None:
+        return "", f"no agent can take {kind.type or 'it'} now; it stays in the queue"
+    if best.free:
+        load = "nearly free" if best.wait_s else "free"
+        return best.agent, f"{best.agent} is {_as_placed(best, kind)} and {load}{_passed_over(best, choices)}"
+    if task.priority >= URGENT:
+        return best.agent, f"all are busy, but the task is urgent: {best.agent} is done with it first"
+    nearest = f"({best.agent} comes nearest)"
+    return "", f"all are busy and the task is not urgent: it stays in the queue {nearest}"
+
+
+def idle_others(agent: str, choices: Sequence[Choice]) -> list[str]:
+    """Return who else could take a task at once, best first: asked before an agent begins a large one."""
+    return [choice.agent for choice in choices if choice.free and not choice.wait_s and choice.agent != agent]
+
+
+def _expected_ms(task: Spec, agents: Sequence[Agent], best: Choice, now: int) -> int:
+    """Return when the task should be done: by durations, or its deadline where none is known."""
+    if task.deadline_ms and not task.estimate_s and not any(agent.average_s for agent in agents):
+        return task.deadline_ms
+    return now + round((best.wait_s + best.work_s) * 1000)
+
+
+def _as_placed(choice: Choice, kind: Kind) -> str:
+    if choice.place in PLACES:
+        return f"{choice.place} for {kind.type}"
+    return f"able to do {kind.type}" if kind.type else "as good as any"
+
+
+def _passed_over(best: Choice, choices: Sequence[Choice]) -> str:
+    """Return what stands against those whom the matrix puts before the best."""
+    order = [*PLACES, FURTHER, ANY]
+    before = [choice for choice in choices if order.index(choice.place) < order.index(best.place)]
+    reasons = [
+        f"{choice.agent}: {choice.refused or f'{choice.score:.0f} points, waits {choice.wait_s:.0f} s'}"
+        for choice in before
+    ]
+    return f" ({'; '.join(reasons)})" if reasons else ""

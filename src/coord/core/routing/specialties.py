@@ -1,0 +1,211 @@
+"""The specialisation matrix: types of tasks, the words they are known by, and who does them best, and why.
+
+It comes with six rows; configuration adds others and changes these.
+"""
+
+import re
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+
+from coord.core.errors import Invalid
+from coord.core.tasks.spec import Spec
+
+MANY_FILES = 6
+
+_WORD = re.compile(r"\w+")
+T = TypeVar("T")
+
+
+class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A type of task: the words that give it away, who does it best, and why.
+
+    Weak words decide only where no other word does: “create” in “create tests” says less than “tests”.
+    """
+
+    title: str = ""
+    agents: tuple[str, ...] = ()
+    because: str = ""
+    words: tuple[str, ...] = ()
+    weak_words: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
+
+
+Matrix = Mapping[str, Row]
+
+MATRIX: Matrix = {
+    "code_gen": Row(
+        title="Code generation",
+        agents=("beatrice", "otto", "rem"),
+        because="Beatrice writes new code fastest and best; Otto relieves her, Rem takes what is simple.",
+        words=("scaffold", "prototype"),
+        weak_words=("build", "create", "generate", "implement", "add", "develop", "write", "new"),
+        also=("code_generation", "feature"),
+    ),
+    "review": Row(
+        title="Code review, refactoring",
+        agents=("otto", "beatrice", "rem"),
+        because="Otto reads much at once and judges it well; Beatrice does plain changes, Rem small ones.",
+        words=("refactor", "optimize", "optimise", "review", "simplify", "rename", "restructure"),
+        weak_words=("improve", "clean", "fix", "analyze", "analyse"),
+        also=("refactor", "code_review"),
+    ),
+    "api": Row(
+        title="API integration",
+        agents=("rem", "otto", "beatrice"),
+        because="Rem is made for services on the net; Otto knows a bit of all, Beatrice can write wrappers.",
+        words=("integrate", "webhook", "oauth", "scrape"),
+        weak_words=("api", "integration", "fetch", "endpoint", "retrieve"),
+        also=("api_integration", "integration"),
+    ),
+    "doc": Row(
+        title="Documentation and comments",
+        agents=("otto", "beatrice", "rem"),
+        because="Otto explains best in plain language; Beatrice writes technical text, Rem looks facts up.",
+        words=(
+            "document",
+            "documentation",
+            "docs",
+            "readme",
+            "comment",
+            "docstring",
+            "tutorial",
+            "changelog",
+        ),
+        weak_words=("explain", "describe"),
+        also=("docs", "documentation"),
+    ),
+    "testing": Row(
+        title="Testing",
+        agents=("beatrice", "rem", "otto"),
+        because="Beatrice is good at test code; Rem at tests against outside data, Otto at what to test.",
+        words=("test", "pytest", "coverage", "fixture"),
+        weak_words=("verify", "check"),
+        also=("test", "tests"),
+    ),
+    "script": Row(
+        title="Shell scripts and automation",
+        agents=("otto", "beatrice", "rem"),
+        because="Otto works in the shell himself; Beatrice can write scripts too, Rem the simpler ones.",
+        words=("bash", "shell", "script", "automate", "automation", "cron", "makefile", "ci"),
+        weak_words=("deploy", "pipeline"),
+        also=("bash", "automation"),
+    ),
+}
+
+
+class Size(StrEnum):
+    """How much a task asks of whoever does it."""
+
+    SMALL = "small"
+    NORMAL = "normal"
+    LARGE = "large"
+
+
+SIZE_WORDS = {
+    Size.LARGE: (
+        "architecture",
+        "redesign",
+        "rewrite",
+        "migrate",
+        "migration",
+        "entire",
+        "overhaul",
+        "complex",
+    ),
+    Size.SMALL: ("typo", "minor", "tiny", "trivial", "simple", "tweak", "small"),
+}
+
+
+class Kind(NamedTuple):
+    """What a task was taken for, and what decided."""
+
+    type: str
+    size: Size
+    because: str
+
+
+def matrix_with(tables: Any, file: str = "", matrix: Matrix = MATRIX) -> Matrix:
+    """Return the matrix with rows from configuration; of a row that is there, what is named changes."""
+    rows = dict(matrix)
+    for name, table in tables.items():
+        given = converted(table, Row, f"{file}: [routing.types.{name}]")
+        named = {field: getattr(given, field) for field in Row.__struct_fields__ if field in table}
+        rows[name] = msgspec.structs.replace(rows.get(name, Row(title=name)), **named)
+    return rows
+
+
+def converted(table: Any, kind: type[T], what: str) -> T:
+    """Return a table of the configuration as what it describes."""
+    try:
+        return msgspec.convert(table, kind)
+    except msgspec.ValidationError as error:
+        raise Invalid(
+            f"{what}: {error}", hint="docs/reference/routing.md shows what can stand there"
+        ) from error
+
+
+def classify(task: Spec, matrix: Matrix = MATRIX) -> Kind:
+    """Return what type of task it is, how large, and which word decided; a type that is given wins."""
+    stems = _stems(task.description)
+    size, size_because = _size(task, stems)
+    if task.type:
+        return Kind(type_name(task.type, matrix), size, f"the type was given, {size_because}")
+    for strength in ("words", "weak_words"):
+        types = {stem(word): name for name, row in matrix.items() for word in getattr(row, strength)}
+        for word, root in stems.items():
+            if root in types:
+                return Kind(types[root], size, f"the word “{word}” decided, {size_because}")
+    return Kind("", size, f"no word of it names a type, {size_because}")
+
+
+def type_name(name: str, matrix: Matrix = MATRIX) -> str:
+    """Return the matrix's own name of a type."""
+    if name in matrix:
+        return name
+    return next((own for own, row in matrix.items() if name in row.also), name)
+
+
+def names_of(name: str, matrix: Matrix = MATRIX) -> set[str]:
+    """Return every name that a type goes by."""
+    own = type_name(name, matrix)
+    return {name, own, *matrix.get(own, Row()).also}
+
+
+def stem(word: str) -> str:
+    """Return a word without its ending, so that “creates” and “creating” are “create”."""
+    word = word.casefold()
+    for ending, instead in (
+        ("ies", "y"),
+        ("ied", "y"),
+        ("ing", ""),
+        ("ed", ""),
+        ("es", ""),
+        ("s", ""),
+        ("e", ""),
+    ):
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            return word[: -len(ending)] + instead
+    return word
+
+
+def _stems(description: str) -> dict[str, str]:
+    """Return the words in their order, each with its stem; names of files say nothing about the type."""
+    plain = " ".join(part for part in description.split() if not ("/" in part and "." in part))
+    return {word: stem(word) for word in _WORD.findall(plain)}
+
+
+def _size(task: Spec, stems: Mapping[str, str]) -> tuple[Size, str]:
+    given = task.requirements.get("complexity")
+    if given in list(Size):
+        return Size(given), f"{given} as given"
+    for size, size_words in SIZE_WORDS.items():
+        roots = {stem(word) for word in size_words}
+        for word, root in stems.items():
+            if root in roots:
+                return size, f"{size.value} by the word “{word}”"
+    if len(task.files) >= MANY_FILES:
+        return Size.LARGE, f"large by {len(task.files)} files"
+    return Size.NORMAL, "normal in size"

@@ -1,0 +1,368 @@
+"""The generation clock: who may work on a task, and whose result counts.
+
+A task is one record with its latest claim in it. Each claim has the next generation: 1, 2, 3 … for the life
+of the task. Whoever renews, releases or submits states the generation it holds, and only the current one
+counts; so a worker that was away while its task was given to somebody else cannot land anything.
+
+    claim       is        →  becomes            generation   archived
+    claim       none      →  ACTIVE             + 1          -
+    claim       RELEASED  →  ACTIVE             + 1          the old one
+    claim       EXPIRED   →  ACTIVE             + 1          the old one, EXPIRED
+    claim       ACTIVE    →  (denied)           same
+    force       ACTIVE    →  ACTIVE             + 1          the old one, SUPERSEDED
+    renew       ACTIVE    →  ACTIVE             same
+    submit      ACTIVE    →  RELEASED, done     same
+    submit      EXPIRED   →  RELEASED, done     same         (nobody took it since: late, not lost)
+    release     ACTIVE    →  RELEASED or ERROR  same
+    deadline    ACTIVE    →  EXPIRED            same
+    reset       any       →  none               same         the old one (`reset.py`)
+
+What must stay true (001 §2.2): a generation never falls; at most one claim of a task is valid; a result is
+accepted once per task until a reset, under the highest generation, from the session that holds it.
+
+Deadlines act when they pass: every rule first looks at the task *as of now* (`as_of`), where a claim past
+its deadline is EXPIRED whether or not a sweep has written that down. The sweep (`expire_due`) only keeps
+the books: the index of active claims, the counts, the event. The latest ended generation stays in the task
+record until the next claim moves it to `history/`; that is why a claim writes two records and not three.
+"""
+
+import msgspec
+
+from coord.core import keys
+from coord.core.commands import (
+    SWEEP_MOST,
+    ClaimTask,
+    ClaimTasks,
+    ReleaseClaim,
+    RenewLease,
+    TaskCommand,
+)
+from coord.core.events import TaskClaimed, TaskExpired, TaskReleased, TaskRenewed, TaskSuperseded
+from coord.core.limits import (
+    UNLIMITED_TENANT,
+    TenantLimits,
+    admit,
+    claim_refusal,
+    count_keys,
+    count_off,
+    limits_of,
+    retention_line,
+)
+from coord.core.tasks import planned as work
+from coord.core.tasks.agent_record import agent_of, limit_agent
+from coord.core.tasks.lost import Lost, remember_lost
+from coord.core.tasks.schema import ACTIVE, DONE, EXPIRED, IN_PROGRESS, RELEASED, UNCLAIMED, Task, as_of
+from coord.core.tasks.types import (
+    ClaimReason,
+    ClaimResult,
+    ClaimState,
+    ReleaseOutcome,
+    ReleaseReason,
+    ReleaseResult,
+    RenewalReason,
+    RenewalResult,
+    TaskClaim,
+    TaskGeneration,
+    TaskStatus,
+)
+from coord.core.transaction import View
+
+DUE_PAGE = 256
+GRANTED = ClaimReason.GRANTED
+
+
+def claim_reads(command: ClaimTask | ReleaseClaim) -> list[str]:
+    """Return what a claim or its release is going to read, so that a batch of them loads it all at once."""
+    session, project, task_id = command.session, command.project, command.task
+    reads = [keys.task(project, task_id), keys.by_session(session, project, task_id)]
+    return reads if command.tenant == UNLIMITED_TENANT else reads + count_keys(session)
+
+
+def claims_reads(command: ClaimTasks) -> list[str]:
+    """Return what claims of several tasks are going to read."""
+    session = command.session
+    reads = [] if command.tenant == UNLIMITED_TENANT else count_keys(session)
+    for project, task_id in command.tasks:
+        reads += keys.task(project, task_id), keys.by_session(session, project, task_id)
+    return reads
+
+
+def claim_task(view: View, command: ClaimTask, now: int) -> ClaimResult:
+    """Grant the next generation, unless somebody holds the task, it is done, or a limit stands against it."""
+    return claim_one(view, command, command.project, command.task, limits_of(view, command.tenant), now)
+
+
+def claim_tasks(view: View, command: ClaimTasks, now: int) -> list[ClaimResult]:
+    """Claim each of several tasks."""
+    limits = limits_of(view, command.tenant)
+    return [claim_one(view, command, project, task_id, limits, now) for project, task_id in command.tasks]
+
+
+def claim_one(
+    view: View,
+    command: ClaimTask | ClaimTasks,
+    project: str,
+    task_id: str,
+    limits: TenantLimits | None,
+    now: int,
+) -> ClaimResult:
+    """Claim one task for whoever asks, or say why not."""
+    task_key = keys.task(project, task_id)
+    stored = view.get(task_key, Task) or UNCLAIMED
+    if stored.state is DONE:
+        return ClaimResult(False, ClaimReason.DENIED_COMPLETED)
+    if stored.planned and (stored.claim is ACTIVE or stored.retry_ms):
+        expire(view, TaskCommand(command.tenant, project, task_id), now)
+        stored = view.get(task_key, Task) or UNCLAIMED  # its dependencies may have changed
+    if stored.claim is ACTIVE and now < stored.expires_ms and not command.force:
+        return ClaimResult(False, ClaimReason.DENIED_ACTIVE_CLAIM, None, stored.session)
+    if command.expects and command.expects != (stands := _standing(as_of(stored, now), command.expects)):
+        return ClaimResult(False, ClaimReason.DENIED_UNEXPECTED, detail=f"it stands at {stands}")
+    goes = agent_of(stored) if stored.claim is ACTIVE else ""
+    if stored.planned and (why := work.not_ready(view, project, stored, command.agent, goes)):
+        return ClaimResult(False, ClaimReason.DENIED_NOT_READY, detail=why)
+    refusal = claim_refusal(limits, command.lease_ms, stored.generation - stored.reset_generation)
+    if refusal is None:
+        refusal = admit(view, limits, command.session, leaving(stored))
+        while refusal is not None and expire_due(view, command.tenant, now, SWEEP_MOST):
+            stored = view.get(task_key, Task) or UNCLAIMED  # the books were behind the clock: look once more
+            refusal = admit(view, limits, command.session, leaving(stored))
+    if refusal is not None:
+        return ClaimResult(False, refusal[0], detail=refusal[1])
+    previous = stored
+    if stored.claim is not None:
+        previous = _make_room(
+            view, command, TaskCommand(command.tenant, project, task_id), stored, limits, now
+        )
+    return _grant(view, command, task_key, project, task_id, previous, now)
+
+
+def _standing(task: Task, expected: str) -> str:
+    """Return how a task that nobody holds stands, in the terms of what was expected."""
+    if expected.isdigit():
+        return str(task.generation)
+    return "EXPIRED" if task.claim is EXPIRED else "NO_CLAIM"
+
+
+def leaving(stored: Task) -> str | None:
+    """Return the session whose claim a new one ends, if there is one in the books."""
+    return stored.session if stored.claim is ACTIVE else None
+
+
+def _grant(
+    view: View,
+    command: ClaimTask | ClaimTasks,
+    task_key: str,
+    project: str,
+    task_id: str,
+    previous: Task,
+    now: int,
+) -> ClaimResult:
+    generation = previous.generation + 1
+    session, agent, lease_ms = command.session, command.agent, command.lease_ms
+    expires_ms = now + lease_ms
+    task = Task(
+        generation,
+        IN_PROGRESS,
+        ACTIVE,
+        session,
+        agent,
+        now,
+        lease_ms,
+        expires_ms,
+        metadata=command.metadata,
+        reset_generation=previous.reset_generation,
+        planned=previous.planned,
+        queue=previous.queue,
+        track=previous.track,
+        retries=previous.retries,
+        unknown=previous.unknown,
+    )
+    if task.planned:
+        work.begin_work(view, project, task_id, task)
+    view.put(task_key, task, keys.due(expires_ms))
+    view.put_marker(keys.by_session(session, project, task_id))
+    state = "" if previous.claim is None else previous.claim.value
+    view.emit(
+        TaskClaimed(
+            project, task_id, generation, session, agent, lease_ms, previous.generation, state, command.reason
+        )
+    )
+    return ClaimResult(True, GRANTED, shown_claim(command.tenant, project, task_id, task))
+
+
+def _make_room(
+    view: View,
+    command: ClaimTask | ClaimTasks,
+    which: TaskCommand,
+    stored: Task,
+    limits: TenantLimits | None,
+    now: int,
+) -> Task:
+    """End and archive the old claim (`admit` has counted it off); what was still valid is superseded."""
+    previous = as_of(stored, now)
+    unlist(view, which, stored, now)
+    if previous.claim is ACTIVE:
+        names = (which.project, which.task, previous.generation, previous.session, previous.agent)
+        view.emit(TaskSuperseded(*names, command.session, command.reason))
+        previous = msgspec.structs.replace(
+            previous,
+            claim=ClaimState.SUPERSEDED,
+            ended_ms=now,
+            ending=ReleaseReason.SUPERSEDED,
+            note=command.reason,
+        )
+        remember_taken(view, which, previous)
+    line = retention_line(limits, now)
+    view.put(keys.history(which.project, which.task, previous.generation), previous, line)
+    return previous
+
+
+def renew_lease(view: View, command: RenewLease, now: int) -> RenewalResult:
+    """Begin the lease anew, for as long as it was claimed for."""
+    task_key = keys.task(command.project, command.task)
+    stored = view.get(task_key, Task) or UNCLAIMED
+    refusal = _holder_refusal(as_of(stored, now), command)
+    if refusal is not None:
+        return RenewalResult(False, RenewalReason(refusal))
+    task = msgspec.structs.replace(stored, expires_ms=now + stored.lease_ms)
+    view.put(task_key, task, keys.due(task.expires_ms))
+    if task.planned:
+        work.renew_work(view, command.project, command.task, task)
+    view.emit(
+        TaskRenewed(command.project, command.task, task.generation, task.session, task.agent, task.expires_ms)
+    )
+    return RenewalResult(True, RenewalReason.RENEWED, task.expires_ms)
+
+
+def release_claim(view: View, command: ReleaseClaim, now: int) -> ReleaseResult:
+    """Give the claim back, so that the task is free for the next generation."""
+    task_key = keys.task(command.project, command.task)
+    stored = view.get(task_key, Task) or UNCLAIMED
+    refusal = _holder_refusal(as_of(stored, now), command)
+    if refusal is not None:
+        return ReleaseResult(False, ReleaseOutcome(refusal))
+    clear_books(view, command, stored, now)
+    failed = command.reason is ReleaseReason.ERROR
+    task = msgspec.structs.replace(
+        stored,
+        claim=ClaimState.ERROR if failed else RELEASED,
+        state=TaskStatus.READY,
+        ended_ms=now,
+        ending=command.reason,
+        note=command.note,
+    )
+    if not task.planned:
+        view.put(task_key, task)
+    elif failed and command.final:
+        work.fail_for_good(view, command.project, command.task, task, now)
+    elif failed:
+        work.try_again(view, command.project, command.task, task, now, pause=True)
+    else:
+        work.put_back(view, command.project, command.task, task, now)
+    if command.limited_ms:
+        until_ms = now + command.limited_ms
+        limit_agent(view, command.project, agent_of(task), until_ms, command.note, now)
+    view.emit(
+        TaskReleased(
+            command.project,
+            command.task,
+            task.generation,
+            task.session,
+            task.agent,
+            command.reason.value,
+            command.note,
+        )
+    )
+    return ReleaseResult(True, ReleaseOutcome.RELEASED)
+
+
+def _holder_refusal(task: Task, command: RenewLease | ReleaseClaim) -> str | None:
+    """Return why this session does not hold the task under this generation, in the order of verdicts."""
+    if task.claim not in (ACTIVE, EXPIRED):
+        return "NO_CLAIM"
+    if command.generation != task.generation:
+        return "GENERATION_MISMATCH"
+    if command.session != task.session:
+        return "SESSION_MISMATCH"
+    return "ALREADY_EXPIRED" if task.claim is EXPIRED else None
+
+
+def remember_taken(view: View, which: TaskCommand, ended: Task) -> None:
+    """Let a session remember a claim that somebody else has ended."""
+    assert ended.ending is not None, "only what has ended is lost"
+    lost = Lost(generation=ended.generation, reason=ended.ending, at_ms=ended.ended_ms, note=ended.note)
+    remember_lost(view, ended.session, which.project, which.task, lost)
+
+
+def expire_due(view: View, tenant: str, now: int, most: int) -> int:
+    """Write down that up to `most` leases ran out, passing over what else is due; return how many."""
+    expired = 0
+    after = ("", "")
+    while expired < most:
+        page = view.scan(keys.DUE_PREFIX, by="line", limit=DUE_PAGE, after=after)
+        for found in page:
+            if keys.due_ms(found.line) > now or expired == most:
+                return expired
+            kind, *rest = keys.parts(found.key)
+            if kind == "task":
+                expired += expire(view, TaskCommand(tenant, *rest), now)
+        if len(page) < DUE_PAGE:
+            break
+        after = (page[-1].line, page[-1].key)
+    return expired
+
+
+def expire(view: View, which: TaskCommand, now: int) -> bool:
+    """Write down that the lease of a task ran out; False if it did not."""
+    task_key = keys.task(which.project, which.task)
+    stored = view.get(task_key, Task)
+    if stored is not None and stored.retry_ms and now >= stored.retry_ms:
+        work.end_pause(view, which.project, which.task, stored, now)
+    if stored is None or stored.claim is not ACTIVE or now < stored.expires_ms:
+        return False
+    clear_books(view, which, stored, now)
+    if stored.planned:
+        work.try_again(view, which.project, which.task, as_of(stored, now), now, pause=False)
+    else:
+        view.put(task_key, as_of(stored, now))
+    view.put_marker(keys.expired(stored.expires_ms, which.project, which.task))
+    return True
+
+
+def clear_books(view: View, which: TaskCommand, stored: Task, now: int) -> None:
+    """Take a claim that ends off the lists and out of the counts."""
+    unlist(view, which, stored, now)
+    if stored.claim is ACTIVE and which.tenant != UNLIMITED_TENANT:
+        count_off(view, stored.session)
+
+
+def unlist(view: View, which: TaskCommand, stored: Task, now: int) -> None:
+    """Take a claim out of the index it stands in; tell if its lease ran out unnoticed."""
+    if stored.claim is ACTIVE:
+        view.delete(keys.by_session(stored.session, which.project, which.task))
+        if stored.planned:
+            work.end_work(view, which, stored, now)
+        if now >= stored.expires_ms:
+            names = (which.project, which.task, stored.generation, stored.session, stored.agent)
+            view.emit(TaskExpired(*names, stored.expires_ms))
+            lost = Lost(generation=stored.generation, at_ms=stored.expires_ms)
+            remember_lost(view, stored.session, which.project, which.task, lost)
+    elif stored.claim is EXPIRED:
+        view.delete(keys.expired(stored.expires_ms, which.project, which.task))
+
+
+def shown_claim(tenant: str, project: str, task_id: str, task: Task) -> TaskClaim:
+    """Return the claim of a task as callers see it."""
+    assert task.claim is not None, "only a claimed task has a claim to show"
+    return TaskClaim(
+        tenant,
+        project,
+        task_id,
+        task.agent,
+        TaskGeneration(task_id, task.generation, task.session, task.claimed_ms, task.lease_ms),
+        task.claim,
+        task.expires_ms,
+        task.work_product or None,
+        task.metadata,
+    )

@@ -1,0 +1,182 @@
+"""Results of tasks: which submission counts, and the record of those that do not."""
+
+import msgspec
+
+from coord.core import keys
+from coord.core.commands import SubmitResult
+from coord.core.errors import LimitReached
+from coord.core.events import ResultRejected, TaskCompleted
+from coord.core.limits import (
+    RECORD_RESULT_BYTES,
+    UNLIMITED_TENANT,
+    TenantLimits,
+    count_keys,
+    limits_of,
+    result_bytes_most,
+    retention_line,
+)
+from coord.core.records import Stored
+from coord.core.tasks.chunks import hold
+from coord.core.tasks.claims import clear_books
+from coord.core.tasks.planned import finish_done, foresee_done
+from coord.core.tasks.result_records import Result
+from coord.core.tasks.schema import ACTIVE, DONE, EXPIRED, RELEASED, UNCLAIMED, Task, as_of
+from coord.core.tasks.types import ReleaseReason, SubmissionReason, SubmissionResult
+from coord.core.transaction import View
+
+ACCEPTED, COMPLETED = SubmissionReason.ACCEPTED, ReleaseReason.COMPLETED
+REJECTION_QUIET_MS = 60_000
+"""The same rejected submission, repeated within this time, is not recorded again."""
+
+
+class Rejection(Stored, frozen=True, tag=1):
+    """A submission that was turned away; `times` counts repetitions after a quiet minute."""
+
+    reason: SubmissionReason = SubmissionReason.STALE_GENERATION
+    agent: str = ""
+    submitted_ms: int = 0
+    result_bytes: int = 0
+    work_lost: bool = False
+    times: int = 1
+
+
+def submit_reads(command: SubmitResult) -> list[str]:
+    """Return what an accepted submission is going to read, so that a batch of them loads it all at once."""
+    project, task_id, session = command.project, command.task, command.session
+    reads = [] if command.tenant == UNLIMITED_TENANT else count_keys(session)
+    reads += (
+        keys.task(project, task_id),
+        keys.result(project, task_id, command.generation),
+        keys.by_session(session, project, task_id),
+    )
+    if command.digest:
+        reads.append(keys.blob(command.digest))
+    return reads
+
+
+def submit_result(view: View, command: SubmitResult, now: int) -> SubmissionResult:
+    """Accept the result of the current generation from the session that holds it, once."""
+    task_key = keys.task(command.project, command.task)
+    stored = view.get(task_key, Task) or UNCLAIMED
+    task = as_of(stored, now)
+    reason = _verdict(task, command)
+    if reason is not ACCEPTED:
+        return _reject(view, command, task, reason, now)
+    most = result_bytes_most(limits_of(view, command.tenant))
+    if command.result_bytes > most:
+        return SubmissionResult(
+            False,
+            SubmissionReason.DENIED_LIMIT_RESULT_SIZE,
+            task.generation,
+            detail=f"the result has {command.result_bytes} bytes; the limit is {most}",
+        )
+    if len(command.result) > RECORD_RESULT_BYTES:
+        raise LimitReached(
+            f"a record holds {RECORD_RESULT_BYTES} bytes of a result", hint="bring a larger one in chunks"
+        )
+    if command.digest and not hold(view, command.digest, command.size, now):
+        return SubmissionResult(False, SubmissionReason.DATA_MISSING, task.generation)
+    return _accept(view, command, task_key, stored, now)
+
+
+def _verdict(task: Task, command: SubmitResult) -> SubmissionReason:
+    done = task.state is DONE
+    if task.claim not in (ACTIVE, EXPIRED) and not done:
+        return SubmissionReason.NO_CLAIM
+    if command.generation < task.generation:
+        return SubmissionReason.STALE_GENERATION
+    if command.generation > task.generation:
+        return SubmissionReason.FUTURE_GENERATION
+    if done:
+        return SubmissionReason.TASK_ALREADY_COMPLETED
+    if command.session != task.session:
+        return SubmissionReason.SESSION_MISMATCH
+    return ACCEPTED
+
+
+def _accept(view: View, command: SubmitResult, task_key: str, stored: Task, now: int) -> SubmissionResult:
+    task = msgspec.structs.replace(
+        stored,
+        state=DONE,
+        claim=RELEASED,
+        ended_ms=now,
+        ending=COMPLETED,
+        work_product=command.work_product,
+        result_bytes=command.result_bytes,
+    )
+    result_key = keys.result(command.project, command.task, task.generation)
+    if task.planned:
+        foresee_done(view, command.project, command.task, stored)
+    clear_books(view, command, stored, now)
+    view.put(task_key, task)
+    if task.planned:
+        finish_done(view, command.project, command.task, task, now)
+    view.put(result_key, Result(data=msgspec.Raw(command.result or b"null"), digest=command.digest))
+    view.emit(
+        TaskCompleted(
+            command.project,
+            command.task,
+            task.generation,
+            task.session,
+            task.agent,
+            command.work_product,
+            command.result_bytes,
+        )
+    )
+    return SubmissionResult(True, ACCEPTED, task.generation, work_product_ref=command.work_product)
+
+
+def _reject(
+    view: View, command: SubmitResult, task: Task, reason: SubmissionReason, now: int
+) -> SubmissionResult:
+    """Say no, and record it unless it is junk: a generation never granted, or the accepted one once more."""
+    held = _held_generation(view, command, task)
+    own_again = held is not None and held.ending is COMPLETED
+    lost = held is not None and not own_again
+    if 0 < command.generation <= task.generation and not own_again:
+        agent = held.agent if held is not None else ""
+        _record_rejection(view, command, reason, agent, lost, now, task.generation)
+    return SubmissionResult(False, reason, task.generation, lost)
+
+
+def _held_generation(view: View, command: SubmitResult, task: Task) -> Task | None:
+    """Return the generation that the submitter names, if it was once granted to this session."""
+    held: Task | None = task
+    if command.generation != task.generation or task.claim is None:
+        if not 0 < command.generation <= task.generation:
+            return None
+        held = view.get(keys.history(command.project, command.task, command.generation), Task)
+    return held if held is not None and held.session == command.session else None
+
+
+def _record_rejection(
+    view: View,
+    command: SubmitResult,
+    reason: SubmissionReason,
+    agent: str,
+    lost: bool,
+    now: int,
+    current: int,
+) -> None:
+    key = keys.rejected(command.project, command.task, command.generation, command.session)
+    before = view.get(key, Rejection)
+    if before is not None and before.reason is reason and now - before.submitted_ms < REJECTION_QUIET_MS:
+        return
+    limits: TenantLimits | None = limits_of(view, command.tenant)
+    times, unknown = (1, {}) if before is None else (before.times + 1, before.unknown)
+    size = command.result_bytes
+    rejection = Rejection(reason, agent, now, size, lost, times, unknown=unknown)
+    view.put(key, rejection, retention_line(limits, now))
+    view.emit(
+        ResultRejected(
+            command.project,
+            command.task,
+            command.generation,
+            command.session,
+            agent,
+            reason.value,
+            current,
+            lost,
+            size,
+        )
+    )

@@ -1,0 +1,304 @@
+"""The draft of one batch: what was loaded, what its commands have written so far, and who read what.
+
+Commands are decided in order, each seeing what the earlier ones of its batch wrote. Every read is an
+expectation of the commit. On a conflict only the commands that read a changed key are decided again, and
+those that read what these had written; the others keep their answers.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+from coord.core.identity import Evidence, Process
+from coord.core.ranges import By, Range
+from coord.core.records import Stored, decode, encode
+from coord.core.transaction import GONE, Found, Later, Missing, View, Written
+from coord.engine.pending import Job
+from coord.stores.contract import NO_MOMENT, Commit, Put, Record, Store
+
+AnyStored = TypeVar("AnyStored", bound=Stored)
+
+RANGES_AT_ONCE = 200
+SPARE_RECORDS = 64
+"""How many more records than asked for a scan reads once writes of the batch have hidden some."""
+
+
+Decided = tuple[Job, View]
+"""A command as it was decided: its answer is in the job, its reads and writes are in the view."""
+
+Beginning = tuple[str, By, tuple[str, str]]
+"""Where a range begins: its prefix, the order, and after what."""
+
+
+class Draft:
+    """An overlay over the store for the commands of one batch."""
+
+    def __init__(self, store: Store, probe: Callable[[Process], Evidence], crowd: int = 1) -> None:
+        self.crowd = crowd
+        self._store = store
+        self._probe = probe
+        self._evidence: dict[Process, Evidence] = {}
+        self._loaded: dict[str, Record] = {}
+        self._as_of = NO_MOMENT
+        """The moment of the first of them: while it is the newest, all that was read later is of it, too."""
+        self._stretches: dict[Beginning, Stretch] = {}
+        self._spare = 0
+        self._written: dict[str, Written] = {}
+        self.known: dict[str, Written] = {}
+        """What was written, and what was loaded and has been decoded."""
+        self.decided: list[Decided] = []
+        self._places = Places(self.decided)
+        self.size = 0
+        self.reads_of_store = 0
+        self.doubtful = False
+        """Whether the first load was hasty: then an answer that changes nothing is verified, too."""
+        self.conflicts = 0
+
+    # What views read.
+
+    def get(self, key: str, kind: type[AnyStored]) -> AnyStored | None:
+        record = self._loaded.get(key)
+        if record is None:
+            raise Missing((key,))
+        if record.value is None:
+            self.known[key] = GONE
+            return None
+        value = decode(record.value, kind, key)
+        self.known[key] = Written(value, b"", "")
+        return value
+
+    def want(self, keys: Sequence[str], ranges: Sequence[Range] = ()) -> None:
+        if self.lacks(keys) or not self._stretches.keys() >= {_beginning(range_) for range_ in ranges}:
+            raise Missing(keys, ranges)
+
+    def lacks(self, keys: Iterable[str]) -> bool:
+        return not self._loaded.keys() >= set(keys)
+
+    def version(self, key: str) -> int:
+        if key in self._written:
+            raise Later
+        return self._loaded[key].version
+
+    def evidence(self, processes: Sequence[Process]) -> list[Evidence]:
+        if not self._evidence.keys() >= set(processes):
+            raise Missing(processes=processes)
+        return [self._evidence[process] for process in processes]
+
+    def scan(self, range_: Range, own: dict[str, Written]) -> list[Found]:
+        stretch = self._stretches.get(_beginning(range_))
+        if stretch is None:
+            raise Missing(ranges=(range_,))
+        places = stretch.seen(range_.limit, self._written, own)
+        if len(places) < range_.limit and not stretch.whole:
+            # The store has more in this range than was read of it, or than writes have left: read further.
+            del self._stretches[_beginning(range_)]
+            self._spare = max(self._spare, len(self._written) + len(own) + SPARE_RECORDS)
+            raise Missing(ranges=(range_,))
+        by_line, start = range_.by == "line", _start(range_)
+        read = len(places)
+        places += self._places.within(range_, start, self._written, own)
+        for key, item in own.items():
+            place = (item.line, key) if by_line else (key, "")
+            within = place[0].startswith(range_.prefix) and (not by_line or item.line)
+            if item.value is not None and within and place > start:
+                places.append((key, item.line))
+        if len(places) > read:  # else they are in order, as the store has them
+            places.sort(key=lambda place: (place[1], place[0]) if by_line else (place[0], ""))
+        return [Found(*place) for place in places[: range_.limit]]
+
+    # What the engine does.
+
+    def load(self, keys: set[str], ranges: Iterable[Range] = (), processes: Iterable[Process] = ()) -> None:
+        """Bring in what views missed."""
+        for process in processes:
+            if process not in self._evidence:
+                self._evidence[process] = self._probe(process)
+        missing = keys.difference(self._loaded)
+        more = len(self._written) + self._spare
+        unread = {
+            _beginning(range_): range_._replace(limit=range_.limit + more)
+            for range_ in ranges
+            if _beginning(range_) not in self._stretches
+        }
+        while missing or unread:
+            at_once = [unread.pop(beginning) for beginning in [*unread][:RANGES_AT_ONCE]]
+            self._read(missing, at_once)
+            missing = set()
+
+    def _read(self, keys: set[str], ranges: list[Range]) -> None:
+        found = self._store.load(keys, ranges, hasty=True)  # the commit looks anyway
+        if not self.reads_of_store:
+            self._as_of, self.doubtful = found.as_of, found.hasty
+        self.reads_of_store += 1
+        self._loaded.update(found)
+        for range_, records in zip(ranges, found.ranges, strict=True):
+            self._stretches[_beginning(range_)] = Stretch(records, whole=len(records) < range_.limit)
+            for record in records:
+                self._loaded.setdefault(record.key, record)
+
+    def accept(self, job: Job, view: View) -> None:
+        """Take a decided command into the batch."""
+        self._written.update(view.writes)
+        self.known.update(view.writes)
+        self.decided.append((job, view))
+        self.size += view.size
+
+    def accept_failure(self, job: Job, view: View) -> None:
+        """Take in a command that failed: it writes nothing, and its error stands only if what it read does.
+
+        Reads of one command come from several moments; only the commit shows that they belong together. A
+        rule that met a mixture may fail for no other reason, and is then decided again.
+        """
+        view.withdraw()
+        self.accept(job, view)
+
+    def deadline(self) -> float:
+        """Return until when the most patient caller waits."""
+        return max((job.deadline for job, _ in self.decided), default=0.0)
+
+    def load_unread(self) -> None:
+        """Bring in what was written without being read: it is expected, too, so its version is needed."""
+        if not self._written.keys() <= self._loaded.keys():
+            self.load(self._written.keys() - self._loaded.keys())
+
+    def commit(self, at: int, commit_id: bytes) -> Commit:
+        """Return the batch as one commit."""
+        loaded = self._loaded
+        reads = set(self._written).union(*[view.reads for _, view in self.decided])
+        expects = {key: loaded[key].version for key in reads}
+        written = self._written.items()
+        puts = {
+            key: Put(item.data or encode(item.value), item.line)
+            for key, item in written
+            if item.value is not None
+        }
+        deletes = [key for key, item in written if item.value is None and loaded[key].value is not None]
+        events = [event for _, view in self.decided for event in view.events]
+        return Commit(
+            expects, puts, deletes, events, at, commit_id, self._as_of, self.doubtful and not self.conflicts
+        )
+
+    def forget(self, changed: Iterable[str]) -> list[Job]:
+        """Drop what rests on changed keys; return the commands that have to be decided again."""
+        self.conflicts += 1
+        tainted = set(changed)
+        for key in tainted:
+            self._loaded.pop(key, None)
+            self.known.pop(key, None)
+        self._stretches.clear()
+        again: list[Job] = []
+        kept: list[Decided] = []
+        unwritten = False
+        for job, view in self.decided:
+            # A scan rests on every write before it: the dropped one may have shown a record or hidden one.
+            stale_scan = view.scanned and unwritten
+            if tainted.isdisjoint(view.reads) and tainted.isdisjoint(view.writes) and not stale_scan:
+                kept.append((job, view))
+            else:
+                again.append(job)
+                tainted.update(view.writes)
+                unwritten = unwritten or bool(view.writes)
+        self.start_over()
+        for job, view in kept:
+            self.accept(job, view)
+        return again
+
+    def start_over(self) -> list[Job]:
+        """Drop every decision and keep what was loaded; return the commands they were about."""
+        dropped, self.decided = self.decided, []
+        for key in self._written:
+            self.known.pop(key, None)
+        self._written = {}
+        self._places = Places(self.decided)
+        for stretch in self._stretches.values():
+            stretch.first = 0
+        self.size = 0
+        return [job for job, _ in dropped]
+
+
+def _beginning(range_: Range) -> Beginning:
+    """What scans have alike that differ only in how far they go: one reading of the store serves them."""
+    return range_.prefix, range_.by, range_.after
+
+
+def _start(range_: Range) -> tuple[str, str]:
+    """Where a range begins, as a place to compare with."""
+    line, key = range_.after
+    if not key:
+        return ("", "")
+    return (line, key) if range_.by == "line" else (key, "")
+
+
+class Stretch:
+    """What was read of a range; whatever the batch has written at its beginning is not looked at again."""
+
+    __slots__ = ("first", "records", "whole")
+
+    def __init__(self, records: list[Record], *, whole: bool) -> None:
+        self.records = records
+        self.whole = whole
+        self.first = 0
+
+    def seen(self, limit: int, written: dict[str, Written], own: dict[str, Written]) -> list[tuple[str, str]]:
+        """Return the first records that no write hides."""
+        records, place = self.records, self.first
+        while place < len(records) and records[place].key in written:
+            place += 1
+        self.first = place
+        found: list[tuple[str, str]] = []
+        while place < len(records) and len(found) < limit:
+            key = records[place].key
+            if key not in written and key not in own:
+                found.append((key, records[place].line))
+            place += 1
+        return found
+
+
+class Places:
+    """Where the writes of a batch stand, in order: a scan costs what it finds, not what was written."""
+
+    __slots__ = ("_arranged", "_decided", "_keys", "_lines")
+
+    def __init__(self, decided: list[Decided]) -> None:
+        self._keys: list[tuple[str, str]] = []
+        self._lines: list[tuple[str, str]] = []
+        self._decided = decided
+        self._arranged = 0
+        """Of how many commands the writes are in order: the others', only when somebody scans."""
+
+    def within(
+        self, range_: Range, start: tuple[str, str], written: dict[str, Written], own: dict[str, Written]
+    ) -> list[tuple[str, str]]:
+        """Return up to as many places as a range asks for."""
+        if self._arranged < len(self._decided):
+            self._arrange()
+        by_line = range_.by == "line"
+        places = self._lines if by_line else self._keys
+        found: list[tuple[str, str]] = []
+        at = bisect_left(places, max(start, (range_.prefix, "")))
+        while at < len(places) and len(found) < range_.limit and places[at][0].startswith(range_.prefix):
+            key = places[at][1] if by_line else places[at][0]
+            item = written[key]
+            stands = item.value is not None and (not by_line or item.line == places[at][0])
+            if stands and key not in own and places[at] != start:
+                found.append((key, item.line))
+            at += 1
+        return found
+
+    def _arrange(self) -> None:
+        fresh = [view.writes for _, view in self._decided[self._arranged :]]
+        keys = [(key, "") for writes in fresh for key in writes]
+        lines = [(item.line, key) for writes in fresh for key, item in writes.items() if item.line]
+        self._arranged = len(self._decided)
+        self._keys = _merged(self._keys, keys)
+        self._lines = _merged(self._lines, lines)
+
+
+def _merged(ordered: list[tuple[str, str]], more: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    if len(more) > 64:
+        return sorted({*ordered, *more})
+    for place in more:
+        at = bisect_left(ordered, place)
+        if at == len(ordered) or ordered[at] != place:
+            ordered.insert(at, place)
+    return ordered

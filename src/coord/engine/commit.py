@@ -1,0 +1,60 @@
+"""Committing for certain: a lost answer is looked up in the log, never guessed.
+
+Committing the same commit again is safe: whatever it writes it also expects at the old version, so if the
+first attempt did land, the second is a conflict, and the log shows the id.
+"""
+
+from collections.abc import Callable
+
+from coord.core.errors import Conflict, Trimmed, Unavailable, Unknown
+from coord.engine.runtime import Ambient
+from coord.stores.contract import Commit, Store
+
+PAGE = 500
+PAUSE_S = 0.05
+
+
+def commit_surely(store: Store, commit: Commit, deadline: Callable[[], float], ambient: Ambient) -> int:
+    """Commit, and settle an unknown outcome until the deadline; return the offset."""
+    before = store.seen.offset
+    try:
+        return store.commit(commit)
+    except Unknown as lost:
+        return _settle(store, commit, before, deadline(), ambient, lost)
+
+
+def _settle(
+    store: Store, commit: Commit, before: int, deadline: float, ambient: Ambient, lost: Unknown
+) -> int:
+    while True:
+        try:
+            landed = _find(store, commit.id, before)
+            return store.commit(commit) if landed is None else landed
+        except Conflict:
+            landed = _find_if_reachable(store, commit.id, before)
+            if landed is None:
+                raise
+            return landed
+        except Trimmed:
+            raise lost from None
+        except (Unknown, Unavailable):
+            if ambient.monotonic() > deadline:
+                raise lost from None
+            ambient.sleep(ambient.jitter(PAUSE_S))
+
+
+def _find(store: Store, commit_id: bytes, after: int) -> int | None:
+    while entries := store.tail(after, PAGE):
+        for entry in entries:
+            if entry.id == commit_id:
+                return entry.offset
+        after = entries[-1].offset
+    return None
+
+
+def _find_if_reachable(store: Store, commit_id: bytes, after: int) -> int | None:
+    """Look once more after a conflict; if that fails too, the outcome is as unknown as before."""
+    try:
+        return _find(store, commit_id, after)
+    except (Unavailable, Trimmed) as error:
+        raise Unknown(hint="look at the state before trying again") from error

@@ -1,0 +1,176 @@
+"""In whose name a command comes: an agent's session, or a person at a terminal.
+
+Never taken for a person: whoever shows signs of an agent tool. Never taken for a session's process: that of
+the command itself, which ends at once, and one that merely stands in the environment (a sandbox or a
+terminal multiplexer passes variables on to where the number means another process).
+"""
+
+import os
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from coord.core.errors import Invalid
+from coord.core.identity import Caller, Process
+from coord.core.ids import ID_CHARS_MAX, check_id
+from coord.host.processes import PID_MAX, ancestors, describe
+from coord.host.repository import Repository
+
+TENANT = "local"
+PROJECT = "default"
+"""The project outside of any repository."""
+
+
+class Tool(NamedTuple):
+    """An agent tool, and the variables that it gives to the commands it runs."""
+
+    name: str
+    session: str = ""
+    pid: str = ""
+    signs: tuple[str, ...] = ()
+
+
+TOOLS = (
+    Tool("claude", "CLAUDE_CODE_SESSION_ID", "CLAUDE_PID", ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT")),
+    Tool("codex", "CODEX_THREAD_ID", signs=("CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED")),
+    Tool("gemini", "GEMINI_SESSION_ID", signs=("GEMINI_CLI",)),
+    Tool("copilot", "COPILOT_AGENT_SESSION_ID", signs=("COPILOT_CLI", "COPILOT_AGENT")),
+    Tool("cursor", signs=("CURSOR_AGENT",)),
+    Tool("opencode", signs=("OPENCODE",)),
+)
+
+
+GENERIC = Tool("agent", signs=("AI_AGENT",))
+"""What some tools set beside their own."""
+
+
+class Flags(NamedTuple):
+    """What the command line says of the caller; each is stronger than its variable."""
+
+    session: str = ""
+    agent: str = ""
+    role: str = ""
+    project: str = ""
+    parent: str = ""
+    pid: int | None = None
+
+
+NO_FLAGS = Flags()
+
+
+def find_caller(
+    environ: Mapping[str, str],
+    flags: Flags = NO_FLAGS,
+    *,
+    cwd: str = "",
+    repository: Repository | None = None,
+) -> Caller:
+    """Return who calls. An empty session means: an agent tool, whose registered ancestor must be found."""
+    descent = ancestors()
+    tools = _tools(environ)
+    session = _given(flags.session, "--session", environ, "COORD_SESSION_ID")
+    process = None
+    if not session and not tools:
+        session, process = _person(environ, descent)
+    elif not session:
+        session, process = _session_of_tool(tools, environ, descent)
+    if flags.pid is not None:
+        process = _process_given(flags.pid)
+    return Caller(
+        session=session,
+        agent=_given(flags.agent, "--agent", environ, "COORD_AGENT"),
+        role=_given(flags.role, "--role", environ, "COORD_ROLE"),
+        user=_user(environ),
+        project=_given(flags.project, "--project", environ, "COORD_PROJECT") or _project(repository),
+        parent=_given(flags.parent, "--parent", environ, "COORD_PARENT_SESSION"),
+        host=os.uname().nodename,
+        cwd=cwd.encode("utf-8", "backslashreplace").decode(),  # a folder's name may be no text
+        tool="+".join(tool.name for tool in tools),
+        process=process,
+        descent=tuple(descent),
+    )
+
+
+def find_tenant(environ: Mapping[str, str], flag: str = "") -> str:
+    """Return the tenant in whose log the caller works."""
+    return _given(flag, "--tenant", environ, "COORD_TENANT") or TENANT
+
+
+def shows_agent(environ: Mapping[str, str]) -> bool:
+    """Return whether a command comes from an agent, as far as its environment shows."""
+    return bool(environ.get("COORD_SESSION_ID")) or bool(_tools(environ))
+
+
+def made_id(text: str, otherwise: str) -> str:
+    """Return a valid id that resembles a text which is not ours to correct (a folder's or user's name)."""
+    made = re.sub(r"[^A-Za-z0-9_.@+-]+", "-", text).strip("-.@+")[:ID_CHARS_MAX]
+    return made or otherwise
+
+
+def _tools(environ: Mapping[str, str]) -> list[Tool]:
+    """Return the agent tools of which there are signs."""
+    found = [tool for tool in TOOLS if any(environ.get(name) for name in (tool.session, *tool.signs))]
+    return found or [GENERIC] * bool(environ.get("AI_AGENT"))
+
+
+def _session_of_tool(
+    tools: list[Tool], environ: Mapping[str, str], descent: list[Process]
+) -> tuple[str, Process | None]:
+    """Return the session that the tool names, and its process if that is among our ancestors."""
+    naming = [tool for tool in tools if environ.get(tool.session)]
+    if len(tools) != 1 or not naming:
+        return "", None  # one tool runs inside another: which of them calls, only the ancestors can tell
+    (tool,) = naming
+    pid = environ.get(tool.pid, "")
+    process = next((each for each in descent if str(each.pid) == pid), None)
+    return _given("", "", environ, tool.session), process
+
+
+def _person(environ: Mapping[str, str], descent: list[Process]) -> tuple[str, Process | None]:
+    """Return the session of a person: the terminal session, so that two terminals are two owners."""
+    leader = os.getsid(0)
+    process = describe(leader)
+    if leader == 0:  # it is outside of our pid namespace: the outermost process that we see stands for it
+        process = descent[-1] if descent else None
+        leader = process.pid if process else 0
+    elif leader == os.getpid():  # started by itself, as ssh and cron do: then who started it stands for it
+        process = next((each for each in descent if each.pid > 1), None)
+        leader = process.pid if process else 0
+    if leader <= 0:
+        raise Invalid(
+            "it cannot be told whose command this is", hint="set COORD_SESSION_ID, or give --session"
+        )
+    host = made_id(os.uname().nodename, "host")
+    return f"{_user(environ)[:40]}@{host[:60]}:{leader}-{process.start if process else 0}", process
+
+
+def _process_given(pid: int) -> Process | None:
+    if not 0 < pid <= PID_MAX:
+        raise Invalid(f"--pid {pid} is no process", hint="give the pid of the session's own process")
+    process = describe(pid)
+    if process is None:
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError as error:
+            raise Invalid(
+                f"--pid {pid}: there is no such process", hint="give that of the session"
+            ) from error
+        except OSError:
+            pass  # there is one, but nothing can be said of it
+    return process
+
+
+def _given(value: str, flag: str, environ: Mapping[str, str], variable: str) -> str:
+    """Return the id that a flag or else a variable gives; an empty one is none."""
+    if value:
+        return check_id(f"valid {flag}", value)
+    found = environ.get(variable, "")
+    return check_id(f"valid {variable}", found) if found else ""
+
+
+def _user(environ: Mapping[str, str]) -> str:
+    return made_id(environ.get("USER") or environ.get("LOGNAME") or "", f"uid{os.getuid()}")
+
+
+def _project(repository: Repository | None) -> str:
+    return made_id(repository.name, PROJECT) if repository else PROJECT

@@ -1,0 +1,269 @@
+"""Where the store of a repository is, as it was pinned when coord was first used there.
+
+Environment and `coord.toml` only propose a store where none is pinned; later they must agree with the pin,
+because two callers with two stores would both be granted the same lock.
+"""
+
+import os
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from coord.core.errors import Corrupt, Invalid, Unsupported
+from coord.host.config import configuration_file, read_configuration
+from coord.host.pin import FORMAT, Pin, create_pin, read_pin, replace_pin
+from coord.host.processes import this_machine
+from coord.host.repository import Repository, find_repository
+from coord.stores.urls import quoted, scheme_of, shown, unquoted
+
+BESIDE_THE_PIN = "sqlite:./coord.db"
+"""In a pin, the store in the same folder: it moves along when the repository is moved."""
+
+LOCAL = ("sqlite", "file")
+
+
+class Place(NamedTuple):
+    """A store, and what of it belongs to this repository. Not pinned yet as long as `store_id` is empty."""
+
+    url: str
+    repository_id: str
+    repository: Repository | None
+    store_id: str
+    epoch: int
+    folder: str
+    """Where the pin is."""
+    tenants: Mapping[str, str] = {}
+    """The urls of tenants that have stores of their own."""
+
+    @property
+    def pinned(self) -> bool:
+        """Whether this is settled, rather than a proposal."""
+        return bool(self.store_id)
+
+    @property
+    def local(self) -> bool:
+        """Whether the store serves one machine only."""
+        return scheme_of(self.url) in LOCAL
+
+
+def find_place(cwd: str, environ: Mapping[str, str]) -> Place:
+    """Return the store of the repository that a folder is in; outside of any, the user's own store."""
+    repository = find_repository(cwd)
+    if repository is None:
+        return user_place(environ)
+    configuration = read_configuration(configuration_file(repository))
+    proposals = _proposals(repository, configuration, environ)
+    place = _place(f"{repository.commondir}/coord", repository, proposals)
+    return place._replace(tenants=_tenants(configuration)) if "tenants" in configuration else place
+
+
+def pinned_place(cwd: str) -> Place:
+    """Return the store that a repository is pinned to, whatever configuration proposes by now."""
+    repository = find_repository(cwd)
+    if repository is None:
+        raise Invalid(f"{cwd} is in no git repository", hint="run this inside one")
+    return _place(f"{repository.commondir}/coord", repository, {})
+
+
+def propose_place(cwd: str, environ: Mapping[str, str]) -> Place:
+    """Return the store that would be used if nothing were pinned: to start afresh after damage."""
+    repository = find_repository(cwd)
+    if repository is None:
+        return user_place(environ)
+    configuration = read_configuration(configuration_file(repository))
+    proposals = _proposals(repository, configuration, environ)
+    return _proposal(f"{repository.commondir}/coord", repository, proposals)
+
+
+def user_place(environ: Mapping[str, str]) -> Place:
+    """Return the user's own store, which is always on this machine."""
+    state = environ.get("XDG_STATE_HOME", "")
+    if not os.path.isabs(state):  # the standard says that others are ignored
+        home = environ.get("HOME", "") or os.path.expanduser("~")
+        state = f"{home}/.local/state"
+    return _place(f"{state}/coord", None, {})
+
+
+def write_pin(place: Place) -> Place:
+    """Pin a proposal whose store was opened; return what is pinned (another process may have been first)."""
+    repository_id = place.repository_id
+    if not repository_id and place.repository is not None:
+        repository_id = place.store_id  # its only repository: so a lost pin does not lose its locks
+    pinned = place._replace(repository_id=repository_id)
+    if create_pin(place.folder, _pin(pinned)):
+        return pinned
+    return _place(place.folder, place.repository, {"the store just opened": place.url})
+
+
+def move_pin(place: Place, *, url: str = "", store_id: str = "", epoch: int | None = None) -> Place:
+    """Pin another url, store or epoch in place of the present one; what is not named stays."""
+    moved = place._replace(
+        url=url or place.url,
+        store_id=store_id or place.store_id,
+        epoch=place.epoch if epoch is None else epoch,
+    )
+    replace_pin(place.folder, _pin(moved))
+    return moved
+
+
+def store_present(place: Place) -> bool:
+    """Return whether a store of this machine exists, without making one; a server's can only be asked."""
+    if not place.local:
+        return True
+    path = local_path(place.url)
+    if scheme_of(place.url) == "file":
+        return os.path.isfile(f"{path}/format")
+    return os.path.isfile(path) and os.path.getsize(path) > 0
+
+
+def check_present(place: Place) -> None:
+    """Refuse a pinned store that has vanished: to open it would make a new one, without any locks."""
+    if place.pinned and not store_present(place):
+        raise store_lost(place, "is gone")
+
+
+def check_pinned(place: Place, database_store_id: str, database_epoch: int) -> bool:
+    """Refuse a store that is not the pinned one; return whether its epoch is newer and wants to be pinned."""
+    if database_store_id != place.store_id:
+        raise store_lost(place, f"is another one ({database_store_id}, not {place.store_id})")
+    if database_epoch < place.epoch:
+        raise store_lost(
+            place, f"went back from epoch {place.epoch} to {database_epoch}, as an old copy would"
+        )
+    return database_epoch > place.epoch
+
+
+def local_path(url: str) -> str:
+    """Return the path in the url of a local store."""
+    path = unquoted(url.partition(":")[2].removeprefix("//").removeprefix("localhost"))
+    return "/" + path.lstrip("/")
+
+
+def _place(folder: str, repository: Repository | None, proposals: Mapping[str, str]) -> Place:
+    pin = read_pin(folder)
+    if pin is None:
+        return _proposal(folder, repository, proposals)
+    url = _beside(folder) if pin.url == BESIDE_THE_PIN else pin.url
+    _check_machine(pin, url, folder)
+    url = _agreed({f"the pin {folder}/coord.id": url, **proposals})
+    return Place(url, pin.repository_id, repository, pin.store_id, pin.epoch, folder)
+
+
+def _proposal(folder: str, repository: Repository | None, proposals: Mapping[str, str]) -> Place:
+    beside = _beside(folder)
+    url = _agreed(proposals) or beside
+    return Place(url, _new_repository_id(repository, url, beside), repository, "", 0, folder)
+
+
+def _beside(folder: str) -> str:
+    try:
+        return f"sqlite://{quoted(folder)}/coord.db"
+    except UnicodeEncodeError as error:
+        raise Invalid(
+            f"{folder!r} is not UTF-8", hint="rename the folder, or name a store: COORD_URL"
+        ) from error
+
+
+def _pin(place: Place) -> Pin:
+    beside = _same_store(place.url, _beside(place.folder))
+    url = BESIDE_THE_PIN if beside else place.url
+    machine = this_machine().machine if place.local else ""
+    return Pin(FORMAT, url, place.store_id, place.epoch, place.repository_id, machine)
+
+
+def _check_machine(pin: Pin, url: str, folder: str) -> None:
+    here = this_machine().machine
+    if scheme_of(url) in LOCAL and pin.machine and here and pin.machine != here:
+        raise Unsupported(
+            f"{shown(url)} was made on another machine, and such a store serves only one ({folder}/coord.id)",
+            hint="reach it through a hub there (coord serve), or start afresh here: coord init --new-store",
+        )
+
+
+def _agreed(sources: Mapping[str, str]) -> str:
+    """Return the url that all sources name, in the last spelling that says as whom to come."""
+    named = [(source, url) for source, url in sources.items() if url]
+    for source, url in named[1:]:
+        first, first_url = named[0]
+        if not _same_store(first_url, url):
+            raise Invalid(
+                f"two stores for one repository: {first} says {shown(first_url)}, {source} says {shown(url)}",
+                hint="make them agree; coord migrate moves a repository to another store",
+            )
+    urls = [url for _, url in named]
+    return next((url for url in reversed(urls) if "@" in url), urls[-1] if urls else "")
+
+
+def _proposals(
+    repository: Repository, configuration: Mapping[str, Any], environ: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the stores that configuration and environment name, weakest first."""
+    found = {configuration_file(repository): _configured_url(configuration)}
+    if backend := environ.get("COORD_BACKEND", ""):
+        variable = f"COORD_{backend.upper()}_URL"
+        url = environ.get(variable, "")
+        if url:
+            found[variable] = url
+        elif backend.lower() != "sqlite":
+            raise Invalid(f"COORD_BACKEND is {backend!r}, but {variable} is not set", hint=f"set {variable}")
+        else:
+            found["COORD_BACKEND=sqlite"] = _beside(f"{repository.commondir}/coord")
+    found["COORD_URL"] = environ.get("COORD_URL", "")
+    return found
+
+
+def _configured_url(configuration: Mapping[str, Any]) -> str:
+    store = configuration.get("store", {})
+    url = store.get("url", "") if isinstance(store, dict) else None
+    if not isinstance(url, str):
+        raise Invalid("coord.toml names no store", hint='write [store] and below it url = "…"')
+    return url
+
+
+def _tenants(configuration: Mapping[str, Any]) -> dict[str, str]:
+    tenants = configuration["tenants"]
+    if not isinstance(tenants, dict):
+        raise Invalid("coord.toml names no tenants", hint='write [tenants] and below it acme = "…"')
+    return tenants
+
+
+def _new_repository_id(repository: Repository | None, url: str, beside: str) -> str:
+    """Return the id of a repository: of its origin on a server, so that clones share it; otherwise random."""
+    if repository is None or _same_store(url, beside):
+        return ""
+    origin = None if scheme_of(url) in LOCAL else _origin(repository)
+    if origin is None:
+        return os.urandom(8).hex()
+    from hashlib import sha256  # noqa: PLC0415 - once per repository
+
+    readable = re.sub(r"[^A-Za-z0-9._]+", "-", origin)[:80].strip("-.")
+    return f"{readable or 'origin'}-{sha256(origin.encode(errors='surrogateescape')).hexdigest()[:16]}"
+
+
+def _origin(repository: Repository) -> str | None:
+    from coord.host.remote import normalised_origin, origin_url  # noqa: PLC0415 - once per repository
+
+    origin = normalised_origin(origin_url(repository.commondir) or "")
+    # A folder is the same one only on the same machine.
+    return this_machine().machine + origin if origin and origin.startswith("/") else origin
+
+
+def _same_store(a: str, b: str) -> bool:
+    if scheme_of(a) != scheme_of(b):
+        return False
+    if scheme_of(a) in LOCAL:
+        return os.path.realpath(local_path(a)) == os.path.realpath(local_path(b))
+    return _without_user(a) == _without_user(b)
+
+
+def _without_user(url: str) -> str:
+    """Return what a server's url says of the store; users and passwords may differ, and change."""
+    return re.sub(r"^[^:]*://([^/]*@)?", "", shown(url))
+
+
+def store_lost(place: Place, what: str) -> Corrupt:
+    """Return the error for a pinned store that is not there as it was."""
+    return Corrupt(
+        f"the store {shown(place.url)} {what}, and nothing is known of the locks in it",
+        hint="restore it, or start afresh with coord init --new-store",
+    )

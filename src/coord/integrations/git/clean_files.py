@@ -1,0 +1,59 @@
+"""Which of the files that hooks locked are as HEAD has them: nobody has to keep off those."""
+
+import os
+from collections.abc import Sequence
+
+from coord.core.errors import CoordError
+from coord.core.replies import LockShown
+from coord.integrations.git.run import Git
+from coord.integrations.hooks.main import deadline_s
+from coord.integrations.hooks.targets import path_of
+
+GIT_SHARE = 2 / 7
+"""How much of the time of a hook git has."""
+FILES_MAX = 256
+"""How many files are looked at in one go."""
+
+
+def clean_locks(held: Sequence[LockShown]) -> list[str]:
+    """Return the locks of hooks whose files are clean, each looked at in the worktree it was taken for.
+
+    Where git cannot tell, none is: a lock too many ends with its lease.
+    """
+    found: list[str] = []
+    for worktree in dict.fromkeys(lock.worktree for lock in held if lock.worktree):
+        names = {
+            path_of(lock.resource): lock.resource
+            for lock in held
+            if lock.worktree == worktree and lock.resource.startswith("file:")
+        }
+        if names and os.path.isdir(worktree):
+            some = list(names)[:FILES_MAX]
+            dirty = differing_from_head(worktree, some)
+            if dirty is not None:
+                found += [names[name] for name in some if name not in dirty]
+    return found
+
+
+def differing_from_head(worktree: str, names: list[str]) -> list[str] | None:
+    """Return which of these files differ from HEAD; None where git cannot tell."""
+    changed = _changed(worktree, names)
+    return None if changed is None else [name for name in names if _within(name, changed)]
+
+
+def _changed(worktree: str, names: list[str]) -> set[str] | None:
+    """Return what differs from HEAD at these names: changed, new, ignored; folders end with a slash."""
+    words = ("--literal-pathspecs", "status", "--porcelain=v1", "-z", "--no-renames", "--ignored=traditional")
+    try:
+        done = Git(worktree).run(
+            *words, "--untracked-files=all", "--", *names, timeout_s=deadline_s() * GIT_SHARE
+        )
+    except CoordError:
+        return None
+    return {entry[3:] for entry in done.names} if done.code == 0 else None
+
+
+def _within(name: str, changed: set[str]) -> bool:
+    folders = name.split("/")
+    above = ("/".join(folders[:end]) + "/" for end in range(1, len(folders)))
+    return name in changed or any(folder in changed for folder in above)

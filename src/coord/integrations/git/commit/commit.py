@@ -1,0 +1,271 @@
+"""`coord commit`: exactly the files that a session holds, and nothing that others have staged.
+
+Git's own `commit --only` makes the commit, so every hook of the repository has its say. What was committed is
+then looked at, and only a commit that has what it should is told in the log.
+"""
+
+import os
+import re
+import tempfile
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+import msgspec
+
+from coord.core import commands
+from coord.core.errors import CoordError, Invalid, LockLost, NotOwner, Refused
+from coord.core.git_log_commands import RecordCommit
+from coord.core.replies import LockShown
+from coord.integrations.git.changes import Change, Covered, changes, literal_name, pathspecs, writing
+from coord.integrations.git.gate.sign import signed
+from coord.integrations.git.run import Git, GitFailed, Waiting, as_text, ended_by_nul
+from coord.sdk.client.client import Client
+
+RENEWED_BELOW_S = 60.0
+"""A lock with less time left is renewed first, so that it does not run out under the commit."""
+LOCKS_MAX = 256
+MESSAGE_BYTES_MAX = 64 * 1024
+FILES_TOLD = 100
+SUBJECT_CHARS_MAX = 200
+_MADE = re.compile(
+    r"\[(?:detached HEAD|(?P<branch>[^\n]*?))(?: \(root-commit\))? (?P<commit>[0-9a-f]{7,64})\] "
+)
+"""What git says of a commit that it made: `[main 1a2b3c4] subject`."""
+
+
+class Committed(msgspec.Struct, frozen=True):
+    """A commit, and what about it is not as it was meant."""
+
+    commit: str
+    branch: str
+    subject: str
+    files: list[str]
+    missing: list[str] = []
+    unexpected: list[str] = []
+    left_out: list[str] = []
+    locks: list[str] = []
+    recorded: bool = True
+    warnings: list[str] = []
+
+
+class _Choice(msgspec.Struct, frozen=True):
+    """What goes into a commit, under which locks, and what else there is."""
+
+    files: list[Change]
+    locks: list[LockShown]
+    unchanged: list[str]
+    left_out: list[str]
+
+
+def commit(
+    client: Client,
+    message: str,
+    files: Sequence[str] = (),
+    *,
+    fence: int | None = None,
+    hooks_timeout_s: float | None = None,
+    tell: Callable[[str], None] = lambda _: None,
+) -> Committed:
+    """Commit the held files that differ from HEAD, new and deleted ones too; or only those named.
+
+    `fence`: the newest that the caller knows; a lock that was granted later stands in the way. Hooks may take
+    as long as they want, as in git, unless a time is given; `tell` hears of those that take long.
+    """
+    if not message.strip() or len(os.fsencode(message)) > MESSAGE_BYTES_MAX or "\0" in message:
+        hint = f"coord commit -m 'what and why'; at most {MESSAGE_BYTES_MAX} bytes"
+        raise Invalid("a commit needs a message that is not empty nor too long", hint=hint)
+    repository = client.place.repository
+    if repository is None or repository.root is None:
+        raise Invalid("this is no worktree of a git repository", hint="run coord commit inside one")
+    git = Git(repository.root)
+    own = writing(client.call(commands.ListLocks(client.caller, own=True)))
+    choice = _choose(git, own, client.named([f"file:{word}" for word in files]))
+    _prove(client, choice.locks, fence)
+
+    def waiting(passed_s: float) -> None:
+        """Tell that hooks are at work; the locks must not run out under them."""
+        tell(f"hooks of the commit are at work, for {passed_s:.0f} s so far")
+        with suppress(CoordError):  # afterwards it is looked at what is still held
+            _renew(client, choice.locks)
+
+    branch, made = _make(git, client, message, choice.files, (hooks_timeout_s, waiting))
+    return _verified(git, client, branch, made, choice, own)
+
+
+def _choose(git: Git, own: list[LockShown], named: Sequence[str]) -> _Choice:
+    """Return what differs from HEAD and is held; what is named has to be."""
+    held, wanted = Covered(lock.resource for lock in own), Covered(named)
+    chosen: list[Change] = []
+    needed: set[str] = set()
+    left_out: list[str] = []
+    for change in changes(git):
+        resource = held.by(change.path)
+        if named and change.path not in wanted:
+            continue
+        if resource is not None:
+            chosen.append(change)
+            needed.add(resource)
+        elif named:
+            raise NotOwner(f"{as_text(change.path)} is not held by this session", hint="coord lock takes it")
+        else:
+            left_out.append(change.path)
+    if not chosen:
+        others = f" ({len(left_out)} others do)" if left_out else ""
+        raise Refused(
+            f"nothing to commit: no file that this session holds differs from HEAD{others}",
+            hint="coord lock what you changed; coord status shows what you hold",
+        )
+    if len(needed) > LOCKS_MAX:
+        raise Invalid(
+            f"{len(needed)} locks in one commit", hint=f"name some of the files; at most {LOCKS_MAX}"
+        )
+    expected = named or [lock.resource for lock in own]
+    locks = [lock for lock in own if lock.resource in needed]
+    return _Choice(chosen, locks, _unchanged(git, expected, chosen), left_out)
+
+
+def _unchanged(git: Git, expected: Sequence[str], chosen: list[Change]) -> list[str]:
+    """Return the single files that were expected, but do not differ from HEAD."""
+    paths = {change.path for change in chosen}
+    names = [name for resource in expected if (name := literal_name(resource)) is not None]
+    return [name for name in names if name not in paths and os.path.isfile(f"{git.folder}/{name}")]
+
+
+def _prove(client: Client, locks: list[LockShown], fence: int | None) -> None:
+    """Refuse unless each lock is held in this repository under its fence; give it time for the commit."""
+    repository = client.place.repository_id
+    for lock in locks:
+        if fence is not None and lock.fence > fence:
+            raise LockLost(
+                f"{lock.resource} was granted anew (fence {lock.fence}) after fence {fence}",
+                hint=f"coord log locks {lock.resource} says who had it between; look at the file again",
+            )
+    _renew(client, [lock for lock in locks if lock.expires_in_s < RENEWED_BELOW_S])
+    for number in sorted({lock.fence for lock in locks}):
+        texts = tuple(lock.resource for lock in locks if lock.fence == number)
+        if not client.call(commands.CheckLocks(client.caller, repository, texts, "", number)).free:
+            raise LockLost(
+                f"{', '.join(texts)} is not held under fence {number}", hint="coord lock takes it anew"
+            )
+
+
+def _renew(client: Client, locks: list[LockShown]) -> None:
+    for lock in locks:
+        if not lock.preempted_by:
+            command = commands.RenewLocks(
+                client.caller, client.place.repository_id, (lock.resource,), lock.fence
+            )
+            client.call(command)
+
+
+def _make(
+    git: Git,
+    client: Client,
+    message: str,
+    files: list[Change],
+    patience: tuple[float | None, Waiting],
+) -> tuple[str, str]:
+    """Let git commit exactly these files, and return the branch ("": none) and the commit as git calls it."""
+    new = [change.path for change in files if change.new]
+    if new:  # git commits only what it knows of; that a file is meant to be added changes nothing for others
+        git.patient(
+            "add", "--intent-to-add", "--pathspec-from-file=-", "--pathspec-file-nul", stdin=pathspecs(new)
+        )
+    text = signed(git, client, client.caller, message, [change.path for change in files])
+    who = {"COORD_SESSION_ID": client.caller.session, "COORD_AGENT": client.caller.agent}
+    with tempfile.NamedTemporaryFile() as file:  # with many trailers it is too long for an argument
+        file.write(os.fsencode(text))
+        file.flush()
+        try:
+            done = git.patient(
+                *("commit", "--only", f"--file={file.name}", "--pathspec-from-file=-", "--pathspec-file-nul"),
+                stdin=pathspecs(change.path for change in files),
+                timeout_s=patience[0],
+                waiting=patience[1],
+                **{name: value for name, value in who.items() if value},
+            )
+        except CoordError:  # else the next `git commit --all` of anybody would have the new files
+            git.run("update-index", "--force-remove", "-z", "--stdin", stdin=ended_by_nul(new))
+            raise
+    found = _MADE.match(done.text)
+    return (found["branch"] or "", found["commit"]) if found else ("", "HEAD")
+
+
+def _verified(
+    git: Git, client: Client, branch: str, made: str, choice: _Choice, own: list[LockShown]
+) -> Committed:
+    """Compare a commit with what it should have, and tell of it in the log."""
+    expected = [change.path for change in choice.files]
+    warnings: list[str] = []
+    try:
+        commit_id, subject, found = _look(git, made)
+        recorded = True
+    except GitFailed as error:
+        warnings.append(f"the commit could not be looked at, and is not in the log: {error.message}")
+        commit_id, subject, found, recorded = made, "", expected, False
+    held = Covered(lock.resource for lock in own)
+    missing = sorted({*expected, *choice.unchanged} - set(found))
+    unexpected = [path for path in found if path not in expected and path not in held]
+    warnings += _told("expected file(s) not found in commit", missing)
+    warnings += _told("file(s) in the commit that this session does not hold", unexpected)
+    warnings += _told("changed file(s) left out, which this session does not hold", choice.left_out)
+    if recorded:
+        recorded = not unexpected and _record(
+            client, commit_id, branch, subject, found, choice.locks, warnings
+        )
+    return Committed(
+        commit=commit_id,
+        branch=as_text(branch),
+        subject=as_text(subject),
+        files=list(map(as_text, found)),
+        missing=list(map(as_text, missing)),
+        unexpected=list(map(as_text, unexpected)),
+        left_out=list(map(as_text, choice.left_out)),
+        locks=[lock.resource for lock in choice.locks],
+        recorded=recorded,
+        warnings=warnings,
+    )
+
+
+def _look(git: Git, commit: str) -> tuple[str, str, list[str]]:
+    """Return the whole id of a commit, its subject, and the files that it changes."""
+    shown = ("log", "-1", "-z", "--no-renames", "--name-only", "--format=%H%x00%s%x00", commit, "--")
+    commit_id, subject, _, *files = git.must("-c", "log.showRoot=true", *shown).text.split("\0")
+    return (
+        commit_id,
+        subject,
+        [name.removeprefix("\n") if not number else name for number, name in enumerate(files) if name],
+    )
+
+
+def _record(
+    client: Client,
+    commit_id: str,
+    branch: str,
+    subject: str,
+    files: list[str],
+    locks: list[LockShown],
+    warnings: list[str],
+) -> bool:
+    command = RecordCommit(
+        client.caller,
+        client.place.repository_id,
+        tuple(lock.resource for lock in locks),
+        fences=tuple(lock.fence for lock in locks),
+        commit=commit_id,
+        branch=as_text(branch),
+        subject=as_text(subject)[:SUBJECT_CHARS_MAX],
+        files=tuple(map(as_text, files[:FILES_TOLD])),
+        file_count=len(files),
+    )
+    try:
+        client.call(command)
+    except CoordError as error:  # the commit is there: to fail now would say that it is not
+        warnings.append(f"the commit is not in the log: {error.message}; git show {commit_id[:12]}")
+        return False
+    return True
+
+
+def _told(what: str, paths: list[str]) -> list[str]:
+    some = ", ".join(map(as_text, paths[:10])) + (", …" if len(paths) > 10 else "")
+    return [f"{len(paths)} {what}: {some}"] if paths else []

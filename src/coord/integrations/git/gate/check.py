@@ -1,0 +1,187 @@
+"""Judging commits: by whom their files are held, and whether what they were made under still counts."""
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+import msgspec
+
+from coord.core import commands
+from coord.core.errors import Invalid
+from coord.core.git_log_commands import CheckFences, FenceShown
+from coord.core.identity import Caller
+from coord.core.locks.paths import Pattern, fold, is_unprintable, literal_path, parse_pattern
+from coord.core.locks.paths import covers as path_covers
+from coord.core.locks.queries import FENCES_MAX
+from coord.core.locks.resources import PATH_BYTES_MAX
+from coord.core.replies import LockShown
+from coord.integrations.git.gate.commits import Judged
+from coord.integrations.git.gate.trailers import FenceTrailer
+from coord.sdk.client.connection import Connection
+
+PATHS_MAX = 256
+"""Up to so many files are asked for by name; beyond, for all locks of the repository."""
+IN_ORDER = ("held", "released", "session_ended")
+
+
+class Finding(NamedTuple):
+    """What stands against a commit, and what to do about it."""
+
+    what: str
+    next_step: str
+
+
+def judge(connection: Connection, caller: Caller, commits: Sequence[Judged]) -> list[Finding]:
+    """Return what stands against commits that a caller makes or moves; each thing once."""
+    paths = dict.fromkeys(path for commit in commits for path in commit.paths)
+    locks = _foreign_locks(connection, caller, list(paths))
+    fences = _Fences(connection, (fence for commit in commits for fence in commit.trailers.fences))
+    found: dict[Finding, None] = {}
+    for commit in commits:
+        found.update(dict.fromkeys(_judge_paths(commit, locks, fences)))
+    found.update(dict.fromkeys(_superseded_claims(connection, commits)))
+    return list(found)
+
+
+class _Lock(NamedTuple):
+    shown: LockShown
+    pattern: Pattern
+
+
+def _foreign_locks(connection: Connection, caller: Caller, paths: list[str]) -> list[_Lock]:
+    """Return the write locks of others that may cover some of the paths."""
+    if not paths:
+        return []
+    by_name = len(paths) <= PATHS_MAX and all(map(_lockable, paths))
+    texts = [f"file:{literal_path(path).spelled}" for path in paths] if by_name else ["file:."]
+    asked = commands.CheckLocks(caller, connection.place.repository_id, tuple(texts), "write")
+    return [
+        _Lock(holder, pattern)
+        for holder in connection.call(asked).holders
+        if holder.mode != "read"
+        for pattern in parse_pattern(holder.resource.removeprefix("file:"))
+    ]
+
+
+def _lockable(path: str) -> bool:
+    """Whether a path can be asked for by name; git knows names that nobody can lock but by a folder."""
+    return not is_unprintable(path) and len(fold(path).encode()) <= PATH_BYTES_MAX
+
+
+def covers(pattern: Pattern, path: str) -> bool:
+    """Whether a file belongs to a pattern, however strange its name: what is not printable is no special."""
+    known = _pattern_of(path)
+    return known is None or path_covers(pattern, known)
+
+
+@lru_cache(maxsize=100_000)
+def _pattern_of(path: str) -> Pattern | None:
+    if is_unprintable(path):
+        path = "".join("\N{REPLACEMENT CHARACTER}" if is_unprintable(letter) else letter for letter in path)
+    try:
+        return literal_path(path)
+    except Invalid:
+        return None  # too long or too deep to compare: in doubt it is covered
+
+
+class _Fences:
+    """How the locks stand or ended under which commits say they were made."""
+
+    def __init__(self, connection: Connection, trailers: Iterable[FenceTrailer]) -> None:
+        self._connection = connection
+        wanted = list(dict.fromkeys(trailers))
+        self._shown: dict[tuple[FenceTrailer, str], FenceShown] = {}
+        for start in range(0, len(wanted), FENCES_MAX):
+            self._ask([(fence, "") for fence in wanted[start : start + FENCES_MAX]])
+
+    def of(self, fence: FenceTrailer, path: str) -> FenceShown:
+        """Return how a fence stands for one file: of a glob, another may have been granted another part."""
+        whole = self._shown[fence, ""]
+        part = f"file:{literal_path(path).spelled}" if whole.superseded and _lockable(path) else ""
+        if (fence, part) not in self._shown:
+            self._ask([(fence, part)])
+        return self._shown[fence, part]
+
+    def _ask(self, wanted: list[tuple[FenceTrailer, str]]) -> None:
+        fences = tuple((fence.fence, fence.resource, part) for fence, part in wanted)
+        asked = CheckFences(self._connection.place.repository_id, fences)
+        self._shown.update(zip(wanted, self._connection.call(asked), strict=True))
+
+
+def _judge_paths(commit: Judged, locks: list[_Lock], fences: _Fences) -> Iterable[Finding]:
+    """Yield what stands against the files of a commit.
+
+    Of several fences that cover a file the latest counts. One whose lock was given back in order proves that
+    the change was finished before the present holder began.
+    """
+    proofs = [
+        (fence, parse_pattern(fence.resource.removeprefix("file:"))[0]) for fence in commit.trailers.fences
+    ]
+    own = {fence.fence for fence in commit.trailers.fences}
+    for path in commit.paths:
+        covering = [fences.of(fence, path) for fence, pattern in proofs if covers(pattern, path)]
+        known = [shown for shown in covering if shown.ending != "unknown"]
+        proof = max(known, key=lambda shown: shown.fence, default=None)
+        if proof is not None and proof.superseded:
+            yield _late(commit, path, proof)
+        if proof is not None and proof.ending in IN_ORDER:
+            continue
+        for lock in locks:
+            mine = lock.shown.owner == commit.trailers.session or lock.shown.fence in own
+            if not mine and covers(lock.pattern, path):
+                yield _held(commit, path, lock.shown)
+
+
+def _superseded_claims(connection: Connection, commits: Sequence[Judged]) -> Iterable[Finding]:
+    """Yield the claims that commits were made for and that somebody else has taken over since."""
+    claims = {task: commit for commit in commits for task in commit.trailers.tasks}
+    names = tuple(dict.fromkeys((task.project, task.task) for task in claims))
+    states = connection.call(commands.GetTaskStates(connection.tenant, names)) if names else []
+    generations = {(state.project_id, state.task_id): state.generation for state in states}
+    for task, commit in claims.items():
+        current = generations[task.project, task.task]
+        if current > task.generation:
+            yield Finding(
+                f"{_name(commit)} was made for {task.task} under generation {task.generation}, "
+                f"but generation {current} has taken over",
+                f"leave it to the one that has it (coord task show {task.task}), "
+                "or claim the task anew and renew your trailers (git rebase --force-rebase BRANCH)",
+            )
+
+
+def _late(commit: Judged, path: str, fence: FenceShown) -> Finding:
+    name = shown_path(path)
+    return Finding(
+        f"{_name(commit)} changes {name} under fence {fence.fence} of {fence.owner}, which was lost "
+        f"({fence.ending}); {fence.by} was granted it since, under {fence.by_fence}",
+        f"lock it again (coord lock {name}), see what changed, and commit anew (git commit --amend)",
+    )
+
+
+def _held(commit: Judged, path: str, lock: LockShown) -> Finding:
+    name = shown_path(path)
+    who = f"{lock.owner} ({lock.agent})" if lock.agent and lock.agent != lock.owner else lock.owner
+    until = f" for {lock.expires_in_s:.0f} s more" if lock.expires_in_s else ""
+    why = f": {lock.reason}" if lock.reason else ""
+    what = f"{name} is held by {who} as {lock.resource}{until}{why}"
+    if commit.commit:
+        return Finding(f"{what}; {_name(commit)} changes it", "try again when it is released (coord locks)")
+    return Finding(
+        what, f"commit your own files alone (git commit -- FILES), or wait for it (coord lock {name})"
+    )
+
+
+def _name(commit: Judged) -> str:
+    return f"commit {commit.commit[:10]}" if commit.commit else "what is staged"
+
+
+def shown_path(path: str) -> str:
+    """Return a path as it can be printed on one line."""
+    return path if path.isprintable() and " " not in path else repr(path)
+
+
+def anonymous(caller: Caller) -> Caller:
+    """Return a caller that is nobody in particular: who pushes to a shared repository is not known there."""
+    return msgspec.structs.replace(
+        caller, session="pre-receive", parent="", process=None, descent=(), tool=""
+    )

@@ -1,0 +1,179 @@
+"""What each of git's hooks has to judge, and what comes of it."""
+
+import fnmatch
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from coord.core import commands
+from coord.core.errors import Corrupt, Invalid, NotFound
+from coord.core.identity import Caller
+from coord.host.caller import find_caller, find_tenant, shows_agent
+from coord.host.store_location import find_place
+from coord.integrations.git.gate.check import Finding, anonymous, judge
+from coord.integrations.git.gate.commits import new_commits, staged, tips
+from coord.integrations.git.gate.sign import signed
+from coord.integrations.git.gate.stubs import PROTECTED, PROTECTED_VARIABLE
+from coord.integrations.git.run import Git
+from coord.sdk.client.connection import Connection
+from coord.sdk.client.open import open_place
+
+TOLD_MAX = 10
+"""How many findings are printed."""
+
+
+class Gate(NamedTuple):
+    """One call of a hook: the repository, the store, and who runs git."""
+
+    git: Git
+    connection: Connection
+    caller: Caller
+    person: bool
+    protected: tuple[str, ...]
+    arguments: list[str]
+
+
+def run_hook(hook: str, arguments: list[str]) -> int:
+    """Judge one call of a hook; return how it shall end."""
+    judged_by = _HOOKS.get(hook)
+    if judged_by is None:
+        raise Invalid(f"{hook!r} is no hook that coord knows", hint="coord init writes the right ones")
+    folder = os.environ.get("GIT_DIR") or os.getcwd()
+    place = find_place(folder, os.environ)
+    if place.repository is None or not place.pinned:  # where its stub is, coord was in use
+        raise Corrupt("which store judges here is not known: coord.id is gone", hint="coord init mends it")
+    caller = find_caller(os.environ, cwd=os.getcwd(), repository=place.repository)
+    database, place = open_place(place)
+    tenant = find_tenant(os.environ)
+    with Connection(database, place, caller, tenant=tenant, cwd=folder, environ=os.environ) as connection:
+        person = False
+        if hook == "pre-receive":
+            caller = anonymous(caller)
+        else:
+            caller, person = _who(connection, caller)
+        protected = tuple(os.environ.get(PROTECTED_VARIABLE, " ".join(PROTECTED)).split())
+        gate = Gate(Git(os.getcwd(), in_hook=True), connection, caller, person, protected, arguments)
+        return judged_by(gate)
+
+
+def _who(connection: Connection, caller: Caller) -> tuple[Caller, bool]:
+    """Return in whose name git runs, and whether that is a person.
+
+    Without signs of an agent tool it may still run below the process of a session that registered.
+    """
+    if shows_agent(os.environ):
+        return caller, False
+    try:
+        shown = connection.call(commands.GetSession(msgspec.structs.replace(caller, session="")))
+    except (Invalid, NotFound):
+        return caller, True
+    person = shown.session_id.startswith(f"{caller.user[:40]}@")
+    return (caller, True) if person else (msgspec.structs.replace(caller, session=shown.session_id), False)
+
+
+def _pre_commit(gate: Gate) -> int:
+    return _told(gate, judge(gate.connection, gate.caller, [staged(gate.git)]))
+
+
+def _prepare_commit_msg(gate: Gate) -> int:
+    """Judge what `--no-verify` kept from pre-commit, and put trailers below the message."""
+    if gate.person:
+        return 0
+    file, source = gate.arguments[0], gate.arguments[1] if len(gate.arguments) > 1 else ""
+    about_to = staged(gate.git)
+    if source != "merge":  # in a merge, what others did is rightly among it
+        code = _told(gate, judge(gate.connection, gate.caller, [about_to]))
+        if code:
+            return code
+    with open(file, encoding="utf-8", errors="surrogateescape", newline="") as message:
+        text = message.read()
+    if source == "message" and not text.strip():
+        return 0  # git is going to refuse it for being empty
+    text = signed(gate.git, gate.connection, gate.caller, text, about_to.paths)
+    with open(file, "w", encoding="utf-8", errors="surrogateescape", newline="") as message:
+        message.write(text)
+    return 0
+
+
+def _reference_transaction(gate: Gate) -> int:
+    if gate.arguments[:1] != ["prepared"]:
+        return 0
+    findings: dict[Finding, None] = {}
+    for _, new, ref in _stdin_words(3):
+        if _is_protected(gate, ref) and new.strip("0"):
+            findings.update(dict.fromkeys(_judge_new(gate, new, _accepted(gate))))
+    return _told(gate, list(findings))
+
+
+def _pre_push(gate: Gate) -> int:
+    remote = gate.arguments[0] if gate.arguments else ""
+    findings: dict[Finding, None] = {}
+    for _, new, ref, old in _stdin_words(4):
+        if not new.strip("0"):
+            continue
+        of_remote = [f"refs/remotes/{remote}/{branch}" for branch in gate.protected]
+        known = (
+            tips(gate.git, *of_remote)
+            if _is_protected(gate, ref)
+            else tips(gate.git, f"refs/remotes/{remote}/")
+        )
+        if old.strip("0") and gate.git.run("cat-file", "-e", f"{old}^{{commit}}").code == 0:
+            known.append(old)
+        findings.update(dict.fromkeys(_judge_new(gate, new, known)))
+    return _told(gate, list(findings))
+
+
+def _pre_receive(gate: Gate) -> int:
+    findings: dict[Finding, None] = {}
+    for _, new, ref in _stdin_words(3):
+        if new.strip("0") and ref.startswith("refs/heads/"):
+            known = _accepted(gate) if _is_protected(gate, ref) else tips(gate.git, "refs/")
+            findings.update(dict.fromkeys(_judge_new(gate, new, known)))
+    return _told(gate, list(findings))
+
+
+def _judge_new(gate: Gate, new: str, known: Sequence[str]) -> list[Finding]:
+    return judge(gate.connection, gate.caller, new_commits(gate.git, new, known))
+
+
+def _accepted(gate: Gate) -> list[str]:
+    """Return where protected branches stand, here and as last seen elsewhere: what is in them was judged."""
+    here = [f"refs/heads/{branch}" for branch in gate.protected]
+    return tips(gate.git, *here, *(f"refs/remotes/*/{branch}" for branch in gate.protected))
+
+
+def _is_protected(gate: Gate, ref: str) -> bool:
+    return any(fnmatch.fnmatchcase(ref, f"refs/heads/{branch}") for branch in gate.protected)
+
+
+def _stdin_words(number: int) -> Iterator[list[str]]:
+    """Yield the lines that git writes to a hook."""
+    for line in os.fsdecode(sys.stdin.buffer.read()).splitlines():
+        words = line.split(" ")
+        if len(words) == number:
+            yield words
+        elif line:
+            raise Invalid(f"git said {line!r}", hint="is this git newer than coord? coord doctor")
+
+
+def _told(gate: Gate, findings: Sequence[Finding]) -> int:
+    """Say what was found; return how the hook ends."""
+    said = [line for finding in findings[:TOLD_MAX] for line in (finding.what, f"  {finding.next_step}")]
+    if len(findings) > TOLD_MAX:
+        said.append(f"… and {len(findings) - TOLD_MAX} more")
+    if findings:
+        said.append("told, not refused: you are a person" if gate.person else "refused")
+    sys.stderr.write("".join(f"coord: {line}\n" for line in said))
+    return 1 if findings and not gate.person else 0
+
+
+_HOOKS: dict[str, Callable[[Gate], int]] = {
+    "pre-commit": _pre_commit,
+    "prepare-commit-msg": _prepare_commit_msg,
+    "reference-transaction": _reference_transaction,
+    "pre-push": _pre_push,
+    "pre-receive": _pre_receive,
+}

@@ -1,0 +1,53 @@
+"""Signing a commit's message: the trailers of what a session holds now, each of them once."""
+
+from collections.abc import Sequence
+
+from coord.core import commands
+from coord.core.errors import NotFound
+from coord.core.identity import Caller
+from coord.core.locks.paths import parse_pattern
+from coord.core.replies import LockShown
+from coord.integrations.git.changes import writing
+from coord.integrations.git.gate.check import covers
+from coord.integrations.git.gate.trailers import (
+    FenceTrailer,
+    TaskTrailer,
+    Trailers,
+    read_message,
+    without_trailers,
+)
+from coord.integrations.git.run import Git
+from coord.sdk.client.connection import Connection
+
+
+def signed(git: Git, connection: Connection, caller: Caller, message: str, paths: Sequence[str]) -> str:
+    """Return a message with what the session would sign now, in place of what it says of that already."""
+    trailers = held_trailers(connection, caller, paths).over(read_message(message))
+    options = [word for line in trailers.lines() for word in ("--trailer", line)]
+    how = ("--where", "end", "--if-exists", "add", "--if-missing", "add", "--no-divider")
+    text = without_trailers(message).encode("utf-8", "surrogateescape")
+    if not text.endswith(b"\n"):  # else git takes the subject for an open line, and goes on in it
+        text += b"\n"
+    done = git.must("interpret-trailers", *how, *options, stdin=text)
+    return done.out.decode("utf-8", "surrogateescape")
+
+
+def held_trailers(connection: Connection, caller: Caller, paths: Sequence[str]) -> Trailers:
+    """Return what a session would sign now: its name, its claims, its locks on these files."""
+    try:
+        session = connection.call(commands.GetSession(caller)).session_id
+    except NotFound:
+        session = caller.session  # nothing was done in its name yet
+    claims = connection.call(commands.GetSessionClaims(connection.tenant, session))
+    locks = writing(connection.call(commands.ListLocks(caller, own=True)))
+    return Trailers(
+        session,
+        tuple(TaskTrailer(claim.project_id, claim.task_id, claim.generation.generation) for claim in claims),
+        tuple(FenceTrailer(lock.fence, lock.resource) for lock in locks if _signs(lock, paths)),
+    )
+
+
+def _signs(lock: LockShown, paths: Sequence[str]) -> bool:
+    """Whether a lock is one under which any of these files is changed."""
+    patterns = parse_pattern(lock.resource.removeprefix("file:"))
+    return any(covers(pattern, path) for pattern in patterns for path in paths)

@@ -1,0 +1,100 @@
+"""A command that judges a merged tree, in a worktree of its own that is thrown away after.
+
+The worktree belongs to coord: nobody works in it, and nothing but a merge that was never accepted is in it.
+"""
+
+import fcntl
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import NamedTuple
+
+from coord.core.errors import Invalid
+from coord.integrations.git.run import Git
+from coord.integrations.git.worktree.worktree import worktrees
+from coord.sdk.client.blocks import HeldLocks
+
+PREFIX = "coord-check-"
+LOOK_S = 0.5
+SAID_BYTES_MAX = 4000
+NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
+
+
+class Checked(NamedTuple):
+    """Whether a tree passed, and the end of what the command said."""
+
+    passed: bool
+    said: str
+
+
+def check(git: Git, commit: str, command: Sequence[str], held: HeldLocks, timeout_s: float) -> Checked:
+    """Run a command on a commit; raise if the lock is lost meanwhile, for then it decides nothing."""
+    with _worktree(git, commit) as folder, tempfile.TemporaryFile() as said:
+        environ = {**git.environ, "COORD_CHECKED_COMMIT": commit}
+        try:
+            process = subprocess.Popen(
+                list(command), cwd=folder, env=environ, stdin=subprocess.DEVNULL, stdout=said,
+                stderr=subprocess.STDOUT, start_new_session=True,
+            )  # fmt: skip
+        except OSError as error:
+            raise Invalid(
+                f"{command[0]}: {error.strerror}", hint="the command is run without a shell"
+            ) from error
+        try:
+            code = _wait(process, held, time.monotonic() + timeout_s)
+        finally:
+            with suppress(ProcessLookupError, PermissionError):  # also what the command left behind
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        size = said.seek(0, os.SEEK_END)
+        said.seek(max(0, size - SAID_BYTES_MAX))
+        text = said.read().decode("utf-8", "replace").strip()
+    if code is None:
+        return Checked(False, f"{text}\nit did not end within {timeout_s:.0f} s".strip())
+    return Checked(code == 0, text or f"it ended with {code}")
+
+
+def _wait(process: "subprocess.Popen[bytes]", held: HeldLocks, deadline: float) -> int | None:
+    while True:
+        held.check()
+        with suppress(subprocess.TimeoutExpired):
+            return process.wait(timeout=LOOK_S)
+        if time.monotonic() >= deadline:
+            return None
+
+
+@contextmanager
+def _worktree(git: Git, commit: str) -> Iterator[str]:
+    """A worktree for a while; its lock tells others that it is in use, even after a crash that it is not."""
+    place = tempfile.mkdtemp(prefix=PREFIX)
+    folder = f"{place}/tree"
+    with open(f"{place}/in-use", "wb") as in_use:
+        fcntl.flock(in_use, fcntl.LOCK_EX)
+        try:
+            git.must(*NO_HOOKS, "worktree", "add", "--quiet", "--detach", "--force", folder, commit)
+            yield folder
+        finally:
+            _remove(git, place)
+
+
+def _remove(git: Git, place: str) -> None:
+    """Remove one worktree; `prune` would also forget those of others whose disk is away just now."""
+    git.run("worktree", "remove", "--force", "--force", f"{place}/tree")
+    shutil.rmtree(place, ignore_errors=True)
+
+
+def remove_left_behind(git: Git) -> None:
+    """Remove the worktrees of checks whose process was killed."""
+    for place in [os.path.dirname(each.path) for each in worktrees(git)]:
+        if os.path.basename(place).startswith(PREFIX):
+            try:
+                with open(f"{place}/in-use", "rb") as in_use:
+                    fcntl.flock(in_use, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except (FileNotFoundError, BlockingIOError):
+                continue
+            _remove(git, place)

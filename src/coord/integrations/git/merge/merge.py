@@ -1,0 +1,325 @@
+"""`coord merge`: branches become part of another one, one merge at a time, and only what may.
+
+A branch is merged in memory on top of where the other one stands (`merge_tree.py`), after its commits were
+judged (`merge_scope.py`), and perhaps checked by a command (`merge_check.py`). Then the ref moves by
+compare-and-swap: if somebody moved it meanwhile, all is done again on top of that. The lock only keeps others
+from doing the same work in vain. Whatever is refused stays as it is: no branch, worktree or file is touched.
+
+Several branches are merged one upon the other and checked once. If the check fails, the halves are tried by
+themselves, down to the one branch that fails; the others get in. The ref is never at a commit that was not
+checked.
+"""
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import NamedTuple
+
+from coord.core.errors import Busy, Invalid, NotFound, Refused
+from coord.core.git_log_commands import RecordMerge
+from coord.integrations.git.gate.check import Finding, shown_path
+from coord.integrations.git.gate.trailers import SESSION
+from coord.integrations.git.merge.check import Checked, check, remove_left_behind
+from coord.integrations.git.merge.scope import Signer, signer_of, stands_against
+from coord.integrations.git.merge.tree import Party, changed, check_git, commit_tree, merged, parties
+from coord.integrations.git.run import Git, GitFailed, as_text
+from coord.integrations.git.worktree.worktree import worktrees
+from coord.sdk.client.blocks import HeldLocks
+from coord.sdk.client.client import Client
+
+LOCK = "name:pr-merge-queue"
+LOCK_TTL_S = 60.0
+TRIES = 10
+BRANCHES_MAX = 256
+FILES_TOLD_MAX = 50
+CHECK_S = 1800.0
+
+
+class Verdict(StrEnum):
+    """What became of a branch."""
+
+    MERGED = "merged"
+    NOTHING_NEW = "nothing_new"
+    REFUSED = "refused"
+    CONFLICT = "conflict"
+    CHECK_FAILED = "check_failed"
+
+
+class Outcome(NamedTuple):
+    """What became of a branch, and why."""
+
+    branch: str
+    tip: str
+    verdict: Verdict
+    commit: str = ""
+    files: tuple[str, ...] = ()
+    parties: tuple[Party, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    said: str = ""
+
+
+class Wanted(NamedTuple):
+    """What is to be merged, and how it is judged."""
+
+    branches: tuple[str, ...]
+    into: str
+    check: tuple[str, ...] = ()
+    check_s: float = CHECK_S
+    any_file: bool = False
+    wait_s: float | None = None
+
+
+class Merge(NamedTuple):
+    """Where the branch stood before and after, and what became of each of the others."""
+
+    into: str
+    before: str
+    after: str
+    outcomes: list[Outcome]
+    warnings: list[str]
+
+    @property
+    def ok(self) -> bool:
+        """Whether all are part of it now."""
+        return all(each.verdict in (Verdict.MERGED, Verdict.NOTHING_NEW) for each in self.outcomes)
+
+
+class _Branch(NamedTuple):
+    name: str
+    tip: str
+
+
+class _Step(NamedTuple):
+    """A branch on top of those before it."""
+
+    branch: _Branch
+    commit: str
+    files: tuple[str, ...]
+
+
+class _Stuck(Exception):
+    """Git refuses to move the ref, though nobody else has."""
+
+    def __init__(self, finding: Finding) -> None:
+        super().__init__(finding.what)
+        self.finding = finding
+
+
+def merge(client: Client, git: Git, wanted: Wanted) -> Merge:
+    """Merge branches under the lock of the queue; what cannot be merged is told, and changes nothing."""
+    check_git(git)
+    signer = signer_of(client)
+    if wanted.any_file and not signer.person:
+        raise Refused(
+            "only a person may merge files that were changed without a lock", hint="lock them and commit anew"
+        )
+    if not 0 < len(set(wanted.branches)) <= BRANCHES_MAX:
+        raise Invalid(f"{len(wanted.branches)} branches at once", hint=f"1 to {BRANCHES_MAX}")
+    names = list(dict.fromkeys(wanted.branches))
+    for name in (wanted.into, *names):
+        _tip(git, name)  # who misspelled one need not wait for the lock
+    reason = as_text(f"merge {', '.join(names)}")[:100]
+    with client.lock(LOCK, profile="file", ttl=LOCK_TTL_S, wait=wanted.wait_s, reason=reason) as held:
+        remove_left_behind(git)
+        before = _tip(git, wanted.into)
+        branches = [_Branch(name, _tip(git, name)) for name in names]
+        queue = _Queue(client, git, signer, wanted, held)
+        queue.merge(branches)
+        after = _tip(git, wanted.into)
+    outcomes = sorted(queue.outcomes, key=lambda outcome: names.index(outcome.branch))
+    return Merge(wanted.into, before, after, outcomes, _warnings(git, branches))
+
+
+class _Queue:
+    """The branches of one call on their way."""
+
+    def __init__(self, client: Client, git: Git, signer: Signer, wanted: Wanted, held: HeldLocks) -> None:
+        self._client, self._git, self._signer, self._wanted, self._held = client, git, signer, wanted, held
+        self._ref = f"refs/heads/{wanted.into}"
+        self._owners = {each.branch: each.owner for each in worktrees(git)}
+        self._checked: dict[str, Checked] = {}
+        self.outcomes: list[Outcome] = []
+
+    def merge(self, branches: Sequence[_Branch]) -> None:
+        """Merge branches in their order; after a failing check try each half by itself."""
+        for _ in range(TRIES):
+            base = _tip(self._git, self._wanted.into)
+            branches = self._in_order(base, branches)
+            steps, conflicts = self._steps(base, branches)
+            failed = self._failed(base, steps)
+            if failed is not None:
+                self._blame(branches, steps, failed)
+                return
+            # The check may have taken long: what was in order when it began has to be so still.
+            again = [step.branch for step in steps] if self._wanted.check else []
+            if len(self._in_order(base, again)) < len(again):
+                branches = self._undecided(branches)
+                continue
+            try:
+                moved = not steps or self._move(base, steps[-1].commit)
+            except _Stuck as stuck:
+                self._tell(*(self._refused(step.branch, stuck.finding) for step in steps), *conflicts)
+                return
+            if moved:
+                self._tell(*(self._merged(step) for step in steps), *conflicts)
+                return
+        raise Busy(f"{self._wanted.into} moves faster than it can be merged into", hint="try again")
+
+    def _in_order(self, base: str, branches: Sequence[_Branch]) -> list[_Branch]:
+        """Return the branches that nothing stands against; the others are refused."""
+        found = []
+        for branch in branches:
+            if self._git.run("merge-base", "--is-ancestor", branch.tip, base).code == 0:
+                self._tell(Outcome(*branch, Verdict.NOTHING_NEW, base))
+                continue
+            owner = self._owners.get(branch.name, "")
+            signer = Signer(owner, person=False) if owner else self._signer
+            findings = stands_against(
+                self._client, self._git, signer, branch.tip, base, any_file=self._wanted.any_file
+            )
+            if findings:
+                self._tell(self._refused(branch, *findings))
+            else:
+                found.append(branch)
+        return found
+
+    def _undecided(self, branches: Sequence[_Branch]) -> list[_Branch]:
+        decided = {outcome.branch for outcome in self.outcomes}
+        return [branch for branch in branches if branch.name not in decided]
+
+    def _steps(self, base: str, branches: Sequence[_Branch]) -> tuple[list[_Step], list[Outcome]]:
+        """Merge one upon the other; what conflicts is left out."""
+        steps, conflicts, top = list[_Step](), list[Outcome](), base
+        for branch in branches:
+            try:
+                found = merged(self._git, top, branch.tip)
+            except GitFailed as error:  # histories that have nothing in common
+                conflicts.append(self._refused(branch, Finding(error.message, error.hint)))
+                continue
+            if found.conflicts:
+                names = (self._wanted.into, branch.name)
+                who = parties(self._git, top, branch.tip, found.conflicts, names)
+                conflicts.append(Outcome(*branch, Verdict.CONFLICT, "", found.conflicts, tuple(who)))
+                continue
+            message = f"Merge branch '{branch.name}'\n\n{SESSION}: {self._signer.session}\n"
+            commit = commit_tree(self._git, found.tree, [top, branch.tip], message)
+            steps.append(_Step(branch, commit, tuple(changed(self._git, top, commit))))
+            top = commit
+        return steps, conflicts
+
+    def _failed(self, base: str, steps: Sequence[_Step]) -> Checked | None:
+        """Check what the steps lead to; return how that failed. What fails before them is not their fault."""
+        if not self._wanted.check or not steps:
+            return None
+        last = self._check(steps[-1].commit)
+        if last.passed:
+            return None
+        before = self._check(base)
+        if not before.passed:
+            raise Refused(
+                f"the check fails on {self._wanted.into} itself: {before.said.splitlines()[-1]}",
+                hint="mend that first; nothing was merged since",
+            )
+        return last
+
+    def _check(self, commit: str) -> Checked:
+        tree = self._git.must("rev-parse", f"{commit}^{{tree}}").text
+        if tree not in self._checked:
+            wanted = self._wanted
+            self._checked[tree] = check(self._git, commit, wanted.check, self._held, wanted.check_s)
+        return self._checked[tree]
+
+    def _blame(self, branches: Sequence[_Branch], steps: Sequence[_Step], failed: Checked) -> None:
+        """Find who makes the check fail, and merge the others; who conflicted with it gets another try."""
+        if len(steps) > 1:
+            half = len(branches) // 2
+            self.merge(branches[:half])
+            self.merge(branches[half:])
+            return
+        (step,) = steps
+        self._tell(Outcome(*step.branch, Verdict.CHECK_FAILED, files=step.files, said=failed.said))
+        others = [branch for branch in branches if branch != step.branch]
+        if others:
+            self.merge(others)
+
+    def _move(self, base: str, commit: str) -> bool:
+        """Move the ref if it still is where it was; the worktree that has it checked out follows."""
+        self._held.check()
+        signed = {} if self._signer.person else {"COORD_SESSION_ID": self._signer.session}
+        folder = _checked_out(self._git).get(self._wanted.into, "")
+        git = Git(folder or self._git.folder, environ={**self._git.environ, **signed})
+        if folder:
+            # Like a pull: it refuses rather than touch what somebody changed there and has not committed,
+            # even what is ignored.
+            options = ("--quiet", "--ff-only", "--no-autostash", "--no-overwrite-ignore")
+            done = git.run("merge", *options, commit)
+        else:
+            done = git.run("update-ref", "-m", "coord merge", self._ref, commit, base)
+        if done.code and _tip(git, self._wanted.into) == base:
+            if folder:  # git writes the files before its hook of refs may say no
+                git.run("read-tree", "-m", "-u", commit, base)
+            where = f" in {shown_path(folder)}" if folder else ""
+            what = f"git does not move {self._wanted.into}{where}: {' '.join(done.said.split())[:500]}"
+            raise _Stuck(Finding(what, f"see to that{where}, and merge again; nothing was changed"))
+        # Somebody may have switched that worktree to another branch just now.
+        return not done.code and not git.run("merge-base", "--is-ancestor", commit, self._ref).code
+
+    def _merged(self, step: _Step) -> Outcome:
+        return Outcome(*step.branch, Verdict.MERGED, step.commit, step.files)
+
+    def _refused(self, branch: _Branch, *findings: Finding) -> Outcome:
+        return Outcome(*branch, Verdict.REFUSED, findings=findings)
+
+    def _tell(self, *outcomes: Outcome) -> None:
+        """Keep outcomes and write them into the log; what was no merge and no refusal is not worth a line."""
+        for outcome in outcomes:
+            self.outcomes.append(outcome)
+            if outcome.verdict is not Verdict.NOTHING_NEW:
+                self._client.call(self._record(outcome))
+
+    def _record(self, outcome: Outcome) -> RecordMerge:
+        detail = "; ".join(finding.what for finding in outcome.findings) or outcome.said
+        return RecordMerge(
+            self._client.caller,
+            branch=as_text(outcome.branch),
+            into=as_text(self._wanted.into),
+            tip=outcome.tip,
+            commit=outcome.commit,
+            verdict=outcome.verdict.value,
+            files=tuple(as_text(path) for path in outcome.files[:FILES_TOLD_MAX]),
+            parties=tuple(dict.fromkeys(as_text(party.who) for party in outcome.parties)),
+            detail=as_text(detail[-500:]),
+        )
+
+
+def _tip(git: Git, branch: str) -> str:
+    done = git.run("rev-parse", "--quiet", "--verify", f"refs/heads/{branch}^{{commit}}")
+    if done.code or not branch:
+        raise NotFound(f"there is no branch {branch!r}", hint="git branch lists them")
+    return done.text
+
+
+def default_branch(git: Git, protected: Sequence[str]) -> str:
+    """Return the first of some branches that exists."""
+    for name in protected:
+        if git.run("rev-parse", "--quiet", "--verify", f"refs/heads/{name}").code == 0:
+            return name
+    raise Invalid(
+        f"there is no branch {' or '.join(protected)}", hint="say where it should go: --into BRANCH"
+    )
+
+
+def _checked_out(git: Git) -> dict[str, str]:
+    """Return the folders in which branches are checked out."""
+    return {each.branch: each.path for each in reversed(worktrees(git)) if each.branch and each.present}
+
+
+def _warnings(git: Git, branches: Sequence[_Branch]) -> list[str]:
+    """Say what of the branches is not merged because it is not committed."""
+    folders, told = _checked_out(git), []
+    for branch in branches:
+        folder = folders.get(branch.name)
+        if folder and Git(folder, environ=git.environ).must("status", "--porcelain", "-z").names:
+            told.append(
+                f"{shown_path(folder)} has changes of {branch.name} that are not committed, and so not merged"
+            )
+    return told

@@ -1,0 +1,139 @@
+"""The scope of commits: each file was changed under a lock that its session held when it was changed.
+
+A commit says under which locks it was made (its trailers), and the store knows whether that is true. Where it
+says nothing of a file, its session must have been the last one to hold it for writing, at some time between
+the moment the branch parted and the commit. A commit that names no session is taken for one of the session
+in whose worktree the branch is, or else for the caller's own; a person needs no locks.
+"""
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+from coord.core import git_log_commands as git_commands
+from coord.core.locks.locks import Mode
+from coord.core.locks.paths import parse_pattern
+from coord.core.locks.queries import FENCES_MAX
+from coord.core.locks.resources import parse_resource
+from coord.integrations.git.gate.check import Finding, covers, judge, shown_path
+from coord.integrations.git.gate.commits import Judged, new_commits
+from coord.integrations.git.gate.trailers import FenceTrailer
+from coord.integrations.git.run import Git
+from coord.sdk.client.client import Client
+from coord.sdk.reports.activity import Tenure, Wanted, tenures
+
+SLACK_MS = 2000
+"""Git counts in seconds, and its clock is not that of the store."""
+TENURES_MAX = 10_000
+UNKNOWN = "unknown"
+
+
+class Signer(NamedTuple):
+    """In whose name commits are judged that name nobody."""
+
+    session: str
+    person: bool
+
+
+def signer_of(client: Client) -> Signer:
+    """Return the session of a client; it is registered by asking."""
+    session = client.heartbeat().session_id
+    person = not client.caller.tool and session.startswith(f"{client.caller.user[:40]}@")
+    return Signer(session, person)
+
+
+def stands_against(
+    client: Client, git: Git, signer: Signer, tip: str, onto: str, *, any_file: bool
+) -> list[Finding]:
+    """Return what stands against a tip: files out of scope or held by others, what was superseded."""
+    commits = new_commits(git, tip, [onto])
+    commits, findings = _proved(client, git, signer, commits, onto)
+    return [*([] if any_file else findings), *judge(client, client.caller, commits)]
+
+
+def _proved(
+    client: Client, git: Git, signer: Signer, commits: Sequence[Judged], onto: str
+) -> tuple[list[Judged], list[Finding]]:
+    """Return commits with the fences that prove their scope, and what is not proved."""
+    known = _known(client, [fence for commit in commits for fence in commit.trailers.fences])
+    proved, findings, holders = [], list[Finding](), _Holders(client)
+    for commit in commits:
+        session = commit.trailers.session or ("" if signer.person else signer.session)
+        fences = [fence for fence in commit.trailers.fences if fence in known]
+        left = [path for path in commit.paths if not _covered(fences, path)] if session else []
+        began_ms, made_ms = _moments(git, commit.commit, onto) if left else (0, 0)
+        for path in left:
+            last = holders.last(path, session, began_ms, made_ms)
+            if last is not None:
+                fences.append(last)
+            else:
+                findings.append(_out_of_scope(commit, path, session))
+        trailers = commit.trailers._replace(session=session, fences=tuple(dict.fromkeys(fences)))
+        proved.append(commit._replace(trailers=trailers))
+    return proved, findings
+
+
+class _Holders:
+    """Who held files for writing; asked for once, when a commit does not say it itself."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    @cached_property
+    def _tenures(self) -> list[Tenure]:
+        """All there are, the latest first."""
+        repository = self._client.place.repository_id
+        which = Wanted(resources=parse_resource("file:.", repository), repository=repository)
+        found = tenures(self._client, which, TENURES_MAX)
+        return sorted((each for each in found if each.mode != Mode.READ), key=lambda each: -each.fence)
+
+    def last(self, path: str, session: str, began_ms: int, made_ms: int) -> FenceTrailer | None:
+        """Return the lock of a session under which it was the last to hold a file between two moments.
+
+        Git counts in seconds: who got a file within the second of the commit may have got it after, so for
+        others that does not count.
+        """
+        for tenure in self._tenures:
+            own = tenure.owner == session
+            began_in_time = tenure.from_ms <= made_ms + SLACK_MS if own else tenure.from_ms < made_ms
+            if began_in_time and _covers(tenure.resource, path):
+                fence = FenceTrailer(tenure.fence, tenure.resource)
+                if _known(self._client, [fence]):  # a store may know the same path in another repository
+                    ended_before = tenure.until_ms and tenure.until_ms < began_ms - SLACK_MS
+                    return fence if own and not ended_before else None
+        return None
+
+
+def _known(client: Client, fences: Sequence[FenceTrailer]) -> set[FenceTrailer]:
+    """Return the fences that were really granted."""
+    wanted, found = list(dict.fromkeys(fences)), set[FenceTrailer]()
+    for start in range(0, len(wanted), FENCES_MAX):
+        some = wanted[start : start + FENCES_MAX]
+        asked = git_commands.CheckFences(client.place.repository_id, tuple((*each, "") for each in some))
+        shown = client.call(asked)
+        found.update(fence for fence, each in zip(some, shown, strict=True) if each.ending != UNKNOWN)
+    return found
+
+
+def _covered(fences: Sequence[FenceTrailer], path: str) -> bool:
+    return any(_covers(fence.resource, path) for fence in fences)
+
+
+def _covers(resource: str, path: str) -> bool:
+    return any(covers(pattern, path) for pattern in parse_pattern(resource.removeprefix("file:")))
+
+
+def _moments(git: Git, commit: str, onto: str) -> tuple[int, int]:
+    """Return when the branch of a commit parted, and when the commit was made."""
+    base = git.run("merge-base", commit, onto).text
+    shown = git.must("log", "--no-walk=unsorted", "--format=%ct", *([base] if base else []), commit)
+    moments = [int(line) * 1000 for line in shown.text.split()]
+    return moments[0] if base else 0, moments[-1]
+
+
+def _out_of_scope(commit: Judged, path: str, session: str) -> Finding:
+    return Finding(
+        f"commit {commit.commit[:10]} changes {shown_path(path)}, which {session} did not hold",
+        f"lock it (coord lock {shown_path(path)}), look at what others did to it, and commit anew "
+        f"(git commit --amend)",
+    )

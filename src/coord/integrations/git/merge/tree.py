@@ -1,0 +1,105 @@
+"""A merge in memory: no worktree and no index is touched, and what conflicts is told, never resolved."""
+
+import os
+import tempfile
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from coord.core.errors import Unsupported
+from coord.integrations.git.run import Git, GitFailed
+
+GIT_LEAST = (2, 38)
+COORDINATION = (".coord", ".claude/settings.local.json", ".claude/subagent-status",
+                ".claude/agent-claims.json", ".claude/plans/task-status.json")  # fmt: skip
+"""Files and folders that tell how somebody works in a worktree: they mean nothing in another one."""
+OBJECTS_MAX = 1000
+
+
+class Merged(NamedTuple):
+    """What two commits make together; with conflicts there is nothing to use."""
+
+    tree: str
+    conflicts: tuple[str, ...] = ()
+
+
+class Party(NamedTuple):
+    """Who changed a file on one side: a session, or without one the author."""
+
+    who: str
+    commit: str
+    branch: str
+
+
+def check_git(git: Git) -> None:
+    """Refuse a git that cannot merge in memory."""
+    words = git.must("version").text.split()
+    numbers = tuple(int(part) for part in words[2].split(".")[:2]) if len(words) > 2 else (0,)
+    if numbers < GIT_LEAST:
+        raise Unsupported(f"git {'.'.join(map(str, numbers))} cannot merge in memory", hint="2.38 can")
+
+
+def merged(git: Git, onto: str, tip: str) -> Merged:
+    """Return what a branch's tip makes on top of a commit; coordination files stay as they are there."""
+    side = without_coordination(git, onto, tip)
+    done = git.run("merge-tree", "--write-tree", "-z", "--name-only", onto, side)
+    if done.code not in (0, 1):
+        raise GitFailed(("merge-tree",), done.code, done.said)
+    tree, *names = (os.fsdecode(part) for part in done.out.split(b"\0"))
+    return Merged(tree, tuple(names[: names.index("")]) if done.code else ())
+
+
+def without_coordination(git: Git, onto: str, tip: str) -> str:
+    """Return the tip, or a commit on top of it with the coordination files of `onto`, where those differ."""
+    theirs, ours = _coordination(git, onto), _coordination(git, tip)
+    if theirs == ours:
+        return tip
+    zero = "0" * len(tip)
+    gone = [f"0 {zero}\t".encode() + path for path in ours]
+    kept = [entry + b"\t" + path for path, entry in theirs.items()]
+    with tempfile.TemporaryDirectory(prefix="coord-index-") as folder:
+        index = f"{folder}/index"
+        git.must("read-tree", tip, GIT_INDEX_FILE=index)
+        entries = b"".join(line + b"\0" for line in (*gone, *kept))
+        git.must("update-index", "--replace", "-z", "--index-info", stdin=entries, GIT_INDEX_FILE=index)
+        tree = git.must("write-tree", GIT_INDEX_FILE=index).text
+    return commit_tree(git, tree, [tip], "without coordination files")
+
+
+def _coordination(git: Git, commit: str) -> dict[bytes, bytes]:
+    """Return the coordination files of a commit: mode, kind and object, by path."""
+    done = git.must("ls-tree", "-r", "-z", "--full-tree", commit, "--", *COORDINATION)
+    lines = [line.partition(b"\t") for line in done.out.split(b"\0") if line]
+    return {path: entry for entry, _, path in lines}
+
+
+def commit_tree(git: Git, tree: str, parents: Iterable[str], message: str) -> str:
+    """Make a commit, in the name of coord where git knows nobody."""
+    on = [word for parent in parents for word in ("-p", parent)]
+    text = message.encode("utf-8", "replace")
+    done = git.run("commit-tree", tree, *on, "-F", "-", stdin=text)
+    if done.code:
+        names = {"GIT_AUTHOR_NAME": "coord", "GIT_AUTHOR_EMAIL": "coord@localhost"}
+        both = {**names, "GIT_COMMITTER_NAME": "coord", "GIT_COMMITTER_EMAIL": "coord@localhost"}
+        done = git.must("commit-tree", tree, *on, "-F", "-", stdin=text, **both)
+    return done.text
+
+
+def changed(git: Git, before: str, after: str) -> list[str]:
+    """Return the files in which two commits or trees differ."""
+    return git.must("diff-tree", "-r", "-z", "--no-renames", "--name-only", before, after).names
+
+
+def parties(git: Git, onto: str, tip: str, files: Sequence[str], names: tuple[str, str]) -> list[Party]:
+    """Return who changed some files on either side since they parted; `names` are those of the sides."""
+    found: dict[tuple[str, str], Party] = {}
+    for range_, branch in zip((f"{tip}..{onto}", f"{onto}..{tip}"), names, strict=True):
+        shape = "%h%x00%(trailers:key=Coord-Session,valueonly,separator=%x20)%x00%an"
+        log = git.must(
+            "log", "--no-merges", f"--max-count={OBJECTS_MAX}", "--no-show-signature", f"--format={shape}",
+            range_, "--", *files[:OBJECTS_MAX], GIT_LITERAL_PATHSPECS="1",
+        )  # fmt: skip
+        for line in log.text.splitlines():
+            commit, session, author = line.split("\0")
+            who = session.split(" ")[-1] or author
+            found.setdefault((who, branch), Party(who, commit, branch))
+    return list(found.values())

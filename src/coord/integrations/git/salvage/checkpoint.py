@@ -1,0 +1,65 @@
+"""Checkpoints of one's own work, and bringing back what was put aside."""
+
+from collections.abc import Sequence
+
+from coord.core import commands
+from coord.core.errors import Invalid, NotFound, NotOwner, Refused
+from coord.integrations.git.changes import Covered, changes, writing
+from coord.integrations.git.run import Git, as_text
+from coord.integrations.git.salvage.salvage import PREFIX, head_of, keep
+from coord.integrations.git.salvage.swap import exchange, stands_in_the_way
+from coord.sdk.client.client import Client
+
+
+def keep_held(client: Client, why: str) -> str:
+    """Put what this session holds and changed into a ref, and return it ("": nothing is changed)."""
+    git, held = _git(client), _held(client)
+    paths = [change.path for change in changes(git) if change.path in held]
+    return keep(git, _name(client), paths, why or "a checkpoint")
+
+
+def restore(client: Client, ref: str, files: Sequence[str] = ()) -> tuple[list[str], str]:
+    """Bring files back as a ref has them; return which, and the ref in which what was there before is."""
+    git, held = _git(client), _held(client)
+    ref = ref if ref.startswith(f"{PREFIX}/") else f"{PREFIX}/{ref}"
+    if git.run("rev-parse", "--quiet", "--verify", f"{ref}^{{commit}}").code:
+        raise NotFound(f"there is no {ref}", hint="coord salvage list")
+    base = (
+        f"{ref}^1"
+        if not git.run("rev-parse", "--quiet", "--verify", f"{ref}^1").code
+        else git.must("mktree").text
+    )
+    wanted = Covered(client.named([f"file:{word}" for word in files]))
+    listed = git.must("diff-tree", "-r", "-z", "--name-only", "--no-renames", base, ref).names
+    paths = [path for path in listed if not files or path in wanted]
+    if not paths:
+        raise NotFound(f"{ref} has no such file", hint=f"git diff --name-only {base} {ref}")
+    for path in paths:
+        if path not in held:
+            raise NotOwner(f"{as_text(path)} is not held by this session", hint="coord lock takes it")
+        if stands_in_the_way(git.folder, path):
+            raise Refused(f"something else is where {as_text(path)} belongs", hint="move it away first")
+    before = keep(git, _name(client), paths, f"before {ref} was restored")
+    more, restored = exchange(git, ref, paths, kept_in=before or head_of(git), name=_name(client))
+    left = [path for path in paths if path not in restored]
+    if left:
+        raise Refused(
+            f"{as_text(left[0])} was written while it was restored, and left", hint="stop who writes it"
+        )
+    return [as_text(path) for path in paths], more or before
+
+
+def _git(client: Client) -> Git:
+    repository = client.place.repository
+    if repository is None or repository.root is None:
+        raise Invalid("this is no worktree of a git repository", hint="run it inside one")
+    return Git(repository.root)
+
+
+def _held(client: Client) -> Covered:
+    own = client.call(commands.ListLocks(client.caller, own=True))
+    return Covered(lock.resource for lock in writing(own))
+
+
+def _name(client: Client) -> str:
+    return client.caller.session or client.caller.agent or "session"

@@ -1,0 +1,114 @@
+"""Salvage first: what the last holder left half done is put aside before the next one begins.
+
+Edits are taken for those of a holder who lost its lock only if nobody held the file since, that holder works
+in this very worktree, and the file was written while it held it. All else is left alone, and said.
+"""
+
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+
+from coord.core.errors import CoordError
+from coord.core.locks.locks import LOSS_KEPT_MS, LOST, Ending
+from coord.core.locks.resources import parse_resource
+from coord.core.replies import LockShown
+from coord.host.repository import find_repository
+from coord.integrations.git.changes import Covered, changes, literal_name, writing
+from coord.integrations.git.run import Git
+from coord.integrations.git.salvage.swap import put_aside
+from coord.sdk.client.client import Client
+from coord.sdk.reports.activity import Happening, Wanted, newest_events
+
+SLACK_MS = 60_000
+"""How far the clock of files may be from that of the store, and a holder from hearing that it lost."""
+EVENTS_MAX = 500
+PASSED_OVER = (Ending.LAPSED, Ending.PARENT_ENDED)
+"""Endings that say nothing about edits: a hand-off that nobody took, a loan that ended with its lender's."""
+
+
+def salvage_first(client: Client, granted: Sequence[LockShown]) -> list[str]:
+    """Put aside what holders who lost these locks left in this worktree; return what there is to say."""
+    repository = client.place.repository
+    fresh = [lock for lock in writing(granted) if not lock.refreshed]
+    if not fresh or repository is None or repository.root is None:
+        return []
+    git, held = Git(repository.root), Covered(lock.resource for lock in fresh)
+    try:
+        changed = [change.path for change in changes(git, _where(git, fresh)) if change.path in held]
+    except CoordError as error:
+        return [f"it could not be seen whether edits of others are left: {error.message}"]
+    return _put_aside(client, git, changed, fresh) if changed else []
+
+
+def _where(git: Git, fresh: list[LockShown]) -> list[str]:
+    """Return where to look; none, which means everywhere, if a lock is a glob or spells a name otherwise."""
+    names = [literal_name(lock.resource) for lock in fresh]
+    there = [name for name in names if name is not None and os.path.lexists(f"{git.folder}/{name}")]
+    return there if len(there) == len(fresh) else []
+
+
+def _put_aside(client: Client, git: Git, changed: list[str], fresh: list[LockShown]) -> list[str]:
+    repository = client.place.repository_id
+    resources = tuple(each for lock in fresh for each in parse_resource(lock.resource, repository))
+    since_ms = fresh[0].acquired_ms - LOSS_KEPT_MS
+    which = Wanted("lock.released", "", resources, since_ms, repository)
+    losses = list(reversed(newest_events(client, which, EVENTS_MAX).events))
+    by_loss: dict[int, list[str]] = {}
+    for path in changed:
+        number = _last_holder(losses, path)
+        if number is not None and _is_of(client, losses[number], git.folder, path, fresh[0].owner):
+            by_loss.setdefault(number, []).append(path)
+    told: list[str] = []
+    for number, paths in by_loss.items():
+        told += _put_one_aside(client, git, losses[number], paths, fresh[0])
+    return told
+
+
+def _last_holder(losses: list[Happening], path: str) -> int | None:
+    """Return which of these endings, newest first, was that of the last one to hold a path."""
+    for number, loss in enumerate(losses):
+        if loss.details["ending"] not in PASSED_OVER and path in Covered([loss.details["resource"]]):
+            return number
+    return None
+
+
+def _is_of(client: Client, loss: Happening, root: str, path: str, owner: str) -> bool:
+    """Whether edits are those of a holder that lost its lock."""
+    details = loss.details
+    if details["ending"] not in LOST or details["session"] == owner:
+        return False
+    try:
+        place = find_repository(client.show(details["session"]).cwd)
+    except CoordError:
+        return False  # nobody knows any more where it worked: these may be the edits of somebody else
+    if place is None or place.root != root:
+        return False
+    until_ms = int(details["until_ms"])
+    since_ms = until_ms - int(details["held_s"] * 1000)
+    return since_ms - SLACK_MS <= _written_ms(f"{root}/{path}") <= until_ms + SLACK_MS
+
+
+def _written_ms(path: str) -> float:
+    """Return when a file was written; of one that is gone, when its folder was."""
+    while not os.path.lexists(path):
+        path = os.path.dirname(path)
+    return os.lstat(path).st_mtime_ns / 1_000_000
+
+
+def _put_one_aside(client: Client, git: Git, loss: Happening, paths: list[str], lock: LockShown) -> list[str]:
+    details = loss.details
+    loser = details.get("agent") or details["session"]
+    why = f"edits of {loser}, whose lock on {details['resource']} ended ({details['ending']})"
+    try:
+        ref, restored = put_aside(git, str(details["fence"]), paths, f"{why}; next: {lock.owner}")
+    except CoordError as error:
+        return [f"{why} could not be put aside: {error.message}"]
+    if not ref:
+        return []
+    left = [path for path in paths if path not in restored]
+    told = f"{why} are in {ref}" + (
+        f"; new or in conflict, and left where they are: {', '.join(left)}" if left else ""
+    )
+    with suppress(CoordError):  # it may be gone: the ref says it all
+        client.send(details["session"], "warn", f"Your edits are in {ref}", body=f"git diff {ref}^ {ref}")
+    return [told]

@@ -1,0 +1,173 @@
+"""Which worktrees are left over, and taking away those of which nothing would be lost."""
+
+import os
+
+import msgspec
+
+from coord.core.errors import Busy, NotFound
+from coord.integrations.git.changes import changes
+from coord.integrations.git.run import Git, GitFailed
+from coord.integrations.git.salvage.salvage import keep, ref_name
+from coord.integrations.git.worktree.worktree import (
+    GONE,
+    MARK,
+    Worktree,
+    alone,
+    git_dir,
+    git_of,
+    life_of,
+    under_way,
+    worktrees,
+)
+from coord.sdk.client.client import Client
+
+
+class Standing(msgspec.Struct, frozen=True):
+    """How a worktree stands: whose it is, what of it is nowhere else."""
+
+    name: str
+    path: str
+    branch: str
+    owner: str
+    liveness: str
+    changed: int
+    unmerged: int
+    note: str = ""
+
+    @property
+    def orphan(self) -> bool:
+        """Whether the session it was made for is gone."""
+        return self.liveness in GONE
+
+
+class Cleaned(msgspec.Struct, frozen=True):
+    """What was taken away, what was put aside before, and what was kept and why."""
+
+    removed: list[str]
+    salvaged: dict[str, str]
+    kept: dict[str, str]
+
+
+def standings(client: Client, into: str = "") -> list[Standing]:
+    """Return the worktrees that coord made; unmerged is what is not in `into` (default: main tree's HEAD)."""
+    git = git_of(client)
+    return [_standing(client, git, each, into or "HEAD") for each in worktrees(git) if each.owner]
+
+
+def clean(
+    client: Client, names: list[str], *, into: str = "", salvage: bool = False, dry_run: bool = False
+) -> Cleaned:
+    """Remove worktrees whose session is gone, or those named, where all is merged and nothing is changed.
+
+    With `salvage` what is changed goes into a salvage ref, and a branch that is not merged stays, so that the
+    folder can go. A worktree of another session that lives is never touched.
+    """
+    git = git_of(client)
+    target = into or "HEAD"
+    own = client.heartbeat().session_id
+    made = {os.path.basename(each.path): each for each in worktrees(git) if each.owner}
+    for name in names:
+        if name not in made:
+            raise NotFound(f"there is no worktree {name}", hint=f"there are: {', '.join(made) or 'none'}")
+    removed: list[str] = []
+    salvaged: dict[str, str] = {}
+    kept: dict[str, str] = {}
+    for name, each in made.items():
+        standing = _standing(client, git, each, target)
+        if not standing.orphan and not (each.owner == own and name in names):
+            if name in names:
+                kept[name] = f"it belongs to {each.owner}, who is {standing.liveness}"
+            continue
+        if names and name not in names:
+            continue
+        why = _why_kept(standing, salvage)
+        if not why and not dry_run:
+            why = _remove_alone(client, git, each, target, salvaged if salvage else None)
+        if why:
+            kept[name] = why
+        else:
+            removed.append(name)
+    return Cleaned(removed, salvaged, kept)
+
+
+def _standing(client: Client, git: Git, each: Worktree, target: str) -> Standing:
+    counted = git.run("rev-list", "--count", each.head, f"^{target}", "--") if each.head else None
+    unmerged = int(counted.text) if counted is not None and not counted.code else 1
+    name, life = os.path.basename(each.path), life_of(client, each.owner).value
+    if not each.present:
+        return Standing(name, each.path, each.branch, each.owner, life, 0, unmerged, "its folder is gone")
+    inside = Git(each.path)
+    note = under_way(inside)
+    return Standing(name, each.path, each.branch, each.owner, life, len(changes(inside)), unmerged, note)
+
+
+def _why_kept(standing: Standing, salvage: bool) -> str:
+    if standing.note:
+        return f"{standing.note}: look at it first"
+    if standing.unmerged and not standing.branch:
+        return f"{standing.unmerged} commits are on no branch"
+    if salvage:
+        return ""
+    if standing.changed:
+        return f"{standing.changed} files are changed (--salvage puts them aside)"
+    if standing.unmerged:
+        return f"{standing.unmerged} commits are not merged (--salvage keeps the branch)"
+    return ""
+
+
+def _remove_alone(
+    client: Client, git: Git, each: Worktree, target: str, salvaged: dict[str, str] | None
+) -> str:
+    """Remove a worktree unless somebody has taken it over since it was looked at."""
+    try:
+        with alone(client, each.path):
+            owner = next((now.owner for now in worktrees(git) if now.path == each.path), "")
+            return _remove(git, each, target, salvaged) if owner == each.owner else "somebody took it over"
+    except Busy as error:
+        return error.message
+
+
+def _remove(git: Git, each: Worktree, target: str, salvaged: dict[str, str] | None) -> str:
+    """Remove a worktree, and its branch if that is merged; return why it could not be."""
+    inside = Git(each.path)
+    name = os.path.basename(each.path)
+    try:
+        if inside.must("rev-parse", "HEAD").text != each.head:
+            return "something was committed there just now"
+        changed = [change.path for change in changes(inside)]
+        if changed and salvaged is None:
+            return "it was changed just now"
+        force = []
+        if changed and salvaged is not None:
+            if _has_repositories(inside, changed):
+                return "there is another repository in it, of which git would keep nothing"
+            ref = keep(
+                inside, f"worktree-{ref_name(name)}", changed, f"left in the worktree {name} of {each.owner}"
+            )
+            salvaged[name] = ref
+            if {change.path for change in changes(inside)} != set(changed) or keep(
+                inside, f"worktree-{ref_name(name)}", changed, "again"
+            ) != ref:
+                return "somebody writes there"
+            force = ["--force"]
+        git.must("worktree", "unlock", each.path)
+        try:
+            git.must("worktree", "remove", *force, each.path)  # without force git looks once more itself
+        except GitFailed:
+            git.must("worktree", "lock", "--reason", MARK + each.owner, each.path)
+            raise
+        if each.branch and not git.run("merge-base", "--is-ancestor", each.head, target).code:
+            # Only as it was seen: who committed to it meanwhile keeps it.
+            git.run("update-ref", "-d", f"refs/heads/{each.branch}", each.head)
+    except GitFailed as error:
+        return error.message
+    return ""
+
+
+def _has_repositories(inside: Git, changed: list[str]) -> bool:
+    """Whether a submodule was fetched into a worktree, or somebody made a repository of its own there."""
+    if any(path.endswith("/") for path in changed) or os.path.isdir(f"{git_dir(inside)}/modules"):
+        return True
+    entries = inside.must("ls-files", "--stage", "-z").names
+    links = (entry.partition("\t")[2] for entry in entries if entry.startswith("160000 "))
+    return any(os.path.lexists(f"{inside.folder}/{path}/.git") for path in links)

@@ -1,0 +1,290 @@
+"""A worktree and a branch for each agent or task: made, entered again after a crash, never lost.
+
+One that coord made is locked in git's own sense, with the session it belongs to as the reason, so that no
+`git worktree prune` takes it. A file in its git directory says that it is complete: until then nobody works
+there, and the next `add` goes on where a crash left off.
+"""
+
+import fcntl
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+import msgspec
+
+from coord.core.errors import Busy, CoordError, Denied, Invalid, NotFound, Refused
+from coord.core.keys import digest
+from coord.core.replies import Liveness
+from coord.integrations.git.changes import changes
+from coord.integrations.git.run import Git, as_text
+from coord.integrations.git.salvage.salvage import ref_name
+from coord.integrations.git.salvage.swap import put_aside
+from coord.integrations.git.worktree.index_lock import remove_stale
+from coord.sdk.client.client import Client
+
+PATH = ".worktrees/{name}"
+BRANCH = "agent/{name}"
+SETTINGS = {"path": "coord.worktreePath", "branch": "coord.worktreeBranch", "setup": "coord.worktreeSetup"}
+"""Where `git config` has other templates, and the command that prepares a new worktree."""
+MARK = "coord: "
+READY = "coord-ready"
+SETUP_S = 1800.0
+GONE = frozenset((Liveness.DEAD, Liveness.ENDED))
+_UNDER_WAY = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG", "rebase-merge", "rebase-apply")
+
+
+class Worktree(msgspec.Struct, frozen=True):
+    """A worktree as git lists it; `owner` is the session it belongs to, "" where coord did not make it."""
+
+    path: str
+    branch: str
+    head: str
+    owner: str = ""
+    main: bool = False
+
+    @property
+    def present(self) -> bool:
+        """Whether its folder is there."""
+        return os.path.exists(f"{self.path}/.git")
+
+
+class Entered(msgspec.Struct, frozen=True):
+    """A worktree to work in: newly made, or the one of before."""
+
+    path: str
+    branch: str
+    new: bool
+    shared: bool = False
+    warnings: list[str] = []
+
+
+def worktrees(git: Git) -> list[Worktree]:
+    """Return all worktrees of a repository, the main one first."""
+    found: list[Worktree] = []
+    for block in git.must("worktree", "list", "--porcelain", "-z").out.split(b"\0\0"):
+        pairs = [os.fsdecode(line).partition(" ") for line in block.split(b"\0") if line]
+        fields = {name: value for name, _, value in pairs}
+        if "worktree" in fields and "bare" not in fields:
+            reason = fields.get("locked", "")
+            branch = fields.get("branch", "").removeprefix("refs/heads/")
+            owner = reason.removeprefix(MARK) if reason.startswith(MARK) else ""
+            found.append(Worktree(fields["worktree"], branch, fields.get("HEAD", ""), owner, not found))
+    return found
+
+
+def add(
+    client: Client,
+    name: str = "",
+    *,
+    branch: str = "",
+    path: str = "",
+    start: str = "HEAD",
+    setup: str = "",
+    or_shared: bool = False,
+) -> Entered:
+    """Return the worktree of this name in the hands of this session, made if it is not there.
+
+    With `or_shared` the shared tree is the answer where none can be made, and says so.
+    """
+    git = git_of(client)
+    owner = client.heartbeat().session_id
+    name = ref_name(name or client.caller.agent or owner)
+    try:
+        place, branch = _place(git, path, name), _branch(git, branch, name)
+        with alone(client, place):
+            return _add(client, git, owner, place, branch, start, setup)
+    except Denied:
+        raise
+    except CoordError as error:
+        if not or_shared:
+            raise
+        told = f"NOT isolated, this is the shared tree: {error.message}"
+        return Entered(git.folder, git.run("symbolic-ref", "-q", "--short", "HEAD").text, False, True, [told])
+
+
+def enter(client: Client, name: str = "", *, force: bool = False) -> Entered:
+    """Return a worktree that is there, by its folder or branch; without a name, that of this session.
+
+    `force`: also from a session that is silent, but not proven to be gone.
+    """
+    git = git_of(client)
+    owner = client.heartbeat().session_id
+    made = [each for each in worktrees(git) if each.owner]
+    mine = [each for each in made if each.owner == owner]
+    found = (
+        [each for each in made if name in (os.path.basename(each.path), each.branch, each.path)]
+        if name
+        else mine
+    )
+    if len(found) != 1:
+        known = ", ".join(os.path.basename(each.path) for each in made) or "none"
+        raise NotFound(f"{len(found)} worktrees fit {name or owner}", hint=f"there are: {known}")
+    with alone(client, found[0].path):
+        return _take(client, git, owner, found[0], "", force=force)
+
+
+def _add(client: Client, git: Git, owner: str, place: str, branch: str, start: str, setup: str) -> Entered:
+    there = next((each for each in worktrees(git) if each.path == place), None)
+    if there is None:
+        if os.path.lexists(place) and (not os.path.isdir(place) or os.listdir(place)):
+            raise Refused(f"{place} is there, and no worktree", hint="name another with --path")
+        _hide(git, place)
+        known = not git.run("rev-parse", "--quiet", "--verify", f"refs/heads/{branch}").code
+        made = [place, branch] if known else ["-b", branch, place, start]
+        git.must("worktree", "add", "--quiet", "--no-checkout", "--lock", "--reason", MARK + owner, *made)
+        there = Worktree(place, branch, "", owner)
+        entered = _take(client, git, owner, there, setup)
+        return msgspec.structs.replace(entered, new=True)
+    if there.branch != branch:
+        raise Refused(
+            f"{place} is on {there.branch or 'no branch'}, not {branch}", hint="coord worktree enter"
+        )
+    return _take(client, git, owner, there, setup)
+
+
+def _take(
+    client: Client, git: Git, owner: str, there: Worktree, setup: str, *, force: bool = False
+) -> Entered:
+    """Hand a worktree to a session, unless another lives in it; complete what a crash left undone."""
+    if there.owner != owner:
+        life = life_of(client, there.owner) if there.owner else Liveness.ENDED
+        if life not in GONE and not force:
+            raise Denied(
+                f"{there.path} belongs to {there.owner}, who is {life}",
+                hint=f"coord worktree enter {os.path.basename(there.path)} --force, if it is surely gone",
+            )
+        git.run("worktree", "unlock", there.path)
+        git.must("worktree", "lock", "--reason", MARK + owner, there.path)
+    if not there.present:
+        raise Refused(f"the folder {there.path} is gone", hint="git worktree repair finds one that was moved")
+    inside = Git(there.path)
+    ready = f"{git_dir(inside)}/{READY}"
+    warnings = [] if os.path.exists(ready) else _complete(inside, git, there, setup, ready)
+    known = client.show().owned_resources.get("worktrees")
+    listed = known if isinstance(known, dict) else {}
+    client.update(owned={"worktrees": {**listed, as_text(there.path): there.branch}})
+    return Entered(there.path, there.branch, False, warnings=warnings)
+
+
+def _complete(inside: Git, git: Git, there: Worktree, setup: str, ready: str) -> list[str]:
+    """Check the files out and run the set-up command; what a crash left half written is put aside."""
+    remove_stale(f"{os.path.dirname(ready)}/index.lock", there.path)
+    warnings: list[str] = []
+    if os.path.exists(f"{os.path.dirname(ready)}/index"):  # not the first time
+        inside.patient("reset", "--quiet")
+        paths = [change.path for change in changes(inside) if not change.new]
+        ref, _ = put_aside(inside, f"unfinished-{ref_name(there.branch)}", paths, "an unfinished worktree")
+        warnings += [f"what was there is in {ref}"] if ref else []
+    else:
+        inside.patient("read-tree", "-m", "-u", "HEAD")
+    command = setup or setting(git, "setup")
+    if command:
+        _set_up(command, there, git.folder)
+    with open(ready, "w", encoding="utf-8"):
+        pass
+    return warnings
+
+
+def _set_up(command: str, there: Worktree, main: str) -> None:
+    environ = {
+        **os.environ,
+        "COORD_WORKTREE": there.path,
+        "COORD_BRANCH": there.branch,
+        "COORD_MAIN_WORKTREE": main,
+    }
+    try:
+        done = subprocess.run(
+            ["sh", "-c", command], cwd=there.path, env=environ, timeout=SETUP_S, check=False,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired as error:
+        raise Refused(
+            f"the set-up did not end within {SETUP_S:.0f} s", hint="coord worktree add goes on"
+        ) from error
+    if done.returncode:
+        last = (done.stdout.decode("utf-8", "replace").strip().splitlines() or [""])[-1]
+        raise Refused(
+            f"the set-up of {there.path} ended with {done.returncode}: {last}",
+            hint="mend it; the same coord worktree add tries it again",
+        )
+
+
+def git_of(client: Client) -> Git:
+    """Return the git of the main worktree: where paths of worktrees begin."""
+    repository = client.place.repository
+    if repository is None:
+        raise Invalid("this is in no git repository", hint="run it inside one")
+    here = Git(repository.root or repository.commondir)
+    main = worktrees(here)
+    return Git(main[0].path) if main and main[0].present else here
+
+
+def git_dir(git: Git) -> str:
+    """Return the git directory of one worktree."""
+    return git.must("rev-parse", "--absolute-git-dir").text
+
+
+def life_of(client: Client, session: str) -> Liveness:
+    """Return how alive a session seems; one that nobody knows any more has ended."""
+    try:
+        return client.show(session).liveness
+    except NotFound:
+        return Liveness.ENDED
+
+
+def under_way(git: Git) -> str:
+    """Return what git is in the middle of in a worktree (a merge, a rebase), or ""."""
+    folder = git_dir(git)
+    return next((name for name in _UNDER_WAY if os.path.exists(f"{folder}/{name}")), "")
+
+
+def setting(git: Git, name: str) -> str:
+    """Return what `git config` says about worktrees."""
+    return git.run("config", "--get", SETTINGS[name]).text
+
+
+def _place(git: Git, path: str, name: str) -> str:
+    filled = _filled(path or setting(git, "path") or PATH, name)
+    return os.path.realpath(os.path.join(git.folder, filled))
+
+
+def _branch(git: Git, branch: str, name: str) -> str:
+    filled = _filled(branch or setting(git, "branch") or BRANCH, name)
+    if git.run("check-ref-format", "--branch", filled).code:
+        raise Invalid(f"{filled!r} is no name of a branch", hint="for example agent/{name}")
+    return filled
+
+
+def _filled(template: str, name: str) -> str:
+    if not {"{", "}"}.isdisjoint(template.replace("{name}", "")):
+        raise Invalid(f"{template!r} has a {{…}} that is not {{name}}", hint="for example .worktrees/{name}")
+    return template.replace("{name}", name)
+
+
+def _hide(git: Git, place: str) -> None:
+    """Let git not see the folder of worktrees inside the main one, by a file in that folder itself."""
+    folder = os.path.dirname(place)
+    os.makedirs(folder, exist_ok=True)
+    others = [name for name in os.listdir(folder) if name != os.path.basename(place)]
+    if f"{folder}/".startswith(f"{os.path.realpath(git.folder)}/") and not others:
+        # Whoever makes another one at the same time may be first.
+        with suppress(FileExistsError), open(f"{folder}/.gitignore", "x", encoding="utf-8") as file:
+            file.write("*\n")
+
+
+@contextmanager
+def alone(client: Client, place: str) -> Iterator[None]:
+    """Let one process of this machine at a time make, take or remove a worktree; its death ends that."""
+    repository = client.place.repository
+    assert repository is not None, "looked at before"
+    folder = f"{repository.commondir}/coord"
+    os.makedirs(folder, exist_ok=True)
+    with open(f"{folder}/worktree-{digest(as_text(place))}.lock", "w", encoding="utf-8") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise Busy(
+                f"somebody makes, takes or removes the worktree {place}", hint="try again in a minute"
+            ) from error
+        yield

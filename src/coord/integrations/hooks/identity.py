@@ -1,0 +1,64 @@
+"""In whose name a hook speaks: the session that its tool names, which lives in the tool's own process."""
+
+import os
+from collections.abc import Mapping
+
+from coord.core.identity import Caller, Process
+from coord.core.ids import check_id
+from coord.host.caller import PROJECT, find_tenant, made_id
+from coord.host.processes import ancestors
+from coord.host.repository import Repository
+from coord.integrations.hooks.events import Event
+
+BETWEEN = frozenset(("sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "busybox", "env", "timeout"))
+"""What may stand between a tool and its hook."""
+
+
+def caller_of(event: Event, environ: Mapping[str, str], repository: Repository | None) -> Caller:
+    """Return the caller: the session itself, or a sub-agent as a session below it."""
+    given = environ.get("COORD_SESSION_ID", "")
+    session = check_id("session id", given or event.session)
+    descent = ancestors()
+    agent = environ.get("COORD_AGENT", "") or event.tool
+    user = made_id(environ.get("USER") or environ.get("LOGNAME") or "", f"uid{os.getuid()}")
+    return Caller(
+        session=owner_of(session, event),
+        agent=made_id(event.agent_type, event.tool) if event.agent else check_id("valid COORD_AGENT", agent),
+        role="" if event.agent else environ.get("COORD_ROLE", ""),
+        user=user,
+        project=environ.get("COORD_PROJECT", "")
+        or (made_id(repository.name, PROJECT) if repository else PROJECT),
+        parent=session if event.agent else environ.get("COORD_PARENT_SESSION", ""),
+        host=os.uname().nodename,
+        cwd=event.cwd.encode("utf-8", "backslashreplace").decode(),
+        tool=event.tool,
+        process=tool_process(environ, descent),
+        descent=tuple(descent),
+    )
+
+
+def owner_of(session: str, event: Event) -> str:
+    """Return the id of the session that acts."""
+    return check_id("session id", f"{session}.{event.agent}") if event.agent else session
+
+
+def tenant_of(environ: Mapping[str, str]) -> str:
+    """Return the tenant in whose log the hook works."""
+    return find_tenant(environ)
+
+
+def tool_process(environ: Mapping[str, str], descent: list[Process]) -> Process | None:
+    """Return the process of the tool: the one it names, or the nearest that is no shell."""
+    named = environ.get("CLAUDE_PID", "")
+    for process in descent:
+        if str(process.pid) == named:
+            return process
+    return next((process for process in descent if _name(process.pid) not in BETWEEN), None)
+
+
+def _name(pid: int) -> str:
+    try:
+        with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
+            return file.readline().strip()
+    except OSError:
+        return ""

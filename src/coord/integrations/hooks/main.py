@@ -1,0 +1,239 @@
+"""The program that coding agents run for their hooks: `python -I client.py claude|codex|gemini`.
+
+Behind that stands the git directory of the repository that it was set up for, unless it is for all. The
+event comes on standard input; the answer goes to standard output as the tool wants it, or as exit code 2 with
+a reason on standard error. Tools let a call pass when their hook is too slow, so this one has a deadline of
+its own: by then it has answered, whatever the store does.
+
+Most calls only read. They are let pass before anything else is imported, be it `typing` or `json`: each of
+these takes as long as the start of Python itself.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import time
+from _json import make_scanner
+from _thread import allocate_lock, start_new_thread
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
+
+    from coord.integrations.hooks.events import Event, Verdict
+
+TOOLS = ("claude", "codex", "gemini")
+DEADLINE_S, LEAST_DEADLINE_S, MOST_DEADLINE_S = 7.0, 0.05, 600.0
+END_DEADLINE_S = 2.0
+"""At the end of a session the tools do not wait for long."""
+GRACE_S = 1.0
+"""An answer that is being written when time is up gets so long: half of one would let the call pass."""
+PAYLOAD_BYTES_MAX = 64 * 1024 * 1024
+USAGE = 2
+BEFORE = ("PreToolUse", "BeforeTool")
+READING = frozenset(
+    (
+        *(
+            "Read",
+            "Grep",
+            "Glob",
+            "LS",
+            "NotebookRead",
+            "WebFetch",
+            "WebSearch",
+            "TodoWrite",
+            "Agent",
+            "Task",
+        ),
+        *("spawn_agent", "wait_agent", "update_plan", "view_image", "multi_agent_v1wait_agent"),
+        *("read_file", "read_many_files", "list_directory", "glob", "grep_search", "search_file_content"),
+        *("google_web_search", "web_fetch", "invoke_agent", "complete_task"),
+    )
+)
+"""Tools that change no file: before one of these there is nothing to ask."""
+
+
+class Form:
+    """How JSON is read: what `json.JSONDecoder` would hand to the same scanner."""
+
+    strict = True
+    object_hook = object_pairs_hook = None
+    parse_float, parse_int, parse_constant = float, int, float
+    memo: dict[str, str] = {}
+
+
+class Hook:
+    """One run of the program."""
+
+    def __init__(self, tool: str, installed: str = "") -> None:
+        """`installed`: the git directory of the repository that the hook was set up for."""
+        self.tool = tool
+        self.installed = installed
+        self.began = time.monotonic()
+        self.deadline_s = deadline_s()
+        self.event: Event | None = None
+        self.closed = {True: True, False: False}
+        self._turn = allocate_lock()
+        self._answered = allocate_lock()
+        self._answered.acquire()
+        self._ended = allocate_lock()
+        self._ended.acquire()
+        self._code = 0
+
+    def run(self) -> NoReturn:
+        """Answer the event on standard input, and end this process."""
+        start_new_thread(self._watch, ())
+        try:
+            self._answer()
+        except Exception as error:  # noqa: BLE001 - a defect must not open the gate
+            self._refuse(f"coord: the hook failed: {error!r}")
+        os._exit(self._code)
+
+    def _answer(self) -> None:
+        try:
+            told = self._read()
+        except (OSError, ValueError, TypeError) as error:
+            self._refuse(f"coord: what {self.tool} told its hook cannot be read: {error}")
+            return
+        if told.get("hook_event_name") in BEFORE and told.get("tool_name") in READING:
+            return
+        self._understand(told)
+        from coord.core.errors import CoordError
+        from coord.integrations.hooks.handler import Gate
+
+        assert self.event is not None, "it was just read"
+        gate = Gate(self.event, told, os.environ, self._show)
+        try:
+            gate.pass_through()
+        except CoordError as error:
+            settings = gate.settings
+            self.closed = {True: settings.closed_for_writes, False: settings.closed_for_reads}
+            self._fail(error.message, error.hint)
+        except Exception as error:  # noqa: BLE001 - a defect must not open the gate
+            self._fail(f"the hook failed: {error!r}", "")
+
+    def _read(self) -> dict[str, Any]:
+        with open(0, "rb", closefd=False) as file:
+            data = file.read(PAYLOAD_BYTES_MAX + 1)
+        if len(data) > PAYLOAD_BYTES_MAX:
+            raise ValueError(f"it has more than {PAYLOAD_BYTES_MAX} bytes")
+        text = data.decode().strip()
+        told: Any = None
+        try:
+            told, end = make_scanner(Form)(text, 0)  # type: ignore[arg-type]
+            whole = end == len(text)
+        except (
+            StopIteration,
+            SystemError,
+            ValueError,
+        ):  # without `json` the scanner cannot say what is wrong
+            whole = False
+        if not whole:
+            import json
+
+            told = json.loads(text)
+        if not isinstance(told, dict):
+            raise TypeError("it is no object")
+        return told
+
+    def _understand(self, told: dict[str, Any]) -> None:
+        from importlib import import_module
+
+        from coord.host.startup import import_msgspec
+
+        import_msgspec()
+
+        self._form = import_module(f"coord.integrations.hooks.tools.{self.tool}")
+        self.event = self._form.parse(told)._replace(installed=self.installed)
+        from coord.integrations.hooks.events import Kind
+
+        if self.event.kind is Kind.END:
+            self.deadline_s = min(self.deadline_s, END_DEADLINE_S)
+
+    def _watch(self) -> None:
+        """Answer for a store that does not, before the tool gives up on its hook."""
+        while (left := self.began + self.deadline_s - time.monotonic()) > 0:
+            self._ended.acquire(timeout=min(left, 0.05 if self.event is None else left))
+        try:
+            if self.event is None:
+                self._refuse(f"coord: {self.tool} told its hook nothing within {self.deadline_s:.1f} s")
+            else:
+                self._fail(
+                    f"the store did not answer within {self.deadline_s:.1f} s", "try again in a moment"
+                )
+        finally:
+            if not self._answered.acquire(timeout=GRACE_S):
+                self._code = USAGE
+            os._exit(self._code)
+
+    def _fail(self, message: str, hint: str) -> None:
+        """Answer where it could not be found out who holds what: closed or open, as it is set."""
+        from coord.integrations.hooks.events import NOTHING, Kind, Verdict
+        from coord.integrations.hooks.messages import failure
+        from coord.integrations.hooks.shell_parser import only_reads
+
+        event = self.event
+        assert event is not None, "who told nothing is refused"
+        if event.kind is Kind.START:
+            self._show(Verdict(say=failure(message, hint, closed=self.closed[True])))
+            return
+        reads = event.command is not None and only_reads(event.command, store=False)
+        writes = event.changes_files and not reads
+        if event.kind is Kind.BEFORE and self.closed[writes]:
+            self._show(Verdict(deny=failure(message, hint, closed=True)))
+            return
+        self._show(NOTHING)
+
+    def _refuse(self, why: str) -> None:
+        """Say no without knowing to what: in the one way that every tool understands."""
+        if self._turn.acquire(blocking=False):
+            self._code = USAGE
+            _write(2, f"{why}\n".encode("utf-8", "replace"))
+            self._answered.release()
+
+    def _show(self, verdict: Verdict) -> None:
+        """Print the answer; the first one counts."""
+        if not self._turn.acquire(blocking=False):
+            return
+        assert self.event is not None, "there is something to answer to"
+        printed = self._form.printed(self.event, verdict)
+        self._code = printed.code
+        if printed.out is not None:
+            import msgspec
+
+            _write(1, msgspec.json.encode(printed.out))
+        if printed.said:
+            _write(2, f"{printed.said}\n".encode("utf-8", "replace"))
+        self._answered.release()
+
+
+def _write(fd: int, data: bytes) -> None:
+    try:
+        while data:
+            data = data[os.write(fd, data) :]
+    except OSError:  # nobody listens any more
+        return
+
+
+def deadline_s() -> float:
+    """Return after how many seconds the hook answers: git and the tool are given time by it, too."""
+    try:
+        given = float(os.environ.get("COORD_HOOK_DEADLINE", "") or DEADLINE_S)
+    except ValueError:
+        return DEADLINE_S
+    return given if LEAST_DEADLINE_S <= given <= MOST_DEADLINE_S else DEADLINE_S
+
+
+def main(words: list[str]) -> NoReturn:
+    """Run the hook of a tool."""
+    gc.disable()  # this process ends soon
+    if len(words) not in (1, 2) or words[0] not in TOOLS:
+        _write(2, f"coord: the hook is run as: client.py {'|'.join(TOOLS)} [GIT-DIRECTORY]\n".encode())
+        os._exit(USAGE)
+    Hook(*words).run()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

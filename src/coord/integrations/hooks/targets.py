@@ -1,0 +1,155 @@
+"""Where a call writes: the stores concerned, and what is to be locked in each."""
+
+import os
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from coord.core.errors import Invalid, Unavailable
+from coord.host.paths import repository_path
+from coord.host.repository import Repository, find_repository
+from coord.host.store_location import Place, find_place, user_place
+from coord.integrations.hooks.config import Settings
+from coord.integrations.hooks.events import Event
+from coord.integrations.hooks.named_locks import locks_for
+from coord.integrations.hooks.shell_parser import folders_entered
+from coord.sdk.client.connection import HOST_NAMES
+
+BRANCH_BYTES_MAX = 1024
+_ESCAPED = re.compile(r"\\(.)")
+
+
+class Part(NamedTuple):
+    """What a call concerns in one worktree of a store."""
+
+    place: Place
+    worktree: str
+    resources: tuple[str, ...] = ()
+    alone: tuple[str, ...] = ()
+    """Those of them that are single files."""
+
+
+def home_place(event: Event, environ: Mapping[str, str]) -> Place | None:
+    """Return the store that the session works with; None where coord is not in use."""
+    if not event.cwd or find_repository(event.cwd) is None:
+        return None
+    place = find_place(event.cwd, environ)
+    return place if _in_use(place, event) else None
+
+
+def _in_use(place: Place, event: Event) -> bool:
+    """Whether coord is in use there; refuse where it was, and the store that knew who holds what is gone."""
+    if place.pinned or not event.installed or place.repository is None:
+        return place.pinned
+    if os.path.realpath(event.installed) == os.path.realpath(place.repository.commondir):
+        raise Unavailable(
+            f"coord was set up in this repository, but {place.folder} is gone",
+            hint="ask the person you work for to run coord init",
+        )
+    return False
+
+
+def parts_of(event: Event, environ: Mapping[str, str], home: Place | None, settings: Settings) -> list[Part]:
+    """Return what a call locks, by worktree; that of the session comes first, even without a lock.
+
+    A lock counts in all worktrees, but its file is clean or not in the one where it is written.
+    """
+    found: dict[tuple[str, str], Part] = {}
+    if home is not None:
+        found[home.folder, root_of(home)] = Part(home, root_of(home), _named(event, home, settings))
+    paths = _written(event)
+    folders = any(map(os.path.isdir, paths))
+    for path in paths:
+        part = _part_of(path, environ, home, event)
+        if part is not None:
+            where = (part.place.folder, part.worktree)
+            known = found.get(where, part._replace(resources=()))
+            resources = dict.fromkeys((*known.resources, *part.resources))
+            # Tools write files. Where a folder is among them, it may be moved to what is not there yet.
+            alone = part.resources if os.path.isfile(path) or not folders else ()
+            single = dict.fromkeys((*known.alone, *alone))
+            found[where] = part._replace(resources=tuple(resources), alone=tuple(single))
+    return [each for part in found.values() for each in _of_host(part, environ)]
+
+
+def path_of(resource: str) -> str:
+    """Return the path that a lock on one file names."""
+    return _ESCAPED.sub(r"\1", resource.removeprefix("file:"))
+
+
+def root_of(place: Place) -> str:
+    """Return the worktree of a place; "" where it has none."""
+    return place.repository.root or "" if place.repository is not None else ""
+
+
+def _written(event: Event) -> list[str]:
+    """Return what is written as absolute paths; a command line may have gone elsewhere before it writes."""
+    folders = [event.cwd]
+    if event.command and event.writes:
+        folders += [os.path.join(event.cwd, folder) for folder in folders_entered(event.command)]
+    found = (os.path.join(folder, os.path.expanduser(path)) for path in event.writes for folder in folders)
+    return list(dict.fromkeys(found))
+
+
+def _part_of(path: str, environ: Mapping[str, str], home: Place | None, event: Event) -> Part | None:
+    """Return the store that a file belongs to; None for one that is in no repository with coord."""
+    if "\0" in path:
+        raise Invalid("a file's name has a NUL in it", hint="name the file without it")
+    for each in dict.fromkeys((path, os.path.realpath(path))):
+        repository = find_repository(os.path.dirname(each))
+        if repository is None or repository.root is None:
+            continue
+        same = home is not None and home.repository is not None
+        same = same and home.repository.commondir == repository.commondir  # type: ignore[union-attr]
+        place = home if same else find_place(repository.root, environ)
+        assert place is not None, "the session's own, or one just found"
+        if not _in_use(place, event):
+            continue
+        texts = _texts(repository, each)
+        if texts is not None:
+            return Part(place, repository.root, texts)
+    return None
+
+
+def _texts(repository: Repository, path: str) -> tuple[str, ...] | None:
+    """Return how a file is locked; None where it leads out of the repository, so that another one counts."""
+    try:
+        return tuple(
+            f"file:{each}" for each in repository_path(repository, path, repository.root or "", literal=True)
+        )
+    except Invalid:
+        real = os.path.realpath(path)
+        if real != path and find_repository(os.path.dirname(real)) != repository:
+            return None
+        raise
+
+
+def _named(event: Event, home: Place, settings: Settings) -> tuple[str, ...]:
+    if not event.command:
+        return ()
+    repository = home.repository
+    main_tree = repository is not None and os.path.realpath(f"{repository.root}/.git") == repository.commondir
+    branch = _branch(repository.root) if repository is not None and "push" in event.command else ""
+    return locks_for(event.command, settings.actions, branch=branch, main_tree=main_tree)
+
+
+def _branch(root: str | None) -> str:
+    """Return the branch that is checked out, or nothing."""
+    git = f"{root}/.git"
+    try:
+        if os.path.isfile(git):
+            with open(git, encoding="utf-8", errors="replace") as file:
+                git = os.path.join(root or "", file.read(BRANCH_BYTES_MAX).removeprefix("gitdir:").strip())
+        with open(f"{git}/HEAD", encoding="utf-8", errors="replace") as file:
+            return file.read(BRANCH_BYTES_MAX).strip().partition("ref: refs/heads/")[2]
+    except OSError:
+        return ""
+
+
+def _of_host(part: Part, environ: Mapping[str, str]) -> list[Part]:
+    """Return a part, with the names that belong to the host apart from it."""
+    of_host = tuple(text for text in part.resources if text in HOST_NAMES)
+    if not of_host:
+        return [part]
+    rest = tuple(text for text in part.resources if text not in HOST_NAMES)
+    return [part._replace(resources=rest), Part(user_place(environ), part.worktree, of_host)]

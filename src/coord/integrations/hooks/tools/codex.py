@@ -1,0 +1,42 @@
+"""The hooks of Codex."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from coord.integrations.hooks.events import (
+    CALL_S,
+    Event,
+    Kind,
+    fields_in,
+    number_in,
+    printed_like_claude,
+    text_in,
+    told_event,
+)
+from coord.integrations.hooks.tools.codex_patch import patched_files
+
+KINDS = {
+    "SessionStart": Kind.START,
+    "SessionEnd": Kind.END,
+    "UserPromptSubmit": Kind.PROMPT,
+    "PreToolUse": Kind.BEFORE,
+    "PostToolUse": Kind.AFTER,
+    "Stop": Kind.STOP,
+    "SubagentStart": Kind.AGENT_START,
+    "SubagentStop": Kind.AGENT_STOP,
+}
+SHELL, PATCH = "Bash", "apply_patch"
+SETTINGS_FILES = ("hooks.json", "config.toml")
+
+printed = printed_like_claude
+
+
+def parse(told: Mapping[str, Any]) -> Event:
+    """Return the event that Codex tells; a patch may be a tool's input, or stand in a command line."""
+    event, given = told_event("codex", KINDS, told), fields_in(told, "tool_input")
+    line = text_in(given, "command")
+    return event._replace(
+        writes=patched_files(line) if event.called in (SHELL, PATCH) else event.writes,
+        command=line if event.called == SHELL else None,
+        lasts_s=number_in(given, "timeout_ms") / 1000 or number_in(given, "timeout") / 1000 or CALL_S,
+    )

@@ -1,0 +1,270 @@
+"""The coding agents that hooks can be given to: where each has its settings, and what ours look like."""
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from math import ceil
+from shlex import quote
+from typing import Any, NamedTuple
+
+import coord
+from coord.core.errors import Invalid
+from coord.integrations.hooks.main import deadline_s
+from coord.integrations.setup.json_edit import Node, added, read_json, removed
+
+OURS = ("coord/integrations/hooks/main.py", "coord hook ")
+"""What the command of our own hook contains."""
+ANSWER_S = 3
+"""How much longer a tool waits than its hook takes at most."""
+END_TIMEOUT_S = 3
+"""How long a tool waits at the end of a session; the hook's own deadline is well below."""
+SHARED_COMMAND = "if command -v coord >/dev/null 2>&1; then exec coord hook {tool}; fi"
+"""In settings that others get by git: whoever has no coord is not disturbed."""
+
+
+class Tool(NamedTuple):
+    """One coding agent."""
+
+    name: str
+    title: str
+    folder: str
+    local: str
+    """Its settings in a repository that are not meant for git."""
+    shared: str
+    user: str
+    guide: str
+    """The file with what people tell it."""
+    home_variable: str
+    events: tuple[str, ...]
+    before: str
+    """The event that can refuse a call."""
+    writers: str
+    """Its tools that may write; `before` is asked for no others."""
+    end: str = "SessionEnd"
+    unit: int = 1
+    """How many of its units of time a second has."""
+
+    def home(self, environ: Mapping[str, str]) -> str:
+        """Return the folder of the user's own settings."""
+        given = environ.get(self.home_variable, "") if self.home_variable else ""
+        return given or f"{environ.get('HOME') or os.path.expanduser('~')}/{self.folder}"
+
+    def present(self, root: str, environ: Mapping[str, str]) -> bool:
+        """Whether there are signs of it: its program, or its files in the repository."""
+        return self.used_in(root) or shutil.which(self.name, path=environ.get("PATH")) is not None
+
+    def used_in(self, root: str) -> bool:
+        """Whether a repository has files for it alone."""
+        guides = () if self.guide == "AGENTS.md" else (self.guide,)
+        return any(os.path.exists(f"{root}/{name}") for name in (self.folder, *guides))
+
+
+CLAUDE = Tool(
+    "claude",
+    "Claude Code",
+    ".claude",
+    local=".claude/settings.local.json",
+    shared=".claude/settings.json",
+    user="settings.json",
+    guide="CLAUDE.md",
+    home_variable="CLAUDE_CONFIG_DIR",
+    events=(
+        *(
+            "SessionStart",
+            "SessionEnd",
+            "UserPromptSubmit",
+            "PreToolUse",
+            "PostToolUse",
+            "PostToolUseFailure",
+        ),
+        *("Stop", "SubagentStart", "SubagentStop", "ConfigChange"),
+    ),
+    before="PreToolUse",
+    writers="^(Write|Edit|MultiEdit|NotebookEdit|Bash|PowerShell|Monitor|mcp__.*)$",
+)
+CODEX = Tool(
+    "codex",
+    "Codex",
+    ".codex",
+    local=".codex/hooks.json",
+    shared=".codex/hooks.json",
+    user="hooks.json",
+    guide="AGENTS.md",
+    home_variable="CODEX_HOME",
+    events=(
+        *("SessionStart", "SessionEnd", "UserPromptSubmit", "PreToolUse", "PostToolUse"),
+        *("Stop", "SubagentStart", "SubagentStop"),
+    ),
+    before="PreToolUse",
+    writers="^(apply_patch|Bash|mcp__.*)$",
+)
+GEMINI = Tool(
+    "gemini",
+    "Gemini CLI",
+    ".gemini",
+    local=".gemini/settings.json",
+    shared=".gemini/settings.json",
+    user="settings.json",
+    guide="GEMINI.md",
+    home_variable="",
+    events=("SessionStart", "SessionEnd", "BeforeAgent", "BeforeTool", "AfterTool", "AfterAgent"),
+    before="BeforeTool",
+    writers="^(write_file|replace|edit|run_shell_command|mcp_.*)$",
+    unit=1000,
+)
+TOOLS = (CLAUDE, CODEX, GEMINI)
+BY_NAME = {tool.name: tool for tool in TOOLS}
+
+
+def named_tools(names: str) -> tuple[Tool, ...]:
+    """Return the tools of a list such as `claude,codex`."""
+    words = [word.strip() for word in names.split(",") if word.strip()]
+    unknown = [word for word in words if word not in BY_NAME]
+    if unknown or not words:
+        raise Invalid(
+            f"there are no hooks for {unknown[0] if unknown else 'nothing'!r}",
+            hint=f"use {', '.join(BY_NAME)}",
+        )
+    return tuple(tool for tool in TOOLS if tool.name in words)
+
+
+def program(name: str) -> str:
+    """Return where a program of ours is, such as integrations/hooks/main.py."""
+    return f"{os.path.dirname(os.path.abspath(coord.__file__))}/{name}"
+
+
+def command_of(tool: Tool, *, shared: bool, of: str = "") -> str:
+    """Return the command of a tool's hook. `exec`: a tool that gives up on it ends it, not only a shell.
+
+    `of`: the git directory of the one repository that it is for, where coord has to be in use.
+    """
+    if shared:
+        return SHARED_COMMAND.format(tool=tool.name)
+    words = (sys.executable, "-I", program("integrations/hooks/main.py"), tool.name, *((of,) if of else ()))
+    return f"exec {' '.join(map(quote, words))}"
+
+
+def refusing_command(tool: Tool, of: str) -> str:
+    """Return the command for Codex before a call: where our Python is gone, Codex would let the call pass."""
+    gone = quote(f"coord: its hook cannot run, {sys.executable} is gone. A person runs coord doctor --fix")
+    return (
+        f"[ -x {quote(sys.executable)} ] || {{ echo {gone} >&2; exit 2; }}; "
+        f"{command_of(tool, shared=False, of=of)}"
+    )
+
+
+def hooks_of(tool: Tool, *, shared: bool, of: str = "") -> dict[str, Any]:
+    """Return our hooks in a tool's own form: for each event one group with one hook."""
+    found: dict[str, Any] = {}
+    for event in tool.events:
+        hook: dict[str, Any] = {"name": "coord"} if tool is GEMINI else {}
+        hook |= {"type": "command", "command": command_of(tool, shared=shared, of=of)}
+        hook["timeout"] = (END_TIMEOUT_S if event == tool.end else ceil(deadline_s() + ANSWER_S)) * tool.unit
+        if tool is CLAUDE and event == tool.before and not shared:
+            hook["onFailure"] = "block"
+        if tool is CODEX and event == tool.before and not shared:
+            hook["command"] = refusing_command(tool, of)
+        group = {"matcher": tool.writers} if event == tool.before else {}
+        found[event] = {**group, "hooks": [hook]}
+    return found
+
+
+def with_hooks(text: str, hooks: Mapping[str, Any], where: str) -> str:
+    """Return settings with our hooks added; all that was there stays as it was written."""
+    if not text.strip("\ufeff \t\r\n"):
+        return text + added(
+            "{}\n", read_json("{}\n", where), {event: [hooks[event]] for event in hooks}, "hooks"
+        )
+    root = _object(read_json(text, where), where)
+    section = root.find("hooks")
+    if section is None:
+        return added(text, root, {event: [hooks[event]] for event in hooks}, "hooks")
+    for event, group in hooks.items():
+        section = _object(read_json(text, where).find("hooks"), f"hooks in {where}")
+        groups = section.find(event)
+        if groups is None:
+            text = added(text, section, [group], event)
+        elif isinstance(groups.value, list):
+            text = added(text, groups, group)
+        else:
+            raise Invalid(
+                f"hooks.{event} in {where} is no list", hint="correct it by hand; nothing was changed"
+            )
+    return text
+
+
+def without_hooks(text: str, where: str, before: str = "") -> str:
+    """Return settings without our hooks, nor what is empty without them and was not there `before`."""
+    if not text.strip("\ufeff \t\r\n"):
+        return text
+    had = settings_of(before, where).get("hooks")
+    while (shorter := _one_less(text, where, had if isinstance(had, dict) else None)) is not None:
+        text = shorter
+    return text
+
+
+def _one_less(text: str, where: str, had: Mapping[str, Any] | None) -> str | None:
+    """Return the text without the first thing that is ours, or None: there is no such thing."""
+    root = read_json(text, where)
+    section = root.find("hooks")
+    if section is None or not isinstance(section.value, dict):
+        return None
+    for place, (event, node) in enumerate((member.key, member.node) for member in section.members):
+        for index, group in enumerate(node.members):
+            hooks = group.node.find("hooks") if isinstance(group.node.value, dict) else None
+            mine = [is_ours(hook.node.value) for hook in hooks.members] if hooks else []
+            if hooks and any(mine):
+                return removed(text, node, index) if all(mine) else removed(text, hooks, mine.index(True))
+        if node.value == [] and event not in (had or {}):
+            return removed(text, section, place)
+    if section.value == {} and had is None:
+        return removed(text, root, next(i for i, each in enumerate(root.members) if each.node is section))
+    return None
+
+
+def is_ours(hook: Any) -> bool:
+    """Whether a hook in some settings is one of ours."""
+    command = hook.get("command") if isinstance(hook, dict) else None
+    return isinstance(command, str) and any(mark in command for mark in OURS)
+
+
+def is_shared(command: str) -> bool:
+    """Whether a command of ours is the one for settings in git."""
+    return OURS[1] in command
+
+
+def our_hooks(settings: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
+    """Return the hooks of ours in settings, by event, each with the matcher of its group."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    section = settings.get("hooks")
+    for event, groups in section.items() if isinstance(section, dict) else ():
+        for group in groups if isinstance(groups, list) else ():
+            hooks = group.get("hooks") if isinstance(group, dict) else None
+            for hook in hooks if isinstance(hooks, list) else ():
+                if is_ours(hook):
+                    found.setdefault(event, []).append({**hook, "matcher": group.get("matcher", "")})
+    return found
+
+
+def settings_of(text: str, where: str) -> Mapping[str, Any]:
+    """Return the settings in a text; an empty one has none."""
+    value = read_json(text, where).value if text.strip("\ufeff \t\r\n") else {}
+    return value if isinstance(value, dict) else {}
+
+
+def settings_in(path: str) -> Mapping[str, Any]:
+    """Return the settings in a file; a missing one has none."""
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            return settings_of(file.read(), path)
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except OSError as error:
+        raise Invalid(f"{path} cannot be read: {error.strerror}", hint="look at its permissions") from error
+
+
+def _object(node: Node | None, where: str) -> Node:
+    if node is None or not isinstance(node.value, dict):
+        raise Invalid(f"{where} is no object", hint="correct it by hand; nothing was changed")
+    return node

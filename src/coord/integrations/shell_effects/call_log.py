@@ -1,0 +1,165 @@
+"""Which calls of tools were under way when, in one worktree: a small file that processes take turns with.
+
+Calls are put in order by numbers given out under a file lock, so no clock has to be trusted. What is not
+known for sure, because the file was damaged or too much happened, counts as under way: nobody is blamed.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import TypeVar
+
+import msgspec
+
+from coord.core.errors import Unavailable
+from coord.core.keys import digest
+from coord.stores.local.turn import lock_within
+
+TURN_S = 1.0
+CALLS_MAX = 256
+SESSIONS_MAX = 256
+KEPT_DAYS = 14
+FILE_BYTES_MAX = 64 << 20
+DOUBT_S = 3600.0
+"""Where the file was damaged, a call that nobody knows of may be under way for so long."""
+
+T = TypeVar("T")
+
+
+class Call(msgspec.Struct, array_like=True):
+    """A call of a tool; `ended` is 0 while it is under way, as far as is known."""
+
+    name: str
+    session: str
+    shell: bool
+    began: int
+    until_s: float
+    ended: int = 0
+
+
+class Calls(msgspec.Struct):
+    """The calls in a worktree. Those that ended up to `forgotten` may be missing."""
+
+    number: int = 0
+    calls: list[Call] = []
+    sessions: dict[str, int] = {}
+    """Sessions whose hooks tell of their calls here."""
+    forgotten: int = 0
+
+    def begin(self, name: str, session: str, *, shell: bool, now_s: float, lasts_s: float) -> None:
+        """Take note of a call before it begins."""
+        self.number += 1
+        self.sessions.pop(session, None)
+        self.sessions[session] = self.number
+        self.calls = [each for each in self.calls if each.name != name or each.session != session]
+        self.calls.append(Call(name, session, shell, self.number, now_s + lasts_s))
+        self._forget(now_s)
+
+    def end(self, name: str, session: str) -> None:
+        """Take note that a call is over."""
+        self.number += 1
+        for call in self.calls:
+            if call.name == name and call.session == session and not call.ended:
+                call.ended = self.number
+
+    def find(self, name: str, session: str) -> Call | None:
+        """Return a call that is under way."""
+        wanted = (call for call in self.calls if call.name == name and call.session == session)
+        return next((call for call in wanted if not call.ended), None)
+
+    def beside(self, call: Call) -> list[Call]:
+        """Return the calls of others that were under way at some time since this one began."""
+        others = (each for each in self.calls if each.session != call.session)
+        return [each for each in others if not each.ended or each.ended > call.began]
+
+    def complete_since(self, call: Call) -> bool:
+        """Whether no call is missing that was under way since this one began."""
+        return self.forgotten < call.began
+
+    def _forget(self, now_s: float) -> None:
+        """Forget calls that nobody will ask about, and what is too much."""
+        for call in self.calls:
+            if not call.ended and call.until_s < now_s:  # its agent was killed
+                call.ended = self.number
+        first = min((call.began for call in self.calls if not call.ended), default=self.number)
+        self.calls = [call for call in self.calls if not call.ended or call.ended > first]
+        while len(self.calls) > CALLS_MAX:
+            gone = self.calls.pop(0)
+            self.forgotten = max(self.forgotten, gone.ended or self.number)
+        while len(self.sessions) > SESSIONS_MAX:
+            del self.sessions[next(iter(self.sessions))]
+
+
+class CallFolder:
+    """The private files of one worktree, in coord's folder inside the git directory."""
+
+    def __init__(self, coord_folder: str, worktree: str) -> None:
+        self.path = f"{coord_folder}/effects/{short(worktree)}"
+        os.makedirs(self.path, mode=0o700, exist_ok=True)
+
+    def file(self, kind: str, *of: str) -> str:
+        """Return the name of a file about something."""
+        return f"{self.path}/{kind}-{short(chr(0).join(of))}"
+
+    @contextmanager
+    def turn(self) -> Iterator[Calls]:
+        """Give what is known of calls, and write down what became of it; one process at a time."""
+        lock = os.open(f"{self.path}/lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            if not lock_within(lock, TURN_S):
+                raise Unavailable(f"{self.path}/lock is held by another process", hint="is it stopped?")
+            calls = read_file(f"{self.path}/calls", Calls) or self._begun_anew()
+            yield calls
+            write_file(f"{self.path}/calls", calls)
+        finally:
+            os.close(lock)
+
+    def _begun_anew(self) -> Calls:
+        """Return an empty list; where one was damaged, with a call that stands beside all others."""
+        try:
+            written_s = os.stat(f"{self.path}/calls").st_mtime
+        except FileNotFoundError:
+            return Calls()
+        return Calls(1, [Call("", "", True, 1, written_s + DOUBT_S)])
+
+    def sweep(self, now_s: float) -> list[str]:
+        """Remove files of calls and sessions that are long gone, and return the names of the latter."""
+        gone: list[str] = []
+        for entry in os.scandir(self.path):
+            if entry.name in ("lock", "calls") or entry.stat(follow_symlinks=False).st_mtime > (
+                now_s - KEPT_DAYS * 86_400
+            ):
+                continue
+            if entry.name.startswith("held-"):
+                gone.append(entry.path)
+            else:
+                remove(entry.path)
+        return gone
+
+
+def short(text: str) -> str:
+    """Return a name for a text, whatever bytes are in it."""
+    return digest(text.encode("utf-8", "surrogateescape").hex())
+
+
+def read_file(path: str, kind: type[T]) -> T | None:
+    """Return what was written down; None where it is missing or damaged."""
+    try:
+        with open(path, "rb") as file:
+            return msgspec.msgpack.decode(file.read(FILE_BYTES_MAX), type=kind)
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+def write_file(path: str, what: object) -> None:
+    """Write something down, whole or not at all; a power cut may lose it."""
+    new = f"{path}.{os.getpid()}"
+    with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as file:
+        file.write(msgspec.msgpack.encode(what))
+    os.replace(new, path)
+
+
+def remove(path: str) -> None:
+    """Remove a file, if it is there."""
+    with suppress(FileNotFoundError):
+        os.unlink(path)

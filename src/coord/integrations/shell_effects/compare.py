@@ -1,0 +1,174 @@
+"""Looking at a worktree before and after a shell command, and sorting out what it changed."""
+
+import os
+import time
+from collections.abc import Sequence
+
+from coord.core.commands import CheckLocks
+from coord.core.errors import Invalid
+from coord.core.locks.paths import literal_path
+from coord.core.locks.resources import parse_resource
+from coord.core.locks.tool_call_commands import BeginCall
+from coord.core.replies import Checked, LockReply, LockShown, Outcome
+from coord.host.repository import git_dir_of
+from coord.integrations.git.clean_files import differing_from_head
+from coord.integrations.git.run import Git
+from coord.integrations.shell_effects.attribution import Judge
+from coord.integrations.shell_effects.call_log import Call, CallFolder, Calls, read_file, remove, write_file
+from coord.integrations.shell_effects.saved_content import forget_content, keep_content
+from coord.integrations.shell_effects.worktree_state import Change, State, changes, keep_index, look
+from coord.sdk.client.connection import Connection
+
+CHANGES_MAX = 1024
+LOCKS_MAX = 256
+CHECKED_AT_ONCE = 256
+LOCKED_AT_ONCE = 64
+LEASE_MS = 660_000
+REASON = "changed by a shell command"
+
+
+class ShellCall:
+    """A call of a shell in a worktree."""
+
+    def __init__(self, connection: Connection, worktree: str, session: str, name: str) -> None:
+        self._connection = connection
+        self._git = Git(worktree)
+        self._folder = CallFolder(connection.place.folder, worktree)
+        self._session = session
+        self._name = name
+        self._state = self._folder.file("before", session, name)
+        self._index = self._folder.file("index", session, name)
+        self._folders: set[str] = set()
+        """What changed and is no file, nor was one: repositories inside this one."""
+
+    def look(self, watched: Sequence[str]) -> None:
+        """Write down how the files stand before the call."""
+        remove(self._state)
+        keep_index(git_dir_of(self._git.folder), self._index)
+        write_file(self._state, look(self._git, self._index, watched))
+
+    def look_again(self, watched: Sequence[str], *, restore: bool) -> str:
+        """Sort out what has changed since, and return what to tell the agent."""
+        try:
+            state = read_file(self._state, State)
+            found = [] if state is None else changes(self._git, self._index, state, watched)
+            with self._folder.turn() as calls:
+                mine = calls.find(self._name, self._session)
+            return self._sort_out(found, mine, calls, restore=restore) if found and mine is not None else ""
+        finally:
+            remove(self._state)
+            remove(self._index)
+            for file in self._folder.sweep(time.time()):
+                forget_content(self._git, file)
+
+    def _sort_out(self, found: list[Change], mine: Call, calls: Calls, *, restore: bool) -> str:
+        """Lock what is free, and judge what others hold."""
+        names, nameless = _named(found[:CHANGES_MAX])
+        self._folders = {names[path] for path in names if os.path.isdir(f"{self._git.folder}/{path}")}
+        holders = self._holders(list(names.values()))
+        dirty = _dirty(self._git.folder, [path for path in names if names[path] not in holders])
+        locked, taken = self._lock({path: names[path] for path in dirty[:LOCKS_MAX]})
+        holders.update(taken)
+        if not any(call.shell for call in calls.beside(mine)):  # else it may be another's content
+            keep_content(self._git, self._folder, self._session, locked)
+        judge = Judge(self._connection, self._git, self._folder, self._index, mine, calls)
+        for change in found[:CHANGES_MAX]:
+            if names.get(change.path) in holders:
+                judge.hear(change, holders[names[change.path]])
+        said = judge.close(restore=restore)
+        unlocked = len(dirty[LOCKS_MAX:]) + len(nameless) + len(found[CHANGES_MAX:])
+        if unlocked:
+            said.append(
+                f"coord: {unlocked} more files were changed by this command and are not locked: there are "
+                "too many of them, or their names cannot be locked."
+            )
+        return "\n".join(said)
+
+    def _holders(self, texts: list[str]) -> dict[str, list[LockShown]]:
+        """Return who stands in the way of writing these files."""
+        caller, repository = self._connection.caller, self._connection.place.repository_id
+        found: dict[str, list[LockShown]] = {}
+        for start in range(0, len(texts), CHECKED_AT_ONCE):
+            some = texts[start : start + CHECKED_AT_ONCE]
+            check = CheckLocks(caller, repository, tuple(some), "write", alone=self._files(some))
+            checked: Checked = self._connection.call(check)
+            for lock in checked.holders:
+                for text in self._meeting(some, lock):
+                    found.setdefault(text, []).append(lock)
+        return found
+
+    def _lock(self, names: dict[str, str]) -> tuple[list[str], dict[str, list[LockShown]]]:
+        """Lock files after the fact; return those, and who has just taken others."""
+        locked: list[str] = []
+        taken: dict[str, list[LockShown]] = {}
+        paths = list(names)
+        for start in range(0, len(paths), LOCKED_AT_ONCE):
+            some = paths[start : start + LOCKED_AT_ONCE]
+            for _ in range(len(some) + 1):
+                reply = self._try([names[path] for path in some])
+                if reply.ok:
+                    locked += some
+                    break
+                if reply.outcome is Outcome.CHANGED:  # refused once, because the file changed: it did, by us
+                    continue
+                lost = (
+                    []
+                    if reply.holder is None
+                    else self._meeting([names[path] for path in some], reply.holder)
+                )
+                taken.update({text: [reply.holder] for text in lost if reply.holder is not None})
+                some = [path for path in some if names[path] not in lost]
+                if not lost or not some:
+                    break
+        return locked, taken
+
+    def _try(self, texts: list[str]) -> LockReply:
+        command = BeginCall(
+            self._connection.caller,
+            self._connection.place.repository_id,
+            tuple(texts),
+            alone=self._files(texts),
+            call=self._name,
+            lease_ms=LEASE_MS,
+            worktree=self._git.folder,
+            reason=REASON,
+        )
+        reply: LockReply = self._connection.call(command)
+        return reply
+
+    def _meeting(self, texts: list[str], holder: LockShown) -> list[str]:
+        """Return which of these a lock is about."""
+        repository = self._connection.place.repository_id
+        (held,) = parse_resource(holder.resource, repository, holder.alone)
+        return [
+            text
+            for text in texts
+            if held.meets(parse_resource(text, repository, alone=text not in self._folders)[0])
+        ]
+
+    def _files(self, texts: list[str]) -> tuple[str, ...]:
+        return tuple(text for text in texts if text not in self._folders)
+
+
+def _named(found: Sequence[Change]) -> tuple[dict[str, str], list[str]]:
+    """Return how files are locked, by path, and those that cannot be."""
+    names: dict[str, str] = {}
+    nameless: list[str] = []
+    for change in found:
+        try:
+            text = f"file:{literal_path(change.path).spelled}"
+            parse_resource(text, "any")
+            names[change.path] = text
+        except Invalid:
+            nameless.append(change.path)
+    return names, nameless
+
+
+def _dirty(worktree: str, paths: list[str]) -> list[str]:
+    """Return which files are not as HEAD has them: nobody has to keep off the others."""
+    found: list[str] = []
+    for start in range(0, len(paths), CHECKED_AT_ONCE):
+        some = paths[start : start + CHECKED_AT_ONCE]
+        dirty = differing_from_head(worktree, some)
+        found += some if dirty is None else dirty
+    return found

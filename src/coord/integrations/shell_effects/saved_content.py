@@ -1,0 +1,219 @@
+"""The content that holders last gave their files, and giving it back to them.
+
+After its own writes a hook keeps each file as a blob under `refs/coord/salvage/<session>/file-<digest>`, byte
+for byte, and notes how `stat` showed it. As long as a file still has that stat, its content is that blob.
+"""
+
+import os
+import stat
+from collections.abc import Sequence
+from contextlib import suppress
+
+import msgspec
+
+from coord.integrations.git.run import Git
+from coord.integrations.git.salvage.salvage import PREFIX, ref_name
+from coord.integrations.git.salvage.swap import open_folder, take_place
+from coord.integrations.shell_effects.call_log import CallFolder, read_file, remove, short, write_file
+from coord.integrations.shell_effects.worktree_state import Change, Seen, read_content, seen
+
+BYTES_MAX = 8 << 20
+"""Larger files are not kept."""
+FILES_MAX = 64
+"""So many files of one call are kept."""
+REMEMBERED_MAX = 512
+
+
+class Kept(msgspec.Struct, frozen=True, array_like=True):
+    """A file as its holder left it."""
+
+    seen: Seen
+    blob: str
+
+
+class KeptFiles(msgspec.Struct):
+    """The files of one session in one worktree, the latest last."""
+
+    session: str
+    files: dict[bytes, Kept] = {}
+
+    def of(self, path: str) -> Kept | None:
+        """Return how a file was left."""
+        return self.files.get(os.fsencode(path))
+
+
+def kept_by(folder: CallFolder, session: str) -> KeptFiles:
+    """Return what a session left in its files."""
+    return read_file(folder.file("held", session), KeptFiles) or KeptFiles(session)
+
+
+def keep_content(git: Git, folder: CallFolder, session: str, paths: Sequence[str]) -> None:
+    """Keep the present content of files that a session has written and holds."""
+    known = kept_by(folder, session)
+    wanted = list(dict.fromkeys(paths))[:FILES_MAX]
+    found = {path: now for path in wanted if (now := seen(git.folder, path)) is not None}
+    ignored = _ignored(git, list(found))
+    small = {path: now for path, now in found.items() if now.size <= BYTES_MAX and path not in ignored}
+    blobs = _store(git, small)
+    orders: list[str] = []
+    for path in wanted:
+        before, now, name = (
+            known.files.pop(os.fsencode(path), None),
+            found.get(path),
+            _ref(git, session, path),
+        )
+        if path in blobs and now is not None and now.same_stat(seen(git.folder, path)):
+            known.files[os.fsencode(path)] = Kept(now, blobs[path])
+            orders.append(f"update {name}\0{blobs[path]}\0\0")
+        elif before is not None:
+            orders.append(f"delete {name}\0\0")
+    while len(known.files) > REMEMBERED_MAX:
+        path = os.fsdecode(next(iter(known.files)))
+        del known.files[os.fsencode(path)]
+        orders.append(f"delete {_ref(git, session, path)}\0\0")
+    if orders:
+        git.quick("update-ref", "--stdin", "-z", stdin="".join(orders).encode())
+        write_file(folder.file("held", session), known)
+
+
+def forget_content(git: Git, file: str) -> None:
+    """Give up what a session kept that is long gone."""
+    known = read_file(file, KeptFiles)
+    if known is not None:
+        names = [_ref(git, known.session, os.fsdecode(path)) for path in known.files]
+        git.must(
+            "update-ref", "--stdin", "-z", stdin="".join(f"delete {each}\0\0" for each in names).encode()
+        )
+    remove(file)
+
+
+def is_blob(git: Git, path: str, blob: str) -> bool | None:
+    """Whether a file has exactly the content of a blob; None where that cannot be told."""
+    data = read_content(git.folder, path, BYTES_MAX)
+    if data is None:
+        return None if os.path.lexists(f"{git.folder}/{path}") else False
+    return blob_name(data, blob) == blob
+
+
+def blob_name(data: bytes, like: str) -> str:
+    """Return what git calls a content, in a repository whose names look like this one."""
+    import hashlib
+
+    kind = hashlib.sha1 if len(like) == 40 else hashlib.sha256
+    return kind(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
+
+
+def former_content(git: Git, change: Change, index: str, kept: Kept | None) -> tuple[int, bytes] | None:
+    """Return mode and content of a file before a change, where they are known for sure."""
+    if change.was is not None:
+        if kept is None or not kept.seen.same_stat(change.was):
+            return None
+        return kept.seen.mode, git.must("cat-file", "blob", kept.blob).out
+    if not change.was_clean:
+        return None
+    entry = git.must(
+        "ls-files", "--stage", "-z", "--", change.path, GIT_INDEX_FILE=index, GIT_LITERAL_PATHSPECS="1"
+    )
+    if len(entry.names) != 1:
+        return None
+    mode, blob, _ = entry.names[0].partition("\t")[0].split(" ")
+    size = git.run("cat-file", "-s", blob)
+    if size.code or int(size.text) > BYTES_MAX or mode not in ("100644", "100755", "120000"):
+        return None
+    shown = git.must("cat-file", "--filters", f":0:{change.path}", GIT_INDEX_FILE=index)
+    return int(mode, 8), shown.out
+
+
+def give_back(git: Git, path: str, mode: int, content: bytes, blamed: bytes | None) -> bool:
+    """Put a content in the place of the blamed one (None: no file), if that is still there."""
+    place = f"{git.folder}/{path}"
+    if read_content(git.folder, path, BYTES_MAX) != blamed or (blamed is None and os.path.lexists(place)):
+        return False
+    folder = open_folder(git.folder, os.path.dirname(path))
+    if folder is None:
+        return False
+    try:
+        return _exchanged(folder, os.path.basename(path), mode, content, blamed)
+    except OSError:  # it cannot be written here
+        return False
+    finally:
+        os.close(folder)
+
+
+def _exchanged(folder: int, name: str, mode: int, content: bytes, blamed: bytes | None) -> bool:
+    """Exchange a file; what was not the blamed one after all comes back, and whatever came since stays."""
+    new = _written(folder, mode, content)
+    taken = f"{new}-taken"
+    try:
+        placed = take_place(folder, name, new, taken)
+        if placed and read_content("", taken, BYTES_MAX, folder) == blamed:
+            return True
+        if placed:
+            os.unlink(new, dir_fd=folder)
+            take_place(folder, name, taken, new)
+        else:
+            with suppress(FileExistsError, FileNotFoundError):
+                os.link(taken, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+        return False
+    finally:
+        _cleared(folder, new, name, content)
+        _cleared(folder, taken, name, blamed)
+
+
+def _cleared(folder: int, spare: str, name: str, known: bytes | None) -> None:
+    """Remove a spare file whose content is known, or in its place; another one stays beside it."""
+    with suppress(FileNotFoundError):
+        found = os.stat(spare, dir_fd=folder, follow_symlinks=False)
+        same = False
+        with suppress(FileNotFoundError):
+            same = os.path.samestat(found, os.stat(name, dir_fd=folder, follow_symlinks=False))
+        if same or read_content("", spare, BYTES_MAX, folder) == known:
+            os.unlink(spare, dir_fd=folder)
+
+
+def left_as(folder: CallFolder, git: Git, session: str, path: str) -> None:
+    """Note that a file has its holder's content again, which has another stat now."""
+    known, now = kept_by(folder, session), seen(git.folder, path)
+    before = known.of(path)
+    if before is not None and now is not None and is_blob(git, path, before.blob):
+        known.files[os.fsencode(path)] = Kept(now, before.blob)
+        write_file(folder.file("held", session), known)
+
+
+def _ignored(git: Git, paths: list[str]) -> set[str]:
+    """Return which files git is told to ignore: they may be secrets, which belong into no repository."""
+    if not paths:
+        return set()
+    words = ("--literal-pathspecs", "ls-files", "--others", "--ignored", "--exclude-standard", "-z", "--")
+    return set(git.quick(*words, *paths).names)
+
+
+def _store(git: Git, files: dict[str, Seen]) -> dict[str, str]:
+    """Write files into git as they are, and return the names of the blobs."""
+    plain = [path for path, found in files.items() if stat.S_ISREG(found.mode)]
+    blobs: dict[str, str] = {}
+    if plain:
+        done = git.quick("hash-object", "-w", "--no-filters", "--", *(f"./{path}" for path in plain))
+        blobs.update(zip(plain, done.text.split(), strict=True))
+    for path, found in files.items():
+        target = read_content(git.folder, path, BYTES_MAX) if stat.S_ISLNK(found.mode) else None
+        if target is not None:
+            blobs[path] = git.must("hash-object", "-w", "--no-filters", "--stdin", stdin=target).text
+    return blobs
+
+
+def _ref(git: Git, session: str, path: str) -> str:
+    return f"{PREFIX}/{ref_name(session)}/file-{short(f'{git.folder}{chr(0)}{path}')}"
+
+
+def _written(folder: int, mode: int, content: bytes) -> str:
+    """Write a new file beside the one that it is to replace, and return its name."""
+    new = f".coord-{os.urandom(8).hex()}"
+    if stat.S_ISLNK(mode):
+        os.symlink(os.fsdecode(content), new, dir_fd=folder)
+        return new
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    with open(os.open(new, flags, 0o600, dir_fd=folder), "wb") as file:
+        file.write(content)
+        os.fchmod(file.fileno(), stat.S_IMODE(mode) & 0o777)
+    return new

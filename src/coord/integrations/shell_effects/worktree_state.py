@@ -1,0 +1,230 @@
+"""How the files of a worktree stand, told from git's index and from `stat`; contents are hardly ever read.
+
+Only what differs from the index is remembered: changed, untracked and watched files. The index itself is kept
+by a second link, for git never writes an index in place. Asked with that old index, git says later which of
+the other files were touched since, whatever was staged, committed or checked out meanwhile.
+"""
+
+import os
+import stat
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+import msgspec
+
+from coord.core.errors import CoordError, Unavailable
+from coord.integrations.git.run import Git, GitFailed
+from coord.integrations.hooks.main import deadline_s
+
+GIT_SHARE = 3 / 7
+"""How much of the time of a hook git has: a repository that takes longer is not looked at."""
+FILES_MAX = 20_000
+RACY_NS = 2_000_000_000
+"""A file written so shortly before may change again without another time: clocks are coarse."""
+RACY_BYTES_MAX, RACY_BYTES_IN_ALL = 1 << 20, 8 << 20
+
+
+class Seen(msgspec.Struct, frozen=True, array_like=True):
+    """A file as `lstat` shows it; `content` is a digest, where the times alone would not tell."""
+
+    mode: int
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+    inode: int
+    content: bytes = b""
+
+    def same_stat(self, other: "Seen | None") -> bool:
+        """Whether nothing but the content could tell the two apart."""
+        return other is not None and _stat_of(self) == _stat_of(other)
+
+
+class State(msgspec.Struct, frozen=True):
+    """What differed from the index at a moment; a file that was missing is None."""
+
+    at_ns: int
+    files: dict[bytes, Seen | None]
+    others: bool = True
+    """Whether untracked files were looked at: there may be too many of them."""
+
+
+class Change(NamedTuple):
+    """A file that is not as it was."""
+
+    path: str
+    was: Seen | None
+    now: Seen | None
+    was_clean: bool
+    """Its content was the one in the old index."""
+
+
+def keep_index(git_dir: str, kept: str) -> None:
+    """Keep the present index under a second name."""
+    with suppress(FileNotFoundError):
+        os.unlink(kept)
+    try:
+        os.link(f"{git_dir}/index", kept)
+    except FileNotFoundError:  # nothing was ever staged
+        return
+    except OSError:  # no links here
+        from shutil import copy2
+
+        copy2(f"{git_dir}/index", kept)
+
+
+def look(git: Git, index: str, watched: Sequence[str]) -> State:
+    """Return what differs from an index now."""
+    at_ns = time.time_ns()
+    touched, others = _differing(git, index, watched)
+    many = len(others) > FILES_MAX
+    names = [*touched, *([] if many else others), *_literal(watched)]
+    if len(touched) > FILES_MAX:
+        raise Unavailable(f"{len(touched)} files are changed", hint="commit them")
+    room = RACY_BYTES_IN_ALL
+    files: dict[bytes, Seen | None] = {}
+    for name in dict.fromkeys(names):
+        found = seen(git.folder, name)
+        if found is not None and _is_racy(found, at_ns) and found.size <= min(room, RACY_BYTES_MAX):
+            room -= found.size
+            found = msgspec.structs.replace(found, content=_digest(git.folder, name))
+        files[os.fsencode(name)] = found
+    return State(at_ns, files, not many)
+
+
+def changes(git: Git, index: str, before: State, watched: Sequence[str]) -> list[Change]:
+    """Return what was touched since a state was looked at."""
+    touched, others = _differing(git, index, watched)
+    known = {os.fsdecode(name): found for name, found in before.files.items()}
+    found = [_changed(git.folder, name, was) for name, was in known.items()]
+    found += [
+        Change(name, None, seen(git.folder, name), was_clean=True) for name in touched if name not in known
+    ]
+    if before.others and len(others) <= FILES_MAX:
+        new = [name for name in others if name not in known and _is_younger(git.folder, name, before.at_ns)]
+        found += [Change(name, None, seen(git.folder, name), was_clean=False) for name in new]
+    return [each for each in found if each is not None]
+
+
+def seen(root: str, name: str) -> Seen | None:
+    """Return a file as it is; a folder in its place is no file."""
+    try:
+        found = os.lstat(f"{root}/{name}")
+    except (OSError, ValueError):
+        return None
+    if stat.S_ISDIR(found.st_mode):
+        return None
+    return Seen(found.st_mode, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
+
+
+def read_content(root: str, name: str, most: int, folder: int | None = None) -> bytes | None:
+    """Return what is in a file, or where a symlink leads; None if it is no such thing, or larger.
+
+    `folder`: where the name is meant, instead of the root.
+    """
+    path = name if folder is not None else f"{root}/{name}"
+    try:
+        found = os.stat(path, dir_fd=folder, follow_symlinks=False)
+        if stat.S_ISLNK(found.st_mode):
+            return os.fsencode(os.readlink(path, dir_fd=folder))
+        if not stat.S_ISREG(found.st_mode) or found.st_size > most:
+            return None
+        with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW, dir_fd=folder), "rb") as file:
+            data = file.read(most + 1)
+    except OSError:
+        return None
+    return data if len(data) <= most else None
+
+
+def _differing(git: Git, index: str, watched: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the tracked files whose stat is not that in the index, and the others; looked for at once."""
+    asks = [
+        ("diff-files", "--name-only", "-z", "--no-renames", "--ignore-submodules=all"),
+        ("ls-files", "--others", "--exclude-standard", "-z"),
+    ]
+    patterns = [text for text in watched if _has_wildcard(text)]
+    if patterns:
+        ignored = ("ls-files", "--others", "--ignored", "--exclude-standard", "-z", "--")
+        asks.append((*ignored, *(f":(glob){text}" for text in patterns)))
+    touched, *others = _together([_asking(git, index, words) for words in asks])
+    # A folder among the others is a repository of its own, whose files are not ours.
+    plain = (name for names in others for name in names if not name.endswith("/"))
+    return list(dict.fromkeys(touched)), list(dict.fromkeys(plain))
+
+
+def _asking(git: Git, index: str, words: tuple[str, ...]) -> Callable[[], list[str]]:
+    def ask() -> list[str]:
+        done = git.run(*words, timeout_s=deadline_s() * GIT_SHARE, GIT_INDEX_FILE=index)
+        if done.code:
+            raise GitFailed(words, done.code, done.said)
+        return done.names
+
+    return ask
+
+
+def _together(asks: list[Callable[[], list[str]]]) -> list[list[str]]:
+    """Run all at once and return their answers; the first error counts."""
+    answers: list[list[str]] = [[] for _ in asks]
+    errors: list[CoordError] = []
+
+    def run(number: int) -> None:
+        try:
+            answers[number] = asks[number]()
+        except CoordError as error:
+            errors.append(error)
+
+    from threading import Thread  # only who asks git several things needs it
+
+    threads = [Thread(target=run, args=(number,), daemon=True) for number in range(1, len(asks))]
+    for thread in threads:
+        thread.start()
+    run(0)
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+    return answers
+
+
+def _changed(root: str, name: str, was: Seen | None) -> Change | None:
+    now = seen(root, name)
+    if was is None and now is None:
+        return None
+    if was is not None and was.same_stat(now) and (not was.content or was.content == _digest(root, name)):
+        return None
+    return Change(name, was, now, was_clean=False)
+
+
+def _is_younger(root: str, name: str, than_ns: int) -> bool:
+    """Whether a file or a folder above it was made or moved since: else it was only ignored until now."""
+    while name:
+        try:
+            if os.lstat(f"{root}/{name}").st_ctime_ns >= than_ns - RACY_NS:
+                return True
+        except OSError:
+            return True
+        name = os.path.dirname(name)
+    return False
+
+
+def _is_racy(found: Seen, at_ns: int) -> bool:
+    return max(found.mtime_ns, found.ctime_ns) >= at_ns - RACY_NS
+
+
+def _digest(root: str, name: str) -> bytes:
+    from hashlib import sha256
+
+    return sha256(read_content(root, name, RACY_BYTES_MAX) or b"").digest()
+
+
+def _stat_of(found: Seen) -> tuple[int, ...]:
+    return found.mode, found.size, found.mtime_ns, found.ctime_ns, found.inode
+
+
+def _literal(watched: Iterable[str]) -> list[str]:
+    return [text for text in watched if not _has_wildcard(text)]
+
+
+def _has_wildcard(text: str) -> bool:
+    return any(char in text for char in "*?[")

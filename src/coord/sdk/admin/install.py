@@ -1,0 +1,78 @@
+"""Preparing stores: that of a repository, any other by its url, and those that tenants have of their own."""
+
+from collections.abc import Mapping
+from contextlib import closing
+
+import msgspec
+
+from coord.core.errors import Invalid, NotFound
+from coord.host.store_location import Place, find_place, store_present
+from coord.sdk.client.open import open_place
+from coord.stores.open import grants, install, kind_of, open_store
+from coord.stores.tenants import check_tenants, url_of
+from coord.stores.urls import shown
+
+
+class Prepared(msgspec.Struct, frozen=True):
+    """A store that is ready; `made`: it was not there before. In a dry run such a one has no id."""
+
+    url: str
+    tenant: str
+    made: bool
+    store_id: str = ""
+    epoch: int = 0
+
+
+def prepare(
+    cwd: str, environ: Mapping[str, str], *, url: str = "", tenant: str = "", dry_run: bool = False
+) -> Prepared:
+    """Prepare a store, or that of a repository; with a tenant, the store of its own that coord.toml names."""
+    url, tenants = _asked(cwd, environ, url)
+    target = _target(url, tenants, tenant)
+    found = _found(target)
+    if not dry_run:
+        install(url, tenant=tenant, tenants=tenants)
+    there = found if dry_run else _found(target)
+    made = found is None
+    return msgspec.structs.replace(there or Prepared(shown(target), tenant, made), tenant=tenant, made=made)
+
+
+def rights(cwd: str, environ: Mapping[str, str], *, url: str = "", tenant: str = "") -> list[str]:
+    """Return what an administrator runs first, so that a store can be prepared and used; asks no server."""
+    url, tenants = _asked(cwd, environ, url)
+    return grants(_target(url, tenants, tenant))
+
+
+def _asked(cwd: str, environ: Mapping[str, str], url: str) -> tuple[str, Mapping[str, str]]:
+    """Return the url that is meant, and tenants with stores of their own; a pinned store must be there."""
+    place = find_place(cwd, environ)
+    if url:
+        kind_of(url)
+        return url, place.tenants
+    if place.pinned:  # to prepare one that is lost would hide that
+        open_place(place._replace(tenants={}))[0].close()
+    return place.url, place.tenants
+
+
+def _target(url: str, tenants: Mapping[str, str], tenant: str) -> str:
+    if not tenant:
+        return url
+    check_tenants(tenants)
+    own = url_of(tenant, tenants)
+    if not own:
+        raise Invalid(
+            f"tenant {tenant} shares the store of the others",
+            hint="there is nothing to prepare; to give it one of its own, name it in coord.toml: [tenants]",
+        )
+    return own
+
+
+def _found(url: str) -> Prepared | None:
+    """Return the store at a url, or None where there is none; looking makes none."""
+    if url.startswith("memory:") or not store_present(Place(url, "", None, "", 0, "")):
+        return None
+    try:
+        with closing(open_store(url)) as database:
+            return Prepared(shown(url), "", made=False, store_id=database.store_id, epoch=database.epoch)
+    except NotFound:
+        return None

@@ -1,0 +1,245 @@
+"""Moving the store of a repository to another url: records with their versions, and last of all the pin.
+
+1. The copy notes whose copy it is; a store that holds anything else is refused.
+2. The old store is shut: late writers are refused and told where it went.
+3. Each tenant is copied and compared. Records keep their versions, since fences are versions, and the new log
+   goes on from the last entry of the old one; what was before that entry counts as trimmed.
+4. The copy notes that it is complete, and the pin moves.
+
+Killed at any point, the same call goes on: whatever was not compared yet is copied again. Until step 4 the
+old store is the true one, and `cancel` opens it again.
+"""
+
+import contextlib
+import hashlib
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+
+from coord.core.errors import Corrupt, Invalid, NotFound, Refused, Unavailable
+from coord.host.store_location import (
+    Place,
+    check_pinned,
+    check_present,
+    move_pin,
+    pinned_place,
+    store_present,
+)
+from coord.stores.contract import Record, Store
+from coord.stores.database import Database
+from coord.stores.local.turn import lock_within
+from coord.stores.migrated import ARRIVED, ARRIVING, LIVES_IN, MOVED_ID, MOVED_URL, MOVED_WHOLE
+from coord.stores.open import install, mover, open_store
+from coord.stores.urls import shown
+
+_encode = msgspec.msgpack.Encoder().encode
+PAGE_RECORDS = 128
+"""Few enough that a page is small even where it turns out to be all chunks of large results."""
+PAGE_BYTES = 4 * 1024 * 1024
+
+Progress = Callable[[str, int], None]
+"""Told after each page: the tenant, and how many of its records are copied."""
+
+
+class Migrated(msgspec.Struct, frozen=True):
+    """What was moved, or would be: records by tenant and kind. `resumed`: an earlier attempt had begun."""
+
+    from_url: str
+    to_url: str
+    records: dict[str, dict[str, int]]
+    moved: bool
+    resumed: bool = False
+
+
+class Sum:
+    """Counts records by kind, and digests them all."""
+
+    def __init__(self) -> None:
+        self.kinds: Counter[str] = Counter()
+        self._digest = hashlib.sha256()
+
+    def add(self, records: list[Record]) -> None:
+        """Take records in, in the order of their keys."""
+        self.kinds.update(record.key.partition("/")[0] for record in records)
+        for record in records:
+            self._digest.update(_encode(record))
+
+    @property
+    def value(self) -> tuple[int, str]:
+        """Equal for equal records, versions and lines included."""
+        return self.kinds.total(), self._digest.hexdigest()
+
+
+def migrate(
+    to_url: str, *, cwd: str | None = None, dry_run: bool = False, progress: Progress | None = None
+) -> Migrated:
+    """Move the store of the repository one is in; with `dry_run` only say what would be moved."""
+    place = _place_of(cwd)
+    with _alone(place), contextlib.ExitStack() as opened:
+        source = opened.enter_context(contextlib.closing(open_store(place.url, moving=True)))
+        check_pinned(place, source.store_id, source.epoch)
+        target = _open_target(to_url, dry_run=dry_run)
+        if target is not None:
+            opened.enter_context(contextlib.closing(target))
+            _check_target(source, target)
+        if dry_run or target is None:
+            return Migrated(shown(place.url), shown(to_url), _counts(source), moved=False)
+        return _Move(place, source, target, progress or (lambda _tenant, _count: None)).run()
+
+
+def cancel_migration(cwd: str | None = None) -> bool:
+    """Open the old store again, if its copy was not completed; return whether it had been shut."""
+    place = _place_of(cwd)
+    with _alone(place), contextlib.closing(open_store(place.url, moving=True)) as source:
+        check_pinned(place, source.store_id, source.epoch)
+        notes = mover(source).notes()
+        if MOVED_URL not in notes:
+            return False
+        if MOVED_WHOLE in notes:
+            raise Refused(
+                f"the store was moved to {notes[MOVED_URL]} for good",
+                hint=f"coord migrate --to-url {notes[MOVED_URL]} moves this pin, too",
+            )
+        mover(source).reopen()
+        return True
+
+
+class _Move:
+    """One attempt."""
+
+    def __init__(self, place: Place, source: Database[Any], target: Database[Any], tell: Progress) -> None:
+        self._place = place
+        self._source, self._target = source, target
+        self._from, self._to = mover(source), mover(target)
+        self._epoch = max(source.epoch, target.epoch)
+        self._tell = tell
+
+    def run(self) -> Migrated:
+        resumed = ARRIVING in self._target.notes
+        if self._target.notes.get(ARRIVED) != self._source.store_id:
+            self._to.note(**{ARRIVING: self._source.store_id})
+            self._to.set_epoch(self._epoch)
+            self._from.shut(_writable(self._target.url), self._target.store_id)
+            counts = self._copy()
+            self._from.note(**{MOVED_WHOLE: "yes"})
+            homes = {name: value for name, value in self._from.notes().items() if name.startswith(LIVES_IN)}
+            self._to.note(**{ARRIVING: "", ARRIVED: self._source.store_id, **homes})
+        else:
+            counts = _counts(self._target)
+        place = move_pin(
+            self._place,
+            url=self._target.url,
+            store_id=self._target.store_id,
+            epoch=self._epoch,
+        )
+        return Migrated(shown(self._place.url), shown(place.url), counts, moved=True, resumed=resumed)
+
+    def _copy(self) -> dict[str, dict[str, int]]:
+        heads, arrived = self._from.heads(), self._to.heads()
+        for tenant in arrived.keys() - heads.keys():
+            self._to.clear(tenant)  # begun by an attempt that was cancelled
+        counts = {}
+        for tenant, head in heads.items():
+            whole = (
+                self._copy_tenant(tenant) if arrived.get(tenant) != head else _summed(self._source, tenant)
+            )
+            if _summed(self._target, tenant).value != whole.value:
+                self._to.clear(tenant)
+                raise Corrupt(
+                    f"the copy of tenant {tenant} differs from what was copied",
+                    hint="the old store is in use again after coord migrate --cancel; or try once more",
+                )
+            counts[tenant] = dict(whole.kinds)
+        if self._from.heads() != heads:
+            raise Unavailable("the store was changed while it was copied", hint="try again")
+        return counts
+
+    def _copy_tenant(self, tenant: str) -> Sum:
+        self._to.clear(tenant)
+        log, copied = self._source.log(tenant), Sum()
+        for page in _pages(log):
+            self._to.add(tenant, page)
+            copied.add(page)
+            self._tell(tenant, copied.value[0])
+        (last,) = log.tail(log.seen.offset - 1, 1)
+        self._to.begin(tenant, last)
+        return copied
+
+
+def _place_of(cwd: str | None) -> Place:
+    place = pinned_place(os.getcwd() if cwd is None else os.path.abspath(cwd))
+    if not place.pinned:
+        raise NotFound("this repository has no store yet", hint="coord init --url URL begins with one")
+    check_present(place)
+    return place
+
+
+def _open_target(to_url: str, *, dry_run: bool) -> Database[Any] | None:
+    """Open the new store, made if need be; in a dry run only if it is there."""
+    if to_url.startswith("memory:"):
+        raise Invalid("a store in memory keeps nothing", hint="name another store")
+    if not dry_run:
+        install(to_url)
+        return open_store(to_url, moving=True)
+    if not store_present(Place(to_url, "", None, "", 0, "")):
+        return None
+    try:
+        return open_store(to_url, moving=True)
+    except NotFound:  # a server where nothing is installed
+        return None
+
+
+def _check_target(source: Database[Any], target: Database[Any]) -> None:
+    notes, away = mover(target).notes(), mover(source).notes()
+    if target.store_id == source.store_id:
+        raise Invalid(f"{shown(target.url)} is the present store", hint="name another one")
+    if away.get(MOVED_ID, target.store_id) != target.store_id:
+        raise Refused(
+            f"the store is being moved to {away[MOVED_URL]}",
+            hint="finish that, or take it back first: coord migrate --cancel",
+        )
+    ours = source.store_id in (notes.get(ARRIVING), notes.get(ARRIVED))
+    if MOVED_URL in notes or (not ours and (ARRIVING in notes or mover(target).heads())):
+        raise Refused(f"{shown(target.url)} is not empty", hint="name a store that holds nothing")
+
+
+def _pages(log: Store) -> Iterator[list[Record]]:
+    """Yield all records in the order of their keys, in pages of a few megabytes."""
+    after: Record | None = None
+    limit = PAGE_RECORDS
+    while page := log.scan("", by="key", after=after, limit=limit):
+        yield page
+        after = page[-1]
+        size = sum(len(record.value or b"") + len(record.key) for record in page) // len(page)
+        limit = max(1, min(PAGE_RECORDS, PAGE_BYTES // max(1, size)))
+
+
+def _summed(database: Database[Any], tenant: str) -> Sum:
+    total = Sum()
+    for page in _pages(database.log(tenant)):
+        total.add(page)
+    return total
+
+
+def _counts(database: Database[Any]) -> dict[str, dict[str, int]]:
+    return {tenant: dict(_summed(database, tenant).kinds) for tenant in mover(database).heads()}
+
+
+def _writable(url: str) -> str:
+    """Return a url as a store may keep and show it: without passwords and spaces."""
+    return shown(url).replace(" ", "%20")
+
+
+@contextlib.contextmanager
+def _alone(place: Place) -> Iterator[None]:
+    """Keep a second migration of this repository away."""
+    folder = os.open(place.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        if not lock_within(folder, 0):
+            raise Unavailable("another migration of this repository is running", hint="wait for it")
+        yield
+    finally:
+        os.close(folder)

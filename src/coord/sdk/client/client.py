@@ -1,0 +1,94 @@
+"""`coord.connect`: a session's hands on a store, for programs and for the `coord` command.
+
+Every method makes one command of its arguments and gives back the reply; see `sessions.py`, `locks.py`,
+`messages.py`, `tasks.py` and `routing.py`. `lock` gives a block that holds locks and keeps them.
+"""
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from coord.core.keys import digest
+from coord.host.caller import Flags, find_caller, find_tenant
+from coord.host.repository import Repository, find_repository
+from coord.host.store_location import find_place, user_place
+from coord.sdk.client.agents import RoutingCalls
+from coord.sdk.client.blocks import HeldLocks, SessionBlock
+from coord.sdk.client.limits import LimitCalls
+from coord.sdk.client.locks import LockCalls
+from coord.sdk.client.maintenance import UpkeepCalls
+from coord.sdk.client.messages import MessageCalls
+from coord.sdk.client.open import open_place
+from coord.sdk.client.sessions import SessionCalls
+from coord.stores.open import open_store
+
+
+def connect(
+    url: str | None = None,
+    *,
+    session: str = "",
+    agent: str = "",
+    role: str = "",
+    project: str = "",
+    tenant: str = "",
+    parent: str = "",
+    pid: int | None = None,
+    cwd: str | None = None,
+    environ: Mapping[str, str] | None = None,
+    clock: Callable[[], int] | None = None,
+) -> "Client":
+    """Open the store of the repository one is in, or any store by its url, in the name of a session."""
+    environ = os.environ if environ is None else environ
+    cwd = os.getcwd() if cwd is None else os.path.abspath(cwd)
+    repository = find_repository(cwd)
+    flags = Flags(session, agent, role, project, parent, pid)
+    caller = find_caller(environ, flags, cwd=cwd, repository=repository)
+    log = find_tenant(environ, tenant)
+    if url is None:
+        database, place = open_place(find_place(cwd, environ))
+    else:
+        database = open_store(url)
+        pinned = find_place(cwd, {}) if repository is not None else user_place(environ)
+        place = pinned._replace(url=url, repository_id=pinned.repository_id or _unpinned_id(repository))
+    return Client(database, place, caller, tenant=log, cwd=cwd, environ=environ, clock=clock)
+
+
+def _unpinned_id(repository: Repository | None) -> str:
+    """Name a repository by its place, where a store was opened past the pin and none is pinned."""
+    return "" if repository is None else digest(repository.commondir)
+
+
+class Client(SessionCalls, LockCalls, MessageCalls, RoutingCalls, LimitCalls, UpkeepCalls):
+    """An open store in the name of one session; use it in a `with` block.
+
+    >>> with connect("memory:", session="s1", project="shop") as client:
+    ...     with client.lock("name:release", ttl=300) as held:
+    ...         held.locks[0].resource
+    'name:release'
+    """
+
+    def lock(
+        self,
+        *resources: str,
+        mode: str = "",
+        ttl: float | None = None,
+        wait: float | None = None,
+        reason: str = "",
+        **options: Any,
+    ) -> HeldLocks:
+        """Return a block (`with`, `async with`) that holds locks, renews them, and raises if one is lost."""
+        return HeldLocks(self, resources, mode=mode, ttl_s=ttl, wait_s=wait, reason=reason, **options)
+
+    def session(self, **described: Any) -> SessionBlock:
+        """Return a block (`with` or `async with`) in which this session is registered; it ends with it."""
+        return SessionBlock(self, described)
+
+    def status(self) -> dict[str, Any]:
+        """Return this session, its locks, how many messages wait for it, and tasks that need a person."""
+        shown = self.show()
+        return {
+            "session": shown,
+            "locks": self.locks(session=shown.session_id),
+            "messages": len(self.recv(peek=True).messages),
+            "stuck": [task.task_id for task in self.stuck_tasks()],
+        }

@@ -1,0 +1,149 @@
+"""An open store in the name of one session, and which store a resource belongs to."""
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Self
+
+import msgspec
+
+from coord.core import commands
+from coord.core.errors import CoordError, Invalid
+from coord.core.identity import Caller
+from coord.core.ids import check_id, shown
+from coord.core.limits import UNLIMITED_TENANT
+from coord.core.locks.paths import fold, is_literal
+from coord.engine.engine import Engine
+from coord.host.paths import repository_path
+from coord.host.processes import probe
+from coord.host.store_location import Place, user_place
+from coord.sdk.client.open import open_place
+from coord.stores.database import Database
+
+HOST_NAMES = ("name:claude-config", "name:engram-serve")
+"""Well-known names that belong to the host and not to a repository (LCK-64, LCK-65)."""
+
+
+class Connection:
+    """An open store in the name of one session."""
+
+    def __init__(
+        self,
+        database: Database[Any],
+        place: Place,
+        caller: Caller,
+        *,
+        tenant: str,
+        cwd: str,
+        environ: Mapping[str, str],
+        clock: Callable[[], int] | None = None,
+    ) -> None:
+        self.database = database
+        self.place = place
+        self.caller = caller if tenant == UNLIMITED_TENANT else msgspec.structs.replace(caller, tenant=tenant)
+        self.tenant = tenant
+        self.engine = Engine(database, tenant, clock=clock, probe=probe)
+        self._cwd = cwd
+        self._environ = environ
+        self._clock = clock
+        self._host: Connection | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Answer what is under way and close the store; locks stay as they are."""
+        if self._host is not None:
+            self._host.close()
+        self.engine.close()
+        self.database.close()
+
+    def call(self, command: commands.Command, command_id: str = "") -> Any:
+        """Run a command in this store."""
+        if command_id:
+            check_id("command id", command_id)
+        return self.engine.call(command, command_id=command_id)
+
+    def named(self, resources: str | Iterable[str]) -> tuple[str, ...]:
+        """Return resources as the core knows them: paths relative to the repository, symlinks resolved."""
+        return self.named_with_files(resources)[0]
+
+    def named_with_files(self, resources: str | Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return resources as the core knows them, and those of them that are single files where they are."""
+        try:
+            words = [resources] if isinstance(resources, str) else list(resources)
+        except TypeError as error:
+            raise _no_resource(resources) from error
+        found: dict[str, bool] = {}
+        for word in words:
+            if not isinstance(word, str):
+                raise _no_resource(word)
+            kind, colon, rest = word.partition(":")
+            if not colon or kind not in ("file", "name", "project"):
+                kind, rest = "file", word
+            if kind == "file":
+                alone = os.path.isfile(os.path.join(self._cwd, rest))
+                for path in repository_path(self.place.repository, rest, self._cwd):
+                    found[f"file:{path}"] = alone and is_literal(path)
+            else:
+                found[f"{kind}:{rest}"] = False
+        return tuple(found), tuple(text for text, alone in found.items() if alone)
+
+    def named_or_all(self, resources: str | Iterable[str] | None) -> tuple[str, ...]:
+        """Return resources as `named` does; none where all are meant, which an empty list does not mean."""
+        texts = () if resources is None else self.named(resources)
+        if resources is not None and not texts:
+            raise Invalid("no resource is named", hint="leave the list away to mean all")
+        return texts
+
+    def of(self, resources: Sequence[str]) -> "Connection":
+        """Return the client of the store that these resources belong to: names of the host have their own."""
+        of_host = [fold(text) in HOST_NAMES for text in resources]
+        if not any(of_host) or self.place.repository is None:
+            return self
+        if not all(of_host):
+            raise Invalid(
+                f"{', '.join(HOST_NAMES)} belong to the host, the others to the repository",
+                hint="lock them in two commands",
+            )
+        host = self.host_store(make=True)
+        assert host is not None, "it was to be made"
+        return host
+
+    def host_store(self, *, make: bool) -> "Connection | None":
+        """Return a client of the user's own store."""
+        if self._host is None:
+            place = user_place(self._environ)
+            if not make and not place.pinned:
+                return None
+            database, place = open_place(place)
+            self._host = Connection(
+                database,
+                place,
+                self.caller,
+                tenant=self.tenant,
+                cwd=self._cwd,
+                environ=self._environ,
+                clock=self._clock,
+            )
+        return self._host
+
+    def leave_stub(self, command: commands.Command) -> None:
+        """Repeat what concerns the session in the user's own store, so that other repositories see it.
+
+        It is a courtesy: whatever stands against it must not fail what was done here.
+        """
+        if self.place.repository is None or not self.place.pinned:
+            return
+        try:
+            host = self.host_store(make=isinstance(command, commands.Register))
+            if host is not None:
+                host.engine.call(command)
+        except CoordError:
+            return
+
+
+def _no_resource(word: object) -> Invalid:
+    return Invalid(f"{shown(word)} is not a resource", hint="for example 'src/app.py' or 'name:main-push'")

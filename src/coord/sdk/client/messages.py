@@ -1,0 +1,102 @@
+"""What a program does about messages."""
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from coord.core import commands
+from coord.core.errors import Invalid
+from coord.core.ids import check_id
+from coord.core.replies import Acked, Received, Sent
+from coord.sdk.client.connection import Connection
+from coord.sdk.client.locks import NAP_S, WAIT_S_MAX
+from coord.sdk.validation import arguments as given
+
+
+class MessageCalls(Connection):
+    """Send, broadcast, receive, acknowledge."""
+
+    def send(
+        self,
+        peer: str,
+        kind: str,
+        subject: str,
+        *,
+        body: str = "",
+        blob: Mapping[str, Any] | None = None,
+        priority: int = 0,
+        ttl_s: float | None = None,
+        reply_to: str = "",
+        hops: int = 0,
+    ) -> Sent:
+        """Send a message to a session, named in full or by a beginning that fits only one."""
+        to = check_id("session id", peer)
+        return self._send(to, kind, subject, body, blob, priority, ttl_s, reply_to, hops)
+
+    def broadcast(
+        self,
+        kind: str,
+        subject: str,
+        *,
+        body: str = "",
+        blob: Mapping[str, Any] | None = None,
+        priority: int = 0,
+        ttl_s: float | None = None,
+        hops: int = 0,
+        live_only: bool = False,
+    ) -> Sent:
+        """Send a message to all sessions that are there now."""
+        return self._send("", kind, subject, body, blob, priority, ttl_s, "", hops, live_only=live_only)
+
+    def _send(
+        self,
+        to: str,
+        kind: str,
+        subject: str,
+        body: str,
+        blob: Mapping[str, Any] | None,
+        priority: int,
+        ttl_s: float | None,
+        reply_to: str,
+        hops: int,
+        *,
+        live_only: bool = False,
+    ) -> Sent:
+        command = commands.SendMessage(
+            self.caller,
+            to=to,
+            kind=given.kind(kind),
+            subject=given.line("subject", subject, given.SUBJECT_CHARS_MAX),
+            body=given.body(body, broadcast=not to),
+            blob={} if blob is None else given.blob(blob),
+            priority=given.priority(priority),
+            ttl_ms=0 if ttl_s is None else given.milliseconds("ttl", ttl_s),
+            hops=given.hops(hops),
+            reply_to=given.line("message id", reply_to),
+            live_only=live_only,
+        )
+        return self.call(command)
+
+    def recv(self, *, drain: bool = False, peek: bool = False, wait_s: float | None = 0) -> Received:
+        """Be offered what waits (`drain`: for good; `peek`: only look), waiting for something if asked to."""
+        if drain and peek:
+            raise Invalid("to drain and to peek exclude each other", hint="use one of them")
+        ask = (
+            commands.PeekMessages(self.caller) if peek else commands.ReceiveMessages(self.caller, drain=drain)
+        )
+        patience_s = WAIT_S_MAX if wait_s is None else given.milliseconds("wait", wait_s, least_s=0) / 1000
+        deadline = time.monotonic() + patience_s
+        store = self.database.log(self.tenant)
+        while True:
+            reply: Received = self.call(ask)
+            left = deadline - time.monotonic()
+            if reply.messages or left <= 0:
+                return reply
+            store.wait(store.seen.offset, min(left, NAP_S))
+
+    def ack(self, ids: str | Sequence[str]) -> Acked:
+        """Say that messages were dealt with."""
+        names = (ids,) if isinstance(ids, str) else tuple(ids)
+        return self.call(
+            commands.AckMessages(self.caller, tuple(given.line("message id", name) for name in names))
+        )

@@ -1,0 +1,95 @@
+"""Opening the store of a place: the pinned one and no other, made on first use where that is safe."""
+
+from collections.abc import Mapping
+from contextlib import closing
+from typing import Any
+
+from coord.core.errors import Corrupt, Invalid, NotFound, Unsupported
+from coord.host.store_location import (
+    Place,
+    check_pinned,
+    check_present,
+    find_place,
+    move_pin,
+    propose_place,
+    store_lost,
+    store_present,
+    write_pin,
+)
+from coord.stores.database import Database
+from coord.stores.open import install, mover, open_store
+
+
+def open_place(place: Place) -> tuple[Database[Any], Place]:
+    """Open the store of a place; return it and the place as it is pinned now."""
+    check_present(place)
+    try:
+        database = open_store(place.url, tenants=place.tenants)
+    except NotFound as error:
+        if not place.pinned:
+            raise
+        raise store_lost(place, "is gone") from error
+    try:
+        if not place.pinned:
+            place = write_pin(place._replace(store_id=database.store_id, epoch=database.epoch))
+        if check_pinned(place, database.store_id, database.epoch):
+            place = move_pin(place, epoch=database.epoch)
+    except BaseException:
+        database.close()
+        raise
+    return database, place
+
+
+def initialise(cwd: str, environ: Mapping[str, str], *, url: str = "", new_store: bool = False) -> Place:
+    """Prepare and pin the store of a repository; `new_store` starts afresh where the pinned one is lost."""
+    proposed = {**environ, "COORD_URL": url} if url else environ
+    if new_store:
+        return _start_afresh(cwd, proposed)
+    place = find_place(cwd, proposed)
+    _check_repository(place, cwd)
+    if not place.pinned:  # to prepare a pinned one that is lost would hide that
+        install(place.url)
+    database, place = open_place(place)
+    database.close()
+    return place
+
+
+def _check_repository(place: Place, cwd: str) -> None:
+    if place.repository is None:
+        raise Invalid(f"{cwd} is in no git repository", hint="git init makes one")
+
+
+def _start_afresh(cwd: str, environ: Mapping[str, str]) -> Place:
+    """Pin a new store in a later epoch, so that nothing granted before can pass for something granted now."""
+    try:
+        place = find_place(cwd, environ)
+    except (Corrupt, Unsupported):  # the pin is damaged, or was made on another machine
+        place = propose_place(cwd, environ)
+    _check_repository(place, cwd)
+    if place.pinned and store_present(place) and _opens_as_pinned(place):
+        raise Invalid(
+            "the pinned store is there and in order, so there is nothing to start afresh",
+            hint="to move to another store: coord migrate --to-url URL",
+        )
+    epoch = place.epoch + 1
+    install(place.url)
+    with closing(open_store(place.url)) as database:
+        store = mover(database)
+        if database.epoch < epoch and store.heads():
+            raise Invalid(
+                "there is another store at that url, and it is not empty",
+                hint="move it away, or name another place: coord init --new-store --url URL",
+            )
+        if database.epoch < epoch:
+            store.set_epoch(epoch)
+    with closing(open_store(place.url)) as database:
+        return move_pin(place, store_id=database.store_id, epoch=database.epoch)
+
+
+def _opens_as_pinned(place: Place) -> bool:
+    try:
+        database, _ = open_place(place)
+    except Corrupt:
+        return False
+    database.close()
+    return True

@@ -1,0 +1,258 @@
+"""Session memory: what a session did, and what it needs to go on after a restart.
+
+What stands (claims, lost claims, locks, messages) is read from records at one moment. What was is read from
+the log, from its end backwards and no further than a measure; where a session took the place of another
+(`/clear` in an agent tool), the memory goes on with that one.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from coord.core.errors import NotFound
+from coord.core.identity import Caller
+from coord.core.ids import TaskIdentifier
+from coord.core.plans import commands as plan_commands
+from coord.core.replies import LockShown, LostClaim, Recalled, TaskListed
+from coord.core.tasks.types import TaskClaim
+from coord.engine.engine import Engine
+from coord.sdk.reports.activity import Happening, beginning, entries_backwards, happenings
+from coord.stores.contract import Store
+
+ENTRIES_MAX = 20_000
+"""How far back the log is read."""
+LOG_MAX = 200
+COMPLETED_MAX = 1_000
+TASKS_MAX, PAGE = 10_000, 500
+"""How many tasks of a project are counted for the progress of its tracks."""
+
+SEED_EVENTS = {
+    "task.claimed": "CLAIM_ACQUIRED",
+    "task.renewed": "LEASE_RENEWED",
+    "task.completed": "RESULT_SUBMITTED",
+    "task.result_rejected": "RESULT_SUBMITTED",
+    "task.expired": "CLAIM_LOST",
+    "task.superseded": "CLAIM_LOST",
+    "task.released": "CLAIM_RELEASED",
+}
+"""What the second founding document calls these in a session's memory (SES-32)."""
+OUTCOMES = {"task.completed": "ACCEPTED", "task.result_rejected": "REJECTED"}
+_OF_ENTRY = ("project", "task", "generation", "session", "agent", "work_product")
+
+
+class TaskLogEntry(msgspec.Struct, frozen=True):
+    """One thing that a session did about a task, or that was done to it."""
+
+    timestamp_ms: int
+    event: str
+    task_id: str
+    track: str
+    sequence: int | None
+    generation: int
+    agent_id: str
+    outcome: str | None
+    work_product_ref: str | None
+    details: dict[str, Any]
+
+
+class ClaimRef(msgspec.Struct, frozen=True):
+    """A claim that a session holds, and the time it has left."""
+
+    task_id: str
+    project_id: str
+    generation: int
+    expires_ms: int
+    expires_in_s: float
+
+
+class Resume(msgspec.Struct, frozen=True):
+    """What a resumed agent needs to go on; `next` says it in sentences, the most urgent first."""
+
+    claims: list[ClaimRef]
+    lost: list[LostClaim]
+    locks: list[LockShown]
+    waiting_for: list[str]
+    unread_messages: int
+    next: list[str]
+
+
+class SessionMemory(msgspec.Struct, frozen=True):
+    """All that is remembered of a session.
+
+    `log_since_ms` is the moment before which nothing was read; 0 where the log was read to its beginning.
+    `track_progress` is None where the project has too many tasks to count on the way.
+    """
+
+    session_id: str
+    tenant_id: str
+    project_id: str
+    user_id: str
+    liveness: str
+    created_ms: int
+    last_activity_ms: int
+    task_log: list[TaskLogEntry]
+    active_claims: list[ClaimRef]
+    completed_tasks: list[str]
+    lost_claims: list[LostClaim]
+    track_assignments: list[str]
+    track_progress: dict[str, dict[str, int]] | None
+    log_since_ms: int
+    resume: Resume
+
+
+def remember(engine: Engine, log: Store, command: plan_commands.Recall, project: str) -> SessionMemory:
+    """Put together what records and log tell of a session."""
+    stands: Recalled = engine.call(command)
+    past = _Past(stands.session_id)
+    past.read(log)
+    session = stands.session
+    if session is None and not (past.log or stands.claims or stands.lost):
+        raise NotFound(f"there is no session {stands.session_id}", hint="coord peers lists them")
+    times = [entry.timestamp_ms for entry in past.log]
+    claims = [_claim_ref(claim, stands.now_ms) for claim in stands.claims]
+    tracks = {track or _track(ref.task_id)[0] for track, ref in zip(stands.tracks, claims, strict=True)}
+    return SessionMemory(
+        session_id=stands.session_id,
+        tenant_id=command.tenant,
+        project_id=(session.project if session else "") or project,
+        user_id=session.user if session else "",
+        liveness=session.liveness.value if session else "",
+        created_ms=session.started_ms if session else min(times, default=0),
+        last_activity_ms=max([*times, session.last_heartbeat_ms if session else 0]),
+        task_log=past.log,
+        active_claims=claims,
+        completed_tasks=past.completed,
+        lost_claims=stands.lost,
+        track_assignments=sorted(tracks - {""}),
+        track_progress=_progress(engine, (session.project if session else "") or project),
+        log_since_ms=past.since_ms,
+        resume=Resume(
+            claims, stands.lost, stands.locks, stands.waiting_for, stands.unread, _next(stands, claims)
+        ),
+    )
+
+
+def coordinator_memory(engine: Engine, log: Store, tenant: str, session: str, project: str) -> SessionMemory:
+    """Return the memory of a session that may never have registered."""
+    command = plan_commands.Recall(caller=Caller(session), tenant=tenant)
+    return remember(engine, log, command, project)
+
+
+class _Past:
+    """What the log tells of a session, read backwards."""
+
+    def __init__(self, session: str) -> None:
+        self.log: list[TaskLogEntry] = []
+        self.completed: list[str] = []
+        self.since_ms = 0
+        self._names = {session}
+        self._renewed: set[tuple[str, int]] = set()
+
+    def read(self, log: Store) -> None:
+        """Go back through the log, a measure at most."""
+        first, looked_at = beginning(log), 0
+        for page in entries_backwards(log, first):
+            for happening in self._own(page):
+                self._note(happening)
+            looked_at += len(page)
+            if looked_at >= ENTRIES_MAX and page[0].offset > 1:
+                self.since_ms = page[0].at
+                break
+            self.since_ms = page[0].at if first else 0
+        self.log.reverse()
+        self.completed.reverse()
+
+    def _own(self, page: list[Any]) -> Iterator[Happening]:
+        for entry in reversed(page):
+            words = [name.encode() for name in self._names]
+            if any(word in event for event in entry.events for word in words):  # decoding all would take long
+                yield from reversed(list(happenings([entry])))
+
+    def _note(self, happening: Happening) -> None:
+        details = happening.details
+        if happening.event == "session.ended" and details.get("successor") in self._names:
+            self._names.add(details["session"])
+        if details.get("session") not in self._names or happening.event not in SEED_EVENTS:
+            return
+        if happening.event == "task.completed" and len(self.completed) < COMPLETED_MAX:
+            self.completed.append(details["task"])
+        claim = (details["task"], details["generation"])
+        if len(self.log) == LOG_MAX or (happening.event == "task.renewed" and claim in self._renewed):
+            return  # of many renewals the latest is told
+        if happening.event == "task.renewed":
+            self._renewed.add(claim)
+        self.log.append(_entry(happening))
+
+
+def _entry(happening: Happening) -> TaskLogEntry:
+    details = happening.details
+    track, sequence = _track(details["task"])
+    event = SEED_EVENTS[happening.event]
+    if details.get("reason") == "RESET":
+        event = "CLAIM_LOST"
+    return TaskLogEntry(
+        happening.at_ms,
+        event,
+        details["task"],
+        track,
+        sequence,
+        details["generation"],
+        details["agent"],
+        OUTCOMES.get(happening.event),
+        details.get("work_product"),
+        {"event": happening.event, **{name: details[name] for name in details if name not in _OF_ENTRY}},
+    )
+
+
+def _track(task_id: str) -> tuple[str, int | None]:
+    named = TaskIdentifier.find(task_id)
+    return ("", None) if named is None else (named.track, named.sequence)
+
+
+def _claim_ref(claim: TaskClaim, now_ms: int) -> ClaimRef:
+    left_s = round(max(claim.expires_ms - now_ms, 0) / 1000, 3)
+    return ClaimRef(claim.task_id, claim.project_id, claim.generation.generation, claim.expires_ms, left_s)
+
+
+def _progress(engine: Engine, project: str) -> dict[str, dict[str, int]] | None:
+    """Return how far each track of a project is (TID-21)."""
+    progress: dict[str, dict[str, int]] = {}
+    after = ""
+    for _ in range(TASKS_MAX // PAGE):
+        page = engine.call(plan_commands.GetTasks(project, after=after, most=PAGE)) if project else None
+        for task in page.tasks if page else ():
+            track = progress.setdefault(task.track, {"completed": 0, "in_progress": 0, "pending": 0})
+            track[_stage(task)] += 1
+        if page is None or not page.more:
+            return dict(sorted(progress.items()))
+        after = page.tasks[-1].task_id
+    return None
+
+
+def _stage(task: TaskListed) -> str:
+    if task.state in ("done", "skipped"):
+        return "completed"
+    return "in_progress" if task.state == "in_progress" else "pending"
+
+
+def _next(stands: Recalled, claims: list[ClaimRef]) -> list[str]:
+    """Say what to do now, the most urgent first."""
+    steps = []
+    for lost in stands.lost:
+        task = f"{lost.task_id} {lost.generation}"
+        if lost.holder:
+            has = "has done" if lost.state == "done" else "has"
+            steps.append(f"drop {lost.task_id}: {lost.holder} {has} it, generation {lost.current_generation}")
+        elif lost.still_open:
+            steps.append(f"the lease of {lost.task_id} ran out, but nobody took it: coord task submit {task}")
+        elif lost.state == "ready":
+            steps.append(f"{lost.task_id} is open again: coord task claim {lost.task_id}")
+    steps += [
+        f"go on with {ref.task_id}, {ref.expires_in_s:.0f} s left:"
+        f" coord task renew {ref.task_id} {ref.generation}"
+        for ref in sorted(claims, key=lambda ref: ref.expires_ms)
+    ]
+    if stands.unread:
+        steps.append(f"read {stands.unread} {'message' if stands.unread == 1 else 'messages'}: coord recv")
+    return steps if claims else [*steps, "take the next task: coord task next"]

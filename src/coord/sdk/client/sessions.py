@@ -1,0 +1,126 @@
+"""What a program does about sessions."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from coord.core import commands
+from coord.core.errors import CoordError
+from coord.core.ids import check_id
+from coord.core.plans import commands as plan_commands
+from coord.core.replies import Beaten, Left, Registered, SessionShown
+from coord.sdk.client.connection import Connection
+from coord.sdk.validation import arguments as given
+
+if TYPE_CHECKING:
+    from coord.sdk.client.session_memory import SessionMemory
+
+
+class SessionCalls(Connection):
+    """Register, heartbeat, update, peers, look back, dereg."""
+
+    def register(
+        self,
+        *,
+        task: str | None = None,
+        phase: str | None = None,
+        status: str | None = None,
+        role: str | None = None,
+        bin: str | None = None,  # noqa: A002 - the name of the field
+        version: str | None = None,
+        blob: Mapping[str, Any] | None = None,
+        capabilities: Mapping[str, float] | None = None,
+        replaces: str = "",
+    ) -> Registered:
+        """Begin this session or come back to it; return it with its peers."""
+        command = commands.Register(
+            caller=self.caller,
+            **_described(task, phase, status, role, bin, version, blob),
+            capabilities=given.capabilities(capabilities),
+            replaces=check_id("session id", replaces) if replaces else "",
+        )
+        reply: Registered = self.call(command)
+        self.leave_stub(command)
+        return reply
+
+    def heartbeat(self) -> Beaten:
+        """Say that this session is alive."""
+        reply: Beaten = self.call(commands.Heartbeat(self.caller))
+        if reply.written:
+            self.leave_stub(commands.Heartbeat(self.caller))
+        return reply
+
+    def update(
+        self,
+        *,
+        task: str | None = None,
+        phase: str | None = None,
+        status: str | None = None,
+        role: str | None = None,
+        blob: Mapping[str, Any] | None = None,
+        merge_blob: Mapping[str, Any] | None = None,
+        owned: Mapping[str, Any] | None = None,
+        capabilities: Mapping[str, float] | None = None,
+    ) -> SessionShown:
+        """Change what is named of this session's record; capabilities: types of task, with efficiencies."""
+        command = commands.UpdateSession(
+            caller=self.caller,
+            **_described(task, phase, status, role, None, None, blob),
+            merge_blob=None if merge_blob is None else given.blob(merge_blob),
+            owned=None if owned is None else given.blob(owned),
+            capabilities=given.capabilities(capabilities),
+        )
+        return self.call(command)
+
+    def peers(self, *, live: bool = False) -> list[SessionShown]:
+        """Return the other sessions, those in other repositories of this host included."""
+        command = commands.ListSessions(self.caller, live)
+        found: list[SessionShown] = self.call(command)
+        if self.place.repository is not None:
+            known = {session.session_id for session in found}
+            elsewhere = self._peers_of_host(command)
+            found = found + [session for session in elsewhere if session.session_id not in known]
+        return found
+
+    def _peers_of_host(self, command: commands.ListSessions) -> list[SessionShown]:
+        """Return whom the user's own store knows; what stands against that must not fail what was found."""
+        try:
+            host = self.host_store(make=False)
+            return [] if host is None else host.engine.call(command)
+        except CoordError:
+            return []
+
+    def show(self, session: str = "") -> SessionShown:
+        """Return a session, this one if none is named."""
+        return self.call(commands.GetSession(self.caller, check_id("session id", session) if session else ""))
+
+    def session_memory(self, session: str = "") -> "SessionMemory":
+        """Return what a session did and what it needs to go on; this one if none is named."""
+        from coord.sdk.client.session_memory import remember  # most commands never look back
+
+        name = check_id("session id", session) if session else ""
+        command = plan_commands.Recall(caller=self.caller, tenant=self.tenant, session=name)
+        return remember(self.engine, self.database.log(self.tenant), command, self.caller.project)
+
+    def dereg(self, session: str = "") -> Left:
+        """End this session (or one below it, or a dead one) and give back all it holds."""
+        command = commands.Deregister(self.caller, check_id("session id", session) if session else "")
+        reply: Left = self.call(command)
+        self.leave_stub(command)
+        return reply
+
+
+def _described(
+    task: str | None,
+    phase: str | None,
+    status: str | None,
+    role: str | None,
+    program: str | None,
+    version: str | None,
+    blob: Mapping[str, Any] | None,
+) -> dict[str, Any]:
+    texts = {"task": task, "phase": phase, "status": status, "role": role, "bin": program, "version": version}
+    fields: dict[str, Any] = {
+        name: None if text is None else given.line(name, text) for name, text in texts.items()
+    }
+    fields["blob"] = None if blob is None else given.blob(blob)
+    return fields

@@ -1,0 +1,182 @@
+"""Whether a plan can be carried out, and what about it is worth a second look."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from coord.core.errors import Invalid
+from coord.core.ids import TaskIdentifier
+from coord.core.locks.resources import Resource, parse_resource
+from coord.core.plans.commands import NewTask
+from coord.core.replies import TaskListed
+from coord.sdk.plans.file import Plan
+
+WARNINGS_MOST = 100
+_ALMOST_OF_A_TRACK = r"[A-Z]+-[0-9]+-.*"
+"""What was surely meant for the grammar; a ticket such as TOD-406 has no description and is welcome."""
+_GLOB = frozenset("*?[]{}\\")
+COMPARED = (
+    *("description", "type", "track", "role", "needs", "priority", "files", "depends_on", "requirements"),
+    *("deadline_ms", "estimate_s", "retries_max"),
+)
+Changes = dict[str, dict[str, tuple[object, object]]]
+"""By task and field: what is stored, and what the plan says."""
+
+
+class Checked(NamedTuple):
+    """A plan's tasks, each after those it depends on; what is wrong, and what may be."""
+
+    tasks: list[NewTask]
+    problems: list[str]
+    warnings: list[str]
+
+
+def check_plan(plan: Plan, stored: Iterable[TaskListed] = (), *, strict: bool = False) -> Checked:
+    """Look a plan over.
+
+    `stored` are the tasks of the project: the plan may depend on them without naming them, and close a
+    circle with them. `strict` takes no ids but those of the track grammar.
+    """
+    problems = [*plan.problems]
+    counts = Counter(task.task_id for task in plan.tasks)
+    problems += [f"{name}: the id is used {count} times" for name, count in counts.items() if count > 1]
+    by_id = {task.task_id: task for task in plan.tasks}
+    problems += [problem for task in by_id.values() for problem in _grammar(task, strict)]
+    known = {task.task_id: tuple(task.depends_on) for task in stored}
+    there = {*by_id, *known}
+    for task in by_id.values():
+        missing = [name for name in task.depends_on if name not in there]
+        problems += [f"{task.task_id}: depends on {name}, which is nowhere" for name in missing]
+    order, cycle = in_order(by_id, known)
+    if cycle:
+        problems.append(f"a circle: {' -> '.join(cycle)}")
+    warnings = [
+        f"{task.task_id}: the description in the id is not kebab-case"
+        for task in order
+        if (parsed := TaskIdentifier.find(task.task_id)) is not None and not parsed.kebab_case
+    ]
+    if not problems:
+        warnings += shared_files(order, plan.agents)
+    return Checked(order, problems, warnings)
+
+
+def _grammar(task: NewTask, strict: bool) -> list[str]:
+    name = task.task_id
+    parsed = TaskIdentifier.find(name)
+    if parsed is None and strict:
+        return [f"{name}: not TRACK-SEQUENCE-DESCRIPTION, which coord.toml asks for (task_id_policy)"]
+    if parsed is None and re.fullmatch(_ALMOST_OF_A_TRACK, name):
+        return [
+            f"{name}: looks like TRACK-SEQUENCE-DESCRIPTION and is not (A-001-login, sequence 001 to 999)"
+        ]
+    if parsed is not None and parsed.track != task.track:
+        return [f"{name}: stands in track {task.track or '-'}, but its id says {parsed.track}"]
+    return []
+
+
+def in_order(by_id: dict[str, NewTask], known: dict[str, tuple[str, ...]]) -> tuple[list[NewTask], list[str]]:
+    """Return the tasks, each after those it depends on, otherwise as given; or a circle by its path."""
+    needs = known | {name: task.depends_on for name, task in by_id.items()}
+    order: list[NewTask] = []
+    placed: set[str] = set()
+    for first in by_id:
+        trail = [first] if first not in placed else []
+        on_trail = {first: 0}
+        while trail:
+            name = trail[-1]
+            open_one = next((need for need in needs[name] if need in needs and need not in placed), None)
+            if open_one is None:
+                placed.add(name)
+                order += [by_id[name]] if name in by_id else []
+                del on_trail[trail.pop()]
+            elif open_one in on_trail:
+                return order, [*trail[on_trail[open_one] :], open_one]
+            else:
+                on_trail[open_one] = len(trail)
+                trail.append(open_one)
+    return order, []
+
+
+def shared_files(order: Sequence[NewTask], agents: dict[str, int]) -> list[str]:
+    """Name files that two tasks declare which may run at the same time: one will wait for the other."""
+    users = _users(order)
+    pairs = [pair for pair in _overlapping(users) if len(users[pair[0]]) + len(users[pair[1]]) > 1]
+    if not pairs:
+        return []
+    place = {task.task_id: number for number, task in enumerate(order)}
+    before: list[int] = []
+    for task in order:
+        bits = 0
+        for name in task.depends_on:
+            if name in place:
+                bits |= before[place[name]] | 1 << place[name]
+        before.append(bits)
+    found: dict[str, None] = {}
+    for mine, theirs in pairs:
+        for one in users[mine]:
+            for other in users[theirs]:
+                first, second = sorted((one, other))
+                if first == second or before[second] >> first & 1:
+                    continue
+                if _same_hands(order[first], order[second], agents):
+                    continue
+                both = f"{order[first].task_id} and {order[second].task_id}"
+                found[f"{both} may run at once and both declare {mine}"] = None
+                if len(found) >= WARNINGS_MOST:
+                    return list(found)
+    return list(found)
+
+
+def _same_hands(one: NewTask, other: NewTask, agents: dict[str, int]) -> bool:
+    """Whether one agent does both: they are of a track that only one works on."""
+    return bool(one.track) and one.track == other.track and agents.get(one.track, 1) == 1
+
+
+def _users(order: Sequence[NewTask]) -> dict[str, list[int]]:
+    users: dict[str, list[int]] = {}
+    for number, task in enumerate(order):
+        for text in dict.fromkeys(task.files):
+            users.setdefault(text, []).append(number)
+    return users
+
+
+def _overlapping(users: dict[str, list[int]]) -> list[tuple[str, str]]:
+    """Return the resources that have something in common, each with itself too; globs meet by their rules."""
+    globs = {text: _parsed(text) for text in users if not _GLOB.isdisjoint(text)}
+    pairs = [(text, text) for text in users]
+    for text in users:
+        mine = globs.get(text) or (_parsed(text) if globs else ())
+        for other, theirs in globs.items():
+            if other != text and any(a.meets(b) for a in mine for b in theirs):
+                pairs.append((text, other))
+    return pairs
+
+
+def _parsed(text: str) -> tuple[Resource, ...]:
+    kind, colon, _ = text.partition(":")
+    named = text if colon and kind in ("file", "name", "project") else f"file:{text}"
+    try:
+        return parse_resource(named, "plan")
+    except Invalid:
+        return ()
+
+
+def difference(tasks: Iterable[NewTask], stored: Iterable[TaskListed]) -> Changes:
+    """Return which fields of which tasks differ from what is stored, and how."""
+    there = {task.task_id: task for task in stored}
+    changed: Changes = {}
+    for task in tasks:
+        old = there.get(task.task_id)
+        pairs = (
+            {name: (_plain(old, name), _plain(task, name)) for name in COMPARED} if old is not None else {}
+        )
+        fields = {name: (before, after) for name, (before, after) in pairs.items() if before != after}
+        if fields:
+            changed[task.task_id] = fields
+    return changed
+
+
+def _plain(task: NewTask | TaskListed, name: str) -> object:
+    value = getattr(task, name)
+    return list(value) if isinstance(value, tuple) else value

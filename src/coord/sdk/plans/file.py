@@ -1,0 +1,225 @@
+"""A plan in a file: YAML or JSON, read into tasks.
+
+    project: shop
+    tracks:
+      A:
+        - id: A-001-core-framework
+          description: the framework
+      B:
+        agents: 2
+        tasks:
+          - {id: B-001-schema, depends_on: [A-001-core-framework], files: [src/schema.py], estimate: 30m}
+    tasks:
+      - {id: "8.2", type: docs}
+
+A track is a list of tasks, or says with `agents` how many may work on it at once. Tasks outside of any track
+stand under `tasks`. What a file says that is not understood is refused, never passed over.
+"""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from coord.core.errors import CoordError, Invalid
+from coord.core.ids import check_id, shown
+from coord.core.plans.commands import NewTask
+from coord.sdk.validation.tasks import new_task, word
+
+FILE_BYTES_MAX = 32 * 1024 * 1024
+AGENTS_MOST = 1000
+PLAN_FIELDS = ("project", "tracks", "tasks")
+TRACK_FIELDS = ("agents", "tasks")
+TASK_FIELDS = (
+    *("id", "description", "type", "priority", "files", "depends_on", "requirements", "deadline"),
+    *("estimate", "role", "track", "needs", "retries_max"),
+)
+UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 24 * 3600}
+
+
+class Plan(NamedTuple):
+    """What a file says, and what in it is wrong, each with its place."""
+
+    project: str
+    tasks: list[NewTask]
+    agents: dict[str, int]
+    problems: list[str]
+
+
+def read_plan(path: str) -> Plan:
+    """Return the plan in a file: JSON where its name ends so, else YAML."""
+    try:
+        with open(path, "rb") as file:
+            data = file.read(FILE_BYTES_MAX + 1)
+    except OSError as error:
+        raise Invalid(
+            f"{path} cannot be read: {error.strerror}", hint="name a plan in YAML or JSON"
+        ) from error
+    if len(data) > FILE_BYTES_MAX:
+        raise Invalid(
+            f"{path} has more than {FILE_BYTES_MAX >> 20} MiB", hint="cut the plan into several files"
+        )
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        raise Invalid(f"{path} is not valid UTF-8", hint="save it as UTF-8") from error
+    return parse_plan(text, json=path.endswith(".json"))
+
+
+def parse_plan(text: str, *, json: bool = False) -> Plan:
+    """Return the plan in a text."""
+    plan = _from_json(text) if json else _from_yaml(text)
+    if not isinstance(plan, dict):
+        raise Invalid("a plan is a mapping", hint="with project: and tracks:")
+    return _Reading().read(plan)
+
+
+def _from_json(text: str) -> Any:
+    import json
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            names = [name for name, _ in pairs]
+            twice = next(name for name in names if names.count(name) > 1)
+            raise Invalid(f"{shown(twice)} stands twice in one mapping", hint="merge the two")
+        return found
+
+    try:
+        return json.loads(text, object_pairs_hook=once)
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise Invalid(
+            f"this is not JSON: {error}", hint="a plan in YAML has another name than *.json"
+        ) from error
+
+
+def _from_yaml(text: str) -> Any:
+    import yaml
+
+    class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+        """Plain data only; what stands twice in a mapping is refused, not lost."""
+
+        def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+            keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+            if len(set(keys)) < len(keys):
+                twice = next(key for key in keys if keys.count(key) > 1)
+                line = node.start_mark.line + 1
+                raise Invalid(
+                    f"{shown(twice)} stands twice in the mapping at line {line}", hint="merge the two"
+                )
+            return super().construct_mapping(node, deep)
+
+    try:
+        return yaml.load(text, Loader)  # noqa: S506 - a safe loader all the same
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        if isinstance(error, CoordError):
+            raise
+        told = " ".join(str(error).split())
+        raise Invalid(f"this is not YAML: {told}", hint="a mapping with project: and tracks:") from error
+
+
+class _Reading:
+    """One pass over a plan: what can be used, and a line for whatever cannot."""
+
+    def __init__(self) -> None:
+        self.problems: list[str] = []
+        self.agents: dict[str, int] = {}
+
+    def read(self, plan: dict[Any, Any]) -> Plan:
+        self._check_fields("the plan", plan, PLAN_FIELDS)
+        project = plan.get("project") or ""
+        try:
+            project = check_id("project id", project) if project != "" else ""
+        except Invalid as error:
+            self.problems.append(f"project: {error}")
+            project = ""
+        tasks = [
+            *self._tracks(plan.get("tracks") or {}),
+            *self._tasks("tasks", plan.get("tasks") or [], None),
+        ]
+        return Plan(project, tasks, self.agents, self.problems)
+
+    def _tracks(self, tracks: Any) -> Iterator[NewTask]:
+        if not isinstance(tracks, dict):
+            self.problems.append("tracks: not a mapping from a track to its tasks")
+            return
+        for name, track in tracks.items():
+            try:
+                if not word("track", name):
+                    raise Invalid("a track has no name", hint="for example A")
+            except Invalid as error:
+                self.problems.append(f"tracks: {error}{_quote(name)}")
+                continue
+            tasks = track
+            if isinstance(track, dict):
+                self._check_fields(f"track {name}", track, TRACK_FIELDS)
+                self._agents(name, track)
+                tasks = track.get("tasks")
+            yield from self._tasks(f"track {name}", tasks or [], name)
+
+    def _agents(self, name: str, track: dict[Any, Any]) -> None:
+        count = track.get("agents", 1)
+        if type(count) is int and 0 < count <= AGENTS_MOST:
+            self.agents[name] = count
+        else:
+            self.problems.append(f"track {name}: agents is {shown(count)}, not 1 to {AGENTS_MOST}")
+
+    def _tasks(self, where: str, tasks: Any, track: str | None) -> Iterator[NewTask]:
+        if not isinstance(tasks, list):
+            self.problems.append(f"{where}: not a list of tasks")
+            return
+        for number, fields in enumerate(tasks, 1):
+            if not isinstance(fields, dict):
+                self.problems.append(f"{where}, task {number}: not a mapping with an id")
+                continue
+            name = fields.get("id")
+            named = name if isinstance(name, str) and name else f"{where}, task {number}"
+            self._check_fields(named, fields, TASK_FIELDS)
+            try:
+                yield _task(fields, track)
+            except Invalid as error:
+                self.problems.append(f"{named}: {error}{_quote(name)}")
+
+    def _check_fields(self, where: str, fields: dict[Any, Any], known: tuple[str, ...]) -> None:
+        unknown = [shown(name) for name in fields if name not in known]
+        if unknown:
+            self.problems.append(f"{where}: {', '.join(unknown)} is not known (but {', '.join(known)})")
+
+
+def _task(fields: dict[Any, Any], track: str | None) -> NewTask:
+    if "track" in fields and track is not None:
+        raise Invalid("a task in a track names another one", hint="leave track: out")
+    description = fields.get("description") or ""
+    if isinstance(description, str):
+        description = " ".join(description.split())
+    return new_task(
+        fields.get("id"),
+        description=description,
+        type=fields.get("type") or "",
+        priority=fields.get("priority", 0),
+        files=_texts("files", fields.get("files") or []),
+        depends_on=fields.get("depends_on") or [],
+        requirements=fields.get("requirements"),
+        deadline=fields.get("deadline"),
+        estimate_s=_seconds(fields.get("estimate", 0)),
+        role=fields.get("role") or "",
+        track=track if track is not None else fields.get("track"),
+        needs=fields.get("needs") or [],
+        **({"retries_max": fields["retries_max"]} if "retries_max" in fields else {}),
+    )
+
+
+def _texts(what: str, texts: Any) -> list[str]:
+    if isinstance(texts, list) and all(isinstance(text, str) for text in texts):
+        return texts
+    raise Invalid(f"{what} is {shown(texts)}, not a list of texts", hint="for example [src/app.py]")
+
+
+def _seconds(value: object) -> object:
+    """Return a duration such as `30m` in seconds; what is none is left for the check to refuse."""
+    if isinstance(value, str) and value[-1:] in UNITS_S and value[:-1].isdecimal() and len(value) < 10:
+        return int(value[:-1]) * UNITS_S[value[-1]]
+    return value
+
+
+def _quote(name: object) -> str:
+    """Say what to do where YAML took a word for a number or a truth."""
+    return "" if isinstance(name, str) else "; put it in quotes: YAML reads some words as numbers or truths"

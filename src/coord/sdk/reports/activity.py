@@ -1,0 +1,315 @@
+"""What happened: events read from the log, who held what when, and how long locks were held and waited for.
+
+The log is read in pages, from its end where only the newest is wanted. Where its beginning was trimmed, the
+answer begins with the first entry that is left, and says so.
+"""
+
+from array import array
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from coord.core import keys
+from coord.core.errors import CoordError, Corrupt, Invalid, Trimmed
+from coord.core.events import SEED_NAMES, event_names
+from coord.core.ids import shown
+from coord.core.locks.locks import Grant, Hold, end_ms, ended_by_time
+from coord.core.locks.resources import Resource, parse_resource
+from coord.core.records import decode
+from coord.sdk.client.connection import Connection
+from coord.stores.contract import Entry, Record, Store
+
+PAGE = 500
+SHOWN = 50
+ACTORS = ("session", "agent", "by", "by_session", "victim")
+"""The fields of an event that name who did it, or on whose behalf."""
+
+_EVENT = msgspec.json.Decoder(dict[str, Any])
+_NAMES = event_names()
+_BY_SEED_NAME = {seed: name for name, seed in SEED_NAMES.items()}
+
+
+class Happening(msgspec.Struct, frozen=True):
+    """One event, and the offset and time of its entry."""
+
+    offset: int
+    at_ms: int
+    event: str
+    details: dict[str, Any]
+
+
+class Activity(msgspec.Struct, frozen=True):
+    """Events in order. `begins_at`: the first offset that is left, where earlier ones were trimmed."""
+
+    events: list[Happening]
+    head: int
+    begins_at: int = 0
+
+
+class Spread(msgspec.Struct, frozen=True):
+    """How long something took, in seconds."""
+
+    count: int
+    p50_s: float
+    p95_s: float
+    max_s: float
+
+
+class Stats(msgspec.Struct, frozen=True):
+    """The log in numbers: how often each event, how long locks were held and waited for, how they ended."""
+
+    entries: int
+    events: dict[str, int]
+    holds: Spread
+    waits: Spread
+    endings: dict[str, int]
+    begins_at: int = 0
+
+
+class Tenure(msgspec.Struct, frozen=True):
+    """Who held a lock from when to when; `until_ms` is 0 while it stands."""
+
+    resource: str
+    owner: str
+    agent: str
+    mode: str
+    fence: int
+    from_ms: int
+    until_ms: int
+    ending: str = ""
+    by: str = ""
+    reason: str = ""
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """Which events. `op` is an event or what is before its dot; resources are those it has to meet."""
+
+    op: str = ""
+    actor: str = ""
+    resources: tuple[Resource, ...] = ()
+    since_ms: int = 0
+    repository: str = ""
+
+    def matches(self, happening: Happening) -> bool:
+        """Whether an event is one of them."""
+        details = happening.details
+        if happening.at_ms < self.since_ms:
+            return False
+        if self.op and self.op not in (happening.event, happening.event.partition(".")[0]):
+            return False
+        if self.actor and self.actor not in [details.get(field) for field in ACTORS]:
+            return False
+        return not self.resources or self._meets(details)
+
+    def _meets(self, details: dict[str, Any]) -> bool:
+        named = [details["resource"]] if "resource" in details else details.get("resources", ())
+        theirs = [each for text in named for each in _parsed(text, self.repository)]
+        return any(mine.meets(other) for mine in self.resources for other in theirs)
+
+
+def wanted(
+    connection: Connection,
+    *,
+    op: str = "",
+    actor: str = "",
+    resources: Iterable[str] = (),
+    since_s: float | None = None,
+) -> Wanted:
+    """Return which events are asked for, from words of the outside."""
+    repository = connection.place.repository_id
+    return Wanted(
+        _known(op),
+        actor,
+        tuple(each for text in connection.named(resources) for each in parse_resource(text, repository)),
+        0 if since_s is None else log_of(connection).now() - round(since_s * 1000),
+        repository,
+    )
+
+
+def newest_events(connection: Connection, which: Wanted, most: int = SHOWN) -> Activity:
+    """Return the newest events of those wanted, oldest first, reading from the end of the log."""
+    if most < 1:
+        raise Invalid(f"{most} events are none", hint="ask for 1 or more")
+    log = log_of(connection)
+    found: deque[Happening] = deque()
+    begins_at = beginning(log)
+    head = _head(log)
+    for page in entries_backwards(log, begins_at):
+        for happening in reversed(list(happenings(page))):
+            if len(found) < most and which.matches(happening):
+                found.appendleft(happening)
+        if page[0].at < which.since_ms or len(found) == most:
+            break
+    return Activity(list(found), head, begins_at)
+
+
+def entries_backwards(log: Store, begins_at: int) -> Iterator[list[Entry]]:
+    """Yield pages of the log from its end to its beginning, each in order."""
+    up_to = _head(log)
+    while up_to >= max(begins_at, 1):
+        after = max(up_to - PAGE, begins_at - 1, 0)
+        page = [entry for entry in log.tail(after, up_to - after) if entry.offset <= up_to]
+        if page:
+            yield page
+        up_to = after
+
+
+def follow(connection: Connection, which: Wanted, after: int, wait_s: float) -> Iterator[list[Happening]]:
+    """Yield what happens after an offset, for ever; an empty list when nothing did for a while."""
+    log = log_of(connection)
+    while True:
+        page = log.tail(after, PAGE)
+        if page:
+            after = page[-1].offset
+        else:
+            log.wait(after, wait_s)
+        yield [happening for happening in happenings(page) if which.matches(happening)]
+
+
+def stats(connection: Connection, which: Wanted) -> Stats:
+    """Return the wanted part of the log in numbers."""
+    log = log_of(connection)
+    counts: Counter[str] = Counter()
+    endings: Counter[str] = Counter()
+    holds, waits = array("d"), array("d")
+    entries, begins_at = 0, beginning(log)
+    for page in pages(log, begins_at):
+        entries += len(page)
+        for happening in filter(which.matches, happenings(page)):
+            counts[happening.event] += 1
+            details = happening.details
+            if happening.event == "lock.released":
+                holds.append(details["held_s"])
+                endings[details["ending"]] += 1
+            elif happening.event == "lock.acquired" and details.get("waited_ms"):
+                waits.append(details["waited_ms"] / 1000)
+    return Stats(entries, _sorted(counts), spread(holds), spread(waits), _sorted(endings), begins_at)
+
+
+def tenures(
+    connection: Connection, which: Wanted, most: int = SHOWN, *, now: int | None = None
+) -> list[Tenure]:
+    """Return who held the wanted resources when, in the order of fences; who holds them now comes last."""
+    log = log_of(connection)
+    now = log.now() if now is None else now
+    # What stands is read first: what ends meanwhile is met again among the grants, never missed.
+    found = {_place(tenure): tenure for tenure in _standing(log, which, now)}
+    newest: deque[Tenure] = deque(maxlen=most)
+    for space in sorted({resource.space for resource in which.resources}) or [""]:
+        newest.extend(_granted(log, which, space))
+    found.update((_place(tenure), tenure) for tenure in newest)
+    return sorted(found.values(), key=lambda tenure: (not tenure.until_ms, tenure.fence))[-most:]
+
+
+def _place(tenure: Tenure) -> tuple[int, str, str]:
+    return tenure.fence, tenure.resource, tenure.owner
+
+
+def _standing(log: Store, which: Wanted, now: int) -> Iterator[Tenure]:
+    """Yield the holds there are; a deadline that passed has ended one, even if nobody wrote that down."""
+    for record in records(log, keys.LOCK_PREFIX):
+        hold = decode(record.value or b"", Hold, record.key)
+        if _is_wanted(which, hold.resource, hold.owner):
+            ending = ended_by_time(hold, now)
+            until_ms = end_ms(hold, ending, now) if ending else 0
+            yield _tenure(hold, hold.fence or record.version, until_ms, ending.value if ending else "")
+
+
+def _granted(log: Store, which: Wanted, space: str) -> Iterator[Tenure]:
+    for record in records(log, keys.grant_prefix(space)):
+        grant = decode(record.value or b"", Grant, record.key)
+        hold = grant.hold
+        if grant.until_ms >= which.since_ms and _is_wanted(which, hold.resource, hold.owner):
+            yield _tenure(hold, hold.fence, grant.until_ms, grant.ending.value, grant.by)
+
+
+def pages(log: Store, begins_at: int) -> Iterator[list[Entry]]:
+    """Yield the whole log in pages."""
+    after = max(begins_at - 1, 0)
+    while page := log.tail(after, PAGE):
+        yield page
+        after = page[-1].offset
+
+
+def records(log: Store, prefix: str) -> Iterator[Record]:
+    """Yield the records of a range, read in pages."""
+    after: Record | None = None
+    while page := log.scan(prefix, by="key", after=after, limit=PAGE):
+        yield from page
+        after = page[-1]
+
+
+def spread(seconds: "array[float]") -> Spread:
+    """Return count, median, 95th percentile (nearest rank) and maximum.
+
+    >>> spread(array("d", [1, 2, 3, 4]))
+    Spread(count=4, p50_s=2.0, p95_s=4.0, max_s=4.0)
+    """
+    ordered = sorted(seconds)
+    if not ordered:
+        return Spread(0, 0.0, 0.0, 0.0)
+    p50_s, p95_s = (round(ordered[-(-len(ordered) * percent // 100) - 1], 3) for percent in (50, 95))
+    return Spread(len(ordered), p50_s, p95_s, round(ordered[-1], 3))
+
+
+def log_of(connection: Connection) -> Store:
+    """Return the log that a connection works in."""
+    log: Store = connection.database.log(connection.tenant)
+    return log
+
+
+def _head(log: Store) -> int:
+    log.load(["head"])  # any read makes the store look
+    return log.seen.offset
+
+
+def beginning(log: Store) -> int:
+    """Return the first offset there is, or 0 if nothing was trimmed."""
+    try:
+        log.tail(0, 1)
+    except Trimmed as trimmed:
+        return trimmed.first
+    return 0
+
+
+def happenings(page: Iterable[Entry]) -> Iterator[Happening]:
+    """Yield the events of entries."""
+    for entry in page:
+        for event in entry.events:
+            try:
+                details = _EVENT.decode(event)
+                yield Happening(entry.offset, entry.at, str(details.pop("event")), details)
+            except (msgspec.MsgspecError, KeyError) as error:
+                raise Corrupt(f"an event at offset {entry.offset} cannot be read: {error}") from error
+
+
+def _is_wanted(which: Wanted, resource: str, owner: str) -> bool:
+    details = {"resource": resource, "session": owner}
+    return which.matches(Happening(0, which.since_ms, which.op, details))
+
+
+def _tenure(hold: Hold, fence: int, until_ms: int, ending: str, by: str = "") -> Tenure:
+    names = (hold.resource, hold.owner, hold.agent, hold.mode.value)
+    return Tenure(*names, fence, hold.acquired_ms, until_ms, ending, by, hold.reason)
+
+
+def _known(op: str) -> str:
+    """Return an event, or a kind of event, by the name that coord has for it."""
+    name = _BY_SEED_NAME.get(op, op)
+    if name and name not in _NAMES and name not in {each.partition(".")[0] for each in _NAMES}:
+        raise Invalid(f"{shown(op)} is no event", hint="for example lock.denied, or lock for all of its kind")
+    return name
+
+
+def _parsed(text: str, repository: str) -> tuple[Resource, ...]:
+    """Return a resource that was written down; what cannot be parsed any more meets nothing."""
+    try:
+        return parse_resource(text, repository)
+    except CoordError:
+        return ()
+
+
+def _sorted(counts: Counter[str]) -> dict[str, int]:
+    return dict(sorted(counts.items()))

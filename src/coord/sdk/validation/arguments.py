@@ -1,0 +1,121 @@
+"""What comes from outside, checked before a command is made of it: each refusal says what would be right."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from coord.core.errors import Invalid
+from coord.core.ids import shown
+from coord.sdk.validation.results import to_json
+
+LINE_CHARS_MAX = 500
+SUBJECT_CHARS_MAX = 200
+BODY_BYTES_MAX, BROADCAST_BYTES_MAX = 64 * 1024, 8 * 1024
+BLOB_BYTES_MAX = 32 * 1024
+PRIORITY_MAX = 100
+HOPS_MAX = 2**16
+DURATION_S_MAX = 30 * 24 * 3600.0
+CAPABILITIES_MOST = 50
+EFFICIENCY_MAX = 10
+_CAPABILITY = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,31}"
+_KIND = r"[a-z][a-z0-9_.-]{0,31}"
+
+
+def line(what: str, text: object, most: int = LINE_CHARS_MAX) -> str:
+    """Return a line of printable text."""
+    if not isinstance(text, str) or len(text) > most or not text.isprintable():
+        raise Invalid(
+            f"the {what} is not a line of at most {most} printable characters", hint="say it in one line"
+        )
+    return text
+
+
+def body(text: object, *, broadcast: bool) -> str:
+    """Return the body of a message: text of any form, in measure."""
+    most = BROADCAST_BYTES_MAX if broadcast else BODY_BYTES_MAX
+    try:
+        size = len(text.encode()) if isinstance(text, str) else -1
+    except UnicodeEncodeError:
+        size = -1
+    if not isinstance(text, str) or size < 0 or "\0" in text:
+        raise Invalid("the body is not text", hint="UTF-8 without NUL; put other data into a file")
+    if size > most:
+        raise Invalid(f"the body has {size} bytes; the limit is {most}", hint="put it into a file")
+    return text
+
+
+def kind(text: object) -> str:
+    """Return the kind of a message; the set is open."""
+    if isinstance(text, str) and re.fullmatch(_KIND, text):
+        return text
+    raise Invalid(
+        f"{shown(text)} is not a kind of message",
+        hint="for example handoff, warn, emergency, status, request or reply; a-z, digits, _ . -, at most 32",
+    )
+
+
+def blob(data: object) -> dict[str, Any]:
+    """Return free data: a JSON object in measure."""
+    size = len(to_json("blob", data))
+    if size > BLOB_BYTES_MAX:
+        raise Invalid(f"the blob has {size} bytes; the limit is {BLOB_BYTES_MAX}", hint="name a file instead")
+    assert isinstance(data, dict), "to_json takes no other"
+    return data
+
+
+def capabilities(table: object) -> dict[str, float] | None:
+    """Return what an agent can do, with its efficiency at each; one of 0 says that it cannot."""
+    if table is None:
+        return None
+    if not isinstance(table, Mapping) or len(table) > CAPABILITIES_MOST:
+        raise Invalid(
+            f"{shown(table)} are no capabilities",
+            hint=f"at most {CAPABILITIES_MOST}, such as {{'testing': 1.2}}",
+        )
+    for name, value in table.items():
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not isinstance(name, str) or not re.fullmatch(_CAPABILITY, name):
+            raise Invalid(f"{shown(name)} is not a capability", hint="a word such as testing")
+        if not number or not 0 <= value <= EFFICIENCY_MAX:
+            raise Invalid(
+                f"{shown(value)} is not an efficiency at {name}",
+                hint=f"0 (cannot) to {EFFICIENCY_MAX}; 1 is usual",
+            )
+    return {name: float(value) for name, value in table.items()}
+
+
+def priority(value: object) -> int:
+    """Return a priority; higher goes first."""
+    if type(value) is int and -PRIORITY_MAX <= value <= PRIORITY_MAX:
+        return value
+    raise Invalid(
+        f"{shown(value)} is not a priority", hint=f"a whole number from -{PRIORITY_MAX} to {PRIORITY_MAX}"
+    )
+
+
+def hops(value: object) -> int:
+    """Return how often a message was passed on."""
+    if type(value) is int and 0 <= value < HOPS_MAX:
+        return value
+    raise Invalid(f"{shown(value)} is not a number of hops", hint="0 or more")
+
+
+def milliseconds(what: str, seconds: object, *, least_s: float = 1.0) -> int:
+    """Return a duration in milliseconds."""
+    if (
+        isinstance(seconds, bool)
+        or not isinstance(seconds, (int, float))
+        or not least_s <= seconds <= DURATION_S_MAX
+    ):
+        raise Invalid(
+            f"{shown(seconds)} is not a {what} in seconds",
+            hint=f"{least_s:g} to {DURATION_S_MAX:g} (30 days)",
+        )
+    return round(seconds * 1000)
+
+
+def fence(value: object) -> int:
+    """Return a fence."""
+    if type(value) is int and 0 < value < 2**53:
+        return value
+    raise Invalid(f"{shown(value)} is not a fence", hint="use the one that the lock was granted with")

@@ -1,0 +1,121 @@
+"""What is said of a task when it is added, checked: each refusal says what would be right."""
+
+import re
+from collections.abc import Iterable, Mapping
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+from coord.core.errors import Invalid
+from coord.core.ids import TaskIdentifier, check_id, shown
+from coord.core.plans.commands import NewTask
+from coord.core.tasks.spec import RETRIES_MAX
+from coord.sdk.validation import arguments as given
+
+DESCRIPTION_CHARS_MAX = 2000
+RETRIES_MOST = 100
+NEEDS_MOST = 8
+MOMENT_MS_MAX = 10**13 - 1
+EPOCH = datetime.fromtimestamp(0, UTC)
+_WORD = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,31}"
+
+
+def new_task(
+    task_id: object,
+    *,
+    description: object = "",
+    type: object = "",  # noqa: A002 - the name of the field
+    priority: object = 0,
+    files: Iterable[str] = (),
+    depends_on: object = (),
+    requirements: Mapping[str, Any] | None = None,
+    deadline: object = None,
+    estimate_s: object = 0,
+    role: object = "",
+    track: object = None,
+    needs: object = (),
+    retries_max: object = RETRIES_MAX,
+) -> NewTask:
+    """Return a task to add; its track follows from its id where the id has one and none is named."""
+    name = check_id("task id", task_id)
+    return NewTask(
+        task_id=name,
+        description=given.line("description", description, DESCRIPTION_CHARS_MAX),
+        type=word("type", type),
+        track=track_of(name) if track is None else word("track", track),
+        role=word("role", role),
+        needs=_needs(needs),
+        priority=given.priority(priority),
+        files=tuple(files),
+        depends_on=tuple(
+            dict.fromkeys(check_id("task id", each) for each in _list("depends_on", depends_on))
+        ),
+        requirements={} if requirements is None else given.blob(requirements),
+        deadline_ms=0 if deadline is None else moment("deadline", deadline),
+        estimate_s=_estimate(estimate_s),
+        retries_max=_retries(retries_max),
+    )
+
+
+def track_of(task_id: str) -> str:
+    """Return the track in a task id; empty where it is an opaque one."""
+    parsed = TaskIdentifier.find(task_id)
+    return parsed.track if parsed is not None else ""
+
+
+def word(what: str, text: object) -> str:
+    """Return a word of the queue (a type, track, role or need), or the empty one."""
+    if text == "" or (isinstance(text, str) and re.fullmatch(_WORD, text)):
+        return str(text)
+    raise Invalid(
+        f"{shown(text)} is not a {what}", hint="at most 32 letters, digits, _ . - and no _ . - but _ first"
+    )
+
+
+def words(what: str, texts: object) -> tuple[str, ...]:
+    """Return words of the queue, each once."""
+    return tuple(dict.fromkeys(word(what, each) for each in _list(what, texts) if each != ""))
+
+
+def moment(what: str, value: object) -> int:
+    """Return a moment in milliseconds: given so, as a datetime, or as RFC 3339."""
+    hint = "for example 2026-03-01T12:00:00Z"
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value)
+        except ValueError as error:
+            raise Invalid(f"{shown(value)} is not a {what}", hint=hint) from error
+    if isinstance(value, date) and not isinstance(value, datetime):
+        value = datetime(value.year, value.month, value.day, tzinfo=UTC)
+    if isinstance(value, datetime):
+        aware = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
+        value = (aware - EPOCH) // timedelta(milliseconds=1)
+    if type(value) is int and 0 < value <= MOMENT_MS_MAX:
+        return value
+    raise Invalid(f"{shown(value)} is not a {what}", hint=hint)
+
+
+def _needs(texts: object) -> tuple[str, ...]:
+    needs = tuple(sorted(words("need", texts)))
+    if len(needs) > NEEDS_MOST:
+        raise Invalid(
+            f"a task has {len(needs)} needs; {NEEDS_MOST} are the most", hint="put the rest into requirements"
+        )
+    return needs
+
+
+def _list(what: str, texts: object) -> Iterable[object]:
+    if isinstance(texts, str) or not isinstance(texts, Iterable):
+        raise Invalid(f"{what} is {shown(texts)}, not a list", hint="for example ['A-001-login']")
+    return texts
+
+
+def _estimate(seconds: object) -> float:
+    if seconds == 0 and not isinstance(seconds, bool):
+        return 0.0
+    return given.milliseconds("time estimate", seconds, least_s=0.001) / 1000
+
+
+def _retries(value: object) -> int:
+    if type(value) is int and 0 <= value <= RETRIES_MOST:
+        return value
+    raise Invalid(f"{shown(value)} is not a number of retries", hint=f"0 to {RETRIES_MOST}")

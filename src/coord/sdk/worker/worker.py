@@ -1,0 +1,295 @@
+"""`coord.Worker`: takes one task after the other, keeps its claim while a function works on it, hands in.
+
+    next → renew in the background, run the function → submit, fail or give back → next
+
+Nothing is handed in under a claim that is lost, or that cannot be trusted any more by our own clock; and if
+it were, the generation would refuse it. A store that is away is waited for.
+"""
+
+import os
+import threading
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from coord.core.errors import CoordError, Invalid, LimitReached
+from coord.core.replies import NextTask, Runnable
+from coord.core.tasks.types import SubmissionReason
+from coord.sdk.client.client import Client
+from coord.sdk.client.lease import PASSING, RETRY_S, clock
+from coord.sdk.client.tasks import LEASE_S
+from coord.sdk.client.waiting import NAP_S
+from coord.sdk.validation import arguments as given
+from coord.sdk.worker.work import (
+    LOOK_S,
+    CannotBeDone,
+    GiveBack,
+    RateLimited,
+    Work,
+    WorkFailed,
+    one_line,
+)
+
+GRACE_S = 10.0
+HAND_BACK_S = 5.0
+"""How long giving back is tried; after that, the lease ends by itself."""
+RETRY_S_MAX = 5.0
+
+Result = Mapping[str, Any] | None
+Handle = Callable[[Work], Result]
+AsyncHandle = Callable[[Work], Awaitable[Result]]
+
+
+class Ending(StrEnum):
+    """What became of a task that a worker took."""
+
+    SUBMITTED = "submitted"
+    FAILED = "failed"
+    LIMITED = "limited"
+    GIVEN_BACK = "given_back"
+    LOST = "lost"
+
+
+class Step(NamedTuple):
+    """Something a worker tells: `waiting`, `claimed`, `progress`, or the ending of a task."""
+
+    event: str
+    task_id: str = ""
+    generation: int = 0
+    note: str = ""
+
+
+class Worked(NamedTuple):
+    """How a run ended: `done`, `blocked`, `deadlocked` or `denied` as the queue says, `once` or `stopped`."""
+
+    ended_by: str
+    endings: Mapping[str, int]
+    waiting_for: list[str]
+
+
+class Worker:
+    """Works on the tasks of a client's project, one at a time, in the name of its session.
+
+    Several tasks at once are several workers, each with a client of its own: one session is one owner, and
+    its own locks are in nobody's way.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        types: Iterable[str] = (),
+        tracks: Iterable[str] = (),
+        roles: Iterable[str] | None = None,
+        has: Iterable[str] = (),
+        lease_s: float = LEASE_S,
+        lock_files: bool = True,
+        grace_s: float = GRACE_S,
+        tell: Callable[[Step], None] | None = None,
+    ) -> None:
+        given.milliseconds("grace", grace_s, least_s=0)
+        self._client = client
+        self._choice = {
+            "types": tuple(types),
+            "tracks": tuple(tracks),
+            "roles": None if roles is None else tuple(roles),
+            "has": tuple(has),
+            "lease_s": lease_s,
+            "lock_files": lock_files,
+        }
+        self._grace_s = grace_s
+        self._tell = tell or (lambda _step: None)
+        self._stopping = threading.Event()
+        self._answered = False
+        self._said: list[str] = []
+        self._endings: Counter[str] = Counter()
+
+    def stop(self) -> None:
+        """Take no more tasks; whoever works on one sees it in `work.over`. May be called from anywhere."""
+        self._stopping.set()
+
+    def run(
+        self, handle: Handle, *, once: bool = False, keep: bool = False, wait_s: float | None = None
+    ) -> Worked:
+        """Work until nothing can come by itself, `wait_s` pass without a task, or somebody stops it.
+
+        `once` ends after one task; `keep` stays when all is done, for what may be added.
+        """
+        if wait_s is not None:
+            given.milliseconds("wait", wait_s, least_s=0)
+        while True:
+            work = self._next(wait_s, keep=keep)
+            if not isinstance(work, Work):
+                return work
+            self._carry_out(work, handle)
+            if once:
+                return self._worked("once")
+
+    async def run_async(
+        self, handle: AsyncHandle, *, once: bool = False, keep: bool = False, wait_s: float | None = None
+    ) -> Worked:
+        """Do the same with a coroutine function: it is cancelled when its claim is lost."""
+        from coord.sdk.worker.async_worker import run_on_loop
+
+        return await run_on_loop(self, handle, once=once, keep=keep, wait_s=wait_s)
+
+    def _next(self, wait_s: float | None, *, keep: bool) -> "Work | Worked":
+        """Claim the next task, waiting for one; or say why there is none."""
+        deadline = None if wait_s is None else clock() + wait_s
+        store = self._client.database.log(self._client.tenant)
+        command_id, asked, pause_s = os.urandom(16).hex(), clock(), RETRY_S
+        while not self._stopping.is_set():
+            seen = store.seen.offset  # taken before: what comes meanwhile ends the wait at once
+            late = deadline is not None and clock() >= deadline
+            try:
+                reply = self._client.next_task(**self._choice, command_id=command_id)  # type: ignore[arg-type]
+            except PASSING as error:
+                if late or not self._answered:
+                    raise
+                self._wait_for([error.message])
+                self._stopping.wait(pause_s)
+                pause_s = min(2 * pause_s, RETRY_S_MAX)
+                continue
+            self._answered = True
+            if reply.ok:
+                return self._begin(reply, asked)
+            stays = reply.outcome in (Runnable.BLOCKED, Runnable.DENIED) or keep
+            if late or not stays:
+                return self._worked(reply.outcome.value, reply.waiting_for)
+            self._wait_for(reply.waiting_for or [reply.outcome.value])
+            self._nap(store, seen, deadline)
+            command_id, asked, pause_s = os.urandom(16).hex(), clock(), RETRY_S
+        return self._worked("stopped")
+
+    def _nap(self, store: Any, seen: int, deadline: float | None) -> None:
+        """Wait until something changes in the store, but look up now and then."""
+        until = clock() + NAP_S if deadline is None else min(deadline, clock() + NAP_S)
+        try:
+            while not self._stopping.is_set() and (left := until - clock()) > 0:
+                if store.wait(seen, min(left, LOOK_S)):
+                    return
+        except PASSING:
+            self._stopping.wait(RETRY_S)
+
+    def _wait_for(self, reasons: list[str]) -> None:
+        if reasons != self._said:
+            self._said = reasons
+            self._tell(Step("waiting", note="; ".join(reasons)))
+            self._show("", "idle")
+
+    def _begin(self, reply: NextTask, asked: float) -> Work:
+        assert reply.task is not None, "a task was granted"
+        assert reply.claim is not None, "it comes with its claim"
+        names = reply.task.task_id, reply.claim.generation.generation
+        self._said = []
+        work = Work(
+            self._client,
+            reply,
+            asked=asked,
+            grace_s=self._grace_s,
+            stopping=self._stopping,
+            tell=lambda phase: self._tell(Step("progress", *names, phase)),
+        )
+        self._tell(Step("claimed", *names, reply.task.description))
+        self._show(work.task_id, "working")
+        return work
+
+    def _show(self, task: str, status: str) -> None:
+        """Let others see what this session does; whatever stands against that must not stop the work."""
+        try:
+            self._client.update(task=task, status=status, phase="")
+        except CoordError:
+            return
+
+    def _carry_out(self, work: Work, handle: Handle) -> None:
+        """Run the function, and tell the store what came of it."""
+        try:
+            came = self._result_of(work, handle)
+        except CoordError:
+            raise
+        except BaseException:  # the process is to end: what it holds is given back at once
+            self._end(work, self._give_back(work, GiveBack("the worker was interrupted")))
+            raise
+        self._end(work, came)
+
+    def _end(self, work: Work, came: tuple[Ending, str]) -> None:
+        ending, note = came
+        self._endings[ending.value] += 1
+        self._tell(Step(ending.value, work.task_id, work.generation, note))
+
+    def _result_of(self, work: Work, handle: Handle) -> tuple[Ending, str]:
+        try:
+            try:
+                result = handle(work)
+            finally:
+                work.end()
+        except GiveBack as error:
+            return self._give_back(work, error)
+        except WorkFailed as error:
+            return self._fail(work, str(error), final=isinstance(error, CannotBeDone))
+        except Exception as error:  # noqa: BLE001 - whatever a function raises is a failure of its task
+            return self._fail(work, f"{type(error).__name__}: {error}")
+        return self._submit(work, {} if result is None else result)
+
+    def _submit(self, work: Work, result: Mapping[str, Any]) -> tuple[Ending, str]:
+        """Hand in, as long as it takes within a lease: the generation decides whether it still counts."""
+        if work.lost:
+            return Ending.LOST, work.why_lost
+        command_id = os.urandom(16).hex()
+        names = work.task_id, work.generation
+        try:
+            reply = self._surely(
+                lambda: self._client.submit_task(*names, result, command_id=command_id), work.lease_s
+            )
+        except (Invalid, LimitReached) as error:
+            return self._fail(work, f"the result cannot be handed in: {error.message}")
+        except PASSING as error:
+            return Ending.LOST, f"the result could not be handed in: {error.message}"
+        if reply.reason is SubmissionReason.DENIED_LIMIT_RESULT_SIZE:
+            return self._fail(work, f"the result cannot be handed in: {reply.detail}")
+        if not reply.accepted:
+            return Ending.LOST, f"the result was refused: {reply.reason.value}"
+        return Ending.SUBMITTED, reply.work_product_ref or ""
+
+    def _fail(self, work: Work, note: str, *, final: bool = False) -> tuple[Ending, str]:
+        note = one_line(note)
+        names = work.task_id, work.generation
+        return self._let_go(
+            work, Ending.FAILED, note, lambda: self._client.fail_task(*names, note=note, final=final)
+        )
+
+    def _give_back(self, work: Work, why: GiveBack) -> tuple[Ending, str]:
+        note = one_line(str(why))
+        names = work.task_id, work.generation
+        limited_s = why.seconds if isinstance(why, RateLimited) else 0.0
+        ending = Ending.LIMITED if isinstance(why, RateLimited) else Ending.GIVEN_BACK
+        return self._let_go(
+            work, ending, note, lambda: self._client.release_task(*names, note=note, limited_s=limited_s)
+        )
+
+    def _let_go(self, work: Work, ending: Ending, note: str, call: Callable[[], Any]) -> tuple[Ending, str]:
+        if work.lost:
+            return Ending.LOST, work.why_lost
+        try:
+            reply = self._surely(call, HAND_BACK_S)
+        except PASSING as error:
+            return Ending.LOST, f"{note} (the store was not told: {error.message})"
+        return (ending, note) if reply.success else (Ending.LOST, f"refused: {reply.reason.value}")
+
+    def _surely(self, call: Callable[[], Any], patience_s: float) -> Any:
+        """Ask until there is an answer, or patience ends."""
+        until, pause_s = clock() + patience_s, RETRY_S
+        while True:
+            try:
+                return call()
+            except PASSING:
+                if self._stopping.is_set():
+                    until = min(until, clock() + HAND_BACK_S)
+                if clock() >= until:
+                    raise
+            threading.Event().wait(pause_s)
+            pause_s = min(2 * pause_s, RETRY_S_MAX)
+
+    def _worked(self, ended_by: str, waiting_for: Iterable[str] = ()) -> Worked:
+        return Worked(ended_by, dict(self._endings), list(waiting_for))

@@ -1,0 +1,120 @@
+"""Moving a files store: a copy becomes a snapshot, which is what a log begins with after a trim."""
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+from coord.core.errors import Refused, Unavailable
+from coord.stores.contract import Commit, Entry, Put, Record
+from coord.stores.files.folder import PARTS, TenantFolder
+from coord.stores.files.io import FileErrors, FileLayer
+from coord.stores.files.lock import NO_MARK, Mark
+from coord.stores.files.log import SHARD, EntryLog, encode_entry
+from coord.stores.files.root import RootFolder
+from coord.stores.files.snapshots import Snapshots
+from coord.stores.files.values import LargeValues, set_apart
+from coord.stores.log.snapshot import Image, Place
+from coord.stores.migrated import MOVED_ID, MOVED_URL
+
+PATIENCE_S = 10.0
+
+
+class Rooted(Protocol):
+    """An open folder of files."""
+
+    layer: FileLayer
+    root: RootFolder
+
+
+class FilesMover:
+    """See `moving.Mover`. What is added stays in memory until the log begins, as it will afterwards."""
+
+    def __init__(self, database: Rooted) -> None:
+        self._layer = database.layer
+        self._root = database.root
+        self._added: dict[str, dict[str, Record]] = {}
+
+    def heads(self) -> dict[str, int]:
+        found = {}
+        for tenant in self._tenants():
+            with self._opened(tenant) as folder:
+                head = max(EntryLog(folder).last(), (folder.lock.mark() or NO_MARK).head)
+                if head or Snapshots(folder).newest():  # without entries: damaged, or a copy not begun yet
+                    found[tenant] = head
+        return found
+
+    def notes(self) -> dict[str, str]:
+        return self._root.notes()
+
+    def note(self, **values: str) -> None:
+        self._root.note(values)
+
+    def set_epoch(self, epoch: int) -> None:
+        self._root.note({}, epoch)
+
+    def shut(self, url: str, store_id: str) -> None:
+        self._root.note({MOVED_URL: url, MOVED_ID: store_id})  # first: nobody opens it from now on
+        self._mark_all(url)
+
+    def reopen(self) -> None:
+        self._mark_all("")
+        self._root.note({MOVED_URL: "", MOVED_ID: ""})
+
+    def clear(self, tenant: str) -> None:
+        self._added[tenant] = {}
+        with self._opened(tenant) as folder, folder.errors, folder.lock.held():
+            log = EntryLog(folder)
+            folder.lock.write(NO_MARK)
+            for shard in log.shards():
+                log.remove_below((shard + 1) * SHARD, shard)
+            for part in PARTS[1:]:
+                with folder.opened(part) as opened:
+                    for name in self._layer.names(opened):
+                        self._layer.unlink(name, opened)
+
+    def add(self, tenant: str, records: Sequence[Record]) -> None:
+        puts = {each.key: Put(each.value or b"", each.line) for each in records}
+        kept, values = set_apart(Commit(puts=puts))
+        if values:
+            with self._opened(tenant) as folder, folder.errors, folder.lock.held():
+                LargeValues(folder).write(values)
+        for each in records:
+            put = kept.puts[each.key]
+            self._added[tenant][each.key] = Record(each.key, each.version, put.value, put.line)
+
+    def begin(self, tenant: str, entry: Entry) -> None:
+        offset = entry.offset
+        image = Image(Place(offset, offset), entry.at, self._added.pop(tenant), {})
+        with self._opened(tenant) as folder, folder.errors, folder.lock.held():
+            log, snapshots = EntryLog(folder), Snapshots(folder)
+            if log.last() or snapshots.newest():
+                raise Refused(f"somebody else began the log of {tenant}", hint="name another store")
+            if snapshots.write(image, PATIENCE_S) is None:
+                raise Unavailable("another process has been writing a snapshot for long", hint="try again")
+            log.make_shard(offset // SHARD)
+            log.make_shard((offset + 1) // SHARD)
+            commit = Commit(events=entry.events, at=entry.at, id=entry.id)
+            log.append(offset, encode_entry(offset, commit, has_references=False))
+            log.close()
+            folder.lock.write(Mark(offset, offset))
+
+    def _mark_all(self, url: str) -> None:
+        for tenant in self._tenants():
+            with self._opened(tenant) as folder, folder.errors, folder.lock.held(moving=True):
+                folder.lock.write((folder.lock.mark() or NO_MARK)._replace(moved=url))
+                folder.lock.sync()
+
+    def _tenants(self) -> list[str]:
+        with FileErrors(self._root.path):
+            tenants = self._layer.open_folder("tenants", self._root.folder)
+            try:
+                return sorted(self._layer.names(tenants))
+            finally:
+                self._layer.close(tenants)
+
+    @contextlib.contextmanager
+    def _opened(self, tenant: str) -> Iterator[TenantFolder]:
+        with contextlib.closing(
+            TenantFolder(self._layer, self._root.folder, self._root.path, tenant)
+        ) as folder:
+            yield folder

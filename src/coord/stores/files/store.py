@@ -1,0 +1,329 @@
+"""The files store (log shape): a folder on one machine, any number of processes, nothing to install.
+
+A commit is one file, made durable and then linked to the name of its offset; `link` never replaces a name,
+so an offset is taken once. Two syncs: the data of the file before the link, the folder after it. What a
+process has folded is durable before anybody sees it (see `file_lock`), and so is what an entry refers to.
+
+    format                   the format, the store's id and epoch, see `file_root`
+    turn                     the courtesy lock
+    tenants/<tenant>/        see `file_folder`
+"""
+
+import contextlib
+import logging
+import os
+import threading
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+from coord.core.errors import CoordError, Corrupt, Trimmed, Unavailable
+from coord.stores.contract import Commit, Entry, Limits, Record
+from coord.stores.database import Database
+from coord.stores.files.folder import TenantFolder
+from coord.stores.files.io import FileLayer
+from coord.stores.files.lock import NO_MARK, WAIT_S, Mark
+from coord.stores.files.log import EntryLog, encode_entry
+from coord.stores.files.root import RootFolder
+from coord.stores.files.snapshots import Snapshots
+from coord.stores.files.values import LargeValues, set_apart
+from coord.stores.health import Check
+from coord.stores.local.clock import host_now_ms
+from coord.stores.local.turn import courtesy_turn
+from coord.stores.local.wakeup import Doorbell
+from coord.stores.log.snapshot import Image, Place, Reference, image_of, snapshot_is_due
+from coord.stores.log.state import Fold
+from coord.stores.log.store import LogStore
+
+PATIENCE_S = 10.0
+
+logger = logging.getLogger(__name__)
+
+
+class FilesStore(LogStore):
+    """One tenant's log in a folder."""
+
+    limits = Limits(commit_bytes=8 * 1024 * 1024, durable=True, shared=True)
+
+    def __init__(self, folder: TenantFolder, bell: Doorbell, base: int = 0) -> None:
+        super().__init__()
+        self._first = Place(base, base)
+        self._bell = bell
+        self._folder = folder
+        self._errors = folder.errors
+        self._lock_file = folder.lock
+        self._log = EntryLog(folder)
+        self._snapshots = Snapshots(folder)
+        self._values = LargeValues(folder)
+        self._durable = base
+        self._base = self._first
+        self._base_bytes = 0
+        self._bytes_since_base = 0
+        self._snapshot_writer: threading.Thread | None = None
+        try:
+            with self._errors:
+                self._load()
+                self._catch_up()
+                self._set_right()
+        except BaseException:
+            self.close()
+            raise
+
+    # Reading.
+
+    def _catch_up(self) -> None:
+        with self._errors:
+            self._lock_file.check_place()
+            mark = self._lock_file.mark() or NO_MARK
+            self._replay(self._fold)
+            if self._fold.offset < mark.head:
+                self._load()  # the log was trimmed beneath us
+            if self._fold.offset > self._durable:
+                if (self._lock_file.mark() or NO_MARK).head < self._fold.offset:
+                    self._log.sync(self._fold.offset)
+                self._durable = self._fold.offset
+            if mark.floor > self._fold.floor:
+                self._fold.trim(mark.floor)
+
+    def _replay(self, fold: Fold) -> None:
+        while (found := self._log.commit(fold.offset + 1)) is not None:
+            commit, size = found
+            fold.apply(fold.offset + 1, commit)
+            self._bytes_since_base += size
+
+    def _load(self) -> None:
+        """Become the newest snapshot and what came after it."""
+        while True:
+            newest = self._snapshots.newest()
+            last = max(self._log.last(), (self._lock_file.mark() or NO_MARK).head, self._first.offset)
+            first = Fold(self._first.offset, 0, self._first.floor)
+            fold = first if newest is None else self._snapshots.read(newest)
+            if fold is None:
+                continue  # newer ones have come meanwhile
+            self._secure_floor(fold.floor)
+            if last < fold.offset:
+                raise self._missing(last + 1)
+            self._set_base(newest or self._first)
+            self._replay(fold)
+            if fold.offset >= last:
+                self._fold = fold
+                return
+            if self._snapshots.newest() == newest:
+                raise self._missing(fold.offset + 1)
+
+    def _secure_floor(self, floor: int) -> None:
+        """Make the snapshot durable that raised the floor, if its writer may have died before it did so."""
+        if (self._lock_file.mark() or NO_MARK).floor < floor:
+            self._snapshots.sync()
+
+    def _missing(self, offset: int) -> CoordError:
+        return Corrupt(
+            f"{self._log.path(offset)} is missing, but the log goes on after it",
+            hint="restore the folder from a copy; nothing was changed",
+        )
+
+    def _entries(self, after: int, limit: int) -> list[Entry]:
+        first = max(after + 1, 1)
+        entries: list[Entry] = []
+        with self._errors:
+            for offset in range(first, min(self._fold.offset, first + limit - 1) + 1):
+                entry = self._log.entry(offset)
+                if entry is None:
+                    self._catch_up()
+                    if offset < self._fold.floor:
+                        raise Trimmed(self._fold.floor)
+                    raise self._missing(offset)
+                entries.append(entry)
+        return entries
+
+    def _filled(self, records: list[Record]) -> list[Record] | None:
+        if not any(type(record.value) is Reference for record in records):
+            return records
+        filled: list[Record] = []
+        with self._errors:
+            for record in records:
+                if isinstance(record.value, Reference):
+                    value = self._values.read(record.value)
+                    if value is None:
+                        self._look_again(record.value)
+                        return None
+                    filled.append(Record(record.key, record.version, value, record.line))
+                else:
+                    filled.append(record)
+        return filled
+
+    def _look_again(self, reference: Reference) -> None:
+        """Catch up after a value was found gone: either a newer commit explains that, or nothing does."""
+        offset = self._fold.offset
+        self._catch_up()
+        if self._fold.offset == offset:
+            raise Corrupt(
+                f"{self._values.path(reference)} is missing",
+                hint="restore the folder from a copy; nothing was changed",
+            )
+
+    def wait(self, after: int, timeout: float) -> bool:
+        return self._bell.wait(lambda: self._head() > after, timeout)
+
+    def _head(self) -> int:
+        with self._lock:
+            self._fresh()
+            return self._fold.offset
+
+    def now(self) -> int:
+        return host_now_ms()
+
+    # Writing.
+
+    def _exclusive(self) -> AbstractContextManager[None]:
+        return self._lock_file.held()
+
+    def _append(self, offset: int, commit: Commit) -> Commit | None:
+        kept, values = set_apart(commit)
+        parts = encode_entry(offset, kept, has_references=bool(values))
+        with self._errors:
+            if values:
+                self._values.write(values)
+            if not self._log.append(offset, parts):
+                return None
+        self._bytes_since_base += sum(map(len, parts))
+        with contextlib.suppress(OSError):  # others will sync for themselves
+            self._lock_file.write(Mark(offset, self._fold.floor))
+        return kept
+
+    def _committed(self, offset: int) -> None:
+        self._bell.ring()
+        if self._snapshot_is_due():
+            with self._lock:
+                self._begin_snapshot()
+
+    def trim(self, before: int) -> None:
+        super().trim(before)
+        with self._errors:
+            with self._lock:
+                shards = [] if self._closed else self._log.shards()
+            for shard in shards:  # in small steps: below a durable floor nobody needs to wait
+                with self._lock:
+                    if self._closed:
+                        return
+                    self._log.remove_below(self._fold.floor, shard)
+
+    def _forget(self, floor: int) -> None:
+        self._finish_snapshot()
+        with self._errors:
+            newest = self._snapshots.newest() or Place(0, 0)
+            floor = max(floor, newest.floor)
+            if newest.floor < floor:
+                dead = {key: version for key, version in self._fold.tombstones.items() if version >= floor}
+                place = Place(self._fold.offset, floor)
+                size = self._snapshots.write(
+                    Image(place, self._fold.at, self._fold.records, dead), PATIENCE_S
+                )
+                if size is None:
+                    raise Unavailable(
+                        "another process has been writing a snapshot for long", hint="try again"
+                    )
+                self._set_base(place)
+            self._secure_floor(newest.floor)
+            self._lock_file.write(Mark(self._fold.offset, floor))
+            references = (record.value for record in self._fold.records.values())
+            self._values.keep_only(value for value in references if isinstance(value, Reference))
+            self._folder.tidy()
+
+    def _set_right(self) -> None:
+        """Leave a mark that others can rely on, and remove what dead processes left."""
+        untidy = self._folder.layer.names(self._folder.tmp)
+        mark = self._lock_file.mark()
+        unmarked = mark is None or mark.floor < self._fold.floor  # a trim died before it told the others
+        if not untidy and not unmarked:
+            return
+        # A store that cannot be written can be read: failing here is no failure.
+        with contextlib.suppress(OSError), self._lock_file.held(WAIT_S if unmarked else 0):
+            self._catch_up()
+            self._lock_file.write(Mark(self._fold.offset, self._fold.floor))
+            self._folder.tidy()
+
+    # Snapshots.
+
+    def _set_base(self, place: Place) -> None:
+        self._base = place
+        self._base_bytes = self._snapshots.size(place) if place.offset else 0
+        self._bytes_since_base = 0
+
+    def _snapshot_is_due(self) -> bool:
+        entries = self._fold.offset - self._base.offset
+        return snapshot_is_due(entries, self._bytes_since_base, self._base_bytes)
+
+    def _begin_snapshot(self) -> None:
+        """Write a snapshot in a thread of its own; the commit has happened, so failing here is no failure."""
+        writing = self._snapshot_writer is not None and self._snapshot_writer.is_alive()
+        if writing or self._closed or not self._snapshot_is_due():
+            return
+        try:
+            fold, newest = self._fold, self._snapshots.newest() or Place(0, 0)
+            if newest.floor > fold.floor:  # a trim died before it told the others
+                self._secure_floor(newest.floor)
+                fold.trim(newest.floor)
+            if newest > self._base:  # another process was faster
+                self._set_base(newest)
+                return
+            image = image_of(fold)
+            self._base, self._bytes_since_base = image.place, 0
+            self._snapshot_writer = threading.Thread(
+                target=self._write_snapshot, args=(image,), name="coord-snapshot"
+            )
+            self._snapshot_writer.start()
+        except (OSError, CoordError, RuntimeError) as error:
+            logger.warning("no snapshot of %s could be written: %s", self._folder.path, error)
+
+    def _write_snapshot(self, image: Image) -> None:
+        try:
+            self._base_bytes = self._snapshots.write(image, 0) or self._base_bytes
+        except (OSError, CoordError) as error:
+            logger.warning("no snapshot of %s could be written: %s", self._folder.path, error)
+
+    def _finish_snapshot(self) -> None:
+        if self._snapshot_writer is not None and self._snapshot_writer.ident is not None:
+            self._snapshot_writer.join()
+
+    def close(self) -> None:
+        with self._lock:
+            if self._closed:
+                return
+            super().close()
+        self._finish_snapshot()
+        self._log.close()
+        self._folder.close()
+
+
+class FilesDatabase(Database[FilesStore]):
+    """A folder with all its tenants; made on first open."""
+
+    def __init__(self, url: str, path: str, layer: FileLayer | None = None) -> None:
+        self.layer = layer or FileLayer()
+        self.root = RootFolder(self.layer, os.path.realpath(path))
+        self._bell = Doorbell(Path(self.root.path))
+        super().__init__(url, self.root.format.store_id, self.root.format.epoch)
+        self.notes = self.root.format.notes
+
+    def _open_log(self, tenant: str) -> FilesStore:
+        folder = TenantFolder(self.layer, self.root.folder, self.root.path, tenant)
+        return FilesStore(folder, self._bell, self.base)
+
+    def turn(self) -> AbstractContextManager[None]:
+        return courtesy_turn(f"{self.root.path}/turn")
+
+    def checks(self) -> list[Check]:
+        from coord.stores.local.filesystem import place_check
+
+        return [
+            Check("durability", well=True, text="each commit is synced before it is answered"),
+            place_check(self.root.path),
+        ]
+
+    def close(self) -> None:
+        with self._lock:
+            first, self.closed = not self.closed, True
+        super().close()
+        if first:
+            self._bell.close()
+            self.root.close()

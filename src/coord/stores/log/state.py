@@ -1,0 +1,137 @@
+"""The records of a log-shaped store: a fold over its entries, shared by memory, files and streams."""
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
+from sortedcontainers import SortedList
+
+from coord.core.ranges import Range
+from coord.stores.contract import AsOf, Commit, Record, prefix_end
+
+Item = str | tuple[str, str]
+"""A key, or a line with its key."""
+
+
+class SortedIndex:
+    """Sorted items that are cheap to change in bulk: changes are merged when somebody looks."""
+
+    def __init__(self) -> None:
+        self._items: SortedList[Item] = SortedList()
+        self._added: set[Item] = set()
+        self._removed: set[Item] = set()
+
+    def add_all(self, items: Iterable[Item]) -> None:
+        again = self._removed.intersection(items) if self._removed else ()
+        self._removed.difference_update(again)
+        self._added.update(items)
+        self._added.difference_update(again)
+
+    def remove(self, item: Item) -> None:
+        if item in self._added:
+            self._added.discard(item)
+        else:
+            self._removed.add(item)
+
+    def between(self, low: Item, high: Item | None, *, after: bool) -> Iterator[Item]:
+        """Yield items from low (or after it) and below high, in order."""
+        for item in self._removed:
+            self._items.remove(item)
+        self._removed.clear()
+        self._items.update(self._added)
+        self._added.clear()
+        return self._items.irange(low, high, inclusive=(not after, False))
+
+
+class Fold:
+    """Live records, tombstones and lines as of one offset."""
+
+    def __init__(self, offset: int = 0, at: int = 0, floor: int = 0) -> None:
+        self.offset = offset
+        self.at = at
+        self.floor = floor
+        self.records: dict[str, Record] = {}
+        self.tombstones: dict[str, int] = {}
+        self._by_key = SortedIndex()
+        self._by_line = SortedIndex()
+        self._begun = 0
+        """How many commits were begun to be folded in: an interrupted one may have changed something, too."""
+
+    def get_all(self, keys: Iterable[str]) -> list[Record]:
+        """Return the records, or their absence with the version that absence has."""
+        records, tombstones, floor = self.records, self.tombstones, self.floor
+        return [records.get(key) or Record(key, tombstones.get(key, floor), None) for key in keys]
+
+    @property
+    def as_of(self) -> AsOf:
+        return AsOf(self.offset, self.floor, self._begun)
+
+    def changed(self, commit: Commit) -> list[str]:
+        """Return the keys whose version is not the expected one."""
+        if commit.as_of == self.as_of:
+            return []
+        records, tombstones, floor = self.records, self.tombstones, self.floor
+        return [
+            key
+            for key, version in commit.expects.items()
+            if (records[key].version if key in records else tombstones.get(key, floor)) != version
+        ]
+
+    def apply(self, offset: int, commit: Commit) -> None:
+        """Become the state after this commit."""
+        self._begun += 1
+        records, tombstones, by_key, by_line = self.records, self.tombstones, self._by_key, self._by_line
+        new_keys: list[Item] = []
+        new_lines: list[Item] = []
+        for key, put in commit.puts.items():
+            line = put.line
+            old = records.get(key)
+            if old is None:
+                tombstones.pop(key, None)
+                new_keys.append(key)
+                if line:
+                    new_lines.append((line, key))
+            elif old.line != line:
+                if old.line:
+                    by_line.remove((old.line, key))
+                if line:
+                    new_lines.append((line, key))
+            records[key] = Record(key, offset, put.value, line)
+        by_key.add_all(new_keys)
+        by_line.add_all(new_lines)
+        for key in commit.deletes:
+            old = records.pop(key, None)
+            if old is not None:
+                by_key.remove(key)
+                if old.line:
+                    by_line.remove((old.line, key))
+            self.tombstones[key] = offset
+        self.offset = offset
+        self.at = commit.at
+
+    def scan(self, range_: Range) -> list[Record]:
+        """Return live records in byte order of key or line."""
+        prefix, by, limit, after = range_
+        end = prefix_end(prefix)
+        if by == "key":
+            passed = after[1] >= prefix
+            keys = self._by_key.between(after[1] if passed else prefix, end, after=passed)
+            return [self.records[str(key)] for key in islice(keys, limit)]
+        high = None if end is None else (end, "")
+        places = self._by_line.between(max(after, (prefix, "")), high, after=True)  # no key is empty
+        return [self.records[place[1]] for place in islice(places, limit)]
+
+    def trim(self, before: int) -> None:
+        """Forget tombstones below the offset and raise the floor to it, but never above the head.
+
+        A floor above the head would meet the version of the next put, and absence would look unchanged.
+        """
+        self.floor = max(self.floor, min(before, self.offset))
+        self.tombstones = {key: version for key, version in self.tombstones.items() if version >= self.floor}
+
+    def hold(self, records: Iterable[Record], dead: dict[str, int]) -> None:
+        """Take in records and tombstones of a snapshot, none of which is here yet."""
+        held = {record.key: record for record in records}
+        self.records.update(held)
+        self._by_key.add_all(list(held))
+        self._by_line.add_all([(record.line, key) for key, record in held.items() if record.line])
+        self.tombstones.update(dead)

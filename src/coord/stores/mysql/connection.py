@@ -1,0 +1,295 @@
+"""Connections to MySQL and MariaDB: where a store is, how a session is set up, what the driver's errors mean.
+
+A session sends packets of several statements: the server runs them one after the other without waiting for
+us, and stops at the first that fails. So a commit is one round trip, and a process that is stopped or asleep
+holds no lock, unless a guard has just stopped its packet: then until it rolls back, or MariaDB ends the idle
+session; MySQL does so only when the connection ends. All text is bytes to the server (`SET NAMES binary`),
+and a quote is doubled, nothing else (`NO_BACKSLASH_ESCAPES`): a literal costs one `replace`.
+"""
+
+import contextlib
+import os
+import re
+import select
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+
+import pymysql
+from pymysql.constants import CLIENT, CR, ER
+
+from coord.core.errors import CoordError, Corrupt, Invalid, LimitReached, Unavailable, Unknown, Unsupported
+from coord.stores.migrated import unavailable
+from coord.stores.mysql.statements import Statements
+from coord.stores.urls import shown
+
+if TYPE_CHECKING:
+    Driver = pymysql.Connection[Any]
+else:
+    Driver = pymysql.Connection
+
+PREFIX: Final = re.compile(r"[a-z][a-z0-9_]{0,47}")
+PARAMETERS: Final = (
+    "prefix", "ssl", "ssl_ca", "ssl_cert", "ssl_key", "unix_socket", "read_default_file"
+)  # fmt: skip
+SSL_MODES: Final = ("disabled", "required", "verify-ca", "verify-full")
+
+TIMEOUTS: Final = {"connect_timeout": 5, "read_timeout": 30, "write_timeout": 30}
+SETTINGS: Final = {
+    "sql_mode": "'STRICT_ALL_TABLES,NO_BACKSLASH_ESCAPES,NO_ENGINE_SUBSTITUTION'",
+    "time_zone": "'+00:00'",
+    "innodb_lock_wait_timeout": "2",
+    "group_concat_max_len": "16777216",
+    "autocommit": "1",
+}
+IDLE_IN_TRANSACTION_S = 2
+"""So long a packet that its guard stopped may keep its locks if we cannot roll it back: MariaDB alone."""
+VARIABLES: Final = (
+    "binlog_format", "innodb_doublewrite", "innodb_flush_log_at_trx_commit", "log_bin", "max_allowed_packet",
+    "read_only", "sync_binlog", "version", "wsrep_on",
+)  # fmt: skip
+
+MARIADB, MYSQL = (10, 6), (8, 0)
+"""The oldest servers."""
+
+PACKET_ROOM: Final = 1024
+GUARD: Final = ER.BAD_NULL_ERROR
+"""What stops a packet of ours whose guard does not hold: see `mysql_sql.py`."""
+
+NO_SUCH_TABLE: Final = ER.NO_SUCH_TABLE
+RETRIED: Final = (ER.LOCK_DEADLOCK, ER.LOCK_WAIT_TIMEOUT)
+_DAMAGED: Final = (NO_SUCH_TABLE, ER.BAD_FIELD_ERROR, ER.NOT_KEYFILE, ER.CRASHED_ON_USAGE, 1712, 1877)
+_TOO_LARGE: Final = (ER.NET_PACKET_TOO_LARGE, ER.DATA_TOO_LONG, ER.TOO_BIG_ROWSIZE)
+_LOST: Final = (CR.CR_SERVER_GONE_ERROR, CR.CR_SERVER_LOST, CR.CR_COMMANDS_OUT_OF_SYNC)
+
+Row = tuple[Any, ...]
+Rows = tuple[Row, ...]
+
+
+def code_of(error: BaseException) -> int:
+    """Return the number of an error that the server sent, or 0 where the connection was lost or is unfit."""
+    code = error.args[0] if isinstance(error, pymysql.Error) and error.args else 0
+    return code if isinstance(code, int) and code not in _LOST else 0
+
+
+def translated(error: BaseException, *, unsure: bool = False) -> CoordError:
+    """Return what a driver error means; `unsure` where the commit may have happened."""
+    text = error.args[1] if isinstance(error, pymysql.Error) and len(error.args) > 1 else error
+    message = f"MySQL: {' '.join(str(text).split())}"
+    code = code_of(error)
+    if unsure:
+        return Unknown(message)
+    if code in _DAMAGED:  # a table or column that was there before, a damaged index
+        return Corrupt(message, hint="restore the store from a copy; nothing was changed")
+    if code in _TOO_LARGE:
+        return LimitReached(message)
+    # A lock held too long, a deadlock, no space, no privilege, read-only, a connection that was lost …
+    return unavailable(message)
+
+
+class Connection(Driver):
+    """The driver's, but for certificates: it would load all that the machine trusts before it checks none."""
+
+    def _create_ssl_ctx(self, sslp: Any) -> Any:
+        if sslp:
+            return super()._create_ssl_ctx(sslp)  # type: ignore[misc]
+        import ssl
+
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        return context
+
+
+class Address:
+    """Where a store is: what the driver needs, and the names of the tables."""
+
+    def __init__(self, url: str) -> None:
+        self.shown = shown(url)
+        parts: SplitResult | None = None
+        port = 0
+        with contextlib.suppress(ValueError):
+            parts = urlsplit(url)
+            port = parts.port or 3306
+        if parts is None or not port:  # raised here and not from the error, whose words may hold the password
+            raise Invalid(f"{self.shown!r} is not a url that MySQL understands")
+        self.database, self.user = unquote(parts.path.strip("/")), unquote(parts.username or "")
+        if not self.database or "/" in self.database:
+            raise Invalid(f"{self.shown!r} names no database", hint="mysql://user@host/database")
+        chosen = self._parameters(parts.query)
+        prefix = chosen.pop("prefix", "coord")
+        if not PREFIX.fullmatch(prefix):
+            raise Invalid(f"{prefix!r} cannot be a prefix", hint="1 to 48 of a-z, 0-9 and _, a letter first")
+        self.sql = Statements(prefix)
+        password = unquote(parts.password) if parts.password is not None else os.environ.get("MYSQL_PWD", "")
+        self._driver: dict[str, Any] = {
+            **TIMEOUTS,
+            "host": parts.hostname or "localhost",
+            "port": port,
+            "user": self.user or None,
+            "password": password.encode(),
+            "database": self.database,
+            "charset": "utf8mb4",
+            "autocommit": None,
+            "client_flag": CLIENT.MULTI_STATEMENTS | CLIENT.FOUND_ROWS,
+            "program_name": "coord",
+        }
+        self._tls = {name: chosen.pop(name) for name in list(chosen) if name.startswith("ssl")}
+        self._driver |= chosen
+
+    def _parameters(self, query: str) -> dict[str, str]:
+        pairs = parse_qsl(query, keep_blank_values=True)
+        chosen = dict(pairs)
+        if len(chosen) < len(pairs) or not chosen.keys() <= set(PARAMETERS):
+            raise Invalid(
+                f"{self.shown!r} has parameters that are unknown or given twice",
+                hint=f"there are {', '.join(PARAMETERS)}",
+            )
+        if chosen.get("ssl", SSL_MODES[0]) not in SSL_MODES:
+            raise Invalid(f"ssl cannot be {chosen['ssl']!r}", hint=f"one of {', '.join(SSL_MODES)}")
+        return chosen
+
+    def _ssl(self) -> dict[str, Any]:
+        """Return what the driver is told of TLS; nothing means: if the server has it, unchecked."""
+        if not self._tls:
+            return {}
+        mode = self._tls.get("ssl", "verify-full")
+        if mode == "disabled":
+            return {"ssl_disabled": True}
+        import ssl
+
+        context = ssl.create_default_context(cafile=self._tls.get("ssl_ca"))
+        context.check_hostname = mode == "verify-full"
+        context.verify_mode = ssl.CERT_NONE if mode == "required" else ssl.CERT_REQUIRED
+        if "ssl_cert" in self._tls:
+            context.load_cert_chain(self._tls["ssl_cert"], self._tls.get("ssl_key"))
+        return {"ssl": context}
+
+    def connect(self) -> "Session":
+        """Open a session that is set up as the statements expect."""
+        try:
+            connection = Connection(**self._driver, **self._ssl())
+        except (pymysql.Error, OSError) as error:
+            raise translated(error) from error
+        except RuntimeError as error:  # MySQL's own way to log in, without TLS
+            raise Unavailable(
+                f"MySQL: {error}", hint="pip install cryptography, or connect with ssl=required"
+            ) from error
+        session = Session(connection)
+        try:
+            self._set_up(session)
+        except BaseException:
+            session.close()
+            raise
+        return session
+
+    def _set_up(self, session: "Session") -> None:
+        settings = ", ".join(f"{name} = {value}" for name, value in SETTINGS.items())
+        settings += f" /*M!, idle_transaction_timeout = {IDLE_IN_TRANSACTION_S} */"  # a comment to MySQL
+        names = ", ".join(f"'{name}'" for name in VARIABLES)
+        *_, rows = session.ask(
+            f"SET NAMES binary; SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; SET {settings}; "
+            f"SHOW VARIABLES WHERE Variable_name IN ({names})".encode()
+        )
+        session.variables = {_text(name): _text(value) for name, value in rows}
+        session.longest_packet = int(session.variables["max_allowed_packet"]) - PACKET_ROOM
+        self._refuse_unfit(session)
+
+    def _refuse_unfit(self, session: "Session") -> None:
+        variables = session.variables
+        version = variables["version"]
+        least = MARIADB if "mariadb" in version.lower() else MYSQL
+        numbers = tuple(int(number) for number in re.findall(r"\d+", version)[:2])
+        if numbers < least:
+            raise Unsupported(f"{self.shown} is {version}", hint="MariaDB 10.6 or MySQL 8.0 is needed")
+        if variables.get("wsrep_on") == "ON":
+            raise Unsupported(
+                f"{self.shown} is a Galera cluster, where two nodes may take commits at once",
+                hint="use a single server, or a primary with replicas",
+            )
+        if variables.get("log_bin") == "ON" and variables.get("binlog_format") == "STATEMENT":
+            raise Unsupported(f"{self.shown} writes statements to its binlog", hint="binlog_format = ROW")
+        if variables["read_only"] != "OFF":
+            raise Unavailable(f"{self.shown} is read-only, as replicas are", hint="connect to the primary")
+
+
+def _text(value: str | bytes) -> str:
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def is_durable(variables: dict[str, str]) -> bool:
+    """Whether an answer means that it is on disk: the server recovers from its log, and from its binlog."""
+    return (
+        variables["innodb_flush_log_at_trx_commit"] == "1"
+        and variables["innodb_doublewrite"] not in ("OFF", "0")
+        and (variables["log_bin"] != "ON" or variables["sync_binlog"] == "1")
+    )
+
+
+class Session:
+    """One connection, which belongs to whoever holds the lock that guards it."""
+
+    def __init__(self, connection: "pymysql.Connection[Any]") -> None:
+        self._connection = connection
+        self.variables: dict[str, str] = {}
+        self.longest_packet = PACKET_ROOM * PACKET_ROOM
+
+    @property
+    def id(self) -> int:
+        """The server's name for it."""
+        connection: Any = self._connection
+        return int(connection.thread_id())
+
+    def ask(self, packet: bytes, *, commits: int = 0) -> list[Rows]:
+        """Return what each statement answered; fewer where a guard stopped the packet: nothing happened then.
+
+        `commits` is the number of statements in a packet whose last one is its commit.
+        """
+        if len(packet) > self.longest_packet:
+            raise LimitReached(
+                f"a packet of {len(packet)} bytes is longer than the server takes ({self.longest_packet})",
+                hint="raise max_allowed_packet",
+            )
+        answers: list[Rows] = []
+        cursor: Any = self._connection.cursor()
+        try:
+            cursor.execute(packet)
+            answers.append(cursor.fetchall())
+            while cursor.nextset():
+                answers.append(cursor.fetchall())
+        except (pymysql.Error, OSError) as error:
+            code = code_of(error)
+            in_commit = commits > 0 and len(answers) >= commits - 1
+            if not code:
+                self.close()
+            else:
+                self._roll_back()
+            if code == GUARD and not in_commit:
+                return answers
+            raise translated(error, unsure=in_commit or (commits > 0 and not code)) from error
+        except BaseException:  # interrupted in the middle of an answer
+            self.close()
+            raise
+        return answers
+
+    def _roll_back(self) -> None:
+        """Give the locks back; if that is not possible, the server does it when the connection ends."""
+        try:
+            self._connection.rollback()
+        except (pymysql.Error, OSError):
+            self.close()
+
+    def is_gone(self) -> bool:
+        """Whether it was closed, or the server has hung up since the last answer."""
+        # The driver has no question for it but a ping, which is a round trip.
+        socket: Any = self._connection._sock  # type: ignore[attr-defined]  # noqa: SLF001
+        if socket is None:
+            return True
+        poll = select.poll()
+        poll.register(socket.fileno(), select.POLLIN)
+        if poll.poll(0):  # it answers only what was asked: so this is its farewell
+            self.close()
+            return True
+        return False
+
+    def close(self) -> None:
+        with contextlib.suppress(pymysql.Error):  # closed already
+            self._connection.close()

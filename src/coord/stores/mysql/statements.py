@@ -1,0 +1,235 @@
+"""What the MySQL store says to its server: tables, statements, packets of statements.
+
+A commit is one packet. Its first statements lock the head row, which is the order of the log, and look; then
+comes the *guard*: the update of the head, whose new value is NULL if something does not hold. A head cannot
+be NULL, so the server stops there, and what follows is not run. READ COMMITTED gives every statement a
+snapshot of its own, so what follows the lock sees all that its former holder committed.
+
+A version is an offset, so a key has changed since an offset if and only if its row has a higher version; or
+if its row is gone, but then the floor has risen. So there is no list of versions to send.
+
+Reads are one statement, hence one snapshot: first a row of the log itself, told by a NULL, then what was
+found by key and in each range. Long lists of keys are cut, for optimizers have limits beyond which they
+read whole tables instead.
+
+A tombstone has neither value nor line. One index serves lines and tombstones alike (`line IS NULL`).
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import msgspec
+
+from coord.core.errors import Invalid
+from coord.core.ranges import Range
+from coord.stores.contract import AsOf, Commit, prefix_end
+
+KEYS_AT_ONCE: Final = 500
+ABOVE_ALL: Final = b"\xff"
+"""Above every key and line in the order of bytes, for no byte of UTF-8 is as high."""
+
+INSTALL_WAIT_S: Final = 60
+
+TABLES: Final = """
+CREATE TABLE IF NOT EXISTS {log} (
+    id INT NOT NULL AUTO_INCREMENT PRIMARY KEY, tenant VARBINARY(128) NOT NULL UNIQUE,
+    head BIGINT NOT NULL, at BIGINT NOT NULL, floor BIGINT NOT NULL,
+    shut TINYINT NOT NULL, settled BIGINT NOT NULL) ENGINE = InnoDB ROW_FORMAT = DYNAMIC;
+CREATE TABLE IF NOT EXISTS {record} (
+    log INT NOT NULL, `key` VARBINARY(700) NOT NULL, version BIGINT NOT NULL, value MEDIUMBLOB,
+    line VARBINARY(700), PRIMARY KEY (log, `key`), KEY line (log, line, `key`))
+    ENGINE = InnoDB ROW_FORMAT = DYNAMIC;
+CREATE TABLE IF NOT EXISTS {entry} (
+    log INT NOT NULL, `offset` BIGINT NOT NULL, at BIGINT NOT NULL, id VARBINARY(255) NOT NULL,
+    events LONGBLOB NOT NULL, PRIMARY KEY (log, `offset`)) ENGINE = InnoDB ROW_FORMAT = DYNAMIC;
+CREATE TABLE IF NOT EXISTS {meta} (
+    name VARBINARY(64) NOT NULL PRIMARY KEY, value BLOB NOT NULL) ENGINE = InnoDB ROW_FORMAT = DYNAMIC
+"""
+
+CLOCK: Final = "CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)"
+
+# The epoch is locked, so that nobody shuts the store or raises it meanwhile (40 bits: see database.py).
+OPEN_LOG: Final = """
+START TRANSACTION;
+SELECT CAST(value AS UNSIGNED) << 40 INTO @base FROM {meta} WHERE name = 'epoch' LOCK IN SHARE MODE;
+SELECT COUNT(*) INTO @shut FROM {meta} WHERE name = 'moved_url';
+INSERT INTO {log} (tenant, head, at, floor, shut, settled) VALUES ('{tenant}', @base, 0, @base, @shut, 0)
+    ON DUPLICATE KEY UPDATE id = id;
+COMMIT
+"""
+
+# MAX, so that a log that is gone gives NULL and not what a former commit left in the variables.
+LOOK: Final = """
+START TRANSACTION;
+SELECT MAX(head) + 1, MAX(floor), MAX(shut) INTO @offset, @floor, @shut FROM {log} WHERE id = %d FOR UPDATE;
+SELECT IF(@offset = %d + 1, NULL, %b) INTO @changed;
+SELECT {clock}, @offset, @floor, @shut, @changed;
+UPDATE {log} SET at = %d, head = IF(@shut = 0 AND @floor = %d AND @changed IS NULL, @offset, NULL)
+    WHERE id = %d;
+"""
+CHANGED: Final = """
+(SELECT GROUP_CONCAT(HEX(`key`)) FROM {record} FORCE INDEX (PRIMARY)
+    WHERE log = %d AND `key` IN (%b) AND version > %d)
+"""
+UNTOLD: Final = b"''"
+"""In place of the keys that have changed, where they are not looked for."""
+LOOKED: Final = 3
+"""Which of the answers to a commit says what was found."""
+PUT: Final = "INSERT INTO {record} (log, `key`, version, value, line) VALUES "
+OR_UPDATE: Final = (
+    b" ON DUPLICATE KEY UPDATE version = VALUES(version), value = VALUES(value), line = VALUES(line);"
+)
+ENTRY: Final = "INSERT INTO {entry} VALUES (%d, @offset, %d, '%b', '%b'); COMMIT"
+
+LOG_ROW: Final = """
+(SELECT NULL AS a, head AS b, CONCAT_WS(' ', {clock}, at, floor) AS c, '' AS d, 0 AS e
+FROM {log} WHERE id = %d)
+"""
+LOAD: Final = """
+SELECT `key`, version, value, COALESCE(line, ''), 0 FROM {record} FORCE INDEX (PRIMARY)
+WHERE log = %d AND `key` IN (%b)
+"""
+VERSIONS: Final = """
+SELECT `key`, version, '', '', 0 FROM {record} FORCE INDEX (PRIMARY) WHERE log = %d AND `key` IN (%b)
+"""
+SCAN_KEYS: Final = """
+SELECT `key`, version, value, line, %d FROM {record} FORCE INDEX (PRIMARY)
+WHERE log = %d AND `key` %b '%b' AND `key` < '%b' AND line IS NOT NULL ORDER BY `key` LIMIT %d
+"""
+# Two ranges of the index, written so that every optimizer sees them; comparing pairs is not.
+SCAN_LINES: Final = """
+SELECT `key`, version, value, line, %d FROM {record} FORCE INDEX (line)
+WHERE log = %d AND (line > '%b' OR (line = '%b' AND `key` > '%b')) AND line < '%b' AND line <> ''
+ORDER BY line, `key` LIMIT %d
+"""
+TAIL: Final = """
+SELECT `offset`, at, id, events, 0 FROM {entry} WHERE log = %d AND `offset` > %d ORDER BY `offset` LIMIT %d
+"""
+
+TRIM: Final = """
+START TRANSACTION;
+UPDATE {log} SET floor = GREATEST(floor, LEAST(%d, head)) WHERE id = %d;
+SELECT MAX(floor) INTO @floor FROM {log} WHERE id = %d;
+DELETE FROM {record} WHERE log = %d AND line IS NULL AND version < @floor;
+SELECT @floor;
+COMMIT
+"""
+FORGET: Final = """
+DELETE FROM {entry} WHERE log = %d AND `offset` < %d ORDER BY `offset` LIMIT %d; SELECT ROW_COUNT()
+"""
+# InnoDB shows a commit before it is on disk. Whoever commits anything after it waits for both.
+SETTLE: Final = "UPDATE {log} SET settled = settled + 1 WHERE id = %d"
+
+_events_encode = msgspec.msgpack.Encoder().encode
+
+
+def quoted(text: str) -> bytes:
+    """Return what stands between the quotes of a literal."""
+    return _encoded(text.replace("'", "''"))
+
+
+def listed(texts: Sequence[str]) -> bytes:
+    """Return literals with commas between them; NULL, which is equal to nothing, where there are none."""
+    if not texts:
+        return b"NULL"
+    return b"'" + _encoded("','".join([text.replace("'", "''") for text in texts])) + b"'"
+
+
+def _encoded(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise Invalid(f"{text!r} is not valid Unicode") from error
+
+
+class Statements:
+    """The statements with the names of one store's tables in them."""
+
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix
+        self.create = [self.named(table) for table in TABLES.split(";")]
+        self.meta = self.named("SELECT name, value FROM {meta}")
+        self.put_meta = self.named(
+            "INSERT INTO {meta} VALUES ('%b', '%b') ON DUPLICATE KEY UPDATE name = name"
+        )
+        self.lock_installation = b"SELECT GET_LOCK(SHA1(CONCAT(DATABASE(), '.%b')), %d)" % (
+            prefix.encode(),
+            INSTALL_WAIT_S,
+        )
+        self.find_log = self.named("SELECT id FROM {log} WHERE tenant = '%b'")
+        self.settle = self.named(SETTLE)
+        self.trim = self.named(TRIM)
+        self.forget = self.named(FORGET)
+        self.heads = self.named("SELECT id, head FROM {log} WHERE id IN (%b)")
+        self.clock = self.named("SELECT {clock}")
+        self.head = self.named(LOG_ROW)
+        self._look, self._changed = self.named(LOOK), self.named(CHANGED)
+        self._put, self._entry = self.named(PUT), self.named(ENTRY)
+        self._load, self._versions = self.named(LOAD), self.named(VERSIONS)
+        self._scan_keys, self._scan_lines = self.named(SCAN_KEYS), self.named(SCAN_LINES)
+        self._tail = self.named(TAIL)
+
+    def named(self, statement: str) -> bytes:
+        """Return a statement with the names of this store's tables in it, a single space between words."""
+        for table in ("meta", "log", "record", "entry"):
+            statement = statement.replace(f"{{{table}}}", f"`{self.prefix}_{table}`")
+        return " ".join(statement.replace("{clock}", CLOCK).split()).encode()
+
+    def open_log(self, tenant: str) -> bytes:
+        """Return the packet that makes a log where there is none."""
+        return self.named(OPEN_LOG.replace("{tenant}", tenant))
+
+    def commit(self, log: int, as_of: AsOf, commit: Commit, *, alone: bool) -> tuple[bytes, int]:
+        """Return the packet of a commit whose expectations are of a moment, and how many statements it has.
+
+        Who is `alone` does not ask which keys have changed in case that the head has moved: to prepare that
+        question costs the server as much as a quarter of the puts.
+        """
+        head, floor, _ = as_of
+        changed = UNTOLD if alone else self._changed % (log, listed([*commit.expects]), head)
+        parts = [self._look % (log, head, changed, commit.at, floor, log)]
+        rows = [
+            b"(%d,'%b',@offset,'%b','%b')"
+            % (log, quoted(key), put.value.replace(b"'", b"''"), quoted(put.line))
+            for key, put in commit.puts.items()
+        ]
+        rows += [b"(%d,'%b',@offset,NULL,NULL)" % (log, quoted(key)) for key in commit.deletes]
+        if rows:
+            parts += [self._put, b",".join(rows), OR_UPDATE]
+        events = _events_encode(commit.events).replace(b"'", b"''")
+        parts.append(self._entry % (log, commit.at, commit.id.replace(b"'", b"''"), events))
+        return b"".join(parts), 8 if rows else 7
+
+    def load(self, log: int, keys: Sequence[str], ranges: Sequence[Range] = ()) -> bytes:
+        """Return the statement that reads records; the last column says of which range each is."""
+        scans = [self._scan(place, log, range_) for place, range_ in enumerate(ranges, 1)]
+        return self._found(log, *self._in_parts(self._load, log, keys), *scans)
+
+    def versions(self, log: int, keys: Sequence[str]) -> bytes:
+        """Return the statement that reads the versions of keys."""
+        return self._found(log, *self._in_parts(self._versions, log, keys))
+
+    def _scan(self, place: int, log: int, range_: Range) -> bytes:
+        prefix, by, limit, after = range_
+        if by == "line":
+            line, key = max((prefix, ""), after)  # no key is empty
+            low = quoted(line)
+            return self._scan_lines % (place, log, low, low, quoted(key), _end(prefix), limit)
+        above, low = (b">=", quoted(prefix)) if after[1] < prefix else (b">", quoted(after[1]))
+        return self._scan_keys % (place, log, above, low, _end(prefix), limit)
+
+    def tail(self, log: int, after: int, limit: int) -> bytes:
+        """Return the statement that reads entries."""
+        return self._found(log, self._tail % (log, after, limit))
+
+    def _in_parts(self, statement: bytes, log: int, keys: Sequence[str]) -> Iterable[bytes]:
+        for at in range(0, len(keys), KEYS_AT_ONCE):
+            yield statement % (log, listed(keys[at : at + KEYS_AT_ONCE]))
+
+    def _found(self, log: int, *selects: bytes) -> bytes:
+        return b" UNION ALL ".join([self.head % log, *(b"(%b)" % select for select in selects)])
+
+
+def _end(prefix: str) -> bytes:
+    end = prefix_end(prefix)
+    return ABOVE_ALL if end is None else quoted(end)

@@ -1,0 +1,383 @@
+"""The MySQL and MariaDB store (table shape): four tables of a database, any number of machines.
+
+A commit is one round trip (`mysql_sql.py`, `mysql_session.py`). Who waits is woken by commits of the same
+process, and finds those of others by looking: these servers ring no bells.
+
+    mysql://user:password@host:3306/database?prefix=coord    `prefix` begins the names of the tables
+"""
+
+import contextlib
+import secrets
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+
+from coord.core.errors import Conflict, Corrupt, Trimmed, Unavailable, Unsupported
+from coord.core.ranges import Range
+from coord.stores.contract import (
+    FORMAT,
+    AsOf,
+    Commit,
+    Entry,
+    Head,
+    Limits,
+    Loaded,
+    Record,
+    Scans,
+    check_commit,
+    in_order,
+)
+from coord.stores.database import Reconnected
+from coord.stores.health import Check, clock_check
+from coord.stores.local.clock import host_now_ms
+from coord.stores.migrated import MOVED_URL, moved, not_installed
+from coord.stores.mysql.connection import (
+    NO_SUCH_TABLE,
+    RETRIED,
+    Address,
+    Row,
+    Rows,
+    Session,
+    code_of,
+    is_durable,
+)
+from coord.stores.mysql.statements import LOOKED, quoted
+from coord.stores.mysql.views import renew_views, view_grants
+from coord.stores.server.clock import ServerClock, uptime_ms
+from coord.stores.server.database import ServerDatabase
+from coord.stores.server.listener import Ear
+
+MOST_COMMIT_BYTES = 16 * 1024 * 1024
+LEAST_PACKET = 4 * 1024 * 1024
+TRIES = 3
+FORGET_AT_ONCE = 10_000
+LEAST_POLL_S = 0.005
+DURABLY = "set innodb_flush_log_at_trx_commit = 1, innodb_doublewrite = ON, and sync_binlog = 1"
+DURABILITY = ("innodb_flush_log_at_trx_commit", "innodb_doublewrite", "log_bin", "sync_binlog")
+
+_events_decode = msgspec.msgpack.Decoder(list[bytes]).decode
+
+
+def install(url: str) -> None:
+    """Make the tables where they are missing; safe to call again, and at the same time."""
+    address = Address(url)
+    sql = address.sql
+    with contextlib.closing(address.connect()) as session:
+        session.ask(sql.lock_installation)  # given back when the session ends
+        if not _notes(address, session):
+            for statement in sql.create:
+                session.ask(statement)
+            values = {"format": str(FORMAT), "store_id": secrets.token_hex(16), "epoch": "0"}
+            rows = [sql.put_meta % (quoted(name), quoted(value)) for name, value in values.items()]
+            session.ask(b"; ".join([b"START TRANSACTION", *rows, b"COMMIT"]), commits=len(rows) + 2)
+        renew_views(session, sql.prefix, _meta(address, session))
+
+
+def grants(url: str) -> list[str]:
+    """Return what an administrator runs, so that the url's user can install a store and work with it."""
+    address = Address(url)
+    name, prefix = address.database.replace("`", "``"), address.sql.prefix
+    user = "'{}'@'%'".format(address.user.replace("'", "''"))
+    of_tables = {
+        "meta": "SELECT, INSERT, UPDATE, DELETE",
+        "log": "SELECT, INSERT, UPDATE",
+        "record": "SELECT, INSERT, UPDATE, DELETE",
+        "entry": "SELECT, INSERT, DELETE",
+    }
+    return [
+        f"CREATE DATABASE IF NOT EXISTS `{name}`",
+        *(
+            f"GRANT CREATE, {rights} ON `{name}`.`{prefix}_{table}` TO {user}"
+            for table, rights in of_tables.items()
+        ),
+        *view_grants(name, prefix, user),
+    ]
+
+
+def _notes(address: Address, session: Session) -> dict[str, str]:
+    """Return what the store says of itself; nothing where there is no store."""
+    try:
+        ((*rows,),) = session.ask(address.sql.meta)
+    except Corrupt as error:
+        if code_of(error.__cause__ or error) == NO_SUCH_TABLE:
+            return {}
+        raise
+    return {name.decode(): value.decode() for name, value in rows}
+
+
+def _meta(address: Address, session: Session) -> dict[str, str]:
+    """Return what the store says of itself; refuse one that is not there or not ours to write."""
+    notes = _notes(address, session)
+    if not notes:
+        raise not_installed(address.shown)
+    if notes.get("format") != str(FORMAT):
+        raise Unsupported(
+            f"{address.shown} has format {notes.get('format')}; this version of coord writes {FORMAT}",
+            hint="upgrade coord",
+        )
+    return notes
+
+
+class MysqlStore(Scans):
+    """One tenant's log in the tables."""
+
+    def __init__(self, database: "MysqlDatabase", tenant: str) -> None:
+        self._database = database
+        self._sql = database.address.sql
+        self._log = database.open_log(tenant)
+        self._settled = 0
+        self._alone = True
+        self.seen = Head(0, 0)
+        self._read(self._sql.head % self._log)
+
+    @property
+    def limits(self) -> Limits:
+        return self._database.limits
+
+    def _read(self, statement: bytes) -> tuple[int, int, list[Row]]:
+        """Return head, floor and what was found, all of one snapshot; note the head."""
+        settled = self._settled
+        asked = uptime_ms()
+        (rows,) = self._database.ask(statement)
+        of_log = [row for row in rows if row[0] is None]
+        if not of_log:
+            raise Corrupt(f"log {self._log} is gone", hint="restore the store from a copy")
+        _, head, rest, *_ = of_log[0]
+        clock, at, floor = map(int, rest.split())
+        self._database.clock.told(clock, asked)
+        if head < settled:
+            raise Corrupt(f"the log went back from {settled} to {head}", hint="was the store restored?")
+        self._see(Head(head, at))
+        return head, floor, [row for row in rows if row[0] is not None]
+
+    def _see(self, head: Head) -> None:
+        if head.offset > self.seen.offset:
+            self.seen = head
+
+    def _settle(self, head: int) -> None:
+        """See to it that what was seen is on disk: other processes' commits are visible a little earlier."""
+        if head > self._settled:
+            if self.limits.durable:
+                self._database.ask(self._sql.settle % self._log)
+            self._settled = max(self._settled, head)
+
+    def load(self, keys: Iterable[str], ranges: Sequence[Range] = (), *, hasty: bool = False) -> Loaded:
+        wanted, session = list(keys), self._database.sessions
+        head, floor, rows = self._read(self._sql.load(self._log, wanted, ranges))
+        parts: list[list[Record]] = [[], *([] for _ in ranges)]
+        for key, version, value, line, place in rows:
+            parts[place].append(Record(key.decode(), version, value, line.decode()))
+        found = {record.key: record for record in parts[0]}
+        records = {key: found.get(key) or Record(key, floor, None) for key in wanted}
+        scanned = [in_order(part, range_.by) for part, range_ in zip(parts[1:], ranges, strict=True)]
+        return Loaded(records, AsOf(head, floor, session), scanned)
+
+    def commit(self, commit: Commit) -> int:
+        check_commit(commit, self.limits)
+        if not commit.writes:
+            head = self._looked_up(commit.expects).offset
+            self._settle(head)
+            return head
+        known = commit.as_of
+        if max(commit.expects.values(), default=0) > known.offset:  # some of it was seen only later
+            known = self._looked_up(commit.expects)
+        alone = self._alone
+        while True:
+            packet, statements = self._sql.commit(self._log, known, commit, alone=alone)
+            asked = uptime_ms()
+            try:
+                answers = self._database.ask(packet, commits=statements, on=known.through)
+            except Reconnected:  # nothing was sent, and what was seen before may not have lasted
+                known = self._looked_up(commit.expects)
+                continue
+            ((clock, offset, floor, shut, changed),) = answers[LOOKED]
+            self._database.clock.told(clock, asked)
+            if len(answers) == statements:
+                break
+            if offset is None:
+                raise Corrupt(f"log {self._log} is gone", hint="restore the store from a copy")
+            if shut:
+                raise moved(self._database.current_notes().get(MOVED_URL, "another store"))
+            if changed:
+                raise Conflict(bytes.fromhex(key.decode()).decode() for key in changed.split(b","))
+            if floor != known.floor:  # it has risen, and with it what absence means
+                known = self._looked_up(commit.expects)
+            elif not alone:
+                raise Unavailable("MySQL: the server stopped a commit that nothing speaks against")
+            alone = self._alone = False
+        self._alone = offset == known.offset + 1
+        self._see(Head(offset, commit.at))
+        self._settled = max(self._settled, offset)
+        self._database.heard(self._log, offset)
+        return int(offset)
+
+    def _looked_up(self, expects: dict[str, int]) -> AsOf:
+        """Return the newest moment, at which all expectations hold; refuse those that do not."""
+        session = self._database.sessions
+        head, floor, rows = self._read(self._sql.versions(self._log, [*expects]))
+        found = {key.decode(): version for key, version, *_ in rows}
+        changed = [key for key, version in expects.items() if found.get(key, floor) != version]
+        if changed:
+            raise Conflict(changed)
+        return AsOf(head, floor, session)
+
+    def tail(self, after: int, limit: int) -> list[Entry]:
+        head, floor, rows = self._read(self._sql.tail(self._log, after, limit))
+        if after + 1 < floor:
+            raise Trimmed(floor)
+        self._settle(head)
+        try:
+            entries = [Entry(offset, at, id_, _events_decode(events)) for offset, at, id_, events, _ in rows]
+        except msgspec.MsgspecError as error:
+            raise Corrupt(f"an entry after offset {after} cannot be read: {error}") from error
+        return sorted(entries, key=lambda entry: entry.offset)
+
+    def wait(self, after: int, timeout: float) -> bool:
+        return self.seen.offset > after or self._database.wait(self._log, after, timeout)
+
+    def trim(self, before: int) -> None:
+        ask, sql, log = self._database.ask, self._sql, self._log
+        *_, ((floor,),), _ = ask(sql.trim % (before, log, log, log), commits=6)
+        # Nobody sees entries below the floor any more; there may be millions, so they leave in portions.
+        portion = forgotten = FORGET_AT_ONCE
+        while forgotten == portion:
+            _, ((forgotten,),) = ask(sql.forget % (log, floor, portion), commits=2)
+
+    def now(self) -> int:
+        return self._database.clock.now()
+
+    def close(self) -> None:
+        """Nothing of its own: the database owns the connections."""
+
+
+class MysqlDatabase(ServerDatabase[MysqlStore]):
+    """The tables with all their tenants; made by `install`."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url, store_id="")
+        self.address = Address(url)
+        self.clock = ServerClock()
+        self.limits = Limits(commit_bytes=MOST_COMMIT_BYTES, durable=True, shared=True)
+        self.sessions = 0
+        self._begin()
+        with self._session_lock:
+            self._connected()
+
+    def _begin(self) -> None:
+        """Begin without sessions, in this process."""
+        super()._begin()
+        self._session_lock = threading.RLock()
+        self._session: Session | None = None
+
+    def _open_log(self, tenant: str) -> MysqlStore:
+        return MysqlStore(self, tenant)
+
+    def open_log(self, tenant: str) -> int:
+        """Return the number of a tenant's log, which is made where there is none."""
+        find = self.address.sql.find_log % quoted(tenant)
+        (rows,) = self.ask(find)
+        if not rows:
+            self.ask(self.address.sql.open_log(tenant), commits=5)
+            (rows,) = self.ask(find)
+        return int(rows[0][0])
+
+    def ask(self, packet: bytes, *, commits: int = 0, on: int | None = None) -> list[Rows]:
+        """Return the answers of a packet that is a transaction of its own (see `Session.ask`).
+
+        With `on`, only in that session: what was seen in another may have been taken back by a crash.
+        """
+        self._in_this_process()
+        for tries in range(1, TRIES + 1):
+            with self._session_lock:
+                session = self._connected()
+                if on not in (None, self.sessions):
+                    raise Reconnected
+                try:
+                    return session.ask(packet, commits=commits)
+                except Unavailable as error:  # rolled back: nothing has happened
+                    if tries == TRIES or code_of(error.__cause__ or error) not in RETRIED:
+                        raise
+        raise AssertionError("the last try returned or raised")
+
+    def _connected(self) -> Session:
+        """Return the session, opened anew if it is gone: what was not sent yet cannot be lost."""
+        if self.closed:
+            raise Unavailable("the database is closed")
+        if self._session is None or self._session.is_gone():
+            self._session = self._connect()
+            self.sessions += 1
+        return self._session
+
+    def _connect(self) -> Session:
+        session = self.address.connect()
+        try:
+            meta = _meta(self.address, session)
+            packet = int(session.variables["max_allowed_packet"])
+            if packet < LEAST_PACKET:
+                raise Unsupported(
+                    f"{self.address.shown} takes packets of {packet} bytes", hint="max_allowed_packet = 16M"
+                )
+            if self.store_id not in ("", meta["store_id"]):
+                raise Corrupt(f"{self.address.shown} holds another store now", hint="open it again")
+        except BaseException:
+            session.close()
+            raise
+        self.store_id, self.epoch, self.notes = meta["store_id"], int(meta["epoch"]), meta
+        # Every quote in a packet is doubled, and keys stand in it twice.
+        commit_bytes = min(packet // 4, MOST_COMMIT_BYTES)
+        self.limits = Limits(commit_bytes, durable=is_durable(session.variables), shared=True)
+        return session
+
+    def current_notes(self) -> dict[str, str]:
+        """Return what the store says of itself now."""
+        self._in_this_process()
+        with self._session_lock:
+            return _meta(self.address, self._connected())
+
+    def heard(self, log: int, offset: int) -> None:
+        """Wake who waits in this process."""
+        self._listener.learn({log: offset})
+
+    @contextlib.contextmanager
+    def _ear(self) -> Iterator[Ear]:
+        """Look often while there is news, and less and less where there is none."""
+        pause, known = LEAST_POLL_S, dict[int, int]()
+
+        def hear(logs: frozenset[int], seconds: float) -> dict[int, int]:
+            nonlocal pause, known
+            if logs <= known.keys():
+                self._listener.rest(min(pause, seconds))
+            (rows,) = session.ask(self.address.sql.heads % b",".join(b"%d" % log for log in logs))
+            heads: dict[int, int] = dict(rows)
+            pause = min(2 * pause, seconds) if heads == known else LEAST_POLL_S
+            known = heads
+            return heads
+
+        with contextlib.closing(self._connect()) as session:
+            yield hear
+
+    def checks(self) -> list[Check]:
+        self._in_this_process()
+        with self._session_lock:
+            session = self._connected()
+            asked = host_now_ms()
+            (((server_ms,),),) = session.ask(self.address.sql.clock)
+            answered = host_now_ms()
+        variables = session.variables
+        return [
+            Check("version", well=True, text=variables["version"]),
+            Check(
+                "durability",
+                self.limits.durable,
+                ", ".join(f"{name} = {variables[name]}" for name in DURABILITY if name in variables),
+                "" if self.limits.durable else DURABLY,
+            ),
+            clock_check(server_ms, asked, answered),
+        ]
+
+    def close(self) -> None:
+        super().close()
+        with self._session_lock:
+            if self._session is not None:
+                self._session.close()

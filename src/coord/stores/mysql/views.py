@@ -1,0 +1,142 @@
+"""The views of `record_views.py` on MariaDB and MySQL, and the function that unpacks events."""
+
+import contextlib
+import zlib
+from collections.abc import Iterator
+from typing import Any
+
+from coord.core.errors import Unavailable
+from coord.stores.contract import prefix_end
+from coord.stores.sql_views import (
+    HISTORY_FIELDS,
+    HISTORY_VIEW,
+    RECORD_VIEWS,
+    VIEW_NAMES,
+    Column,
+    RecordView,
+)
+
+# The events of an entry are a list of bytes in MessagePack: a count, then each after its length.
+FUNCTION = """
+CREATE FUNCTION {prefix}_events_of(packed LONGBLOB) RETURNS LONGTEXT CHARACTER SET utf8mb4
+DETERMINISTIC NO SQL
+BEGIN
+    DECLARE kind INT DEFAULT ORD(SUBSTRING(packed, 1, 1));
+    DECLARE head INT DEFAULT CASE kind WHEN 220 THEN 2 WHEN 221 THEN 4 ELSE 0 END;
+    DECLARE events INT DEFAULT IF(head, CONV(HEX(SUBSTRING(packed, 2, head)), 16, 10), kind - 144);
+    DECLARE place BIGINT DEFAULT head + 2;
+    DECLARE width INT;
+    DECLARE size BIGINT;
+    DECLARE told LONGBLOB DEFAULT '';
+    WHILE events > 0 DO
+        SET width = 1 << (ORD(SUBSTRING(packed, place, 1)) - 196);
+        SET size = CONV(HEX(SUBSTRING(packed, place + 1, width)), 16, 10);
+        SET told = CONCAT(told, IF(told = '', '', ','), SUBSTRING(packed, place + 1 + width, size));
+        SET place = place + 1 + width + size;
+        SET events = events - 1;
+    END WHILE;
+    RETURN CONVERT(CONCAT('[', told, ']') USING utf8mb4);
+END
+"""
+
+RECORDS = """
+SELECT {tenant} AS tenant, {columns} FROM {prefix}_record r JOIN {prefix}_log l ON l.id = r.log {spec}
+WHERE r.`key` >= '{first}' AND r.`key` < '{end}' AND r.line IS NOT NULL {needed}
+"""
+SPEC = """
+LEFT JOIN {prefix}_record spec ON spec.log = r.log AND spec.`key` = CONCAT('spec/', SUBSTRING(r.`key`, 6))
+"""
+HISTORY = """
+SELECT {tenant} AS tenant, e.`offset` AS log_offset, d.number, {at} AS at, {columns}, d.event AS details
+FROM {prefix}_entry e JOIN {prefix}_log l ON l.id = e.log
+JOIN JSON_TABLE({prefix}_events_of(e.events), '$[*]' COLUMNS (
+    number FOR ORDINALITY, event JSON PATH '$')) d
+"""
+
+
+# Over the tables stands the mark of the version that made the views.
+MARK = "INSERT INTO {prefix}_meta VALUES ('views', '%s') ON DUPLICATE KEY UPDATE value = VALUES(value)"
+
+
+def renew_views(session: Any, prefix: str, notes: dict[str, str]) -> None:
+    """Make the views, or make them anew; who has not the rights for it does without them."""
+    statements = list(views_sql(prefix))
+    mark = f"{zlib.crc32(''.join(statements).encode()):08x}"
+    if notes.get("views") == mark:
+        return
+    with contextlib.suppress(Unavailable):
+        # What is written in a view as text has to be text, and to the rest of coord all of it is bytes.
+        for statement in ("SET NAMES utf8mb4", *statements, MARK.replace("{prefix}", prefix) % mark):
+            session.ask(statement.encode())
+
+
+def views_sql(prefix: str) -> Iterator[str]:
+    """Yield the statements that make or renew the views of a store, whose tables have this prefix."""
+    yield f"DROP FUNCTION IF EXISTS {prefix}_events_of"
+    yield FUNCTION.replace("{prefix}", prefix)
+    views = {name: _of_records(view) for name, view in RECORD_VIEWS.items()}
+    columns = ", ".join(f"{_text('d.event', [field])} AS {field}" for field in HISTORY_FIELDS)
+    views[HISTORY_VIEW] = HISTORY.replace("{columns}", columns).replace("{at}", _moment("e.at"))
+    for name, query in views.items():
+        made = query.replace("{prefix}", prefix).replace("{tenant}", _plain("l.tenant"))
+        yield f"CREATE OR REPLACE VIEW {view_name(prefix, name)} AS{made}"
+
+
+def view_grants(database: str, prefix: str, user: str) -> Iterator[str]:
+    """Yield what gives the rights for views; without them there is nothing to be asked with SQL."""
+    for name in VIEW_NAMES:
+        rights = "CREATE, CREATE VIEW, SHOW VIEW, SELECT, DROP"
+        yield f"GRANT {rights} ON `{database}`.`{view_name(prefix, name)}` TO {user}"
+    alone = database.replace("_", r"\_").replace("%", r"\%")  # a database may be named by a pattern
+    yield f"GRANT CREATE ROUTINE ON `{alone}`.* TO {user}"
+
+
+def view_name(prefix: str, name: str) -> str:
+    """Return the name of a view: that of Postgres, with the prefix of the store's tables."""
+    return name.replace("coord", prefix, 1)
+
+
+def _of_records(view: RecordView) -> str:
+    columns = ", ".join(f"{_shown(column)} AS {column.name}" for column in view.columns)
+    needed = f"AND {_text(_plain('r.value'), [view.needed])} IS NOT NULL" if view.needed else ""
+    query = RECORDS.replace("{columns}", columns).replace("{spec}", SPEC if view.with_spec else "")
+    query = query.replace("{needed}", needed)
+    parts = [
+        query.replace("{first}", first).replace("{end}", prefix_end(first) or "") for first in view.prefixes
+    ]
+    return "UNION ALL".join(parts)
+
+
+def _shown(column: Column) -> str:
+    record = _plain("spec.value" if column.of_spec else "r.value")
+    text = _text(record, column.path)
+    match column.form:
+        case "part":
+            upto = int(column.field) + 1
+            return f"SUBSTRING_INDEX(SUBSTRING_INDEX({_plain('r.`key`')}, '/', {upto}), '/', -1)"
+        case "fence":
+            return f"COALESCE(NULLIF(CAST({text} AS SIGNED), 0), r.version)"
+        case "moment":
+            return _moment(f"NULLIF(CAST({text} AS SIGNED), 0)")
+        case "number":
+            return f"COALESCE(CAST({text} AS SIGNED), {column.default or 'NULL'})"
+        case "flag":
+            return f"COALESCE({text} = 'true', FALSE)"
+        case "json":
+            return f"JSON_EXTRACT({record}, '$.{'.'.join(column.path)}')"
+        case _:
+            return f"COALESCE({text}, '{column.default}')"
+
+
+def _plain(column: str) -> str:
+    """Bytes as text that is compared byte by byte: names that differ in their case are two."""
+    return f"CONVERT({column} USING utf8mb4) COLLATE utf8mb4_bin"
+
+
+def _text(record: str, path: list[str]) -> str:
+    return f"JSON_UNQUOTE(JSON_EXTRACT({record}, '$.{'.'.join(path)}')) COLLATE utf8mb4_bin"
+
+
+def _moment(ms: str) -> str:
+    """A moment in UTC, whatever the session's time zone and the year."""
+    return f"TIMESTAMP '1970-01-01 00:00:00' + INTERVAL {ms} * 1000 MICROSECOND"

@@ -1,0 +1,106 @@
+"""What a NATS store says of itself: one message, replaced only by who knows the one before it."""
+
+import os
+
+import msgspec
+
+from coord.core.errors import Corrupt, Unavailable, Unsupported
+from coord.stores.contract import FORMAT
+from coord.stores.migrated import not_installed
+from coord.stores.nats.address import Address
+from coord.stores.nats.jetstream import NatsServer
+
+TRIES = 100
+KEPT = 8
+SUBJECTS = ("meta", "tenant.*", "snapshot.>", "probe")
+
+_decode = msgspec.json.Decoder(dict[str, str]).decode
+
+
+def install(url: str) -> None:
+    """Make the stream of the store where it is missing; safe to call again, and at the same time."""
+    address = Address(url)
+    server = NatsServer(address)
+    try:
+        server.create(
+            address.stream, [address.subject(each) for each in SUBJECTS], int(address.replicas or 1)
+        )
+        if server.last(address.stream, address.subject("meta")) is None:
+            identity = {"format": str(FORMAT), "store_id": os.urandom(16).hex(), "epoch": "0"}
+            new = {**identity, "run": server.told.server_id}
+            _put(server, {**new, "replicas": address.replicas or "1", "durable": address.durable or "0"}, 0)
+        meta = read_meta(server)
+        if address.durable not in ("", meta["durable"]):
+            change(server, {"durable": address.durable})
+    finally:
+        server.close()
+
+
+def grants(url: str) -> list[str]:
+    """Return the permissions of the user of a url, as they stand in the configuration of the server.
+
+    A stream cannot be named by how its name begins: who shares an account with others can be kept from their
+    subjects, but not from their streams. So give coord an account of its own.
+    """
+    address = Address(url)
+    asked = ("INFO", "CREATE", "PURGE", "DELETE", "MSG.GET")
+    subjects = [
+        f'"{address.subject(">")}"',
+        *(f'"$JS.API.STREAM.{question}.*"' for question in asked),
+        '"$JS.API.STREAM.NAMES"',
+        '"$JS.API.DIRECT.GET.*"',
+    ]
+    return [
+        "permissions {",
+        f"  publish {{ allow: [{', '.join(subjects)}] }}",
+        f'  subscribe {{ allow: ["_INBOX.>", "{address.subject("ring", "*")}"] }}',
+        "}",
+    ]
+
+
+def read_meta(server: NatsServer) -> dict[str, str]:
+    """Return what the store says of itself; refuse one that is not there or not ours to write."""
+    return _read(server)[1]
+
+
+def _read(server: NatsServer) -> tuple[int, dict[str, str]]:
+    address = server.address
+    found = server.last(address.stream, address.subject("meta"))
+    if found is None:
+        raise not_installed(address.shown)
+    try:
+        meta = _decode(found[1])
+    except msgspec.MsgspecError as error:
+        raise Corrupt(f"what {address.shown} says of itself cannot be read: {error}") from error
+    if meta.get("format") != str(FORMAT):
+        raise Unsupported(
+            f"{address.shown} has format {meta.get('format')}; this version of coord writes {FORMAT}",
+            hint="upgrade coord",
+        )
+    return found[0], meta
+
+
+def _put(server: NatsServer, meta: dict[str, str], after: int) -> bool:
+    expected = {"Nats-Expected-Last-Subject-Sequence": str(after)}
+    return server.put(server.address.subject("meta"), msgspec.json.encode(meta), expected) is not None
+
+
+def change(server: NatsServer, values: dict[str, str]) -> None:
+    """Say more of the store, or less: an empty value takes a note away."""
+    for _ in range(TRIES):
+        place, meta = _read(server)
+        changed = {name: value for name, value in {**meta, **values}.items() if value}
+        if changed == meta or _put(server, changed, place):
+            server.purge(server.address.stream, filter=server.address.subject("meta"), keep=KEPT)
+            return
+    raise Unavailable("others have been changing the store's notes for long", hint="try again")
+
+
+def set_epoch(server: NatsServer, epoch: int) -> int:
+    """Raise the store's epoch to at least this one, and return what it is then."""
+    for _ in range(TRIES):
+        place, meta = _read(server)
+        highest = max(epoch, int(meta["epoch"]))
+        if highest == int(meta["epoch"]) or _put(server, {**meta, "epoch": str(highest)}, place):
+            return highest
+    raise Unavailable("others have been changing the store's notes for long", hint="try again")

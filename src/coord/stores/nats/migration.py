@@ -1,0 +1,84 @@
+"""Moving a NATS store: a mark in each log keeps a moved one shut, and a copy begins with a snapshot."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from coord.core.errors import Refused
+from coord.stores.contract import Commit, Entry, Record
+from coord.stores.migrated import MOVED_ID, MOVED_URL
+from coord.stores.nats.entries import Chapter, Mark, encode_entry, encode_mark, new_token
+from coord.stores.nats.jetstream import NatsServer
+from coord.stores.nats.meta import change, read_meta, set_epoch
+from coord.stores.nats.snapshots import Image, Manifest, Snapshots
+
+
+class NatsMover:
+    """See `moving.Mover`. What is added stays in memory until the log begins, as it will afterwards."""
+
+    def __init__(self, database: Any) -> None:
+        self._database = database
+        self._server: NatsServer = database.server
+        self._address = database.address
+        self._added: dict[str, dict[str, Record]] = {}
+
+    def heads(self) -> dict[str, int]:
+        return {tenant: self._database.log(tenant).head() for tenant in self._tenants()}
+
+    def notes(self) -> dict[str, str]:
+        return read_meta(self._server)
+
+    def note(self, **values: str) -> None:
+        change(self._server, values)
+
+    def set_epoch(self, epoch: int) -> None:
+        set_epoch(self._server, epoch)
+
+    def shut(self, url: str, store_id: str) -> None:
+        change(self._server, {MOVED_URL: url, MOVED_ID: store_id})  # first: nobody opens it from now on
+        self._mark_all(url)
+
+    def reopen(self) -> None:
+        self._mark_all("")
+        change(self._server, {MOVED_URL: "", MOVED_ID: ""})
+
+    def clear(self, tenant: str) -> None:
+        self._added[tenant] = {}
+        self._server.delete(self._address.log_stream(tenant))
+        Snapshots(self._server, tenant).clear()
+        self._create(tenant)
+
+    def add(self, tenant: str, records: Sequence[Record]) -> None:
+        self._added[tenant].update({each.key: each for each in records})
+
+    def begin(self, tenant: str, entry: Entry) -> None:
+        offset = entry.offset
+        mark = Mark(b"", new_token(), offset - 1, offset, copied=True)
+        token = new_token()
+        commit = Commit(events=entry.events, at=entry.at, id=entry.id)
+        first = self._put(tenant, encode_mark(mark), 0)
+        if not first or not self._put(tenant, encode_entry(mark.token, token, offset, commit), 1):
+            raise Refused(f"somebody else began the log of {tenant}", hint="name another store")
+        manifest = Manifest(2, token, offset, entry.at, offset, mark, [Chapter(offset, 2)], [], 0, 0, 0)
+        image = Image(manifest, self._added.pop(tenant), {})
+        Snapshots(self._server, tenant).write(image, lambda _: True)
+
+    def _put(self, tenant: str, data: bytes, after: int) -> bool:
+        expected = {"Nats-Expected-Last-Sequence": str(after)}
+        return self._server.put(self._address.log_subject(tenant), data, expected) is not None
+
+    def _create(self, tenant: str) -> None:
+        replicas = int(read_meta(self._server)["replicas"])
+        self._server.create(self._address.log_stream(tenant), [self._address.log_subject(tenant)], replicas)
+
+    def _tenants(self) -> list[str]:
+        """Return the tenants whose log has begun."""
+        found = []
+        for stream in self._server.streams(self._address.subject("log", "*")):
+            info = self._server.info(stream)
+            if info is not None and info.state.last_seq:
+                found.append(self._address.tenant_of(stream))
+        return found
+
+    def _mark_all(self, url: str) -> None:
+        for stream in self._server.streams(self._address.subject("log", "*")):
+            self._database.log(self._address.tenant_of(stream)).mark_moved(url)

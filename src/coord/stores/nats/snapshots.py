@@ -1,0 +1,182 @@
+"""Snapshots of a NATS store: the whole fold as of a place of the log, so that opening need not read it all.
+
+A snapshot is some messages of one subject with parts of the fold, each as large as the server takes, and then
+a message of another with the `Manifest`, which names their places. It is put only if no other came meanwhile,
+so that of two writers one gives up. Everything older than the snapshot before the newest is removed.
+"""
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+from operator import attrgetter
+from typing import NamedTuple
+
+import msgspec
+
+from coord.core.errors import Corrupt
+from coord.stores.contract import RECORD_BYTES, Record
+from coord.stores.log.state import Fold
+from coord.stores.nats.address import word_of
+from coord.stores.nats.entries import Chapter, Mark
+from coord.stores.nats.jetstream import LEAST_PAYLOAD, NatsServer
+
+KEPT = 2
+PART_RECORDS = 1024
+"""As many tombstones fit into a message even with the longest keys."""
+PART_BYTES = RECORD_BYTES
+"""So much may the values in a part be together; keys and lines come on top."""
+
+
+class Manifest(msgspec.Struct, frozen=True, array_like=True):
+    """The last message of a snapshot: as of what it is, and where its parts are."""
+
+    place: int
+    token: bytes
+    offset: int
+    at: int
+    floor: int
+    mark: Mark | None
+    chapters: list[Chapter]
+    parts: list[int]
+    records: int
+    tombstones: int
+    size: int
+    former: int = 0
+    """Where the manifest before this one is."""
+
+
+class Part(msgspec.Struct, frozen=True, array_like=True):
+    """Some of the records and tombstones."""
+
+    records: list[Record]
+    tombstones: dict[str, int]
+
+
+class Image(NamedTuple):
+    """What a snapshot is made of."""
+
+    manifest: Manifest
+    """Without parts yet."""
+    records: dict[str, Record]
+    tombstones: dict[str, int]
+
+
+_value = attrgetter("value")
+_encode = msgspec.msgpack.Encoder().encode
+_decode_manifest = msgspec.msgpack.Decoder(Manifest).decode
+_decode_part = msgspec.msgpack.Decoder(Part).decode
+
+
+class Snapshots:
+    """The snapshots of one tenant."""
+
+    def __init__(self, server: NatsServer, tenant: str) -> None:
+        self._server = server
+        self._stream = server.address.stream
+        self._manifests = server.address.subject("snapshot", word_of(tenant), "manifest")
+        self._parts = server.address.subject("snapshot", word_of(tenant), "part")
+
+    def newest(self) -> tuple[int, Manifest] | None:
+        """Return the newest manifest and where it is."""
+        found = self._server.last(self._stream, self._manifests)
+        return None if found is None else (found[0], self._decoded(found[1]))
+
+    def fitting(self, fits: Callable[[Manifest], bool]) -> Manifest | None:
+        """Return the newest snapshot that fits the log: after a failure the log may end before it."""
+        found = self.newest()
+        manifest = found[1] if found else None
+        while manifest is not None and not fits(manifest):
+            data = self._server.get(self._stream, manifest.former) if manifest.former else None
+            manifest = None if data is None else self._decoded(data)
+        return manifest
+
+    def _decoded(self, data: bytes) -> Manifest:
+        try:
+            return _decode_manifest(data)
+        except msgspec.MsgspecError as error:
+            raise self._damaged(str(error)) from error
+
+    def read(self, manifest: Manifest) -> Fold | None:
+        """Return the fold of a snapshot; None if it was removed meanwhile."""
+        fold = Fold(manifest.offset, manifest.at, manifest.floor)
+        for part in manifest.parts:
+            (data,) = self._server.get_all(self._stream, [part])
+            if data is None:
+                return None
+            try:
+                decoded = _decode_part(data)
+            except msgspec.MsgspecError as error:
+                raise self._damaged(str(error)) from error
+            fold.hold(decoded.records, decoded.tombstones)
+        if (len(fold.records), len(fold.tombstones)) != (manifest.records, manifest.tombstones):
+            raise self._damaged("it is not complete")
+        return fold
+
+    def _damaged(self, how: str) -> Corrupt:
+        return Corrupt(
+            f"a snapshot in {self._parts} is damaged: {how}",
+            hint="restore the streams from a copy; nothing was changed",
+        )
+
+    def write(self, image: Image, fits: Callable[[Manifest], bool]) -> int | None:
+        """Put a snapshot into the stream and return its size; None if another process was faster.
+
+        One of a later place that does not fit is of a log that its server forgot: it is no longer the newest.
+        """
+        former = self.newest()
+        if former is not None and former[1].place > image.manifest.place and fits(former[1]):
+            return None
+        parts: list[int] = []
+        size = 0
+        for data in _encoded(image):
+            size += len(data)
+            parts.append(self._server.put(self._parts, data, {}) or 0)
+        manifest = msgspec.structs.replace(
+            image.manifest,
+            parts=parts,
+            records=len(image.records),
+            tombstones=len(image.tombstones),
+            size=size,
+            former=former[0] if former else 0,
+        )
+        expected = {"Nats-Expected-Last-Subject-Sequence": str(former[0] if former else 0)}
+        if self._server.put(self._manifests, _encode(manifest), expected) is None:
+            return None
+        if former is not None:
+            self._tidy(min(former[1].parts, default=former[0]))
+        return size
+
+    def _tidy(self, first: int) -> None:
+        """Remove what is older than the former snapshot, and what dead writers left."""
+        self._server.purge(self._stream, filter=self._parts, seq=first)
+        self._server.purge(self._stream, filter=self._manifests, keep=KEPT)
+
+    def clear(self) -> None:
+        """Remove all snapshots."""
+        for subject in (self._manifests, self._parts):
+            self._server.purge(self._stream, filter=subject)
+
+
+def _encoded(image: Image) -> Iterator[bytes]:
+    """Yield the parts one by one: other threads run in between."""
+    records = iter(image.records.values())
+    while some := list(islice(records, PART_RECORDS)):
+        yield from _parts(some)
+    tombstones = iter(image.tombstones.items())
+    while dead := dict(islice(tombstones, PART_RECORDS)):
+        yield _encode(Part([], dead))
+
+
+def _parts(records: list[Record]) -> Iterator[bytes]:
+    """Yield one part with all of the records, or the parts of each half where that is too large.
+
+    Values are looked at before: those of many large records together must not be in memory once more.
+    """
+    alone = len(records) == 1
+    if alone or sum(map(len, map(_value, records))) <= PART_BYTES:
+        data = _encode(Part(records, {}))
+        if alone or len(data) <= LEAST_PAYLOAD:
+            yield data
+            return
+    half = len(records) // 2
+    yield from _parts(records[:half])
+    yield from _parts(records[half:])

@@ -1,0 +1,165 @@
+"""Connections to a Postgres server, as both shapes of the store need them: urls, settings, errors."""
+
+import contextlib
+import re
+import secrets
+import select
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+
+from coord.core.errors import (
+    CoordError,
+    Corrupt,
+    Invalid,
+    LimitReached,
+    Unavailable,
+    Unknown,
+    Unsupported,
+)
+from coord.stores.contract import FORMAT
+from coord.stores.migrated import not_installed, unavailable
+from coord.stores.postgres.arrays import ArrayDumper, Bigints, Blobs, Texts
+from coord.stores.postgres.table_statements import LIBPQ, SESSION, Statements, TableStatements
+from coord.stores.urls import shown, without_parameter
+
+SCHEMES = {"tables": "postgresql", "log": "postgresql+log"}
+SERVER_VERSION = 130000
+SCHEMA = re.compile(r"(?!pg_)[a-z_][a-z0-9_]{0,47}")
+
+Row = tuple[Any, ...]
+Connection = psycopg.Connection[Row]
+
+
+def translated(error: psycopg.Error, *, committing: bool = False) -> CoordError:
+    """Return what a driver error means."""
+    message = f"Postgres: {' '.join(str(error).split())}"
+    state, severity = error.sqlstate or "", error.diag.severity_nonlocalized
+    if severity in ("FATAL", "PANIC") or (not state and not isinstance(error, psycopg.DataError)):
+        # The session ended: a restart, pg_terminate_backend, the network. FATAL is probably a plain no, for
+        # a server holds it back while it commits; but to look into the log costs little, to guess may lie.
+        return Unknown(message) if committing else Unavailable(message)
+    # From here on the answer was ERROR: the statement, which was its whole transaction, is rolled back.
+    if not state or state.startswith("22"):  # a data exception: not Unicode, or a NUL
+        return Invalid(message)
+    if state.startswith("54"):  # a limit of the program
+        return LimitReached(message)
+    if state in ("XX001", "XX002", "P0002", "42P01", "42703", "42883", "3F000"):
+        # A damaged page or index; a log, table, column, function or schema that was there before.
+        return Corrupt(message, hint="restore the store from a copy; nothing was changed")
+    # Lock or statement timeout, deadlock, serialization failure, no space, no privilege, read-only, moved …
+    return unavailable(message)
+
+
+@contextlib.contextmanager
+def using(connection: Connection, *, committing: bool = False) -> Iterator[None]:
+    """Translate errors; whatever went wrong, the next call begins with a fresh connection."""
+    try:
+        yield
+    except BaseException as error:
+        connection.close()
+        if isinstance(error, psycopg.Error):
+            raise translated(error, committing=committing) from error
+        if isinstance(error, UnicodeEncodeError):
+            raise Invalid(f"{error.object!r} is not valid Unicode") from error
+        raise
+
+
+class Address:
+    """Where a store is and of which shape: what libpq needs, and the schema."""
+
+    def __init__(self, url: str, statements: type[Statements]) -> None:
+        self.shown = shown(url)
+        self.libpq: dict[str, Any] = {}
+        with contextlib.suppress(ValueError, psycopg.Error):
+            plain = "postgresql:" + url.partition(":")[2]  # without the shape, which libpq does not know
+            rest, schemas = without_parameter(plain, "schema")
+            self.libpq = {**LIBPQ, **conninfo_to_dict(rest), "client_encoding": "UTF8"}
+        if not self.libpq:  # raised here and not from the driver's error, whose words hold the password
+            raise Invalid(f"{self.shown!r} is not a url that Postgres understands")
+        self.schema = ",".join(schemas) if schemas else "coord"
+        if not SCHEMA.fullmatch(self.schema):
+            raise Invalid(f"{self.schema!r} cannot be a schema", hint="1 to 48 of a-z, 0-9 and _, not pg_…")
+        self.sql = statements(self.schema)
+
+    def connect(self) -> Connection:
+        """Open a connection that is set up as the statements expect."""
+        try:
+            connection: Connection = psycopg.connect(autocommit=True, prepare_threshold=0, **self.libpq)
+        except psycopg.Error as error:
+            raise translated(error) from error
+        with using(connection):
+            self._set_up(connection)
+        return connection
+
+    def _set_up(self, connection: Connection) -> None:
+        version = connection.info.server_version
+        if version < SERVER_VERSION:
+            raise Unsupported(f"{self.shown} is Postgres {version // 10000}", hint="13 or newer is needed")
+        encoding = connection.info.parameter_status("server_encoding")
+        if encoding != "UTF8":
+            raise Unsupported(f"{self.shown} keeps text as {encoding}", hint="create the database as UTF8")
+        for array in (Texts, Blobs, Bigints):
+            connection.adapters.register_dumper(array, ArrayDumper)
+        connection.execute(self.sql.set_up, (Texts(SESSION), Texts(SESSION.values())))
+
+
+def install_at(address: Address) -> None:
+    """Make schema, tables and functions where they are missing; safe to call again, and at the same time."""
+    sql = address.sql
+    with contextlib.closing(address.connect()) as connection, using(connection), connection.transaction():
+        connection.execute(sql.lock_installation)
+        has_schema, has_tables = connection.execute(sql.installed).fetchall()[0]
+        if not has_tables:
+            if not has_schema:
+                connection.execute(sql.create_schema)
+            connection.execute(sql.create, prepare=False)
+            values = {
+                "format": str(FORMAT),
+                "store_id": secrets.token_hex(16),
+                "epoch": "0",
+                "shape": sql.shape,
+            }
+            connection.cursor().executemany(sql.put_meta, list(values.items()))
+        meta_of(address, connection)  # before anything is made over a store of another shape or format
+        views_wanted, views = sql.views()
+        if connection.execute(views_wanted).fetchall()[0][0]:
+            connection.execute(views, prepare=False)
+
+
+def meta_of(address: Address, connection: Connection) -> dict[str, str]:
+    """Return what the store says of itself; refuse one that is not there or not ours to write."""
+    try:
+        meta: dict[str, str] = dict(connection.execute(address.sql.meta).fetchall())
+    except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName) as error:
+        raise not_installed(address.shown) from error
+    if meta.get("format") != str(FORMAT):
+        raise Unsupported(
+            f"{address.shown} has format {meta.get('format')}; this version of coord writes {FORMAT}",
+            hint="upgrade coord",
+        )
+    _check_shape(address, meta.get("shape", TableStatements.shape))
+    return meta
+
+
+def _check_shape(address: Address, shape: str) -> None:
+    wanted = address.sql.shape
+    if shape != wanted:
+        raise Invalid(
+            f"{address.shown} holds a store in the {shape} shape, not in the {wanted} shape",
+            hint=f"open it as {SCHEMES.get(shape, shape)}://…, or install another schema and coord migrate",
+        )
+
+
+def is_gone(connection: Connection) -> bool:
+    """Whether the server has hung up since the last answer; if so, the connection is closed here too."""
+    socket = select.poll()
+    with contextlib.suppress(psycopg.Error):
+        socket.register(connection.fileno(), select.POLLIN)
+        while socket.poll(0):
+            connection.pgconn.consume_input()
+        return False
+    connection.close()
+    return True

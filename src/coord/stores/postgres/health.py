@@ -1,0 +1,41 @@
+"""What `coord doctor` learns from a Postgres server."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from coord.stores.health import Check, clock_check
+
+SETTINGS = """
+SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint, current_setting('server_version'),
+    current_setting('fsync'), current_setting('synchronous_commit'), current_setting('full_page_writes'),
+    current_setting('max_connections')::int, (SELECT sum(numbackends)::int FROM pg_stat_database)
+"""
+
+
+def look(ask: Callable[[str], list[tuple[Any, ...]]]) -> list[Check]:
+    """Look at version, durability, connections and clock."""
+    asked = time.time_ns() // 1_000_000
+    row = ask(SETTINGS)[0]
+    answered = time.time_ns() // 1_000_000
+    server_ms, version, fsync, synchronous, full_pages, most, used = row
+    settings = {"fsync": fsync, "synchronous_commit": synchronous, "full_page_writes": full_pages}
+    off = [name for name, value in settings.items() if value == "off"]
+    return [
+        Check("version", well=True, text=f"Postgres {version}"),
+        Check(
+            "durability",
+            not off,
+            ", ".join(f"{name} is {value}" for name, value in settings.items()),
+            f"switch on {', '.join(off)}: a crash may take back what was answered" if off else "",
+        ),
+        Check(
+            "connections",
+            used < most * 0.9,
+            f"{used} of {most} in use",
+            ""
+            if used < most * 0.9
+            else "raise max_connections: each process takes one, or two while it waits",
+        ),
+        clock_check(server_ms, asked, answered),
+    ]

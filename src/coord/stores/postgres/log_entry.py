@@ -1,0 +1,38 @@
+"""What an entry of the log shape did to the records, as bytes. Large values are rows of their own."""
+
+import msgspec
+
+from coord.core.errors import Corrupt
+from coord.stores.contract import Commit, Put
+from coord.stores.log.snapshot import Reference
+
+
+class Body(msgspec.Struct, frozen=True, array_like=True):
+    """The puts with their values, the deletes, and the lines of puts whose value is a row of its own."""
+
+    puts: dict[str, Put]
+    deletes: list[str]
+    large: dict[str, str]
+
+
+encoded = msgspec.msgpack.Encoder().encode
+_decode_body = msgspec.msgpack.Decoder(Body).decode
+
+NOTHING = encoded(Body({}, [], {}))
+"""An entry that left the records as they were."""
+
+
+def commit_of(offset: int, at: int, body: bytes) -> Commit:
+    """Return what the fold takes in for an entry."""
+    try:
+        done = _decode_body(body)
+    except msgspec.MsgspecError as error:
+        raise Corrupt(
+            f"entry {offset} cannot be read: {error}", hint="restore the store from a copy"
+        ) from error
+    return Commit({}, with_references(done.puts, done.large), done.deletes, [], at)
+
+
+def with_references(puts: dict[str, Put], large: dict[str, str]) -> dict[str, Put]:
+    """Return all puts, with references for those of which only the line is here."""
+    return {**puts, **{key: Put(Reference(), line) for key, line in large.items()}} if large else puts

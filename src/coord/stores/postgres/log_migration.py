@@ -1,0 +1,64 @@
+"""Moving a Postgres store in the log shape: a copy becomes a snapshot, which is what a log begins with."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from psycopg.types.numeric import Int8
+
+from coord.core.errors import Refused
+from coord.stores.contract import Entry, Record
+from coord.stores.log.snapshot import INLINE_BYTES, Image, Place, Reference
+from coord.stores.postgres.arrays import Bigints, Blobs, Texts
+from coord.stores.postgres.log_entry import NOTHING, encoded
+from coord.stores.postgres.log_snapshots import write_image
+from coord.stores.postgres.log_statements import LogStatements
+from coord.stores.postgres.table_migration import BEGIN, ZERO, PostgresMover
+
+DROP = tuple(
+    f"DELETE FROM {{schema}}.{table} WHERE log = %s"  # noqa: S608 - names of tables, all from here
+    for table in ("entry", "value", "snapshot", "chunk")
+)
+ENTRY = "INSERT INTO {schema}.entry VALUES (%s, %s, %s, %s, %s, %s)"
+
+
+class PostgresLogMover(PostgresMover):
+    """See `moving.Mover`. What is added stays in memory until the log begins, as it will afterwards."""
+
+    def __init__(self, database: Any) -> None:
+        super().__init__(database)
+        self._statements = LogStatements(database.address.schema)
+        self._added: dict[str, dict[str, Record]] = {}
+
+    def clear(self, tenant: str) -> None:
+        self._added[tenant] = {}
+        with self._transaction() as connection:
+            log = connection.execute(self._sql.open_log, (tenant,)).fetchall()[0][1]
+            for statement in (ZERO, *DROP):
+                connection.execute(self._sql.named(statement), (log,))
+
+    def add(self, tenant: str, records: Sequence[Record]) -> None:
+        added = self._added[tenant]
+        large = [each for each in records if len(each.value or b"") > INLINE_BYTES]
+        for each in records:
+            added[each.key] = each
+        for each in large:
+            added[each.key] = Record(each.key, each.version, Reference(), each.line)
+        columns = (
+            Texts([each.key for each in large]),
+            Bigints([each.version for each in large]),
+            Blobs([each.value or b"" for each in large]),
+        )
+        with self._transaction() as connection:
+            connection.execute(self._statements.add_values, (*columns, tenant))
+
+    def begin(self, tenant: str, entry: Entry) -> None:
+        offset = entry.offset
+        image = Image(Place(offset, offset), entry.at, self._added.pop(tenant), {})
+        with self._transaction() as connection:
+            begun = connection.execute(self._sql.named(BEGIN), (offset, entry.at, offset, tenant)).fetchall()
+            if not begun:
+                raise Refused(f"somebody else began the log of {tenant}", hint="name another store")
+            log = begun[0][0]
+            write_image(connection, self._statements, log, image)
+            row = (log, Int8(offset), Int8(entry.at), entry.id, encoded(entry.events))
+            connection.execute(self._sql.named(ENTRY), (*row, NOTHING))

@@ -1,0 +1,122 @@
+"""Moving a Postgres store, with the rights of its owner; a trigger keeps a moved one shut for everybody."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from typing import Any
+
+import msgspec
+
+from coord.core.errors import Refused
+from coord.stores.contract import Entry, Record
+from coord.stores.migrated import MOVED_ID, MOVED_URL, moved_message
+from coord.stores.postgres.arrays import Bigints, Blobs, Texts
+from coord.stores.postgres.table_statements import Statements
+
+# Dropping and creating a trigger waits for the commits that are under way, and later ones wait for it.
+SHUT = """
+CREATE FUNCTION {schema}.refuse_moved() RETURNS trigger LANGUAGE plpgsql AS $moved$
+BEGIN
+    RAISE EXCEPTION '%', (SELECT value FROM {schema}.meta WHERE name = 'moved_message');
+END $moved$;
+CREATE TRIGGER moved BEFORE INSERT OR UPDATE ON {schema}.log
+    FOR EACH ROW EXECUTE FUNCTION {schema}.refuse_moved();
+"""
+REOPEN = """
+DROP TRIGGER IF EXISTS moved ON {schema}.log;
+DROP FUNCTION IF EXISTS {schema}.refuse_moved();
+"""
+HEADS = "SELECT tenant, head FROM {schema}.log WHERE (head & 1099511627775) <> 0 ORDER BY tenant"
+# The low 40 bits: a log of a later epoch that nobody wrote to has not begun either.
+SET_NOTE = "INSERT INTO {schema}.meta VALUES (%s, %s) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+DROP_NOTE = "DELETE FROM {schema}.meta WHERE name = %s"
+ZERO = "UPDATE {schema}.log SET head = 0, at = 0, floor = 0 WHERE id = %s"
+DROP_RECORDS = "DELETE FROM {schema}.record WHERE log = %s"
+DROP_ENTRIES = "DELETE FROM {schema}.entry WHERE log = %s"
+ADD = """
+INSERT INTO {schema}.record (log, key, version, value, line)
+SELECT l.id, p.* FROM {schema}.log l, unnest(%s, %s, %s, %s) p (key, version, value, line) WHERE l.tenant = %s
+"""
+BEGIN = """
+UPDATE {schema}.log SET head = %s, at = %s, floor = %s WHERE tenant = %s AND head = 0 RETURNING id
+"""
+ENTRY = "INSERT INTO {schema}.entry VALUES (%s, %s, %s, %s, %s)"
+
+_events_encode = msgspec.msgpack.Encoder().encode
+
+
+class PostgresMover:
+    """See `moving.Mover`."""
+
+    def __init__(self, database: Any) -> None:
+        self._database = database
+        self._sql: Statements = database.address.sql
+
+    def heads(self) -> dict[str, int]:
+        with self._transaction() as connection:
+            return dict(connection.execute(self._sql.named(HEADS)).fetchall())
+
+    def notes(self) -> dict[str, str]:
+        with self._transaction() as connection:
+            return dict(connection.execute(self._sql.meta).fetchall())
+
+    def note(self, **values: str) -> None:
+        with self._transaction() as connection:
+            self._note(connection, values)
+
+    def set_epoch(self, epoch: int) -> None:
+        self.note(epoch=str(epoch))
+
+    def shut(self, url: str, store_id: str) -> None:
+        notes = {MOVED_URL: url, MOVED_ID: store_id, "moved_message": moved_message(url)}
+        with self._transaction() as connection:
+            connection.execute(self._sql.named(REOPEN), prepare=False)
+            self._note(connection, notes)
+            connection.execute(self._sql.named(SHUT), prepare=False)
+
+    def reopen(self) -> None:
+        with self._transaction() as connection:
+            connection.execute(self._sql.named(REOPEN), prepare=False)
+            self._note(connection, {MOVED_URL: "", MOVED_ID: "", "moved_message": ""})
+
+    def clear(self, tenant: str) -> None:
+        with self._transaction() as connection:
+            log = connection.execute(self._sql.open_log, (tenant,)).fetchall()[0][1]
+            for statement in (ZERO, DROP_RECORDS, DROP_ENTRIES):
+                connection.execute(self._sql.named(statement), (log,))
+
+    def add(self, tenant: str, records: Sequence[Record]) -> None:
+        columns = (
+            Texts([each.key for each in records]),
+            Bigints([each.version for each in records]),
+            Blobs([each.value or b"" for each in records]),
+            Texts([each.line for each in records]),
+        )
+        with self._transaction() as connection:
+            connection.execute(self._sql.named(ADD), (*columns, tenant))
+
+    def begin(self, tenant: str, entry: Entry) -> None:
+        place = (entry.offset, entry.at, entry.offset, tenant)
+        with self._transaction() as connection:
+            begun = connection.execute(self._sql.named(BEGIN), place).fetchall()
+            if not begun:
+                raise Refused(f"somebody else began the log of {tenant}", hint="name another store")
+            row = (begun[0][0], entry.offset, entry.at, entry.id, _events_encode(entry.events))
+            connection.execute(self._sql.named(ENTRY), row)
+
+    def _note(self, connection: Any, values: dict[str, str]) -> None:
+        for name, value in values.items():
+            if value:
+                connection.execute(self._sql.named(SET_NOTE), (name, value))
+            else:
+                connection.execute(self._sql.named(DROP_NOTE), (name,))
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Any]:
+        """One transaction on a connection of its own."""
+        database = self._database
+        with (
+            closing(database.address.connect()) as connection,
+            database.using(connection),
+            connection.transaction(),
+        ):
+            yield connection

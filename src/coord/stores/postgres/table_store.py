@@ -1,0 +1,173 @@
+"""The Postgres store (table shape): tables in one schema of a database, any number of machines.
+
+A commit is one round trip: a function that locks the head row, compares, and writes (`postgres_sql.py`). Who
+waits is woken by NOTIFY, sent after the commit and only if somebody listens: inside the commit it would hold
+a lock of the whole server until the disk has answered.
+
+    postgresql://user@host/database?schema=coord    `schema` is ours, the rest is libpq's
+"""
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+from psycopg.types.numeric import Int4, Int8
+
+from coord.core.errors import Conflict
+from coord.core.ranges import Range
+from coord.stores.contract import (
+    NO_MOMENT,
+    AsOf,
+    Commit,
+    Entry,
+    Head,
+    Limits,
+    Loaded,
+    Record,
+    Scans,
+    check_commit,
+    in_order,
+    prefix_end,
+)
+from coord.stores.database import Reconnected
+from coord.stores.postgres.arrays import Bigints, Blobs, Texts
+from coord.stores.postgres.connection import Address, Row, install_at
+from coord.stores.postgres.database import OpenSchema, TenantLog
+from coord.stores.postgres.table_statements import ABOVE_ALL, TableStatements
+
+_events_encode = msgspec.msgpack.Encoder().encode
+
+
+class PostgresStore(Scans):
+    """One tenant's log in a Postgres schema."""
+
+    def __init__(self, database: "PostgresDatabase", tenant: str) -> None:
+        self._database = database
+        self._sql = TableStatements(database.address.schema)
+        self._log = TenantLog(database, tenant)
+
+    @property
+    def limits(self) -> Limits:
+        return self._database.limits
+
+    @property
+    def seen(self) -> Head:
+        return self._log.seen
+
+    def load(self, keys: Iterable[str], ranges: Sequence[Range] = (), *, hasty: bool = False) -> Loaded:
+        wanted, connection = Texts(keys), self._database.connections
+        parts: list[list[Record]] = [[], *([] for _ in ranges)]
+        if ranges:
+            head, floor, rows = self._log.read(self._sql.load_ranges, wanted, *_bounds(ranges))
+            for place, *row in rows:
+                parts[place].append(Record(*row))
+        else:
+            head, floor, rows = self._log.read(self._sql.load, wanted)
+            parts[0] += [Record(*row) for row in rows]
+        found = {record.key: record for record in parts[0]}
+        records = {key: found.get(key) or Record(key, floor, None) for key in wanted}
+        scanned = [in_order(part, range_.by) for part, range_ in zip(parts[1:], ranges, strict=True)]
+        return Loaded(records, AsOf(head, floor, connection), scanned)
+
+    def commit(self, commit: Commit) -> int:
+        check_commit(commit, self.limits)
+        expects = commit.expects
+        if not commit.writes:
+            head, _, rows = self._log.read(self._sql.changed, Texts(expects), Bigints(expects.values()))
+            if rows:
+                raise Conflict(row[0] for row in rows)
+            return head
+        try:
+            offset, changed, heard = self._ask_to_commit(commit, commit.as_of)
+        except Reconnected:  # nothing was sent, and what was seen before may not have lasted
+            offset, changed, heard = self._ask_to_commit(commit, NO_MOMENT)
+        if changed is not None:
+            raise Conflict(changed)
+        self._log.see(Head(offset, commit.at))
+        if heard:
+            self._database.ring(self._log.id, offset)
+        return int(offset)
+
+    def _ask_to_commit(self, commit: Commit, as_of: AsOf) -> Row:
+        """Return the new offset, or which keys have changed; and whether somebody listens."""
+        expects, written = commit.expects, dict.fromkeys([*commit.puts, *commit.deletes])
+        keys = Texts([*written, *(key for key in expects if key not in written)])
+        ((_, *answer),) = self._database.ask(
+            self._sql.commit,
+            self._log.id,
+            Int8(as_of.offset),
+            Int8(as_of.floor),
+            keys,
+            Bigints([expects[key] for key in keys]),
+            Int4(len(written)),
+            Blobs([put.value for put in commit.puts.values()]),
+            Texts([put.line for put in commit.puts.values()]),
+            Int8(commit.at),
+            commit.id,
+            _events_encode(commit.events),
+            committing=True,
+            on=None if as_of is NO_MOMENT else as_of.through,
+        )
+        return tuple(answer)
+
+    def tail(self, after: int, limit: int) -> list[Entry]:
+        return self._log.tail(after, limit)
+
+    def wait(self, after: int, timeout: float) -> bool:
+        return self._log.wait(after, timeout)
+
+    def trim(self, before: int) -> None:
+        asked = self._database.ask(self._sql.trim, self._log.id, Int8(before), committing=True)
+        self._log.forget_below(asked[0][1])
+
+    def now(self) -> int:
+        return self._database.clock.now()
+
+    def close(self) -> None:
+        """Nothing of its own: the database owns the connections."""
+
+
+def _bounds(ranges: Sequence[Range]) -> list[Texts | Bigints]:
+    """Return the ranges of keys and those of lines, each as lists of places, bounds and limits.
+
+    What comes after a key comes at or after that key with the least letter behind it.
+    """
+    keys: list[tuple[int, str, str, int]] = []
+    lines: list[tuple[int, str, str, str, int]] = []
+    for place, (prefix, by, limit, after) in enumerate(ranges, 1):
+        high = prefix_end(prefix) or ABOVE_ALL
+        if by == "line":
+            lines.append((place, *max((prefix, ""), after), high, limit))  # no key is empty
+        else:
+            keys.append((place, prefix if after[1] < prefix else f"{after[1]}\x01", high, limit))
+    return [
+        Bigints(row[0] for row in keys),
+        Texts(row[1] for row in keys),
+        Texts(row[2] for row in keys),
+        Bigints(row[3] for row in keys),
+        Bigints(row[0] for row in lines),
+        Texts(row[1] for row in lines),
+        Texts(row[2] for row in lines),
+        Texts(row[3] for row in lines),
+        Bigints(row[4] for row in lines),
+    ]
+
+
+class PostgresDatabase(OpenSchema[PostgresStore]):
+    """A schema of tables with all its tenants; made by `install`."""
+
+    statements = TableStatements
+
+    def _open_log(self, tenant: str) -> PostgresStore:
+        return PostgresStore(self, tenant)
+
+
+def install(url: str) -> None:
+    """Make schema, tables and functions where they are missing; safe to call again, and at the same time."""
+    install_at(Address(url, TableStatements))
+
+
+def grants(url: str) -> list[str]:
+    """Return what an administrator runs so that the store can be installed, and used with few rights."""
+    from coord.stores.postgres.grants import granted
+
+    return granted(Address(url, TableStatements))

@@ -1,0 +1,99 @@
+"""The views of `record_views.py` on Postgres, and the functions that read what the store keeps as bytes."""
+
+from coord.stores.contract import prefix_end
+from coord.stores.sql_views import HISTORY_FIELDS, HISTORY_VIEW, RECORD_VIEWS, Column, RecordView
+
+# jsonb takes no NUL, so one that a text holds is shown as the sign for what cannot be shown.
+FUNCTIONS = r"""
+CREATE OR REPLACE FUNCTION {schema}.as_json(value bytea) RETURNS jsonb
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$
+    SELECT CASE WHEN position('\x5c7530303030'::bytea IN value) = 0 THEN convert_from(value, 'UTF8')
+        ELSE regexp_replace(convert_from(value, 'UTF8'), '(?<!\\)((?:\\\\)*)\\u0000', '\1\\ufffd', 'g')
+        END::jsonb
+$$;
+
+-- The events of an entry are a list of bytes in MessagePack: a count, then each after its length.
+CREATE OR REPLACE FUNCTION {schema}.events_of(packed bytea, OUT number int, OUT event jsonb)
+RETURNS SETOF record LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
+DECLARE
+    kind int := get_byte(packed, 0);
+    place int := CASE kind WHEN 220 THEN 3 WHEN 221 THEN 5 ELSE 1 END;
+    width int;
+    size int := CASE place WHEN 1 THEN kind - 144 ELSE 0 END;
+BEGIN
+    FOR i IN 1 .. place - 1 LOOP
+        size := size * 256 + get_byte(packed, i);
+    END LOOP;
+    FOR i IN 1 .. size LOOP
+        width := 1 << (get_byte(packed, place) - 196);
+        size := 0;
+        FOR j IN place + 1 .. place + width LOOP
+            size := size * 256 + get_byte(packed, j);
+        END LOOP;
+        number := i;
+        event := {schema}.as_json(substring(packed FROM place + width + 2 FOR size));
+        RETURN NEXT;
+        place := place + 1 + width + size;
+    END LOOP;
+END $$;
+"""
+
+RECORDS = """
+SELECT l.tenant::text, {columns} FROM {schema}.record r JOIN {schema}.log l ON l.id = r.log {spec}
+CROSS JOIN LATERAL (SELECT {schema}.as_json(r.value) AS value) v
+WHERE r.key >= '{first}' AND r.key < '{end}' AND r.line IS NOT NULL {needed}
+"""
+SPEC = """
+LEFT JOIN {schema}.record spec ON spec.log = r.log AND spec.key = 'spec/' || substr(r.key, 6)
+CROSS JOIN LATERAL (SELECT {schema}.as_json(spec.value) AS value) s
+"""
+HISTORY = """
+SELECT l.tenant::text, e."offset" AS log_offset, d.number, {at} AS at, {columns}, d.event AS details
+FROM {schema}.entry e JOIN {schema}.log l ON l.id = e.log
+CROSS JOIN LATERAL {schema}.events_of(e.events) d
+"""
+
+
+def views_sql(*, of_records: bool) -> str:
+    """Return what makes or renews the views, with `{schema}` for the schema; a log alone has no records."""
+    views = {name: _of_records(view) for name, view in RECORD_VIEWS.items()} if of_records else {}
+    columns = ", ".join(f"d.event ->> '{field}' AS {field}" for field in HISTORY_FIELDS)
+    views[HISTORY_VIEW] = HISTORY.replace("{columns}", columns).replace("{at}", _moment("e.at"))
+    made = [f"CREATE OR REPLACE VIEW {{schema}}.{name} AS{query};" for name, query in views.items()]
+    return FUNCTIONS + "\n".join(made)
+
+
+def _of_records(view: RecordView) -> str:
+    columns = ", ".join(f"{_shown(column)} AS {column.name}" for column in view.columns)
+    needed = f"AND v.value #>> '{{{view.needed}}}' IS NOT NULL" if view.needed else ""
+    query = RECORDS.replace("{columns}", columns).replace("{spec}", SPEC if view.with_spec else "")
+    query = query.replace("{needed}", needed)
+    parts = [
+        query.replace("{first}", prefix).replace("{end}", prefix_end(prefix) or "")
+        for prefix in view.prefixes
+    ]
+    return "UNION ALL".join(parts)
+
+
+def _shown(column: Column) -> str:
+    record = "s.value" if column.of_spec else "v.value"
+    text = f"{record} #>> '{{{','.join(column.path)}}}'"
+    match column.form:
+        case "part":
+            return f"split_part(r.key, '/', {int(column.field) + 1})"
+        case "fence":
+            return f"coalesce(nullif(({text})::bigint, 0), r.version)"
+        case "moment":
+            return _moment(f"nullif(({text})::bigint, 0)")
+        case "number":
+            return f"coalesce(({text})::bigint, {column.default or 'NULL'})"
+        case "flag":
+            return f"coalesce(({text})::boolean, false)"
+        case "json":
+            return f"{record} #> '{{{','.join(column.path)}}}'"
+        case _:
+            return f"coalesce({text}, '{column.default}')"
+
+
+def _moment(ms: str) -> str:
+    return f"to_timestamp({ms} / 1000.0)"

@@ -1,0 +1,72 @@
+"""Moving a Redis store: a note in it keeps a moved one shut, since every commit looks at its notes."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from typing import Any
+
+import msgspec
+
+from coord.core.errors import Refused
+from coord.stores.contract import Entry, Record
+from coord.stores.migrated import MOVED_ID, MOVED_URL, moved_message
+from coord.stores.redis import scripts
+from coord.stores.redis.records import notes_of, packed
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class RedisMover:
+    """See `moving.Mover`."""
+
+    def __init__(self, database: Any) -> None:
+        self._address = database.address
+
+    def heads(self) -> dict[str, int]:
+        with self._wire() as wire:
+            tenants = sorted(tenant.decode() for tenant in wire.ask("SMEMBERS", self._keys("")[1]))
+            return {tenant: int(wire.ask("HGET", self._keys(tenant)[2], "head")) for tenant in tenants}
+
+    def notes(self) -> dict[str, str]:
+        with self._wire() as wire:
+            return notes_of(wire.ask("HGETALL", self._address.meta))
+
+    def note(self, **values: str) -> None:
+        said = [word for pair in values.items() if pair[1] for word in pair]
+        unsaid = [name for name, value in values.items() if not value]
+        with self._wire() as wire:
+            wire.run(scripts.note, (self._address.meta,), _encode((said, unsaid)))
+
+    def set_epoch(self, epoch: int) -> None:
+        self.note(epoch=str(epoch))
+
+    def shut(self, url: str, store_id: str) -> None:
+        self.note(**{MOVED_URL: url, MOVED_ID: store_id, "moved_message": moved_message(url)})
+
+    def reopen(self) -> None:
+        self.note(**{MOVED_URL: "", MOVED_ID: "", "moved_message": ""})
+
+    def clear(self, tenant: str) -> None:
+        with self._wire() as wire:
+            wire.run(scripts.clear, self._keys(tenant), tenant)
+
+    def add(self, tenant: str, records: Sequence[Record]) -> None:
+        sizes, lines, texts = packed(records)
+        keys, versions = [each.key for each in records], [each.version for each in records]
+        with self._wire() as wire:
+            wire.run(scripts.add, self._keys(tenant), _encode((keys, versions, sizes, lines)), texts)
+
+    def begin(self, tenant: str, entry: Entry) -> None:
+        values = (entry.offset, entry.at, entry.id, _encode(entry.events), tenant)
+        with self._wire() as wire:
+            if not wire.run(scripts.begin, self._keys(tenant), *values):
+                raise Refused(f"somebody else began the log of {tenant}", hint="name another store")
+
+    def _keys(self, tenant: str) -> tuple[str, ...]:
+        return scripts.keys_of(self._address.prefix, tenant)
+
+    @contextmanager
+    def _wire(self) -> Iterator[Any]:
+        """A connection of its own."""
+        wire, _ = self._address.connect()
+        with closing(wire), wire.using():
+            yield wire

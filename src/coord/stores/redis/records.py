@@ -1,0 +1,75 @@
+"""How records, notes and lists travel between us and Redis: as one text with the sizes of its parts."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+
+from coord.core.errors import Corrupt
+from coord.core.ranges import Range
+from coord.stores.contract import Put, Record
+
+VERSION_DIGITS = 16
+
+_sizes_of = msgspec.msgpack.Decoder(list[int]).decode
+
+
+def packed(puts: Iterable[Put | Record], mark: bytes = b"") -> tuple[list[int], list[int], bytes]:
+    """Return the sizes of records that begin with a mark, the sizes of their lines, and all of it in one."""
+    sizes, lines, texts = [], [], []
+    for put in puts:
+        line = put.line.encode()
+        text = b"%b%b\0%b" % (mark, line, put.value or b"")
+        sizes.append(len(text))
+        lines.append(len(line))
+        texts.append(text)
+    return sizes, lines, b"".join(texts)
+
+
+def mark_of(offset: int) -> bytes:
+    """Return how a record begins that has this version."""
+    return b"%0*d" % (VERSION_DIGITS, offset)
+
+
+def unpacked(sizes: bytes, texts: bytes) -> Iterator[bytes | None]:
+    """Return the texts that a script put into one; -1 is the size of what is not there."""
+    start = 0
+    for size in _sizes_of(sizes):
+        if size < 0:
+            yield None
+        else:
+            yield texts[start : start + size]
+            start += size
+
+
+def records_of(keys: Iterable[str], found: Iterable[bytes | None], absent: int) -> dict[str, Record]:
+    """Return records as they are stored; `absent` is the least version of what is not there."""
+    records: dict[str, Record] = {}
+    for key, data in zip(keys, found, strict=True):
+        if data is None:
+            records[key] = Record(key, absent, None)
+            continue
+        try:
+            version = int(data[:VERSION_DIGITS])
+            if len(data) == VERSION_DIGITS:
+                records[key] = Record(key, max(version, absent), None)
+                continue
+            end = data.index(b"\0", VERSION_DIGITS)
+            records[key] = Record(key, version, data[end + 1 :], data[VERSION_DIGITS:end].decode())
+        except ValueError as error:
+            raise Corrupt(f"the record {key!r} cannot be read: {error}", hint="restore the store") from error
+    return records
+
+
+def bounds_of(range_: Range) -> tuple[str, bytes, bytes, int]:
+    """Return a range as the script takes it."""
+    prefix, by, limit, (line, key) = range_
+    start = prefix.encode()
+    last = key.encode() if by == "key" or not key else f"{line}\0{key}".encode()
+    low = b"(" + last if key and last >= start else b"[" + start
+    return by, low, b"(" + start + b"\xff", limit  # no byte of UTF-8 is as high
+
+
+def notes_of(pairs: Sequence[bytes]) -> dict[str, str]:
+    """Return names and values that came as one list."""
+    words = [word.decode("utf-8", "replace") for word in pairs]
+    return dict(zip(words[::2], words[1::2], strict=True))

@@ -1,0 +1,293 @@
+"""The Redis store (table shape): hashes, sorted sets and a stream below one prefix, any number of machines.
+
+A commit is one round trip: a script that compares and writes (`redis_scripts.py`). Who waits reads on in the
+stream of entries.
+
+A server that syncs before each answer (`appendfsync always`) and has no replicas keeps what it answered. Any
+other may come back without its newest commits. The offsets that these had, and so the fences, are never given
+again: whoever notices first raises the epoch, and offsets go on above all of the earlier ones.
+
+    redis://user:password@host:6379/0?prefix=coord    `prefix` is ours, the rest is the driver's
+    rediss://…                                        the same, encrypted
+"""
+
+import contextlib
+import secrets
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+import msgspec
+
+from coord.core.errors import Conflict, Corrupt, Invalid, Trimmed, Unavailable, Unsupported
+from coord.core.ranges import Range
+from coord.stores.contract import FORMAT, AsOf, Commit, Entry, Head, Limits, Loaded, Scans, check_commit
+from coord.stores.health import Check
+from coord.stores.migrated import not_installed
+from coord.stores.redis import scripts
+from coord.stores.redis.connection import Address, Life, Wire
+from coord.stores.redis.records import bounds_of, mark_of, notes_of, packed, records_of, unpacked
+from coord.stores.server.clock import ServerClock, uptime_ms
+from coord.stores.server.database import ServerDatabase
+from coord.stores.server.listener import Ear
+
+COMMIT_BYTES = 16 * 1024 * 1024
+BESIDE_SCRIPTS = "eval evalsha info config|get select"
+AGENT = f"{scripts.COMMANDS} xread xrevrange {BESIDE_SCRIPTS}"
+OWNER = f"{AGENT} hexists exists del srem"
+
+_encode = msgspec.msgpack.Encoder().encode
+_events_decode = msgspec.msgpack.Decoder(list[bytes]).decode
+
+
+def install(url: str) -> None:
+    """Say that there is a store, if there is none yet; safe to call again, and at the same time."""
+    address = Address(url)
+    wire, life = address.connect()
+    with contextlib.closing(wire), wire.using():
+        values = (FORMAT, secrets.token_hex(16), life.run, int(life.durable))
+        _check_format(address, notes_of(wire.run(scripts.install, (address.meta,), *values)))
+
+
+def grants(url: str) -> list[str]:
+    """Return what an administrator says to the server: one user installs and moves, one is for agents."""
+    prefix = Address(url).prefix
+    users = {"coord_owner": OWNER, "coord_agent": AGENT}
+    return [
+        f"ACL SETUSER {name} on >PASSWORD resetkeys ~{{{prefix}}}:* resetchannels -@all +"
+        + " +".join(allowed.split())
+        for name, allowed in users.items()
+    ]
+
+
+@contextlib.contextmanager
+def _encoding() -> Iterator[None]:
+    try:
+        yield
+    except UnicodeEncodeError as error:
+        raise Invalid(f"{error.object!r} is not valid Unicode") from error
+
+
+def _check_format(address: Address, notes: dict[str, str]) -> None:
+    """Refuse a store that is not there or not ours to write."""
+    if not notes:
+        raise not_installed(address.shown)
+    if notes.get("format") != str(FORMAT):
+        raise Unsupported(
+            f"{address.shown} has format {notes.get('format')}; this version of coord writes {FORMAT}",
+            hint="upgrade coord",
+        )
+
+
+class RedisStore(Scans):
+    """One tenant's log below a prefix of Redis."""
+
+    def __init__(self, database: "RedisDatabase", tenant: str) -> None:
+        self._database = database
+        self._tenant = tenant
+        self._keys = scripts.keys_of(database.address.prefix, tenant)
+        self.stream = self._keys[-1]
+        self.seen = Head(0, 0)
+        self.load(())
+
+    @property
+    def limits(self) -> Limits:
+        return self._database.limits
+
+    def _read(self, script: scripts.Script, *values: object) -> tuple[AsOf, int, list[bytes | None]]:
+        """Return the moment, the version of what is absent then, and what was found; note the head."""
+        newest = self.seen.offset
+        through, head, at, floor, absent, sizes, texts = self._database.run(script, self._keys, *values)
+        if head < newest:
+            raise Corrupt(f"the log went back from {newest} to {head}", hint="was the store restored?")
+        self._see(Head(head, int(at)))
+        return AsOf(head, floor, through), absent, list(unpacked(sizes, texts))
+
+    def _see(self, head: Head) -> None:
+        if head.offset > self.seen.offset:
+            self.seen = head
+
+    def load(self, keys: Iterable[str], ranges: Sequence[Range] = (), *, hasty: bool = False) -> Loaded:
+        wanted = list(dict.fromkeys(keys))
+        with _encoding():
+            asked = [_encode(wanted), *(cell for range_ in ranges for cell in bounds_of(range_))]
+        as_of, absent, found = self._read(scripts.load, *asked)
+        rest = iter(found)
+        records = records_of(wanted, islice(rest, len(wanted)), absent)
+        scanned = []
+        for prefix, *_ in ranges:
+            pairs = list(islice(rest, 2 * int(next(rest) or 0)))
+            listed = records_of(((key or b"").decode() for key in pairs[::2]), pairs[1::2], absent)
+            if any(record.value is None for record in listed.values()):
+                raise Corrupt(f"below {prefix!r} a key is listed that is not there", hint="restore the store")
+            scanned.append(list(listed.values()))
+        return Loaded(records, as_of, scanned)
+
+    def commit(self, commit: Commit) -> int:
+        check_commit(commit, self.limits)
+        puts, deletes, as_of, seen = commit.puts, commit.deletes, commit.as_of, self.seen.offset
+        read = dict(commit.expects)
+        written = [*puts, *deletes]
+        versions = [read.pop(key) for key in written]
+        sizes, lines, texts = packed(puts.values(), mark_of(seen + 1))
+        _, offset, *more = self._database.run(
+            scripts.commit,
+            self._keys,
+            _encode((written, versions, sizes, lines, len(deletes))),
+            _encode((list(read), list(read.values()))),
+            texts,
+            commit.at,
+            commit.id,
+            _encode(commit.events),
+            int(commit.writes),
+            self._tenant,
+            seen,
+            f"{as_of.offset} {as_of.floor} {as_of.through}",
+            committing=commit.writes,
+        )
+        if offset < 0:
+            raise Conflict(key.decode() for key in more[0])
+        self._see(Head(offset, int(more[0]) if more else commit.at))
+        return int(offset)
+
+    def tail(self, after: int, limit: int) -> list[Entry]:
+        as_of, _, found = self._read(scripts.tail, after + 1, limit)
+        if after + 1 < as_of.floor:
+            raise Trimmed(as_of.floor)
+        cells = [cell or b"" for cell in found]
+        try:
+            return [
+                Entry(int(offset), int(at), id_, _events_decode(events))
+                for offset, at, id_, events in zip(*(cells[part::4] for part in range(4)), strict=True)
+            ]
+        except (ValueError, msgspec.MsgspecError) as error:
+            raise Corrupt(f"an entry after offset {after} cannot be read: {error}") from error
+
+    def wait(self, after: int, timeout: float) -> bool:
+        return self.seen.offset > after or self._database.wait(self._database.number_of(self), after, timeout)
+
+    def trim(self, before: int) -> None:
+        # There may be millions below the floor: nobody sees them any more, and they leave in portions.
+        while self._database.run(scripts.trim, self._keys, before, committing=True)[1]:
+            pass
+
+    def now(self) -> int:
+        return self._database.clock.now()
+
+    def close(self) -> None:
+        """Nothing of its own: the database owns the connections."""
+
+
+class RedisDatabase(ServerDatabase[RedisStore]):
+    """A prefix with all its tenants; made by `install`."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url, store_id="")
+        self.address = Address(url)
+        self.clock = ServerClock()
+        self.limits = Limits(commit_bytes=COMMIT_BYTES, durable=False, shared=True)
+        self._waited_for: list[RedisStore] = []
+        self._connections = 0
+        self._begin()
+        with self._wire_lock:
+            self._connected()
+
+    def _begin(self) -> None:
+        """Begin without connections, in this process."""
+        super()._begin()
+        self._wire_lock = threading.RLock()
+        self._wire: Wire | None = None
+        self._life: Life
+
+    def _open_log(self, tenant: str) -> RedisStore:
+        return RedisStore(self, tenant)
+
+    def run(
+        self, script: scripts.Script, keys: tuple[str, ...], *values: object, committing: bool = False
+    ) -> list[Any]:
+        """Return the answer of a script, with the number of the connection in place of the server's clock."""
+        self._in_this_process()
+        with self._wire_lock:
+            wire = self._connected()
+            asked = uptime_ms()
+            with wire.using(committing=committing):
+                number = self._connections
+                answer: list[Any] = wire.run(script, keys, self._life.run, self.epoch, number, *values)
+        self.clock.told(answer[0], asked)
+        answer[0] = number
+        return answer
+
+    def _connected(self) -> Wire:
+        """Return the connection, opened anew if it is gone: what was not sent yet cannot be lost."""
+        if self.closed:
+            raise Unavailable("the database is closed")
+        if self._wire is None or self._wire.gone:
+            if self._wire is not None:
+                self._wire.close()
+            self._wire, self._life = self._enter()
+            self._connections += 1
+        return self._wire
+
+    def _enter(self) -> tuple[Wire, Life]:
+        """Connect, and see to it that offsets which may be lost are not given again."""
+        address = self.address
+        wire, life = address.connect()
+        with wire.using():
+            values = (life.run, int(life.durable), scripts.COMMANDS, FORMAT)
+            notes = notes_of(wire.run(scripts.enter, (address.meta,), *values))
+            if self.store_id and notes.get("store_id") != self.store_id:
+                what = "holds another store now" if notes else "holds no store any more"
+                raise Corrupt(f"{address.shown} {what}", hint="restore it from a copy, or open it again")
+            _check_format(address, notes)
+            if int(notes["epoch"]) < self.epoch:
+                raise Corrupt(
+                    f"{address.shown} went back from epoch {self.epoch} to {notes['epoch']}",
+                    hint="was an old copy restored, or an old master made master again?",
+                )
+        self.store_id, self.epoch, self.notes = notes["store_id"], int(notes["epoch"]), notes
+        self.limits = Limits(commit_bytes=COMMIT_BYTES, durable=life.durable, shared=True)
+        return wire, life
+
+    def number_of(self, store: RedisStore) -> int:
+        """Return the number under which a log is listened to."""
+        with self._lock:
+            if store not in self._waited_for:
+                self._waited_for.append(store)
+            return self._waited_for.index(store)
+
+    @contextlib.contextmanager
+    def _ear(self) -> Iterator[Ear]:
+        heads: dict[int, int] = {}
+
+        def hear(logs: frozenset[int], seconds: float) -> dict[int, int]:
+            known = sorted(logs & heads.keys())
+            if len(known) == len(logs):
+                ids = [f"{heads[log]}-0" for log in known]
+                streams = [self._waited_for[log].stream for log in known]
+                block = max(1, int(seconds * 1000))
+                wire.ask("XREAD", "COUNT", 1, "BLOCK", block, "STREAMS", *streams, *ids)
+            for log in logs:
+                newest = wire.ask("XREVRANGE", self._waited_for[log].stream, "+", "-", "COUNT", 1)
+                heads[log] = int(newest[0][0].partition(b"-")[0]) if newest else 0
+            return heads
+
+        wire, _ = self.address.connect()
+        with contextlib.closing(wire), wire.using():
+            yield hear
+
+    def checks(self) -> list[Check]:
+        """Look at version, durability, replicas and clock of the server, and at what may be lost."""
+        from coord.stores.redis.health import checks_of
+
+        self._in_this_process()
+        with self._wire_lock:
+            wire, life = self._enter()
+        with contextlib.closing(wire), wire.using():
+            return checks_of(self.address, wire, life, self.notes)
+
+    def close(self) -> None:
+        super().close()
+        with self._wire_lock:
+            if self._wire is not None:
+                self._wire.close()

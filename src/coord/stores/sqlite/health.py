@@ -1,0 +1,31 @@
+"""What `coord doctor` learns from a SQLite file."""
+
+import sqlite3
+from typing import Any
+
+from coord.stores.health import Check
+from coord.stores.local.filesystem import place_check
+
+SYNCHRONOUS = {0: "off", 1: "normal", 2: "full", 3: "extra"}
+FULL = 2
+
+
+def look(database: Any, path: str) -> list[Check]:
+    """Look at version, durability and place."""
+    values = {}
+    with database.using() as cursor:
+        for name in ("journal_mode", "synchronous"):
+            database.patiently(f"PRAGMA {name}")
+            values[name] = cursor.fetchone()[0]
+    mode, level = str(values["journal_mode"]), int(values["synchronous"])
+    well = mode == "wal" and level >= FULL
+    return [
+        Check("version", well=True, text=f"SQLite {sqlite3.sqlite_version}"),
+        Check(
+            "durability",
+            well,
+            f"journal_mode is {mode}, synchronous is {SYNCHRONOUS.get(level, level)}",
+            "" if well else "is the file on a disk of this machine? it should be wal and full",
+        ),
+        place_check(path),
+    ]

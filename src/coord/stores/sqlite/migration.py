@@ -1,0 +1,107 @@
+"""Moving a SQLite store; triggers keep a moved one shut, also for who opened it long before."""
+
+import sqlite3
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+import msgspec
+
+from coord.core.errors import Refused
+from coord.stores.contract import Entry, Record
+from coord.stores.migrated import MOVED_ID, MOVED_URL, moved_message
+
+# To open a log that exists inserts it, too, and nothing comes of it; that must stay possible to read it.
+SHUT = """
+CREATE TRIGGER moved_commit BEFORE UPDATE ON log BEGIN SELECT RAISE(ABORT, '{message}'); END;
+CREATE TRIGGER moved_tenant BEFORE INSERT ON log WHEN NOT EXISTS (SELECT 1 FROM log WHERE tenant = NEW.tenant)
+BEGIN SELECT RAISE(ABORT, '{message}'); END;
+"""
+REOPEN = ("DROP TRIGGER IF EXISTS moved_commit", "DROP TRIGGER IF EXISTS moved_tenant")
+LOG = "SELECT id FROM log WHERE tenant = ?"
+
+_events_encode = msgspec.msgpack.Encoder().encode
+
+
+class Transactions(Protocol):
+    """What is needed of the database."""
+
+    def reading(self) -> AbstractContextManager[sqlite3.Cursor]: ...
+    def writing(self) -> AbstractContextManager[sqlite3.Cursor]: ...
+
+
+HEADS = "SELECT tenant, head FROM log WHERE (head & 1099511627775) <> 0 ORDER BY tenant"
+# The low 40 bits: a log of a later epoch that nobody wrote to has not begun either.
+
+
+class SqliteMover:
+    """See `moving.Mover`."""
+
+    def __init__(self, database: Transactions) -> None:
+        self._database = database
+
+    def heads(self) -> dict[str, int]:
+        with self._database.reading() as cursor:
+            return dict(cursor.execute(HEADS))
+
+    def notes(self) -> dict[str, str]:
+        with self._database.reading() as cursor:
+            return dict(cursor.execute("SELECT name, value FROM meta"))
+
+    def note(self, **values: str) -> None:
+        with self._database.writing() as cursor:
+            _note(cursor, values)
+
+    def set_epoch(self, epoch: int) -> None:
+        self.note(epoch=str(epoch))
+
+    def shut(self, url: str, store_id: str) -> None:
+        message = moved_message(url).replace("'", "''")
+        with self._database.writing() as cursor:
+            _reopen(cursor)
+            for statement in SHUT.format(message=message).split("END;")[:-1]:
+                cursor.execute(f"{statement} END")
+            _note(cursor, {MOVED_URL: url, MOVED_ID: store_id})
+
+    def reopen(self) -> None:
+        with self._database.writing() as cursor:
+            _reopen(cursor)
+            _note(cursor, {MOVED_URL: "", MOVED_ID: ""})
+
+    def clear(self, tenant: str) -> None:
+        with self._database.writing() as cursor:
+            cursor.execute(
+                "INSERT OR IGNORE INTO log (tenant, head, at, floor) VALUES (?, 0, 0, 0)", (tenant,)
+            )
+            cursor.execute("UPDATE log SET head = 0, at = 0, floor = 0 WHERE tenant = ?", (tenant,))
+            cursor.execute(f"DELETE FROM record WHERE log = ({LOG})", (tenant,))  # noqa: S608 - our own words
+            cursor.execute(f"DELETE FROM entry WHERE log = ({LOG})", (tenant,))  # noqa: S608
+
+    def add(self, tenant: str, records: Sequence[Record]) -> None:
+        rows = [(tenant, each.key, each.version, each.value, each.line) for each in records]
+        with self._database.writing() as cursor:
+            cursor.executemany(f"INSERT INTO record VALUES (({LOG}), ?, ?, ?, ?)", rows)  # noqa: S608
+
+    def begin(self, tenant: str, entry: Entry) -> None:
+        place = (entry.offset, entry.at, entry.offset, tenant)
+        with self._database.writing() as cursor:
+            cursor.execute("UPDATE log SET head = ?, at = ?, floor = ? WHERE tenant = ? AND head = 0", place)
+            if not cursor.rowcount:
+                raise Refused(f"somebody else began the log of {tenant}", hint="name another store")
+            cursor.execute(
+                f"INSERT INTO entry VALUES (({LOG}), ?, ?, ?, ?)",  # noqa: S608
+                (tenant, entry.offset, entry.at, entry.id, _events_encode(entry.events)),
+            )
+
+
+def _reopen(cursor: sqlite3.Cursor) -> None:
+    for statement in REOPEN:
+        cursor.execute(statement)
+
+
+def _note(cursor: sqlite3.Cursor, values: dict[str, str]) -> None:
+    for name, value in values.items():
+        if value:
+            cursor.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
+        else:
+            cursor.execute("DELETE FROM meta WHERE name = ?", (name,))

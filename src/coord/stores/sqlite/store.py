@@ -1,0 +1,345 @@
+"""The SQLite store (table shape): one file, any number of processes of one machine.
+
+WAL and synchronous=FULL: a commit is on disk when it returns. Writers take `BEGIN IMMEDIATE`; one that finds
+the file busy tries again for a short while at random intervals, because SQLite's own back-off makes convoys.
+Checkpoints are PASSIVE (SQLite's automatic ones), so that they never stop a reader.
+"""
+
+import contextlib
+import os
+import sqlite3
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+
+import msgspec
+
+from coord.core.errors import (
+    Conflict,
+    CoordError,
+    Corrupt,
+    Invalid,
+    Trimmed,
+    Unavailable,
+    Unknown,
+    Unsupported,
+)
+from coord.core.ranges import Range
+from coord.stores.contract import (
+    FORMAT,
+    NO_MOMENT,
+    AsOf,
+    Commit,
+    Entry,
+    Head,
+    Limits,
+    Loaded,
+    Record,
+    Scans,
+    check_commit,
+)
+from coord.stores.database import Database
+from coord.stores.health import Check
+from coord.stores.local.backoff import pause
+from coord.stores.local.clock import host_now_ms
+from coord.stores.local.turn import courtesy_turn
+from coord.stores.local.wakeup import Doorbell
+from coord.stores.migrated import unavailable
+from coord.stores.sqlite.statements import (
+    ADVANCE,
+    FIND_VERSIONS,
+    LOAD,
+    PUT_ROWS,
+    SCHEMA,
+    TAIL,
+    cells_of,
+    listed,
+    put_statement,
+    scan_statement,
+)
+
+BUSY_TRIES = 40
+BUSY_PAUSE_S = 0.1
+CHECKPOINT_PAGES = 4000
+CACHE_KIB = 32 * 1024
+APPLICATION_ID = 0x636F6F72  # "coor": tells our file from anybody else's
+
+_events_encode = msgspec.msgpack.Encoder().encode
+_events_decode = msgspec.msgpack.Decoder(list[bytes]).decode
+
+
+def _name(error: sqlite3.Error) -> str:
+    return str(getattr(error, "sqlite_errorname", ""))
+
+
+def translated(error: sqlite3.Error, *, committing: bool = False) -> CoordError:
+    """Return what a driver error means."""
+    name = _name(error)
+    if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
+        return Corrupt(
+            f"the SQLite file is damaged: {error}", hint="restore it from a copy; nothing was changed"
+        )
+    if committing and not name.startswith(("SQLITE_BUSY", "SQLITE_FULL", "SQLITE_READONLY")):
+        return Unknown(f"the commit was interrupted: {error}")
+    if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")):
+        return Unavailable(
+            f"the SQLite file cannot be written: {error}", hint="check its owner and its folder"
+        )
+    if name.startswith(("SQLITE_FULL", "SQLITE_IOERR")):
+        return Unavailable(f"the disk does not take it: {error}", hint="is it full? nothing was changed")
+    return unavailable(f"SQLite: {error}")
+
+
+class SqliteStore(Scans):
+    """One tenant's log in a SQLite file."""
+
+    limits = Limits(commit_bytes=16 * 1024 * 1024, durable=True, shared=True)
+
+    def __init__(self, database: "SqliteDatabase", tenant: str) -> None:
+        self._database = database
+        with database.writing() as cursor:
+            cursor.execute(
+                "INSERT OR IGNORE INTO log (tenant, head, at, floor) VALUES (?1, ?2, 0, ?2)",
+                (tenant, database.base),
+            )
+            row = cursor.execute("SELECT id, head, at FROM log WHERE tenant = ?", (tenant,)).fetchone()
+        self._log: int = row[0]
+        self.seen = Head(row[1], row[2])
+
+    def load(self, keys: Iterable[str], ranges: Sequence[Range] = (), *, hasty: bool = False) -> Loaded:
+        wanted = sorted(keys)  # as they lie in the file, for the same reason as what is written
+        with self._database.reading(in_one_statement=not ranges) as cursor:
+            self._database.patiently(LOAD, (self._log, listed(wanted)))
+            found = {row[0]: row for row in cursor}
+            _, head, at, floor = found.pop(None)
+            self.seen = Head(head, at)
+            scanned = [
+                [Record(*row) for row in cursor.execute(*scan_statement(self._log, range_))]
+                for range_ in ranges
+            ]
+        records = {
+            key: Record(*row) if (row := found.get(key)) else Record(key, floor, None) for key in wanted
+        }
+        return Loaded(records, AsOf(head, floor), scanned)
+
+    def commit(self, commit: Commit) -> int:
+        check_commit(commit, self.limits)
+        if not commit.writes:
+            with self._database.reading() as cursor:
+                self._check(cursor, commit, self._see(cursor))
+                return self.seen.offset
+        with self._database.writing() as cursor:
+            offset = self._advance(cursor, commit)
+            cells = cells_of(commit)
+            for at in range(0, len(cells), 3 * PUT_ROWS):
+                part = cells[at : at + 3 * PUT_ROWS]
+                cursor.execute(put_statement(len(part) // 3), (self._log, offset, *part))
+            cursor.execute(
+                "INSERT INTO entry VALUES (?, ?, ?, ?, ?)",
+                (self._log, offset, commit.at, commit.id, _events_encode(commit.events)),
+            )
+            self.seen = Head(offset, commit.at)  # inside: another thread may see further right after
+        self._database.bell.ring()
+        return offset
+
+    def _advance(self, cursor: sqlite3.Cursor, commit: Commit) -> int:
+        """Take the next offset, if nothing has changed: at the head of the last load it cannot have."""
+        if commit.as_of is not NO_MOMENT:
+            head, floor, _ = commit.as_of
+            cursor.execute(ADVANCE, (commit.at, self._log, head, floor))
+            if cursor.rowcount:
+                return head + 1
+        floor = self._see(cursor)
+        self._check(cursor, commit, floor)
+        cursor.execute(ADVANCE, (commit.at, self._log, self.seen.offset, floor))
+        return self.seen.offset + 1
+
+    def _see(self, cursor: sqlite3.Cursor) -> int:
+        """Note the newest offset; return the floor."""
+        head, at, floor = cursor.execute(
+            "SELECT head, at, floor FROM log WHERE id = ?", (self._log,)
+        ).fetchone()
+        self.seen = Head(head, at)
+        return int(floor)
+
+    def _check(self, cursor: sqlite3.Cursor, commit: Commit, floor: int) -> None:
+        if commit.as_of[:2] == (self.seen.offset, floor):
+            return
+        found = dict(cursor.execute(FIND_VERSIONS, (self._log, listed(list(commit.expects)))))
+        changed = [key for key, version in commit.expects.items() if found.get(key, floor) != version]
+        if changed:
+            raise Conflict(changed)
+
+    def tail(self, after: int, limit: int) -> list[Entry]:
+        with self._database.reading() as cursor:
+            floor = self._see(cursor)
+            if after + 1 < floor:
+                raise Trimmed(floor)
+            rows = cursor.execute(TAIL, (self._log, after, limit)).fetchall()
+        try:
+            return [Entry(offset, at, id_, _events_decode(events)) for offset, at, id_, events in rows]
+        except msgspec.MsgspecError as error:
+            raise Corrupt(f"an entry after offset {after} cannot be read: {error}") from error
+
+    def wait(self, after: int, timeout: float) -> bool:
+        return self._database.bell.wait(lambda: self._head() > after, timeout)
+
+    def _head(self) -> int:
+        with self._database.reading() as cursor:
+            self._see(cursor)
+            return self.seen.offset
+
+    def trim(self, before: int) -> None:
+        with self._database.writing() as cursor:
+            floor = max(self._see(cursor), min(before, self.seen.offset))
+            log = self._log
+            cursor.execute("UPDATE log SET floor = ? WHERE id = ?", (floor, log))
+            cursor.execute('DELETE FROM entry WHERE log = ? AND "offset" < ?', (log, floor))
+            cursor.execute("DELETE FROM record WHERE log = ? AND value IS NULL AND version < ?", (log, floor))
+
+    def now(self) -> int:
+        return host_now_ms()
+
+    def close(self) -> None:
+        """Nothing of its own: the database owns the connection."""
+
+
+class SqliteDatabase(Database[SqliteStore]):
+    """A SQLite file with all its tenants; made on first open."""
+
+    def __init__(self, url: str, path: str) -> None:
+        self._path = os.path.abspath(path)
+        self._process = os.getpid()
+        self._turn_path = f"{self._path}-turn"
+        self._connection_lock = threading.RLock()
+        self._connection = self._connect()
+        self._cursor = self._connection.cursor()
+        try:
+            meta = self._prepare()
+        except BaseException:
+            self._connection.close()
+            raise
+        self.bell = Doorbell(self._path)
+        super().__init__(url, meta["store_id"], int(meta["epoch"]))
+        self.notes = meta
+
+    def _connect(self) -> sqlite3.Connection:
+        path = self._path
+        try:
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            if os.path.islink(path) or (os.path.exists(path) and not os.path.isfile(path)):
+                raise Corrupt(f"{path} is not a regular file", hint="name the file itself")
+            # Made by us, for its owner alone; SQLite gives the files beside it the same rights. One that is
+            # there is left alone: to close it would drop the locks that this process may have on it, and the
+            # next process to leave would believe to be the last, and remove the log that is being written.
+            with contextlib.suppress(FileExistsError):
+                os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+            return sqlite3.connect(path, timeout=0.05, isolation_level=None, check_same_thread=False)
+        except sqlite3.Error as error:
+            raise translated(error) from error
+        except OSError as error:
+            raise Unavailable(f"{path} cannot be opened: {error.strerror}") from error
+
+    def _prepare(self) -> dict[str, str]:
+        """Set the connection up, make the tables in a new file, and return what the file says of itself."""
+        with self.using() as cursor:
+            # Looked at before anything is set, since WAL is written into the file; and the tables first,
+            # since whoever is making them at this moment writes the owner along with them.
+            self.patiently("SELECT count(*) FROM sqlite_master")
+            tables = cursor.fetchone()[0]
+            self.patiently("PRAGMA application_id")
+            if tables and cursor.fetchone()[0] != APPLICATION_ID:
+                raise Corrupt(f"{self._path} is a database, but not one of coord", hint="name another file")
+            self.patiently("PRAGMA journal_mode = WAL")
+            self.patiently("PRAGMA synchronous = FULL")
+            self.patiently(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
+            self.patiently(f"PRAGMA cache_size = -{CACHE_KIB}")
+        with self.writing() as cursor:
+            if not cursor.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+                for statement in SCHEMA.split(";")[:-1]:
+                    cursor.execute(statement)
+                cursor.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+                values = {"format": str(FORMAT), "store_id": os.urandom(16).hex(), "epoch": "0"}
+                cursor.executemany("INSERT INTO meta VALUES (?, ?)", list(values.items()))
+            meta: dict[str, str] = dict(cursor.execute("SELECT name, value FROM meta"))
+        if meta["format"] != str(FORMAT):
+            raise Unsupported(
+                f"{self._path} has format {meta['format']}; this version of coord knows {FORMAT}",
+                hint="upgrade coord",
+            )
+        return meta
+
+    def _open_log(self, tenant: str) -> SqliteStore:
+        return SqliteStore(self, tenant)
+
+    def turn(self) -> AbstractContextManager[None]:
+        return courtesy_turn(self._turn_path)
+
+    def checks(self) -> list[Check]:
+        from coord.stores.sqlite.health import look
+
+        return look(self, self._path)
+
+    @contextlib.contextmanager
+    def reading(self, *, in_one_statement: bool = False) -> Iterator[sqlite3.Cursor]:
+        """One snapshot; one statement is that by itself."""
+        with self.using() as cursor:
+            self.roll_back()
+            try:
+                if not in_one_statement:
+                    self.patiently("BEGIN")
+                yield cursor
+            finally:
+                self.roll_back()
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[sqlite3.Cursor]:
+        """One transaction that holds the write lock from its beginning."""
+        with self.using() as cursor:
+            self.roll_back()
+            try:
+                self.patiently("BEGIN IMMEDIATE")
+                yield cursor
+            except BaseException:
+                self.roll_back()
+                raise
+            try:
+                cursor.execute("COMMIT")
+            except sqlite3.Error as error:
+                self.roll_back()
+                raise translated(error, committing=True) from error
+
+    @contextlib.contextmanager
+    def using(self) -> Iterator[sqlite3.Cursor]:
+        if os.getpid() != self._process:
+            raise Unavailable("SQLite was opened before a fork", hint="open the store anew in the child")
+        with self._connection_lock:
+            try:
+                yield self._cursor
+            except sqlite3.Error as error:
+                raise translated(error) from error
+            except UnicodeEncodeError as error:
+                raise Invalid(f"not valid Unicode: {error}") from error
+
+    def patiently(self, statement: str, values: tuple[object, ...] = ()) -> None:
+        """Execute a statement that may find the file busy."""
+        for tries in range(1, BUSY_TRIES + 1):
+            try:
+                self._cursor.execute(statement, values)
+                return
+            except sqlite3.OperationalError as error:
+                if tries == BUSY_TRIES or not _name(error).startswith("SQLITE_BUSY"):
+                    raise
+                pause(BUSY_PAUSE_S)
+
+    def roll_back(self) -> None:
+        """End a transaction, also one that a signal interrupted where nobody could end it."""
+        with contextlib.suppress(sqlite3.Error):
+            if self._connection.in_transaction:
+                self._cursor.execute("ROLLBACK")
+
+    def close(self) -> None:
+        super().close()
+        self.bell.close()
+        with self._connection_lock:
+            self._connection.close()

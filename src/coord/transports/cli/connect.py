@@ -1,0 +1,30 @@
+"""The client of a command, as the flags that every command has say."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from coord.sdk.client.client import Client
+
+
+@contextmanager
+def connected(options: SimpleNamespace) -> "Iterator[Client]":
+    """Connect for one command."""
+    from coord.sdk.client.client import connect
+
+    client = connect(
+        options.url or None,
+        session=options.session,
+        agent=options.agent,
+        role=options.role,
+        project=options.project,
+        tenant=options.tenant,
+        parent=options.parent,
+        pid=options.pid,
+    )
+    try:
+        yield client
+    finally:
+        client.close()

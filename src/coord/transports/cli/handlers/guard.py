@@ -1,0 +1,71 @@
+"""`coord guard`: a command that runs only while its locks are held."""
+
+from types import SimpleNamespace
+
+from coord.core.errors import LockLost, NotFound, Refused
+from coord.sdk.client.blocks import HeldLocks
+from coord.sdk.client.client import Client
+from coord.transports import exit_codes as render
+from coord.transports.cli import signals
+from coord.transports.cli.handlers import locks
+from coord.transports.cli.output import Answer, failed, say
+from coord.transports.cli.process import Child, NotStarted
+
+LOOK_S = 0.5
+"""How often it is seen whether the locks are still held; they are renewed far less often."""
+
+
+def guard(client: Client, given: SimpleNamespace) -> Answer | int:
+    """Run a command under locks; the answer is its exit code, or a refusal if it was never started."""
+    resources = locks.resources_of(given.resource)
+    reply = locks.take(client, resources, given)
+    if not reply.ok:
+        return locks.answer_of(reply)
+    held = client.lock(*resources)
+    held.keep(reply.locks)
+    return _run(given.command, held)
+
+
+def _run(command: list[str], held: HeldLocks) -> Answer | int:
+    """Run a command, passing signals on, and give the locks back whatever happens."""
+    early: list[int] = []
+    child: Child | None = None
+
+    def pass_on(signum: int) -> None:
+        if child is None:
+            early.append(signum)
+        else:
+            child.send(signum)
+
+    with signals.handling(signals.PASSED_ON, pass_on):
+        try:
+            child = Child(command)
+            for signum in early:
+                child.send(signum)
+            _attend(child, held)
+        except NotStarted as error:
+            return failed(error.failure("the locks are released; is the command spelled rightly?"))
+        finally:
+            if child is not None and not child.ended.is_set():
+                child.stop()
+            held.end(failed=True)
+    return _told(held, child.exit_code)
+
+
+def _attend(child: Child, held: HeldLocks) -> None:
+    """Wait for the end of the command; end it when a lock is lost."""
+    while not child.ended.wait(LOOK_S):
+        if held.lost:
+            child.stop()
+
+
+def _told(held: HeldLocks, exit_code: int) -> int:
+    """Return what to exit with; a lock that was lost while the command ran makes a failure of a success."""
+    try:
+        held.check()
+    except LockLost as error:
+        if isinstance(error.__cause__, Refused | NotFound):
+            say(f"coord: a lock was lost while the command ran: {error.message}")
+            return render.REFUSED
+        say(f"coord: the locks may not be released: {error.message}")
+    return exit_code

@@ -1,0 +1,189 @@
+"""Commands about locks."""
+
+import sys
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+from coord.core.errors import Invalid
+from coord.core.replies import LockReply, LockShown, Outcome
+from coord.sdk.client.client import Client
+from coord.transports import arguments as words
+from coord.transports import exit_codes as render
+from coord.transports.cli.output import Answer, fields_of, is_terminal, say
+
+WAIT_S = 100.0
+"""How long a lock is waited for where nobody looks on: shorter than the tools of agents let a command run."""
+COLUMNS = ("resource", "mode", "fence", "agent", "owner", "expires_in", "reason")
+
+
+def lock(client: Client, given: SimpleNamespace) -> Answer:
+    """Lock resources, all or nothing."""
+    return answer_of(take(client, resources_of(given.resource), given))
+
+
+def project_lock(client: Client, given: SimpleNamespace) -> Answer:
+    """Lock a project or an area of it."""
+    return answer_of(take(client, [words.project_resource(given.project, given.area)], given))
+
+
+def unlock(client: Client, given: SimpleNamespace) -> Answer:
+    """Release locks of this session."""
+    return _released(client.unlock(resources_of(given.resource), fence=given.fence))
+
+
+def project_unlock(client: Client, given: SimpleNamespace) -> Answer:
+    """Release the lock on a project or an area of it."""
+    return _released(client.unlock([words.project_resource(given.project, given.area)]))
+
+
+def renew(client: Client, given: SimpleNamespace) -> Answer:
+    """Begin the leases of locks anew."""
+    reply = client.renew(resources_of(given.resource) or None, ttl_s=given.ttl, fence=given.fence)
+    return Answer(fields_of(reply), _told("renewed", reply.locks), rows_of(reply.locks), COLUMNS)
+
+
+def steal(client: Client, given: SimpleNamespace) -> Answer:
+    """Take over a lock whose owner is gone."""
+    if given.force and not given.reason:
+        raise Invalid("--force needs a reason, which is recorded", hint="add --reason TEXT")
+    reply = client.steal(
+        words.resource(given.resource), dead_owner=given.dead_owner, force=given.force, reason=given.reason
+    )
+    return answer_of(_salvaged(client, reply))
+
+
+def preempt(client: Client, given: SimpleNamespace) -> Answer:
+    """Ask a holder of lower priority to give way."""
+    reply = client.preempt(
+        words.resource(given.resource),
+        priority=given.priority,
+        reason=given.reason,
+        grace_s=given.grace,
+        wait_s=given.wait,
+    )
+    return answer_of(_salvaged(client, reply))
+
+
+def check(client: Client, given: SimpleNamespace) -> Answer:
+    """Ask whether resources could be locked now."""
+    reply = client.check(resources_of(given.resource), mode=given.mode, fence=given.fence)
+    if reply.free:
+        return Answer(fields_of(reply), "free")
+    message = (
+        f"Held by {holder_of(reply.holders[0])}" if reply.holders else "Not held by this session any more"
+    )
+    failure = render.Failure(render.REFUSED, "held", message, "coord lock waits for it")
+    return Answer(fields_of(reply), message, rows_of(reply.holders), COLUMNS, failure)
+
+
+def locks(client: Client, given: SimpleNamespace) -> Answer:
+    """List the locks that are held."""
+    found = client.locks(session=given.owner)
+    line = f"{len(found)} {'lock is' if len(found) == 1 else 'locks are'} held"
+    return Answer({"locks": fields_of(found)}, line, rows_of(found), COLUMNS)
+
+
+def resources_of(typed: Sequence[str]) -> list[str]:
+    """Return the resources that the words of a command mean."""
+    return [words.resource(word) for word in typed]
+
+
+def take(client: Client, resources: Sequence[str], given: SimpleNamespace) -> LockReply:
+    """Acquire, waiting as the flags say; a person is told who is in the way before the wait begins."""
+    person = is_terminal(sys.stderr)
+    wait_s = wait_of(given, terminal=person)
+    asked: dict[str, Any] = {
+        "mode": getattr(given, "mode", ""),
+        "ttl_s": given.ttl,
+        "reason": given.reason,
+        "priority": given.priority,
+        "profile": given.profile,
+        "preemptible": given.preemptible,
+        "command_id": given.command_id,
+    }
+    if person and wait_s != 0 and not given.command_id:
+        first = client.acquire(resources, wait_s=0, **asked)
+        if first.ok:
+            return _salvaged(client, first)
+        holder = f"held by {holder_of(first.holder)}, " if first.holder else ""
+        say(f"Waiting for {', '.join(resources)} — {holder}place {first.place} in line")
+    return _salvaged(client, client.acquire(resources, wait_s=wait_s, **asked))
+
+
+def _salvaged(client: Client, reply: LockReply) -> LockReply:
+    """Put aside what those who lost such a lock left half done, before the new holder hears of it."""
+    if not reply.ok or not reply.after_loss:
+        return reply
+    import msgspec
+
+    from coord.integrations.git.salvage.rollback import salvage_first
+
+    told = salvage_first(client, reply.locks)
+    for line in told:
+        say(line)
+    return msgspec.structs.replace(reply, warnings=[*reply.warnings, *told])
+
+
+def wait_of(given: SimpleNamespace, *, terminal: bool) -> float | None:
+    """Return how long to wait: as asked; else for ever where a person looks on, not too long elsewhere."""
+    if given.no_wait:
+        return 0
+    if given.wait is not None:
+        return float(given.wait)
+    return None if terminal else WAIT_S
+
+
+def answer_of(reply: LockReply) -> Answer:
+    """Return the answer to a request for locks."""
+    fields: dict[str, Any] = {"locks": fields_of(reply.locks)}
+    if reply.warnings:
+        fields["warnings"] = list(reply.warnings)
+    if reply.ok:
+        word = "refreshed" if all(lock.refreshed for lock in reply.locks) else "acquired"
+        return Answer(fields, _told(word, reply.locks), rows_of(reply.locks), COLUMNS)
+    if reply.holder is not None:
+        fields |= {"holder": fields_of(reply.holder), "expires_in_s": reply.holder.expires_in_s}
+    fields |= {"place": reply.place, "cycle": list(reply.cycle)}
+    failure = _denial(reply)
+    rows = rows_of([reply.holder]) if reply.holder else []
+    return Answer(fields, f"{failure.message}; {failure.hint}", rows, COLUMNS, failure)
+
+
+def holder_of(lock: LockShown) -> str:
+    """Return who holds a lock, and how long still: `NAME (expires in 4m30s)`."""
+    name = lock.agent or lock.owner
+    return f"{name} ({'expires in ' + words.span(lock.expires_in_s) if lock.expires_in_s > 0 else 'expired'})"
+
+
+def rows_of(found: Sequence[LockShown]) -> list[dict[str, Any]]:
+    """Return locks as rows of a table."""
+    return [{**fields_of(lock), "expires_in": words.span(lock.expires_in_s)} for lock in found]
+
+
+def _denial(reply: LockReply) -> render.Failure:
+    holder = f" — held by {holder_of(reply.holder)}" if reply.holder else ""
+    if reply.outcome is Outcome.DEADLOCK:
+        message = f"Lock denied — a deadlock: {' → '.join(reply.cycle)}"
+        return render.Failure(
+            render.REFUSED, "deadlock", message, "release what you hold, then ask for all at once"
+        )
+    if reply.outcome in {Outcome.WAITING, Outcome.WITHDRAWN}:
+        message = f"Failed to acquire lock in time, giving up{holder}"
+        return render.Failure(
+            render.TIMED_OUT, "timed_out", message, "try again, or ask the holder with coord send"
+        )
+    return render.Failure(
+        render.REFUSED, "held", f"Lock denied{holder}", "without --no-wait it waits in line"
+    )
+
+
+def _released(reply: Any) -> Answer:
+    return Answer(fields_of(reply), f"Lock released ✓ {', '.join(reply.released)}")
+
+
+def _told(word: str, found: Sequence[LockShown]) -> str:
+    if not found:
+        return "no lock is held"
+    least = min(lock.expires_in_s for lock in found)
+    return f"Lock {word} ✓ {', '.join(lock.resource for lock in found)} (expires in {words.span(least)})"

@@ -1,0 +1,140 @@
+"""`coord log`: what happened, in numbers too; who held what when; what one session did."""
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+from coord.core.errors import Invalid
+from coord.sdk.client.client import Client
+from coord.sdk.reports.activity import (
+    Activity,
+    Happening,
+    Spread,
+    Wanted,
+    follow,
+    newest_events,
+    stats,
+    tenures,
+    wanted,
+)
+from coord.transports import arguments as words
+from coord.transports import exit_codes as render
+from coord.transports.cli.connect import connected
+from coord.transports.cli.output import Answer, fields_of, is_terminal, moment, visible
+
+FOLLOW_S = 60.0
+"""How long to wait for news at once; it only bounds one wait."""
+
+
+def log(options: SimpleNamespace, given: SimpleNamespace) -> Answer | int:
+    """Look into the log."""
+    with connected(options) as client:
+        actor = given.actor
+        if given.what == "session":
+            if given.actor:
+                raise Invalid("the session is named twice", hint="coord log session ID")
+            actor = given.of or client.caller.session
+            if not actor:
+                raise Invalid("it cannot be told which session is meant", hint="coord log session ID")
+        resources = [given.resource] if given.resource else []
+        if given.what == "locks" and given.of:
+            resources.append(given.of)
+        elif given.what in ("tail", "stats") and given.of:
+            raise Invalid(f"{given.of!r} is one word too many", hint="see coord log --help")
+        which = wanted(
+            client, op=given.op, actor=actor, resources=map(words.resource, resources), since_s=given.since
+        )
+        if given.follow and given.what not in ("tail", "session"):
+            raise Invalid(f"--follow goes with tail and session, not with {given.what}", hint="leave it out")
+        if given.follow:
+            return _follow(client, which, given.n, as_json=options.json or not is_terminal(sys.stdout))
+        return _ANSWERS[given.what](client, which, given.n)
+
+
+def _tail(client: Client, which: Wanted, most: int) -> Answer:
+    found = newest_events(client, which, most)
+    rows = [_flat(happening) for happening in found.events]
+    fields = {"events": rows, "head": found.head, "begins_at": found.begins_at}
+    table = [{**row, "what": _details(each)} for row, each in zip(rows, found.events, strict=True)]
+    count = f"{len(rows)} {'event' if len(rows) == 1 else 'events'}"
+    return Answer(fields, f"{count}{_trimmed(found.begins_at)}", table, ("offset", "at", "event", "what"))
+
+
+def _stats(client: Client, which: Wanted, _most: int) -> Answer:
+    found = stats(client, which)
+    rows = [{"event": event, "count": count} for event, count in found.events.items()]
+    line = (
+        f"{found.entries} entries; locks held: {_spread(found.holds)}; waited for: {_spread(found.waits)}"
+        f"{_trimmed(found.begins_at)}"
+    )
+    return Answer(fields_of(found), line, rows, ("event", "count"))
+
+
+def _locks(client: Client, which: Wanted, most: int) -> Answer:
+    found = fields_of(tenures(client, which, most))
+    held = sum(not tenure["until_at"] for tenure in found)
+    columns = ("resource", "owner", "mode", "fence", "from_at", "until_at", "ending", "by", "reason")
+    return Answer({"locks": found}, f"{held} held now, {len(found) - held} ended", found, columns)
+
+
+_ANSWERS: dict[str, Callable[[Client, Wanted, int], Answer]] = {
+    "tail": _tail,
+    "session": _tail,
+    "stats": _stats,
+    "locks": _locks,
+}
+
+
+def _follow(client: Client, which: Wanted, most: int, *, as_json: bool) -> int:
+    """Print events as they happen, one line each, until interrupted or nobody reads any more."""
+    begun: Activity = newest_events(client, which, most)
+    if not print_happenings(begun.events, as_json=as_json):
+        return render.OK
+    for happenings in follow(client, which, begun.head, FOLLOW_S):
+        if not print_happenings(happenings, as_json=as_json):
+            return render.OK
+    raise AssertionError("it ends by a signal")
+
+
+def print_happenings(happenings: list[Happening], *, as_json: bool) -> bool:
+    """Write lines to stdout; return whether somebody reads them."""
+    try:
+        for each in happenings:
+            line = (
+                json.dumps(_flat(each)).replace("\x7f", "\\u007f")
+                if as_json
+                else visible(f"{moment(each.at_ms)}  {each.event}  {_details(each)}")
+            )
+            sys.stdout.write(f"{line}\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that Python's own flush is quiet
+        return False
+    return True
+
+
+def _flat(happening: Happening) -> dict[str, Any]:
+    at = {"offset": happening.offset, "at": moment(happening.at_ms), "event": happening.event}
+    return {**at, **{name: value for name, value in happening.details.items() if name not in at}}
+
+
+def _details(happening: Happening) -> str:
+    return " ".join(f"{name}={_shown(value)}" for name, value in happening.details.items())
+
+
+def _shown(value: Any) -> str:
+    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _spread(spread: Spread) -> str:
+    if not spread.count:
+        return "never"
+    times = "once" if spread.count == 1 else f"{spread.count} times"
+    return f"{times}, p50 {spread.p50_s:g} s, p95 {spread.p95_s:g} s, max {spread.max_s:g} s"
+
+
+def _trimmed(begins_at: int) -> str:
+    return f"; the log begins at offset {begins_at}, what was before is forgotten" if begins_at else ""

@@ -1,0 +1,174 @@
+"""Commands about plans."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+from coord.core.errors import Invalid
+from coord.core.plans.commands import NewTask
+from coord.core.plans.tracks import title_of
+from coord.core.replies import TaskListed, TasksAdded
+from coord.core.tasks.types import TaskStatus
+from coord.sdk.client.client import Client
+from coord.sdk.plans.check import Changes, Checked, check_plan, difference
+from coord.sdk.plans.file import Plan, read_plan
+from coord.transports import exit_codes as render
+from coord.transports.cli.handlers.tasks import warning
+from coord.transports.cli.output import Answer, fields_of, has_colours, is_terminal, width
+from coord.transports.cli.plan_view import drawing as plan_drawing
+from coord.transports.cli.plan_view import text as plan_text
+
+COLUMNS = ("track", "task_id", "state", "agent", "depends_on", "description")
+NAMED_MOST = 5
+DIFFERENCE = ("change", "task_id", "field", "before", "after")
+
+
+def load(client: Client, given: SimpleNamespace) -> Answer:
+    """Add the tasks of a plan, or only say what that would change."""
+    plan, checked, stored = _read(client, given.file)
+    if checked.problems:
+        return _problems(checked)
+    located = [client.located(task, from_root=True) for task in checked.tasks]
+    changes = difference(located, stored)
+    reply = _compared(located, stored, changes) if given.dry_run else _loaded(client, plan, checked)
+    in_plan = {task.task_id for task in located}
+    others = [task.task_id for task in stored if task.task_id not in in_plan]
+    changed = {name: list(changes.get(name, {})) for name in reply.changed}
+    fields = {
+        "added": reply.added,
+        "changed": changed,
+        "changes": [each for each in _rows(reply, changes, []) if each["change"] == "changed"],
+        "same": len(reply.same),
+        "not_in_plan": others,
+        "warnings": [*checked.warnings, *map(str, reply.alike)],
+        "dry_run": given.dry_run,
+    }
+    told = "; ".join(f"{name}: {', '.join(names)}" for name, names in list(changed.items())[:NAMED_MOST])
+    line = f"{len(reply.added)} added, {len(changed)} changed{f' ({told})' if told else ''}"
+    line += f", {len(reply.same)} as before{warning(reply)}"
+    line += f"; not in this plan, and kept: {_few(others)}" if others else ""
+    line = f"nothing is loaded; it would be: {line}" if given.dry_run else line
+    return Answer(fields, line, _rows(reply, changes, others), DIFFERENCE)
+
+
+def _loaded(client: Client, plan: Plan, checked: Checked) -> TasksAdded:
+    for track, agents in plan.agents.items():
+        client.set_track(track, agents)
+    person = is_terminal(sys.stderr)
+    return client.add_tasks(checked.tasks, from_root=True, progress=_progress if person else None)
+
+
+def _compared(tasks: Sequence[NewTask], stored: Sequence[TaskListed], changes: Changes) -> TasksAdded:
+    """Return what loading would answer."""
+    there = {task.task_id for task in stored}
+    added = [task.task_id for task in tasks if task.task_id not in there]
+    same = [task.task_id for task in tasks if task.task_id in there and task.task_id not in changes]
+    return TasksAdded(added, list(changes), same, [])
+
+
+def _rows(reply: TasksAdded, changes: Changes, others: Sequence[str]) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = [{"change": "added", "task_id": name} for name in reply.added]
+    for name in reply.changed:
+        rows += [
+            {"change": "changed", "task_id": name, "field": field, "before": before, "after": after}
+            for field, (before, after) in changes.get(name, {}).items()
+        ]
+    return rows + [{"change": "not in plan", "task_id": name} for name in others]
+
+
+def _few(names: Sequence[str]) -> str:
+    more = f" and {len(names) - NAMED_MOST} more" if len(names) > NAMED_MOST else ""
+    return ", ".join(names[:NAMED_MOST]) + more
+
+
+def check(client: Client, given: SimpleNamespace) -> Answer:
+    """Look a plan over."""
+    plan, checked, _ = _read(client, given.file)
+    if checked.problems:
+        return _problems(checked)
+    tracks = len({task.track for task in checked.tasks if task.track})
+    line = f"{len(plan.tasks)} tasks on {tracks} tracks, {len(checked.warnings)} warnings"
+    fields = {"tasks": len(plan.tasks), "tracks": tracks, "problems": [], "warnings": checked.warnings}
+    return Answer(fields, line, [{"warning": each} for each in checked.warnings], ("warning",))
+
+
+def show(client: Client, given: SimpleNamespace) -> Answer | str:
+    """Show the tasks of each track and how far they are."""
+    found = client.task_list()
+    if given.mermaid:
+        return plan_drawing.mermaid(found)
+    if given.svg:
+        return plan_drawing.svg(found)
+    if given.picture:
+        return plan_text.picture(found, width(sys.stdout), colours=has_colours())
+    tracks = progress(found)
+    done = sum(task.state in ("done", "skipped") for task in found)
+    line = f"{done} of {len(found)} tasks are done" if found else "there are no tasks"
+    fields = {"tracks": tracks, "tasks": fields_of(found)}
+    if given.table:
+        return Answer(fields, line, _table(tracks, found), COLUMNS)
+    return Answer(
+        fields, line, drawn=lambda: plan_text.picture(found, width(sys.stdout), colours=has_colours())
+    )
+
+
+def _table(tracks: Sequence[Mapping[str, Any]], found: Sequence[TaskListed]) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    for track in tracks:
+        rows.append({"track": track["track"], "task_id": f"{track['percent']} % of {track['total']}"})
+        rows += [{**fields_of(task), "track": ""} for task in found if task.track == track["track"]]
+    return rows
+
+
+def progress(tasks: Sequence[TaskListed]) -> list[dict[str, Any]]:
+    """Return how far each track is; what stands in none comes under the empty name."""
+    found = []
+    for track in sorted({task.track for task in tasks}):
+        own = [task for task in tasks if task.track == track]
+        states = [task.state for task in own]
+        counts = {state.value: states.count(state.value) for state in TaskStatus}
+        completed = counts["done"] + counts["skipped"]
+        found.append(
+            {
+                "track": track,
+                "title": title_of(track),
+                "agents": sorted({task.agent for task in own if task.agent}),
+                "completed": completed,
+                "in_progress": counts["in_progress"],
+                "pending": len(states) - completed - counts["in_progress"],
+                "total": len(states),
+                "percent": 100 * completed // len(states),
+                "states": {state: count for state, count in counts.items() if count},
+            }
+        )
+    return found
+
+
+def _read(client: Client, path: str) -> tuple[Plan, Checked, list[TaskListed]]:
+    plan = read_plan(path)
+    if plan.project and plan.project != client.project:
+        raise Invalid(
+            f"the plan is of project {plan.project}, not of {client.project}",
+            hint=f"add --project {plan.project}",
+        )
+    stored = client.task_list()
+    return plan, check_plan(plan, stored, strict=client.strict_ids), stored
+
+
+def _problems(checked: Checked) -> Answer:
+    more = f" (and {len(checked.problems) - 1} more)" if len(checked.problems) > 1 else ""
+    message = f"The plan cannot be loaded: {checked.problems[0]}{more}"
+    failure = render.Failure(
+        render.INVALID, "invalid", message, "correct the file; coord plan check lists all"
+    )
+    fields = {"problems": checked.problems, "warnings": checked.warnings}
+    rows = [{"problem": each} for each in checked.problems]
+    return Answer(fields, message, rows, ("problem",), failure)
+
+
+def _progress(done: int, total: int) -> None:
+    """Tell a person how far loading is, on one line that is written over."""
+    if sys.stderr is not None:
+        sys.stderr.write(f"\r{done} of {total} tasks{chr(10) if done == total else ''}")
+        sys.stderr.flush()

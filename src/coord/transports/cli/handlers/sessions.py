@@ -1,0 +1,103 @@
+"""Commands about sessions."""
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+from coord.core.errors import Invalid
+from coord.core.replies import SessionShown
+from coord.sdk.client.client import Client
+from coord.transports import arguments as words
+from coord.transports.cli.output import Answer, fields_of
+
+COLUMNS = ("session_id", "agent", "liveness", "state", "task", "last_heartbeat_at", "cwd")
+STATUS_LINES = (
+    *("session_id", "agent", "role", "project", "parent", "liveness", "state", "task", "pid", "cwd"),
+    *("started_at", "last_heartbeat_at", "locks", "messages", "stuck"),
+)
+
+
+def register(client: Client, given: SimpleNamespace) -> Answer:
+    """Say that this session is here, and who else is."""
+    reply = client.register(
+        task=given.task,
+        phase=given.phase,
+        status=given.status,
+        bin=given.bin,
+        version=given.tool_version,
+        blob=given.blob,
+        capabilities=_capabilities(given.capabilities),
+        replaces=given.replaces,
+    )
+    line = f"Registered {reply.session.session_id}; {_company(reply.peers)}"
+    return Answer(fields_of(reply), line, _rows(reply.peers), COLUMNS)
+
+
+def heartbeat(client: Client, _given: SimpleNamespace) -> Answer:
+    """Say that this session is still at work."""
+    reply = client.heartbeat()
+    return Answer(fields_of(reply), f"{reply.session_id} is alive")
+
+
+def update(client: Client, given: SimpleNamespace) -> Answer:
+    """Change what this session says of itself."""
+    if given.merge_blob and given.blob is None:
+        raise Invalid("--merge-blob has nothing to merge", hint="give it with --blob JSON")
+    blob = {"merge_blob" if given.merge_blob else "blob": given.blob}
+    reply = client.update(
+        task=given.task,
+        status=given.status,
+        phase=given.phase,
+        owned=given.owned,
+        capabilities=_capabilities(given.capabilities),
+        **blob,
+    )
+    return Answer({"session": fields_of(reply)}, f"Updated {reply.session_id}")
+
+
+def peers(client: Client, given: SimpleNamespace) -> Answer:
+    """List the sessions."""
+    found = client.peers(live=given.live)
+    return Answer({"peers": fields_of(found)}, _company(found), _rows(found), COLUMNS)
+
+
+def status(client: Client, _given: SimpleNamespace) -> Answer:
+    """Show this session: what it does, holds and has to read."""
+    reply = client.status()
+    session, locks, messages, stuck = (reply[name] for name in ("session", "locks", "messages", "stuck"))
+    shown = {**fields_of(session), "task": _task(session.current_task)}
+    shown |= {"locks": [lock.resource for lock in locks], "messages": messages, "stuck": stuck}
+    rows = [{"what": name, "is": shown[name]} for name in STATUS_LINES]
+    line = f"{session.session_id} is {session.state}, holds {len(locks)} and has {messages} to read"
+    if stuck:
+        line += f"; stuck: {', '.join(stuck)} (coord task show, then retry or skip)"
+    return Answer(fields_of(reply), line, rows, ("what", "is"))
+
+
+def dereg(client: Client, given: SimpleNamespace) -> Answer:
+    """End a session and release all it holds."""
+    reply = client.dereg(given.session)
+    released = f"; released {', '.join(reply.released)}" if reply.released else ""
+    return Answer(fields_of(reply), f"{reply.session_id} is gone{released}")
+
+
+def _capabilities(texts: Sequence[str] | None) -> dict[str, float] | None:
+    """Return what was typed as `testing=1.2,doc`."""
+    pairs = [text.partition("=") for text in texts or ()]
+    return None if texts is None else {name: words.decimal(value or "1") for name, _, value in pairs}
+
+
+def _company(peers: Sequence[SessionShown]) -> str:
+    if not peers:
+        return "no other session is here"
+    names = ", ".join(f"{peer.agent or peer.session_id} ({peer.liveness})" for peer in peers[:5])
+    more = f" and {len(peers) - 5} more" if len(peers) > 5 else ""
+    return f"{len(peers)} other {'session is' if len(peers) == 1 else 'sessions are'} here: {names}{more}"
+
+
+def _rows(peers: Sequence[SessionShown]) -> list[dict[str, Any]]:
+    return [{**fields_of(peer), "task": _task(peer.current_task)} for peer in peers]
+
+
+def _task(task: dict[str, Any]) -> str:
+    return " ".join(str(value) for value in task.values() if value)

@@ -1,0 +1,392 @@
+"""Commands about tasks."""
+
+import sys
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+from coord.core.errors import Invalid, NotFound
+from coord.core.ids import part_ids
+from coord.core.replies import LockShown, NextTask, Runnable, TaskListed, TasksAdded
+from coord.core.tasks.types import ClaimHistory, ClaimReason, TaskClaim, TaskResult, TaskStatus
+from coord.sdk.client.client import Client
+from coord.transports import arguments as words
+from coord.transports import exit_codes as render
+from coord.transports.cli.connect import connected
+from coord.transports.cli.output import Answer, fields_of, is_terminal, moment
+
+COLUMNS = ("task_id", "state", "track", "priority", "agent", "depends_on", "description")
+HISTORY = ("generation", "session_id", "agent_id", "acquired_at", "released_at", "release_reason", "note")
+CLAIMS = ("task_id", "generation", "session_id", "expires_at")
+LINEAGE = ("generation", "session_id", "agent_id", "acquired_at", "released_at", "outcome", "reason")
+WATCH_S = 60.0
+"""How long to wait for news at once; it only bounds one wait."""
+FINISHED = (TaskStatus.DONE, TaskStatus.SKIPPED, TaskStatus.FAILED, TaskStatus.ERRORED)
+ENDINGS = ("task.completed", "task.merged", "task.skipped", "task.failed", "task.errored")
+NOTHING = {
+    Runnable.DONE: ("Nothing is left to do", "coord task add or coord plan load brings more"),
+    Runnable.BLOCKED: ("Nothing can be taken now", "--wait waits for it"),
+    Runnable.DEADLOCKED: ("All that is left is stuck", "coord task retry or skip what failed"),
+    Runnable.DENIED: (
+        "The task was not granted",
+        "coord agent list and coord limits show tell more",
+    ),
+}
+CLAIM_HINTS = {
+    ClaimReason.DENIED_LOCKED: "ask the holder (coord send), or claim it with --no-locks",
+    **{
+        reason: "coord limits show tells the limits and what is used"
+        for reason in ClaimReason
+        if reason.value.startswith("DENIED_LIMIT")
+    },
+}
+
+
+def add(client: Client, given: SimpleNamespace) -> Answer:
+    """Add a task."""
+    reply = client.add_task(
+        given.task,
+        description=given.description,
+        type=given.type,
+        priority=given.priority,
+        files=[words.resource(name) if ":" in name else f"file:{name}" for name in given.files],
+        depends_on=given.depends_on,
+        requirements=given.requirements,
+        deadline=_deadline(client, given.deadline),
+        estimate_s=given.estimate,
+        role=given.for_role,
+        track=given.track,
+        needs=given.needs,
+        retries_max=given.retries,
+    )
+    word = "added" if reply.added else "changed" if reply.changed else "is there already"
+    task = client.show_task(given.task)
+    fields = {"task": fields_of(task), **fields_of(reply)}
+    line = f"{given.task} {word}: {task.state}{warning(reply)}"
+    return Answer(fields, line, rows_of([task]), COLUMNS)
+
+
+def warning(reply: TasksAdded) -> str:
+    """Return what is to be said of work that may be done twice."""
+    return f"; is it work that is there already? {'; '.join(map(str, reply.alike))}" if reply.alike else ""
+
+
+def next_(client: Client, given: SimpleNamespace) -> Answer:
+    """Claim the next task."""
+    reply = client.next_task(
+        types=given.types,
+        tracks=given.tracks,
+        roles=given.roles,
+        has=given.has,
+        lease_s=given.lease,
+        lock_files=not given.no_locks,
+        wait_s=given.wait,
+        most=given.most,
+        command_id=given.command_id,
+    )
+    if not reply.ok:
+        return _nothing(reply, given.wait)
+    taken = [(each.task, each.claim, each.locks) for each in (reply, *reply.more) if each.task and each.claim]
+    fields, *more = (
+        {"task": fields_of(task), "claim": claim_fields(claim), "locks": fields_of(locks)}
+        for task, claim, locks in taken
+    )
+    if given.most > 1:
+        fields["more"] = more
+    told = _salvaged(client, [lock for _, _, locks in taken for lock in locks], fields)
+    lines = [f"{task.task_id} is yours, generation {claim.generation.generation}" for task, claim, _ in taken]
+    return Answer(fields, "; ".join(lines) + told, rows_of([task for task, _, _ in taken]), COLUMNS)
+
+
+def _nothing(reply: NextTask, waited_s: float) -> Answer:
+    message, hint = NOTHING[reply.outcome]
+    exit_code = render.TIMED_OUT if waited_s and reply.outcome is Runnable.BLOCKED else render.REFUSED
+    line = f"{message}: {'; '.join(reply.waiting_for)}" if reply.waiting_for else message
+    fields = {"task": None, "waiting_for": reply.waiting_for}
+    return Answer(fields, line, failure=render.Failure(exit_code, reply.outcome.value, line, hint))
+
+
+def claim(client: Client, given: SimpleNamespace) -> Answer:
+    """Claim a task, or several."""
+    if len(given.task) > 1:
+        return _claim_several(client, given)
+    (task,) = given.task
+    reply = client.claim_task(
+        task,
+        lease_s=given.lease,
+        lock_files=not given.no_locks,
+        force=given.force,
+        reason=given.reason,
+        command_id=given.command_id,
+    )
+    if reply.claim is not None:
+        number = reply.claim.generation.generation
+        fields = {"claim": claim_fields(reply.claim), "locks": fields_of(reply.locks)}
+        told = _salvaged(client, reply.locks, fields)
+        return Answer(fields, f"{task} is yours, generation {number}{told}")
+    told = reply.detail or (f"held by {reply.current_holder}" if reply.current_holder else "")
+    hint = CLAIM_HINTS.get(reply.reason, "coord task show tells more")
+    return _refused(reply.reason.value, {"holder": reply.current_holder}, told, hint)
+
+
+def _salvaged(client: Client, locks: Sequence[LockShown], fields: dict[str, Any]) -> str:
+    """Put aside what an earlier holder left half done in the files of a task; return what there is to say."""
+    if not locks:
+        return ""
+    from coord.integrations.git.salvage.rollback import salvage_first
+
+    warnings = salvage_first(client, locks)
+    if warnings:
+        fields["warnings"] = warnings
+    return "".join(f"; {warning}" for warning in warnings)
+
+
+def _claim_several(client: Client, given: SimpleNamespace) -> Answer:
+    if given.force:
+        raise Invalid("--force takes one task", hint="claim them one after the other")
+    if given.command_id:
+        raise Invalid("--command-id takes one task", hint="claim them one after the other")
+    replies = client.claim_tasks(given.task, lease_s=given.lease)
+    claims = [claim_fields(reply.claim) for reply in replies.values() if reply.claim is not None]
+    denied: list[dict[str, Any]] = [
+        {
+            "task_id": name,
+            "reason": reply.reason.value,
+            "holder": reply.current_holder,
+            "detail": reply.detail,
+        }
+        for name, reply in replies.items()
+        if reply.claim is None
+    ]
+    if not claims:
+        return _refused(denied[0]["reason"], {"denied": denied}, "none of them", "coord task list shows them")
+    told = [f"{claim['task_id']} is yours, generation {claim['generation']}" for claim in claims]
+    told += [f"{each['task_id']}: {each['reason'].lower().replace('_', ' ')}" for each in denied]
+    return Answer({"claims": claims, "denied": denied}, "; ".join(told), claims, CLAIMS)
+
+
+def split(client: Client, given: SimpleNamespace) -> Answer:
+    """Split a task into parts."""
+    task = client.split_task(given.task, words.number(given.parts))
+    parts = list(part_ids(given.task, task.parts))
+    line = f"{given.task} is split: {parts[0]} … {parts[-1]}"
+    return Answer({"task": fields_of(task), "parts": parts}, line, rows_of([task]), COLUMNS)
+
+
+def renew(client: Client, given: SimpleNamespace) -> Answer:
+    """Begin the lease of a claim anew."""
+    reply = client.renew_task(given.task, words.number(given.generation))
+    if not reply.success:
+        return _refused(reply.reason.value, {}, "", "the claim is lost: stop, and ask coord task next")
+    expires_at = moment(reply.new_expiry_ms)
+    return Answer({"expires_at": expires_at}, f"{given.task} is yours until {expires_at}")
+
+
+def submit(client: Client, given: SimpleNamespace) -> Answer:
+    """Hand in a result."""
+    reply = client.submit_task(
+        given.task, words.number(given.generation), given.result, command_id=given.command_id
+    )
+    fields = {
+        "accepted": reply.accepted,
+        "work_product_ref": reply.work_product_ref,
+        "current_generation": reply.current_generation,
+        "work_lost": reply.work_lost,
+    }
+    if not reply.accepted:
+        return _refused(
+            reply.reason.value, fields, reply.detail, "coord task lineage tells whose result counts"
+        )
+    return Answer(fields, f"{given.task} is done ✓ {reply.work_product_ref}")
+
+
+def fail(client: Client, given: SimpleNamespace) -> Answer:
+    """Say that a task did not work."""
+    number = words.number(given.generation)
+    reply = client.fail_task(given.task, number, note=given.note, final=given.final)
+    return _given_back(client, given.task, reply)
+
+
+def release(client: Client, given: SimpleNamespace) -> Answer:
+    """Give a claim back."""
+    number = words.number(given.generation)
+    reply = client.release_task(given.task, number, note=given.note, limited_s=given.limited)
+    return _given_back(client, given.task, reply)
+
+
+def _given_back(client: Client, task_id: str, reply: Any) -> Answer:
+    if not reply.success:
+        return _refused(reply.reason.value, {}, "", "this session does not hold it under that generation")
+    state = client.task_state(task_id).state.value
+    return Answer({"task_id": task_id, "state": state}, f"{task_id} is given back: {state}")
+
+
+def reset(client: Client, given: SimpleNamespace) -> Answer:
+    """Open a task again."""
+    reply = client.reset_task(given.task, reason=given.reason)
+    if not reply.success:
+        raise NotFound(f"there is no task {given.task}", hint="coord task list shows them")
+    state = client.task_state(given.task).state.value
+    fields = {"task_id": given.task, "state": state, "generation": reply.generation}
+    return Answer(fields, f"{given.task} is open again: {state}")
+
+
+def skip(client: Client, given: SimpleNamespace) -> Answer:
+    """Pass a task over."""
+    return _shown(client.skip_task(given.task, reason=given.reason))
+
+
+def retry(client: Client, given: SimpleNamespace) -> Answer:
+    """Bring a task back."""
+    return _shown(client.retry_task(given.task))
+
+
+def show(client: Client, given: SimpleNamespace) -> Answer:
+    """Show a task."""
+    state = client.task_state(given.task)
+    try:
+        task: TaskListed | None = client.show_task(given.task)
+    except NotFound:
+        if not state.generation:
+            raise
+        task = None  # it was claimed without being added
+    fields = {
+        "task": fields_of(task) if task is not None else {"task_id": given.task, "state": state.state.value},
+        "claim": claim_fields(state.claim) if state.claim is not None else None,
+        "result": fields_of(state.result),
+        "rejected": fields_of(state.rejected),
+    }
+    rows = [{"field": name, "value": value} for name, value in fields["task"].items()]
+    line = f"{given.task} is {state_of(task) if task is not None else state.state.value}"
+    return Answer(fields, line, rows, ("field", "value"))
+
+
+def history(client: Client, given: SimpleNamespace) -> Answer:
+    """List the ended generations of a task."""
+    found = fields_of(client.task_history(given.task))
+    return Answer({"history": found}, f"{given.task}: {len(found)} ended", found, HISTORY)
+
+
+def lineage(client: Client, given: SimpleNamespace) -> Answer:
+    """Show all generations of a task, and what was turned away."""
+    state = client.task_state(given.task)
+    ended = client.task_history(given.task)
+    rows = [_generation_row(each) for each in ended]
+    if state.claim is not None and state.generation not in [each.generation for each in ended]:
+        rows.append(_claim_row(state.claim))
+    turned_away = {
+        (each.generation, each.session_id, each.rejection_reason): each
+        for each in (*(one for entry in ended for one in entry.rejected), *state.rejected)
+    }
+    rejected = [_rejected_row(each) for each in turned_away.values()]
+    fields = {"task_id": given.task, "state": state.state.value, "generations": rows, "rejected": rejected}
+    line = f"{given.task} is {state.state.value}: {len(rows)} generations, {len(rejected)} turned away"
+    return Answer(fields, line, [*rows, *rejected], LINEAGE)
+
+
+def _generation_row(entry: ClaimHistory) -> dict[str, Any]:
+    return {
+        "generation": entry.generation,
+        "session_id": entry.session_id,
+        "agent_id": entry.agent_id,
+        "acquired_at": moment(entry.acquired_ms),
+        "released_at": moment(entry.released_ms),
+        "outcome": "ACCEPTED" if entry.result_accepted else entry.release_reason.value,
+        "work_product_ref": entry.work_product_ref,
+        "reason": entry.note,
+    }
+
+
+def _claim_row(claim: TaskClaim) -> dict[str, Any]:
+    shown = claim_fields(claim)
+    row = {name: shown[name] for name in ("generation", "session_id", "agent_id")}
+    return {**row, "acquired_at": shown["claimed_at"], "released_at": None, "outcome": shown["state"]}
+
+
+def _rejected_row(result: TaskResult) -> dict[str, Any]:
+    return {
+        "generation": result.generation,
+        "session_id": result.session_id,
+        "agent_id": result.agent_id,
+        "submitted_at": moment(result.submitted_ms),
+        "outcome": "REJECTED",
+        "reason": result.rejection_reason.value if result.rejection_reason else "",
+        "times": result.times,
+    }
+
+
+def list_(client: Client, given: SimpleNamespace) -> Answer:
+    """List the tasks of this project."""
+    found = client.task_list(state=given.state, track=given.track, type=given.type)
+    line = f"{len(found)} {'task' if len(found) == 1 else 'tasks'}"
+    return Answer({"tasks": fields_of(found)}, line, rows_of(found), COLUMNS)
+
+
+def watch(options: SimpleNamespace, given: SimpleNamespace) -> Answer | int:
+    """Print what happens to tasks, until interrupted or the task that was named is finished."""
+    from coord.sdk.reports.activity import follow, log_of, wanted
+    from coord.transports.cli.handlers.log import print_happenings
+
+    with connected(options) as client:
+        as_json = options.json or not is_terminal(sys.stdout)
+        log = log_of(client)
+        log.load(())
+        after = log.seen.offset  # before the look at the task: nothing falls between the two
+        if given.task and client.task_state(given.task).state in FINISHED:
+            return show(client, given)
+        for happenings in follow(client, wanted(client, op="task"), after, WATCH_S):
+            news = [each for each in happenings if _concerns(each.details, client.project, given.task)]
+            if not print_happenings(news, as_json=as_json):
+                return render.OK
+            if given.task and any(each.event in ENDINGS for each in news):
+                return render.OK
+        raise AssertionError("it ends by a signal")
+
+
+def _concerns(details: dict[str, Any], project: str, task_id: str) -> bool:
+    return details.get("project") == project and task_id in ("", details.get("task"))
+
+
+def claim_fields(claim: TaskClaim) -> dict[str, Any]:
+    """Return a claim as answers show it: its generation is a number."""
+    return {
+        "task_id": claim.task_id,
+        "generation": claim.generation.generation,
+        "session_id": claim.session_id,
+        "agent_id": claim.agent_id,
+        "state": claim.state.value,
+        "claimed_at": moment(claim.generation.claimed_ms),
+        "lease_s": claim.generation.lease_duration,
+        "expires_at": moment(claim.expires_ms),
+    }
+
+
+def rows_of(tasks: Sequence[TaskListed]) -> list[dict[str, Any]]:
+    """Return tasks as rows of a table; one that was split shows how many of its parts are done."""
+    return [{**fields_of(task), "state": state_of(task)} for task in tasks]
+
+
+def state_of(task: TaskListed) -> str:
+    """Return how a task stands, in a word or two."""
+    return f"{task.state} {task.parts_done}/{task.parts}" if task.parts else task.state
+
+
+def _shown(task: TaskListed) -> Answer:
+    return Answer({"task": fields_of(task)}, f"{task.task_id} is {task.state}", rows_of([task]), COLUMNS)
+
+
+def _refused(reason: str, fields: dict[str, Any], told: str, hint: str) -> Answer:
+    message = f"Refused: {reason.lower().replace('_', ' ')}{f' — {told}' if told else ''}"
+    failure = render.Failure(render.REFUSED, reason.lower(), message, hint)
+    return Answer({"reason": reason, **fields}, f"{message}; {hint}", failure=failure)
+
+
+def _deadline(client: Client, text: str | None) -> object:
+    """Return a deadline that was typed as a duration from now or as a moment."""
+    if text is None:
+        return None
+    try:
+        seconds = words.duration(text)
+    except Invalid:
+        return text
+    return client.database.log(client.tenant).now() + round(seconds * 1000)

@@ -1,0 +1,58 @@
+"""Where the tasks of a plan stand in a picture: steps from left to right, tracks below each other."""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from coord.core.replies import TaskListed
+from coord.core.tasks.types import TaskStatus
+
+Cells = dict[int, list[TaskListed]]
+"""The tasks of a track by their step."""
+
+FINISHED = (TaskStatus.DONE, TaskStatus.SKIPPED)
+
+
+class Lane(NamedTuple):
+    """A track and its tasks; what stands in none has the empty name."""
+
+    track: str
+    cells: Cells
+
+    @property
+    def tasks(self) -> list[TaskListed]:
+        """All of them."""
+        return [task for cell in self.cells.values() for task in cell]
+
+    @property
+    def finished(self) -> int:
+        """How many are done or skipped."""
+        return sum(task.state in FINISHED for task in self.tasks)
+
+
+def lanes(tasks: Sequence[TaskListed]) -> list[Lane]:
+    """Return the tracks by name; within each its tasks by step, in the order given."""
+    step = steps(tasks)
+    found: dict[str, Cells] = {}
+    for task in tasks:
+        found.setdefault(task.track, {}).setdefault(step[task.task_id], []).append(task)
+    return [Lane(track, dict(sorted(found[track].items()))) for track in sorted(found)]
+
+
+def steps(tasks: Iterable[TaskListed]) -> dict[str, int]:
+    """Return the step of each task: one after the last of those it depends on, from 0."""
+    needs = {task.task_id: task.depends_on for task in tasks}
+    found = dict.fromkeys(needs, 0)
+    open_needs = {name: [need for need in given if need in needs] for name, given in needs.items()}
+    followers: dict[str, list[str]] = {name: [] for name in needs}
+    for name, given in open_needs.items():
+        for need in given:
+            followers[need].append(name)
+    waiting = {name: len(given) for name, given in open_needs.items()}
+    settled = [name for name, count in waiting.items() if not count]
+    for name in settled:  # it grows while it is walked
+        for follower in followers[name]:
+            found[follower] = max(found[follower], found[name] + 1)
+            waiting[follower] -= 1
+            if not waiting[follower]:
+                settled.append(follower)
+    return found

@@ -1,0 +1,126 @@
+"""A plan as a picture in text: a row per track, a column per step, as wide as the terminal.
+
+What depends on a task of another track says so (`⇠ A-001`). Where there are too many tasks to see, a track is
+one line with a bar and its counts.
+"""
+
+from collections.abc import Sequence
+
+from coord.core.ids import TaskIdentifier
+from coord.core.replies import TaskListed
+from coord.core.tasks.types import TaskStatus
+from coord.transports.cli.output import cells_wide, fitted, visible
+from coord.transports.cli.plan_view.layout import Lane, lanes
+
+TASKS_MOST = 200
+TRACKS_MOST = 100
+CELL_LEAST, CELL_MOST = 18, 44
+LABEL_MOST = 12
+BAR = 20
+RESET = "\x1b[0m"
+SIGNS = {
+    TaskStatus.DONE: ("✔", "\x1b[32m"),
+    TaskStatus.SKIPPED: ("↷", "\x1b[2m"),
+    TaskStatus.IN_PROGRESS: ("▶", "\x1b[33m"),
+    TaskStatus.READY: ("●", "\x1b[36m"),
+    TaskStatus.PENDING: ("○", ""),
+    TaskStatus.BLOCKED: ("■", "\x1b[31m"),
+    TaskStatus.FAILED: ("✗", "\x1b[31m"),
+    TaskStatus.ERRORED: ("✗", "\x1b[31m"),
+}
+"""The sign and the colour of each state."""
+
+
+def picture(tasks: Sequence[TaskListed], width: int, *, colours: bool = False) -> str:
+    """Return the plan as text, no line wider than `width` (but at least one cell)."""
+    if not tasks:
+        return ""
+    found = lanes(tasks)
+    lines = _grid(found, width, colours) if len(tasks) <= TASKS_MOST else _summary(found, width, colours)
+    return "\n".join(line.rstrip() for line in [*lines, "", _legend(tasks, width, colours)]) + "\n"
+
+
+def _grid(found: Sequence[Lane], width: int, colours: bool) -> list[str]:
+    """Return columns of steps, in as many bands below each other as the width asks for."""
+    label = min(LABEL_MOST, max(len(visible(_label(lane))) for lane in found))
+    tracks = {task.task_id: lane.track for lane in found for task in lane.tasks}
+    texts = {task.task_id: _cell_text(task, tracks) for lane in found for task in lane.tasks}
+    widest = min(CELL_MOST, max(map(cells_wide, texts.values())))
+    last = max(max(lane.cells) for lane in found)
+    room = max(CELL_LEAST, width - label - 2)
+    per_band = max(1, min(last + 1, (room + 2) // (min(widest, CELL_LEAST) + 2)))
+    wide = max(1, min(widest, (room + 2) // per_band - 2))
+    lines: list[str] = []
+    for first in range(0, last + 1, per_band):
+        band = range(first, min(first + per_band, last + 1))
+        head = "  ".join(fitted(f"step {step + 1}", wide) for step in band)
+        lines += ["", " " * label + "  " + head] if lines else [" " * label + "  " + head]
+        for lane in found:
+            cells = [lane.cells.get(step, []) for step in band]
+            for row in range(max(map(len, cells))):
+                shown = [_cell(cell, row, texts, wide, colours) for cell in cells]
+                name = _label(lane) if row == 0 else ""
+                lines.append(fitted(visible(name), label) + "  " + "  ".join(shown))
+    return lines
+
+
+def _label(lane: Lane) -> str:
+    return f"{lane.track or '-'} {100 * lane.finished // len(lane.tasks)} %"
+
+
+def _cell(cell: Sequence[TaskListed], row: int, texts: dict[str, str], wide: int, colours: bool) -> str:
+    if row >= len(cell):
+        return " " * wide
+    task = cell[row]
+    return _painted(fitted(texts[task.task_id], wide), task.state, colours)
+
+
+def _cell_text(task: TaskListed, tracks: dict[str, str]) -> str:
+    text = f"{SIGNS[TaskStatus(task.state)][0]} {task.task_id}"
+    others = [_short(need) for need in task.depends_on if not task.track or tracks.get(need) != task.track]
+    if task.agent:
+        text += f" {task.agent}"
+    return visible(text + (f" ⇠ {', '.join(others)}" if others else ""))
+
+
+def _short(task_id: str) -> str:
+    parsed = TaskIdentifier.find(task_id)
+    return f"{parsed.track}-{parsed.sequence:03d}" if parsed is not None else task_id
+
+
+def _summary(found: Sequence[Lane], width: int, colours: bool) -> list[str]:
+    """Return a line per track: a bar, how far it is, and how many are in which state."""
+    label = min(LABEL_MOST, max(len(visible(lane.track or "-")) for lane in found))
+    lines = []
+    for lane in found[:TRACKS_MOST]:
+        total = len(lane.tasks)
+        full = BAR * lane.finished // total
+        counts = f"{lane.finished} of {total}  {_counts(lane.tasks)}"
+        bar = _painted("█" * full, TaskStatus.DONE, colours) + "░" * (BAR - full)
+        room = max(1, width - label - BAR - 4)
+        lines.append(f"{fitted(visible(lane.track or '-'), label)}  {bar}  {fitted(counts, room)}")
+    if len(found) > TRACKS_MOST:
+        lines.append(f"… and {len(found) - TRACKS_MOST} more tracks")
+    return lines
+
+
+def _counts(tasks: Sequence[TaskListed]) -> str:
+    states = [task.state for task in tasks]
+    return "  ".join(f"{sign} {states.count(s)}" for s, (sign, _) in SIGNS.items() if s in states)
+
+
+def _legend(tasks: Sequence[TaskListed], width: int, colours: bool) -> str:
+    """Return what the signs mean that were used, and how many there are of each."""
+    states = [task.state for task in tasks]
+    parts, used = [], 0
+    for state, (sign, _) in SIGNS.items():
+        text = f"{sign} {states.count(state)} {state.value}"
+        if state in states and used + len(text) <= width:
+            parts.append(_painted(text, state, colours))
+            used += len(text) + 2
+    return "  ".join(parts)
+
+
+def _painted(text: str, state: str, colours: bool) -> str:
+    colour = SIGNS[TaskStatus(state)][1] if colours else ""
+    return f"{colour}{text}{RESET}" if colour and text else text

@@ -1,0 +1,128 @@
+"""A command run for somebody: in a process group of its own, with the terminal if there is one."""
+
+import errno
+import os
+import signal
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from coord.transports import exit_codes as render
+
+GRACE_S = 10.0
+STANDARD_INPUT, STANDARD_OUTPUT, STANDARD_ERROR = 0, 1, 2
+NOT_EXECUTABLE, NO_COMMAND = 126, 127
+"""What shells answer to a command that cannot be started."""
+# What Python or we ignore; the command gets it as it is usual.
+_RESET = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGTTOU)
+
+
+class NotStarted(Exception):
+    """There is no such command, or it cannot be run."""
+
+    def __init__(self, command: str, reason: OSError) -> None:
+        missing = reason.errno == errno.ENOENT
+        self.exit_code = NO_COMMAND if missing else NOT_EXECUTABLE
+        super().__init__(f"{command}: {os.strerror(reason.errno or 0)}")
+
+    def failure(self, hint: str) -> render.Failure:
+        """Return how it is told."""
+        return render.Failure(self.exit_code, "not_started", str(self), hint)
+
+
+class Child:
+    """A running command; `ended` is set when it has ended, with `exit_code` as a shell would state it.
+
+    `outputs` are what its standard output and error become; then it reads nothing and gets no terminal.
+    `group` is the process group it joins, if not one of its own.
+    """
+
+    def __init__(
+        self,
+        command: list[str],
+        environ: Mapping[str, str] | None = None,
+        outputs: tuple[int, int] | None = None,
+        group: int = 0,
+    ) -> None:
+        self.exit_code = 0
+        self.ended = threading.Event()
+        self._has_terminal = outputs is None and _in_foreground()
+        if self._has_terminal:
+            # Who hands the terminal over or takes it back is in the background at that moment.
+            signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+        try:
+            self.pid = os.posix_spawnp(
+                command[0],
+                command,
+                os.environ if environ is None else environ,
+                file_actions=() if outputs is None else _redirected(*outputs),
+                setsigdef=_RESET,
+                setpgroup=group,
+            )
+        except OSError as error:
+            raise NotStarted(command[0], error) from error
+        self._group = group or self.pid
+        self._hand_over()
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    def send(self, signum: int) -> None:
+        """Send a signal to the command and all it started."""
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._group, signum)
+
+    def stop(self, grace_s: float | None = None) -> None:
+        """End the command: ask, wait a while, then insist."""
+        self.send(signal.SIGTERM)
+        self.send(signal.SIGCONT)
+        self.ended.wait(GRACE_S if grace_s is None else grace_s)
+        self.send(signal.SIGKILL)
+        self.ended.wait()
+
+    def _watch(self) -> None:
+        status = os.waitpid(self.pid, os.WUNTRACED)[1]
+        while os.WIFSTOPPED(status):
+            self._stop_too()
+            status = os.waitpid(self.pid, os.WUNTRACED)[1]
+        code = os.waitstatus_to_exitcode(status)
+        self.exit_code = code if code >= 0 else 128 - code
+        self._take_back()
+        self.ended.set()
+
+    def _stop_too(self) -> None:
+        """Stop with the command (Ctrl-Z), so that the shell gets its prompt; go on when it goes on."""
+        if not self._has_terminal:
+            return
+        self._take_back()
+        os.kill(os.getpid(), signal.SIGSTOP)
+        self._hand_over()
+
+    def _hand_over(self) -> None:
+        if self._has_terminal and _in_foreground():
+            os.tcsetpgrp(STANDARD_INPUT, self.pid)
+            # It may have asked for input a moment too early, and been stopped for it.
+            self.send(signal.SIGCONT)
+
+    def _take_back(self) -> None:
+        if self._has_terminal and _foreground() == self.pid:
+            os.tcsetpgrp(STANDARD_INPUT, os.getpgrp())
+
+
+def _redirected(out: int, error: int) -> list[Any]:
+    return [
+        (os.POSIX_SPAWN_OPEN, STANDARD_INPUT, os.devnull, os.O_RDONLY, 0),
+        (os.POSIX_SPAWN_DUP2, out, STANDARD_OUTPUT),
+        (os.POSIX_SPAWN_DUP2, error, STANDARD_ERROR),
+    ]
+
+
+def _in_foreground() -> bool:
+    return _foreground() == os.getpgrp()
+
+
+def _foreground() -> int | None:
+    """The process group that has the terminal; None without one."""
+    try:
+        return os.tcgetpgrp(STANDARD_INPUT)
+    except OSError:
+        return None

@@ -1,0 +1,82 @@
+"""What `coord work` shows: JSON lines in a pipe, sentences on a terminal, and there a line that moves."""
+
+import os
+import sys
+import threading
+import time
+
+from coord.sdk.worker.work import Work
+from coord.sdk.worker.worker import Step
+from coord.transports import arguments as words
+from coord.transports.cli import output
+
+REDRAW_S = 1.0
+ERASE = b"\r\x1b[K"
+SENTENCES = {
+    "waiting": "Waiting: {note}",
+    "claimed": "{task_id} is ours, generation {generation}: {note}",
+    "submitted": "{task_id} is done ✓ {note}",
+    "failed": "{task_id} did not work: {note}",
+    "limited": "{task_id} goes to others: {note}",
+    "given_back": "{task_id} is given back: {note}",
+    "lost": "{task_id} is lost, nothing was handed in: {note}",
+}
+
+
+class Screen:
+    """Where the steps of a worker and the output of its commands come together; any thread may call."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        self._as_json = as_json or not output.is_terminal(sys.stdout)
+        self._moves = output.is_terminal(sys.stderr)
+        self._lock = threading.Lock()
+        self._at_line_start = True
+        self._drawn = False
+        self._next_draw = 0.0
+        self._phase = ""
+
+    def tell(self, step: Step) -> None:
+        """Show a step."""
+        self._phase = step.note if step.event == "progress" else ""
+        with self._lock:
+            self._erase()
+            if step.event in SENTENCES:
+                output.say(SENTENCES[step.event].format(**step._asdict()).rstrip(": "))
+            if self._as_json:
+                fields = {name: value for name, value in step._asdict().items() if value}
+                output.show_line(fields)
+
+    def pass_on(self, data: bytes) -> None:
+        """Show what a command writes, as it is."""
+        with self._lock:
+            self._erase()
+            self._write(data)
+            self._at_line_start = data.endswith(b"\n")
+
+    def draw(self, work: Work, since: float) -> None:
+        """Move the line: which task, for how long, how often renewed."""
+        now = time.monotonic()
+        if not self._moves or now < self._next_draw:
+            return
+        self._next_draw = now + REDRAW_S
+        parts = [work.task_id, words.span(now - since), f"renewed {work.renewals}×", self._phase]
+        with self._lock:
+            if self._at_line_start:
+                shown = output.visible(" · ".join(filter(None, parts)))
+                self._write(ERASE + shown[: output.width(sys.stderr) - 1].encode())
+                self._drawn = True
+
+    def _erase(self) -> None:
+        if self._drawn:
+            self._write(ERASE)
+            self._drawn = False
+
+    def _write(self, data: bytes) -> None:
+        if sys.stderr is None:
+            return
+        try:
+            left = memoryview(data)
+            while left:
+                left = left[os.write(sys.stderr.fileno(), left) :]
+        except (OSError, ValueError):
+            return  # nobody looks any more

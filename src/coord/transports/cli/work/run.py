@@ -1,0 +1,138 @@
+"""`coord work`: a command for each task, one after the other, in a session of its own."""
+
+import os
+import signal
+from types import SimpleNamespace
+
+import msgspec
+
+from coord.core.errors import CoordError
+from coord.host.caller import made_id
+from coord.host.processes import describe
+from coord.sdk.client.client import Client
+from coord.sdk.worker.work import GiveBack, Work
+from coord.sdk.worker.worker import Ending, Worked, Worker
+from coord.transports import exit_codes as render
+from coord.transports.cli import signals
+from coord.transports.cli.connect import connected
+from coord.transports.cli.handlers.tasks import NOTHING
+from coord.transports.cli.output import Answer, failed
+from coord.transports.cli.process import NotStarted
+from coord.transports.cli.work.progress import Screen
+from coord.transports.cli.work.reaper import adopting_orphans
+from coord.transports.cli.work.task import LIMITED, TaskCommand
+
+STOPPING = (*signals.ENDING, signal.SIGINT)
+
+
+def work(options: SimpleNamespace, given: SimpleNamespace) -> Answer:
+    """Work on tasks until none is left."""
+    screen = Screen(as_json=options.json)
+    with connected(options) as client:
+        _become_worker(client, options)
+        with client.session(bin=given.command[0][:100]):
+            return _work(client, options, given, screen)
+
+
+def _work(client: Client, options: SimpleNamespace, given: SimpleNamespace, screen: Screen) -> Answer:
+    worker = Worker(
+        client,
+        types=given.types,
+        tracks=given.tracks,
+        roles=given.roles,
+        has=given.has,
+        lease_s=given.lease,
+        lock_files=not given.no_locks,
+        grace_s=given.grace,
+        tell=screen.tell,
+    )
+    command = TaskCommand(given.command, given, screen, _environment(client, options))
+    received: list[int] = []
+    broken: list[NotStarted] = []
+
+    def stop(signum: int) -> None:
+        received.append(signum)
+        worker.stop()
+        if len(received) > 1 and command.child is not None:  # somebody is in a hurry
+            command.child.send(signal.SIGKILL)
+
+    def run(task: Work) -> dict[str, object]:
+        try:
+            return command(task)
+        except NotStarted as error:  # so it would be with every task
+            broken.append(error)
+            worker.stop()
+            raise GiveBack(str(error)) from error
+
+    with adopting_orphans(), signals.asking_nobody(), signals.handling(STOPPING, stop):
+        worked = worker.run(
+            run, once=given.once, keep=given.keep, wait_s=0.0 if given.no_wait else given.wait
+        )
+    if broken:
+        return failed(broken[0].failure("the task is given back; is the command spelled rightly?"))
+    return _answer(worked, received)
+
+
+def _become_worker(client: Client, options: SimpleNamespace) -> None:
+    """Make the client a session of its own, which lives in this process, below whoever calls.
+
+    One session is one owner: two runners of one session would not be in each other's way where they have to.
+    """
+    caller = client.caller
+    process = describe(os.getpid())
+    host = made_id(os.uname().nodename, "host")[:60]
+    made = f"work-{host}-{os.getpid()}-{process.start if process else 0}"
+    parent = options.parent
+    if not parent and not options.session:
+        try:
+            parent = client.show().session_id
+        except CoordError:
+            parent = caller.session  # not there yet, but it may come
+    client.caller = msgspec.structs.replace(
+        caller, session=options.session or made, parent=parent, process=process
+    )
+
+
+def _environment(client: Client, options: SimpleNamespace) -> dict[str, str]:
+    """Return the environment of commands: `coord` speaks there in the name of this session."""
+    names = {
+        "COORD_SESSION_ID": client.show().session_id,
+        "COORD_AGENT": client.caller.agent,
+        "COORD_ROLE": client.caller.role,
+        "COORD_PROJECT": client.project,
+        "COORD_TENANT": client.tenant,
+        "COORD_URL": options.url,
+    }
+    return {**os.environ, **{name: value for name, value in names.items() if value}}
+
+
+def _answer(worked: Worked, received: list[int]) -> Answer:
+    fields = {"ended_by": worked.ended_by, "tasks": worked.endings, "waiting_for": worked.waiting_for}
+    counts = ", ".join(f"{count} {word.replace('_', ' ')}" for word, count in worked.endings.items())
+    failure = _failure(worked, received)
+    line = f"{failure.message if failure else 'The end'}: {counts or 'no task was taken'}"
+    return Answer(fields, line, failure=failure)
+
+
+def _failure(worked: Worked, received: list[int]) -> render.Failure | None:
+    """Return what the run ended with; None if that is well."""
+    if received:
+        name = signal.Signals(received[0]).name
+        return render.Failure(128 + received[0], "interrupted", f"stopped by {name}")
+    if worked.ended_by == "once":
+        return _failure_of(next(iter(worked.endings)))
+    if worked.ended_by == "done":
+        return None
+    message, hint = NOTHING[next(each for each in NOTHING if each.value == worked.ended_by)]
+    exit_code = render.TIMED_OUT if worked.ended_by == "blocked" else render.REFUSED
+    told = f"{message}: {'; '.join(worked.waiting_for)}" if worked.waiting_for else message
+    return render.Failure(exit_code, worked.ended_by, told, hint)
+
+
+def _failure_of(ending: str) -> render.Failure | None:
+    """Return how the end of the one task is told; None if it was handed in."""
+    if ending == Ending.SUBMITTED:
+        return None
+    exit_code = LIMITED if ending == Ending.LIMITED else render.REFUSED
+    words = ending.replace("_", " ")
+    return render.Failure(exit_code, ending, f"the task was {words}", "coord task lineage tells more")

@@ -1,0 +1,198 @@
+"""One task given to a command: its files and environment, its process, and what its end means."""
+
+import os
+import re
+import stat
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import msgspec
+
+from coord.core.errors import Invalid
+from coord.core.ids import shown
+from coord.core.limits import RESULT_BYTES_MAX
+from coord.sdk.worker.work import LOOK_S, CannotBeDone, GiveBack, RateLimited, Work, WorkFailed
+from coord.transports import arguments as words
+from coord.transports import exit_codes as render
+from coord.transports.cli.handlers.tasks import claim_fields
+from coord.transports.cli.output import fields_of
+from coord.transports.cli.process import Child
+from coord.transports.cli.work.progress import Screen
+from coord.transports.cli.work.reaper import Watchdog, children, end_orphans
+
+LIMITED, HOPELESS = render.TRY_AGAIN, 65
+"""Exit codes of sysexits.h: EX_TEMPFAIL, try later; EX_DATAERR, the same would come of it again."""
+TAIL_BYTES = 16 * 1024
+PUMP_S = 1.0
+_PLACEHOLDER = re.compile(
+    r"\{(task_id|generation|description|type|track|project|session_id|task_file|result_file)\}"
+)
+
+
+class Tail(threading.Thread):
+    """Passes on what a command writes, and keeps the end of it."""
+
+    def __init__(self, pass_on: Callable[[bytes], None]) -> None:
+        super().__init__(name="coord-output", daemon=True)
+        self._read, self.write = os.pipe()
+        self._pass_on = pass_on
+        self._kept = bytearray()
+        self.start()
+
+    def run(self) -> None:
+        """Read until the last writer is gone."""
+        with open(self._read, "rb", buffering=0) as source:
+            while piece := source.read(TAIL_BYTES):
+                self._kept = (self._kept + piece)[-TAIL_BYTES:]
+                self._pass_on(piece)
+
+    @property
+    def text(self) -> str:
+        """The end of what was written."""
+        self.join(PUMP_S)  # what was started outside of our sight may keep it open for ever
+        return bytes(self._kept).decode("utf-8", "replace").strip()
+
+
+class Files(NamedTuple):
+    """Where a command finds its task, and where it may leave its result."""
+
+    task: Path
+    result: Path
+
+
+class TaskCommand:
+    """A command that is run once for each task."""
+
+    def __init__(
+        self, command: list[str], given: SimpleNamespace, screen: Screen, environ: Mapping[str, str]
+    ) -> None:
+        if _PLACEHOLDER.search(command[0]):
+            raise Invalid(
+                f"{shown(command[0])} would let a task say which program to run",
+                hint="name the program, and give the task to it: sh -c '…' sh {task_id}",
+            )
+        self._command = command
+        self._grace_s: float = given.grace
+        self._limited_s: float = given.limited
+        self._timeout_s: float | None = given.timeout
+        self._needs_result: bool = given.need_result
+        self._screen = screen
+        self._environ = environ
+        self.child: Child | None = None
+
+    def __call__(self, work: Work) -> dict[str, Any]:
+        """Run the command for a task; return the result, or raise what its end means."""
+        with tempfile.TemporaryDirectory(prefix="coord-task-") as folder:
+            files = Files(Path(folder, "task.json"), Path(folder, "result.json"))
+            files.task.write_bytes(msgspec.json.format(msgspec.json.encode(_described(work))) + b"\n")
+            out, errors = Tail(self._screen.pass_on), Tail(self._screen.pass_on)
+            exit_code = self._run(work, files, out, errors)
+            work.check()
+            return self._meaning(exit_code, _read_result(files.result), out.text, errors.text)
+
+    def _run(self, work: Work, files: Files, out: Tail, errors: Tail) -> int:
+        values = _values(work, self._environ, files)
+        command = [_PLACEHOLDER.sub(lambda found: values[found[1]], word) for word in self._command]
+        variables = {f"COORD_{name.upper()}": values[name] for name in ("task_file", "result_file")}
+        variables |= {"COORD_TASK_ID": work.task_id, "COORD_TASK_GENERATION": str(work.generation)}
+        with Watchdog() as watchdog:
+            others = children()
+            try:
+                outputs = (out.write, errors.write)
+                child = Child(command, {**self._environ, **variables}, outputs, watchdog.group)
+            finally:
+                os.close(out.write)
+                os.close(errors.write)
+            self.child = child
+            try:
+                self._attend(child, work)
+            finally:
+                self.child = None
+                child.stop(0)
+                end_orphans(others)
+        return child.exit_code
+
+    def _attend(self, child: Child, work: Work) -> None:
+        """Wait for the end of the command; end it when it works for nothing any more."""
+        since = time.monotonic()
+        while not child.ended.wait(LOOK_S):
+            self._screen.draw(work, since)
+            if work.over:
+                child.stop(work.grace_s(self._grace_s))
+            elif self._timeout_s is not None and time.monotonic() - since > self._timeout_s:
+                child.stop(self._grace_s)
+                raise WorkFailed(f"it took longer than {words.span(self._timeout_s)}")
+
+    def _meaning(
+        self, exit_code: int, result: dict[str, Any] | None, out: str, errors: str
+    ) -> dict[str, Any]:
+        """Return the result, or raise what the exit code and the result file say."""
+        if result is not None and "rate_limited" in result:
+            raise RateLimited(_seconds(result["rate_limited"]), errors or "rate limited")
+        told = f"exit {exit_code}: {errors or out}".rstrip(": ")
+        if exit_code == LIMITED:
+            raise RateLimited(self._limited_s, told)
+        if exit_code == HOPELESS:
+            raise CannotBeDone(told)
+        if exit_code:
+            raise WorkFailed(told)
+        if result is None and self._needs_result:
+            raise WorkFailed(f"exit 0, but no result was written: {errors or out}".rstrip(": "))
+        return {"output": out} if result is None else result
+
+
+def _described(work: Work) -> dict[str, Any]:
+    return {
+        "task": fields_of(work.task),
+        "claim": claim_fields(work.claim),
+        "locks": fields_of(work.locks),
+    }
+
+
+def _values(work: Work, environ: Mapping[str, str], files: Files) -> dict[str, str]:
+    return {
+        "task_id": work.task_id,
+        "generation": str(work.generation),
+        "description": work.task.description,
+        "type": work.task.type,
+        "track": work.task.track,
+        "project": environ["COORD_PROJECT"],
+        "session_id": environ["COORD_SESSION_ID"],
+        "task_file": str(files.task),
+        "result_file": str(files.result),
+    }
+
+
+def _read_result(path: Path) -> dict[str, Any] | None:
+    """Return what a command left as its result; it may have left anything there."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise WorkFailed(f"the result file cannot be read: {error.strerror}") from error
+    with open(file, "rb") as source:
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            raise WorkFailed("the result file is no file")
+        data = source.read(RESULT_BYTES_MAX + 1)
+    if not data.strip():
+        return None
+    if len(data) > RESULT_BYTES_MAX:
+        raise WorkFailed(f"the result file has more than {RESULT_BYTES_MAX} bytes")
+    with suppress(Invalid, UnicodeDecodeError):
+        result = words.document(data.decode())
+        if isinstance(result, dict):
+            return result
+    raise WorkFailed("the result file is no JSON object")
+
+
+def _seconds(value: object) -> float:
+    if isinstance(value, int | float) and not isinstance(value, bool) and value > 0:
+        return float(value)
+    raise GiveBack(f"rate limited, but {shown(value)} is no number of seconds")

@@ -1,0 +1,59 @@
+"""An office: clients of the library in one repository, over one store and a clock set by hand."""
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import coord
+from coord import Client
+from coord.stores.database import Database
+from coord.stores.open import open_store
+from tests.support.store_harness import START_MS
+
+
+class Office:
+    """Makes clients that share an open store, also one that only this process can see."""
+
+    def __init__(self, database: Database[Any], repository: Path, state: Path) -> None:
+        self.database = database
+        self.repository = repository
+        self.environ = {"XDG_STATE_HOME": str(state)}
+        self.now = START_MS
+        self.clients: list[Client] = []
+
+    def client(self, session: str, cwd: Path | None = None, **described: Any) -> Client:
+        """A client as `coord.connect` makes it, but on the store that all share."""
+        folder = str(cwd or self.repository)
+        alone = coord.connect("memory:", session=session, cwd=folder, environ=self.environ, **described)
+        alone.close()
+        client = Client(
+            self.database,
+            alone.place._replace(url=self.database.url),
+            alone.caller,
+            tenant=alone.tenant,
+            cwd=folder,
+            environ=self.environ,
+            clock=lambda: self.now,
+        )
+        self.clients.append(client)
+        return client
+
+    @property
+    def head(self) -> int:
+        """The offset of the newest entry."""
+        store = self.database.log("local")
+        store.load(())
+        return int(store.seen.offset)
+
+
+@contextmanager
+def opened_office(url: str, repository: Path, state: Path) -> Iterator[Office]:
+    """An office over the store of a url."""
+    with closing(open_store(url)) as database:
+        office = Office(database, repository, state)
+        try:
+            yield office
+        finally:
+            for client in office.clients:
+                client.close()

@@ -1,0 +1,81 @@
+"""Sessions of agents at one repository, which tell the hook what they are about to do."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from coord.core.replies import LockShown
+from coord.integrations.hooks.events import Event, Verdict
+from coord.integrations.hooks.handler import Gate
+from coord.integrations.hooks.tools import claude
+from coord.sdk.client.client import Client, connect
+from coord.sdk.client.open import initialise
+from tests.support.git_folders import git, made_repository
+
+Json = dict[str, Any]
+
+
+class Scene:
+    """A repository with coord; what the hook answers comes back as a verdict."""
+
+    def __init__(self, folder: Path) -> None:
+        self.root = folder / "repository"
+        made_repository(self.root)
+        self.environ = {"HOME": str(folder / "home"), "PATH": os.environ["PATH"], "USER": "somebody"}
+        initialise(str(self.root), self.environ)
+        self._calls = 0
+
+    def tell(self, name: str, session: str = "ada", **fields: Any) -> Verdict:
+        told = {"session_id": session, "cwd": str(self.root), "hook_event_name": name, **fields}
+        return self.answer(claude.parse(told), told)
+
+    def answer(self, event: Event, told: Json | None = None) -> Verdict:
+        """What the hook answers to an event of any tool."""
+        shown: list[Verdict] = []
+        Gate(event, told or {}, self.environ, shown.append).pass_through()
+        (verdict,) = shown
+        return verdict
+
+    def edit(self, path: str, session: str = "ada", **fields: Any) -> Json:
+        """The fields of an edit."""
+        self._calls += 1
+        given = {"file_path": str(self.root / path), "content": "x"}
+        call = {"tool_name": "Write", "tool_input": given, "tool_use_id": f"call-{self._calls}"}
+        return {"session": session, **call, **fields}
+
+    def shell(self, line: str, session: str = "ada", **fields: Any) -> Json:
+        """The fields of a shell command."""
+        self._calls += 1
+        call = {"tool_name": "Bash", "tool_input": {"command": line}, "tool_use_id": f"call-{self._calls}"}
+        return {"session": session, **call, **fields}
+
+    def before(self, call: Json) -> Verdict:
+        return self.tell("PreToolUse", **call)
+
+    def after(self, call: Json) -> Verdict:
+        return self.tell("PostToolUse", **call)
+
+    def write(self, path: str, session: str = "ada", text: str = "new\n", **fields: Any) -> Verdict:
+        """An edit as a tool makes it, if the hook lets it."""
+        call = self.edit(path, session, **fields)
+        verdict = self.before(call)
+        if not verdict.deny:
+            (self.root / path).parent.mkdir(parents=True, exist_ok=True)
+            (self.root / path).write_text(text)
+            verdict = self.after(call)
+        return verdict
+
+    def client(self, session: str, clock: Callable[[], int] | None = None) -> Client:
+        environ = {**self.environ, "COORD_SESSION_ID": session}
+        return connect(cwd=str(self.root), environ=environ, clock=clock)
+
+    def held(self) -> dict[str, str]:
+        """Who holds what."""
+        with self.client("watcher") as client:
+            found: list[LockShown] = client.locks()
+        return {lock.resource: lock.owner for lock in found}
+
+    def commit(self, *paths: str) -> None:
+        git(self.root, "add", *paths)
+        git(self.root, "commit", "-q", "-m", "more", "--", *paths)

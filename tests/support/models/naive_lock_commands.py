@@ -1,0 +1,300 @@
+"""What the obvious lock manager answers to each command.
+
+An answer is a dict. Where more than one answer is right, it holds the set of all right ones: `holders` (those
+that stay longest in the way) and `cycles`.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from coord.core import commands as c
+from tests.support.models.naive_locks import PROFILES, Books, Hold, Refusal, Request, Thing, meet
+
+__all__ = ["NaiveLocks", "Refusal"]
+
+Answer = dict[str, Any]
+
+
+def shown(holds: list[Hold]) -> set[tuple[object, ...]]:
+    return {(h.resource, h.owner, h.mode, h.expires, h.provisional, h.preempted_by, h.alone) for h in holds}
+
+
+def named(command: c.LockWish) -> Thing:
+    (resource,) = command.resources
+    return resource, resource in command.alone
+
+
+class NaiveLocks(Books):
+    """The obvious lock manager."""
+
+    def answer(self, command: c.Command, found: list[dict[str, Any]]) -> Answer:
+        """Carry a command out; `found` are the deadlocks that the real one found on the way."""
+        if isinstance(command, c.AcquireLocks):
+            return self.acquire(command, found)
+        if isinstance(command, c.ConfirmWait):
+            return self.confirm(command, found)
+        rules: dict[type[c.Command], Callable[[Any], Answer]] = {
+            c.WithdrawWait: self.withdraw,
+            c.ReleaseLocks: self.release,
+            c.RenewLocks: self.renew,
+            c.CheckLocks: self.check,
+            c.StealLock: self.steal,
+            c.PreemptLock: self.preempt,
+            c.Deregister: self.deregister,
+            c.Register: self.register,
+            c.Heartbeat: self.beat,
+            c.Sweep: self.pass_deadlines,
+        }
+        return rules[type(command)](command)
+
+    def beat(self, command: c.Heartbeat) -> Answer:
+        self.enlist(command.caller)
+        return {}
+
+    def pass_deadlines(self, _: c.Sweep) -> Answer:
+        self.sweep()
+        return {}
+
+    # Asking.
+
+    def acquire(self, command: c.AcquireLocks, found: list[dict[str, Any]]) -> Answer:
+        session = self.enlist(command.caller)
+        request = Request(
+            session,
+            tuple(dict.fromkeys(command.resources)),
+            command.mode,
+            command.profile,
+            command.ttl_ms,
+            command.priority,
+            command.preemptible,
+            self.now,
+            self.now,
+            self.now + command.wait_ms,
+            bid=not command.wait_ms,
+            alone=tuple(sorted(command.alone)),
+        )
+        if command.wait_ms:
+            request.key = f"wait/{request.rank:015d}/{command.wait_id}"
+        return self.attempt(request, found)
+
+    def attempt(self, request: Request, found: list[dict[str, Any]]) -> Answer:
+        self.clear_way(request)
+        ahead = self.ahead_of_bid(request) if request.bid else self.ahead_of(request)
+        owned = [(self.own(request.session, name), alone) for name, alone in request.things()]
+        if all(hold and not hold.ended(self.now) and not (hold.alone and not alone) for hold, alone in owned):
+            ahead = []
+        in_way = self.blockers(request)
+        if not in_way and not ahead:
+            return self.granted(request)
+        if request.bid:
+            return self.refuse(request, in_way, len(ahead) + 1, found)
+        self.requests.append(request)
+        self.break_deadlocks(request, found)
+        return self.state(request, found)
+
+    def clear_way(self, request: Request) -> None:
+        for thing, mode in self.wanted(request):
+            for hold in list(self.holds):
+                if hold not in self.holds or not meet(hold.thing, thing):
+                    continue
+                if hold.ended(self.now):
+                    self.end(hold, hold.ended(self.now))
+                elif hold.owner != request.session and not mode == hold.mode == "read":
+                    self.end_if_owner_gone(hold)
+        for other in self.line():
+            if request.competes(other) and not self.alive(other):
+                self.drop(other)
+        self.serve()
+
+    def granted(self, request: Request) -> Answer:
+        asked = set(request.resources)
+        self.requests = [
+            other
+            for other in self.requests
+            if not (other.bid and other.session == request.session and asked.issuperset(other.resources))
+        ]
+        return {"outcome": "granted", "locks": shown(self.grant(request))}
+
+    def refuse(self, request: Request, in_way: list[Hold], place: int, found: list[dict[str, Any]]) -> Answer:
+        what = (request.session, set(request.resources))
+        bids = [other for other in self.requests if other.bid]
+        before = next((bid for bid in bids if (bid.session, set(bid.resources)) == what), None)
+        bid = request
+        if before is not None:
+            request.since = before.since
+        if before is not None and self.now - before.renewed < 5_000 and before.alone == request.alone:
+            bid = before
+        else:
+            self.requests = [other for other in self.requests if other is not before] + [bid]
+        self.break_deadlocks(bid, found)
+        if bid.cycles:  # perhaps one was broken in favour of this request
+            in_way = self.blockers(request)
+            if not in_way and not self.ahead_of_bid(request):
+                return self.granted(request)
+        holders = self.longest(in_way)
+        return {"outcome": "held", "holders": holders, "place": place, "cycles": set(bid.cycles)}
+
+    def ahead_of_bid(self, request: Request) -> list[Request]:
+        return [other for other in self.line() if other.rank <= request.rank and request.competes(other)]
+
+    def longest(self, in_way: list[Hold]) -> set[tuple[object, ...]]:
+        last = max((hold.expires for hold in in_way), default=0)
+        return shown([hold for hold in in_way if hold.expires == last])
+
+    def state(self, request: Request, found: list[dict[str, Any]]) -> Answer:
+        if request not in self.requests:
+            return {"outcome": "withdrawn"}
+        if request.state == "refused":
+            self.requests.remove(request)
+            return {"outcome": "deadlock", "cycles": set(request.cycles)}
+        if request.state == "granted":
+            return self.take_over(request, found)
+        place = len(self.ahead_of(request)) + 1
+        return {"outcome": "waiting", "holders": self.longest(self.blockers(request)), "place": place}
+
+    def take_over(self, request: Request, found: list[dict[str, Any]]) -> Answer:
+        self.requests.remove(request)
+        holds = [self.own(request.session, resource) for resource in request.resources]
+        standing = [hold for hold in holds if hold is not None and not hold.ended(self.now)]
+        if len(standing) < len(holds) and self.now >= request.until:
+            return {"outcome": "withdrawn"}
+        if len(standing) < len(holds):
+            request.state, request.renewed = "waiting", self.now
+            return self.attempt(request, found)
+        for hold in standing:
+            hold.provisional, hold.expires = False, self.now + hold.ttl
+            hold.look = hold.due()
+        return {"outcome": "granted", "locks": shown(standing)}
+
+    def find_request(self, session: str, key: str) -> Request | None:
+        mine = [request for request in self.requests if request.session == session and request.key == key]
+        return mine[0] if mine else None
+
+    def confirm(self, command: c.ConfirmWait, found: list[dict[str, Any]]) -> Answer:
+        request = self.find_request(self.enlist(command.caller), command.wait_key)
+        if request is None:
+            return {"outcome": "withdrawn"}
+        if request.state == "waiting":
+            if self.now - request.renewed >= 4_000:
+                request.renewed = self.now
+            self.clear_way(request)
+        return self.state(request, found)
+
+    def withdraw(self, command: c.WithdrawWait) -> Answer:
+        request = self.find_request(command.caller.session, command.wait_key)
+        if request is None:
+            return {"reply": False}
+        self.drop(request)
+        for resource in request.resources if request.state == "granted" else ():
+            hold = self.own(request.session, resource)
+            if hold is not None and hold.provisional:
+                self.end(hold, "lapsed")
+        self.serve()
+        return {"reply": True}
+
+    # Holding.
+
+    def mine(self, command: c.ReleaseLocks | c.RenewLocks, session: str) -> list[Hold]:
+        if not command.resources:
+            return [hold for hold in self.holds if hold.owner == session and not hold.ended(self.now)]
+        (resource,) = command.resources
+        hold = self.own(session, resource)
+        if hold is None:
+            others = any(o.resource == resource and not o.ended(self.now) for o in self.holds)
+            raise Refusal("not_owner" if others else "not_found")
+        if (command.fence and command.fence != hold.fence) or hold.ended(self.now):
+            raise Refusal("lost")
+        return [hold]
+
+    def release(self, command: c.ReleaseLocks) -> Answer:
+        holds = self.mine(command, self.enlist(command.caller))
+        released = {hold.resource for hold in holds}
+        for hold in holds:
+            self.end(hold, "released")
+        self.serve()
+        return {"released": released}
+
+    def renew(self, command: c.RenewLocks) -> Answer:
+        holds = self.mine(command, self.enlist(command.caller))
+        if any(hold.preempted_by for hold in holds):
+            raise Refusal("lost")
+        for hold in holds:
+            hold.ttl = command.ttl_ms or hold.ttl
+            hold.expires = self.now + hold.ttl
+            hold.look = hold.due()
+        return {"locks": shown(holds)}
+
+    def check(self, command: c.CheckLocks) -> Answer:
+        session, (resource,) = command.caller.session, command.resources
+        mode = command.mode or PROFILES[resource.partition(":")[0]][2]
+        own = self.own(session, resource)
+        thing = own.thing if own is not None and command.fence else named(command)
+        holders = [hold for hold in self.in_way(session, thing, mode) if not self.death(hold)]
+        proven = own is not None and own.fence == command.fence and not own.ended(self.now)
+        return {"free": not holders and (not command.fence or proven), "shown": shown(holders)}
+
+    # Taking.
+
+    def steal(self, command: c.StealLock) -> Answer:
+        thief, once = self.enlist(command.caller), (self.now, self.now, self.now)
+        request = Request(thief, command.resources, "", "", command.ttl_ms, 0, False, *once, bid=False)
+        request.alone = command.alone
+        in_way = self.blockers(request)
+        if not in_way:
+            raise Refusal("not_found")
+        if not all(self.may_steal(hold, command) for hold in in_way):
+            raise Refusal("not_stealable")
+        for hold in in_way:
+            self.end(hold, "stolen")
+            if command.dead_owner:
+                self.declare_dead(hold.owner)
+        answer = {"outcome": "granted", "locks": shown(self.grant(request))}
+        self.serve()
+        return answer
+
+    def may_steal(self, hold: Hold, command: c.StealLock) -> bool:
+        life = self.life(hold.owner)
+        if command.force:
+            return True
+        if command.dead_owner:
+            return life in {"gone", "dead"}
+        stale = life in {"gone", "dead"} or self.now - self.seats[hold.owner].beat >= 300_000
+        return stale and self.now >= hold.expires and self.now >= hold.acquired + 600_000
+
+    def preempt(self, command: c.PreemptLock) -> Answer:
+        session, (resource,) = self.enlist(command.caller), command.resources
+        in_way = self.in_way(session, named(command), PROFILES[resource.partition(":")[0]][2])
+        if not in_way:
+            raise Refusal("not_found")
+        if any(hold.priority >= command.priority for hold in in_way):
+            raise Refusal("refused")
+        asked = [hold for hold in in_way if not hold.preempted_by]
+        for hold in asked:
+            hold.preempted_by, hold.preempt_at = session, self.now + command.grace_ms
+            hold.look = hold.due()
+        return {"asked": {hold.owner for hold in asked}, "until": max(hold.preempt_at for hold in in_way)}
+
+    # Sessions.
+
+    def deregister(self, command: c.Deregister) -> Answer:
+        session = command.caller.session
+        if self.life(session) == "gone":
+            raise Refusal("not_found")
+        holds = [hold for hold in self.holds if hold.owner == session]
+        self.end_session(session, "left")
+        for hold in holds:
+            self.end(hold, "session_ended")
+        self.serve()
+        return {"released": {hold.resource for hold in holds}}
+
+    def register(self, command: c.Register) -> Answer:
+        caller = command.caller
+        seat = self.seats.pop(caller.session, None)
+        if seat is not None and seat.state == "dead":
+            for hold in [hold for hold in self.holds if hold.owner == caller.session]:
+                self.end(hold, "owner_dead")
+        self.enlist(caller)
+        if seat is not None:
+            self.seats[caller.session].children = seat.children
+        self.serve()
+        return {"new": seat is None or seat.state != "here"}

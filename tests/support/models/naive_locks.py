@@ -1,0 +1,484 @@
+"""An obvious lock manager: lists of holds and requests, everything found by looking at everything."""
+
+import re
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from coord.core.locks.resources import parse_resource
+
+PROFILES = {
+    "file": (300_000, "auto", "write"),
+    "name": (3_600_000, "steal_only", "exclusive"),
+    "ticket": (300_000, "pid_checked", "write"),
+}
+PATHS = ("x", "x/z", "d", "d/y", "d/y/q", "d/z", "d/yy", "e/z")
+"""All files that there are; each two resources of the walks that can meet do so in one of them."""
+FOREVER = 2**60
+
+
+class Refusal(Exception):
+    """A command that fails; it changes nothing."""
+
+
+@lru_cache
+def files(resource: str) -> frozenset[str]:
+    """Everything that a resource covers, by trying all there is."""
+    kind, _, text = resource.partition(":")
+    if kind != "file":
+        return frozenset({resource})
+    pattern = re.escape(text).replace(r"\*", "[^/]*") + ("" if "*" in text else "(/.*)?")
+    return frozenset(path for path in PATHS if re.fullmatch(pattern, path))
+
+
+Thing = tuple[str, bool]
+"""A resource, and whether it is a single file."""
+
+
+@lru_cache
+def meet(one: Thing, other: Thing) -> bool:
+    """Whether something belongs to both; that a path is a single file counts between it and a glob."""
+    globs = "*" in one[0] or "*" in other[0]
+    mine, theirs = (
+        files(name) & {name.partition(":")[2]} if alone and globs else files(name)
+        for name, alone in (one, other)
+    )
+    return bool(mine & theirs)
+
+
+@dataclass(eq=False)
+class Seat:
+    """A session."""
+
+    pid: int
+    parent: str
+    beat: int
+    look: int
+    state: str = "here"
+    children: bool = False
+
+
+@dataclass(eq=False)
+class Request:
+    """A request for locks; `key` is its place in line."""
+
+    session: str
+    resources: tuple[str, ...]
+    mode: str
+    profile: str
+    ttl: int
+    priority: int
+    preemptible: bool
+    since: int
+    renewed: int
+    until: int
+    bid: bool
+    key: str = ""
+    state: str = "waiting"
+    cycles: tuple[tuple[str, ...], ...] = ()
+    alone: tuple[str, ...] = ()
+
+    def things(self) -> list[Thing]:
+        return [(resource, resource in self.alone) for resource in self.resources]
+
+    def mode_of(self, resource: str) -> str:
+        return self.mode or PROFILES[self.profile or resource.partition(":")[0]][2]
+
+    @property
+    def rank(self) -> int:
+        return self.since - 60_000 * self.priority
+
+    def due(self) -> int:
+        if self.bid:
+            return self.renewed + 60_000
+        patience = min(self.until, self.renewed + 15_000)
+        return patience if self.state == "waiting" else max(self.until, self.renewed) + 15_000
+
+    def competes(self, other: "Request") -> bool:
+        return self.session != other.session and any(
+            meet(mine, theirs) and not self.mode_of(mine[0]) == other.mode_of(theirs[0]) == "read"
+            for mine in self.things()
+            for theirs in other.things()
+        )
+
+
+@dataclass(eq=False)
+class Hold:
+    """A hold; a fence of 0 is to be filled in by whoever knows the offset of the commit."""
+
+    resource: str
+    owner: str
+    mode: str
+    profile: str
+    acquired: int
+    ttl: int
+    expires: int
+    priority: int
+    preemptible: bool
+    provisional: bool
+    under: str
+    fence: int = 0
+    preempted_by: str = ""
+    preempt_at: int = 0
+    look: int = 0
+    alone: bool = False
+
+    @property
+    def thing(self) -> Thing:
+        return self.resource, self.alone
+
+    @property
+    def expiry(self) -> str:
+        return PROFILES[self.profile][1]
+
+    def ended(self, now: int) -> str:
+        if self.preempted_by and now >= self.preempt_at:
+            return "preempted"
+        if now < self.expires:
+            return ""
+        return "lapsed" if self.provisional else "expired" if self.expiry == "auto" else ""
+
+    def due(self) -> int:
+        lease = self.expires if self.provisional or self.expiry != "steal_only" else FOREVER
+        return min(lease, self.preempt_at if self.preempted_by else FOREVER)
+
+
+@dataclass(eq=False)
+class Books:
+    """Who is there, who holds what, who waits; and what ends, loses and gains."""
+
+    now: int
+    seats: dict[str, Seat] = field(default_factory=dict)
+    holds: list[Hold] = field(default_factory=list)
+    requests: list[Request] = field(default_factory=list)
+    told: dict[frozenset[str], int] = field(default_factory=dict)
+    dead_pids: set[int] = field(default_factory=set)
+    ended: list[tuple[str, str, str, int]] = field(default_factory=list)
+    freed: set[Thing] = field(default_factory=set)
+
+    # Sessions.
+
+    def life(self, session: str) -> str:
+        seat = self.seats.get(session)
+        if seat is None or seat.state != "here":
+            return "gone"
+        return "unknown" if not seat.pid else "dead" if seat.pid in self.dead_pids else "alive"
+
+    def above(self, session: str) -> list[str]:
+        seat = self.seats.get(session)
+        return [seat.parent, *self.above(seat.parent)] if seat is not None and seat.parent else []
+
+    def enlist(self, caller: Any) -> str:
+        seat = self.seats.get(caller.session)
+        if seat is not None and seat.state == "dead":
+            raise Refusal("dead")
+        pid = caller.process.pid if caller.process else 0
+        if seat is None or seat.state == "left":
+            self.seats[caller.session] = Seat(pid, caller.parent, self.now, self.now + 120_000)
+            self.mark_parent(caller.parent)
+        elif self.now - seat.beat >= 15_000 or pid != seat.pid:
+            seat.pid, seat.beat, seat.look = pid, self.now, self.now + 120_000
+        return str(caller.session)
+
+    def mark_parent(self, session: str) -> None:
+        """Note that a session has sub-agents; it is looked at anew."""
+        seat = self.seats.get(session)
+        if seat is not None and not seat.children:
+            seat.children = True
+            seat.look = seat.beat + 120_000 if seat.state == "here" else seat.look
+
+    def end_session(self, session: str, state: str) -> None:
+        seat = self.seats[session]
+        seat.state, seat.look = state, self.now + 24 * 3_600_000
+        for request in [request for request in self.requests if request.session == session]:
+            if request.state == "waiting":
+                self.drop(request)
+
+    def declare_dead(self, session: str) -> None:
+        if self.life(session) != "gone":
+            self.end_session(session, "dead")
+            for hold in [hold for hold in self.holds if hold.owner == session]:
+                if hold.expiry != "steal_only":
+                    self.end(hold, "owner_dead")
+
+    # Holds.
+
+    def end(self, hold: Hold, ending: str, at: int | None = None) -> None:
+        """End a hold, unless it has ended before; what stood under it alone ends at the same moment."""
+        if hold not in self.holds:
+            return
+        self.holds.remove(hold)
+        self.freed.add(hold.thing)
+        now = self.now if at is None else at
+        ending = hold.ended(now) or ending
+        until = {"expired": hold.expires, "lapsed": hold.expires, "preempted": hold.preempt_at}
+        ended = min(now, until.get(ending, now))
+        self.ended.append((hold.resource, hold.owner, ending, ended))
+        for child in list(self.holds):
+            if child.under == hold.owner and meet(child.thing, hold.thing):
+                lenders = [h for h in self.holds if h.owner == hold.owner and not h.ended(now)]
+                if not any(meet(h.thing, child.thing) for h in lenders):
+                    self.end(child, "parent_ended", ended)
+
+    def death(self, hold: Hold) -> str:
+        """How its owner's death or silence has ended a hold."""
+        life = self.life(hold.owner)
+        if hold.expiry == "steal_only":
+            return ""
+        if life in {"gone", "dead"}:
+            return "session_ended" if life == "gone" else "owner_dead"
+        if hold.expiry == "auto":
+            return ""
+        if self.now - self.seats[hold.owner].beat >= 120_000:
+            return "owner_silent" if life == "alive" else "owner_dead"
+        return "expired" if self.now >= hold.expires and life != "alive" else ""
+
+    def end_if_owner_gone(self, hold: Hold) -> None:
+        ending = self.death(hold)
+        if ending == "owner_dead":
+            self.declare_dead(hold.owner)
+        elif ending:
+            self.end(hold, ending)
+
+    def own(self, session: str, resource: str) -> Hold | None:
+        return next((hold for hold in self.holds if (hold.owner, hold.resource) == (session, resource)), None)
+
+    def in_way(self, session: str, thing: Thing, mode: str) -> list[Hold]:
+        return [
+            hold
+            for hold in self.holds
+            if hold.owner not in {session, *self.above(session)}
+            and meet(hold.thing, thing)
+            and not mode == hold.mode == "read"
+            and not hold.ended(self.now)
+        ]
+
+    def blockers(self, request: Request) -> list[Hold]:
+        return [
+            hold for thing, mode in self.wanted(request) for hold in self.in_way(request.session, thing, mode)
+        ]
+
+    def wanted(self, request: Request) -> list[tuple[Thing, str]]:
+        """What a request would hold: where more is asked for than is held, all that is held stays held."""
+        found = []
+        for resource, alone in request.things():
+            own, mode = self.own(request.session, resource), request.mode_of(resource)
+            if own is not None and not own.ended(self.now):
+                if own.alone and not alone:
+                    mode = mode if own.mode == "read" else own.mode
+                elif own.mode == "read" != mode:
+                    found.append(((resource, alone and own.alone), mode))
+                    continue
+            found.append(((resource, alone), mode))
+        return found
+
+    def grant(self, request: Request, *, provisional: bool = False) -> list[Hold]:
+        for hold in list(self.holds):
+            if hold.ended(self.now) and any(meet(hold.thing, thing) for thing, _ in self.wanted(request)):
+                self.end(hold, "")
+        return [self._grant_one(request, *wanted, provisional) for wanted in self.wanted(request)]
+
+    def _grant_one(self, request: Request, thing: Thing, mode: str, provisional: bool) -> Hold:
+        resource, alone = thing
+        profile = request.profile or resource.partition(":")[0]
+        ttl = request.ttl or PROFILES[profile][0]
+        hold = self.own(request.session, resource)
+        lenders = {other.owner for other in self.holds if meet(other.thing, thing)}
+        under = next((name for name in self.above(request.session) if name in lenders), "")
+        if hold is None:
+            self.mark_parent(under)
+            hold = Hold(resource, request.session, mode, profile, self.now, ttl, 0, 0, False, True, under)
+            hold.alone = alone
+            self.holds.append(hold)
+        elif hold.alone and not alone:
+            self.ended.append((resource, hold.owner, "released", self.now))
+            self.mark_parent(under)
+            hold.alone, hold.under = False, under
+            hold.mode, hold.fence, hold.acquired = mode, 0, self.now
+        elif hold.mode == "read" != mode:
+            hold.mode, hold.fence, hold.acquired = mode, 0, self.now
+        elif provisional and not hold.provisional:
+            return hold  # what is held already does not become less certain
+        hold.profile, hold.ttl, hold.priority = profile, ttl, request.priority
+        hold.preemptible, hold.provisional = request.preemptible, provisional
+        hold.expires = self.now + (15_000 if provisional else ttl)
+        hold.look = hold.due()
+        return hold
+
+    # The line.
+
+    def line(self) -> list[Request]:
+        waiting = [request for request in self.requests if request.key and request.state == "waiting"]
+        return sorted(waiting, key=lambda request: request.key)
+
+    def ahead_of(self, request: Request) -> list[Request]:
+        return [other for other in self.line() if other.key < request.key and request.competes(other)]
+
+    def alive(self, request: Request) -> bool:
+        in_time = self.now < request.until and self.now < request.renewed + 15_000
+        return in_time and self.life(request.session) not in {"dead", "gone"}
+
+    def drop(self, request: Request) -> None:
+        self.requests.remove(request)
+        self.freed.update(request.things())
+
+    def serve(self) -> None:
+        """Grant whatever can be granted of what came free, in order, and pass over who is gone."""
+        freed, self.freed = self.freed, set()
+        for request in self.line():
+            if not any(meet((resource, False), thing) for resource in request.resources for thing in freed):
+                continue
+            if not self.alive(request):
+                self.requests.remove(request)
+                freed.update(request.things())
+            elif not self.ahead_of(request) and not self.blockers(request):
+                request.state = "granted"
+                self.grant(request, provisional=True)
+                freed.update(request.things())
+        if self.freed:
+            self.serve()
+
+    def sweep(self) -> None:
+        """Do what is due, in the order of time, then of the keys."""
+        due: list[tuple[int, str, str, Any]] = [
+            *((request.due(), request.key or "bid", "request", request) for request in self.requests),
+            *((hold.look, key_of(hold), "lock", hold) for hold in self.holds),
+            *((seat.look, f"session/{name}", "session", name) for name, seat in self.seats.items()),
+            *((since + 120_000, "deadlock", "deadlock", circle) for circle, since in self.told.items()),
+        ]
+        for _, _, kind, what in sorted((item for item in due if item[0] <= self.now), key=lambda i: i[:2]):
+            if kind == "request" and what in self.requests:
+                if what.key and what.state == "waiting":
+                    self.drop(what)
+                else:
+                    self.requests.remove(what)
+            elif kind == "lock" and what in self.holds and what.look <= self.now:
+                if what.ended(self.now):
+                    self.end(what, what.ended(self.now))
+                else:
+                    self.end_if_owner_gone(what)
+                    what.look = self.now + 30_000
+            elif kind == "session" and self.seats[what].look <= self.now:
+                self._look_at(what)
+            elif kind == "deadlock":
+                del self.told[what]
+            self.serve()
+
+    def _look_at(self, session: str) -> None:
+        seat = self.seats[session]
+        if seat.state != "here":
+            del self.seats[session]
+        elif self.life(session) == "dead":
+            self.declare_dead(session)
+        else:
+            age = self.now - seat.beat
+            step = next((step for step in (120_000, 300_000, 600_000) if step > age), 0)
+            seat.look = seat.beat + step if step else self.now + 3_600_000
+
+    # Deadlocks.
+
+    def circles(self, new: Request) -> list[list[Request]]:
+        """All circles through a request, found by walking every way."""
+        found: list[list[Request]] = []
+
+        def follow(trail: list[Request]) -> None:
+            last = trail[-1]
+            ahead = [] if last.bid else self.ahead_of(last)
+            for session in {*(h.owner for h in self.blockers(last)), *(a.session for a in ahead)}:
+                if session == new.session:
+                    found.append(trail)
+                elif session not in {request.session for request in trail}:
+                    for request in self.requests:
+                        if request.session == session and request.state == "waiting":
+                            follow([*trail, request])
+
+        follow([new])
+        return found
+
+    def needed(self, session: str, wanted: Request) -> list[Hold]:
+        return [
+            hold
+            for hold in self.holds
+            if hold.owner == session
+            and any(
+                meet(hold.thing, thing) and not hold.mode == mode == "read"
+                for thing, mode in self.wanted(wanted)
+            )
+        ]
+
+    def victim(self, circle: list[Request]) -> int:
+        def cost(place: int) -> tuple[int, bool, int, str]:
+            request = circle[place]
+            needed = self.needed(request.session, circle[place - 1])
+            work = self.now - min((hold.acquired for hold in needed), default=self.now)
+            preemptible = request.preemptible or any(hold.preemptible for hold in needed)
+            age = (self.now - request.since) // 60_000
+            return request.priority + age, not preemptible, work, request.session
+
+        return min(range(len(circle)), key=cost)
+
+    def break_deadlocks(self, new: Request, found: list[dict[str, Any]]) -> None:
+        """Resolve every circle; where there are several, `found` says which were taken, in which order."""
+        new.cycles = ()
+        while new.state == "waiting" and new in self.requests and (circles := self.circles(new)):
+            pure = [circle for circle in circles if not any(request.bid for request in circle)]
+            if not found:
+                assert not pure, f"a circle of waits was left: {pure}"
+                unripe = [circle for circle in circles if self.told_of(circle) and not self.ripe(circle)]
+                assert unripe, f"nobody was told of {circles}"
+                new.cycles = tuple(names(circle) for circle in unripe)
+                return
+            event = found.pop(0)
+            fitting = [circle for circle in pure or circles if names(circle) == tuple(event["cycle"])]
+            assert fitting, f"{event} is none of {[names(circle) for circle in circles]}"
+            taken = [
+                circle
+                for circle in fitting
+                if circle[self.victim(circle)].session == event["victim"]
+                and (self.fits(circle, event) or not event["resolved"])
+            ]
+            assert taken, f"{event}: the victim is not the cheapest, or lost the wrong locks"
+            taken.sort(key=lambda circle: circle[self.victim(circle)].bid)
+            circle, new.cycles = taken[0], (tuple(event["cycle"]),)
+            who = frozenset(request.session for request in circle)
+            if any(request.bid for request in circle) and not self.ripe(circle):
+                assert not event["resolved"], f"{who} had less than 30 s"
+                assert who not in self.told, f"{who} were told twice"
+                self.told[who] = self.now
+                return
+            assert event["resolved"]
+            self.told.pop(who, None)
+            self._revoke(circle, self.victim(circle))
+
+    def told_of(self, circle: list[Request]) -> bool:
+        return frozenset(request.session for request in circle) in self.told
+
+    def ripe(self, circle: list[Request]) -> bool:
+        since = self.told.get(frozenset(request.session for request in circle), FOREVER)
+        return self.now - since >= 30_000 and all(r.renewed > since for r in circle if r.bid)
+
+    def fits(self, circle: list[Request], event: dict[str, Any]) -> bool:
+        """Whether breaking this circle takes what was taken."""
+        place = self.victim(circle)
+        lost = {hold.resource for hold in self.needed(circle[place].session, circle[place - 1])}
+        return lost == event["lost"] and (circle[place].bid or circle[place].key in event["written"])
+
+    def _revoke(self, circle: list[Request], place: int) -> None:
+        loser = circle[place]
+        self.drop(loser)
+        if not loser.bid:
+            self.requests.append(loser)
+        loser.state, loser.cycles = "refused", (names(circle),)
+        for hold in self.needed(loser.session, circle[place - 1]):
+            self.end(hold, "deadlock")
+        self.serve()
+
+
+def key_of(hold: Hold) -> str:
+    """Where a hold stands in the store; it matters only where two things are due at the same moment."""
+    return parse_resource(hold.resource, "r")[0].hold_key(hold.owner)
+
+
+def names(circle: list[Request]) -> tuple[str, ...]:
+    """The sessions of a circle, the first one again at the end."""
+    return (*(request.session for request in circle), circle[0].session)

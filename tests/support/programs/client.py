@@ -1,0 +1,39 @@
+"""How every process of these tests comes to its store, and the lines in which it talks to the test."""
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import coord
+from coord.sdk.client.client import Client
+from tests.linearizability.actor import StepClock
+
+
+def connect_as(options: dict[str, Any]) -> Client:
+    """Open the store in the name of a session, with nothing of the surroundings of the test run.
+
+    `own_pid` says that the session lives in this process, so that its death can be proven; `clock` names a
+    file that stands in for the store's clock.
+    """
+    return coord.connect(
+        options["url"],
+        session=options["session"],
+        pid=os.getpid() if options.get("own_pid") else None,
+        cwd=options["cwd"],
+        environ={"USER": "tester", "HOME": options["cwd"]},
+        clock=StepClock(Path(options["clock"])).read if options.get("clock") else None,
+    )
+
+
+def tell(said: Any) -> None:
+    """Say one thing to the test."""
+    sys.stdout.write(json.dumps(said) + "\n")
+    sys.stdout.flush()
+
+
+def await_start() -> None:
+    """Say that all is prepared, and wait for the common start."""
+    tell("ready")
+    sys.stdin.readline()

@@ -1,0 +1,81 @@
+"""Sessions that take locks again and again, in line with each other, until all together have had enough.
+
+Each is a process of its own, forked from this one before anything is opened: so thirty-two start quickly.
+"""
+
+import json
+import os
+import random
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+from coord.core.errors import Busy
+from coord.sdk.client.client import Client
+from tests.support.exclusion_witness import Witness
+from tests.support.process_group import PATIENCE_S
+from tests.support.programs.client import await_start, connect_as, tell
+
+
+def contend(client: Client, options: dict[str, Any]) -> None:
+    """`wanted` lists what to choose from: a resource, its mode, and the paths that it covers.
+
+    Nobody goes before it had its turn.
+    """
+    chance = random.Random(options["session"])
+    witness = Witness(Path(options["witness"]), options["session"])
+    mine = 0
+    while witness.grants() < options["enough"] or not mine:
+        resource, mode, paths = chance.choice(options["wanted"])
+        try:
+            reply = client.acquire(resource, mode=mode, ttl_s=3_600, wait_s=PATIENCE_S)
+        except Busy:  # nothing happened
+            continue
+        assert reply.ok, f"{options['session']} did not get {resource}: {reply}"
+        witness.work(paths, mode, reply.locks[0].fence)
+        client.unlock(resource)
+        mine += 1
+
+
+def live(options: dict[str, Any], prepared: int, start: int) -> None:
+    """The whole life of one session's process."""
+    with connect_as(options) as client:
+        os.write(prepared, b".")
+        os.read(start, 1)
+        contend(client, options)
+
+
+def fork_session(options: dict[str, Any], prepared: int, start: tuple[int, int]) -> int:
+    """Begin the process of a session; return its pid."""
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        os.close(start[1])
+        live(options, prepared, start[0])
+    except BaseException:  # noqa: BLE001 - whatever it is, the first process has to learn of it
+        traceback.print_exc()
+        os._exit(1)
+    os._exit(0)
+
+
+def main(options: dict[str, Any]) -> None:
+    prepared, start = os.pipe(), os.pipe()
+    sessions = [{**options, "session": f"session-{number}"} for number in range(options["processes"])]
+    pids = [fork_session(each, prepared[1], start) for each in sessions]
+    os.close(prepared[1])
+    ready = 0
+    while ready < len(pids):
+        found = len(os.read(prepared[0], len(pids)))
+        assert found, "all have ended before the start"
+        ready += found
+    await_start()
+    os.close(start[1])  # all who read see the end of it, and go
+    failed = [pid for pid in pids if os.waitpid(pid, 0)[1]]
+    assert not failed, f"{len(failed)} of {len(pids)} failed"
+    tell("end")
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))

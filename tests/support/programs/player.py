@@ -1,0 +1,87 @@
+"""A session that does what the test tells it: `python -m tests.support.programs.player '{"url": …}'`.
+
+Each line is a call of the client, `[method, arguments, options]`; the answer is `{"reply": …}` or
+`{"error": class, "message": …}`. `hold` and `leave` begin and end a block that holds locks;
+`stand` gets in line and leaves it at that; `stop_at_commit` lets the next commit wait for a line of the test.
+"""
+
+import json
+import os
+import sys
+from typing import Any
+
+import msgspec
+
+from coord.core import commands
+from coord.core.errors import CoordError
+from coord.core.replies import LockReply
+from coord.host.processes import describe
+from coord.sdk.client.blocks import HeldLocks
+from coord.sdk.client.client import Client
+from coord.stores.contract import Commit
+from tests.support.programs.client import connect_as, tell
+
+
+class Player:
+    """One session and the block that it is in."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._held: HeldLocks | None = None
+
+    def hold(self, *resources: str, **options: Any) -> int:
+        self._held = self._client.lock(*resources, **options)
+        self._held.__enter__()
+        return self._held.fence
+
+    def stand(self, resource: str, wait_s: int) -> str:
+        """Get in line and do not look after it: as a process that is killed right then."""
+        client, process = self._client, describe(os.getpid())
+        command = commands.AcquireLocks(
+            client.caller,
+            client.place.repository_id,
+            client.named(resource),
+            wait_ms=wait_s * 1_000,
+            wait_id="unattended",
+            waiter=process,
+            leased=process is None or not client.place.local,
+        )
+        reply: LockReply = client.call(command)
+        return reply.outcome.value
+
+    def stop_at_commit(self) -> None:
+        """Say so before the next commit, and send it when the test has done what it has to do."""
+        store = self._client.database.log(self._client.tenant)
+
+        def commit(wanted: Commit) -> int:
+            del store.commit
+            tell("committing")
+            sys.stdin.readline()
+            return store.commit(wanted)
+
+        store.commit = commit
+
+    def leave(self) -> None:
+        assert self._held is not None
+        self._held.__exit__(None, None, None)
+
+    def play(self, method: str, arguments: list[Any], options: dict[str, Any]) -> dict[str, Any]:
+        try:
+            call = getattr(
+                self if method in ("hold", "stand", "stop_at_commit", "leave") else self._client, method
+            )
+            return {"reply": msgspec.to_builtins(call(*arguments, **options))}
+        except CoordError as error:
+            return {"error": type(error).__name__, "message": str(error)}
+
+
+def main(options: dict[str, Any]) -> None:
+    with connect_as(options) as client:
+        player = Player(client)
+        tell("ready")
+        for line in sys.stdin:
+            tell(player.play(*json.loads(line)))
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))

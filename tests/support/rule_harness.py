@@ -1,0 +1,169 @@
+"""A desk for the core: records in a dict and commands with short names. Nothing is opened, no time passes."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+
+from coord.core import commands
+from coord.core.commands import SWEEP_MOST
+from coord.core.dispatch import decide
+from coord.core.identity import NO_EVIDENCE, Evidence, Process
+from coord.core.ranges import Range
+from coord.core.records import Stored, decode, encode
+from coord.core.tasks.types import ReleaseReason
+from coord.core.transaction import Found, View, Written
+
+AnyStored = TypeVar("AnyStored", bound=Stored)
+
+T0 = 1_700_000_000_000
+LEASE = 60_000
+"""The lease of every claim here that does not say another."""
+
+
+class Kept(NamedTuple):
+    """A record as it lies on the desk."""
+
+    data: bytes
+    line: str
+
+
+class Outcome(NamedTuple):
+    """What one command did: its reply, what it wrote (None: deleted), and what it told."""
+
+    reply: Any
+    writes: dict[str, Stored | None]
+    lines: dict[str, str]
+    events: list[dict[str, Any]]
+
+    @property
+    def told(self) -> list[str]:
+        return [event["event"] for event in self.events]
+
+
+class Desk:
+    """The smallest source of a view: what is written is encoded, and decoded when it is read."""
+
+    def __init__(self, tenant: str = "local") -> None:
+        self.tenant = tenant
+        self.records: dict[str, Kept] = {}
+        self.known: dict[str, Written] = {}
+
+    crowd = 1
+
+    def get(self, key: str, kind: type[AnyStored]) -> AnyStored | None:
+        kept = self.records.get(key)
+        return None if kept is None else decode(kept.data, kind, key)
+
+    def want(self, keys: Sequence[str], ranges: Sequence[Range] = ()) -> None:
+        """Everything is at hand."""
+
+    def lacks(self, keys: Iterable[str]) -> bool:
+        return False
+
+    def version(self, key: str) -> int:
+        assert key in self.records, f"{key} is absent"
+        return 1
+
+    def evidence(self, processes: Sequence[Process]) -> list[Evidence]:
+        return [NO_EVIDENCE for _ in processes]
+
+    def scan(self, range_: Range, own: dict[str, Written]) -> list[Found]:
+        lines = {key: kept.line for key, kept in self.records.items()}
+        lines.update({key: item.line for key, item in own.items() if item.value is not None})
+        gone = {key for key, item in own.items() if item.value is None}
+        by_line = range_.by == "line"
+        places = sorted((line if by_line else "", key) for key, line in lines.items() if key not in gone)
+        after = range_.after if by_line else ("", range_.after[1])
+        inside = [
+            Found(key, lines[key])
+            for line, key in places
+            if (line if by_line else key).startswith(range_.prefix) and (line, key) > after
+        ]
+        return inside[: range_.limit]
+
+    def run(self, command: commands.Command, now: int = T0) -> Outcome:
+        """Decide a command and keep what it writes."""
+        view = View(self)
+        reply = decide(view, command, now)
+        for key, item in view.writes.items():
+            if item.value is None:
+                self.records.pop(key, None)
+            else:
+                self.records[key] = Kept(encode(item.value), item.line)
+        return Outcome(
+            reply,
+            {key: item.value for key, item in view.writes.items()},
+            {key: item.line for key, item in view.writes.items()},
+            [msgspec.json.decode(event) for event in view.events],
+        )
+
+    def read(self, key: str, kind: type[AnyStored]) -> AnyStored:
+        """Return a record that must be there."""
+        found = self.get(key, kind)
+        assert found is not None, f"{key} is absent"
+        return found
+
+    def keys(self, prefix: str = "") -> list[str]:
+        return sorted(key for key in self.records if key.startswith(prefix))
+
+    # Commands by short names; `task` is t and `session` is s unless told otherwise.
+
+    def claim(self, session: str = "s", task: str = "t", *, lease_ms: int = LEASE, now: int = T0) -> Outcome:
+        command = commands.ClaimTask(self.tenant, "p", task, f"agent-{session}", session, lease_ms)
+        return self.run(command, now)
+
+    def force(self, session: str, task: str = "t", *, lease_ms: int = LEASE, now: int = T0) -> Outcome:
+        agent = f"agent-{session}"
+        command = commands.ClaimTask(
+            self.tenant, "p", task, agent, session, lease_ms, force=True, reason="needed"
+        )
+        return self.run(command, now)
+
+    def renew(self, session: str = "s", generation: int = 1, task: str = "t", *, now: int = T0) -> Outcome:
+        return self.run(commands.RenewLease(self.tenant, "p", task, session, generation), now)
+
+    def release(
+        self,
+        session: str = "s",
+        generation: int = 1,
+        task: str = "t",
+        *,
+        reason: ReleaseReason = ReleaseReason.VOLUNTARY,
+        now: int = T0,
+    ) -> Outcome:
+        return self.run(commands.ReleaseClaim(self.tenant, "p", task, session, generation, reason), now)
+
+    def submit(
+        self,
+        session: str = "s",
+        generation: int = 1,
+        task: str = "t",
+        *,
+        result: bytes = b'{"n":1}',
+        now: int = T0,
+    ) -> Outcome:
+        product = f"wp-{task}-gen{generation}-abcdef"
+        command = commands.SubmitResult(self.tenant, "p", task, session, generation, result, product)
+        return self.run(command, now)
+
+    def reset(self, task: str = "t", *, now: int = T0) -> Outcome:
+        return self.run(commands.ResetTask(self.tenant, "p", task, "once more"), now)
+
+    def sweep(self, *, now: int, most: int = SWEEP_MOST) -> Outcome:
+        return self.run(commands.Sweep(self.tenant, most), now)
+
+    def set_limits(self, **limits: int) -> Outcome:
+        return self.run(commands.SetLimits("", limits))
+
+    def state(self, task: str = "t", *, now: int = T0) -> Any:
+        return self.run(commands.GetTaskState(self.tenant, "p", task), now).reply
+
+    def history(self, task: str = "t", *, now: int = T0) -> Any:
+        return self.run(commands.GetClaimHistory(self.tenant, "p", task), now).reply
+
+    def claims_of(self, session: str = "s", *, now: int = T0) -> Any:
+        return self.run(commands.GetSessionClaims(self.tenant, session), now).reply
+
+    def expired(self, *, now: int, before: int | None = None) -> Any:
+        return self.run(commands.ListExpiredClaims(self.tenant, before), now).reply

@@ -1,0 +1,60 @@
+"""Repositories that coord is set up in, and all that is in them, to be compared."""
+
+import os
+import stat
+from pathlib import Path
+
+from coord.host.repository import find_repository
+from coord.integrations.setup.changes import Plan
+from coord.integrations.setup.installer import plan_removal, plan_repository
+from coord.integrations.setup.tools import named_tools
+
+Snapshot = dict[str, tuple[int, bytes]]
+
+
+def snapshot(*folders: Path) -> Snapshot:
+    """Everything below some folders: the mode and the bytes of each file, what a link says, each folder."""
+    found: Snapshot = {}
+    for top in folders:
+        for folder, names, files in os.walk(top):
+            for name in (*names, *files):
+                path = f"{folder}/{name}"
+                mode = os.lstat(path).st_mode
+                data = b""
+                if stat.S_ISLNK(mode):
+                    data = os.fsencode(os.readlink(path))
+                elif stat.S_ISREG(mode):
+                    data = Path(path).read_bytes()
+                found[path] = (mode, data)
+    return found
+
+
+def planned(folder: Path, tools: str = "claude,codex,gemini", *, shared: bool = False) -> Plan:
+    """What a set-up of a repository would change."""
+    repository = find_repository(str(folder))
+    assert repository is not None
+    chosen = named_tools(tools) if tools else ()
+    return plan_repository(repository, os.environ, chosen, shared=shared)
+
+
+def set_up(folder: Path, tools: str = "claude,codex,gemini", *, shared: bool = False) -> Plan:
+    """Set coord up in a repository."""
+    plan = planned(folder, tools, shared=shared)
+    plan.apply()
+    return plan
+
+
+def take_out(folder: Path) -> Plan:
+    """Take everything out of a repository again."""
+    repository = find_repository(str(folder))
+    assert repository is not None
+    plan = plan_removal(repository)
+    plan.apply()
+    return plan
+
+
+def write(path: Path, text: str, mode: int = 0o644) -> None:
+    """Write a file, and the folders above it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text.encode())
+    path.chmod(mode)

@@ -1,0 +1,202 @@
+"""The real Claude Code, Codex and Gemini CLI as `coord init` leaves them: none writes where another works."""
+
+from pathlib import Path
+
+import pytest
+
+from coord.integrations.setup.tools import BY_NAME
+from coord.integrations.shell_effects.saved_content import blob_name
+from tests.support.agents import stand_in_hook
+from tests.support.agents.drive import TOOLS, RunningAgent, running_agent
+from tests.support.agents.prepared import ADA_S, ADAS, ada_edits, client_of, locks, prepared, wrong_here
+from tests.support.agents.script import Edit, Patch, Pause, Read, Script, Shell, SubAgent
+from tests.support.agents.sessions import Place
+from tests.support.servers.server import poll_until
+
+MEET_S = 90
+PUSH = "git push origin main"
+PATCH = "apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: held.txt\n+patched\n*** End Patch\nEOF"
+MOVE = "*** Begin Patch\n*** Update File: old.txt\n*** Move to: held.txt\n@@\n-one\n+two\n*** End Patch\n"
+SWITCH = """echo '{"disableAllHooks": true}' > .claude/settings.local.json"""
+STOMPS = (
+    f"echo stolen > {ADAS}",
+    f"sed -i s/ada/stolen/ {ADAS}",
+    f"python3 -c \"open('{ADAS}', 'w').write('stolen')\"",
+)
+
+
+def hidden_switch(settings: str) -> str:
+    """A command that turns hooks off, and does not look like it."""
+    off = "json.dumps({'disable' + 'AllHooks': True})"
+    return f"python3 -c \"import json; open('{settings[:3]}' + '{settings[3:]}', 'w').write({off})\""
+
+
+def meet(pause: Pause, place: Place) -> None:
+    assert pause.reached.wait(MEET_S), (place.home / "err").read_text()
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_an_agent_cannot_write_where_another_is_at_work(tool: str, tmp_path: Path) -> None:
+    """LCK-74, INT-12, SES-21: held files, globs and actions are refused; the rest goes on; death frees."""
+    place, settings = prepared(tmp_path, tool), BY_NAME[tool].local
+    inside, think, switched, end = Pause(), Pause(), Pause(), Pause()
+    script: Script = (
+        Edit("free.txt", "new\n"),
+        Edit("held.txt", "stolen\n"),
+        Edit("glob/deep.txt", "stolen\n"),
+        Shell(PUSH),
+        Shell(PATCH),
+        Shell(SWITCH),
+        Edit(settings, "{}\n"),
+        *((Patch(MOVE),) if tool == "codex" else ()),
+        *(Shell(line) for line in STOMPS),
+        SubAgent((Edit("part.txt", "part\n"), inside, Edit("more.txt", "more\n"))),
+        think,
+        Edit("next.txt", "next\n"),
+        Shell(hidden_switch(settings)),
+        switched,
+        Edit("held.txt", "stolen\n"),
+        end,
+        Edit("late.txt", "late\n"),
+    )
+    with client_of(place, "bob") as bob:
+        bob.register()
+        bob.acquire("held.txt", reason="rework", ttl_s=3600)
+        bob.acquire("**/deep.txt", ttl_s=3600)
+        bob.acquire("name:main-push", ttl_s=3600)
+        ada_edits(place)
+        hooks = stand_in_hook.hooks_for(tool, place.hook_command(tool), ("ConfigChange",))
+        watch = hooks if tool == "claude" else None
+        with running_agent(tool, script, place.repository, place.home, hooks=watch) as agent:
+            meet(inside, place)
+            session = check_locks(tool, place)
+            inside.go.set()
+            meet(think, place)
+            bob.send(session, "request", "mind the gap")
+            think.go.set()
+            meet(switched, place)
+            check_switched_off(tool, place, settings)
+            switched.go.set()
+            meet(end, place)
+            agent.kill()
+            end.go.set()
+        check_files(place, agent.model.was_told())
+        check_told(tool, agent.model.was_told(), agent.model.results())
+        check_holder(place)
+        assert bob.acquire("free.txt").ok, "a killed session holds nothing"
+
+
+def check_locks(tool: str, place: Place) -> str:
+    """What the agent edited is locked in its name, what its sub-agent edits in that of the sub-agent."""
+    found = locks(place)
+    session, part = found["file:free.txt"].owner, found["file:part.txt"].owner
+    assert found["file:free.txt"].agent == tool
+    with client_of(place, "watcher") as watcher:
+        parents = {shown.session_id: shown.parent for shown in watcher.peers()}
+    assert parents[session] == ""
+    if tool == "gemini":  # it does not say which of its agents acts
+        assert part == session
+    else:
+        assert part.startswith(f"{session}.")
+        assert parents[part] == session
+    return session
+
+
+def check_switched_off(tool: str, place: Place, settings: str) -> None:
+    """The hooks are gone from the settings, which is noticed: by Claude's own hook at once, by the doctor."""
+    assert "disableAllHooks" in (place.read(settings) or "")
+    if tool == "claude":
+        poll_until(place.events, 30, "no change of settings was told")
+    assert wrong_here(place) == {"hooks", tool}
+
+
+def check_files(place: Place, told: str) -> None:
+    landed = ("free.txt", "part.txt", "more.txt", "next.txt")
+    assert [place.read(name) for name in landed] == ["new\n", "part\n", "more\n", "next\n"]
+    assert (place.read("old.txt"), place.read(ADAS)) == ("one\n", "ada\n"), told
+    assert (place.read("held.txt"), place.read("glob/deep.txt"), place.read("late.txt")) == (None, None, None)
+
+
+def check_told(tool: str, told: str, results: list[str]) -> None:
+    """The model reads who is there, who is in the way, why, and what to do."""
+    assert "there are 2 other sessions at work here" in told
+    assert "session bob (live)" in told
+    free, held, glob, push, patch, switch = results[:6]
+    assert "locked" not in free
+    assert "held.txt is locked by session bob until" in held
+    assert "for: rework" in held
+    assert "lock held.txt` waits in line for it, then read the file again and repeat the edit" in held
+    assert "as part of file:**/deep.txt by session bob" in glob
+    assert "name:main-push is locked by session bob" in push
+    assert tool != "codex" or "held.txt is locked by session bob" in patch
+    assert "This command would change the configuration of hooks" in switch
+    assert f"{BY_NAME[tool].local} holds the configuration of hooks, which agents do not change" in told
+    stomped = f"this command changed {ADAS}, which claude (session {ADA_S}) holds"
+    assert (told.count(stomped), told.count("The file is again as it was")) == (3, 3)
+    assert "from bob (request): mind the gap" in told
+    assert told.count("held.txt is locked by session bob") >= 2, "the hooks held on"
+
+
+def check_holder(place: Place) -> None:
+    """Who held the file was told of each stomp."""
+    with client_of(place, ADA_S) as ada:
+        found = [message.subject for message in ada.recv(drain=True).messages]
+    assert found == [f"{ADAS} was stomped"] * len(STOMPS)
+
+
+def test_a_stomp_is_told_and_left_where_nothing_is_restored(tmp_path: Path) -> None:
+    """Issue 5, part 3: without `restore_stomps` the model and the holder hear of it; the file stays."""
+    place = prepared(tmp_path, "codex")
+    (place.repository / "coord.toml").unlink()
+    ada_edits(place)
+    with running_agent("codex", (Shell(STOMPS[0]),), place.repository, place.home) as agent:
+        told = agent.wait().model.was_told()
+    assert f"this command changed {ADAS}, which claude (session {ADA_S}) holds" in told
+    assert "It was not restored. Next: write it no more" in told
+    assert place.read(ADAS) == "stolen\n"
+    with client_of(place, ADA_S) as ada:
+        (message,) = ada.recv(drain=True).messages
+    assert (message.subject, "It was not restored" in (message.body or "")) == (f"{ADAS} was stomped", True)
+    kept = blob_name(b"ada\n", like=40 * "-")
+    assert f"git cat-file blob {kept}" in (message.body or "")
+
+
+@pytest.mark.parametrize("tools", [("claude", "codex"), ("gemini", "claude")], ids="-".join)
+def test_of_two_agents_that_race_for_a_file_one_gets_it_first(tools: tuple[str, str], tmp_path: Path) -> None:
+    """LCK-74: of two tools at the same moment one wins; the other is told, and has it after the release."""
+    place = prepared(tmp_path, *tools)
+    starts, thens = [Pause(), Pause()], [Pause(), Pause()]
+    scripts: list[Script] = [
+        (start, Edit("race.txt", f"{tool}\n"), then, Read("race.txt"), Edit("race.txt", f"{tool} again\n"))
+        for tool, start, then in zip(tools, starts, thens, strict=True)
+    ]
+    homes = [place.home / tool for tool in tools]
+    with (
+        running_agent(tools[0], scripts[0], place.repository, homes[0]) as one,
+        running_agent(tools[1], scripts[1], place.repository, homes[1]) as other,
+    ):
+        agents = [one, other]
+        for pause in starts:
+            assert pause.reached.wait(MEET_S)
+        for pause in starts:
+            pause.go.set()
+        for pause in thens:
+            assert pause.reached.wait(MEET_S)
+        holder = locks(place)["file:race.txt"].agent
+        assert place.read("race.txt") == f"{holder}\n"
+        winner = tools.index(holder)
+        check_race(agents[winner], agents[1 - winner], holder)
+        thens[winner].go.set()
+        told = agents[winner].wait().model.was_told()
+        assert "still holds file:race.txt" in told, "the stop is put off once, to say what is held"
+        assert place.read("race.txt") == f"{holder} again\n"
+        assert locks(place) == {}, "its end frees what it held"
+        thens[1 - winner].go.set()
+        agents[1 - winner].wait()
+    assert place.read("race.txt") == f"{tools[1 - winner]} again\n"
+
+
+def check_race(winner: RunningAgent, loser: RunningAgent, holder: str) -> None:
+    """Exactly one was refused, and heard by whom."""
+    assert "is locked" not in winner.model.was_told()
+    assert f"race.txt is locked by {holder} (session" in loser.model.results()[0]

@@ -1,0 +1,89 @@
+"""What real processes were told about overlapping locks has one order that explains it all."""
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import SOAK
+from tests.linearizability.lock_model import Op, explained
+from tests.support.process_group import Crew, finish, release
+
+ACTORS = 4
+ROUNDS = 300 if SOAK else 80
+SEEDS = range(10 if SOAK else 1)
+
+
+def read_history(path: Path) -> list[Op]:
+    """Return what a process wrote down; the last operation of a killed one has no answer."""
+    ops: list[Op] = []
+    for text in path.read_text().splitlines():
+        line = json.loads(text)
+        if "op" in line:
+            ops.append(Op(**line["op"]))
+        elif "nothing" in line:
+            ops.pop()
+        else:
+            ops[-1].answer, ops[-1].end = line["answer"], line["end"]
+    return ops
+
+
+def record(crew: Crew, seed: int) -> list[list[Op]]:
+    """Let processes work on the same files at once, kill one towards the end; return what each wrote down."""
+    crew.stop_time()
+    paths = [crew.folder / f"history-{number}" for number in range(ACTORS)]
+    options = [
+        crew.options(f"actor-{number}", {"seed": seed, "rounds": ROUNDS, "history": str(path)}, own_pid=False)
+        for number, path in enumerate(paths)
+    ]
+    actors = crew.start("lock_actor", options)
+    release(actors)
+    for actor in actors:
+        assert actor.hear() == "nearly"
+        if actor is actors[0]:
+            actor.kill()
+        else:
+            finish(actor)
+    return [read_history(path) for path in paths]
+
+
+def assert_worked(histories: list[list[Op]]) -> None:
+    """A history in which little happened would prove little."""
+    told = Counter(str(op.answer[0]) for history in histories for op in history if op.answer)
+    assert min(told["granted"], told["held"]) >= 10, told
+    assert told["done"] >= 5, told
+    assert told["NotOwner"] + told["NotFound"] + told["LockLost"] >= 5, told
+    assert min(told["True"], told["False"]) >= 1, told
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_one_order_explains_what_processes_were_told(crew: Crew, seed: int) -> None:
+    """DESIGN 2.2, 2.3: grants, refusals, renewals, releases and checks are linearizable, and fences rise."""
+    histories = record(crew, seed)
+    assert_worked(histories)
+    assert explained(histories)
+    granted = {
+        (event["offset"], event["resource"], event["session"]) for event in crew.story.told("lock.acquired")
+    }
+    for op in (op for history in histories for op in history if op.answer and op.answer[0] == "granted"):
+        for resource, fence in op.answer[1].items():
+            assert (fence, f"file:{resource}", op.session) in granted
+
+
+def made(session: str, kind: str, begin: int, end: int, answer: object, mode: str = "write") -> Op:
+    return Op(session, kind, "src/a.py", mode, 0, begin, end, answer)
+
+
+def test_the_search_knows_a_double_hold_from_a_lawful_order() -> None:
+    """The search itself: two grants that overlap, a falling fence, and a refusal by nobody have no order."""
+    taken = made("a", "acquire", 1, 2, ["granted", {"src/a.py": 5}])
+    freed = made("a", "unlock", 3, 6, ["done"])
+    after = made("b", "acquire", 4, 5, ["granted", {"src/a.py": 7}])
+    assert explained([[taken, freed], [after]])
+    assert not explained([[taken], [after]])
+    assert not explained([[taken, freed], [made("b", "acquire", 4, 5, ["granted", {"src/a.py": 3}])]])
+    assert not explained([[taken, freed], [made("b", "acquire", 7, 8, ["held", "a"])]])
+    unanswered = made("b", "acquire", 1, 1 << 62, None)
+    assert explained([[made("a", "acquire", 3, 4, ["held", "b"])], [unanswered]])
+    assert explained([[taken], [unanswered]])

@@ -1,0 +1,529 @@
+"""The rules of locks, one by one: what ends a hold, who may take it, and what each step costs."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from coord.core import commands as c
+from coord.core.errors import CoordError, Invalid, NotFound, Refused
+from coord.core.identity import Life, Process
+from coord.core.locks.resources import parse_resource
+from tests.support.lock_harness import REPOSITORY, LockDesk
+
+EXPIRED, DEAD, SILENT, ALIVE, UNKNOWN = "expired", "dead", "silent", "alive", "unknown"
+PROFILES = {"file": "file:a", "name": "name:a", "ticket": "file:a"}
+
+
+@pytest.fixture
+def desk() -> LockDesk:
+    return LockDesk()
+
+
+def refused(code: str, ask: Callable[[], Any]) -> str:
+    """Check that a call is refused with this code; return what it says."""
+    with pytest.raises(CoordError) as caught:
+        ask()
+    assert caught.value.code == code, caught.value
+    assert caught.value.hint, "a refusal names the next step"
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("profile", "owner", "granted"),
+    [
+        ("file", EXPIRED, True),
+        ("file", DEAD, True),
+        ("file", SILENT, False),
+        ("file", ALIVE, False),
+        ("file", UNKNOWN, False),
+        ("name", EXPIRED, False),
+        ("name", DEAD, False),
+        ("name", SILENT, False),
+        ("name", ALIVE, False),
+        ("name", UNKNOWN, False),
+        ("ticket", EXPIRED, True),
+        ("ticket", DEAD, True),
+        ("ticket", SILENT, True),
+        ("ticket", ALIVE, False),
+        ("ticket", UNKNOWN, False),
+    ],
+)
+def test_what_ends_a_hold(desk: LockDesk, profile: str, owner: str, granted: bool) -> None:
+    """CFL-6, CFL-8, LCK-27, LCK-38, LCK-77: what an acquire may pass over, by profile and owner."""
+    desk.pids["ann"] = 7
+    desk.life[7] = {DEAD: Life.DEAD, ALIVE: Life.ALIVE}.get(owner, Life.UNKNOWN)
+    ttl = 30_000 if owner == EXPIRED else 600_000
+    first = desk.lock("ann", PROFILES[profile], ttl=ttl, profile=profile)
+    desk.pass_time(121_000 if owner == SILENT else 20_000)
+    if owner == EXPIRED:
+        desk.beat("ann")
+        desk.pass_time(10_000)
+    reply = desk.lock("bob", PROFILES[profile], profile=profile)
+    assert reply.ok is granted
+    if granted:
+        assert reply.locks[0].fence > first.locks[0].fence
+    else:
+        assert (reply.holder.owner, reply.place) == ("ann", 1)
+
+
+def test_ticket_of_a_living_owner_outlasts_its_lease(desk: LockDesk) -> None:
+    """LCK-27, CFL-6: past its lease a ticket stands as long as its owner's process is seen alive."""
+    desk.pids["ann"], desk.life[7] = 7, Life.ALIVE
+    desk.lock("ann", "file:a", ttl=30_000, profile="ticket")
+    desk.pass_time(100_000)
+    assert not desk.lock("bob", "file:a").ok
+    desk.life[7] = Life.UNKNOWN
+    assert desk.lock("cid", "file:a").ok
+
+
+def test_silent_owner_keeps_its_other_locks_while_it_lives(desk: LockDesk) -> None:
+    """SCN-24: two minutes of silence end a ticket; a process that is seen alive is not declared dead."""
+    desk.pids["ann"], desk.life[7] = 7, Life.ALIVE
+    desk.lock("ann", "file:t", profile="ticket", ttl=900_000)
+    desk.lock("ann", "file:f", ttl=900_000)
+    desk.pass_time(121_000)
+    assert desk.lock("bob", "file:t").ok
+    assert ("ann", "file:f") in desk.held()
+
+
+@pytest.mark.parametrize("silent", [299_000, 300_000])
+@pytest.mark.parametrize("ttl", [599_000, 700_000])
+@pytest.mark.parametrize("age", [599_999, 600_000])
+def test_strict_steal(desk: LockDesk, silent: int, ttl: int, age: int) -> None:
+    """LCK-50, CFL-7: stale owner AND lease over AND ten minutes old; each alone is not enough."""
+    first = desk.lock("ann", "name:n", ttl=ttl)
+    desk.pass_time(age - silent)
+    desk.beat("ann")
+    desk.pass_time(silent)
+    missing = [silent < 300_000, ttl > age, age < 600_000]
+    if any(missing):
+        said = refused("not_stealable", lambda: desk.steal("bob", "name:n"))
+        words = ["heard of", "lease lasts", "old (needs"]
+        assert [word in said for word in words] == missing
+        assert desk.held() == {("ann", "name:n")}
+    else:
+        stolen = desk.steal("bob", "name:n")
+        assert stolen.locks[0].fence > first.locks[0].fence
+        assert "took your lock on name:n" in desk.told("ann", "preempt")[0]
+
+
+@pytest.mark.parametrize("life", [Life.ALIVE, Life.UNKNOWN, Life.DEAD])
+def test_steal_from_a_dead_owner(desk: LockDesk, life: Life) -> None:
+    """CFL-7, LCK-51: --dead-owner needs a proven death, then neither age nor lease matter."""
+    desk.pids["ann"], desk.life[7] = 7, life
+    desk.lock("ann", "name:n", "file:f")
+    desk.pass_time(400_000)
+    if life is Life.DEAD:
+        assert desk.steal("bob", "name:n", dead_owner=True).ok
+        assert desk.held() == {("bob", "name:n")}
+        refused("dead", lambda: desk.lock("ann", "file:other"))
+    else:
+        refused("not_stealable", lambda: desk.steal("bob", "name:n", dead_owner=True))
+
+
+def test_steal_by_force_is_audited(desk: LockDesk) -> None:
+    """LCK-52, CFL-7: --force needs a reason; event and record keep it, and the old owner is refused."""
+    fence = desk.lock("ann", "name:n").locks[0].fence
+    with pytest.raises(Invalid):
+        desk.steal("bob", "name:n", force=True)
+    desk.steal("bob", "name:n", force=True, reason="stuck")
+    (ended,) = desk.events("lock.released")
+    assert (ended["ending"], ended["by"], ended["note"]) == ("stolen", "bob", "by force: stuck")
+    refused("not_owner", lambda: desk.renew("ann", "name:n", fence=fence))
+    refused("not_owner", lambda: desk.release("ann", "name:n"))
+    assert not desk.check("ann", "name:n", fence=fence).free
+    with pytest.raises(NotFound):
+        desk.steal("cid", "name:nobody-has-it")
+
+
+def test_steal_serves_what_else_came_free(desk: LockDesk) -> None:
+    """LCK-35: who waits for another part of a stolen glob gets it in the same commit."""
+    desk.lock("ann", "file:src/*")
+    waiting = desk.wait("cid", "file:src/b")
+    desk.steal("bob", "file:src/a", force=True, reason="stuck")
+    assert desk.confirm("cid", waiting).ok
+
+
+@pytest.mark.parametrize(("priority", "asked"), [(4, False), (5, False), (6, True)])
+def test_preempt_needs_a_higher_priority(desk: LockDesk, priority: int, asked: bool) -> None:
+    """CFL-16, LCK-28, LCK-30: only strictly higher priority may ask; the holder keeps it for the grace."""
+    desk.lock("ann", "file:a", priority=5)
+    if not asked:
+        with pytest.raises(Refused):
+            desk.preempt("bob", "file:a", priority=priority)
+        assert desk.renew("ann", "file:a")
+        return
+    reply = desk.preempt("bob", "file:a", priority=priority, grace_ms=10_000)
+    assert (reply.asked, reply.until_ms) == (["ann"], desk.now + 10_000)
+    assert "give it back within 10 s" in desk.told("ann", "preempt")[0]
+    desk.pass_time(9_999)
+    assert desk.held() == {("ann", "file:a")}
+    assert desk.lock("bob", "file:a").holder.preempted_by == "bob"
+
+
+def test_preempted_lock_is_revoked_after_the_grace(desk: LockDesk) -> None:
+    """LCK-25, LCK-29, LCK-31: no renewal once preemption is asked; then it ends at the promised moment."""
+    fence = desk.lock("ann", "file:a").locks[0].fence
+    waiting = desk.wait("bob", "file:a")
+    until_ms = desk.preempt("bob", "file:a", priority=1, grace_ms=10_000).until_ms
+    refused("lost", lambda: desk.renew("ann", "file:a"))
+    assert desk.lock("ann", "file:a").locks[0].preempted_by == "bob", "asking again does not undo it"
+    desk.pass_time(25_000)
+    assert desk.held() == set(), "the deadline acts before anybody writes it down"
+    desk.beat("cid")
+    (ended,) = desk.events("lock.released")
+    assert (ended["ending"], ended["by"], ended["until_ms"]) == ("preempted", "bob", until_ms)
+    assert "went to bob" in desk.told("ann", "preempt")[-1]
+    refused("not_owner", lambda: desk.release("ann", "file:a", fence=fence))
+    assert desk.confirm("bob", waiting).ok
+
+
+def test_second_preemption_sees_the_first(desk: LockDesk) -> None:
+    """LCK-28: who asks again with a shorter grace learns when the lock is free, and asks nobody twice."""
+    desk.lock("ann", "file:a")
+    first = desk.preempt("bob", "file:a", priority=1, grace_ms=60_000)
+    second = desk.preempt("cid", "file:a", priority=1, grace_ms=5_000)
+    assert (second.asked, second.until_ms) == ([], first.until_ms)
+    with pytest.raises(NotFound):
+        desk.preempt("bob", "file:other", priority=1)
+
+
+@pytest.mark.parametrize(
+    ("held", "wanted", "granted"),
+    [
+        ("read", "read", True),
+        ("read", "write", False),
+        ("write", "read", False),
+        ("write", "write", False),
+        ("read", "exclusive", False),
+        ("exclusive", "read", False),
+    ],
+)
+def test_modes(desk: LockDesk, held: str, wanted: str, granted: bool) -> None:
+    """LCK-13 … 20: only readers share."""
+    desk.lock("ann", "file:a", mode=held)
+    assert desk.lock("bob", "file:a", mode=wanted).ok is granted
+    assert desk.check("bob", "file:a", mode=wanted).free is granted
+
+
+def test_all_or_nothing(desk: LockDesk) -> None:
+    """LCK-40, DLK-1: one resource that is held refuses the whole request, and nothing of it stays."""
+    desk.lock("ann", "file:b")
+    assert desk.lock("bob", "file:a", "file:b", "name:n").outcome == "held"
+    assert desk.held() == {("ann", "file:b")}
+    refused("not_found", lambda: desk.release("ann", "file:b", "file:a"))
+    assert desk.held() == {("ann", "file:b")}
+
+
+def test_refresh_keeps_the_fence(desk: LockDesk) -> None:
+    """LCK-79, CFL-18: the owner asking again begins the lease anew under the same fence: no new grant."""
+    first = desk.lock("ann", "file:a").locks[0]
+    desk.pass_time(100_000)
+    again = desk.lock("ann", "file:a").locks[0]
+    assert (again.fence, again.refreshed) == (first.fence, True)
+    assert again.expires_ms == first.expires_ms + 100_000
+    assert len(desk.events("lock.acquired")) == 1
+    upgraded = [desk.lock("bob", "file:b", mode=mode).locks[0] for mode in ("read", "write", "read")]
+    assert upgraded[1].fence > upgraded[0].fence
+    assert (upgraded[2].mode, upgraded[2].fence) == ("write", upgraded[1].fence)
+
+
+def test_expiry_is_told(desk: LockDesk) -> None:
+    """LCK-80, LCK-81: the end of a lease is an event at that moment and a message to the owner."""
+    fence = desk.lock("ann", "file:src/a.py").locks[0].fence
+    desk.pass_time(400_000)
+    desk.beat("bob")
+    (ended,) = desk.events("lock.released")
+    assert (ended["ending"], ended["until_ms"], ended["held_s"]) == ("expired", desk.now - 100_000, 300.0)
+    assert desk.told("ann", "warn") == ["[System] Your lock on file:src/a.py has expired."]
+    refused("not_found", lambda: desk.renew("ann", "file:src/a.py", fence=fence))
+
+
+def test_hand_off_lapses_unless_confirmed(desk: LockDesk) -> None:
+    """LCK-35: the lock goes to the first in line, for 15 s; unconfirmed it goes to the next."""
+    desk.lock("ann", "file:a")
+    first, second = desk.wait("bob", "file:a"), desk.wait("cid", "file:a")
+    assert (first.place, second.place) == (1, 2)
+    desk.release("ann", "file:a")
+    assert desk.held() == {("bob", "file:a")}
+    desk.pass_time(15_000)
+    desk.beat("watcher")
+    assert desk.held() == {("cid", "file:a")}
+    assert desk.confirm("cid", second).ok
+    assert desk.confirm("bob", first).outcome == "waiting", "it is back in line"
+
+
+def test_hand_off_leaves_alone_what_is_held(desk: LockDesk) -> None:
+    """LCK-79: waiting for more, or giving that up, does not put at risk what the session holds already."""
+    desk.lock("ann", "file:mine")
+    desk.lock("bob", "file:his")
+    waiting = desk.wait("ann", "file:mine", "file:his")
+    desk.release("bob", "file:his")
+    desk.withdraw("ann", waiting)
+    assert desk.held() == {("ann", "file:mine")}
+    desk.pass_time(16_000)
+    assert desk.renew("ann", "file:mine").locks[0].provisional is False
+
+
+def test_line_goes_by_priority_then_age(desk: LockDesk) -> None:
+    """DLK-17: a step of priority is worth a minute in line, and no more."""
+    desk.lock("ann", "file:a")
+    old = desk.wait("old", "file:a")
+    desk.pass_time(59_999)
+    assert desk.wait("high", "file:a", priority=1).place == 1
+    desk.pass_time(2)
+    assert desk.wait("late", "file:a", priority=1).place == 3
+    assert desk.confirm("old", old).place == 2
+
+
+def test_gone_waiter_is_passed_over(desk: LockDesk) -> None:
+    """A request in line lives as long as its process: those behind it notice when that is dead."""
+    desk.lock("ann", "file:a")
+    desk.life[9] = Life.ALIVE
+    desk.wait("bob", "file:a", "file:b", waiter=Process(9, 1))
+    behind = desk.wait("cid", "file:b")
+    assert desk.confirm("cid", behind).outcome == "waiting"
+    desk.life[9] = Life.DEAD
+    assert desk.confirm("cid", behind).ok
+
+
+def test_leased_waiter_has_to_renew(desk: LockDesk) -> None:
+    """Where its process cannot be seen, a request in line lapses 15 s after it was last heard of."""
+    desk.lock("ann", "file:a")
+    bob, cid = desk.wait("bob", "file:a", leased=True), desk.wait("cid", "file:a", leased=True)
+    for _ in range(3):
+        desk.pass_time(10_000)
+        desk.confirm("cid", cid)
+    desk.release("ann", "file:a")
+    assert desk.confirm("cid", cid).ok
+    assert desk.confirm("bob", bob).outcome == "withdrawn"
+
+
+def test_sub_agent_under_its_parents_lock(desk: LockDesk) -> None:
+    """A child works under its parent's lock, which ends both; it excludes its siblings and its parent."""
+    desk.parents.update(kid="ann", sib="ann")
+    desk.lock("ann", "file:src")
+    assert desk.lock("kid", "file:src/a").ok
+    assert desk.lock("sib", "file:src/a").holder.owner == "kid"
+    assert desk.lock("ann", "file:src/a").holder.owner == "kid"
+    desk.release("ann", "file:src")
+    assert desk.held() == set()
+    (_, lent) = desk.events("lock.released")
+    assert (lent["session"], lent["ending"]) == ("kid", "parent_ended")
+
+
+def test_lent_lock_ends_when_its_lender_did(desk: LockDesk) -> None:
+    """A lock under another one ends at the moment that one ended, also if that is noticed late."""
+    desk.parents["kid"] = "ann"
+    desk.lock("ann", "file:src")
+    desk.lock("kid", "file:src/a", ttl=900_000)
+    desk.pass_time(350_000)
+    desk.beat("watcher")
+    assert {event["until_ms"] for event in desk.events("lock.released")} == {desk.now - 50_000}
+
+
+def test_parent_that_came_back_lends_again(desk: LockDesk) -> None:
+    """A session that left and came back ends what it lends then, although its child never left."""
+    desk.parents["kid"] = "ann"
+    desk.beat("ann")
+    desk.beat("kid")
+    desk.leave("ann")
+    desk.lock("ann", "file:src")
+    desk.lock("kid", "file:src/a")
+    desk.release("ann", "file:src")
+    assert desk.held() == set()
+
+
+def test_child_in_line_goes_with_its_parent(desk: LockDesk) -> None:
+    """LCK-35: when a parent ahead of its child gets the lock, the child is in nobody's way any more."""
+    desk.parents["kid"] = "ann"
+    desk.beat("ann")
+    desk.lock("bob", "file:a")
+    parent, child = desk.wait("ann", "file:a", "file:x"), desk.wait("kid", "file:x")
+    desk.release("bob", "file:a")
+    assert desk.confirm("ann", parent).ok
+    assert desk.confirm("kid", child).ok
+
+
+def test_renewal_fails_nobody_in_its_batch(desk: LockDesk) -> None:
+    """LCK-24: a renewal and others of the same batch are all answered; it keeps its fence."""
+    fence = desk.lock("ann", "file:a").locks[0].fence
+    renew = c.RenewLocks(desk.who("ann"), REPOSITORY, ("file:a",))
+    acquire = c.AcquireLocks(desk.who("bob"), REPOSITORY, ("file:b",))
+    renewed, acquired = desk.engine.call_many([renew, acquire])
+    assert renewed.locks[0].fence == fence
+    assert acquired.ok
+
+
+def test_batch_grants_once(desk: LockDesk) -> None:
+    """Of commands that were decided together, one gets the lock; a hand-over takes another commit."""
+    asks = [c.AcquireLocks(desk.who(name), REPOSITORY, ("file:a",)) for name in ("ann", "bob")]
+    release = c.ReleaseLocks(desk.who("ann"), REPOSITORY, ("file:a",))
+    first, released, second = desk.engine.call_many([asks[0], release, asks[1]])
+    assert (first.ok, released.released) == (True, ["file:a"])
+    assert not second.ok or second.locks[0].fence > first.locks[0].fence
+
+
+def test_earlier_fence_proves_nothing(desk: LockDesk) -> None:
+    """LCK-23, LCK-24: who was granted a lock anew has lost what it proved with the fence before."""
+    earlier = desk.lock("ann", "file:a").locks[0].fence
+    desk.release("ann", "file:a")
+    fence = desk.lock("ann", "file:a").locks[0].fence
+    refused("lost", lambda: desk.renew("ann", "file:a", fence=earlier))
+    refused("lost", lambda: desk.release("ann", "file:a", fence=earlier))
+    assert not desk.check("ann", "file:a", fence=earlier).free
+    assert desk.check("ann", "file:a", fence=fence).free
+
+
+def test_nobody_overtakes_who_is_ahead(desk: LockDesk) -> None:
+    """LCK-35: what comes free does not go past one who waits for it and for more."""
+    desk.lock("ann", "file:a")
+    desk.lock("cid", "file:b")
+    both, one = desk.wait("bob", "file:a", "file:b"), desk.wait("dan", "file:b")
+    desk.release("cid", "file:b")
+    assert desk.confirm("dan", one).place == 2
+    assert not desk.lock("eve", "file:b").ok, "who does not wait is behind those who do"
+    desk.release("ann", "file:a")
+    assert desk.confirm("bob", both).ok
+
+
+def test_giving_back_never_fails_for_those_in_line(desk: LockDesk) -> None:
+    """LCK-35: of more than a commit can grant some are granted, and the others when they look next."""
+    desk.lock("ann", "file:src")
+    files = [[f"file:src/{place}/{number}-{'x' * 300}" for place in range(64)] for number in range(8)]
+    waiting = {str(number): desk.wait(str(number), *names) for number, names in enumerate(files)}
+    desk.release("ann", "file:src")
+    granted = {owner for owner, _ in desk.held()}
+    assert 0 < len(granted) < len(waiting)
+    assert all(desk.confirm(name, place).ok for name, place in waiting.items())
+
+
+def test_answers_rest_on_the_guard(desk: LockDesk) -> None:
+    """What rests on finding nothing is decided again where a lock is granted meanwhile (phantoms).
+
+    A look by itself reads all at one moment, where nothing can come between; beside others it rests on it.
+    """
+    look = c.CheckLocks(desk.who("bob"), REPOSITORY, ("file:new",))
+    asks: list[Callable[[], Any]] = [
+        lambda: desk.engine.call_many([look, c.ListLocks(desk.who("bob"))]),
+        lambda: desk.lock("bob", "file:new"),
+        lambda: desk.lock("cid", "file:new"),
+        lambda: desk.wait("cid", "file:new"),
+        lambda: refused("not_found", lambda: desk.release("bob", "file:other")),
+        lambda: refused("not_found", lambda: desk.steal("bob", "file:other")),
+        lambda: refused("not_found", lambda: desk.preempt("bob", "file:other", priority=1)),
+    ]
+    for ask in asks:
+        desk.store.expected = set()
+        ask()
+        assert "guard/file/r" in desk.store.expected
+
+
+def test_names_are_one_in_all_spellings(desk: LockDesk) -> None:
+    """LCK-60: a name in another case or composition is the same lock, and every session can hold it."""
+    desk.lock("ann", "name:\u0390")
+    assert not desk.lock("bob", "name:\u03aa\u0301").ok
+    assert desk.lock("s" * 128, "name:" + "\u0390" * 70).ok
+    with pytest.raises(Invalid):
+        desk.lock("ann", "name:" + "%" * 100 + "\U0001f600" * 40)
+
+
+def test_bids_are_bounded(desk: LockDesk) -> None:
+    """Who asks for one file after another leaves 64 bids, not a record that grows with each."""
+    desk.lock("ann", "file:src")
+    for number in range(70):
+        assert desk.lock("bob", f"file:src/{number}").holder.owner == "ann"
+    assert len(desk.told("ann", "request")) == 64
+    with pytest.raises(Refused, match="waits for 64 things"):
+        desk.wait("bob", "file:src/more")
+    desk.pass_time(60_000)
+    desk.beat("cid")
+    assert desk.wait("bob", "file:src/more").place == 1
+
+
+# What it costs.
+
+
+def test_records_per_operation(desk: LockDesk) -> None:
+    """An uncontended lock is three records, and the session's where its heartbeat is due."""
+    desk.beat("ann")
+    assert desk.written_by(lambda: desk.lock("ann", "file:a")) == ["guard", "held", "lock"]
+    assert desk.written_by(lambda: desk.renew("ann", "file:a")) == ["lock"]
+    assert desk.written_by(lambda: desk.lock("ann", "file:a")) == ["lock"]
+    assert desk.written_by(lambda: desk.check("bob", "file:a")) == []
+    assert desk.written_by(lambda: desk.release("ann", "file:a")) == ["grant", "guard", "held", "lock"]
+    desk.pass_time(15_000)
+    assert desk.written_by(lambda: desk.lock("ann", "file:a")) == ["guard", "held", "lock", "session"]
+
+
+def test_repeated_refusal_is_quiet(desk: LockDesk) -> None:
+    """A refusal leaves a bid and tells the holder; within 5 s the same one again writes nothing."""
+    desk.beat("bob")
+    desk.lock("ann", "file:a")
+    first = desk.written_by(lambda: desk.lock("bob", "file:a"))
+    assert first == ["bid", "inbox", "mailbox", "waits"]
+    desk.pass_time(4_999)
+    assert desk.written_by(lambda: desk.lock("bob", "file:a")) == []
+    desk.pass_time(1)
+    assert desk.written_by(lambda: desk.lock("bob", "file:a")) == ["bid"]
+    assert len(desk.told("ann", "request")) == 1
+
+
+def test_reads_do_not_grow_with_locks_elsewhere(desk: LockDesk) -> None:
+    """Ten thousand locks in the same and other directories cost nothing to who asks for another file."""
+
+    def work() -> None:
+        assert desk.check("bob", "file:src/new.py").free
+        assert desk.lock("bob", "file:src/new.py").ok
+        desk.release("bob", "file:src/new.py")
+
+    desk.beat("bob")
+    work()
+    alone = desk.read_by(work)
+    desk.beat("ann")
+    desk.give("ann", [f"file:src/{'' if n % 2 else f'p{n % 100}/'}m{n}.py" for n in range(10_000)])
+    assert desk.read_by(work) == alone
+    assert desk.check("bob", "file:src/m9999.py", "file:src/p98/m9998.py").free is False
+
+
+def test_questions_to_the_store(desk: LockDesk) -> None:
+    """OPN-7: a lock is one read and one commit however deep its path, a look is one read."""
+    desk.beat("ann")
+    path = "file:" + "/".join("abcdefgh")
+
+    def questions(act: Callable[[], Any]) -> int:
+        desk.store.questions = 0
+        act()
+        return desk.store.questions
+
+    assert questions(lambda: desk.lock("ann", path, "file:b/c/d", "file:e/f/**")) == 2
+    assert questions(lambda: desk.check("ann", f"{path}/i")) == 1
+    desk.beat("bob")
+    assert questions(lambda: desk.check("bob", path)) <= 3, (
+        "who holds it is read, too, and all of it verified"
+    )
+    assert questions(lambda: desk.lock("bob", "file:z")) == 2
+
+
+def test_too_many_resources_are_refused_unread(desk: LockDesk) -> None:
+    """A command that names too much is refused, and nobody looks for all of it first."""
+    desk.beat("ann")
+    desk.store.questions = desk.store.reads = 0
+    with pytest.raises(Invalid, match="at most 64"):
+        desk.lock("ann", *(f"file:d{number}/a/b/c/f.py" for number in range(5_000)))
+    assert desk.store.questions <= 1
+    assert desk.store.reads < 20
+
+
+def test_more_ranges_than_are_read_at_once(desk: LockDesk) -> None:
+    """What stands in the way is found in the last portion of ranges as in the first."""
+    paths = [f"file:d{number:02d}/a/b/c/d/e/f.py" for number in range(60)]
+    assert sum(len(resource.ranges) for path in paths for resource in parse_resource(path, REPOSITORY)) > 400
+    for held in (paths[0], paths[-1], "file:d59/a/b/**"):
+        desk.lock("ann", held)
+        assert not desk.lock("bob", *paths).ok
+        assert not desk.check("bob", *paths).free
+        desk.release("ann", held)
+    desk.release("bob")
+    assert desk.lock("cid", *paths).ok

@@ -1,0 +1,251 @@
+"""The rules of locks, through the engine on the memory store, against an obvious lock manager.
+
+Hypothesis looks for a short way to a difference; seeded walks go far into states that take long to reach.
+"""
+
+from random import Random
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
+
+from coord.core import commands as c
+from coord.core.locks.locks import Ending
+from coord.core.replies import Outcome
+from tests.conftest import SOAK
+from tests.support.models.compare_locks import PATHS, REPOSITORY, RESOURCES, SESSIONS, LockTwins
+
+PAUSES_MS = [1_000, 4_000, 5_000, 15_000, 31_000, 61_000, 120_000, 301_000, 601_000, 3_601_000]
+
+
+def random_command(twins: LockTwins, random: Random, session: str = "") -> c.Command:
+    """Return something that a session might ask for now."""
+    session = session or random.choice(SESSIONS)
+    caller = twins.caller(session)
+    one = (random.choice(RESOURCES),)
+    alone = _some_alone(random, one)
+    kinds = [
+        "acquire",
+        "wait",
+        "confirm",
+        "withdraw",
+        "release",
+        "renew",
+        "check",
+        "steal",
+        "preempt",
+        "rest",
+    ]
+    match random.choices(kinds, [16, 22, 16, 3, 13, 6, 4, 6, 5, 4])[0]:
+        case "acquire" | "wait" as kind:
+            wanted = tuple(random.sample(RESOURCES, random.choice([1, 1, 1, 2, 2, 3])))
+            wait = kind == "wait" and twins.may_wait(session, wanted)
+            return c.AcquireLocks(
+                caller,
+                REPOSITORY,
+                wanted,
+                alone=_some_alone(random, wanted),
+                mode=random.choice(["", "", "write", "read", "read", "exclusive"]),
+                profile=random.choice(["", "", "", "ticket"]),
+                ttl_ms=random.choice([0, 0, 20_000, 900_000]),
+                priority=random.choice([0, 0, 0, 1, 2]),
+                preemptible=random.random() < 0.2,
+                wait_ms=random.choice([10_000, 100_000, 600_000]) if wait else 0,
+                wait_id=twins.wait_id(random.randrange(100)) if wait else "",
+            )
+        case "confirm" | "withdraw" as kind:
+            mine = [r for r in twins.naive.requests if r.key]
+            if not mine:
+                return c.Heartbeat(caller)
+            request = random.choice(mine)
+            owner = twins.caller(request.session if random.random() < 0.95 else session)
+            return (c.ConfirmWait if kind == "confirm" else c.WithdrawWait)(owner, request.key)
+        case "release" | "renew" as kind:
+            return _about_a_hold(twins, random, kind, session)
+        case "check":
+            mode = random.choice(["", "read", "write"])
+            fence = random.choice([0, 0, *(hold.fence for hold in twins.naive.holds)])
+            return c.CheckLocks(caller, REPOSITORY, one, mode, fence, alone=alone)
+        case "steal":
+            how = random.choice(["strict", "strict", "dead owner", "force"])
+            return c.StealLock(
+                caller,
+                REPOSITORY,
+                one,
+                alone=alone,
+                dead_owner=how == "dead owner",
+                force=how == "force",
+                reason="needed" if how == "force" else "",
+            )
+        case "preempt":
+            grace_ms = random.choice([5_000, 30_000])
+            return c.PreemptLock(
+                caller,
+                REPOSITORY,
+                one,
+                alone=alone,
+                priority=random.choice([1, 2, 3]),
+                grace_ms=grace_ms,
+                reason="urgent",
+            )
+    return random.choice([c.Deregister, c.Heartbeat, c.Heartbeat])(caller)
+
+
+def _some_alone(random: Random, wanted: tuple[str, ...]) -> tuple[str, ...]:
+    """Say of some paths that they are single files; the next one to ask may say otherwise."""
+    return tuple(resource for resource in wanted if resource in PATHS and random.random() < 0.5)
+
+
+def _about_a_hold(twins: LockTwins, random: Random, kind: str, session: str) -> c.Command:
+    """Mostly by its owner, sometimes by another; sometimes with a fence, the right one or an older one."""
+    command = c.ReleaseLocks if kind == "release" else c.RenewLocks
+    if not twins.naive.holds or random.random() < 0.2:
+        named = () if random.random() < 0.5 else (random.choice(RESOURCES),)
+        return command(twins.caller(session), REPOSITORY, named)
+    hold = random.choice(twins.naive.holds)
+    speaker = hold.owner if random.random() < 0.9 else session
+    fence = random.choice([0, 0, hold.fence, max(1, hold.fence - 1)])
+    return command(twins.caller(speaker), REPOSITORY, (hold.resource,), fence)
+
+
+def come_back(twins: LockTwins) -> list[c.Command]:
+    """Those who were declared dead register again."""
+    dead = [name for name, seat in twins.naive.seats.items() if seat.state == "dead"]
+    return [c.Register(caller=twins.caller(name)) for name in dead]
+
+
+def walk_one_step(twins: LockTwins, random: Random, *, batches: bool) -> None:
+    match random.choices(["ask", "pause", "deadline", "kill", "back"], [70, 8, 14, 3, 5])[0]:
+        case "ask":
+            count = random.randint(2, 7) if batches else 1
+            twins.run(*(random_command(twins, random) for _ in range(count)))
+        case "pause":
+            twins.time_passes(random.choice(PAUSES_MS))
+        case "deadline":
+            twins.a_deadline_comes()
+        case "kill":
+            twins.kill(random.choice(SESSIONS))
+        case "back":
+            for command in come_back(twins):
+                twins.run(command)
+
+
+class LockMachine(RuleBasedStateMachine):
+    """Everything that can happen, in whatever order hypothesis likes."""
+
+    @initialize()
+    def begin(self) -> None:
+        self.twins = LockTwins()
+
+    def teardown(self) -> None:
+        if hasattr(self, "twins"):
+            self.twins.close()
+
+    @rule(
+        session=st.sampled_from(SESSIONS),
+        resources=st.lists(st.sampled_from(RESOURCES), min_size=1, max_size=3, unique=True),
+        alone=st.sets(st.sampled_from(PATHS)),
+        mode=st.sampled_from(["", "read", "write", "exclusive"]),
+        profile=st.sampled_from(["", "ticket"]),
+        priority=st.integers(0, 2),
+        wait_ms=st.sampled_from([0, 10_000, 600_000]),
+        turn=st.integers(0, 99),
+    )
+    def acquire(
+        self,
+        session: str,
+        resources: list[str],
+        alone: set[str],
+        mode: str,
+        profile: str,
+        priority: int,
+        wait_ms: int,
+        turn: int,
+    ) -> None:
+        wanted = tuple(resources)
+        if wait_ms and not self.twins.may_wait(session, wanted):
+            wait_ms = 0
+        self.twins.run(
+            c.AcquireLocks(
+                self.twins.caller(session),
+                REPOSITORY,
+                wanted,
+                alone=tuple(sorted(alone.intersection(wanted))),
+                mode=mode,
+                profile=profile,
+                priority=priority,
+                wait_ms=wait_ms,
+                wait_id=self.twins.wait_id(turn) if wait_ms else "",
+            )
+        )
+
+    @rule(seed=st.integers(0, 2**20))
+    def anything(self, seed: int) -> None:
+        self.twins.run(random_command(self.twins, Random(seed)))
+
+    @rule(seed=st.integers(0, 2**20), count=st.integers(2, 6))
+    def batch(self, seed: int, count: int) -> None:
+        random = Random(seed)
+        self.twins.run(*(random_command(self.twins, random) for _ in range(count)))
+
+    @rule(ms=st.sampled_from(PAUSES_MS))
+    def time_passes(self, ms: int) -> None:
+        self.twins.time_passes(ms)
+
+    @rule()
+    def a_deadline_comes(self) -> None:
+        self.twins.a_deadline_comes()
+
+    @rule(session=st.sampled_from(SESSIONS))
+    def kill(self, session: str) -> None:
+        self.twins.kill(session)
+
+    @rule()
+    def register_again(self) -> None:
+        for command in come_back(self.twins):
+            self.twins.run(command)
+
+
+def test_lock_machine() -> None:
+    """LCK-13 … 40, 47 … 68, 73 … 83, DLK-1 … 26: the rules and the model answer alike, whatever happens."""
+    run_state_machine_as_test(
+        LockMachine,
+        settings=settings(
+            max_examples=1_000 if SOAK else 40,
+            stateful_step_count=50 if SOAK else 30,
+        ),
+    )
+
+
+RICH = ((3, False), (1, True))
+"""Walks that together meet everything; the others leave them out."""
+WALKS = [(seed, batches) for seed in range(200 if SOAK else 3) for batches in (False, True)]
+
+
+@pytest.mark.parametrize(("seed", "batches"), [walk for walk in WALKS if walk not in RICH])
+def test_long_walk(seed: int, batches: bool) -> None:
+    """LCK-13 … 40, DLK-1 … 26: the same over a long time; the seed names the walk."""
+    random = Random(seed)
+    twins = LockTwins()
+    try:
+        for _ in range(1_000 if SOAK else 200):
+            walk_one_step(twins, random, batches=batches)
+        assert twins.met["granted"] > 0
+    finally:
+        twins.close()
+
+
+def test_walks_reach_every_answer() -> None:
+    """A walk that never met a refusal would prove nothing about it: together they meet every ending."""
+    met: set[str] = set()
+    for seed, batches in RICH:
+        random, twins = Random(seed), LockTwins()
+        for _ in range(200):
+            walk_one_step(twins, random, batches=batches)
+        twins.close()
+        met |= set(twins.met)
+    outcomes = {outcome.value for outcome in Outcome} - {"changed"}  # that of hooks
+    endings = {ending.value for ending in Ending} - {"claim_lost"}  # that of a plan
+    refusals = {"dead", "lost", "not_found", "not_owner", "not_stealable", "refused"}
+    assert met >= outcomes | endings | refusals | {"told", "resolved", "widened"}

@@ -1,0 +1,52 @@
+"""Which nothing there is, when others finish what is left between two looks at the store."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from coord.core import keys
+from coord.core.plans.commands import SkipTask
+from coord.core.replies import Runnable
+from coord.engine.engine import Engine
+from tests.support.plan_harness import WorkDesk
+
+
+def asked_while(desk: WorkDesk, happens: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Ask for work in another process, for which something happens right after it saw what is unfinished."""
+    engine = Engine(desk.database, "local", clock=lambda: desk.now)
+    store = desk.database.log("local")
+    look, looks = store.load, list[Any]()
+
+    def look_and_be_late(wanted: Any, ranges: Any = (), **options: Any) -> Any:
+        found = look(wanted, ranges, **options)
+        if not looks and keys.unfinished_prefix("p") in [range_.prefix for range_ in ranges]:
+            looks.append(found)
+            happens()
+        return found
+
+    monkeypatch.setattr(store, "load", look_and_be_late)
+    reply = engine.call(desk.next_command("bob"))
+    monkeypatch.undo()
+    assert looks, "everything unfinished was looked at"
+    return reply
+
+
+def test_what_is_finished_meanwhile_is_no_deadlock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """CLM-15: tasks that are finished since they were looked for: look again, nothing is stuck."""
+    desk = WorkDesk()
+    desk.add("a")
+    desk.fail(desk.take(), final=True)
+    reply = asked_while(desk, lambda: desk.engine.call(SkipTask("local", "p", "a")), monkeypatch)
+    assert (reply.outcome, reply.look_ms) == (Runnable.BLOCKED, desk.now)
+    assert reply.waiting_for == ["a was finished just now"]
+    assert desk.take("bob") == "done"
+
+
+def test_what_stays_stuck_is_a_deadlock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """CLM-15: the same looks with nothing in between: what failed, and that nothing will come."""
+    desk = WorkDesk()
+    desk.add("a")
+    desk.fail(desk.take(), final=True)
+    reply = asked_while(desk, lambda: None, monkeypatch)
+    assert (reply.outcome, reply.waiting_for) == (Runnable.DEADLOCKED, ["a failed"])

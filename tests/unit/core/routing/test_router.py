@@ -1,0 +1,469 @@
+"""Routing: types by words, who is best, who is free, who gets nothing, and that it says why."""
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coord.core.errors import Invalid
+from coord.core.limits import DAY_MS
+from coord.core.plans.similarity import COMPARED_MOST, WARNINGS_MAX
+from coord.core.replies import AgentShown, Liveness, Past
+from coord.core.routing.router import (
+    LIGHT,
+    PAST_MAX,
+    PAST_MIN,
+    PLACE_WEIGHTS,
+    PLACES,
+    URGENT,
+    Agent,
+    Choice,
+    Declared,
+    agent_as,
+    declared,
+    idle_others,
+    past_factor,
+    rank_agents,
+    route,
+)
+from coord.core.routing.specialties import MATRIX, Size, classify, matrix_with, stem
+from coord.core.tasks.agent_record import FAILURES_MAX, FORGIVEN_MS, KEPT_MS, PAST_MOST, TYPES_MOST
+from coord.core.tasks.spec import Spec
+from coord.sdk.client import tasks
+from coord.sdk.validation.arguments import EFFICIENCY_MAX
+from tests.support.docs.pages import rows_of, text_of
+
+NOW = 1_700_000_000_000
+PAGE = "docs/reference/routing.md"
+NEW_CODE = Spec(description="Create a signup form", type="code_gen")
+
+
+def team(**changes: dict) -> list[Agent]:
+    """The three agents of the first document, idle unless changed."""
+    return [
+        Agent(**{"name": name, "average_s": 45} | changes.get(name, {}))
+        for name in ("rem", "otto", "beatrice")
+    ]
+
+
+def chosen(task: Spec, agents: list[Agent]) -> str:
+    return route(task, agents, NOW).agent
+
+
+def choice_of(name: str, task: Spec, agents: list[Agent]) -> Choice:
+    return next(choice for choice in rank_agents(task, agents, NOW) if choice.agent == name)
+
+
+# The matrix
+
+
+@pytest.mark.parametrize(
+    ("kind", "order"),
+    [
+        ("code_gen", "beatrice otto rem"),
+        ("review", "otto beatrice rem"),
+        ("api", "rem otto beatrice"),
+        ("doc", "otto beatrice rem"),
+        ("testing", "beatrice rem otto"),
+        ("script", "otto beatrice rem"),
+    ],
+)
+def test_idle_agents_come_in_the_order_of_the_matrix(kind: str, order: str) -> None:
+    """RTE-2 … RTE-11: six rows, each with its order and its rationale; the primary gets the task."""
+    choices, names = rank_agents(Spec(type=kind), team(), NOW), order.split()
+    assert [choice.agent for choice in choices] == names
+    assert [choice.place for choice in choices] == list(PLACES)
+    assert chosen(Spec(type=kind), team()) == names[0]
+    assert all(name.title() in MATRIX[kind].because for name in names)
+    assert len(MATRIX) == 6
+
+
+def test_the_page_shows_the_matrix_and_the_numbers_as_they_are() -> None:
+    """RTE-11: the reference page says what the data say, row by row."""
+    rows = [
+        [f"`{name}`", row.title, *row.agents, row.because, ", ".join(row.words), ", ".join(row.weak_words)]
+        for name, row in MATRIX.items()
+    ]
+    assert rows_of(PAGE, "## The matrix") == rows
+    weights = [[size.value, *(f"{weight:g}" for weight in PLACE_WEIGHTS[size])] for size in Size]
+    assert rows_of(PAGE, "## Sizes") == weights
+    text = text_of(PAGE)
+    assert f"from {PAST_MIN} to {PAST_MAX}" in text
+    assert f"priority {URGENT} or more" in text
+    assert f"{FAILURES_MAX} failures in a row" in text
+    assert f"{LIGHT:.0%} of the time" in text
+    assert FORGIVEN_MS == 60_000, "a minute"
+    assert f"Above {PAST_MOST} tasks of a type" in text
+    assert f"A session counts {TYPES_MOST} types" in text
+    assert f"after {KEPT_MS // DAY_MS} days without news" in text
+    assert f"At most {COMPARED_MOST} unfinished tasks are compared" in text
+    assert f"the first {tasks.COMPARED_MOST} tasks that are new" in text
+    assert f"The {WARNINGS_MAX} most alike" in text
+    assert f"from 0 to {EFFICIENCY_MAX}" in text
+    fields = {row[0].strip("`") for row in rows_of(PAGE, "## Configuration")}
+    assert fields == set(Declared.__struct_fields__)
+
+
+# Types and sizes
+
+
+@pytest.mark.parametrize(
+    ("description", "kind", "word"),
+    [
+        ("Build the login page", "code_gen", "Build"),
+        ("create an invoice module", "code_gen", "create"),
+        ("Add email validation to signup form", "code_gen", "Add"),
+        ("Refactor the session store", "review", "Refactor"),
+        ("Optimizing slow queries", "review", "Optimizing"),
+        ("Call the weather API", "api", "API"),
+        ("Document the API endpoint", "doc", "Document"),
+        ("Create tests for login", "testing", "tests"),
+        ("Write integration tests", "testing", "tests"),
+        ("Fix a typo in README.md", "doc", "README"),
+        ("Create a bash script for backups", "script", "bash"),
+        ("Fix tests/docs/api.py", "review", "Fix"),
+    ],
+)
+def test_words_tell_the_type_and_the_word_that_decided_is_named(
+    description: str, kind: str, word: str
+) -> None:
+    """RTE-12: “create” is new code unless a stronger word says what is created; file names say nothing."""
+    found = classify(Spec(description=description))
+    assert found.type == kind
+    assert f"“{word}” decided" in found.because
+
+
+def test_a_type_that_is_given_wins() -> None:
+    """RTE-12: whoever adds a task knows best; other names of a type are understood, unknown ones are kept."""
+    assert classify(Spec(description="Create tests", type="doc")).type == "doc"
+    assert "given" in classify(Spec(description="Create tests", type="doc")).because
+    assert classify(Spec(type="refactor")).type == "review"
+    assert classify(Spec(type="juggling")).type == "juggling"
+
+
+def test_a_task_without_a_type_is_for_anybody() -> None:
+    """RTE-15: nothing is dropped because no word of it is known."""
+    assert classify(Spec(description="Hm.")).type == ""
+    choices = rank_agents(Spec(description="Hm."), team(otto={"queue_depth": 1}), NOW)
+    assert [(choice.agent, choice.place) for choice in choices][:2] == [("beatrice", "any"), ("rem", "any")]
+
+
+@pytest.mark.parametrize("estimate_s", [5e-324, -1.0, float("inf"), float("nan"), 1e308])
+def test_odd_durations_do_no_harm(estimate_s: float) -> None:
+    """RTE-15: an estimate that cannot be right drops no task; neither does an efficiency next to nothing."""
+    agents = team(otto={"capabilities": {"code_gen": 5e-324}}, beatrice={"capabilities": {"code_gen": 10}})
+    routing = route(Spec(type="code_gen", estimate_s=estimate_s), agents, NOW)
+    assert routing.agent == "beatrice"
+    assert routing.expected_ms > NOW
+    assert routing.choices[-1].refused == "it declares that it cannot do code_gen"
+
+
+def test_stems_are_alike_for_one_verb_and_no_word_vanishes() -> None:
+    """Endings do not hide a word, and short words stay whole."""
+    assert {stem(word) for word in ("create", "creates", "created", "Creating")} == {"creat"}
+    assert stem("simplifies") == stem("simplified") == stem("simplify")
+    assert [stem(word) for word in ("ci", "add", "red", "sing")] == ["ci", "add", "red", "sing"]
+
+
+@pytest.mark.parametrize(
+    ("task", "size"),
+    [
+        (Spec(description="Fix a minor glitch"), Size.SMALL),
+        (Spec(description="Fix a glitch"), Size.NORMAL),
+        (Spec(description="Migrating the entire store"), Size.LARGE),
+        (Spec(description="Rename it", files=tuple("abcdef")), Size.LARGE),
+        (Spec(description="Rename it", files=tuple("abcde")), Size.NORMAL),
+        (Spec(description="Redesign all", requirements={"complexity": "small"}), Size.SMALL),
+        (Spec(description="Rename it", requirements={"complexity": ["odd"]}), Size.NORMAL),
+    ],
+)
+def test_size_is_told_by_words_or_files_or_given(task: Spec, size: Size) -> None:
+    """RTE-12: complexity, with what decided."""
+    found = classify(task)
+    assert found.size is size
+    assert size.value in found.because
+
+
+def test_small_tasks_suit_nearly_anybody() -> None:
+    """RTE-12: the larger a task, the more it matters who is best at it."""
+    scores = [
+        choice_of("rem", Spec(type="doc", requirements={"complexity": size}), team()).score for size in Size
+    ]
+    assert scores == pytest.approx([80, 60, 40])
+
+
+# Load
+
+
+def test_a_busy_primary_yields_to_an_idle_secondary() -> None:
+    """SCN-31, RTE-14: Beatrice has a queue, Otto is idle: new code goes to Otto, and the answer says why."""
+    routing = route(NEW_CODE, team(beatrice={"queue_depth": 3}), NOW)
+    assert routing.agent == "otto"
+    assert "secondary for code_gen and free" in routing.because
+    assert "waits 135 s" in routing.because
+
+
+def test_load_is_queue_depth_times_average_duration() -> None:
+    """RTE-14: many short tasks weigh as much as few long ones; an unknown duration is this task's."""
+    task = Spec(type="code_gen", estimate_s=100)
+    waits = [
+        choice_of("beatrice", task, team(beatrice=changes)).wait_s
+        for changes in (
+            {"queue_depth": 6, "average_s": 10},
+            {"queue_depth": 2, "average_s": 30},
+            {"queue_depth": 1, "average_s": 0},
+            {"queue_depth": 1, "state": "working", "average_s": 10},
+            {"state": "blocked", "average_s": 10},
+        )
+    ]
+    assert waits == [60, 60, 100, 20, 10]
+
+
+def test_the_primary_keeps_what_it_has_capacity_for() -> None:
+    """RTE-13: with a free hand there is no wait; at capacity there is, shared among its hands."""
+    busy = {"running": 1, "capacity": 2}
+    assert chosen(NEW_CODE, team(beatrice=busy)) == "beatrice"
+    assert chosen(NEW_CODE, team(beatrice=busy | {"running": 2})) == "otto"
+    assert choice_of("beatrice", NEW_CODE, team(beatrice=busy | {"running": 3})).wait_s == 45
+
+
+def test_a_lightly_loaded_primary_is_as_good_as_free() -> None:
+    """RTE-13: a wait that is short against the task itself sends nobody to the second best."""
+    task = Spec(type="code_gen", estimate_s=180)
+    assert chosen(task, team(beatrice={"queue_depth": 1})) == "beatrice"
+    assert chosen(msgspec.structs.replace(task, estimate_s=179), team(beatrice={"queue_depth": 1})) == "otto"
+
+
+def test_the_tertiary_takes_what_both_others_cannot() -> None:
+    """RTE-15: primary overloaded and secondary away: the third does it."""
+    routing = route(NEW_CODE, team(beatrice={"queue_depth": 9}, otto={"enabled": False}), NOW)
+    assert routing.agent == "rem"
+    assert "otto: disabled" in routing.because
+
+
+def test_who_is_free_comes_before_who_is_fast() -> None:
+    """RTE-14, RTE-15: a busy primary keeps no routine work from a free hand, even if done sooner."""
+    agents = team(beatrice={"queue_depth": 1, "average_s": 30}, otto={"enabled": False})
+    task = Spec(type="code_gen", estimate_s=100)
+    assert choice_of("beatrice", task, agents).score > choice_of("rem", task, agents).score
+    assert chosen(task, agents) == "rem"
+
+
+def test_all_busy_leaves_the_task_in_the_queue_unless_it_is_urgent() -> None:
+    """RTE-16: nobody is loaded further with routine work; an urgent task goes where it is done first."""
+    agents = team(beatrice={"queue_depth": 9}, otto={"queue_depth": 4}, rem={"queue_depth": 9})
+    routing = route(NEW_CODE, agents, NOW)
+    assert (routing.agent, "stays in the queue" in routing.because) == ("", True)
+    assert chosen(msgspec.structs.replace(NEW_CODE, priority=URGENT - 1), agents) == ""
+    assert chosen(msgspec.structs.replace(NEW_CODE, priority=URGENT), agents) == "otto"
+
+
+def test_a_slightly_busy_specialist_wins_a_task_of_high_priority() -> None:
+    """RTE-19: one task ahead is made up for by priority, a long line is not."""
+    agents = team(beatrice={"queue_depth": 1})
+    assert chosen(NEW_CODE, agents) == "otto"
+    urgent = msgspec.structs.replace(NEW_CODE, priority=5)
+    assert chosen(urgent, agents) == "beatrice"
+    assert "priority makes up for 45 s" in choice_of("beatrice", urgent, agents).reason
+    assert chosen(urgent, team(beatrice={"queue_depth": 3})) == "otto"
+
+
+def test_waiting_counts_as_priority() -> None:
+    """RTE-19: a task that has waited is treated as if it had been given the priority it aged to."""
+    agents = team(beatrice={"queue_depth": 1})
+    aged = msgspec.structs.replace(NEW_CODE, created_ms=NOW - 60_000)
+    assert chosen(aged, agents) == "beatrice"
+    assert chosen(msgspec.structs.replace(aged, priority=-1), agents) == "otto"
+
+
+def test_before_a_large_task_an_agent_can_ask_who_is_idle() -> None:
+    """RTE-24: the others who could begin at once, best first."""
+    choices = rank_agents(NEW_CODE, team(rem={"queue_depth": 1}), NOW)
+    assert idle_others("beatrice", choices) == ["otto"]
+    assert idle_others("rem", choices) == ["beatrice", "otto"]
+    lightly = rank_agents(Spec(type="code_gen", estimate_s=180), team(beatrice={"queue_depth": 1}), NOW)
+    assert idle_others("rem", lightly) == ["otto"]
+
+
+def test_completion_is_expected_by_durations_or_else_by_the_deadline() -> None:
+    """RTE-25: wait and work of whoever gets it; where no duration is known, the deadline; late is said."""
+    task = Spec(type="code_gen", deadline_ms=NOW + 10_000)
+    assert route(task, team(), NOW).expected_ms == NOW + 45_000
+    assert route(task, team(), NOW).late_s == 35
+    unknown = [Agent(name="beatrice")]
+    assert route(task, unknown, NOW).expected_ms == NOW + 10_000
+    assert route(Spec(type="code_gen"), unknown, NOW).expected_ms == NOW + 300_000
+
+
+# Who gets nothing
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"enabled": False}, "disabled"),
+        ({"capacity": 0}, "its capacity is 0"),
+        ({"state": "crashed"}, "its state is crashed"),
+        ({"state": "error"}, "its state is failed"),
+        ({"liveness": Liveness.SUSPECT}, "its session is suspect"),
+        ({"liveness": Liveness.ENDED}, "it is not here"),
+        ({"held_back": "rate limited for 1 s"}, "rate limited for 1 s"),
+        ({"capabilities": {"api": 0}}, "it declares that it cannot do api"),
+        ({"capabilities": {"api_integration": 0}}, "it declares that it cannot do api"),
+    ],
+)
+def test_who_cannot_gets_nothing_and_another_does(changes: dict, reason: str) -> None:
+    """SCN-28, RTE-20 … RTE-22: unavailable agents get nothing however urgent, and work goes to the next."""
+    task = Spec(type="api", priority=URGENT)
+    assert chosen(task, team()) == "rem"
+    assert chosen(task, team(rem=changes)) == "otto"
+    assert choice_of("rem", task, team(rem=changes)).reason == reason
+    assert chosen(task, [agent for agent in team(rem=changes) if agent.name == "rem"]) == ""
+
+
+def test_what_is_out_of_reach_for_one_type_is_no_matter_for_others() -> None:
+    """RTE-21: Rem without its API gets no API tasks, but still the rest."""
+    agents = team(rem={"capabilities": {"api": 0}}, otto={"queue_depth": 9}, beatrice={"queue_depth": 9})
+    assert chosen(Spec(type="api"), agents) == ""
+    assert chosen(Spec(type="doc"), agents) == "rem"
+
+
+def test_needs_and_role_must_fit() -> None:
+    """RTE-27, CLM-3: a task for a reviewer or one that needs the internet goes only to such an agent."""
+    agents = team(rem={"capabilities": {"internet": 1}, "role": "developer"}, otto={"role": "reviewer"})
+    assert chosen(Spec(type="code_gen", needs=("internet",)), agents) == "rem"
+    assert choice_of("otto", Spec(type="doc", needs=("internet",)), agents).reason == "it lacks internet"
+    by_role = Spec(type="doc", role="developer")
+    assert choice_of("otto", by_role, agents).reason == "the task is for a developer, it is a reviewer"
+    assert chosen(by_role, agents) == "beatrice"
+
+
+# More agents, and what they have shown
+
+
+def test_a_new_agent_joins_by_configuration() -> None:
+    """SCN-32, RTE-26: Mallory brings a type of her own and one of the old ones; nothing else changes."""
+    matrix = matrix_with(
+        {
+            "ui": {"agents": ["mallory", "beatrice"], "words": ["layout"]},
+            "doc": {"agents": ["mallory", "otto"]},
+        }
+    )
+    table = declared({"capabilities": ["testing"], "capacity": 2}, "mallory")
+    mallory = agent_as(AgentShown(name="mallory", liveness=Liveness.LIVE, claims=3), table)
+    assert (mallory.running, mallory.queue_depth) == (2, 1)
+    mallory = agent_as(AgentShown(name="mallory", liveness=Liveness.LIVE), table)
+    agents = [*team(), mallory]
+    assert route(Spec(description="Create the layout"), agents, NOW, matrix).agent == "mallory"
+    routing = route(Spec(description="Document it"), agents, NOW, matrix)
+    assert routing.agent == "mallory"
+    assert matrix["doc"].because == MATRIX["doc"].because
+    assert "ui" not in MATRIX
+    others = rank_agents(Spec(type="testing"), agents, NOW, matrix)
+    assert [choice.agent for choice in others] == ["beatrice", "rem", "otto", "mallory"]
+    assert choice_of("mallory", Spec(type="api"), agents).reason == "it does not declare api"
+
+
+def test_two_agents_are_enough() -> None:
+    """SCN-32: scaled down, every type still finds somebody."""
+    for left_out in ("rem", "otto", "beatrice"):
+        agents = [agent for agent in team() if agent.name != left_out]
+        for kind in MATRIX:
+            order = [name for name in MATRIX[kind].agents if name != left_out]
+            assert chosen(Spec(type=kind), agents) == order[0]
+
+
+def test_several_agents_of_one_kind_share_its_place() -> None:
+    """RTE-26: two of Beatrice's kind are both primary; the free one gets the task."""
+    twins = [Agent(name="b-1", kind="beatrice", queue_depth=2), Agent(name="b-2", kind="beatrice")]
+    assert [choice.place for choice in rank_agents(NEW_CODE, twins, NOW)] == ["primary", "primary"]
+    assert chosen(NEW_CODE, twins) == "b-2"
+
+
+def test_declared_efficiency_counts() -> None:
+    """RTE-17: who says it is much faster at a type than the primary gets it."""
+    assert chosen(NEW_CODE, team(otto={"capabilities": {"code_gen": 1.2}})) == "beatrice"
+    assert chosen(NEW_CODE, team(otto={"capabilities": {"code_generation": 1.3}})) == "otto"
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        {"capabilities": {"doc": -1}},
+        {"capabilities": {"doc": 11}},
+        {"capacity": -1},
+        {"capabilities": [{}]},
+        {"x": 1},
+    ],
+)
+def test_configuration_that_makes_no_sense_is_refused(table: dict) -> None:
+    """RTE-17: the message names the agent, the hint where to correct it."""
+    with pytest.raises(Invalid, match=r"\[agents\.mallory\]") as caught:
+        declared(table, "coord.toml: [agents.mallory]")
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("past", "factor"),
+    [
+        (None, 1.0),
+        (Past(), 1.0),
+        (Past(done=5, took_s=100, expected_s=100), 1.0),
+        (Past(done=5, took_s=100, expected_s=140), 1.2),
+        (Past(done=1, took_s=100, expected_s=160), 1.1),
+        (Past(done=3, failed=2), 0.8),
+        (Past(failed=100), PAST_MIN),
+        (Past(done=100, took_s=1, expected_s=1000), PAST_MAX),
+    ],
+)
+def test_the_past_adjusts_efficiency(past: Past | None, factor: float) -> None:
+    """RTE-18: success and pace count, few tasks count little, and there are bounds."""
+    assert past_factor(past) == pytest.approx(factor)
+
+
+def test_the_past_decides_and_is_seen() -> None:
+    """RTE-18: an agent that fails half of its tasks of a type loses them to the next, and one sees why."""
+    agents = team(beatrice={"past": {"code_gen": Past(done=5, failed=5)}})
+    assert chosen(NEW_CODE, agents) == "otto"
+    assert "past 0.67" in choice_of("beatrice", NEW_CODE, agents).reason
+    assert chosen(Spec(type="testing"), agents) == "beatrice"
+
+
+AGENTS = st.builds(
+    Agent,
+    name=st.sampled_from(["rem", "otto", "beatrice", "mallory"]),
+    capabilities=st.dictionaries(st.sampled_from([*MATRIX, "internet"]), st.floats(0, 10)),
+    capacity=st.integers(0, 3),
+    enabled=st.booleans(),
+    state=st.sampled_from(["idle", "working", "crashed"]),
+    liveness=st.sampled_from(Liveness),
+    queue_depth=st.integers(0, 5),
+    average_s=st.floats(0, 1e6),
+    held_back=st.sampled_from(["", "it failed 3 times in a row"]),
+)
+TASKS = st.builds(
+    Spec,
+    description=st.text(max_size=40),
+    type=st.sampled_from(["", *MATRIX, "juggling"]),
+    priority=st.integers(-10, 10),
+    estimate_s=st.floats(0, 1e6),
+    needs=st.sampled_from([(), ("internet",)]),
+)
+
+
+@given(TASKS, st.lists(AGENTS, max_size=5, unique_by=lambda agent: agent.name), st.randoms())
+def test_whatever_comes_nobody_unfit_is_chosen(task: Spec, agents: list[Agent], chance) -> None:
+    """RTE-20, RTE-22: each agent has its reason, the order of asking does not matter, no unfit one wins."""
+    routing = route(task, agents, NOW)
+    shuffled = list(agents)
+    chance.shuffle(shuffled)
+    assert route(task, shuffled, NOW).choices == routing.choices
+    assert {choice.agent for choice in routing.choices} == {agent.name for agent in agents}
+    assert all(choice.reason for choice in routing.choices)
+    winner = next((agent for agent in agents if agent.name == routing.agent), None)
+    if winner is not None:
+        assert (winner.enabled, winner.liveness) == (True, Liveness.LIVE)
+        assert winner.state != "crashed"
+        assert winner.held_back == ""
+    elif task.priority >= URGENT:
+        assert all(choice.refused for choice in routing.choices)

@@ -1,0 +1,210 @@
+"""Agents that get nothing for a while, and how they did: through the engine, with a clock in hand."""
+
+from typing import Any
+
+import pytest
+
+from coord.core import keys
+from coord.core.commands import Register, ReleaseClaim, SubmitResult, UpdateSession
+from coord.core.identity import Caller
+from coord.core.plans.commands import AddTasks, ClaimNext, EnableAgent, GetAgents, NewTask
+from coord.core.replies import Past
+from coord.core.tasks.agent_record import (
+    FAILURES_MAX,
+    FORGIVEN_MS,
+    KEPT_MS,
+    PAST_MOST,
+    TYPES_MOST,
+    AgentPast,
+    AgentRecord,
+)
+from coord.core.tasks.types import ReleaseReason
+from tests.support.rule_harness import T0, Desk
+
+ANN, BOB = Caller("ann-1", agent="ann"), Caller("bob-1", agent="bob")
+LEASE_MS = 60_000
+
+
+class Shop(Desk):
+    """A desk with tasks that were added."""
+
+    def __init__(self, *names: str, **fields: Any) -> None:
+        super().__init__()
+        self.run(AddTasks("p", tuple(NewTask(task_id=name, **fields) for name in names)))
+
+    def next(self, caller: Caller = ANN, now: int = T0, **choice: Any) -> Any:
+        command = ClaimNext(caller=caller, tenant="local", project="p", lease_ms=LEASE_MS, **choice)
+        return self.run(command, now).reply
+
+    def taken(self, caller: Caller = ANN, now: int = T0) -> tuple[str, int]:
+        reply = self.next(caller, now)
+        assert reply.task is not None, reply.waiting_for
+        return reply.task.task_id, reply.task.generation
+
+    def give_back(self, task: str, generation: int, *, now: int = T0, **fields: Any) -> Any:
+        command = ReleaseClaim("local", "p", task, "ann-1", generation, **fields)
+        return self.run(command, now)
+
+    def fail(self, task: str, generation: int, *, now: int = T0) -> None:
+        assert self.give_back(task, generation, now=now, reason=ReleaseReason.ERROR).reply.success
+
+    def do(self, task: str, generation: int, *, now: int = T0, session: str = "ann-1") -> Any:
+        outcome = self.run(SubmitResult("local", "p", task, session, generation, b"{}", "wp"), now)
+        assert outcome.reply.accepted
+        return outcome
+
+    def record(self, agent: str = "ann") -> AgentRecord:
+        return self.read(keys.agent("p", agent), AgentRecord)
+
+    def past(self, agent: str = "ann") -> dict[str, Past]:
+        return self.read(keys.past("p", agent, f"{agent}-1"), AgentPast).types
+
+
+def test_a_rate_limit_is_neither_success_nor_failure() -> None:
+    """RTE-20: the claim goes back at once, nothing is counted, others take it; then it is back."""
+    shop = Shop("t")
+    task, generation = shop.taken()
+    outcome = shop.give_back(task, generation, limited_ms=30_000, note="429")
+    assert outcome.told == ["agent.limited", "task.released"]
+    assert outcome.events[0]["until_ms"] == T0 + 30_000
+    reply = shop.next(now=T0 + 29_001)
+    assert (reply.outcome.value, reply.look_ms) == ("blocked", T0 + 30_000)
+    assert reply.waiting_for == ["ann gets nothing: rate limited for 1 s"]
+    taken = shop.next(BOB, T0 + 1)
+    assert (taken.task.task_id, taken.task.retries, taken.task.generation) == ("t", 0, 2)
+    assert shop.keys("past/") == []
+    shop.run(ReleaseClaim("local", "p", "t", "bob-1", 2), T0 + 2)
+    assert shop.taken(now=T0 + 30_000) == ("t", 3)
+
+
+def test_a_shorter_limit_does_not_end_a_longer_one() -> None:
+    """RTE-20: two limits of one agent: the later end counts, and the record is kept until after it."""
+    shop = Shop("t", "u")
+    both = [shop.taken(), shop.taken()]
+    shop.give_back(*both[0], limited_ms=60_000)
+    assert shop.give_back(*both[1], limited_ms=10_000).told == ["task.released"]
+    assert shop.record().limited_until_ms == T0 + 60_000
+    assert shop.records[keys.agent("p", "ann")].line == keys.due(T0 + 60_000 + KEPT_MS)
+    shop.sweep(now=T0 + 60_000 + KEPT_MS)
+    assert shop.keys("agent/") == []
+
+
+def test_where_nothing_is_left_nobody_waits_for_a_limit() -> None:
+    """RTE-20: an agent that is held back still hears that all is done."""
+    shop = Shop("t")
+    task, generation = shop.taken()
+    shop.give_back(task, generation, limited_ms=60_000)
+    shop.do(*shop.taken(BOB), session="bob-1")
+    assert shop.next(now=T0 + 1).outcome.value == "done"
+
+
+def test_failures_in_a_row_pause_an_agent_and_time_forgives() -> None:
+    """RTE-20, RTE-22: after three failures it gets nothing for a minute; then one task, and again a pause."""
+    shop = Shop(*"abcdef")
+    for _ in range(FAILURES_MAX):
+        shop.fail(*shop.taken())
+    reply = shop.next(now=T0 + 1)
+    assert (reply.outcome.value, reply.look_ms) == ("blocked", T0 + FORGIVEN_MS)
+    assert reply.waiting_for == ["ann gets nothing: it failed 3 times in a row"]
+    assert shop.next(BOB, T0 + 1).task is not None
+    later = T0 + FORGIVEN_MS
+    shop.fail(*shop.taken(now=later), now=later)
+    assert shop.next(now=later + 1).look_ms == later + FORGIVEN_MS
+    later += 3 * FORGIVEN_MS
+    assert shop.record().failures == FAILURES_MAX
+    shop.do(*shop.taken(now=later), now=later)
+    assert shop.record().failures == 0, "a success ends the row"
+
+
+def test_a_lost_lease_counts_as_a_failure_and_a_given_back_task_does_not() -> None:
+    """RTE-18, RTE-22: who vanishes with its task failed; who gives it back did not."""
+    shop = Shop("t", type="api")
+    shop.give_back(*shop.taken())
+    assert (shop.keys("agent/"), shop.keys("past/")) == ([], [])
+    shop.taken()
+    shop.sweep(now=T0 + LEASE_MS)
+    assert (shop.record().failures, shop.past()) == (1, {"api": Past(failed=1)})
+
+
+def test_accepted_results_are_counted_by_type_with_their_pace() -> None:
+    """RTE-18: done, time taken and time expected, per type; without an estimate the pace is no news."""
+    shop = Shop("a", type="doc", estimate_s=40)
+    shop.run(AddTasks("p", (NewTask(task_id="b", type="doc"), NewTask(task_id="c", type="api"))))
+    for _ in range(3):
+        task, generation = shop.taken()
+        outcome = shop.do(task, generation, now=T0 + 30_000)
+        assert set(outcome.writes) == {
+            f"task/p/{task}",
+            f"result/p/{task}/00000001",
+            f"by-session/ann-1/p/{task}",
+            f"unfinished/p/{task}",
+            f"working/p/{task}",
+            "past/p/ann/ann-1",
+        }, "one record more than without agents"
+    assert shop.past() == {"doc": Past(2, 0, 60, 70), "api": Past(1, 0, 30, 30)}
+    assert "agent/p/ann" not in shop.records
+
+
+def test_a_task_that_was_only_claimed_says_nothing_of_its_agent() -> None:
+    """RTE-18: only tasks that were added are counted."""
+    desk = Desk()
+    desk.claim()
+    desk.release(reason=ReleaseReason.ERROR)
+    desk.claim()
+    desk.submit(generation=2)
+    assert (desk.keys("agent/"), desk.keys("past/")) == ([], [])
+
+
+def test_the_past_fades_and_stays_small() -> None:
+    """RTE-18: at fifty tasks of a type all is halved; types beyond the twentieth are counted together."""
+    names = [f"t{number:02d}" for number in range(PAST_MOST + 1)]
+    shop = Shop(*names, type="doc", estimate_s=1)
+    for _ in names:
+        shop.do(*shop.taken(), now=T0 + 1000)
+    assert shop.past() == {"doc": Past(25, 0, 25.5, 25.5)}
+    others = [NewTask(task_id=f"u{number}", type=f"kind{number}") for number in range(TYPES_MOST + 5)]
+    shop.run(AddTasks("p", tuple(others)))
+    for _ in others:
+        shop.do(*shop.taken())
+    assert (len(shop.past()), shop.past()[""].done) == (TYPES_MOST + 1, 6)
+
+
+@pytest.mark.parametrize("status", ["crashed", "error", "stopping"])
+def test_an_agent_that_says_it_is_unwell_gets_nothing(status: str) -> None:
+    """RTE-22: an agent flagged in its status is given nothing until it says otherwise."""
+    shop = Shop("t")
+    shop.run(UpdateSession(caller=ANN, status=status))
+    reply = shop.next()
+    assert reply.outcome.value == "denied"
+    assert "its state is" in reply.waiting_for[0]
+    shop.run(UpdateSession(caller=ANN, status="idle"))
+    assert shop.next().task is not None
+
+
+def test_sessions_of_one_agent_are_counted_together() -> None:
+    """RTE-14, RTE-18: what an agent has in hand and how it did is the sum over its sessions."""
+    shop = Shop(*"abcd", type="doc")
+    twin = Caller("ann-2", agent="ann", project="p")
+    shop.run(Register(caller=Caller("ann-1", agent="ann", project="p"), capabilities={"doc": 2.0}))
+    shop.do(*shop.taken())
+    shop.do(*shop.taken(twin), session="ann-2")
+    shop.taken()
+    shop.taken(twin)
+    (ann,) = shop.run(GetAgents("p", "ann")).reply
+    assert (ann.sessions, ann.claims, ann.past["doc"].done, ann.liveness) == (2, 2, 2, "live")
+    assert ann.capabilities == {"doc": 2.0}
+    assert shop.run(GetAgents("p"), T0 + 10 * FORGIVEN_MS).reply[0].liveness == "hung"
+    assert shop.run(GetAgents("elsewhere")).reply == []
+
+
+def test_enabled_again_an_agent_begins_afresh() -> None:
+    """RTE-22: disabled it is kept on record for good; enabled, its limits are forgotten; again is no news."""
+    shop = Shop("t")
+    shop.give_back(*shop.taken(), limited_ms=60_000)
+    off, on = (EnableAgent("p", "ann", enabled) for enabled in (False, True))
+    assert shop.run(off).told == ["agent.enabled"]
+    assert shop.run(off).told == []
+    assert shop.records[keys.agent("p", "ann")].line == ""
+    assert shop.next(now=T0 + 60_000).outcome.value == "denied"
+    assert shop.run(on).reply.held_back == ""
+    assert shop.taken() == ("t", 2)

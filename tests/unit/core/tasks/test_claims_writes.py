@@ -1,0 +1,226 @@
+"""What each command writes and tells, exactly: few records per operation is the whole of performance."""
+
+from collections.abc import Callable
+
+import pytest
+
+from coord.core import keys
+from coord.core.limits import DAY_MS, Count
+from coord.core.tasks.lost import KEPT_MS
+from coord.core.tasks.schema import Task
+from coord.core.tasks.types import ReleaseReason
+from tests.support.rule_harness import LEASE, T0, Desk, Outcome
+
+DUE = keys.due(T0 + LEASE)
+LATE = T0 + LEASE
+TASK, MINE = "task/p/t", "by-session/s/p/t"
+OLD, GAINED = "history/p/t/00000001", "result/p/t/00000001"
+EXPIRED = f"expired/{LATE}/p/t"
+COUNTS = {"count/claims": "", "count/sessions": "", "count/session/s": ""}
+LOST = "lost/s/p/t"
+KEPT_90_DAYS = keys.due(T0 + 90 * DAY_MS)
+
+
+def held(tenant: str) -> Desk:
+    desk = Desk(tenant)
+    desk.claim()
+    return desk
+
+
+def swept(tenant: str) -> Desk:
+    desk = held(tenant)
+    desk.sweep(now=LATE)
+    return desk
+
+
+Step = Callable[[str], Outcome]
+
+# What is done; the lines of records put (None: deleted); what a limited tenant writes besides; the events.
+WRITES: list[tuple[str, Step, dict[str, str | None], dict[str, str | None], list[str]]] = [
+    ("first claim", lambda t: Desk(t).claim(), {TASK: DUE, MINE: ""}, {**COUNTS}, ["task.claimed"]),
+    ("denied claim", lambda t: held(t).claim("x"), {}, {}, []),
+    ("renewal", lambda t: held(t).renew(now=T0 + 5), {TASK: keys.due(LATE + 5)}, {}, ["task.renewed"]),
+    ("refused renewal", lambda t: held(t).renew("x"), {}, {}, []),
+    (
+        "release",
+        lambda t: held(t).release(),
+        {TASK: "", MINE: None},
+        {**COUNTS, "count/session/s": None},
+        ["task.released"],
+    ),
+    (
+        "submission",
+        lambda t: held(t).submit(),
+        {TASK: "", GAINED: "", MINE: None},
+        {**COUNTS, "count/session/s": None},
+        ["task.completed"],
+    ),
+    (
+        "late submission, unswept",
+        lambda t: held(t).submit(now=LATE),
+        {TASK: "", GAINED: "", MINE: None, LOST: keys.due(LATE + KEPT_MS)},
+        {**COUNTS, "count/session/s": None},
+        ["task.expired", "task.completed"],
+    ),
+    (
+        "late submission, swept",
+        lambda t: swept(t).submit(now=LATE),
+        {TASK: "", GAINED: "", EXPIRED: None},
+        {},
+        ["task.completed"],
+    ),
+    (
+        "sweep",
+        lambda t: held(t).sweep(now=LATE),
+        {TASK: "", MINE: None, EXPIRED: "", LOST: keys.due(LATE + KEPT_MS)},
+        {**COUNTS, "count/session/s": None},
+        ["task.expired"],
+    ),
+    ("early sweep", lambda t: held(t).sweep(now=LATE - 1), {}, {}, []),
+    (
+        "reset",
+        lambda t: held(t).reset(),
+        {TASK: "", MINE: None, OLD: "", LOST: keys.due(T0 + KEPT_MS)},
+        {**COUNTS, "count/session/s": None, OLD: KEPT_90_DAYS},
+        ["task.released", "task.reset"],
+    ),
+    ("reset of nothing", lambda t: Desk(t).reset(), {}, {}, []),
+    ("submission of nothing", lambda t: Desk(t).submit(), {}, {}, []),
+    ("question", lambda t: _question(held(t)), {}, {}, []),
+]
+
+
+def _question(desk: Desk) -> Outcome:
+    """Ask everything there is to ask, after the deadline, when a command would have something to write."""
+    desk.state(now=LATE)
+    desk.history(now=LATE)
+    desk.claims_of(now=LATE)
+    before = dict(desk.records)
+    desk.expired(now=LATE)
+    assert desk.records == before
+    return Outcome(None, {}, {}, [])
+
+
+@pytest.mark.parametrize("tenant", ["local", "acme"])
+@pytest.mark.parametrize(
+    ("step", "plain", "limited", "events"), [pytest.param(*row[1:], id=row[0]) for row in WRITES]
+)
+def test_writes(
+    tenant: str,
+    step: Step,
+    plain: dict[str, str | None],
+    limited: dict[str, str | None],
+    events: list[str],
+) -> None:
+    """DESIGN §3: a claim is two records, plus the counts of a limited tenant; nothing writes more."""
+    done = step(tenant)
+    written = {key: None if done.writes[key] is None else done.lines[key] for key in done.writes}
+    assert written == (plain if tenant == "local" else {**plain, **limited})
+    assert done.told == events
+
+
+def test_second_claim_archives_the_first() -> None:
+    """CLM-21, 33: the latest ended generation moves to history when the next begins, and only then."""
+    desk = held("acme")
+    desk.release()
+    assert not desk.keys("history/")
+    done = desk.claim("s2", now=T0 + 7)
+    assert set(done.writes) == {
+        TASK,
+        "by-session/s2/p/t",
+        OLD,
+        "count/claims",
+        "count/sessions",
+        "count/session/s2",
+    }
+    assert done.lines[OLD] == keys.due(T0 + 7 + 90 * DAY_MS)
+    assert desk.read(OLD, Task).ending is ReleaseReason.VOLUNTARY
+
+
+def test_claim_of_a_swept_claim_clears_the_expired_index() -> None:
+    """CLM-25: what is taken over is no longer listed as expired."""
+    desk = swept("local")
+    done = desk.claim("s2", now=LATE)
+    assert done.writes[EXPIRED] is None
+    assert not desk.keys("expired/")
+
+
+def test_events_tell_the_audit_fields() -> None:
+    """001 §8.2: CLAIM_ACQUIRED names the previous generation and state, RESULT_REJECTED what was lost."""
+    desk = held("local")
+    claimed = desk.claim("s2", now=LATE).events
+    assert claimed[0] == {
+        "event": "task.expired",
+        "project": "p",
+        "task": "t",
+        "generation": 1,
+        "session": "s",
+        "agent": "agent-s",
+        "expired_ms": LATE,
+    }
+    assert claimed[1] == {
+        "event": "task.claimed",
+        "project": "p",
+        "task": "t",
+        "generation": 2,
+        "session": "s2",
+        "agent": "agent-s2",
+        "lease_ms": LEASE,
+        "previous_generation": 1,
+        "previous_state": "EXPIRED",
+    }
+    (rejected,) = desk.submit(now=LATE, result=b'{"text":"abc"}').events
+    assert rejected == {
+        "event": "task.result_rejected",
+        "project": "p",
+        "task": "t",
+        "generation": 1,
+        "session": "s",
+        "agent": "agent-s",
+        "reason": "STALE_GENERATION",
+        "current_generation": 2,
+        "work_lost": True,
+        "result_bytes": 14,
+    }
+    (completed,) = desk.submit("s2", 2, now=LATE).events
+    assert (completed["work_product"], completed["result_bytes"]) == ("wp-t-gen2-abcdef", 7)
+
+
+def test_the_holder_is_told_of_in_every_ending() -> None:
+    """CLM-33, 36 … 39: however a claim ends, one event names its session and generation and how."""
+    endings: dict[str, Callable[[Desk], Outcome]] = {
+        "task.completed": lambda desk: desk.submit(),
+        "task.released": lambda desk: desk.release(),
+        "task.expired": lambda desk: desk.sweep(now=LATE),
+        "task.superseded": lambda desk: desk.force("s2"),
+    }
+    for name, end in endings.items():
+        told = end(held("local")).events[0]
+        assert (told["event"], told["session"], told["generation"]) == (name, "s", 1)
+    told = held("local").reset().events[0]
+    assert (told["event"], told["session"], told["reason"]) == ("task.released", "s", "RESET")
+
+
+def test_counts_are_records_that_return_to_zero() -> None:
+    """DESIGN §3: whatever way claims end, the counts of a limited tenant come back to zero."""
+    desk = Desk("acme")
+    for task, session in [("a", "s1"), ("b", "s1"), ("c", "s2"), ("d", "s3"), ("e", "s4")]:
+        desk.claim(session, task)
+    assert (desk.read("count/claims", Count).n, desk.read("count/sessions", Count).n) == (5, 4)
+    assert desk.read("count/session/s1", Count).n == 2
+    desk.submit("s1", 1, "a")
+    desk.release("s1", 1, "b", reason=ReleaseReason.ERROR)
+    desk.force("s5", "c")
+    desk.reset("d")
+    desk.sweep(now=LATE)
+    assert (desk.read("count/claims", Count).n, desk.read("count/sessions", Count).n) == (0, 0)
+    assert desk.keys("count/session/") == []
+
+
+def test_the_unlimited_tenant_counts_nothing() -> None:
+    """DESIGN §3: tenant `local` is unlimited and keeps no counts, and its history for good."""
+    desk = Desk("local")
+    desk.claim(lease_ms=1)
+    desk.claim("s2", now=T0 + 1)
+    assert desk.keys("count/") == []
+    assert desk.records[OLD].line == ""

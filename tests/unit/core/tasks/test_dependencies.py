@@ -1,0 +1,46 @@
+"""Tasks that come to depend on one while another process finishes that, or opens it again."""
+
+import pytest
+
+from coord.core.commands import Command, ResetTask
+from coord.core.plans.commands import AddTasks, NewTask
+from coord.engine.engine import Engine
+from coord.stores.contract import Limits
+from coord.stores.open import open_store
+from tests.support.plan_harness import WorkDesk
+from tests.support.stores.stand_in import StandInDatabase
+
+
+@pytest.mark.parametrize("before", [(), ("old",)])
+@pytest.mark.parametrize(
+    ("done", "command", "becomes"),
+    [
+        (False, WorkDesk.submission("a", "ann"), "ready"),
+        (True, ResetTask("local", "p", "a"), "pending"),
+    ],
+)
+def test_a_follower_that_is_added_meanwhile_is_not_forgotten(
+    before: tuple[str, ...], done: bool, command: Command, becomes: str
+) -> None:
+    """TID-14, issue 6: who has looked for followers in vain looks again, whether there were others or not."""
+    desk = WorkDesk()
+    desk.add("a")
+    for name in before:
+        desk.add(name, "a")
+    assert desk.take() == "a"
+    assert not done or desk.submit("a")
+    other = StandInDatabase(desk.database)
+    other.log("local").before_commit.append(lambda _: desk.add("new", "a"))
+    Engine(other, "local", clock=lambda: desk.now).call(command)
+    assert desk.states("new", *before) == [becomes] * (1 + len(before))
+
+
+def test_a_plan_of_tasks_that_follow_each_other_fits_where_it_fitted_without() -> None:
+    """TID-14, issue 6: what a step writes twice is committed once, and weighs once."""
+    room = Limits(commit_bytes=768 * 1024, durable=False, shared=False)
+    engine = Engine(StandInDatabase(open_store("memory:"), room), "local")
+    tasks = [
+        NewTask(task_id=f"t{at}", description="x" * 1800, depends_on=(f"t{at - 1}",) if at else ())
+        for at in range(250)
+    ]
+    assert len(engine.call(AddTasks("p", tuple(tasks))).added) == 250

@@ -1,0 +1,182 @@
+"""What is left behind is cleaned up, each act with its event and reason (SCH, REC), on the memory store."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from coord.core import commands
+from coord.core.identity import Caller
+from coord.core.plans import commands as plan_commands
+from coord.core.plans.commands import AddTasks, ByCaller, ClaimNamed, ClaimNext, GetStuck, NewTask
+from coord.core.tasks.types import ReleaseReason
+from coord.engine.engine import Engine
+from tests.support.store_harness import Actor, Scene, opened_scene
+
+LEASE_MS = 60_000
+
+
+@pytest.fixture
+def scene() -> Iterator[Scene]:
+    with opened_scene("memory:") as scene:
+        yield scene
+
+
+def add(scene: Scene, task: str, *files: str, **described: Any) -> None:
+    scene.call(AddTasks("p", (NewTask(task_id=task, files=files, repository="repo", **described),)))
+
+
+def claim(actor: Actor, task: str = "t", **options: Any) -> Any:
+    return actor.scene.call(
+        ClaimNamed(caller=actor.caller, tenant="local", project="p", task=task, lease_ms=LEASE_MS, **options)
+    )
+
+
+def fail(actor: Actor, generation: int, *, final: bool = False) -> Any:
+    asked = commands.ReleaseClaim("local", "p", "t", "", generation, ReleaseReason.ERROR, "no network", final)
+    return actor.scene.call(ByCaller(actor.caller, asked))
+
+
+def take_next(actor: Actor) -> str:
+    command = ClaimNext(caller=actor.caller, tenant="local", project="p", lease_ms=LEASE_MS)
+    return str(actor.scene.call(command).outcome.value)
+
+
+def state(scene: Scene, task: str = "t") -> str:
+    return str(scene.call(commands.GetTaskState("local", "p", task)).state.value)
+
+
+def sweep(scene: Scene) -> int:
+    passed: int = scene.call(commands.Sweep("local", 100)).passed
+    return passed
+
+
+def stuck(scene: Scene) -> list[str]:
+    return [task.task_id for task in scene.call(GetStuck("p")).tasks]
+
+
+def test_a_killed_agent_gives_back_its_locks_and_tasks(scene: Scene) -> None:
+    """SCH-1, 2, 5, 8, REC-1, 3, 25: its death is found and told with the evidence, and Otto proceeds."""
+    process = scene.process(7)
+    beatrice, otto = scene.actor("beatrice", process=process), scene.actor("otto")
+    add(scene, "t", "file:CONTRACTS.md")
+    beatrice.register()
+    assert claim(beatrice).success
+    scene.kill(process)
+    scene.pass_seconds(121)
+    assert sweep(scene)
+    (ended,) = scene.events("session.ended")
+    assert (ended["session"], ended["ending"], ended["evidence"]) == ("beatrice", "dead", "pid 7 is dead")
+    released = {event["ending"] for event in scene.events("lock.released")}
+    assert released, "each lock that ends is told with how it ended"
+    assert state(scene) == "ready"
+    assert take_next(otto) == "task"
+
+
+def test_a_waiter_whose_process_is_gone_leaves_the_line(scene: Scene) -> None:
+    """SCH-8: an orphaned request stands in nobody's way, and its end is told with the reason."""
+    ann, bob, eve = (scene.actor(name) for name in ("ann", "bob", "eve"))
+    waiter = scene.process(8)
+    ann.take("file:a.py")
+    bob.wait_for("file:a.py", waiter=waiter)
+    scene.kill(waiter)
+    ann.unlock("file:a.py")
+    assert eve.lock("file:a.py").ok
+    assert [event["session"] for event in scene.events("lock.withdrawn")] == ["bob"]
+    assert all(event["reason"] for event in scene.events("lock.withdrawn"))
+
+
+def test_a_frozen_agent_loses_what_it_does_not_renew(scene: Scene) -> None:
+    """SCH-4, 9, REC-2, 4, 17, DESIGN §5: silence frees by lease, never by guess; a new generation follows."""
+    frozen, otto = scene.actor("frozen", process=scene.process(9)), scene.actor("otto")
+    add(scene, "t", "file:a.py")
+    frozen.register()
+    assert claim(frozen).success
+    assert not otto.lock("file:a.py").ok
+    scene.pass_seconds(LEASE_MS / 1000)
+    assert sweep(scene)
+    assert [event["task"] for event in scene.events("task.expired")] == ["t"]
+    assert scene.events("session.ended") == [], "it lives: only its leases ended"
+    assert claim(otto).claim.generation.generation == 2
+    assert len(scene.call(commands.ListExpiredClaims("local"))) == 0
+
+
+def test_one_that_forgets_to_release_is_cleaned(scene: Scene) -> None:
+    """SCN-59, SCH-22, SCH-23, REC-28: what an error path left behind blocks no later run."""
+    forgetful, later = scene.actor("forgetful"), scene.actor("later")
+    for number in range(3):
+        add(scene, f"t{number}", f"file:{number}.py")
+        assert claim(forgetful, f"t{number}").success
+    scene.pass_seconds(LEASE_MS / 1000)
+    assert [claim.task_id for claim in scene.call(commands.ListExpiredClaims("local"))] == ["t0", "t1", "t2"]
+    assert all(claim(later, f"t{number}").success for number in range(3))
+    assert len(scene.events("task.expired")) == 3
+
+
+def test_too_many_tries_are_surfaced(scene: Scene) -> None:
+    """REC-6, 12, 13: another try after 5, 20 and 80 s; then errored, and named to people."""
+    ann, bob = scene.actor("ann"), scene.actor("bob")
+    add(scene, "t", retries_max=3)
+    for generation, pause_s in ((1, 5), (2, 20), (3, 80)):
+        assert claim(ann).success
+        assert fail(ann, generation).success
+        assert (take_next(ann), stuck(scene)) == ("blocked", [])
+        scene.pass_seconds(pause_s)
+    retried = scene.events("task.retried")
+    assert [event["retries"] for event in retried] == [1, 2, 3]
+    assert claim(ann).success
+    assert fail(ann, 4).success
+    (errored,) = scene.events("task.errored")
+    assert (errored["retries"], errored["reason"]) == (4, "no network")
+    assert (state(scene), stuck(scene), take_next(bob)) == ("errored", ["t"], "deadlocked")
+    scene.call(plan_commands.RetryTask("local", "p", "t"))
+    assert (stuck(scene), take_next(bob)) == ([], "task")
+
+
+@pytest.mark.parametrize("way_out", ["retry", "skip", "reset"])
+def test_what_failed_is_named_until_somebody_acts(scene: Scene, way_out: str) -> None:
+    """REC-6: failed for good is stuck as well; each way out takes it off the list."""
+    ann = scene.actor("ann")
+    add(scene, "t")
+    assert claim(ann).success
+    assert fail(ann, 1, final=True).success
+    assert stuck(scene) == ["t"]
+    ways: dict[str, commands.Command] = {
+        "retry": plan_commands.RetryTask("local", "p", "t"),
+        "skip": plan_commands.SkipTask("local", "p", "t"),
+        "reset": commands.ResetTask("local", "p", "t"),
+    }
+    scene.call(ways[way_out])
+    assert stuck(scene) == []
+
+
+def test_two_who_think_they_hold_it(scene: Scene) -> None:
+    """REC-18, 21, 22, 23: the higher generation wins; renewal and result of the lower are refused."""
+    cut_off, other = scene.actor("cut-off"), scene.actor("other")
+    add(scene, "t")
+    assert claim(cut_off).success
+    scene.pass_seconds(LEASE_MS / 1000)
+    assert claim(other).success
+    asked = commands.RenewLease("local", "p", "t", "", 1)
+    assert scene.call(ByCaller(cut_off.caller, asked)).reason == "GENERATION_MISMATCH"
+    mine = commands.SubmitResult("local", "p", "t", "", 1, b"{}", "wp-1")
+    theirs = commands.SubmitResult("local", "p", "t", "", 2, b"{}", "wp-2")
+    assert scene.call(ByCaller(cut_off.caller, mine)).reason == "STALE_GENERATION"
+    assert scene.call(ByCaller(other.caller, theirs)).reason == "ACCEPTED"
+    assert scene.call(ByCaller(other.caller, theirs)).reason == "TASK_ALREADY_COMPLETED"
+
+
+def test_many_sweepers_pass_each_deadline_once(scene: Scene) -> None:
+    """SCH-9, SCH-20: processes that come by together do the same work once, a bounded part in each call."""
+    ann = scene.actor("ann")
+    for number in range(100):
+        assert claim(ann, f"t{number}").success
+    scene.pass_seconds(LEASE_MS / 1000)
+    engines = [Engine(scene.database, "local", clock=lambda: scene.now) for _ in range(8)]
+    for number, engine in enumerate(engines):
+        before = len(scene.events("task.expired"))
+        engine.call(commands.Heartbeat(Caller(f"passer-by-{number}")))
+        assert len(scene.events("task.expired")) - before <= 32
+        engine.close()
+    expired = [event["task"] for event in scene.events("task.expired")]
+    assert (len(expired), len(set(expired))) == (100, 100)

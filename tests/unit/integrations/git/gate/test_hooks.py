@@ -1,0 +1,182 @@
+"""The gates at a push: before it leaves, and in a shared bare repository."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from coord.core.errors import Invalid
+from coord.integrations.setup.shared_gate import share
+from tests.support.gate_harness import Gated
+
+
+@pytest.fixture
+def bare(shop: Gated, tmp_path: Path) -> Gated:
+    """A shared bare repository, the origin of the shop, without a gate yet."""
+    shop.plain("clone", "-q", "--bare", ".", str(tmp_path / "far.git"))
+    shop.plain("remote", "add", "origin", str(tmp_path / "far.git"))
+    shop.plain("fetch", "-q", "origin")
+    return Gated(tmp_path / "far.git", shop.home)
+
+
+@pytest.fixture
+def guarded(shop: Gated, bare: Gated) -> Gated:
+    """The same with a gate."""
+    _share(shop, bare)
+    return bare
+
+
+def _share(shop: Gated, bare: Gated, *protected: str) -> str:
+    with shop.client("ann") as client:
+        return share(client.place, str(bare.folder), protected).former
+
+
+def _late(shop: Gated) -> str:
+    """Commit something on `side` for a claim that is taken over; return the commit."""
+    shop.plain("checkout", "-qb", "side")
+    shop.claim("ann", "T-1")
+    late = shop.commit("ann", "app.py", "of ann\n")
+    shop.claim("bob", "T-1", force=True)
+    return late
+
+
+@pytest.mark.parametrize("to", ["main", "side"])
+def test_push_of_late_work_is_refused(shop: Gated, bare: Gated, to: str) -> None:
+    """Issue 5, part 4: pre-push refuses a superseded claim's commit, and a person is told."""
+    late = _late(shop)
+    said = shop.refused("ann", "push", "-q", "origin", f"side:{to}")
+    assert f"commit {late[:10]} was made for T-1 under generation 1" in said
+    done = shop.git("", "push", "-q", "origin", f"side:{to}")
+    assert done.code == 0
+    assert "told, not refused" in done.said
+
+
+def test_push_is_judged_for_what_is_new_there(shop: Gated, bare: Gated) -> None:
+    """What the other side has already is not judged; deleting a branch there neither."""
+    _late(shop)
+    shop.plain("push", "-q", "origin", "side")
+    shop.commit("ann", "new.py", "x\n", "--no-verify")
+    shop.ok("ann", "push", "-q", "origin", "side")
+    assert "generation 2" in shop.refused("ann", "push", "-q", "origin", "side:main")
+    shop.ok("ann", "push", "-q", "origin", ":side")
+    assert not bare.plain("branch", "--list", "side")
+
+
+@pytest.mark.parametrize("who", ["ann", ""], ids=["session", "person"])
+def test_shared_repository_refuses_everybody(shop: Gated, guarded: Gated, who: str) -> None:
+    """Issue 5, part 4: pre-receive refuses late work, whoever pushes it and whatever was left out locally."""
+    late = _late(shop)
+    before = guarded.tip("main")
+    assert late[:10] in shop.refused(who, "push", "-q", "--no-verify", "origin", "side:main")
+    assert late[:10] in shop.refused(
+        who, "-c", "core.hooksPath=/dev/null", "push", "-q", "origin", "side:main"
+    )
+    assert guarded.tip("main") == before
+
+
+def test_shared_repository_judges_by_trailers(shop: Gated, guarded: Gated) -> None:
+    """A file that is held is changed by its holder's commits only, as they say, whoever pushes."""
+    shop.lock("bob", "app.py")
+    shop.commit("bob", "app.py", "of bob\n")
+    shop.ok("ann", "push", "-q", "--no-verify", "origin", "main")
+    shop.write("app.py", "of pat\n")
+    shop.plain("commit", "-qm", "of pat")
+    assert "app.py is held by bob" in shop.refused("bob", "push", "-q", "--no-verify", "origin", "main")
+    shop.unlock("bob")
+    shop.ok("", "push", "-q", "--no-verify", "origin", "main")
+
+
+def test_work_that_was_pushed_in_time_is_late_for_main(shop: Gated, guarded: Gated) -> None:
+    """A branch that was pushed while its claim held does not get to main after another took over."""
+    shop.plain("checkout", "-qb", "side")
+    shop.claim("ann", "T-1")
+    shop.commit("ann", "app.py", "of ann\n")
+    shop.ok("ann", "push", "-q", "--no-verify", "origin", "side")
+    shop.claim("bob", "T-1", force=True)
+    assert "generation 2" in shop.refused("ann", "push", "-q", "--no-verify", "origin", "side:main")
+
+
+def test_protected_branches_can_be_named(shop: Gated, bare: Gated) -> None:
+    """Which branches are protected is said when the gate is put up; a pattern names several."""
+    _share(shop, bare, "release/*")
+    shop.plain("checkout", "-qb", "side")
+    shop.claim("ann", "T-1")
+    shop.commit("ann", "app.py", "of ann\n")
+    shop.ok("ann", "push", "-q", "--no-verify", "origin", "side")
+    shop.claim("bob", "T-1", force=True)
+    assert "generation 2" in shop.refused("ann", "push", "-q", "--no-verify", "origin", "side:release/1")
+    shop.ok("ann", "push", "-q", "--no-verify", "origin", "side:main")
+
+
+def test_hook_of_a_shared_repository_is_kept(shop: Gated, bare: Gated) -> None:
+    """The hook that was there runs after the gate and reads the same lines; sharing twice keeps it."""
+    hook = bare.folder / "hooks/pre-receive"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\nread old new ref\necho it was $ref >&2\nexit 3\n")
+    hook.chmod(0o755)
+    assert _share(shop, bare) == _share(shop, bare) == f"{hook}.coord-former"
+    shop.write("new.py", "x\n")
+    shop.plain("commit", "-qm", "new")
+    done = shop.git("", "push", "-q", "--no-verify", "origin", "main")
+    assert done.code != 0
+    assert "it was refs/heads/main" in done.said
+    os.remove(f"{hook}.coord-former")
+    shop.ok("", "push", "-q", "--no-verify", "origin", "main")
+
+
+def test_what_cannot_be_shared(shop: Gated, bare: Gated, tmp_path: Path) -> None:
+    """Bad input: no bare repository, no branch, a repository that belongs to other locks; nothing changes."""
+    with shop.client("ann") as client:
+        place = client.place
+    for folder, protected in ((shop.folder, ()), (tmp_path, ()), (bare.folder, ("a b",))):
+        with pytest.raises(Invalid):
+            share(place, str(folder), protected)
+    assert not (bare.folder / "coord").exists()
+    share(place, str(bare.folder))
+    with pytest.raises(Invalid, match="another repository"):
+        share(place._replace(repository_id="other"), str(bare.folder))
+
+
+def test_who_pushes_does_not_choose_by_whose_locks(shop: Gated, guarded: Gated) -> None:
+    """Issue 5, part 4: the tenant of a shared repository is the one that it was put before it for."""
+    shop.lock("bob", "app.py")
+    shop.write("app.py", "of ann\n")
+    shop.plain("commit", "-qm", "of ann")
+    said = shop.refused("ann", "push", "--no-verify", "origin", "main", more={"COORD_TENANT": "other"})
+    assert "app.py is held by bob" in said
+
+
+def test_replaced_commits_are_judged_as_they_are(shop: Gated, guarded: Gated) -> None:
+    """Issue 5, part 4: a pushed `refs/replace/…` does not hide what a commit changes."""
+    shop.lock("bob", "app.py")
+    first = shop.tip()
+    shop.write("app.py", "of ann\n")
+    shop.plain("commit", "-qm", "of ann")
+    harmless = shop.plain("commit-tree", f"{first}^{{tree}}", "-p", first, "-m", "harmless")
+    bad = shop.tip()
+    shop.plain("update-ref", f"refs/replace/{bad}", harmless)
+    shop.ok("ann", "push", "-q", "--no-verify", "origin", f"refs/replace/{bad}")
+    assert "app.py is held by bob" in shop.refused("ann", "push", "--no-verify", "origin", f"{bad}:main")
+
+
+def test_file_that_is_called_like_a_commit(shop: Gated, guarded: Gated) -> None:
+    """Issue 5, part 4: no name of a file makes another commit answer for the files after it."""
+    shop.lock("bob", "zoo.py")
+    shop.plain("commit", "-q", "--allow-empty", "-m", "x\n\nCoord-Session: bob")
+    shop.write(shop.tip(), "x\n")
+    shop.write("zoo.py", "of ann\n")
+    shop.plain("commit", "-qm", "of ann")
+    assert "zoo.py is held by bob" in shop.refused("ann", "push", "--no-verify", "origin", "main")
+
+
+def test_no_hook_is_written_over(shop: Gated, guarded: Gated) -> None:
+    """A hook that takes the place of the gate does not push the former one out when the gate comes back."""
+    hook, former = guarded.folder / "hooks/pre-receive", guarded.folder / "hooks/pre-receive.coord-former"
+    hook.write_text("#!/bin/sh\n# second\n")
+    former.write_text("#!/bin/sh\n# first\n")
+    with pytest.raises(Invalid, match="there is a"):
+        _share(shop, guarded)
+    assert ("second" in hook.read_text(), "first" in former.read_text()) == (True, True)
+    former.unlink()
+    assert _share(shop, guarded) == str(former)
+    assert "second" in former.read_text()

@@ -1,0 +1,48 @@
+"""Running git without what Python's own way to run programs has to import."""
+
+from pathlib import Path
+
+import pytest
+
+from coord.core.errors import Unavailable
+from coord.integrations.git.run import Git, GitFailed
+from tests.support.git_folders import PLAIN, made_repository
+
+
+def test_a_quick_git_is_told_and_heard(tmp_path: Path) -> None:
+    """Standard input and output are those of `run`, in the folder of the repository."""
+    made_repository(tmp_path / "shop")
+    git = Git(str(tmp_path / "shop"), environ=PLAIN)
+    data = b"x\0" * 100_000
+    assert (
+        git.quick("hash-object", "--stdin", stdin=data).text
+        == git.must("hash-object", "--stdin", stdin=data).text
+    )
+    assert git.quick("rev-parse", "--show-toplevel").text == git.folder
+
+
+def test_a_quick_git_that_fails_is_told(tmp_path: Path) -> None:
+    """An answer of a git that failed is none, even where it did not read what it was told."""
+    made_repository(tmp_path / "shop")
+    with pytest.raises(GitFailed, match="git no-such-command: it ended with 1"):
+        Git(str(tmp_path / "shop"), environ=PLAIN).quick("no-such-command", stdin=b"x" * 200_000)
+
+
+def test_a_machine_without_git_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without git nothing can be looked at."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(Unavailable, match="git cannot be run here"):
+        Git(str(tmp_path)).quick("version")
+
+
+def test_a_git_that_takes_too_long_leaves_no_lock(tmp_path: Path) -> None:
+    """A git that is given up, such as in a slow hook, takes its lock of the index away with it."""
+    made_repository(tmp_path / "shop")
+    hook = tmp_path / "shop/.git/hooks/pre-commit"
+    hook.write_text("#!/bin/sh\ntouch began\nexec sleep 5 >/dev/null 2>&1\n")
+    hook.chmod(0o755)
+    words = ("-c", "user.name=a", "-c", "user.email=a@b", "commit", "--allow-empty", "-m", "x")
+    with pytest.raises(Unavailable, match="did not end within 1 s"):
+        Git(str(tmp_path / "shop"), environ=PLAIN).run(*words, timeout_s=1.0)
+    assert (tmp_path / "shop/began").exists()
+    assert not (tmp_path / "shop/.git/index.lock").exists()

@@ -1,0 +1,252 @@
+"""The program itself: a process that answers in time, whatever becomes of its store or of its input."""
+
+import json
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coord.integrations.hooks import main as client
+from tests.support.hook_harness import Scene
+
+PROGRAM = [sys.executable, "-I", client.__file__]
+ANSWERS_S = 30
+"""Far more than a hook may take, and far less than a stuck one would."""
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Scene:
+    return Scene(tmp_path)
+
+
+def hook(
+    scene: Scene, told: dict[str, Any] | bytes, tool: str = "claude", *of: str, **environ: str
+) -> tuple[int, Any, str]:
+    data = told if isinstance(told, bytes) else json.dumps({"cwd": str(scene.root), **told}).encode()
+    done = subprocess.run(
+        [*PROGRAM, tool, *of],
+        input=data,
+        env={**scene.environ, **environ},
+        capture_output=True,
+        timeout=ANSWERS_S,
+        check=False,
+    )
+    return done.returncode, json.loads(done.stdout) if done.stdout else None, done.stderr.decode()
+
+
+def edit(session: str = "ada") -> dict[str, Any]:
+    call = {"tool_name": "Write", "tool_input": {"file_path": "new.txt"}, "tool_use_id": "c1"}
+    return {"session_id": session, "hook_event_name": "PreToolUse", **call}
+
+
+def shell(line: str) -> dict[str, Any]:
+    call = {"tool_name": "Bash", "tool_input": {"command": line}, "tool_use_id": "c2"}
+    return {"session_id": "ada", "hook_event_name": "PreToolUse", **call}
+
+
+def reason_in(answer: Any) -> str:
+    return str(answer["hookSpecificOutput"]["permissionDecisionReason"])
+
+
+def test_a_whole_exchange(scene: Scene) -> None:
+    """The first edit passes in silence; the second one is denied in the tool's own form, by exit code 0."""
+    assert hook(scene, edit()) == (0, None, "")
+    code, answer, said = hook(scene, edit("bob"))
+    assert (code, said) == (0, "")
+    assert "new.txt is locked by claude (session ada)" in reason_in(answer)
+    code, answer, said = hook(
+        scene,
+        {**edit("eve"), "hook_event_name": "BeforeTool", "tool_name": "write_file"},
+        "gemini",
+    )
+    assert (code, answer["decision"], said) == (0, "deny", "")
+
+
+def test_a_repository_whose_store_was_removed_is_closed_for_writes(scene: Scene, tmp_path: Path) -> None:
+    """INT-5: the hook knows for which repository it was set up, and that somebody took the store away."""
+    shutil.rmtree(scene.root / ".git/coord")
+    of = str(scene.root / ".git")
+    for told in (edit(), {**edit(), "cwd": "/", "tool_input": {"file_path": f"{scene.root}/new.txt"}}):
+        _, answer, _ = hook(scene, told, "claude", of)
+        assert "set up in this repository, but" in reason_in(answer)
+        assert "run coord init" in reason_in(answer)
+        assert "doctor` says what is wrong" in reason_in(answer)
+    assert "set up in" in reason_in(hook(scene, shell("make"), "claude", of)[1])
+    assert "set up in" in reason_in(hook(scene, shell("coord status"), "claude", of)[1])
+    for line in ("git status", "coord doctor"):
+        assert hook(scene, shell(line), "claude", of) == (0, None, "")
+    assert not (scene.root / ".git/coord").exists()
+    assert hook(scene, edit(), "claude", str(tmp_path / "another/.git")) == (0, None, "")
+    assert hook(scene, edit()) == (0, None, "")
+
+
+@pytest.mark.parametrize(
+    "told",
+    [b"", b"{", b"[]", b"\xff\xfe", b'{"hook_event_name": "PreToolUse", "tool_name": "Write"', b"null"],
+)
+def test_input_that_cannot_be_read_is_refused(scene: Scene, told: bytes) -> None:
+    """Exit 2 with words on stderr is a no in every tool."""
+    code, answer, said = hook(scene, told)
+    assert (code, answer) == (2, None)
+    assert said.startswith("coord: ")
+
+
+def test_an_edit_without_a_session_is_refused(scene: Scene) -> None:
+    """Whose edit it is has to be known."""
+    assert "session id" in reason_in(hook(scene, {**edit(), "session_id": ""})[1])
+    assert "session id" in reason_in(hook(scene, {**edit(), "session_id": "a/b"})[1])
+
+
+def test_an_unknown_tool_is_refused(scene: Scene) -> None:
+    """The program names the tools that it knows."""
+    code, _, said = hook(scene, edit(), "emacs")
+    assert code == 2
+    assert "claude|codex|gemini" in said
+
+
+def lose(scene: Scene) -> None:
+    for file in (scene.root / ".git/coord").glob("coord.db*"):
+        file.unlink()
+
+
+def test_without_a_store_writes_are_closed_and_reads_open(scene: Scene) -> None:
+    """Doubt refuses writes; what only reads goes on, so that the agent can find out what is wrong."""
+    lose(scene)
+    deny = reason_in(hook(scene, edit())[1])
+    assert "is gone" in deny
+    assert "doctor` says what is wrong" in deny
+    assert "is gone" in reason_in(hook(scene, shell("make"))[1])
+    assert hook(scene, shell("coord doctor; git status")) == (0, None, "")
+    assert hook(scene, {**edit(), "hook_event_name": "PostToolUse"}) == (0, None, "")
+    said = hook(scene, {"session_id": "ada", "hook_event_name": "SessionStart", "source": "startup"})[1]
+    assert "nothing is written until" in said["hookSpecificOutput"]["additionalContext"]
+
+
+def test_closed_or_open_is_a_setting(scene: Scene) -> None:
+    """Who would rather lose the locks than the work, says so."""
+    (scene.root / "coord.toml").write_text('[hooks]\nwrites_without_store = "open"\n')
+    lose(scene)
+    assert hook(scene, edit()) == (0, None, "")
+
+
+def test_wrong_settings_close_the_gate(scene: Scene) -> None:
+    """What is not understood is no permission."""
+    (scene.root / "coord.toml").write_text('[hooks]\nwrites_without_store = "sometimes"\n')
+    assert "writes_without_store" in reason_in(hook(scene, edit())[1])
+
+
+def test_a_stuck_store_is_answered_for_in_time(scene: Scene) -> None:
+    """Another process holds the database: the hook says no before its tool would let the call pass."""
+    path = scene.root / ".git/coord/coord.db"
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        began = time.monotonic()
+        code, answer, _ = hook(scene, edit(), COORD_HOOK_DEADLINE="0.7")
+        assert "did not answer within 0.7 s" in reason_in(answer)
+        assert code == 0
+        ended = {"session_id": "ada", "hook_event_name": "SessionEnd", "reason": "other"}
+        assert hook(scene, ended, COORD_HOOK_DEADLINE="0.7") == (0, None, "")
+        assert time.monotonic() - began < ANSWERS_S
+
+
+def test_a_tool_that_tells_nothing_is_refused_in_time(scene: Scene) -> None:
+    """Standard input that never ends does not hold the hook for ever."""
+    reader, writer = os.pipe()
+    try:
+        done = subprocess.run(
+            [*PROGRAM, "claude"],
+            stdin=reader,
+            env={**scene.environ, "COORD_HOOK_DEADLINE": "0.3"},
+            capture_output=True,
+            timeout=ANSWERS_S,
+            check=False,
+        )
+    finally:
+        os.close(reader)
+        os.close(writer)
+    assert done.returncode == 2
+    assert b"told its hook nothing" in done.stderr
+
+
+def test_nobody_has_to_read_the_answer(scene: Scene) -> None:
+    """A tool that has gone away meanwhile does not make the hook fail."""
+    hook(scene, edit())
+    process = subprocess.Popen([*PROGRAM, "claude"], stdin=-1, stdout=-1, stderr=-1, env=scene.environ)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdout.close()
+    process.stdin.write(json.dumps({"cwd": str(scene.root), **edit("bob")}).encode())
+    process.stdin.close()
+    assert process.wait(ANSWERS_S) == 0
+    assert process.stderr is not None
+    with process.stderr as errors:
+        assert errors.read() == b""
+
+
+def test_before_a_reading_tool_next_to_nothing_is_imported(scene: Scene) -> None:
+    """Most calls only read: they pass before even `typing` is there, with a store or without one."""
+    lose(scene)
+    told = {**edit(), "tool_name": "Read"}
+    done = subprocess.run(
+        [sys.executable, "-I", "-X", "importtime", client.__file__, "claude"],
+        input=json.dumps({"cwd": str(scene.root), **told}).encode(),
+        env=scene.environ,
+        capture_output=True,
+        check=True,
+    )
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.decode().splitlines()}
+    assert done.stdout == b""
+    assert not imported & {
+        "typing",
+        "re",
+        "json",
+        "enum",
+        "msgspec",
+        "sqlite3",
+        "coord.integrations.hooks.handler",
+    }
+
+
+def test_the_command_is_the_same_program(scene: Scene) -> None:
+    """`coord hook claude` answers as the program does."""
+    hook(scene, edit())
+    done = subprocess.run(
+        [sys.executable, "-m", "coord.transports.cli.main", "hook", "claude"],
+        input=json.dumps({"cwd": str(scene.root), **edit("bob")}).encode(),
+        env=scene.environ,
+        cwd=scene.root,
+        capture_output=True,
+        timeout=ANSWERS_S,
+        check=False,
+    )
+    assert "new.txt is locked" in reason_in(json.loads(done.stdout))
+    assert done.returncode == 0
+
+
+def test_an_answer_that_is_late_by_a_moment_is_written_out() -> None:
+    """When time is up just as a refusal is being written, the call is not let pass by half of it."""
+    program = """if True:
+        import os, time
+        from _thread import start_new_thread
+        from coord.integrations.hooks import main as client
+        from coord.integrations.hooks.events import Verdict
+        hook = client.Hook("claude")
+        hook.deadline_s = 0.2
+        hook._understand({"hook_event_name": "PreToolUse", "tool_name": "Bash"})
+        printed = hook._form.printed
+        def slowly(event, verdict):
+            while time.monotonic() < hook.began + 0.6: pass
+            return printed(event, verdict)
+        hook._form.printed = slowly
+        start_new_thread(hook._watch, ())
+        hook._show(Verdict(deny="held by ann"))
+        os._exit(hook._code)"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
+    assert b"held by ann" in done.stdout, done

@@ -1,0 +1,111 @@
+"""What a client says of the files it asks for: a file is locked alone, all else with what is below."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.client_harness import Office, opened_office
+from tests.support.git_folders import added_worktree, git, made_repository
+
+GLOB = "**/*.py"
+
+
+@pytest.fixture
+def office(tmp_path: Path) -> Iterator[Office]:
+    root = tmp_path / "repository"
+    made_repository(root)
+    (root / "docs" / "deep").mkdir(parents=True)
+    for path in ("README.md", "docs/deep/a.md", "docs/deep/x[1].md", "docs/b.py"):
+        (root / path).write_text("x\n")
+    (root / "docs" / "link.md").symlink_to("../README.md")
+    (root / "linked").symlink_to("docs")
+    with opened_office("memory:", root, tmp_path / "state") as office:
+        yield office
+
+
+@pytest.mark.parametrize(
+    ("word", "granted"),
+    [
+        ("README.md", True),
+        ("docs/deep/a.md", True),
+        ("docs/deep/x[1].md", True),
+        ("docs/link.md", True),
+        ("linked/deep/a.md", True),
+        ("docs/deep", False),
+        ("new.md", False),
+        ("README.md/", False),
+        ("docs/b.py", False),
+    ],
+)
+def test_beside_a_glob(office: Office, word: str, granted: bool) -> None:
+    """LCK-76, CFL-19: beside a held glob a client gets files that it does not match, but nothing else."""
+    ann, bob = office.client("ann"), office.client("bob")
+    ann.acquire(GLOB)
+    assert bob.check(word).free is granted
+    reply = bob.acquire(word)
+    assert reply.ok is granted
+    assert all(lock.alone for lock in reply.locks)
+
+
+def test_where_the_client_is(office: Office, tmp_path: Path) -> None:
+    """CFL-4: a file is looked for from where the client is, also in another worktree of the repository."""
+    git(office.repository, "add", "README.md")
+    git(office.repository, "commit", "-qm", "more")
+    other = tmp_path / "other"
+    added_worktree(office.repository, other)
+    office.client("ann").acquire(GLOB)
+    inside = office.client("bob", cwd=office.repository / "docs")
+    assert inside.acquire("deep/a.md").locks[0].resource == "file:docs/deep/a.md"
+    (other / "README.md").unlink()
+    (other / "README.md").mkdir()
+    assert not inside.acquire(str(other / "README.md")).ok
+    assert inside.acquire("../README.md").ok
+
+
+def test_steal_and_preempt_take_no_glob(office: Office) -> None:
+    """LCK-28, LCK-49: a thief of one file leaves the glob beside it to its holder; in a folder, too."""
+    ann, bob, cid = (
+        office.client("ann"),
+        office.client("bob"),
+        office.client("cid", cwd=office.repository / "docs"),
+    )
+    ann.acquire(GLOB)
+    bob.acquire("README.md")
+    assert cid.steal("../README.md", force=True, reason="needed").ok
+    dan = office.client("dan", cwd=office.repository / "docs")
+    reply = dan.preempt("../README.md", priority=3, reason="urgent", grace_s=0)
+    assert {(lock.resource, lock.owner) for lock in ann.locks()} == {
+        ("file:**/*.py", "ann"),
+        ("file:README.md", "dan"),
+    }
+    assert reply.locks[0].resource == "file:README.md"
+
+
+def test_fence_is_believed_when_the_file_is_gone(office: Office) -> None:
+    """LCK-26: who holds a file under a fence still does when it removed the file, whatever globs are held."""
+    bob = office.client("bob")
+    fence = bob.acquire("README.md").locks[0].fence
+    office.client("ann").acquire(GLOB)
+    (office.repository / "README.md").unlink()
+    assert bob.check("README.md", fence=fence).free
+
+
+def test_block_in_a_folder(office: Office) -> None:
+    """LCK-24: a block renews and gives back what it took, wherever in the repository its client is."""
+    inside = office.client("bob", cwd=office.repository / "docs")
+    with inside.lock("b.py") as held:
+        held.check()
+        assert [lock.resource for lock in inside.locks()] == ["file:docs/b.py"]
+    assert inside.locks() == []
+
+
+def test_task_locks_its_files_alone(office: Office) -> None:
+    """CLM-12: the files of a task are locked as they were when it was added, beside the globs of others."""
+    ann, bob = office.client("ann", project="shop"), office.client("bob", project="shop")
+    ann.acquire(GLOB)
+    ann.add_task("T1", files=["README.md"])
+    ann.add_task("T2", files=["docs/deep"])
+    found = bob.next_task()
+    assert [(lock.resource, lock.alone) for lock in found.locks] == [("file:README.md", True)]
+    assert bob.next_task().task is None

@@ -1,0 +1,86 @@
+"""Many small tasks by one client: taken and handed in by the step, on every store."""
+
+from typing import Any
+
+import pytest
+
+from coord import connect
+from coord.core.errors import Invalid
+from coord.core.identity import Caller
+from coord.core.limits import RECORD_RESULT_BYTES
+from coord.core.plans.commands import AddTasks, ClaimNext, NewTask
+from coord.core.tasks.types import SubmissionReason
+from coord.engine.engine import Engine
+from coord.sdk.client import results as large
+from coord.sdk.validation.tasks import new_task
+from coord.stores.contract import Limits
+from coord.stores.open import open_store
+from tests.support.stores.stand_in import StandInDatabase
+
+NAMES = [f"task-{number:03d}" for number in range(300)]
+
+
+def open_client(url: str) -> Any:
+    return connect(url, session="worker", project="shop", environ={})
+
+
+def test_many_tasks_are_done_in_few_commits(store_url: str) -> None:
+    """CLM-13, issue 6: each once and in order, two commits for as many as were asked for."""
+    with open_client(store_url) as client:
+        client.add_tasks([new_task(name) for name in NAMES])
+        store = client.database.log(client.tenant)
+        before, done = store.seen.offset, []
+        while (reply := client.next_task(most=100)).ok:
+            taken = [reply, *reply.more]
+            done += [each.task.task_id for each in taken]
+            results = [(each.task.task_id, each.claim.generation, {"n": 1}) for each in taken]
+            assert all(submitted.accepted for submitted in client.submit_tasks(results))
+        assert (done, reply.outcome.value) == (NAMES, "done")
+        assert store.seen.offset - before == 6
+        assert client.task_result(NAMES[-1]) == b'{"n":1}'
+
+
+def test_results_of_any_size_are_answered_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """TEN-12, issue 6: a step holds so much; a large one goes by itself, and each answer is in its place."""
+    monkeypatch.setattr(large, "STEP_RESULTS", 2)
+    sizes = [10, 10, 10, RECORD_RESULT_BYTES + 1, 10]
+    with open_client("memory:") as client:
+        client.add_tasks([new_task(name) for name in NAMES[:4]])
+        reply = client.next_task(most=4)
+        names = [each.task.task_id for each in (reply, *reply.more)] + ["of-nobody"]
+        texts = ["x" * size for size in sizes]
+        replies = client.submit_tasks(
+            (name, 1, {"text": text}) for name, text in zip(names, texts, strict=True)
+        )
+        assert [each.reason for each in replies] == [SubmissionReason.ACCEPTED] * 4 + [
+            SubmissionReason.NO_CLAIM
+        ]
+        assert [len(client.task_result(name)) for name in names[:4]] == [size + 11 for size in sizes[:4]]
+        assert client.submit_tasks([]) == []
+
+
+def test_results_that_are_too_much_for_one_commit_are_handed_in_by_several() -> None:
+    """TEN-12, issue 6: a store with small commits takes the same results, and answers them in order."""
+    room = Limits(commit_bytes=576 * 1024, durable=False, shared=False)
+    database = StandInDatabase(open_store("memory:"), room)
+    engine, caller = Engine(database, "local"), Caller("worker")
+    for name in NAMES[:8]:
+        engine.call(AddTasks("shop", (NewTask(task_id=name),)))
+    taken = engine.call(ClaimNext(caller=caller, tenant="local", project="shop", lease_ms=60_000, most=8))
+    names = [each.task.task_id for each in (taken, *taken.more)]
+    data = b'"' + b"x" * 120_000 + b'"'
+    replies = large.submit_all(engine, caller, [(("local", "shop", name), 1, data) for name in names])
+    assert [(each.work_product_ref or "").split("-gen")[0] for each in replies] == [
+        f"wp-{name}" for name in names
+    ]
+
+
+@pytest.mark.parametrize("most", [0, -1, 251, True, "2", None])
+def test_how_many_is_a_number_in_measure(most: Any) -> None:
+    """Issue 6: bad input is refused with the next step, and changes nothing."""
+    with open_client("memory:") as client:
+        client.add_tasks([new_task("one")])
+        with pytest.raises(Invalid, match="no number of tasks") as caught:
+            client.next_task(most=most)
+        assert caught.value.hint == "1 to 250"
+        assert client.show_task("one").state == "ready"

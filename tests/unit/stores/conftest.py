@@ -1,0 +1,5 @@
+"""Open stores for tests of single backends."""
+
+from tests.support.stores.fixtures import database, open_database, relay, store, strace, thread, two_stores
+
+__all__ = ["database", "open_database", "relay", "store", "strace", "thread", "two_stores"]

@@ -1,0 +1,68 @@
+"""Message commands from end to end."""
+
+import io
+import sys
+
+from tests.support.cli import Coord
+
+
+def test_a_message_is_sent_received_and_dealt_with(coord: Coord) -> None:
+    """MSG-6, MSG-7: fire and forget; offered until it is acknowledged; the blob is untouched."""
+    coord("bob register")
+    sent = coord("ann send s-bob request", "please review", "--body", "branch x", "--blob", '{"at_ms": 5}')
+    assert sent.code == 0
+    assert sent.answer["recipients"] == {"s-bob": "live"}
+    code, answer, line = coord("bob recv")
+    (message,) = answer["messages"]
+    assert (code, line) == (0, "1 message")
+    assert (message["subject"], message["body"], message["blob"]) == (
+        "please review",
+        "branch x",
+        {"at_ms": 5},
+    )
+    assert message["sent_at"].endswith("Z")
+    assert coord("bob ack", message["id"]).answer["acked"] == [message["id"]]
+    assert coord("bob recv").answer["messages"] == []
+
+
+def test_drain_takes_all_and_peek_leaves_all(coord: Coord) -> None:
+    """MSG-7: `--drain` for good, `--peek` only looks; in the order they were sent."""
+    coord("bob register")
+    for subject in ("one", "two"):
+        coord("ann send s-bob warn", subject)
+    for flag in ("--peek", "--peek", "--drain"):
+        assert [each["subject"] for each in coord(f"bob recv {flag}").answer["messages"]] == ["one", "two"]
+    assert coord("bob recv --peek").answer["messages"] == []
+
+
+def test_waiting_for_a_message_can_time_out(coord: Coord) -> None:
+    """DESIGN §8: exit 3 when the time has passed; without `--wait` an empty inbox is no failure."""
+    assert coord("ann recv").code == 0
+    code, answer, _ = coord("ann recv --wait 0.05")
+    assert (code, answer["error"]["code"]) == (3, "timed_out")
+
+
+def test_a_broadcast_reaches_every_peer(coord: Coord) -> None:
+    """MSG-8: to every session but one's own."""
+    for name in ("ann", "bob", "eve"):
+        coord(f"{name} register")
+    sent = coord("ann broadcast warn", "main is red", "--live-only")
+    assert sorted(sent.answer["recipients"]) == ["s-bob", "s-eve"]
+    assert coord("eve recv").answer["messages"][0]["subject"] == "main is red"
+    assert coord("ann recv").answer["messages"] == []
+
+
+def test_a_body_comes_through_a_pipe(coord: Coord, monkeypatch) -> None:
+    """MSG-6: `--body -` reads standard input, line breaks and all."""
+    coord("bob register")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("first\nzweite ✓\n".encode())))
+    assert coord("ann send s-bob handoff state --body -").code == 0
+    assert coord("bob recv").answer["messages"][0]["body"] == "first\nzweite ✓\n"
+
+
+def test_a_message_to_nobody_is_not_found(coord: Coord) -> None:
+    """Issue 3, bad input: a wrong name is exit 4, a wrong kind exit 2; neither sends anything."""
+    coord("bob register")
+    assert coord("ann send s-nobody warn x").code == 4
+    assert coord("ann send s-bob WARN x").code == 2
+    assert coord("bob recv").answer["messages"] == []

@@ -1,0 +1,239 @@
+"""`coord init` and `coord uninstall` as people and scripts call them; what the doctor says of hooks."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from coord.integrations.hooks import main as client
+from coord.integrations.setup import agent_docs as texts
+from coord.integrations.setup import tools
+from coord.transports.cli.commands.table import BY_NAME
+from coord.transports.cli.main import main
+from tests.support.cli import PROGRAM, Coord, Said
+from tests.support.setup_folders import snapshot, write
+from tests.support.terminals import Terminal
+
+ALL = ("--tools", "claude,codex,gemini")
+LATER = {"commit"}
+"""Commands that texts name and that come with their own part of the table."""
+
+
+def found(said: Said, check: str) -> tuple[str, str, str]:
+    """What the doctor found of one thing: state, message and hint."""
+    (finding,) = [each for each in said.answer["checks"] if each["check"] == check]
+    return finding["state"], finding["message"], finding["hint"]
+
+
+def test_init_asks_before_it_writes_hooks(coord: Coord, repository: Path) -> None:
+    """Without a terminal and without --yes only the store is prepared, and it is said how to go on."""
+    said = coord("ann init", *ALL)
+    assert said.code == 0
+    assert said.answer["changed"] == []
+    assert str(repository / ".claude/settings.local.json") in said.answer["proposed"]
+    assert "coord init --yes puts hooks into" in said.line
+    assert sorted(path.name for path in repository.iterdir()) == [".git"]
+    assert not (repository / ".git/hooks/pre-commit").exists()
+
+
+@pytest.mark.parametrize(("answer", "made"), [("y\n", True), ("\n", False)])
+def test_a_person_is_shown_and_asked(repository: Path, answer: str, made: bool) -> None:
+    """On a terminal the diff is shown first; only a yes changes anything."""
+    terminal = Terminal(*PROGRAM[1:], "init", "--tools", "gemini", cwd=str(repository))
+    terminal.wait_for("Change these files? [y/N]")
+    assert "+++" in terminal.shown
+    terminal.type(answer)
+    assert terminal.exit_code() == 0
+    assert (repository / ".gemini/settings.json").exists() == made
+
+
+def test_a_dry_run_changes_nothing(
+    coord: Coord, repository: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """--dry-run prints a diff that patch understands, and not even the store is made."""
+    write(repository / "GEMINI.md", "# Ours")
+    before = snapshot(repository)
+    assert main(["init", "--dry-run", *ALL]) == 0
+    diff = capfd.readouterr().out
+    assert snapshot(repository) == before
+    assert f"--- /dev/null\n+++ {repository}/.codex/hooks.json\n" in diff
+    assert "-# Ours\n\\ No newline at end of file\n+# Ours\n" in diff
+    coord("ann init --yes", *ALL)
+    assert main(["uninstall", "--dry-run"]) == 0
+    assert f"--- {repository}/.codex/hooks.json\n+++ /dev/null\n" in capfd.readouterr().out
+    assert (repository / ".codex/hooks.json").exists()
+
+
+def test_init_and_uninstall(coord: Coord, repository: Path) -> None:
+    """INT-15, CTX-19: hooks with absolute programs, a skill, a text; all of it goes, the store stays."""
+    said = coord("ann init --yes", *ALL)
+    assert (said.code, len(said.answer["changed"])) == (0, 20)
+    settings = json.loads((repository / ".claude/settings.local.json").read_text())
+    (group,) = settings["hooks"]["PreToolUse"]
+    words = group["hooks"][0]["command"].split()
+    assert (words[0], words[2], words[4]) == ("exec", "-I", "claude")
+    assert all(os.path.isabs(word) and os.path.isfile(word) for word in (words[1], words[3]))
+    assert group["hooks"][0]["onFailure"] == "block"
+    assert (repository / texts.SKILL_PATH).read_text().startswith("---\nname: agent-sync\n")
+    assert coord("ann init --yes", *ALL).answer["changed"] == []
+    gone = coord("ann uninstall")
+    assert gone.line == "20 files are as they were"
+    assert sorted(path.name for path in repository.iterdir()) == [".git"]
+    assert coord("ann lock a.py").code == 0
+    assert coord("ann uninstall").line == "There is nothing to take out"
+
+
+def test_the_settings_of_the_user(coord: Coord, repository: Path, tmp_path: Path) -> None:
+    """--user puts hooks into the home for all repositories; another one needs none of its own then."""
+    write(tmp_path / ".claude/settings.json", '{"model": "x"}\n')
+    assert coord("ann init --yes --user", *ALL).code == 0
+    assert "PreToolUse" in (tmp_path / ".claude/settings.json").read_text()
+    assert not (repository / ".claude").exists()
+    assert found(coord("ann doctor"), "claude")[0] == "ok"
+    said = coord("ann init --yes", *ALL)
+    assert [note.rpartition(" has its hooks in ")[0] for note in said.answer["notes"]] == [
+        *("Claude Code", "Codex", "Gemini CLI")
+    ]
+    coord("ann uninstall")
+    coord("ann uninstall --user")
+    assert (tmp_path / ".claude/settings.json").read_text() == '{"model": "x"}\n'
+    assert not any((tmp_path / name).exists() for name in (".codex", ".gemini", ".config/coord"))
+
+
+REFUSED = [("--tools vim", "no hooks for 'vim'"), ("--shared --user", "--user"), ("--tools ,", "nothing")]
+
+
+@pytest.mark.parametrize(("words", "told"), REFUSED)
+def test_what_cannot_be_asked_for(coord: Coord, repository: Path, words: str, told: str) -> None:
+    """Bad input is refused with a hint, and changes nothing."""
+    said = coord(f"ann init {words} --yes")
+    assert (said.code, told in said.line) == (2, True)
+    assert not (repository / ".git/coord").exists()
+
+
+def test_the_doctor_plays_the_hooks(coord: Coord, repository: Path) -> None:
+    """Hooks that answer are told; a gate that is gone is found and mended, and no lock is touched by that."""
+    coord("ann init --yes", *ALL)
+    coord("ann lock a.py")
+    said = coord("ann doctor")
+    assert said.code == 0
+    assert {found(said, name)[0] for name in ("hooks", "git hooks", "claude", "codex", "gemini")} == {"ok"}
+    (repository / ".git/hooks/pre-commit").unlink()
+    (repository / "CLAUDE.md").unlink()
+    bad = coord("ann doctor")
+    assert (bad.code, found(bad, "hooks")[0], found(bad, "hooks")[2]) == (1, "bad", "coord doctor --fix")
+    mended = coord("ann doctor --fix")
+    assert (mended.code, found(mended, "hooks")[0]) == (0, "ok")
+    assert (repository / ".git/hooks/pre-commit").exists()
+    assert [lock["resource"] for lock in coord("ann locks").answer["locks"]] == ["file:a.py"]
+
+
+SWITCHES = [
+    ("claude", ".claude/settings.json", '{"disableAllHooks": true}', "disableAllHooks"),
+    ("codex", ".codex/config.toml", "[features]\nhooks = false\n", "features.hooks"),
+    ("gemini", "../.gemini/settings.json", '{"hooksConfig": {"enabled": false}}', "hooksConfig.enabled"),
+    (
+        "gemini",
+        "../.gemini/settings.json",
+        '{"hooksConfig": {"disabled": ["coord"]}}',
+        "hooksConfig.disabled",
+    ),
+]
+
+
+@pytest.mark.parametrize(("tool", "file", "text", "switch"), SWITCHES)
+def test_hooks_that_are_switched_off(
+    coord: Coord, repository: Path, tool: str, file: str, text: str, switch: str
+) -> None:
+    """A setting that stops all hooks is bad, wherever it stands; the hint says what to take out."""
+    coord("ann init --yes --tools", tool)
+    write(repository / file, text)
+    state, message, hint = found(coord("ann doctor"), tool)
+    assert (state, switch in message, hint.startswith(f"take {switch} out of ")) == ("bad", True, True)
+
+
+def test_a_hook_that_lets_everything_pass(coord: Coord, repository: Path) -> None:
+    """A hook whose program is gone, or says nothing, is found by playing it."""
+    coord("ann init --yes --tools claude")
+    path = repository / ".claude/settings.local.json"
+    path.write_text(path.read_text().replace("hooks/main.py claude", "hooks/main.py claude; exit 0"))
+    path.write_text(path.read_text().replace("exec /", ": exec /"))
+    state, message, hint = found(coord("ann doctor"), "claude")
+    assert (state, hint) == ("bad", "coord doctor --fix")
+    assert "lets through what has to be refused (exit 0)" in message
+    assert coord("ann doctor --fix").code == 0
+
+
+def test_an_agent_does_not_take_its_hooks_out(
+    coord: Coord, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is set up an agent may neither take out nor make less; setting up for the first time it may."""
+    monkeypatch.setenv("CLAUDECODE", "1")
+    assert coord("ann init --yes", *ALL).code == 0
+    before = snapshot(repository)
+    for words in ("uninstall", "init --yes --tools codex"):
+        said = coord(f"ann {words}")
+        assert (said.code, "changed by people" in said.line) == (1, True)
+    assert {path: each for path, each in snapshot(repository).items() if "coord.db" not in path} == {
+        path: each for path, each in before.items() if "coord.db" not in path
+    }
+    monkeypatch.delenv("CLAUDECODE")
+    assert coord("ann uninstall").code == 0
+
+
+def test_the_dead_are_ended_and_nobody_else(coord: Coord) -> None:
+    """SES-19: --fix frees what a process held that is proven to be gone; all others keep their locks."""
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    coord(f"bob --pid {child.pid} lock main-push")
+    coord("eve lock build")
+    child.communicate()
+    said = coord("ann doctor --fix")
+    assert (said.code, found(said, "peers")[0], found(said, "locks")[0]) == (0, "ok", "ok")
+    assert [lock["resource"] for lock in coord("ann locks").answer["locks"]] == ["name:build"]
+
+
+def test_agents_without_hooks_are_told(coord: Coord, repository: Path) -> None:
+    """Where a repository has files for an agent but no hooks, the doctor says how to get them."""
+    (repository / ".gemini").mkdir()
+    coord("ann init")
+    assert found(coord("ann doctor"), "hooks") == (
+        *("warn", "nothing holds Gemini CLI to the locks here", "coord init"),
+    )
+
+
+def test_texts_name_commands_that_exist() -> None:
+    """INT-15: the skill and the block are short, and every command in them is one."""
+    for text in (texts.SKILL, texts.BLOCK):
+        named = re.findall(r"`coord ([a-z]+(?: (?:next|submit))?)", text)
+        assert named
+        assert set(named) - set(BY_NAME) <= LATER
+        assert len(text) < 2500
+
+
+@pytest.mark.parametrize("asked", ["", "30", "nonsense"])
+def test_tools_wait_longer_than_their_hooks_take(asked: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """INT-9: the hook answers before its tool gives up, however long it is told to take."""
+    monkeypatch.setenv("COORD_HOOK_DEADLINE", asked)
+    takes = {"30": 30.0}.get(asked, 7.0)
+    for tool in tools.TOOLS:
+        hooks = tools.hooks_of(tool, shared=False)
+        waits = {event: group["hooks"][0]["timeout"] / tool.unit for event, group in hooks.items()}
+        assert waits.pop(tool.end, 3) == tools.END_TIMEOUT_S > client.END_DEADLINE_S
+        assert set(waits.values()) == {takes + 3}
+    assert client.Hook("claude").deadline_s == takes
+
+
+def test_hooks_are_set_for_all_that_the_client_knows() -> None:
+    """INT-9: all events that the hook knows are configured."""
+    for tool in tools.TOOLS:
+        form = import_module(f"coord.integrations.hooks.tools.{tool.name}")
+        assert set(tool.events) == set(form.KINDS)
+        writers = [*getattr(form, "EDITORS", ()), *getattr(form, "SHELLS", ())]
+        writers += [getattr(form, name) for name in ("SHELL", "PATCH") if hasattr(form, name)]
+        assert all(re.search(tool.writers, name) for name in (*writers, "mcp__files__write_file"))
+        assert not re.search(tool.writers, "Read")

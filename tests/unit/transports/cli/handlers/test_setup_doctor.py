@@ -1,0 +1,130 @@
+"""`coord doctor` from end to end: each check in order, with what helps."""
+
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from coord.stores.contract import Commit
+from coord.stores.open import open_store
+from tests.support.cli import Coord, Said
+from tests.support.servers.postgres import PostgresServer
+
+CHECKS = ["repository", "pin", "store", "format"]
+OF_STORE = ["version", "durability", "place"]
+INSIDE = ["clock", "session", "peers", "locks", "line", "tasks"]
+
+
+def found(said: Said, check: str) -> tuple[str, str, str]:
+    """What was found of one thing: state, message and hint."""
+    (finding,) = [each for each in said.answer["checks"] if each["check"] == check]
+    return finding["state"], finding["message"], finding["hint"]
+
+
+def write_ahead(repository: Path, ahead_ms: int) -> None:
+    """Put an entry into the log as if the clock had been ahead."""
+    with closing(open_store(f"sqlite://{repository}/.git/coord/coord.db")) as database:
+        log = database.log("local")
+        log.load(())
+        log.commit(Commit(events=[b'{"event":"test"}'], at=log.now() + ahead_ms, id=b"ahead"))
+
+
+def test_all_is_well(coord: Coord) -> None:
+    """Every check in order, each with its state; exit 0."""
+    coord("ann lock a.py")
+    said = coord("ann doctor")
+    assert (said.code, said.answer["ok"], said.line) == (0, True, "All 13 checks are well")
+    assert [each["check"] for each in said.answer["checks"]] == [*CHECKS, *OF_STORE, *INSIDE]
+    assert found(said, "durability") == ("ok", "journal_mode is wal, synchronous is full", "")
+    assert "s-ann, as --session says, is live" in found(said, "session")[1]
+    assert found(said, "locks")[1].startswith("1 held")
+
+
+def test_a_server_that_may_forget(coord: Coord, postgres_server: PostgresServer) -> None:
+    """Issue 6: version, durability, connections and clock of a server; what is not well warns, and passes."""
+    url = f"{postgres_server.fresh_url()}?options=-csynchronous_commit%3Doff"
+    said = coord("ann doctor --url", url)
+    assert said.code == 0
+    assert found(said, "durability")[0] == "warn"
+    assert "synchronous_commit" in found(said, "durability")[2]
+    assert found(said, "server clock")[0] == found(said, "connections")[0] == "ok"
+
+
+def test_looking_makes_no_store(coord: Coord, repository: Path) -> None:
+    """In a repository that coord was never used in it says how to begin, and changes nothing."""
+    said = coord("ann doctor")
+    assert said.code == 0
+    assert (found(said, "pin")[0], found(said, "pin")[2]) == ("warn", "coord init")
+    assert not (repository / ".git/coord").exists()
+
+
+def test_outside_of_a_repository(coord: Coord, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nothing can be locked but names, that is told with the way out."""
+    monkeypatch.chdir(tmp_path)
+    assert found(coord("ann doctor"), "repository")[::2] == ("warn", "git init")
+
+
+def test_a_pin_that_disagrees(coord: Coord, repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store in the environment that is not the pinned one is bad, and the exit code that of the error."""
+    coord("ann init")
+    monkeypatch.setenv("COORD_URL", f"file://{repository}/elsewhere")
+    said = coord("ann doctor")
+    state, message, hint = found(said, "pin")
+    assert (said.code, state, said.answer["error"]["code"]) == (2, "bad", "invalid")
+    assert "two stores for one repository" in message
+    assert "coord migrate" in hint
+
+
+def test_a_store_that_vanished(coord: Coord, repository: Path) -> None:
+    """A pinned store that is gone is bad (70); nothing after it is looked at."""
+    coord("ann init")
+    for file in (repository / ".git/coord").glob("coord.db*"):
+        file.unlink()
+    said = coord("ann doctor")
+    assert said.code == 70
+    assert [each["check"] for each in said.answer["checks"]] == ["repository", "pin", "store"]
+    assert "coord init --new-store" in found(said, "store")[2]
+
+
+def test_a_log_ahead_of_the_clock(coord: Coord, repository: Path) -> None:
+    """Writes are refused (69) with the command that helps; after `--accept-clock` they are not."""
+    coord("ann lock a.py")
+    write_ahead(repository, 3_600_000)
+    refused = coord("ann lock b.py")
+    assert refused.code == 69
+    assert "coord doctor --accept-clock" in refused.answer["error"]["hint"]
+    said = coord("ann doctor")
+    assert (said.code, found(said, "clock")[0]) == (69, "bad")
+    assert "coord doctor --accept-clock" in found(said, "clock")[2]
+    assert found(said, "line")[0] == "ok", "the rest is looked at all the same"
+    accepted = coord("ann doctor --accept-clock")
+    assert accepted.code == 0
+    assert "accepted" in found(accepted, "clock")[1]
+    assert coord("ann lock b.py").code == 0
+
+
+def test_a_clock_that_is_right_is_not_accepted(coord: Coord) -> None:
+    """Without a reason `--accept-clock` writes nothing."""
+    coord("ann lock a.py")
+    head = coord("ann log tail").answer["head"]
+    assert coord("ann doctor --accept-clock").code == 0
+    assert coord("ann log tail").answer["head"] == head
+
+
+def test_what_the_dead_left_behind(coord: Coord) -> None:
+    """SES-19: a session whose process is gone, and its lock, are named with the commands that end them."""
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    coord(f"bob --pid {child.pid} lock main-push")
+    child.communicate()
+    said = coord("ann doctor")
+    assert said.code == 0
+    state, message, hint = found(said, "peers")
+    assert (state, hint) == ("warn", "coord dereg s-bob")
+    assert "s-bob (dead)" in message
+    assert found(said, "locks")[::2] == ("warn", "coord steal name:main-push --dead-owner")
+    assert found(said, "session")[::2] == ("warn", "coord register")
+    assert coord("ann steal name:main-push --dead-owner").code == 0
+    bob = coord("bob doctor")
+    assert (bob.code, found(bob, "session")[0], found(bob, "session")[2]) == (1, "bad", "coord register")

@@ -1,0 +1,87 @@
+"""Help and documents follow from the table, and the table from the code."""
+
+import shlex
+from importlib import import_module
+
+import pytest
+
+from coord.transports.cli import help as texts
+from coord.transports.cli.commands.table import BY_NAME, COMMANDS, GROUPS
+from coord.transports.cli.parser import parse
+from coord.transports.cli.spec import Command
+from tests.support.docs.cli_reference import pages
+from tests.support.docs.pages import text_of
+
+REQUIRED = [
+    "register",
+    "heartbeat",
+    "peers",
+    "lock",
+    "unlock",
+    "steal",
+    "send",
+    "recv",
+    "update",
+    "broadcast",
+    "dereg",
+    "deregister",
+    "project-lock",
+    "project-unlock",
+    "status",
+    "locks",
+    "check",
+    "guard",
+    "renew",
+    "preempt",
+    "ack",
+    "init",
+    "completion",
+]
+NAMED = pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+
+
+@pytest.mark.parametrize("name", REQUIRED)
+def test_the_commands_have_the_names_they_were_given(name: str) -> None:
+    """CLI-7 … CLI-21: the operations of the third founding document keep their names."""
+    assert name in BY_NAME
+
+
+@NAMED
+def test_a_command_runs_a_function_that_exists(command: Command) -> None:
+    """The table names a function for each command, in the module of its group."""
+    module, _, function = command.runs.partition(":")
+    assert callable(getattr(import_module(f"coord.transports.cli.{module}"), function))
+    assert command.group in GROUPS
+
+
+@NAMED
+def test_every_command_has_help_with_an_example_that_parses(command: Command) -> None:
+    """Issue 3, part 4: `--help` with an example for every command; an example is valid."""
+    text = texts.command_help(command)
+    assert text.startswith(f"usage: coord {command.name}")
+    assert all(flag.spelled in text for flag in command.flags)
+    assert command.examples
+    for example in command.examples:
+        assert example in text
+        call = example.removeprefix('eval "$(').removesuffix(')"').partition(" > ")[0]
+        program, *argv = shlex.split(call)
+        assert program == "coord"
+        assert parse(argv).command == command
+
+
+def test_the_overview_lists_every_command_once_in_its_group() -> None:
+    """CLI-23: `coord --help` shows the commands in groups, one line each."""
+    lines = texts.overview().splitlines()
+    for command in COMMANDS:
+        name = command.name.split()
+        assert [line for line in lines if line.split()[: len(name)] == name] == [
+            line for line in lines if line.rstrip().endswith(command.summary)
+        ]
+    assert all(title in lines for title in GROUPS.values())
+    assert max(map(len, lines)) <= 110
+
+
+@pytest.mark.parametrize("name", pages())
+def test_a_reference_page_is_as_the_table_makes_it(name: str) -> None:
+    """The pages of the command say what the parser knows, no more and no less."""
+    assert text_of(name) == pages()[name], "run: .venv/bin/python -m tests.support.docs.cli_reference"

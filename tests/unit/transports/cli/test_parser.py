@@ -1,0 +1,147 @@
+"""Command lines: what is understood, and that everything else is an error with a next step."""
+
+import io
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coord.core.errors import Invalid
+from coord.transports.cli.commands.flags import GLOBAL_FLAGS
+from coord.transports.cli.commands.table import BY_NAME, COMMANDS
+from coord.transports.cli.parser import parse
+
+
+def refused(*argv: str) -> Invalid:
+    with pytest.raises(Invalid) as caught:
+        parse(argv)
+    return caught.value
+
+
+def test_words_and_flags_come_in_any_order() -> None:
+    """LCK-47: `lock RES... [--ttl 1h] [--reason ...]`, with the flags where one likes, `=` or not."""
+    first = parse(["lock", "a.py", "--ttl", "1h", "b.py", "--reason=two words"])
+    other = parse(["lock", "--reason", "two words", "--ttl=1h", "a.py", "b.py"])
+    assert first.given == other.given
+    assert first.given.resource == ["a.py", "b.py"]
+    assert first.given.ttl == 3600
+    assert first.given.reason == "two words"
+    assert first.given.wait is None
+
+
+def test_the_flags_of_every_command_stand_anywhere() -> None:
+    """Issue 3, part 4: the caller can be named before or after the command."""
+    for argv in (["--session", "s1", "--json", "locks"], ["locks", "--json", "--session", "s1"]):
+        options = parse(argv).options
+        assert options.session == "s1"
+        assert options.json is True
+        assert options.agent == ""
+
+
+def test_an_alias_is_the_same_command() -> None:
+    """SES-16: `deregister` is `dereg`."""
+    assert parse(["deregister"]).command == parse(["dereg"]).command
+
+
+def test_what_follows_two_dashes_is_no_flag() -> None:
+    """`--` ends the flags, so that a file may be called as it likes."""
+    assert parse(["lock", "--", "--ttl"]).given.resource == ["--ttl"]
+
+
+def test_guard_keeps_its_command_as_it_is() -> None:
+    """The words after `--` belong to the command: flags, our flags, bytes that are no text, another `--`."""
+    request = parse(["guard", "main-push", "--no-wait", "--", "git", "push", "--json", "--", "\udcff"])
+    assert request.given.command == ["git", "push", "--json", "--", "\udcff"]
+    assert request.given.resource == ["main-push"]
+    assert request.options.json is False
+    assert "COMMAND is missing" in refused("guard", "x").message
+    assert "COMMAND is missing" in refused("guard", "x", "--").message
+
+
+@pytest.mark.parametrize(
+    ("argv", "message", "hint"),
+    [
+        (["lokc", "x"], "unknown command 'lokc'", "did you mean lock?"),
+        (["qqqq"], "unknown command 'qqqq'", "see coord --help"),
+        (["lock", "x", "--tll", "5"], "unknown flag '--tll'", "did you mean --ttl?"),
+        (["lock", "x", "-t"], "unknown flag '-t'", "coord lock --help"),
+        (["lock", "x", "--tt", "5m"], "unknown flag '--tt'", "did you mean --ttl?"),
+        (["--ttl", "5m", "lock"], "--ttl belongs to a command", "after the command"),
+        (["lock", "x", "--ttl"], "--ttl needs a value", "--ttl DURATION"),
+        (["lock", "x", "--reason", "--no-wait"], "--reason needs a value", "--reason=TEXT"),
+        (["peers", "--live=yes"], "--live takes no value", "write --live alone"),
+        (["lock", "x", "--ttl", "1", "--ttl", "2"], "--ttl is given twice", "once"),
+        (["lock", "x", "--wait", "5", "--no-wait"], "--no-wait and --wait exclude each other", "one of them"),
+        (["lock", "x", "--mode", "rw"], "--mode: 'rw' is not known", "read, write, exclusive"),
+        (["lock", "x", "--priority", "high"], "--priority: 'high' is not a whole number", "5"),
+        (["lock", "x", "--session", ""], "--session: the value is empty", "unset"),
+        (["update", "--blob", "{"], "--blob: this is not JSON", "notes"),
+        (["lock"], "RESOURCE... is missing", "usage: coord lock"),
+        (["send", "otto"], "KIND is missing", "usage: coord send"),
+        (["steal", "x", "y"], "'y' is one word too many", "usage: coord steal"),
+        (["completion", "tcsh"], "shell: 'tcsh' is not known", "bash, zsh, fish"),
+        (["lock", "\udcff"], "is not valid UTF-8", "rename"),
+        ([], "no command is given", "coord --help"),
+    ],
+)
+def test_what_is_not_known_is_an_error_with_a_next_step(argv: list[str], message: str, hint: str) -> None:
+    """DESIGN §8: unknown flags are errors; no abbreviations, no guesses, a hint each time."""
+    error = refused(*argv)
+    assert message in error.message
+    assert hint in error.hint
+
+
+def test_help_wins_over_mistakes_that_follow() -> None:
+    """`--help` is asked for by those who do not know yet."""
+    assert parse(["--help"]).wants == "help"
+    assert parse(["--help"]).command is None
+    assert parse(["lock", "-h", "--bogus"]).command == BY_NAME["lock"]
+    assert parse(["--help", "lock"]).command == BY_NAME["lock"]
+    assert parse(["--version"]).wants == "version"
+
+
+def test_a_value_may_begin_with_one_dash() -> None:
+    """A negative priority is a value, not a flag."""
+    assert parse(["lock", "x", "--priority", "-5"]).given.priority == -5
+
+
+def test_a_dash_reads_standard_input(monkeypatch) -> None:
+    """MSG-6: a long body comes through a pipe; what is no text is refused."""
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("zwölf\n".encode())))
+    assert parse(["send", "otto", "warn", "s", "--body", "-"]).given.body == "zwölf\n"
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\xff")))
+    assert "not valid UTF-8" in refused("send", "otto", "warn", "s", "--body", "-").message
+
+
+def test_no_command_redefines_a_flag_of_every_command() -> None:
+    """One word, one meaning: a flag before the command is the flag after it."""
+    taken = {flag.name for flag in GLOBAL_FLAGS} | {"help", "version"}
+    assert [(each.name, flag.name) for each in COMMANDS for flag in each.flags if flag.name in taken] == []
+
+
+KNOWN = st.sampled_from(
+    [
+        *BY_NAME,
+        *(f.spelled for c in COMMANDS for f in c.flags),
+        *(f.spelled for f in GLOBAL_FLAGS),
+        "--",
+        "=",
+        "5m",
+    ]
+)
+
+
+@given(st.lists(KNOWN | st.text(max_size=8).filter(lambda word: word != "-"), max_size=8))
+def test_any_command_line_is_understood_or_invalid(argv: list[str]) -> None:
+    """Whatever is typed names one known command or something wanted, or is `Invalid` with a hint."""
+    error, request = None, None
+    try:
+        request = parse(argv)
+    except Invalid as refusal:
+        error = refusal
+    if request is None:
+        assert error is not None
+        assert error.hint
+    else:
+        assert request.wants or request.command in COMMANDS
