@@ -108,7 +108,10 @@ def test_the_same_commit_lands_once(store: Store) -> None:
 
 
 def test_nothing_of_a_conflicting_commit_happens(store: Store) -> None:
-    """All or nothing: one changed key among many, and no put, delete, line or event takes effect."""
+    """All or nothing: one changed key among many, and no put, delete, line or event takes effect.
+
+    CFL-2, STO-5.
+    """
     put_in_line(store, {key: f"l/{key}" for key in "abcd"})
     stale = versions(store, "a", "b", "c", "d", "e")
     write(store, {"d": b"changed"})

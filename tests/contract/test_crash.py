@@ -114,7 +114,10 @@ def test_killed_at_random_moments(shared_url: str) -> None:
 
 
 def test_killed_at_each_system_call(shared_url: str, strace: str, tmp_path: Path) -> None:
-    """kill -9 right before each system call of a commit in turn: the commit is there whole, or not at all."""
+    """Kill -9 right before each system call of a commit in turn: the commit is there whole, or not at all.
+
+    PRB-17, REC-7, AMB-30.
+    """
     log = tmp_path / "calls"
     quiet = (strace, "-f", "-qq", "-e", "signal=none")
     with children(

@@ -51,7 +51,7 @@ def test_tail_pages_add_up(store: Store) -> None:
 
 
 def test_tail_sees_what_another_store_object_committed(two_stores: tuple[Store, Store]) -> None:
-    """`tail` shows every finished commit, in the one order that all share."""
+    """AUD-3: `tail` shows every finished commit, in the one order that all share."""
     one, other = two_stores
     for number in range(6):
         write(one if number % 2 else other, {f"k{number}": b"x"}, id_=b"%d" % number)

@@ -232,7 +232,10 @@ class StoreMachine(RuleBasedStateMachine):
 
 @pytest.mark.timeout(7200 if SOAK else 400)
 def test_store_agrees_with_its_model(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever is done to a store, through whichever of its objects, it answers as the model does."""
+    """Whatever is done to a store, through whichever of its objects, it answers as the model does.
+
+    STO-1, STO-9, STO-10, STO-30, DOC-2.
+    """
     monkeypatch.setattr(burst, "PAUSE_MS", math.inf)  # whether a load is hasty must not depend on the time
     with closing(Opened(store_url)) as opened:
         machine = type("Machine", (StoreMachine,), {"opened": opened})

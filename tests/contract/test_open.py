@@ -85,7 +85,7 @@ def test_closing_wakes_or_refuses_a_waiter(store_url: str) -> None:
 
 
 def test_tenants_are_independent(database: Database[Any]) -> None:
-    """Each tenant has its own records, its own log and its own offsets."""
+    """STO-34: Each tenant has its own records, its own log and its own offsets."""
     one, other = database.log("one"), database.log("other")
     put_in_line(one, {"a": "l/1"})
     write(one, {"b": b"1"}, events=[b"e"])
@@ -150,7 +150,10 @@ def test_a_tenant_has_one_store_object(database: Database[Any]) -> None:
 
 
 def test_everything_is_there_after_reopening(shared_url: str, open_database: OpenDatabase) -> None:
-    """What was committed, deleted and trimmed is the same for whoever opens the store next."""
+    """What was committed, deleted and trimmed is the same for whoever opens the store next.
+
+    PRB-19, AUD-33.
+    """
     database = open_database(shared_url)
     store = database.log("local")
     put_in_line(store, {f"k{number}": f"l{9 - number}" for number in range(6)})

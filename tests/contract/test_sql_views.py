@@ -139,7 +139,10 @@ def test_a_nul_spoils_no_view(url: str, sql: psycopg.Connection[dict[str, Any]],
 
 
 def test_an_older_store_gets_the_views(url: str, sql: psycopg.Connection[dict[str, Any]]) -> None:
-    """Installing again makes what is missing or old, changes nothing else, and leaves the rest in peace."""
+    """Installing again makes what is missing or old, changes nothing else, and leaves the rest in peace.
+
+    SCM-10.
+    """
     for name in VIEW_NAMES:
         sql.execute(f"DROP VIEW {name}")
     sql.execute("DELETE FROM meta WHERE name = 'views'")

@@ -84,7 +84,7 @@ RESOURCES = {
 
 
 def test_resources(desk: Desk) -> None:
-    """LCK-55: what escapes, cannot be shown, is too long or malformed is no resource, for any command."""
+    """CFL-4: what escapes, cannot be shown, is too long or malformed is no resource, for any command."""
     ann = desk.ann
     for resource in RESOURCES.values():
         desk.refuse(ann.acquire, resource)

@@ -144,7 +144,7 @@ def test_a_resume_after_the_process_died_is_the_same_session(scene: Scene) -> No
 
 
 def test_one_declared_dead_holds_nothing(scene: Scene) -> None:
-    """One declared dead is refused until it registers again, and comes back with empty hands."""
+    """AMB-9: One declared dead is refused until it registers again, and comes back with empty hands."""
     process = scene.process(10)
     ann, bob = scene.actor("ann", process=process), scene.actor("bob")
     fences = {name: ann.take(name).fence for name in ("file:a.py", "file:b.py", "name:main-push")}

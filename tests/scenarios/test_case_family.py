@@ -18,7 +18,7 @@ def family(scene: Scene) -> tuple[Actor, Actor, Actor]:
 
 
 def test_a_child_works_under_its_parents_lock(scene: Scene) -> None:
-    """An ancestor's lock does not stand in its descendant's way, but in everybody else's."""
+    """SUP-16: An ancestor's lock does not stand in its descendant's way, but in everybody else's."""
     parent, child, _ = family(scene)
     grandchild = scene.actor("grandchild", parent="child")
     fence = parent.take("file:src").fence

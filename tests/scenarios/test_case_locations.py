@@ -31,7 +31,10 @@ def pin_text(repository: Path) -> str:
 
 
 def test_two_projects_see_each_others_files(office: Office) -> None:
-    """File locks are keyed by repository, never by project; two projects of one repository exclude."""
+    """File locks are keyed by repository, never by project; two projects of one repository exclude.
+
+    CFL-1.
+    """
     shop, api = office.client("ann", project="shop"), office.client("bob", project="api")
     assert shop.acquire("src/app.py").ok
     denied = api.acquire("src/app.py")
@@ -52,7 +55,10 @@ def test_two_repositories_do_not(office: Office, tmp_path: Path) -> None:
 
 
 def test_another_worktree_has_the_same_locks(office: Office, tmp_path: Path) -> None:
-    """CFL-4: the same file from a real git worktree, from a folder below, by its full path: one lock."""
+    """The same file from a real git worktree, from a folder below, by its full path: one lock.
+
+    CFL-4, PRB-9.
+    """
     worktree = tmp_path / "feature"
     added_worktree(office.repository, worktree)
     ann = office.client("ann")

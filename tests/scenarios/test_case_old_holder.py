@@ -75,7 +75,10 @@ LOSSES = [
 def test_what_the_old_holder_proves_is_refused(
     scene: Scene, lose: Callable[[Scene, Actor, Actor], None]
 ) -> None:
-    """After expiry, theft, preemption and deadlock every renew, release and fence check is refused."""
+    """After expiry, theft, preemption and deadlock every renew, release and fence check is refused.
+
+    DLK-22.
+    """
     old, new = scene.actor("old"), scene.actor("new")
     fence = old.take(FILE).fence
     new.register()

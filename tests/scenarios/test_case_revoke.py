@@ -51,7 +51,10 @@ def test_what_a_theft_frees_besides_goes_to_those_in_line(scene: Scene) -> None:
 
 
 def test_preemption_asks_first(scene: Scene) -> None:
-    """CFL-16: strictly higher priority, a message, a grace period; then the lock goes to who asked."""
+    """Strictly higher priority, a message, a grace period; then the lock goes to who asked.
+
+    CFL-16, MSG-11.
+    """
     ann, bob = scene.actor("ann"), scene.actor("bob")
     ann.take("file:a.py", priority=5, ttl_ms=3_600_000)
     for priority in (4, 5):

@@ -157,7 +157,10 @@ def test_who_withdraws_lets_others_go_on(scene: Scene) -> None:
 @pytest.mark.parametrize("held", ["read", "write", "exclusive"])
 @pytest.mark.parametrize("asked", ["read", "write", "exclusive"])
 def test_modes(scene: Scene, held: str, asked: str) -> None:
-    """LCK-16 … LCK-20: only readers share; a writer behind them is not overtaken for ever."""
+    """Only readers share; a writer behind them is not overtaken for ever.
+
+    LCK-16, LCK-17, LCK-18, LCK-19, LCK-20.
+    """
     ann, bob = scene.actor("ann"), scene.actor("bob")
     ann.take("file:a.py", mode=held)
     shared = held == asked == "read"

@@ -1,4 +1,4 @@
-"""SCN-1 … SCN-16 through the command line: each is a script of calls with what they answer.
+"""The first sixteen scenarios through the command line: each is a script of calls with what they answer.
 
 A line is `who: words -> code [error code or what the answer holds]`. `lapse TASK` waits until the lease of a
 task has run out. The library tells the same stories on every store, with a clock set by hand.
@@ -214,7 +214,7 @@ def _at(answer: Any, path: str) -> Any:
 @pytest.mark.parametrize("story", STORIES)
 @pytest.mark.usefixtures("calm")
 def test_scenario_through_the_command(story: str, capfd: pytest.CaptureFixture[str]) -> None:
-    """SCN-1 … SCN-16: the answers, exit codes and error codes of `coord` tell the same story."""
+    """The answers, exit codes and error codes of `coord` tell the same story."""
     teller = Teller(capfd)
     for line in STORIES[story].strip().splitlines():
         teller.line(line.strip())

@@ -1,4 +1,4 @@
-"""The stories of the fourth founding document: locks on files between agents (SCN-45 … SCN-47)."""
+"""The stories of the fourth founding document: locks on files between agents."""
 
 from coord.core.replies import Outcome
 from tests.support.store_harness import START_MS, Scene

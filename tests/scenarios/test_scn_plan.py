@@ -1,4 +1,4 @@
-"""Plans and races for tasks (SCN-7, SCN-30, SCN-58), through the library, on every store."""
+"""Plans and races for tasks, through the library, on every store."""
 
 import threading
 from collections.abc import Callable
@@ -101,7 +101,10 @@ def at_once(*acts: Callable[[], None]) -> None:
 
 
 def test_scn_30_two_agents_race_for_one_task(office: Office) -> None:
-    """SCN-30: two agents reach for one task at the same moment; one has it, the other is told who."""
+    """Two agents reach for one task at the same moment; one has it, the other is told who.
+
+    SCN-30, CLM-10, DED-7, PRB-3.
+    """
     clients = [office.client(name, project="shop") for name in ("ann", "bob")]
     clients[0].add_task("task-123", description="fix the login", type="code_gen", priority=5)
     outcomes: dict[str, Runnable] = {}
@@ -117,8 +120,11 @@ def test_scn_30_two_agents_race_for_one_task(office: Office) -> None:
     assert clients[0].show_task("task-123").generation == 1
 
 
-def test_scn_58_no_claim_is_lost_among_many(office: Office) -> None:
-    """SCN-58: agents that claim at the same moment all find their claims recorded, each task once."""
+def test_no_claim_is_lost_among_many(office: Office) -> None:
+    """Agents that claim at the same moment all find their claims recorded, each task once.
+
+    CLM-10, CLM-23.
+    """
     clients = [office.client(f"agent-{number}", project="shop") for number in range(4)]
     for number in range(12):
         clients[0].add_task(f"8.{number}")

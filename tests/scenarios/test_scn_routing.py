@@ -1,7 +1,4 @@
-"""Agents that are silent, limited, busy, new or gone (SCN-25, 28, 31, 32), on every store.
-
-SCN-30 is in `test_scn_plan.py`.
-"""
+"""Agents that are silent, limited, busy, new or gone, on every store."""
 
 from coord.core.replies import Runnable
 from coord.core.tasks.agent_record import FAILURES_MAX, FORGIVEN_MS
@@ -24,7 +21,10 @@ def taken(client: Client) -> tuple[str, int]:
 
 
 def test_scn_25_a_silent_api_sends_the_task_back_with_a_note(office: Office) -> None:
-    """SCN-25: after five minutes of silence Rem aborts: released, in the queue again, noted and counted."""
+    """After five minutes of silence Rem aborts: released, in the queue again, noted and counted.
+
+    SCN-25, CLM-4, CLM-5, REC-5.
+    """
     rem, otto = worker(office, "rem"), worker(office, "otto")
     rem.add_task("rates", type="api", description="Fetch the exchange rates", files=["rates.py"])
     task, generation = taken(rem)
@@ -86,7 +86,10 @@ def test_scn_31_a_busy_primary_leaves_new_code_to_an_idle_one(office: Office) ->
 
 
 def test_scn_32_agents_come_and_go_and_every_task_is_done(office: Office) -> None:
-    """SCN-32: Mallory joins with a type of her own; scaled down to two agents all work is still done."""
+    """Mallory joins with a type of her own; scaled down to two agents all work is still done.
+
+    SCN-32, PRB-34.
+    """
     table = "[routing.types.ui]\nagents = ['mallory']\nwords = ['layout']\n"
     (office.repository / "coord.toml").write_text(table)
     team = [worker(office, name) for name in ("beatrice", "otto", "rem", "mallory")]

@@ -1,4 +1,4 @@
-"""The stories of the third founding document: peers, named locks, thefts, messages (SCN-33 … SCN-43)."""
+"""The stories of the third founding document: peers, named locks, thefts, messages."""
 
 import json
 import os
@@ -44,7 +44,7 @@ def read(scene: Scene, key: str) -> dict[str, Any]:
 
 
 def test_scn_33_a_failing_task_gives_its_locks_back(office: Office) -> None:
-    """SCN-33: whatever is raised inside the block, the lock is free when the block is left."""
+    """SCN-33, LCK-26: whatever is raised inside the block, the lock is free when the block is left."""
     beatrice, otto = office.client("beatrice"), office.client("otto")
 
     def fail() -> None:
@@ -63,7 +63,7 @@ def test_scn_33_a_failing_task_gives_its_locks_back(office: Office) -> None:
 
 
 def test_scn_34_a_session_meets_its_peers(scene: Scene) -> None:
-    """SCN-34: who registers is shown the two others, where they are and what they do."""
+    """SCN-34, SES-18: who registers is shown the two others, where they are and what they do."""
     scene.actor("c87d1c5c", cwd="/projects/reverie").register(task="TOD-406", phase="merge")
     scene.pass_seconds(1)
     scene.actor("3443aaaa", cwd="/projects/shop").register(status="working")
@@ -115,7 +115,10 @@ def refuse_theft(scene: Scene, thief: Actor, resource: str, lacking: str) -> Non
 
 
 def test_scn_36_a_theft_needs_three_things(scene: Scene) -> None:
-    """SCN-36, LCK-50, LCK-52: stale owner, lease over, ten minutes old; and the record keeps the theft."""
+    """Stale owner, lease over, ten minutes old; and the record keeps the theft.
+
+    SCN-36, LCK-50, LCK-52, AUD-20, REC-26.
+    """
     silent, living, thief = scene.actor("silent"), scene.actor("living"), scene.actor("thief")
     taken = silent.take("name:main-push", ttl_ms=60_000)
     silent.take("name:cargo-build", ttl_ms=3_600_000)
@@ -139,7 +142,10 @@ def test_scn_36_a_theft_needs_three_things(scene: Scene) -> None:
 
 
 def test_scn_37_a_pid_that_belongs_to_another_now(scene: Scene) -> None:
-    """SCN-37: the pid runs, but what runs was started later: the session is dead, and its lock free."""
+    """The pid runs, but what runs was started later: the session is dead, and its lock free.
+
+    SCN-37, SES-20.
+    """
     own = describe(os.getpid())
     assert own is not None
     before_it = Process(own.pid, own.start - 1, own.machine, own.boot, own.namespace)
@@ -170,7 +176,7 @@ def test_scn_38_areas_of_a_project(scene: Scene) -> None:
 
 
 def test_scn_39_only_the_owner_unlocks(scene: Scene) -> None:
-    """SCN-39: a release by another session is refused, names the owner, and changes nothing."""
+    """SCN-39, LCK-67: a release by another session is refused, names the owner, and changes nothing."""
     ann, bob = scene.actor("ann"), scene.actor("bob")
     bob.register()
     ann.take("name:main-push")
@@ -183,7 +189,10 @@ def test_scn_39_only_the_owner_unlocks(scene: Scene) -> None:
 
 
 def test_scn_40_leaving_gives_everything_back(scene: Scene) -> None:
-    """SCN-40, LCK-68: dereg releases all locks at once, serves who waits, and removes the session."""
+    """Dereg releases all locks at once, serves who waits, and removes the session.
+
+    SCN-40, LCK-68, SES-39, SES-40.
+    """
     ann, bob = scene.actor("ann"), scene.actor("bob")
     bob.register()
     held = ["file:a.py", "file:src/*.py", "name:main-push", "project:shop"]

@@ -1,4 +1,4 @@
-"""The stories of the first founding document: Beatrice, Otto and Rem share files (SCN-17 … SCN-24)."""
+"""The stories of the first founding document: Beatrice, Otto and Rem share files."""
 
 from pathlib import Path
 
@@ -50,7 +50,7 @@ def test_scn_17_a_workflow_of_two_agents(scene: Scene, tmp_path: Path) -> None:
 
 
 def test_scn_18_the_second_writer_waits(scene: Scene) -> None:
-    """SCN-18: A holds write on foo.py; B's write is granted when A releases, and not before."""
+    """SCN-18, LCK-34: A holds write on foo.py; B's write is granted when A releases, and not before."""
     ann, bob = scene.actor("ann"), scene.actor("bob")
     ann.take("file:foo.py", mode="write")
     place = bob.wait_for("file:foo.py", mode="write")
@@ -65,7 +65,10 @@ def test_scn_18_the_second_writer_waits(scene: Scene) -> None:
 
 
 def test_scn_19_a_deadlock_is_broken_at_once(scene: Scene) -> None:
-    """SCN-19: who closes the circle last finds it broken in the same commit, far below 60 s."""
+    """Who closes the circle last finds it broken in the same commit, far below 60 s.
+
+    SCN-19, AUD-12, PRF-8.
+    """
     beatrice, otto = scene.actor("beatrice"), scene.actor("otto")
     beatrice.take("file:fileA")
     scene.pass_seconds(5)
@@ -175,7 +178,10 @@ def test_scn_23_a_killed_holder_blocks_nobody(scene: Scene) -> None:
 
 
 def test_scn_24_two_minutes_of_silence(scene: Scene) -> None:
-    """SCN-24: a ticket's holder silent for two minutes is crashed: ticket free, task claimed anew."""
+    """A ticket's holder silent for two minutes is crashed: ticket free, task claimed anew.
+
+    SCN-24, SES-36, SCH-3, REC-2.
+    """
     beatrice, otto = scene.actor("beatrice"), scene.actor("otto")
     beatrice.register()
     assert claim(scene, "task-1", "beatrice", 3600) == ("GRANTED", 1)

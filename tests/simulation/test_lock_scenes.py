@@ -83,7 +83,10 @@ def _styles(kind: str, parties: int, chance: random.Random) -> list[str]:
 @pytest.mark.parametrize("kind", ["wait", "bid", "mixed"])
 @pytest.mark.parametrize("parties", range(2, 9) if SOAK else (2, 3, 5, 8))
 def test_a_circle_is_broken_within_a_minute(parties: int, kind: str, weather: Weather) -> None:
-    """DLK-2 … DLK-15: whoever waits in a circle, or asks again and again, goes on within 60 s (DLK-13)."""
+    """Whoever waits in a circle, or asks again and again, goes on within 60 s (DLK-13).
+
+    DLK-2, DLK-3, DLK-13, PRF-8.
+    """
     styles = _styles(kind, parties, random.Random(parties))
     scene = Scene(parties, [_party(n, parties, style) for n, style in enumerate(styles)], weather)
     scene.play()

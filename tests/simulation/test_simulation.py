@@ -35,7 +35,10 @@ error busy, error unavailable, error unknown
 
 @pytest.mark.parametrize("seed", sorted({*range(1, SEEDS + 1), *KNOWN}))
 def test_seed(seed: int) -> None:
-    """001 §2.2, CLM-60 … CLM-73: checked after every step and at the end, under every fault there is."""
+    """001 §2.2: checked after every step and at the end, under every fault there is.
+
+    CLM-60, CLM-61, CLM-62, CLM-63, CLM-64, CLM-65, CLM-66, CLM-67, CLM-68.
+    """
     world = run_seed(seed)
     assert all(world.observer.ledger.state(task).phase == "done" for task in world.tasks)
 

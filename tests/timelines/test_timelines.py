@@ -10,7 +10,7 @@ from tests.timelines.runner import EPOCH_MS, Runner, duration_ms, moment, read_t
 
 TIMELINES = sorted((Path(__file__).parent / "scripts").glob("*.txt"))
 ASKED_FOR = {*range(1, 6), *range(8, 17)}
-"""The scenarios SCN-1 … SCN-5 and SCN-8 … SCN-16."""
+"""The numbers of the scenarios that have a timeline."""
 
 
 @pytest.mark.parametrize("path", TIMELINES, ids=lambda path: path.stem)
@@ -42,7 +42,7 @@ def assert_forgets_at_the_end(runner: Runner) -> None:
 
 
 def test_every_scenario_has_its_timeline() -> None:
-    """SCN-1 … 5, 8 … 16: one file each, named after it, that says in a comment which one it proves."""
+    """One file each, named after it, that says in a comment which one it proves."""
     named = {int(path.stem.split("-")[1]): path for path in TIMELINES}
     assert named.keys() == ASKED_FOR
     for number, path in named.items():
@@ -53,7 +53,7 @@ def test_every_scenario_has_its_timeline() -> None:
 def test_a_wrong_expectation_is_noticed(tmp_path: Path) -> None:
     """A script that claims something else than what happens does not pass."""
     wrong = tmp_path / "scn-99-wrong.txt"
-    wrong.write_text("# SCN-99\n\nclaim t agent=a session=s\n----\nDENIED_COMPLETED\n", encoding="utf-8")
+    wrong.write_text("# no scenario\n\nclaim t agent=a session=s\n----\nDENIED_COMPLETED\n", encoding="utf-8")
     with pytest.raises(AssertionError, match="DENIED_COMPLETED"):
         test_timeline(wrong, "memory:")
 

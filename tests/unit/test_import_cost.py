@@ -41,7 +41,7 @@ def test_errors_cost_no_driver() -> None:
     ("url", "allowed"), [("memory:", set()), ("sqlite:///{folder}/store.db", {"sqlite3"})]
 )
 def test_a_store_brings_its_own_driver_only(url: str, allowed: set[str], tmp_path) -> None:
-    """DESIGN §9: every driver is imported by its own store alone."""
+    """CFL-37, DESIGN §9: every driver is imported by its own store alone."""
     place = url.format(folder=tmp_path)
     brought = imported(f"import coord; coord.TaskCoordinator.open({place!r}).close()")
     assert brought & DRIVERS == allowed

@@ -61,7 +61,10 @@ def test_the_schemas_are_as_the_code_makes_them(name: str) -> None:
 
 @NAMED
 def test_what_the_code_writes_is_valid(name: str, written: dict[str, list[dict[str, Any]]]) -> None:
-    """SCM-5, SCM-9: every record has its schema number and fits its schema."""
+    """Every record has its schema number and fits its schema.
+
+    SCM-5, SCM-9, SES-1, SES-2, SES-5, SES-7, MSG-1, STA-9.
+    """
     schema = schemas.read(name)
     assert len(written[name]) >= 2
     for record in written[name]:

@@ -123,7 +123,7 @@ def same(line: str) -> str:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_the_page_is_played_as_it_says(page: str, tmp_path: Path) -> None:
-    """CLI-7 … CLI-17, SCN-17, SCN-18: two shells play the page, and each says what the page says."""
+    """SCN-17, SCN-18: two shells play the page, and each says what the page says."""
     folder, home = tmp_path / "repository", tmp_path / "home"
     (folder / "src").mkdir(parents=True)
     (folder / "src/app.py").write_text("print('hello')\n", encoding="utf-8")

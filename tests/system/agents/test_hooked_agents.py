@@ -37,7 +37,10 @@ def meet(pause: Pause, place: Place) -> None:
 
 @pytest.mark.parametrize("tool", TOOLS)
 def test_an_agent_cannot_write_where_another_is_at_work(tool: str, tmp_path: Path) -> None:
-    """LCK-74, INT-12, SES-21: held files, globs and actions are refused; the rest goes on; death frees."""
+    """Held files, globs and actions are refused; the rest goes on; death frees.
+
+    LCK-74, INT-12, SES-21, PRB-2, INT-6.
+    """
     place, settings = prepared(tmp_path, tool), BY_NAME[tool].local
     inside, think, switched, end = Pause(), Pause(), Pause(), Pause()
     script: Script = (

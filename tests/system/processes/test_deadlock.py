@@ -25,7 +25,10 @@ def see_through(members: list[Member]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("parties", [2, 4])
 def test_a_circle_has_one_victim_and_the_others_get_through(crew: Crew, parties: int) -> None:
-    """DLK: found when the last wait begins and broken in the same commit, with one victim that is told."""
+    """DLK: found when the last wait begins and broken in the same commit, with one victim that is told.
+
+    DLK-24, DLK-21.
+    """
     names = [f"party-{number}" for number in range(parties)]
     members = crew.players(*names)
     for number, member in enumerate(members):

@@ -32,7 +32,10 @@ def move_until_heard(crew: Crew, member: Member, most_ms: int) -> int:
 
 
 def test_a_killed_holder_makes_way_at_once(crew: Crew) -> None:
-    """LCK-27, SES: death is proven by pid and start time, long before the lease ends, and written down so."""
+    """SES: death is proven by pid and start time, long before the lease ends, and written down so.
+
+    LCK-27, LCK-7.
+    """
     holder, waiter, second = crew.players("holder", "waiter", "second")
     assert holder.ask("acquire", "src/*", ttl_s=LONG_S)["outcome"] == "granted"
     wait_in_line(crew, waiter)

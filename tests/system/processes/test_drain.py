@@ -47,7 +47,10 @@ def check_log(story: Story, tasks: int = TASKS) -> dict[str, int]:
 @pytest.mark.timeout(3600 if SOAK else 400)
 @pytest.mark.parametrize("processes", PROCESSES)
 def test_a_plan_is_drained(crew: Crew, processes: int, record_property: Any) -> None:
-    """Issue 4, Proof: kill -9 or not, no task is lost, none is done twice, none before its dependencies."""
+    """Issue 4, Proof: kill -9 or not, no task is lost, none is done twice, none before its dependencies.
+
+    PRB-8, CLM-15.
+    """
     book = crew.folder / "book"
     with connect_as(crew.options("planner", own_pid=False)) as client:
         client.add_tasks(plan())

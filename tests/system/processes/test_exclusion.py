@@ -81,7 +81,10 @@ def check_in_turn(story: Story) -> int:
 
 
 def test_eight_processes_share_one_lock(crew: Crew) -> None:
-    """LCK-13, LCK-19, LCK-23: one holds at a time, those in line have their turn, and fences rise."""
+    """One holds at a time, those in line have their turn, and fences rise.
+
+    LCK-13, LCK-19, LCK-23, LCK-22, LCK-69, AMB-1, PRF-10, TEN-16.
+    """
     book = contend(crew, PROCESSES, ONE_LOCK, GRANTS)["src%a"]
     assert len(book) >= GRANTS
     check_fences_rise(book)

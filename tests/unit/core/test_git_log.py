@@ -32,7 +32,7 @@ def record(desk: LockDesk, *fences: int) -> str:
 
 
 def test_a_commit_under_held_locks_is_told(desk: LockDesk) -> None:
-    """GIT-21: the event names commit, files and fences."""
+    """GIT-21, AMB-33: the event names commit, files and fences."""
     fences = [desk.lock("ann", name).locks[0].fence for name in ("file:a.py", "file:b.py")]
     assert record(desk, *fences) == "1a2b3c"
     (event,) = desk.events("git.committed")

@@ -101,7 +101,7 @@ DOCUMENTED = [
 
 @pytest.mark.parametrize(("task_id", "track", "sequence", "description"), DOCUMENTED)
 def test_documented_task_ids(task_id: str, track: str, sequence: int, description: str) -> None:
-    """TID-1, 6, 11: the documented ids parse into track, sequence and description, and back."""
+    """TID-1, TID-6, TID-11: the documented ids parse into track, sequence and description, and back."""
     parsed = TaskIdentifier.parse(task_id)
     assert parsed == TaskIdentifier(track, sequence, description)
     assert (parsed.task_id, parsed.compound_id) == (task_id, task_id)
@@ -147,13 +147,19 @@ FITS_NOT = {
 
 @pytest.mark.parametrize("task_id", FITS)
 def test_grammar_accepts(task_id: str) -> None:
-    """TID-2 … TID-5, AMB-21: many letters, 001 to 999, letters, digits, _ and -, at most 50 of them."""
+    """Many letters, 001 to 999, letters, digits, _ and -, at most 50 of them.
+
+    TID-2, TID-3, TID-4, TID-5, AMB-21.
+    """
     assert TaskIdentifier.parse(task_id).compound_id == task_id
 
 
 @pytest.mark.parametrize("task_id", [pytest.param(value, id=name) for name, value in FITS_NOT.items()])
 def test_grammar_refuses(task_id: str) -> None:
-    """TID-2 … TID-5, TID-10: what does not fit is refused by parse and an opaque id for find."""
+    """What does not fit is refused by parse and an opaque id for find.
+
+    TID-2, TID-3, TID-4, TID-5, TID-10.
+    """
     assert TaskIdentifier.find(task_id) is None
     with pytest.raises(Invalid, match="TRACK-SEQUENCE-DESCRIPTION") as raised:
         TaskIdentifier.parse(task_id)
@@ -191,7 +197,7 @@ def test_kebab_case_is_style(description: str, kebab: bool) -> None:
     ],
 )
 def test_work_product_references(task_id: str, generation: int, unique: str, reference: str) -> None:
-    """TID-18, 19, 20, AMB-15: the full task id, the generation, and six characters of a UUID."""
+    """TID-18, TID-19, TID-20, AMB-15: the full task id, the generation, and six characters of a UUID."""
     assert work_product_ref(task_id, generation, unique) == reference
 
 

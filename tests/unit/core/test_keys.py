@@ -38,7 +38,7 @@ Named = tuple[Callable[..., str], tuple[object, ...]]
 @quick
 @given(named, named)
 def test_two_names_two_keys(one: Named, other: Named) -> None:
-    """TEN-4, 5: a key follows from what it names, and nothing else has it."""
+    """TEN-4, TEN-5: a key follows from what it names, and nothing else has it."""
     key, other_key = one[0](*one[1]), other[0](*other[1])
     assert (key == other_key) is (one == other)
     assert not {key, other_key} & {keys.LIMITS, keys.COUNT_CLAIMS, keys.COUNT_SESSIONS}
@@ -101,7 +101,10 @@ def test_an_id_is_valid_or_refused(text: str) -> None:
     st.none() | st.integers(1, 999_999_999),
 )
 def test_task_identifiers_round_trip(track: str, sequence: int, description: str, index: int | None) -> None:
-    """TID-1 … 5, 10, 11: an identifier written out parses back into itself, and can be an id."""
+    """An identifier written out parses back into itself, and can be an id.
+
+    TID-1, TID-2, TID-3, TID-4, TID-5, TID-10, TID-11.
+    """
     identifier = TaskIdentifier(track, sequence, description, index)
     assert TaskIdentifier.parse(identifier.compound_id) == identifier
     assert check_id("task id", identifier.compound_id)

@@ -11,7 +11,7 @@ from tests.support.rule_harness import LEASE, T0, Desk
 LATE = T0 + LEASE
 
 DOCUMENTED = {
-    # limit: default, enterprise (TEN-7 … TEN-13)
+    # limit: default, enterprise
     "max_concurrent_claims": (100, 1000),
     "max_lease_duration_seconds": (3600, 7200),
     "min_lease_duration_seconds": (30, 30),
@@ -29,7 +29,10 @@ def counts(desk: Desk) -> tuple[int, int]:
 
 @pytest.mark.parametrize("profile", ["default", "enterprise"])
 def test_profiles_are_the_documented_ones(profile: str) -> None:
-    """TEN-7 … TEN-13: the numbers of both columns; TEN-14: each limit has its rationale."""
+    """The numbers of both columns; TEN-14: each limit has its rationale.
+
+    TEN-7, TEN-8, TEN-9, TEN-10, TEN-11, TEN-12, TEN-13, TEN-14.
+    """
     column = ["default", "enterprise"].index(profile)
     expected = {name: numbers[column] for name, numbers in DOCUMENTED.items()}
     assert Desk("acme").run(SetLimits(profile)).reply == expected
@@ -49,7 +52,10 @@ def test_profiles_are_the_documented_ones(profile: str) -> None:
     ],
 )
 def test_lease_duration(lease_ms: int, reason: str) -> None:
-    """TEN-8, 9, AMB-20: a lease outside the limits is denied with its own reason, and nothing is written."""
+    """A lease outside the limits is denied with its own reason, and nothing is written.
+
+    TEN-8, TEN-9, AMB-20.
+    """
     desk = Desk("acme")
     done = desk.claim(lease_ms=lease_ms)
     assert done.reply.reason == reason
@@ -274,7 +280,7 @@ def test_setting_limits() -> None:
 
 
 def test_the_shortest_lease_is_not_above_the_longest() -> None:
-    """TEN-8, 9: limits that no lease could meet are refused, and set together they are not."""
+    """TEN-8, TEN-9: limits that no lease could meet are refused, and set together they are not."""
     desk = Desk("acme")
     with pytest.raises(Invalid, match="shortest") as raised:
         desk.set_limits(min_lease_duration_seconds=3601)

@@ -49,7 +49,10 @@ def test_round_trip(record) -> None:
 
 @pytest.mark.parametrize("record", RECORDS, ids=lambda record: type(record).__name__)
 def test_unknown_fields_survive_a_rewrite(record) -> None:
-    """SCM-6: fields that this version does not know are kept byte for byte when it writes the record."""
+    """Fields that this version does not know are kept byte for byte when it writes the record.
+
+    SCM-6, CFL-40.
+    """
     extra = {"color": '{"deep": [1, {"b":  2.50}]}', "unknown": '"\\u00fc"', "nil": "null"}
     fields = encode(record)[1:-1].decode()
     newer = "{" + ",".join([*(f'"{name}":{raw}' for name, raw in extra.items()), fields]) + "}"
@@ -107,7 +110,7 @@ def test_unknown_fields_of_a_rejection_survive() -> None:
 @pytest.mark.parametrize("schema", ["2", "3", "99999999999"])
 @pytest.mark.parametrize("rest", ["", ',"generation":"another kind"', ',"color":1'])
 def test_a_newer_schema_is_refused(schema: str, rest: str) -> None:
-    """SCM-11: a record of a newer schema is refused with what to do, whatever else stands in it."""
+    """SCM-11, PRB-27: a record of a newer schema is refused with what to do, whatever else stands in it."""
     with pytest.raises(Unsupported, match="schema") as raised:
         decode(f'{{"schema":{schema}{rest}}}'.encode(), Task, "task/p/t")
     assert "task/p/t" in str(raised.value)

@@ -124,7 +124,7 @@ def test_history_of_an_unfinished_task_is_kept() -> None:
 
 @pytest.mark.parametrize("days", [1, 90, 365])
 def test_retention_follows_the_tenants_limit(days: int) -> None:
-    """TEN-11: the limit in force when a generation is archived says how long it is kept."""
+    """TEN-11, AUD-28: the limit in force when a generation is archived says how long it is kept."""
     desk = Desk("acme")
     desk.set_limits(claim_history_retention_days=days)
     desk.claim()

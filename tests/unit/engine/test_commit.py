@@ -330,7 +330,7 @@ def test_a_batch_with_a_lost_answer_answers_everyone(stage: Stage) -> None:
 
 
 def test_unavailable_is_tried_again(stage: Stage) -> None:
-    """While the store is away nothing has happened, so the engine begins again a few times."""
+    """REC-20: While the store is away nothing has happened, so the engine begins again a few times."""
 
     def go_away(_: Commit) -> None:
         raise Unavailable("away")

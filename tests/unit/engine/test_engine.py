@@ -26,7 +26,7 @@ def text(stage: Stage, key: str) -> str:
 
 
 def test_a_command_is_one_commit_with_its_event(stage: Stage) -> None:
-    """State and its event become durable together: one command, one commit, one entry."""
+    """AUD-1, CFL-22: State and its event become durable together: one command, one commit, one entry."""
     assert stage.engine.call(Append("a", "x")) == "x"
     (commit,) = stage.store.written
     assert (list(commit.puts), len(commit.events), commit.at) == (["a"], 1, stage.now)
@@ -34,7 +34,7 @@ def test_a_command_is_one_commit_with_its_event(stage: Stage) -> None:
 
 
 def test_what_waits_is_committed_together(stage: Stage) -> None:
-    """A hundred commands that wait at one moment are one commit, and each gets its own answer."""
+    """STO-33: A hundred commands that wait at one moment are one commit, and each gets its own answer."""
     with stage.engine._turn:
         futures = [stage.engine.submit(Append(f"k{number}", str(number))) for number in range(100)]
     assert [future.result(PATIENCE_S) for future in futures] == [str(number) for number in range(100)]

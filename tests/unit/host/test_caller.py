@@ -105,7 +105,10 @@ def test_nobody_can_be_told() -> None:
 
 
 def test_an_explicit_session_is_first_and_takes_no_pid_from_the_tool() -> None:
-    """lessons.md bug 5: a sub-agent named by COORD_SESSION_ID shares the tool's process, but is not it."""
+    """lessons.md bug 5: a sub-agent named by COORD_SESSION_ID shares the tool's process, but is not it.
+
+    SES-43.
+    """
     environ = {**CLAUDE, "CLAUDE_PID": str(os.getppid()), "COORD_SESSION_ID": "child-1"}
     caller = find_caller(environ)
     assert (caller.session, caller.process, caller.tool) == ("child-1", None, "claude")
@@ -209,7 +212,10 @@ def test_the_rest_comes_from_the_environment_and_flags() -> None:
 
 
 def test_the_project_is_the_repository(tmp_path: Path) -> None:
-    """DESIGN §5: by default the repository's name, equal in every worktree; there is one outside too."""
+    """DESIGN §5: by default the repository's name, equal in every worktree; there is one outside too.
+
+    CFL-31.
+    """
     main = made_repository(tmp_path / "my shop!")
     worktree = added_worktree(tmp_path / "my shop!", tmp_path / "feature")
     assert find_caller(CLAUDE, repository=main).project == "my-shop"

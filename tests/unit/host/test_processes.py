@@ -52,7 +52,10 @@ def described(pid: int) -> Process:
 
 
 def test_this_machine_is_known() -> None:
-    """DESIGN §5: machine id, boot id and pid namespace are what Linux says, equal for every process."""
+    """DESIGN §5: machine id, boot id and pid namespace are what Linux says, equal for every process.
+
+    SES-26.
+    """
     here = this_machine()
     with open("/proc/sys/kernel/random/boot_id") as file:
         assert here.boot == file.read().strip()
@@ -112,7 +115,7 @@ def test_ancestors_of_nothing() -> None:
 
 
 def test_a_running_process_is_alive_and_a_reaped_one_dead() -> None:
-    """DESIGN §5: death is proven when the pid is gone; the evidence says so in words."""
+    """PRB-28, DESIGN §5: death is proven when the pid is gone; the evidence says so in words."""
     with child() as process:
         known = described(process.pid)
         assert probe(known).life is Life.ALIVE
@@ -122,7 +125,7 @@ def test_a_running_process_is_alive_and_a_reaped_one_dead() -> None:
 
 
 def test_a_pid_that_was_given_away_again_is_dead() -> None:
-    """engines.md §6: the same pid with another start time is another process."""
+    """SES-20, engines.md §6: the same pid with another start time is another process."""
     with child() as process:
         known = described(process.pid)
         earlier = msgspec.structs.replace(known, start=known.start - 1)

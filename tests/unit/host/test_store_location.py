@@ -52,7 +52,10 @@ def changed(shop: Path, **fields: object) -> None:
 
 
 def test_the_default_is_a_file_in_the_common_directory(shop: Path, tmp_path: Path) -> None:
-    """DESIGN §5: SQLite in `coord/` inside the common git directory, so that every worktree shares it."""
+    """DESIGN §5: SQLite in `coord/` inside the common git directory, so that every worktree shares it.
+
+    PRB-18.
+    """
     place = find_place(str(shop / "src"), {})
     assert place.url == f"sqlite://{shop}/.git/coord/coord.db"
     assert (place.pinned, place.local, place.folder) == (False, True, f"{shop}/.git/coord")

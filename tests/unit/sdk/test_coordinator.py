@@ -15,7 +15,10 @@ WHO = ("agent-a", "session-1")
 
 
 def test_by_position_and_by_name(coordinator: TaskCoordinator) -> None:
-    """CLM-47 … 52: every documented call works with its arguments by position and by name."""
+    """Every documented call works with its arguments by position and by name.
+
+    CLM-47, CLM-49, CLM-51, CLM-52.
+    """
     task: dict[str, Any] = {"tenant_id": "acme", "project_id": "shop", "task_id": "t1"}
     claim = coordinator.claim_task(
         **task, agent_id="agent-a", session_id="session-1", lease_duration_seconds=30
@@ -36,7 +39,7 @@ def test_by_position_and_by_name(coordinator: TaskCoordinator) -> None:
 
 
 def test_a_claim_tells_everything(coordinator: TaskCoordinator, clock: HandClock) -> None:
-    """CLM-28, 29: who, what, under which generation, until when, with the metadata that was given."""
+    """CLM-28, CLM-29: who, what, under which generation, until when, with the metadata that was given."""
     metadata = {"user_id": "user-alice", "nested": {"list": [1, 2.5, None]}}
     reply = coordinator.claim_task("acme", "shop", "B-003-repositories", *WHO, 90, metadata=metadata)
     claim = reply.claim
@@ -72,7 +75,7 @@ def test_a_task_never_added_can_be_claimed(coordinator: TaskCoordinator) -> None
 
 
 def test_results_are_kept_exactly(coordinator: TaskCoordinator) -> None:
-    """CLM-32, TID-18, 19: the data as it was given, under a reference with six hex digits."""
+    """CLM-32, TID-18, TID-19: the data as it was given, under a reference with six hex digits."""
     data = {
         "text": "Zeile 1\nZeile 2 – ü 漢 \u2028 😀",
         "n": [1, -2.5, 2**63, True, None],
@@ -145,7 +148,7 @@ def test_force_claim(coordinator: TaskCoordinator) -> None:
 
 
 def test_expired_claims_before_and_after_the_sweep(coordinator: TaskCoordinator, clock: HandClock) -> None:
-    """CLM-25: listed from the deadline on, swept or not, until somebody takes the task."""
+    """CLM-25, SCH-10: listed from the deadline on, swept or not, until somebody takes the task."""
     granted = [coordinator.claim_task("acme", "shop", f"t{n}", *WHO, 30 + n).claim for n in range(3)]
     clock.pass_seconds(31)
     unswept = coordinator.list_expired_claims("acme")
@@ -183,7 +186,10 @@ def test_any_moment_can_be_asked_for(coordinator: TaskCoordinator, clock: HandCl
 
 
 def test_history_and_lineage_survive_a_trim(coordinator: TaskCoordinator, clock: HandClock) -> None:
-    """DESIGN §3: trimming forgets entries of the log, never history, rejections, results or claims."""
+    """DESIGN §3: trimming forgets entries of the log, never history, rejections, results or claims.
+
+    AUD-25.
+    """
     for session in ("s1", "s2"):
         coordinator.claim_task("acme", "shop", "t1", "agent", session, 30)
         clock.pass_seconds(30)
@@ -207,7 +213,7 @@ def test_history_and_lineage_survive_a_trim(coordinator: TaskCoordinator, clock:
 
 
 def test_time_is_the_stores_unless_given(shape_url: str) -> None:
-    """CLM-70: without a clock the store's own time counts, for all who use it."""
+    """CLM-70, REC-24, AUD-27, CFL-29: without a clock the store's own time counts, for all who use it."""
     with TaskCoordinator.open(shape_url) as coordinator:
         log = coordinator.database.log("acme")
         before = log.now()
@@ -217,7 +223,7 @@ def test_time_is_the_stores_unless_given(shape_url: str) -> None:
 
 
 def test_tenants_and_projects_are_apart(coordinator: TaskCoordinator) -> None:
-    """TEN-4, 6: the same task id in another tenant or project has its own generation and history."""
+    """TEN-4, TEN-6: the same task id in another tenant or project has its own generation and history."""
     for _ in range(3):
         coordinator.force_claim("acme", "shop", "t1", *WHO, reason="again")
     for tenant, project in [("acme", "site"), ("other", "shop")]:

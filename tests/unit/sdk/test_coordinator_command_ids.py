@@ -77,7 +77,10 @@ def test_an_id_is_remembered_for_an_hour(coordinator: TaskCoordinator, clock: Ha
 
 
 def test_limits_hold_at_the_facade(coordinator: TaskCoordinator, clock: HandClock) -> None:
-    """TEN-7 … 13: each limit of a tenant is met, with its own reason, and another tenant is not concerned."""
+    """Each limit of a tenant is met, with its own reason, and another tenant is not concerned.
+
+    TEN-7, TEN-8, TEN-9, TEN-10, TEN-12, TEN-13.
+    """
     coordinator.set_limits("acme", max_concurrent_claims=2, max_active_sessions=1, max_generations_per_task=1)
     claim = coordinator.claim_task
     assert claim("acme", "shop", "t1", *WHO, 29).reason == "DENIED_LIMIT_LEASE_DURATION"
@@ -128,7 +131,10 @@ def test_a_with_block_closes(shape_url: str) -> None:
 
 
 def test_two_coordinators_see_each_other(shared_url: str, clock: HandClock) -> None:
-    """CLM-60: what one was granted the other is denied, at once, through any store that can be shared."""
+    """What one was granted the other is denied, at once, through any store that can be shared.
+
+    CLM-60, SCN-44, STO-28.
+    """
     with (
         TaskCoordinator.open(shared_url, clock=clock) as one,
         TaskCoordinator.open(shared_url, clock=clock) as other,

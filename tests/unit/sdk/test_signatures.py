@@ -11,7 +11,7 @@ from coord.core.tasks import types
 
 TASK = ["tenant_id", "project_id", "task_id"]
 DOCUMENTED: dict[str, list[str | tuple[str, Any]]] = {
-    # CLM-47 … CLM-56 and 001 §5.2
+    # the second founding document, §5.1 and §5.2
     "claim_task": [*TASK, "agent_id", "session_id", ("lease_duration_seconds", 300)],
     "renew_lease": [*TASK, "session_id", "expected_generation"],
     "release_claim": [*TASK, "session_id", "expected_generation", ("reason", "VOLUNTARY")],
@@ -35,7 +35,10 @@ DOCUMENTED: dict[str, list[str | tuple[str, Any]]] = {
 
 @pytest.mark.parametrize("name", DOCUMENTED)
 def test_arguments(name: str) -> None:
-    """CLM-47 … 58: the documented arguments, in order, by position or by name, with their defaults."""
+    """The documented arguments, in order, by position or by name, with their defaults.
+
+    CLM-47, CLM-49, CLM-51, CLM-52, CLM-54, CLM-55, CLM-56, CLM-58.
+    """
     parameters = list(inspect.signature(getattr(TaskCoordinator, name)).parameters.values())[1:]
     documented = [
         item if isinstance(item, tuple) else (item, inspect.Parameter.empty) for item in DOCUMENTED[name]
@@ -64,7 +67,10 @@ def test_a_forced_claim_has_to_say_why() -> None:
 
 
 def test_all_documented_operations_are_there() -> None:
-    """The facade has these operations and no other, besides opening, closing and the engine behind it."""
+    """The facade has these operations and no other, besides opening, closing and the engine behind it.
+
+    DOC-1.
+    """
     public = {
         name
         for name, _ in inspect.getmembers(TaskCoordinator, inspect.isfunction)
@@ -75,7 +81,7 @@ def test_all_documented_operations_are_there() -> None:
 
 OF_TASK = "id tenant_id project_id task_id track sequence "
 FIELDS: dict[type, str] = {
-    # CLM-28, 29, 31, 32, 48, 50, 53
+    # CLM-28, CLM-29, CLM-31, CLM-32, CLM-48, CLM-50, CLM-53
     types.TaskGeneration: "task_id generation session_id claimed_at lease_duration",
     types.TaskClaim: OF_TASK + "agent_id generation state work_product_ref metadata",
     types.ClaimHistory: OF_TASK + "generation session_id agent_id acquired_at released_at release_reason"
@@ -94,7 +100,7 @@ FIELDS: dict[type, str] = {
 
 @pytest.mark.parametrize("kind", FIELDS, ids=lambda kind: kind.__name__)
 def test_result_fields(kind: type) -> None:
-    """CLM-28 … 32, 48 … 53: every documented field can be read."""
+    """CLM-28, CLM-29, CLM-31, CLM-32, CLM-48, CLM-50, CLM-53: every documented field can be read."""
     assert set(FIELDS[kind].split()) <= set(dir(kind))
 
 
@@ -108,7 +114,7 @@ REASONS = {
 
 @pytest.mark.parametrize("kind", REASONS, ids=lambda kind: kind.__name__)
 def test_reasons(kind: Any) -> None:
-    """CLM-48, 50, 53, AMB-20: the documented reasons, and besides only those of our own."""
+    """CLM-48, CLM-50, CLM-53, AMB-20: the documented reasons, and besides only those of our own."""
     ours = {reason.value for reason in kind} - set(REASONS[kind].split())
     assert set(REASONS[kind].split()) <= {reason.value for reason in kind}
     assert all(

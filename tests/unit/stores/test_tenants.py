@@ -61,7 +61,10 @@ def test_a_mapping_that_says_nothing_is_invalid(urls: dict[str, str]) -> None:
 
 
 def test_who_is_named_and_who_is_not() -> None:
-    """TEN-1 … TEN-3: a tenant's own url, else that of all; `local` stays where the repository's store is."""
+    """A tenant's own url, else that of all; `local` stays where the repository's store is.
+
+    TEN-1, TEN-2, TEN-3.
+    """
     assert url_of("acme", TWO) == "sqlite:///acme.db"
     assert url_of("other", TWO) == "file:///srv/other"
     assert url_of("local", TWO) == ""

@@ -68,7 +68,7 @@ def test_what_ends_a_hold(desk: LockDesk, profile: str, owner: str, granted: boo
 
 
 def test_ticket_of_a_living_owner_outlasts_its_lease(desk: LockDesk) -> None:
-    """LCK-27, CFL-6: past its lease a ticket stands as long as its owner's process is seen alive."""
+    """LCK-27, CFL-6, AMB-4: past its lease a ticket stands as long as its owner's process is seen alive."""
     desk.pids["ann"], desk.life[7] = 7, Life.ALIVE
     desk.lock("ann", "file:a", ttl=30_000, profile="ticket")
     desk.pass_time(100_000)
@@ -91,7 +91,7 @@ def test_silent_owner_keeps_its_other_locks_while_it_lives(desk: LockDesk) -> No
 @pytest.mark.parametrize("ttl", [599_000, 700_000])
 @pytest.mark.parametrize("age", [599_999, 600_000])
 def test_strict_steal(desk: LockDesk, silent: int, ttl: int, age: int) -> None:
-    """LCK-50, CFL-7: stale owner AND lease over AND ten minutes old; each alone is not enough."""
+    """LCK-50, CFL-7, AMB-23: stale owner AND lease over AND ten minutes old; each alone is not enough."""
     first = desk.lock("ann", "name:n", ttl=ttl)
     desk.pass_time(age - silent)
     desk.beat("ann")
@@ -147,7 +147,10 @@ def test_steal_serves_what_else_came_free(desk: LockDesk) -> None:
 
 @pytest.mark.parametrize(("priority", "asked"), [(4, False), (5, False), (6, True)])
 def test_preempt_needs_a_higher_priority(desk: LockDesk, priority: int, asked: bool) -> None:
-    """CFL-16, LCK-28, LCK-30: only strictly higher priority may ask; the holder keeps it for the grace."""
+    """Only strictly higher priority may ask; the holder keeps it for the grace.
+
+    CFL-16, LCK-28, LCK-30, LCK-10.
+    """
     desk.lock("ann", "file:a", priority=5)
     if not asked:
         with pytest.raises(Refused):
@@ -201,7 +204,7 @@ def test_second_preemption_sees_the_first(desk: LockDesk) -> None:
     ],
 )
 def test_modes(desk: LockDesk, held: str, wanted: str, granted: bool) -> None:
-    """LCK-13 … 20: only readers share."""
+    """LCK-5, LCK-13, LCK-14, LCK-16, LCK-17, LCK-18, LCK-19, LCK-20, CFL-3: only readers share."""
     desk.lock("ann", "file:a", mode=held)
     assert desk.lock("bob", "file:a", mode=wanted).ok is granted
     assert desk.check("bob", "file:a", mode=wanted).free is granted
@@ -267,7 +270,7 @@ def test_hand_off_leaves_alone_what_is_held(desk: LockDesk) -> None:
 
 
 def test_line_goes_by_priority_then_age(desk: LockDesk) -> None:
-    """DLK-17: a step of priority is worth a minute in line, and no more."""
+    """DLK-17, AMB-3: a step of priority is worth a minute in line, and no more."""
     desk.lock("ann", "file:a")
     old = desk.wait("old", "file:a")
     desk.pass_time(59_999)
@@ -421,7 +424,7 @@ def test_answers_rest_on_the_guard(desk: LockDesk) -> None:
 
 
 def test_names_are_one_in_all_spellings(desk: LockDesk) -> None:
-    """LCK-60: a name in another case or composition is the same lock, and every session can hold it."""
+    """CFL-4: a name in another case or composition is the same lock, and every session can hold it."""
     desk.lock("ann", "name:\u0390")
     assert not desk.lock("bob", "name:\u03aa\u0301").ok
     assert desk.lock("s" * 128, "name:" + "\u0390" * 70).ok

@@ -208,7 +208,10 @@ class LockMachine(RuleBasedStateMachine):
 
 
 def test_lock_machine() -> None:
-    """LCK-13 … 40, 47 … 68, 73 … 83, DLK-1 … 26: the rules and the model answer alike, whatever happens."""
+    """The rules and the model answer alike, whatever happens.
+
+    LCK-13, LCK-14, LCK-19, LCK-20, LCK-23, DLK-3, DLK-7.
+    """
     run_state_machine_as_test(
         LockMachine,
         settings=settings(
@@ -225,7 +228,10 @@ WALKS = [(seed, batches) for seed in range(200 if SOAK else 3) for batches in (F
 
 @pytest.mark.parametrize(("seed", "batches"), [walk for walk in WALKS if walk not in RICH])
 def test_long_walk(seed: int, batches: bool) -> None:
-    """LCK-13 … 40, DLK-1 … 26: the same over a long time; the seed names the walk."""
+    """The same over a long time; the seed names the walk.
+
+    LCK-13, LCK-14, LCK-19, LCK-20, LCK-23, DLK-3, DLK-7.
+    """
     random = Random(seed)
     twins = LockTwins()
     try:

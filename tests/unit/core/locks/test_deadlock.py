@@ -30,7 +30,10 @@ def ring(desk: LockDesk, size: int, **options: dict[str, Any]) -> dict[str, Any]
 
 @pytest.mark.parametrize("size", range(2, 9))
 def test_ring_of_waits(desk: LockDesk, size: int) -> None:
-    """DLK-2, 3, 6, 13, 15, 18, 21, 24: the youngest is refused with the circle; the others get through."""
+    """The youngest is refused with the circle; the others get through.
+
+    DLK-2, DLK-3, DLK-6, DLK-13, DLK-14, DLK-15, DLK-21, DLK-24.
+    """
     replies = ring(desk, size)
     last, before = f"s{size - 1}", f"s{size - 2}"
     assert [replies[name].outcome for name in replies] == ["waiting"] * (size - 1) + ["deadlock"]
@@ -92,7 +95,7 @@ def test_victim_loses_only_what_is_needed(desk: LockDesk) -> None:
 
 
 def test_chain_is_no_deadlock(desk: LockDesk) -> None:
-    """DLK-20: waits without a circle are left alone."""
+    """DLK-20, AMB-2: waits without a circle are left alone."""
     desk.lock("ann", "file:a")
     desk.lock("bob", "file:b")
     assert desk.wait("bob", "file:a").outcome == "waiting"
@@ -131,7 +134,10 @@ def bids(desk: LockDesk, size: int) -> None:
 
 @pytest.mark.parametrize("size", range(2, 9))
 def test_bids_are_told_at_once_and_revoked_late(desk: LockDesk, size: int) -> None:
-    """DLK-5, DLK-13, CFL-17: a circle of bids is told at once; after 30 s of asking on, the victim loses."""
+    """A circle of bids is told at once; after 30 s of asking on, the victim loses.
+
+    DLK-5, DLK-13, CFL-17, LCK-23.
+    """
     bids(desk, size)
     loser = f"s{size - 1}"
     (event,) = desk.events("lock.deadlock")
@@ -199,7 +205,7 @@ def test_bids_do_not_hide_a_circle_of_waits(desk: LockDesk) -> None:
 
 
 def test_refused_wait_leaves_no_trace_in_line(desk: LockDesk) -> None:
-    """DLK-16, DLK-22: the victim may ask again at once, and waits behind the winner."""
+    """DLK-15: the victim may ask again at once, and waits behind the winner."""
     ring(desk, 2)
     again = desk.wait("s1", "file:1")
     assert again.ok, "what it asks for now is free"

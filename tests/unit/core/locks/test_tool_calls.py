@@ -42,7 +42,10 @@ def desk() -> CallDesk:
 
 
 def test_a_call_locks_what_it_writes(desk: CallDesk) -> None:
-    """INT-5, LCK-74: the first one gets the file; the other is refused and told by whom it is held."""
+    """The first one gets the file; the other is refused and told by whom it is held.
+
+    INT-5, LCK-74, LCK-21, LCK-86.
+    """
     assert desk.begin("ada", "file:a").ok
     refused = desk.begin("bob", "file:a", "file:b")
     assert (refused.outcome, refused.holder.owner) == (Outcome.HELD, "ada")
@@ -56,7 +59,7 @@ def test_a_call_under_a_glob_of_another_is_refused(desk: CallDesk) -> None:
 
 
 def test_before_a_call_the_lease_is_that_of_the_call(desk: CallDesk) -> None:
-    """LCK-8: all that the session holds lasts as long as the call may; after it, as long as is usual."""
+    """LCK-24: all that the session holds lasts as long as the call may; after it, as long as is usual."""
     desk.lock("ada", "file:mine")
     desk.begin("ada", "file:a", lease_ms=2 * 3_600_000)
     assert desk.left_ms("ada", "file:mine") == desk.left_ms("ada", "file:a") == 2 * 3_600_000
@@ -83,7 +86,7 @@ def test_what_is_asked_for_by_name_later_stays(desk: CallDesk) -> None:
 
 
 def test_a_read_lock_of_its_own_is_no_right_to_write(desk: CallDesk) -> None:
-    """LCK-16: who only reads has to get the write lock, against other readers too."""
+    """LCK-17: who only reads has to get the write lock, against other readers too."""
     desk.lock("ada", "file:a", mode="read")
     desk.lock("bob", "file:a", mode="read")
     assert desk.begin("ada", "file:a").holder.owner == "bob"
@@ -93,7 +96,10 @@ def test_a_read_lock_of_its_own_is_no_right_to_write(desk: CallDesk) -> None:
 
 
 def test_any_call_renews_but_not_all_the_time(desk: CallDesk) -> None:
-    """INT-9: what a session holds is renewed by its calls, in one commit at most every 15 seconds."""
+    """What a session holds is renewed by its calls, in one commit at most every 15 seconds.
+
+    INT-9, SES-22.
+    """
     desk.begin("ada", "file:a", "file:b")
     desk.end("ada")
     desk.pass_time(400_000)
@@ -105,7 +111,7 @@ def test_any_call_renews_but_not_all_the_time(desk: CallDesk) -> None:
 
 
 def test_a_call_of_a_sub_agent_keeps_what_its_session_holds(desk: CallDesk) -> None:
-    """SES-21: a sub-agent that works is life of the session above it, whose locks it works under."""
+    """A sub-agent that works is life of the session above it, whose locks it works under."""
     desk.parents = {"kid": "ada"}
     desk.lock("ada", "file:src/*")
     for number in range(5):
@@ -126,7 +132,7 @@ def test_a_parent_is_refused_while_its_sub_agent_holds(desk: CallDesk) -> None:
 
 
 def test_a_call_under_way_is_life(desk: CallDesk) -> None:
-    """SES-12: who waits for a long tool is not suspect; once the call should be over, it is."""
+    """SES-18: who waits for a long tool is not suspect; once the call should be over, it is."""
     desk.begin("ada", lease_ms=3_600_000)
     desk.pass_time(3_599_999)
     assert desk.engine.call(c.GetSession(desk.who("bob"), "ada")).liveness is Liveness.LIVE
@@ -156,7 +162,7 @@ def test_a_call_that_never_ended_is_over_in_time(desk: CallDesk) -> None:
 
 
 def test_what_is_given_back_goes_to_who_waits(desk: CallDesk) -> None:
-    """LCK-30: the commit that gives back serves the line."""
+    """LCK-35: the commit that gives back serves the line."""
     desk.begin("ada", "file:a")
     desk.wait("bob", "file:a")
     desk.end("ada")
@@ -165,7 +171,7 @@ def test_what_is_given_back_goes_to_who_waits(desk: CallDesk) -> None:
 
 
 def test_a_lapsed_lock_that_nobody_took_is_taken_anew(desk: CallDesk) -> None:
-    """LCK-80: after a long silence the session goes on as if nothing had been."""
+    """After a long silence the session goes on as if nothing had been."""
     first = desk.begin("ada", "file:a").locks[0].fence
     desk.end("ada")
     desk.pass_time(CALL_MS + 1)
@@ -186,7 +192,7 @@ def test_a_lapsed_lock_that_nobody_took_is_taken_anew(desk: CallDesk) -> None:
 def test_a_lapsed_lock_that_somebody_had_since_is_refused_once(
     desk: CallDesk, theirs: str, mode: str, denied: bool
 ) -> None:
-    """LCK-80: what the session knows of the file may be out of date; it is told so, once."""
+    """What the session knows of the file may be out of date; it is told so, once."""
     desk.begin("ada", "file:a")
     desk.end("ada")
     desk.pass_time(CALL_MS + 1)
@@ -199,7 +205,7 @@ def test_a_lapsed_lock_that_somebody_had_since_is_refused_once(
 
 
 def test_a_stolen_lock_is_refused_twice(desk: CallDesk) -> None:
-    """LCK-52: first it is held by another, then it has been; only then it is free."""
+    """First it is held by another, then it has been; only then it is free."""
     desk.begin("ada", "file:a")
     desk.steal("bob", "file:a", force=True, reason="urgent")
     assert desk.begin("ada", "file:a").outcome is Outcome.HELD
@@ -260,7 +266,7 @@ def test_a_sub_agent_under_its_session_s_lock_hands_nothing_up_twice(desk: CallD
 
 
 def test_a_killed_session_s_lock_is_free(desk: CallDesk) -> None:
-    """REC-7: a call under way does not protect a session whose process is proven dead."""
+    """REC-1: a call under way does not protect a session whose process is proven dead."""
     desk.pids = {"ada": 7}
     desk.begin("ada", "file:a")
     desk.life = {7: Life.DEAD}
@@ -268,7 +274,7 @@ def test_a_killed_session_s_lock_is_free(desk: CallDesk) -> None:
 
 
 def test_who_was_asked_to_give_way_is_not_renewed(desk: CallDesk) -> None:
-    """DED-6: a call does not prolong a lock that was promised to another."""
+    """LCK-25: a call does not prolong a lock that was promised to another."""
     desk.begin("ada", "file:a")
     desk.preempt("bob", "file:a", priority=5, grace_ms=10_000)
     desk.begin("ada", "file:a", call="c2", lease_ms=3_600_000)
@@ -286,7 +292,7 @@ def test_a_reminder_is_remembered(desk: CallDesk) -> None:
 
 
 def test_a_sub_agent_of_a_twin_belongs_to_the_twin(desk: CallDesk) -> None:
-    """SES-5: of two processes that resumed one session, each has its own sub-agents."""
+    """SES-25: of two processes that resumed one session, each has its own sub-agents."""
     desk.pids = {"ada": 1}
     desk.life = {1: Life.ALIVE, 2: Life.ALIVE}
     desk.beat("ada")

@@ -69,7 +69,10 @@ def test_nobody_is_overtaken_by_what_comes_much_later(coming: list[tuple[int, in
 
 
 def test_a_stream_of_urgent_work_does_not_starve_the_rest() -> None:
-    """Issue 4, Fairness: one low task, and an urgent one more each minute for ever: it waits nine turns."""
+    """Issue 4, Fairness: one low task, and an urgent one more each minute for ever: it waits nine turns.
+
+    DLK-17.
+    """
     desk = Desk()
     desk.add("low", 0)
     turns = []

@@ -27,7 +27,7 @@ def late(desk: WorkDesk, agent: str, monkeypatch: pytest.MonkeyPatch, most: int 
 
 
 def test_who_comes_late_takes_any_of_the_first_equals(monkeypatch: pytest.MonkeyPatch) -> None:
-    """CLM-11: after a conflict agents spread over the heads whose turn is the same, each in its own way."""
+    """After a conflict agents spread over the heads whose turn is the same, each in its own way."""
     places = set()
     for agent in AGENTS:
         desk = WorkDesk()
@@ -37,7 +37,7 @@ def test_who_comes_late_takes_any_of_the_first_equals(monkeypatch: pytest.Monkey
 
 
 def test_who_comes_late_for_several_leaves_room_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    """CLM-11, issue 6: those who take several at once spread by as many: each has the next ones."""
+    """issue 6: those who take several at once spread by as many: each has the next ones."""
     places = set()
     for agent in AGENTS:
         desk = WorkDesk()
@@ -47,7 +47,7 @@ def test_who_comes_late_for_several_leaves_room_for_others(monkeypatch: pytest.M
 
 
 def test_a_turn_is_the_same_within_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
-    """CLM-11: tasks that were added one after the other are spread over, those of a later second are not."""
+    """Tasks that were added one after the other are spread over, those of a later second are not."""
     places = set()
     for agent in AGENTS:
         desk = WorkDesk()
@@ -60,7 +60,10 @@ def test_a_turn_is_the_same_within_a_second(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_nobody_passes_over_an_earlier_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """CLM-11: what has a higher priority, or has waited longer, is first however often others were faster."""
+    """What has a higher priority, or has waited longer, is first however often others were faster.
+
+    CLM-13.
+    """
     for agent in AGENTS:
         desk = WorkDesk()
         desk.add_all({"a": (), "b": (), "c": ()})
@@ -70,7 +73,7 @@ def test_nobody_passes_over_an_earlier_turn(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_without_a_conflict_the_first_is_first() -> None:
-    """CLM-11: alone, an agent gets the tasks in their order."""
+    """CLM-13: alone, an agent gets the tasks in their order."""
     desk = WorkDesk()
     desk.add_all({f"t{number}": () for number in range(5)})
     assert [desk.take(agent) for agent in AGENTS[:5]] == ["t0", "t1", "t2", "t3", "t4"]

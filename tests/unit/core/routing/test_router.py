@@ -69,7 +69,10 @@ def choice_of(name: str, task: Spec, agents: list[Agent]) -> Choice:
     ],
 )
 def test_idle_agents_come_in_the_order_of_the_matrix(kind: str, order: str) -> None:
-    """RTE-2 … RTE-11: six rows, each with its order and its rationale; the primary gets the task."""
+    """Six rows, each with its order and its rationale; the primary gets the task.
+
+    RTE-2, RTE-3, RTE-4, RTE-5, RTE-6, RTE-7, RTE-8, RTE-9, RTE-10, RTE-11.
+    """
     choices, names = rank_agents(Spec(type=kind), team(), NOW), order.split()
     assert [choice.agent for choice in choices] == names
     assert [choice.place for choice in choices] == list(PLACES)
@@ -313,7 +316,10 @@ def test_completion_is_expected_by_durations_or_else_by_the_deadline() -> None:
     ],
 )
 def test_who_cannot_gets_nothing_and_another_does(changes: dict, reason: str) -> None:
-    """SCN-28, RTE-20 … RTE-22: unavailable agents get nothing however urgent, and work goes to the next."""
+    """Unavailable agents get nothing however urgent, and work goes to the next.
+
+    SCN-28, RTE-20, RTE-21, RTE-22.
+    """
     task = Spec(type="api", priority=URGENT)
     assert chosen(task, team()) == "rem"
     assert chosen(task, team(rem=changes)) == "otto"
@@ -329,7 +335,10 @@ def test_what_is_out_of_reach_for_one_type_is_no_matter_for_others() -> None:
 
 
 def test_needs_and_role_must_fit() -> None:
-    """RTE-27, CLM-3: a task for a reviewer or one that needs the internet goes only to such an agent."""
+    """A task for a reviewer or one that needs the internet goes only to such an agent.
+
+    RTE-27, CLM-3, CLM-75.
+    """
     agents = team(rem={"capabilities": {"internet": 1}, "role": "developer"}, otto={"role": "reviewer"})
     assert chosen(Spec(type="code_gen", needs=("internet",)), agents) == "rem"
     assert choice_of("otto", Spec(type="doc", needs=("internet",)), agents).reason == "it lacks internet"

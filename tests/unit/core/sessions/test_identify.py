@@ -72,7 +72,7 @@ def test_dead_session_must_register(desk: LockDesk) -> None:
 
 
 def test_heartbeats_are_coalesced(desk: LockDesk) -> None:
-    """SES-13: within 15 s of the last sign of life nothing is written."""
+    """SES-13, SES-35: within 15 s of the last sign of life nothing is written."""
     assert desk.beat("ann").written
     desk.pass_time(14_999)
     assert not desk.beat("ann").written

@@ -41,7 +41,10 @@ class Reception(Desk):
 
 
 def test_registered_sessions_count() -> None:
-    """TEN-13, DESIGN §3: the last within the limit comes in, the next is refused with what helps."""
+    """DESIGN §3: the last within the limit comes in, the next is refused with what helps.
+
+    TEN-13, CFL-36.
+    """
     desk = Reception(2)
     desk.come("s1")
     desk.beat("s2")

@@ -171,7 +171,7 @@ def test_the_past_fades_and_stays_small() -> None:
 
 @pytest.mark.parametrize("status", ["crashed", "error", "stopping"])
 def test_an_agent_that_says_it_is_unwell_gets_nothing(status: str) -> None:
-    """RTE-22: an agent flagged in its status is given nothing until it says otherwise."""
+    """RTE-22, STA-3: an agent flagged in its status is given nothing until it says otherwise."""
     shop = Shop("t")
     shop.run(UpdateSession(caller=ANN, status=status))
     reply = shop.next()
@@ -182,7 +182,10 @@ def test_an_agent_that_says_it_is_unwell_gets_nothing(status: str) -> None:
 
 
 def test_sessions_of_one_agent_are_counted_together() -> None:
-    """RTE-14, RTE-18: what an agent has in hand and how it did is the sum over its sessions."""
+    """What an agent has in hand and how it did is the sum over its sessions.
+
+    RTE-14, RTE-18, CFL-9, SES-42, STA-7.
+    """
     shop = Shop(*"abcd", type="doc")
     twin = Caller("ann-2", agent="ann", project="p")
     shop.run(Register(caller=Caller("ann-1", agent="ann", project="p"), capabilities={"doc": 2.0}))

@@ -175,7 +175,7 @@ ROWS = [
 
 @pytest.mark.parametrize(("state", "command", "reason"), ROWS)
 def test_reason(state: Callable[[], Situation], command: str, reason: str) -> None:
-    """CLM-48, 50, 53: each command in each state is answered with exactly this reason."""
+    """CLM-48, CLM-50, CLM-53: each command in each state is answered with exactly this reason."""
     reply = COMMANDS[command](state()).reply
     assert reply.reason == reason
     won = reply.accepted if command.startswith("submit") else reply.success
@@ -187,7 +187,10 @@ def test_reason(state: Callable[[], Situation], command: str, reason: str) -> No
     [pytest.param(*row.values[:2], id=row.id) for row in ROWS if row.values[2] not in WON],
 )
 def test_refusal_keeps_the_task(state: Callable[[], Situation], command: str) -> None:
-    """CLM-60, 62: a refused command leaves the task, its index, its history and its result as they were."""
+    """A refused command leaves the task, its index, its history and its result as they were.
+
+    CLM-60, CLM-62.
+    """
     situation = state()
     before = dict(situation.desk.records)
     COMMANDS[command](situation)
@@ -196,7 +199,10 @@ def test_refusal_keeps_the_task(state: Callable[[], Situation], command: str) ->
 
 
 def test_every_reason_is_in_the_table() -> None:
-    """CLM-48, 50, 53: no reason code is out of reach; limits, plans, large results are tested elsewhere."""
+    """No reason code is out of reach; limits, plans, large results are tested elsewhere.
+
+    CLM-48, CLM-50, CLM-53.
+    """
     reached = {reason for reasons in TABLE.values() for reason in reasons.split()}
     kinds = (ClaimReason, RenewalReason, ReleaseOutcome, SubmissionReason, ResetReason)
     known = {reason.value for kind in kinds for reason in kind if "_LIMIT_" not in reason.value}
@@ -251,7 +257,10 @@ TRANSITIONS: list[tuple[str, Callable[[], Situation], str, Becomes, str | None]]
 def test_transition(
     state: Callable[[], Situation], command: str, becomes: Becomes, archived: str | None
 ) -> None:
-    """CLM-34 … CLM-46: what a claim becomes, and under which reason its predecessor is archived."""
+    """What a claim becomes, and under which reason its predecessor is archived.
+
+    CLM-34, CLM-35, CLM-36, CLM-38, CLM-39, CLM-41, CLM-42, CLM-43, CLM-44, CLM-45, CLM-46, CFL-12.
+    """
     situation = state()
     COMMANDS[command](situation)
     task = situation.desk.read(keys.task("p", "t"), Task)
@@ -287,7 +296,7 @@ def test_release_reasons(reason: ReleaseReason, claim: ClaimState) -> None:
     ],
 )
 def test_the_deadline_millisecond(past_ms: int, claim: str, renewal: str, state: ClaimState) -> None:
-    """CLM-25, 37: a claim is valid until the millisecond before its deadline, and expired at it."""
+    """CLM-25, CLM-37: a claim is valid until the millisecond before its deadline, and expired at it."""
     now = T0 + LEASE + past_ms
     assert active().desk.claim("other", now=now).reply.reason == claim
     assert active().desk.renew("owner", 2, now=now).reply.reason == renewal
@@ -346,7 +355,7 @@ def test_force_is_recorded_with_its_reason() -> None:
 
 
 def test_a_generation_never_falls_through_resets() -> None:
-    """CLM-22, 58: a reset opens the task again and the generation goes on rising."""
+    """CLM-22, CLM-58: a reset opens the task again and the generation goes on rising."""
     desk = Desk()
     seen = []
     for turn in range(1, 6):

@@ -14,7 +14,7 @@ def test_a_lease_counts_from_the_moment_of_asking() -> None:
 
 
 def test_it_is_renewed_at_forty_percent() -> None:
-    """Issue 4, part 9: there is time for many more tries before it ends."""
+    """SCH-12, Issue 4, part 9: there is time for many more tries before it ends."""
     assert Lease(300, asked=0).pause_s == pytest.approx(120)
 
 

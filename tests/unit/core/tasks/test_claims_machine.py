@@ -102,7 +102,10 @@ class GenerationClock(RuleBasedStateMachine):
 
 
 def test_generation_clock() -> None:
-    """CLM-17 … 26, 34 … 74, TEN-4 … 13: the core and the model answer alike, whatever happens."""
+    """The core and the model answer alike, whatever happens.
+
+    CLM-17, CLM-22, CLM-23, CLM-24, CLM-61, CLM-62.
+    """
     run_state_machine_as_test(
         GenerationClock,
         settings=settings(
@@ -150,7 +153,10 @@ def walk_one_step(twins: Twins, random: Random) -> None:
 
 @pytest.mark.parametrize("seed", range(400 if SOAK else 10))
 def test_long_walk(seed: int) -> None:
-    """CLM-17 … 26, 34 … 74, TEN-4 … 13: the same over a long time; the seed names the walk."""
+    """The same over a long time; the seed names the walk.
+
+    CLM-17, CLM-22, CLM-23, CLM-24, CLM-61, CLM-62.
+    """
     random = Random(seed)
     twins = Twins(sweeps_itself=bool(seed % 2))
     try:

@@ -120,7 +120,7 @@ def test_writes(
 
 
 def test_second_claim_archives_the_first() -> None:
-    """CLM-21, 33: the latest ended generation moves to history when the next begins, and only then."""
+    """CLM-21, CLM-33: the latest ended generation moves to history when the next begins, and only then."""
     desk = held("acme")
     desk.release()
     assert not desk.keys("history/")
@@ -146,7 +146,10 @@ def test_claim_of_a_swept_claim_clears_the_expired_index() -> None:
 
 
 def test_events_tell_the_audit_fields() -> None:
-    """001 §8.2: CLAIM_ACQUIRED names the previous generation and state, RESULT_REJECTED what was lost."""
+    """001 §8.2: CLAIM_ACQUIRED names the previous generation and state, RESULT_REJECTED what was lost.
+
+    AUD-21, AUD-22.
+    """
     desk = held("local")
     claimed = desk.claim("s2", now=LATE).events
     assert claimed[0] == {
@@ -187,7 +190,10 @@ def test_events_tell_the_audit_fields() -> None:
 
 
 def test_the_holder_is_told_of_in_every_ending() -> None:
-    """CLM-33, 36 … 39: however a claim ends, one event names its session and generation and how."""
+    """However a claim ends, one event names its session and generation and how.
+
+    CLM-33, CLM-36, CLM-37, CLM-38, CLM-39.
+    """
     endings: dict[str, Callable[[Desk], Outcome]] = {
         "task.completed": lambda desk: desk.submit(),
         "task.released": lambda desk: desk.release(),

@@ -56,7 +56,10 @@ def stuck(scene: Scene) -> list[str]:
 
 
 def test_a_killed_agent_gives_back_its_locks_and_tasks(scene: Scene) -> None:
-    """SCH-1, 2, 5, 8, REC-1, 3, 25: its death is found and told with the evidence, and Otto proceeds."""
+    """Its death is found and told with the evidence, and Otto proceeds.
+
+    SCH-1, SCH-2, SCH-5, SCH-8, REC-1, REC-3, REC-25, PRB-31, PRB-32.
+    """
     process = scene.process(7)
     beatrice, otto = scene.actor("beatrice", process=process), scene.actor("otto")
     add(scene, "t", "file:CONTRACTS.md")
@@ -74,7 +77,7 @@ def test_a_killed_agent_gives_back_its_locks_and_tasks(scene: Scene) -> None:
 
 
 def test_a_waiter_whose_process_is_gone_leaves_the_line(scene: Scene) -> None:
-    """SCH-8: an orphaned request stands in nobody's way, and its end is told with the reason."""
+    """SCH-8, AUD-14: an orphaned request stands in nobody's way, and its end is told with the reason."""
     ann, bob, eve = (scene.actor(name) for name in ("ann", "bob", "eve"))
     waiter = scene.process(8)
     ann.take("file:a.py")
@@ -87,7 +90,10 @@ def test_a_waiter_whose_process_is_gone_leaves_the_line(scene: Scene) -> None:
 
 
 def test_a_frozen_agent_loses_what_it_does_not_renew(scene: Scene) -> None:
-    """SCH-4, 9, REC-2, 4, 17, DESIGN §5: silence frees by lease, never by guess; a new generation follows."""
+    """DESIGN §5: silence frees by lease, never by guess; a new generation follows.
+
+    SCH-4, SCH-9, REC-2, REC-4, REC-17, DLK-11, DLK-25.
+    """
     frozen, otto = scene.actor("frozen", process=scene.process(9)), scene.actor("otto")
     add(scene, "t", "file:a.py")
     frozen.register()
@@ -102,7 +108,7 @@ def test_a_frozen_agent_loses_what_it_does_not_renew(scene: Scene) -> None:
 
 
 def test_one_that_forgets_to_release_is_cleaned(scene: Scene) -> None:
-    """SCN-59, SCH-22, SCH-23, REC-28: what an error path left behind blocks no later run."""
+    """SCN-59, REC-28: what an error path left behind blocks no later run."""
     forgetful, later = scene.actor("forgetful"), scene.actor("later")
     for number in range(3):
         add(scene, f"t{number}", f"file:{number}.py")
@@ -114,7 +120,10 @@ def test_one_that_forgets_to_release_is_cleaned(scene: Scene) -> None:
 
 
 def test_too_many_tries_are_surfaced(scene: Scene) -> None:
-    """REC-6, 12, 13: another try after 5, 20 and 80 s; then errored, and named to people."""
+    """Another try after 5, 20 and 80 s; then errored, and named to people.
+
+    REC-6, REC-12, REC-13, CLM-6, SUP-7.
+    """
     ann, bob = scene.actor("ann"), scene.actor("bob")
     add(scene, "t", retries_max=3)
     for generation, pause_s in ((1, 5), (2, 20), (3, 80)):
@@ -151,7 +160,10 @@ def test_what_failed_is_named_until_somebody_acts(scene: Scene, way_out: str) ->
 
 
 def test_two_who_think_they_hold_it(scene: Scene) -> None:
-    """REC-18, 21, 22, 23: the higher generation wins; renewal and result of the lower are refused."""
+    """The higher generation wins; renewal and result of the lower are refused.
+
+    REC-18, REC-21, REC-22, REC-23.
+    """
     cut_off, other = scene.actor("cut-off"), scene.actor("other")
     add(scene, "t")
     assert claim(cut_off).success

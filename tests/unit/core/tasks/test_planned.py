@@ -118,7 +118,7 @@ def test_a_long_chain_is_settled_in_steps(desk: WorkDesk) -> None:
 
 
 def test_a_circle_is_named_by_its_path(desk: WorkDesk) -> None:
-    """TID-20: also when an old task comes to depend on one that depends on it in turn."""
+    """TID-14: also when an old task comes to depend on one that depends on it in turn."""
     desk.add_all({"a": (), "b": ("a",), "c": ("b",)})
     with pytest.raises(CoordError, match="a -> c -> b -> a"):
         desk.add("a", "c")
@@ -151,7 +151,7 @@ def test_a_task_that_is_changed_still_knows_that_it_is_followed(desk: WorkDesk) 
 
 
 def test_turns_are_by_priority_that_ages_then_by_age(desk: WorkDesk) -> None:
-    """Issue 4, Fairness: a step of priority is worth a minute."""
+    """CLM-8: Issue 4, Fairness: a step of priority is worth a minute."""
     desk.add("old")
     desk.now += 59_999
     desk.add("urgent", priority=1)
@@ -184,7 +184,10 @@ def test_a_batch_gives_each_task_once(desk: WorkDesk) -> None:
 
 
 def test_an_agent_gets_what_it_is_able_to_do(desk: WorkDesk) -> None:
-    """CLM-3: types, roles and tracks are choices, needs are conditions; what asks for nothing is for all."""
+    """Types, roles and tracks are choices, needs are conditions; what asks for nothing is for all.
+
+    CLM-3, CLM-8.
+    """
     desk.add("a", needs=("gpu",))
     desk.add("b", type="ui")
     desk.add("c", role="reviewer")
@@ -210,7 +213,7 @@ def test_a_task_far_behind_a_hot_file_is_found(desk: WorkDesk) -> None:
 
 
 def test_which_nothing_there_is(desk: WorkDesk) -> None:
-    """TID-22: done, blocked by what, or deadlocked; and when it is worth looking again."""
+    """Done, blocked by what, or deadlocked; and when it is worth looking again."""
     assert desk.take() == "done"
     desk.add_all({"a": (), "b": ("a",)})
     assert desk.take() == "a"
@@ -233,7 +236,10 @@ def test_which_nothing_there_is(desk: WorkDesk) -> None:
 
 
 def test_a_track_has_one_agent_unless_said(desk: WorkDesk) -> None:
-    """TID-12, TID-13: one agent may have several tasks of a track, another none; more where configured."""
+    """One agent may have several tasks of a track, another none; more where configured.
+
+    TID-12, TID-13, TID-23.
+    """
     for name in ("a", "b", "c"):
         desk.add(name, track="T")
     assert [desk.take(), desk.take("bob"), desk.take()] == ["a", "blocked", "b"]
@@ -260,7 +266,10 @@ def test_a_task_that_changes_its_track_takes_its_agent_along(desk: WorkDesk) -> 
 
 
 def test_a_failure_pauses_longer_each_time_and_then_needs_a_person(desk: WorkDesk) -> None:
-    """REC: 5 s, 20 s, then errored where two retries are the most; what depends on it is blocked."""
+    """REC: 5 s, 20 s, then errored where two retries are the most; what depends on it is blocked.
+
+    CLM-4, CLM-6, CFL-34.
+    """
     desk.add("a", retries_max=2)
     desk.add("b", "a")
     for generation, pause_ms in ((1, RETRY_MS), (2, 4 * RETRY_MS)):
@@ -280,7 +289,7 @@ def test_a_failure_pauses_longer_each_time_and_then_needs_a_person(desk: WorkDes
 
 
 def test_what_is_given_back_is_no_failure(desk: WorkDesk) -> None:
-    """CLM-14: released, it is ready at once, and no try is counted."""
+    """Released, it is ready at once, and no try is counted."""
     desk.add("a", retries_max=0)
     assert desk.take() == "a"
     desk.release("a")

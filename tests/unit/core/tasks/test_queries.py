@@ -17,7 +17,7 @@ def test_a_task_that_never_was_is_ready() -> None:
 
 
 def test_state_of_a_claimed_task() -> None:
-    """CLM-54, 29: the state shows the claim with all that the claimer was told."""
+    """CLM-54, CLM-29: the state shows the claim with all that the claimer was told."""
     desk = Desk()
     granted = desk.claim().reply.claim
     state = desk.state()
@@ -25,7 +25,7 @@ def test_state_of_a_claimed_task() -> None:
 
 
 def test_state_of_a_finished_task() -> None:
-    """CLM-32, 74: the accepted result with who made it, when, under which generation and reference."""
+    """CLM-32, CLM-74: the accepted result with who made it, when, under which generation and reference."""
     desk = Desk()
     desk.claim()
     desk.submit(result=b'{"files":["a.py"],"ok":true}', now=T0 + 9)
@@ -51,7 +51,7 @@ def test_state_after_a_reset_shows_no_claim_and_no_result() -> None:
 
 
 def test_history_is_gap_free_and_in_order() -> None:
-    """CLM-21, 31: every ended generation is there, oldest first, also past one page."""
+    """CLM-21, CLM-31, AUD-30, CLM-55: every ended generation is there, oldest first, also past one page."""
     desk = Desk()
     generations = PAGE + 3
     for generation in range(1, generations + 1):

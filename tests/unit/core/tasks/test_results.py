@@ -24,7 +24,10 @@ def recorded(desk: Desk) -> list[str]:
 
 
 def test_a_stale_result_is_recorded() -> None:
-    """CLM-73: a result rejected as stale is kept as a submission that was not accepted, with its reason."""
+    """A result rejected as stale is kept as a submission that was not accepted, with its reason.
+
+    CLM-73, AUD-29.
+    """
     desk = overtaken()
     reply = desk.submit(now=LATE + 1, result=b'{"text":"late"}').reply
     assert (reply.accepted, reply.reason, reply.current_generation, reply.work_lost) == (
@@ -100,7 +103,10 @@ def test_nothing_is_recorded_about_a_task_that_never_was() -> None:
 
 
 def test_the_accepted_result_once_more_is_no_loss() -> None:
-    """CLM-62, 71: the holder who sends its accepted result again lost nothing, and it is not recorded."""
+    """The holder who sends its accepted result again lost nothing, and it is not recorded.
+
+    CLM-62, CLM-71.
+    """
     desk = Desk()
     desk.claim()
     desk.submit()

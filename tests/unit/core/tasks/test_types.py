@@ -34,7 +34,7 @@ def test_moments_are_aware_and_exact() -> None:
 
 
 def test_ids_are_uuids_that_follow_from_what_they_name() -> None:
-    """CLM-29, 31, 32: ids are valid UUIDs, stable, and different for whatever differs."""
+    """CLM-29, CLM-31, CLM-32: ids are valid UUIDs, stable, and different for whatever differs."""
     seen: set[str] = set()
     for tenant in ("acme", "other"):
         for task in ("t", "t2"):
@@ -69,7 +69,10 @@ def test_a_known_id_never_changes() -> None:
     [("B-003-repositories", "B", 3), ("AB-120-x::2", "AB", 120), ("task-101", None, None)],
 )
 def test_track_and_sequence(task: str, track: str | None, sequence: int | None) -> None:
-    """CLM-29, 31, 32, TID-11: whatever belongs to a task knows its track and sequence, if its id has them."""
+    """Whatever belongs to a task knows its track and sequence, if its id has them.
+
+    CLM-29, CLM-31, CLM-32, TID-11.
+    """
     desk = Desk()
     claim = desk.claim(task=task).reply.claim
     desk.submit(task=task)
@@ -134,7 +137,7 @@ def test_replies_come_back_from_json() -> None:
 
 
 def test_every_event_of_a_claim_has_its_documented_name() -> None:
-    """001 §8.2: each event that the second document names has its name in one table."""
+    """AUD-23, CFL-23, 001 §8.2: each event that the second document names has its name in one table."""
     tags = {kind.__struct_config__.tag for kind in events.TaskEvent.__subclasses__()}
     assert tags <= events.SEED_NAMES.keys()
     assert events.SEED_NAMES["task.claimed"] == "CLAIM_ACQUIRED"

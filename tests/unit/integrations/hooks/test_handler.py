@@ -20,7 +20,10 @@ def scene(tmp_path: Path) -> Scene:
 
 
 def test_a_session_hears_of_its_peers(scene: Scene) -> None:
-    """SES-21, SCN-34: two peers are told in one sentence, to be passed on to the user; nobody: nothing."""
+    """Two peers are told in one sentence, to be passed on to the user; nobody: nothing.
+
+    SES-21, SCN-34, CTX-20, UI-6.
+    """
     assert scene.tell("SessionStart", "one", source="startup").say == ""
     scene.tell("SessionStart", "two", source="startup")
     said = scene.tell("SessionStart", "three", source="startup").say
@@ -72,7 +75,10 @@ def test_what_a_folder_is_moved_to_is_no_file(scene: Scene, source: str, denied:
 
 
 def test_an_edit_is_locked_until_it_is_committed(scene: Scene) -> None:
-    """LCK-78: dirty against HEAD it stays locked; clean again, the next shell command's end frees it."""
+    """Dirty against HEAD it stays locked; clean again, the next shell command's end frees it.
+
+    INT-7, GIT-3.
+    """
     scene.write("src/app.py")
     assert scene.held() == {"file:src/app.py": "ada"}
     assert "locked by claude (session ada)" in scene.write("src/app.py", "bob").deny
@@ -154,7 +160,7 @@ def test_where_the_store_was_removed_the_hook_does_not_guess(scene: Scene) -> No
 
 
 def test_a_patch_of_two_worktrees_is_looked_at_in_both(scene: Scene, tmp_path: Path) -> None:
-    """LCK-78: each file of a call is clean or not in the worktree where it was written."""
+    """Each file of a call is clean or not in the worktree where it was written."""
     tree = tmp_path / "tree"
     added_worktree(scene.root, tree)
     patch = f"*** Begin Patch\n*** Update File: src/app.py\n*** Add File: {tree}/new.txt\n*** End Patch"
@@ -172,7 +178,7 @@ def test_a_patch_of_two_worktrees_is_looked_at_in_both(scene: Scene, tmp_path: P
 
 
 def test_a_patch_of_two_worktrees_is_refused_as_a_whole(scene: Scene, tmp_path: Path) -> None:
-    """LCK-3: where one of its files is held, nothing of the call stays locked."""
+    """LCK-40: where one of its files is held, nothing of the call stays locked."""
     added_worktree(scene.root, tmp_path / "tree")
     with scene.client("bob") as bob:
         bob.acquire("new.txt")
@@ -279,7 +285,7 @@ def test_an_action_in_the_foreground_is_run(scene: Scene, line: str) -> None:
 
 
 def test_an_action_under_the_session_s_own_lock_keeps_it(scene: Scene) -> None:
-    """LCK-67: what the session asked for itself is not given back by a hook."""
+    """What the session asked for itself is not given back by a hook."""
     with scene.client("ada") as ada:
         ada.acquire("name:main-push")
     call = scene.shell("git push origin main")
@@ -289,7 +295,10 @@ def test_an_action_under_the_session_s_own_lock_keeps_it(scene: Scene) -> None:
 
 
 def test_an_action_of_the_host_is_locked_for_all_repositories(scene: Scene, tmp_path: Path) -> None:
-    """LCK-65: names of the host stand in the user's own store; refused there, nothing is kept here."""
+    """Names of the host stand in the user's own store; refused there, nothing is kept here.
+
+    LCK-65, PRB-13.
+    """
     other = Scene(tmp_path / "other")
     other.environ = scene.environ
     assert scene.before(scene.shell("pkill engram")).deny == ""
@@ -299,7 +308,7 @@ def test_an_action_of_the_host_is_locked_for_all_repositories(scene: Scene, tmp_
 
 
 def test_messages_come_at_the_end_of_a_call_once(scene: Scene) -> None:
-    """MSG: a message is offered to one hook and delivered as its last act."""
+    """MSG-13, MSG: a message is offered to one hook and delivered as its last act."""
     scene.tell("SessionStart", source="startup")
     with scene.client("bob") as bob:
         bob.send("ada", "request", "please review", body="branch login")
@@ -325,7 +334,7 @@ def test_a_reading_call_opens_nothing(scene: Scene, monkeypatch: pytest.MonkeyPa
 
 
 def test_held_locks_are_recalled_at_the_stop_once(scene: Scene) -> None:
-    """CTX-20: each lock is recalled once; not while the tool says that it was reminded already."""
+    """Each lock is recalled once; not while the tool says that it was reminded already."""
     scene.write("new.txt")
     assert scene.tell("Stop", stop_hook_active=True).go_on == ""
     assert "still holds file:new.txt" in scene.tell("Stop").go_on
@@ -336,7 +345,7 @@ def test_held_locks_are_recalled_at_the_stop_once(scene: Scene) -> None:
 
 
 def test_after_compaction_it_is_told_who_does_what(scene: Scene) -> None:
-    """CTX-18: own locks and those of the others, in a few words."""
+    """CTX-15: own locks and those of the others, in a few words."""
     scene.tell("SessionStart", "bob", source="startup")
     scene.write("his.txt", "bob")
     scene.write("mine.txt")
@@ -347,7 +356,7 @@ def test_after_compaction_it_is_told_who_does_what(scene: Scene) -> None:
 
 
 def test_a_cleared_session_goes_on_as_another(scene: Scene) -> None:
-    """SES-9: `/clear` gives a new id; the locks move to it in one commit."""
+    """`/clear` gives a new id; the locks move to it in one commit."""
     scene.tell("SessionStart", "old", source="startup")
     scene.write("new.txt", "old")
     scene.tell("SessionEnd", "old", reason="clear")
@@ -370,7 +379,10 @@ def test_a_sub_agent_owns_what_it_edits(scene: Scene) -> None:
 
 
 def test_the_end_of_a_session_frees_all(scene: Scene) -> None:
-    """INT-10, LCK-78: nothing stays locked after it; a session that is not known ends all the same."""
+    """Nothing stays locked after it; a session that is not known ends all the same.
+
+    INT-10, LCK-78, SES-24.
+    """
     scene.write("new.txt")
     scene.tell("SessionEnd", reason="other")
     assert scene.held() == {}
@@ -387,7 +399,7 @@ def test_a_name_given_by_its_starter_is_the_session(scene: Scene) -> None:
 
 
 def test_without_coord_the_hook_stays_out_of_the_way(tmp_path: Path, scene: Scene) -> None:
-    """Hooks of a user fire in every repository: where coord is not in use nothing happens."""
+    """PRB-24: Hooks of a user fire in every repository: where coord is not in use nothing happens."""
     made_repository(tmp_path / "plain")
     scene.root = tmp_path / "plain"
     assert scene.write("new.txt").deny == ""

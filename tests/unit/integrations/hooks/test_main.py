@@ -130,7 +130,7 @@ def test_without_a_store_writes_are_closed_and_reads_open(scene: Scene) -> None:
 
 
 def test_closed_or_open_is_a_setting(scene: Scene) -> None:
-    """Who would rather lose the locks than the work, says so."""
+    """PRB-36: Who would rather lose the locks than the work, says so."""
     (scene.root / "coord.toml").write_text('[hooks]\nwrites_without_store = "open"\n')
     lose(scene)
     assert hook(scene, edit()) == (0, None, "")

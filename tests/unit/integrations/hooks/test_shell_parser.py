@@ -48,7 +48,10 @@ from coord.integrations.hooks.shell_parser import folders_entered, only_reads, s
     ],
 )
 def test_what_needs_which_lock(line: str, locks: list[str]) -> None:
-    """INT-12, LCK-60 … LCK-65: the table of actions and their locks, however the command is dressed."""
+    """The table of actions and their locks, however the command is dressed.
+
+    INT-12, LCK-60, LCK-61, LCK-62, LCK-63, LCK-64, LCK-65, PRB-10, PRB-11.
+    """
     assert sorted(locks_for(line, ACTIONS, branch="feature", main_tree=True)) == locks
 
 

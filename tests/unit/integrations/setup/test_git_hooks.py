@@ -34,7 +34,7 @@ def told(folder: Path) -> list[str]:
 
 
 def test_a_hook_that_was_there_goes_on(shop: Path) -> None:
-    """GIT-17: a former hook runs after the gate, and its no counts; uninstall gives its place back."""
+    """A former hook runs after the gate, and its no counts; uninstall gives its place back."""
     write(shop / ".git/hooks/pre-commit", REFUSES, 0o755)
     write(shop / ".git/hooks/pre-push", REFUSES, 0o644)
     set_up(shop)
@@ -110,7 +110,7 @@ def test_hooks_in_the_configuration(shop: Path) -> None:
 
 
 def test_a_new_worktree_gets_it_all(shop: Path) -> None:
-    """GIT-1: what git does not know comes into a new worktree, is not seen there, and goes again."""
+    """GIT-24: what git does not know comes into a new worktree, is not seen there, and goes again."""
     write(shop / ".git/hooks/post-checkout", TELLS, 0o755)
     set_up(shop)
     second = shop.parent / "second"

@@ -74,7 +74,7 @@ def build(shop: Path, case: dict[str, Any]) -> list[Path]:
 @settings(max_examples=20)
 @given(case=CASES)
 def test_every_byte_is_what_it_was(case: dict[str, Any], home: Path) -> None:
-    """INT-17: after init (or twice) and uninstall nothing differs: no byte, mode, link or folder."""
+    """After init (or twice) and uninstall nothing differs: no byte, mode, link or folder."""
     base = home.parent / "case"
     shutil.rmtree(base, ignore_errors=True)
     places = build(base / "shop", case)

@@ -66,7 +66,7 @@ LINES = (
 
 @pytest.mark.parametrize("line", LINES)
 def test_a_free_file_is_locked_after_the_fact(stage: Stage, line: str) -> None:
-    """Whatever a command line does to a file, the session holds it then, and others are refused."""
+    """PRB-16: Whatever a command line does to a file, the session holds it then, and others are refused."""
     assert stage.run(line) == ""
     assert stage.held() == {f"file:{APP}": "bob"}
     assert "locked by claude (session bob)" in stage.write(APP).deny

@@ -83,7 +83,7 @@ def test_steal_and_preempt_take_no_glob(office: Office) -> None:
 
 
 def test_fence_is_believed_when_the_file_is_gone(office: Office) -> None:
-    """LCK-26: who holds a file under a fence still does when it removed the file, whatever globs are held."""
+    """Who holds a file under a fence still does when it removed the file, whatever globs are held."""
     bob = office.client("bob")
     fence = bob.acquire("README.md").locks[0].fence
     office.client("ann").acquire(GLOB)
@@ -92,7 +92,10 @@ def test_fence_is_believed_when_the_file_is_gone(office: Office) -> None:
 
 
 def test_block_in_a_folder(office: Office) -> None:
-    """LCK-24: a block renews and gives back what it took, wherever in the repository its client is."""
+    """A block renews and gives back what it took, wherever in the repository its client is.
+
+    LCK-24, SDK-5.
+    """
     inside = office.client("bob", cwd=office.repository / "docs")
     with inside.lock("b.py") as held:
         held.check()

@@ -52,7 +52,10 @@ def test_the_usual_tracks_have_a_purpose() -> None:
 
 
 def test_the_documented_allocation_comes_true(office: Office) -> None:
-    """TID-8, 12, 25, 26: four agents, each on its track, in order, two of them of one session."""
+    """Four agents, each on its track, in order, two of them of one session.
+
+    TID-8, TID-12, TID-25, TID-26.
+    """
     plan = office.client("planner", project="shop")
     plan.add_tasks(new_task(f"{track}-{n:03d}-part") for n in (3, 1, 2) for track in "DCBA")
     family = {"delta": "alpha"}
@@ -107,7 +110,7 @@ def test_ids_of_other_plans_are_welcome(office: Office) -> None:
 
 
 def test_work_products_are_named_as_documented() -> None:
-    """TID-18 … TID-20: `wp-`, the task, its generation, six characters of a UUID."""
+    """TID-18, TID-19, TID-20: `wp-`, the task, its generation, six characters of a UUID."""
     unique = "9c4e1d77-0000-4000-8000-000000000000"
     assert work_product_ref("B-003-repositories", 2, unique) == "wp-B-003-repositories-gen2-9c4e1d"
 

@@ -87,7 +87,7 @@ def plainly(value: Any) -> Any:
 @given(json_objects)
 @example({"text": "\u2028\0\x7f😀", "n": -0.0, "big": 2**64 - 1, "small": -(2**63)})
 def test_json_comes_back(data: dict[str, Any]) -> None:
-    """CLM-32, 52: a result is any JSON object, and it is kept exactly."""
+    """CLM-32, CLM-52: a result is any JSON object, and it is kept exactly."""
     assert json.loads(to_json("result_data", data)) == data
 
 

@@ -38,7 +38,10 @@ def once(client: Client, handle: Any, **options: Any) -> Worked:
 
 
 def test_what_a_function_returns_is_handed_in_under_its_generation(ann: Client) -> None:
-    """SDK-2, CLM-18: the function knows its generation, and its result is tagged with it."""
+    """The function knows its generation, and its result is tagged with it.
+
+    SDK-2, CLM-18, SDK-1, SUP-17, DOC-3.
+    """
 
     def handle(work: Work) -> dict[str, Any]:
         assert work.task.description == "do it"
@@ -128,7 +131,7 @@ def test_a_worker_waits_no_longer_than_told(office: Office, ann: Client) -> None
 
 
 def test_a_worker_that_keeps_stays_for_what_is_added(office: Office, ann: Client) -> None:
-    """`keep`: done is not the end, and `stop` is."""
+    """SES-38: `keep`: done is not the end, and `stop` is."""
     seen: list[str] = []
 
     def tell(step: Step) -> None:
@@ -170,7 +173,7 @@ def test_a_lost_claim_is_noticed_and_nothing_is_handed_in(office: Office, ann: C
 
 
 def test_a_claim_is_renewed_while_a_function_works(ann: Client) -> None:
-    """SDK-3: the lease begins anew in the background, again and again."""
+    """SDK-3, SCH-11: the lease begins anew in the background, again and again."""
 
     def handle(work: Work) -> None:
         while work.renewals < 2:
@@ -324,7 +327,7 @@ def test_a_worker_takes_only_what_it_was_told_to(ann: Client) -> None:
 
 
 def test_a_forced_claim_takes_its_place_on_the_track(office: Office, ann: Client) -> None:
-    """CLM-58: whoever loses the task leaves the track by that, and is not in the way of its successor."""
+    """AMB-13: whoever loses the task leaves the track by that, and is not in the way of its successor."""
     assert ann.claim_task("A-001-x").success
     bob = office.client("bob", project="shop")
     assert bob.claim_task("A-001-x", force=True, reason="stuck").success

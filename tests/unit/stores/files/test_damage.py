@@ -295,7 +295,7 @@ def test_a_store_without_its_format_file_is_corrupt(path: Path) -> None:
 def test_a_format_file_that_says_something_else_is_refused(
     path: Path, content: bytes, error: type[Exception]
 ) -> None:
-    """What cannot be read is damage; what can be read but is newer asks for an upgrade."""
+    """STO-12: What cannot be read is damage; what can be read but is newer asks for an upgrade."""
     (path / "format").write_bytes(content)
     with pytest.raises(error):
         opened(path)

@@ -194,7 +194,7 @@ def test_reading_costs_one_look_when_nothing_is_new(open_store_with: OpenWith) -
 
 
 def test_everything_is_private_to_the_user(path: Path, open_store_with: OpenWith) -> None:
-    """Folders are 0700 and files 0600, whatever the umask allows."""
+    """AMB-31: Folders are 0700 and files 0600, whatever the umask allows."""
     before = os.umask(0)
     try:
         store = open_store_with(SwiftLayer())

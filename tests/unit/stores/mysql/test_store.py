@@ -149,7 +149,7 @@ def test_a_lock_held_too_long_is_unavailable(
 def test_who_is_cut_off_after_its_guard_stopped_it_keeps_nobody_waiting(
     url: str, open_database: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """STO-29: a stopped packet has the head row until it is rolled back; the server does not wait long."""
+    """A stopped packet has the head row until it is rolled back; the server does not wait long."""
     monkeypatch.setattr(mysql_session, "IDLE_IN_TRANSACTION_S", 1)
     database = open_database(url)
     store = database.log("local")

@@ -51,7 +51,7 @@ def listening(database: Any) -> bool:
 def test_a_commit_rings(
     store: Store, waiter: Database[Any], waiting: list["Future[bool]"], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A ring reaches all who wait, long before they would look for themselves."""
+    """STO-25, EVT-11: A ring reaches all who wait, long before they would look for themselves."""
     monkeypatch.setattr(listener, "POLL_S", 2 * PATIENCE_S)
     poll_until(lambda: listening(waiter), PATIENCE_S, "nobody listens")
     store.commit(ONE)

@@ -24,7 +24,7 @@ def url(postgres_server: PostgresServer) -> str:
 
 
 def test_another_format_is_unsupported(url: str) -> None:
-    """What a newer version wrote is neither opened nor installed over."""
+    """STO-12: What a newer version wrote is neither opened nor installed over."""
     with psycopg.connect(url, autocommit=True) as sql:
         sql.execute("UPDATE coord.meta SET value = '2' WHERE name = 'format'")
     for use in (open_store, coord.install):

@@ -60,7 +60,7 @@ def snapshots(sql: Sql) -> list[int]:
 
 
 def test_a_schema_has_one_shape(postgres_server: PostgresServer) -> None:
-    """STO-12: what was installed in one shape is neither opened nor installed over in the other."""
+    """What was installed in one shape is neither opened nor installed over in the other."""
     plain = postgres_server.blank_url()
     for installed, other, hint in (
         (f"{plain}?schema=a", in_log_shape(f"{plain}?schema=a"), "postgresql://"),

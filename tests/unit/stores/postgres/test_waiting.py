@@ -68,7 +68,7 @@ def test_a_commit_rings(
     sql: Sql,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """NOTIFY reaches all who wait, long before they would look for themselves."""
+    """STO-26, EVT-11: NOTIFY reaches all who wait, long before they would look for themselves."""
     until(lambda: listeners(sql))
     store.commit(ONE)
     assert [waiter.result(PATIENCE_S) for waiter in waiting] == [True, True]

@@ -42,7 +42,11 @@ NAMED = pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command
 
 @pytest.mark.parametrize("name", REQUIRED)
 def test_the_commands_have_the_names_they_were_given(name: str) -> None:
-    """CLI-7 … CLI-21: the operations of the third founding document keep their names."""
+    """The operations of the third founding document keep their names.
+
+    CLI-7, CLI-8, CLI-9, CLI-10, CLI-11, CLI-12, CLI-13, CLI-14, CLI-15, CLI-16, CLI-17, CLI-18,
+    CLI-19, CLI-20, CLI-21.
+    """
     assert name in BY_NAME
 
 

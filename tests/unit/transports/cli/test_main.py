@@ -21,7 +21,7 @@ def run(*words: str, **options) -> "subprocess.CompletedProcess[str]":
 
 
 def test_help_and_version_are_plain_text() -> None:
-    """CLI-23: help and version answer on stdout with exit 0, and need no store."""
+    """CLI-23, CLI-26: help and version answer on stdout with exit 0, and need no store."""
     assert run("--version").stdout == f"coord {package.__version__}\n"
     helped = run("lock", "--help")
     assert helped.returncode == 0
@@ -68,7 +68,7 @@ def test_a_bad_line_is_answered_in_json_too() -> None:
 
 
 def test_a_terminal_gets_a_table_and_json_when_asked(coord: Coord) -> None:
-    """DESIGN §8: aligned columns for a person, JSON with `--json`."""
+    """AMB-24, DESIGN §8: aligned columns for a person, JSON with `--json`."""
     coord("ann lock src/app.py --reason rework")
     table = Terminal(*PROGRAM[1:], "--session", "s-bob", "locks")
     assert table.exit_code() == 0

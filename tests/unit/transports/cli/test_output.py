@@ -63,7 +63,7 @@ def printed(
 
 
 def test_moments_are_shown_in_utc_and_data_of_users_stays() -> None:
-    """DESIGN §8: `…_ms` becomes `…_at` in RFC 3339 with Z, `…_s` stays, and a blob is untouched."""
+    """CFL-28, DESIGN §8: `…_ms` becomes `…_at` in RFC 3339 with Z, `…_s` stays, and a blob is untouched."""
     blob: dict[str, object] = {"seen_ms": 5, "nested": {"at_ms": 7}}
     shown = output.fields_of(Outer(1_700_000_000_123, 2.5, [Inner(1_000, blob)]))
     assert shown == {
@@ -75,7 +75,7 @@ def test_moments_are_shown_in_utc_and_data_of_users_stays() -> None:
 
 
 def test_json_begins_with_ok_and_ends_with_a_newline(monkeypatch) -> None:
-    """CLI-25: one object on stdout with `ok` first, one line for people on stderr."""
+    """CLI-25, CFL-26, PRB-20: one object on stdout with `ok` first, one line for people on stderr."""
     code, out, err = printed(Answer({"locks": []}, "Lock acquired ✓"), monkeypatch)
     assert (code, out, err) == (0, '{"ok":true,"locks":[]}\n', "Lock acquired ✓\n")
 

@@ -22,7 +22,10 @@ def committed(folder: Path, commit: str = "HEAD") -> list[str]:
 
 
 def test_scn_48_only_what_is_held_is_committed(shop: Path, coord: Coord) -> None:
-    """SCN-48, GIT-16, GIT-19: held files go in, new ones too; nothing that others changed or staged."""
+    """Held files go in, new ones too; nothing that others changed or staged.
+
+    SCN-48, GIT-16, GIT-19, GIT-15, LCK-83.
+    """
     (shop / "src/app.py").write_text("second\n")
     (shop / "src/my notes.txt").write_text("new\n")
     (shop / "docs/help.md").write_text("of bob\n")
@@ -114,7 +117,7 @@ def test_nothing_held_is_nothing_to_commit(shop: Path, coord: Coord) -> None:
 
 
 def test_a_stale_fence_is_refused(shop: Path, coord: Coord) -> None:
-    """GIT-16: who knows only an older fence was away while somebody else had the file."""
+    """GIT-16, AMB-38: who knows only an older fence was away while somebody else had the file."""
     first = coord("ann lock src/app.py").answer["locks"][0]["fence"]
     coord("bob steal src/app.py --force --reason hurry")
     coord("bob unlock src/app.py")
@@ -126,7 +129,10 @@ def test_a_stale_fence_is_refused(shop: Path, coord: Coord) -> None:
 
 
 def test_a_lock_lost_under_the_commit_leaves_no_record(shop: Path, coord: Coord) -> None:
-    """GIT-21: the log tells only of commits whose locks were held to the end; hooks act as the session."""
+    """The log tells only of commits whose locks were held to the end; hooks act as the session.
+
+    GIT-21, AMB-38.
+    """
     hook = shop / ".git/hooks/pre-commit"
     (shop / "src/app.py").write_text("second\n")
     coord("ann lock src/app.py")
@@ -150,7 +156,7 @@ def test_a_hook_that_adds_files_is_noticed(shop: Path, coord: Coord) -> None:
 
 
 def test_a_hook_that_refuses_is_obeyed(shop: Path, coord: Coord) -> None:
-    """GIT-15: the repository's own hooks have their say, and a refused commit changes nothing."""
+    """The repository's own hooks have their say, and a refused commit changes nothing."""
     hook = shop / ".git/hooks/pre-commit"
     hook.write_text("#!/bin/sh\necho no tests >&2\nexit 1\n")
     hook.chmod(0o755)
@@ -167,7 +173,7 @@ def test_a_hook_that_refuses_is_obeyed(shop: Path, coord: Coord) -> None:
 def test_a_slow_hook_is_told_and_waited_for(
     shop: Path, coord: Coord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """GIT-15: a hook takes as long as it wants, as in git; it is told, and the locks do not run out."""
+    """A hook takes as long as it wants, as in git; it is told, and the locks do not run out."""
     hook = shop / ".git/hooks/pre-commit"
     hook.write_text("#!/bin/sh\nwhile [ ! -e .git/told ]; do sleep 0.02; done\n")
     hook.chmod(0o755)
@@ -188,7 +194,7 @@ def test_a_slow_hook_is_told_and_waited_for(
 
 @pytest.mark.parametrize("by", ["flag", "coord.toml"])
 def test_hooks_are_given_up_where_that_is_set(shop: Path, coord: Coord, by: str) -> None:
-    """GIT-15: a limit on the time of hooks is a setting; nothing is committed when it is over."""
+    """A limit on the time of hooks is a setting; nothing is committed when it is over."""
     hook = shop / ".git/hooks/pre-commit"
     hook.write_text("#!/bin/sh\nexec sleep 60\n")
     hook.chmod(0o755)
@@ -208,7 +214,10 @@ def test_hooks_are_given_up_where_that_is_set(shop: Path, coord: Coord, by: str)
 def test_from_anywhere_and_from_the_beginning(
     shop: Path, coord: Coord, monkeypatch: pytest.MonkeyPatch, first: bool
 ) -> None:
-    """GIT-16: in a folder below the top, and in a repository without commits; --unlock gives locks back."""
+    """In a folder below the top, and in a repository without commits; --unlock gives locks back.
+
+    GIT-16, AMB-36.
+    """
     if first:
         git(shop, "checkout", "-q", "--orphan", "fresh")
         git(shop, "rm", "-rfq", "--cached", ".")

@@ -58,7 +58,7 @@ def test_read_lock_is_in_nobodys_way(shop: Gated) -> None:
 
 
 def test_names_of_all_kinds(shop: Gated) -> None:
-    """GIT-16: names with spaces, quotes, dashes, wildcards and line ends are judged like others."""
+    """Names with spaces, quotes, dashes, wildcards and line ends are judged like others."""
     names = [
         "a b.py",
         "quo'te\".py",

@@ -40,7 +40,7 @@ def left(yard: Yard) -> list[str]:
 
 
 def test_the_check_sees_the_merged_tree_and_decides(yard: Yard) -> None:
-    """A check runs on what main would be, not on the branch; what fails stays out, and is told."""
+    """PRB-12: A check runs on what main would be, not on the branch; what fails stays out, and is told."""
     yard.work("ann", {"app.py": "ann\n"})
     yard.work("ben", {"lib.py": "ben\n"})
     before = yard.tip()

@@ -25,7 +25,7 @@ def work(shop: Path, coord: Coord, monkeypatch: pytest.MonkeyPatch, name: str, t
 def test_two_agents_merge_and_the_second_conflicts(
     shop: Path, coord: Coord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """GIT-8, GIT-9: the first is merged; the second is told the file and the party, exit 1."""
+    """GIT-8, GIT-9, GIT-4: the first is merged; the second is told the file and the party, exit 1."""
     git(shop, "branch", "-M", "main")
     work(shop, coord, monkeypatch, "ann", "ann\n")
     work(shop, coord, monkeypatch, "bob", "bob\n")

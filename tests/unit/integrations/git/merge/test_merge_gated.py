@@ -15,7 +15,10 @@ def merged(shop: Gated, session: str, branch: str) -> Merge:
 
 
 def test_what_the_gates_signed_is_merged_and_what_they_refuse_is_not(tmp_path: Path) -> None:
-    """GIT-14: signed commits prove their locks; one that lost its lock passes neither merge nor gate."""
+    """Signed commits prove their locks; one that lost its lock passes neither merge nor gate.
+
+    GIT-14, PRB-33.
+    """
     shop = made_gated(tmp_path / "made")
     for name, file in (("ann", "app.py"), ("ben", "lib.py")):
         shop.plain("checkout", "-q", "-b", name, "main")

@@ -25,7 +25,7 @@ def lock(tmp_path: Path) -> Path:
 
 
 def test_a_lock_that_nobody_has_is_removed(lock: Path) -> None:
-    """GIT-12: a killed git must not stop the next one for ever; a young lock is waited for."""
+    """A killed git must not stop the next one for ever; a young lock is waited for."""
     remove_stale(str(lock), str(lock.parents[1]))
     assert not lock.exists()
     remove_stale(str(lock), str(lock.parents[1]))
@@ -35,7 +35,7 @@ def test_a_lock_that_nobody_has_is_removed(lock: Path) -> None:
 
 
 def test_a_lock_that_a_process_has_open_stays(lock: Path) -> None:
-    """GIT-12: however old it is; the process is named."""
+    """However old it is; the process is named."""
     command = [sys.executable, "-c", HOLDING, str(lock)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -47,7 +47,7 @@ def test_a_lock_that_a_process_has_open_stays(lock: Path) -> None:
 
 
 def test_a_lock_where_git_is_at_work_stays(lock: Path) -> None:
-    """GIT-12: git closes the file while its hooks run, but works in that folder."""
+    """Git closes the file while its hooks run, but works in that folder."""
     command = ["git", "cat-file", "--batch"]
     folder = lock.parents[1]
     with subprocess.Popen(command, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
@@ -64,7 +64,7 @@ def test_a_lock_where_git_is_at_work_stays(lock: Path) -> None:
 
 
 def test_where_processes_cannot_be_seen_it_stays(lock: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """GIT-12: doubt refuses, and names the file."""
+    """Doubt refuses, and names the file."""
     monkeypatch.setattr("coord.integrations.git.worktree.index_lock.PROCESSES", str(lock.parent))
     with pytest.raises(Busy, match="cannot be looked at here"):
         remove_stale(str(lock), str(lock.parents[1]))

@@ -18,7 +18,10 @@ from tests.support.git_folders import git, made_repository
 def test_each_agent_has_a_branch_and_a_folder(
     shop: Path, coord: Coord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """GIT-5 … GIT-7, GIT-23, GIT-26: made by name, hidden from git, recorded, committed to apart."""
+    """Made by name, hidden from git, recorded, committed to apart.
+
+    GIT-5, GIT-6, GIT-7, GIT-23, GIT-26, SES-8.
+    """
     said = coord("ann worktree add")
     assert said.code == 0, said
     place = Path(said.answer["path"])
@@ -35,7 +38,10 @@ def test_each_agent_has_a_branch_and_a_folder(
 
 
 def test_templates_and_set_up(shop: Path, coord: Coord) -> None:
-    """GIT-1, GIT-2, GIT-13: paths and branches by template, a set-up that is tried again if it fails."""
+    """Paths and branches by template, a set-up that is tried again if it fails.
+
+    GIT-1, GIT-2, GIT-13, CFL-32.
+    """
     git(shop, "config", "coord.worktreeBranch", "ticket-{name}")
     git(shop, "config", "coord.worktreePath", "../trees/{name}")
     failed = coord("ann worktree add A-001 --setup", "echo no network; exit 3")
@@ -77,7 +83,10 @@ def test_the_shared_tree_only_on_request_and_loudly(shop: Path, coord: Coord) ->
 
 
 def test_cleaning_removes_only_what_would_not_be_lost(shop: Path, coord: Coord) -> None:
-    """GIT-10: merged and clean goes; changed, unmerged, in the middle of something, or in use stays."""
+    """Merged and clean goes; changed, unmerged, in the middle of something, or in use stays.
+
+    GIT-10, REC-31.
+    """
     for name in ("merged", "changed", "untracked", "unmerged", "rebasing", "in-use"):
         owner = "bob" if name == "in-use" else "ann"
         place = Path(coord(f"{owner} worktree add {name}").answer["path"])
@@ -128,7 +137,7 @@ def test_salvage_keeps_every_byte_before_the_folder_goes(shop: Path, coord: Coor
 
 
 def test_a_crash_while_it_is_made_is_gone_on_from(shop: Path, coord: Coord) -> None:
-    """GIT-12: killed in the middle of the set-up: the next `add` completes it, and nothing is lost."""
+    """Killed in the middle of the set-up: the next `add` completes it, and nothing is lost."""
     made = [
         *PROGRAM,
         "--session",
@@ -157,7 +166,7 @@ def test_a_crash_while_it_is_made_is_gone_on_from(shop: Path, coord: Coord) -> N
 
 @pytest.mark.parametrize("step", ["branch", "no checkout", "index lock"])
 def test_every_step_can_be_the_last(shop: Path, coord: Coord, step: str) -> None:
-    """GIT-12: whatever git had done when it was killed, the next `add` goes on from there."""
+    """Whatever git had done when it was killed, the next `add` goes on from there."""
     place = shop / ".worktrees/login"
     git(shop, "branch", "agent/login")
     if step != "branch":

@@ -125,7 +125,7 @@ def test_fields_of_another_kind_are_taken_for_absent(tool: str, wrong: object) -
     ],
 )
 def test_the_files_of_a_patch(text: str, files: tuple[str, ...]) -> None:
-    """INT-1: what Codex changes by a patch stands in the patch, also inside a command line."""
+    """INT-5: what Codex changes by a patch stands in the patch, also inside a command line."""
     found = patched_files(text)
     assert set(files) <= set(found)
     assert "no" not in found

@@ -11,7 +11,7 @@ CONFIGURATION = text_of("docs/reference/routing.md").partition("```toml\n")[2].p
 
 
 def test_route_explains_whom_a_task_is_for(coord: Coord) -> None:
-    """RTE-1, RTE-12 … RTE-14: by the words of a description, with scores, reasons and the rationale."""
+    """RTE-1, RTE-12, RTE-13: by the words of a description, with scores, reasons and the rationale."""
     for name in ("beatrice", "otto"):
         coord(f"{name} register")
     code, answer, line = coord("ann route --explain --description", "Create a signup form")
@@ -34,7 +34,10 @@ def test_route_explains_whom_a_task_is_for(coord: Coord) -> None:
 
 
 def test_agents_are_listed_disabled_and_enabled(coord: Coord) -> None:
-    """RTE-22, SCN-28: an operator takes an agent out of the pool; it gets nothing until it is taken back."""
+    """An operator takes an agent out of the pool; it gets nothing until it is taken back.
+
+    RTE-22, SCN-28, STA-14, OBS-1.
+    """
     coord("rem register --capabilities api,testing=1.5")
     coord("ann task add t --type api")
     assert coord("rem task next").answer["task"]["task_id"] == "t"
@@ -69,7 +72,10 @@ def test_a_rate_limited_agent_waits_out_its_pause(coord: Coord) -> None:
 
 
 def test_what_an_agent_cannot_do_it_is_not_given(coord: Coord) -> None:
-    """RTE-17, RTE-21: Rem cannot reach the API: no API tasks until it says otherwise, but others."""
+    """Rem cannot reach the API: no API tasks until it says otherwise, but others.
+
+    RTE-17, RTE-21, STA-13, STA-15.
+    """
     coord("ann task add a --type api_integration --priority 5")
     coord("ann task add b --type doc --needs internet")
     coord("rem register --capabilities api=0,internet")
@@ -141,7 +147,7 @@ def test_work_that_is_much_alike_is_warned_of(coord: Coord, repository: Path) ->
 
 
 def test_a_track_takes_as_many_agents_as_it_is_told(coord: Coord) -> None:
-    """TID-12, TID-13: one agent per track, more where somebody says so."""
+    """TID-12, TID-13, AMB-22: one agent per track, more where somebody says so."""
     coord("ann task add A-001-one")
     coord("ann task add A-002-two")
     assert coord("ann task next").code == 0

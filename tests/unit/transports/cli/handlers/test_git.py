@@ -30,7 +30,7 @@ def test_gate_before_nothing(coord: Coord, repository: Path) -> None:
 
 
 def test_a_gate_is_changed_by_people(coord: Coord, repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """INT-5: an agent may put a gate up, but not change what it protects; again without a word keeps that."""
+    """An agent may put a gate up, but not change what it protects; again without a word keeps that."""
     bare = repository.parent / "far.git"
     subprocess.run(["git", "init", "-q", "--bare", str(bare)], check=True)
     coord("ann lock a.py")

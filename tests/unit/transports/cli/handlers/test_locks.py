@@ -10,7 +10,10 @@ from tests.support.cli import Coord
 
 
 def test_lock_answers_with_the_locks(coord: Coord) -> None:
-    """Issue 3, part 4: `lock` prints ok and for each lock resource, mode, fence, owner, expires_at."""
+    """Issue 3, part 4: `lock` prints ok and for each lock resource, mode, fence, owner, expires_at.
+
+    LCK-4, LCK-6, LCK-9, LCK-11, LCK-12, LCK-41.
+    """
     code, answer, line = coord("ann lock src/app.py main-push --ttl 1h --reason", "rework the login")
     assert code == 0
     assert list(answer)[:2] == ["ok", "locks"]
@@ -39,7 +42,7 @@ def test_a_denial_names_the_holder_and_the_time_left(coord: Coord) -> None:
 
 
 def test_a_wait_that_passes_is_exit_3(coord: Coord) -> None:
-    """LCK-37, DESIGN §8: a wait that is given up is told as such, with the holder; exit 3."""
+    """LCK-37, LCK-33, DESIGN §8: a wait that is given up is told as such, with the holder; exit 3."""
     coord("ann lock main-push")
     code, answer, line = coord("bob lock main-push --wait 0.05")
     assert code == 3
@@ -61,7 +64,7 @@ def test_a_wait_that_passes_is_exit_3(coord: Coord) -> None:
     ],
 )
 def test_how_long_a_lock_is_waited_for(flags: list[str], terminal: bool, wait_s: float | None) -> None:
-    """DESIGN §6: for ever on a terminal, 100 s without one, and as long as asked."""
+    """AMB-25, DESIGN §6: for ever on a terminal, 100 s without one, and as long as asked."""
     assert wait_of(parse(["lock", "x", *flags]).given, terminal=terminal) == wait_s
     assert WAIT_S == 100
 
@@ -132,7 +135,7 @@ def test_preempt_takes_from_a_lower_priority(coord: Coord) -> None:
 
 
 def test_locks_lists_what_is_held(coord: Coord) -> None:
-    """CLI-4: all locks, or those of one session."""
+    """CLI-4, LCK-32, LCK-87, OBS-3: all locks, or those of one session."""
     coord("ann lock a.py")
     coord("bob lock b.py")
     code, answer, line = coord("ann locks")
@@ -142,7 +145,10 @@ def test_locks_lists_what_is_held(coord: Coord) -> None:
 
 
 def test_projects_and_areas_are_locked_apart(coord: Coord) -> None:
-    """LCK-53 … LCK-57, LCK-59: the same area serialises, others do not; only the owner unlocks."""
+    """The same area serialises, others do not; only the owner unlocks.
+
+    LCK-53, LCK-54, LCK-56, LCK-57, LCK-59.
+    """
     assert coord("ann project-lock shop --area cart").answer["locks"][0]["scope"] == "project"
     assert coord("bob project-lock shop --area cart --no-wait").code == 1
     assert coord("bob project-lock shop --area till --no-wait").code == 0

@@ -7,7 +7,10 @@ from tests.support.cli import Coord
 
 
 def test_a_message_is_sent_received_and_dealt_with(coord: Coord) -> None:
-    """MSG-6, MSG-7: fire and forget; offered until it is acknowledged; the blob is untouched."""
+    """Fire and forget; offered until it is acknowledged; the blob is untouched.
+
+    MSG-6, MSG-7, MSG-10, MSG-15.
+    """
     coord("bob register")
     sent = coord("ann send s-bob request", "please review", "--body", "branch x", "--blob", '{"at_ms": 5}')
     assert sent.code == 0
@@ -36,7 +39,7 @@ def test_drain_takes_all_and_peek_leaves_all(coord: Coord) -> None:
 
 
 def test_waiting_for_a_message_can_time_out(coord: Coord) -> None:
-    """DESIGN §8: exit 3 when the time has passed; without `--wait` an empty inbox is no failure."""
+    """MSG-9, DESIGN §8: exit 3 when the time has passed; without `--wait` an empty inbox is no failure."""
     assert coord("ann recv").code == 0
     code, answer, _ = coord("ann recv --wait 0.05")
     assert (code, answer["error"]["code"]) == (3, "timed_out")

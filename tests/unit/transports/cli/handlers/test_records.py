@@ -107,7 +107,7 @@ def busy(morning: Morning) -> None:
 
 
 def test_the_newest_come_in_order(morning: Morning) -> None:
-    """CLI-18: `log tail` shows the newest events, oldest first, with offset and time."""
+    """CLI-18, AUD-16, PRB-22: `log tail` shows the newest events, oldest first, with offset and time."""
     busy(morning)
     every = newest_events(morning["ann"], Wanted(), 1000)
     assert [each.offset for each in every.events] == sorted(each.offset for each in every.events)
@@ -118,7 +118,10 @@ def test_the_newest_come_in_order(morning: Morning) -> None:
 
 
 def test_events_are_found_by_what_they_are(morning: Morning) -> None:
-    """--op takes an event, a kind of event, or the founding documents' name; an unknown one is an error."""
+    """--op takes an event, a kind of event, or the founding documents' name; an unknown one is an error.
+
+    AUD-5, CFL-23.
+    """
     busy(morning)
     ann = morning["ann"]
     assert names(newest_events(ann, wanted(ann, op="lock.denied"))) == ["lock.denied"]
@@ -176,7 +179,10 @@ def test_a_large_log_is_read_in_pages(morning: Morning, monkeypatch: pytest.Monk
 
 
 def test_holds_and_waits_have_percentiles(morning: Morning) -> None:
-    """OBS-23: p50, p95 and maximum of how long locks were held, and how they ended."""
+    """P50, p95 and maximum of how long locks were held, and how they ended.
+
+    OBS-23, AUD-17, AUD-11, OBS-10, OBS-26, CLI-27.
+    """
     for seconds in range(1, 21):
         morning.hold("ann", "src/app.py", seconds)
     morning["ann"].acquire("src/app.py", ttl_s=2)
@@ -204,7 +210,7 @@ def test_what_was_trimmed_is_said(morning: Morning) -> None:
 
 
 def test_who_held_what_when(morning: Morning) -> None:
-    """CLI-18: `log locks` joins what ended with what stands, for whatever meets a resource."""
+    """CLI-18, AUD-18: `log locks` joins what ended with what stands, for whatever meets a resource."""
     busy(morning)
     ann = morning["ann"]
     found = tenures(ann, wanted(ann, resources=["src/app.py"]), now=morning.now)
@@ -219,7 +225,7 @@ def test_who_held_what_when(morning: Morning) -> None:
 
 
 def test_the_commands_answer(morning: Morning, ran: Any) -> None:
-    """CLI-18: each view is one JSON answer with a line for people."""
+    """CLI-18, AUD-19: each view is one JSON answer with a line for people."""
     busy(morning)
     code, answer, line = ran("log", "tail", "-n", "2", "--resource", "src/app.py")
     assert (code, [each["event"] for each in answer["events"]]) == (0, ["lock.released", "lock.acquired"])
@@ -317,7 +323,10 @@ def samples(text: str) -> dict[tuple[str, ...], int]:
 
 
 def test_metrics_count_what_is_there(morning: Morning, ran: Any) -> None:
-    """CLI-19, OBS-22, CFL-24: live sessions, held locks by resource, messages; denials, bids, waiters."""
+    """Live sessions, held locks by resource, messages; denials, bids, waiters.
+
+    CLI-19, OBS-22, CFL-24, OBS-5, OBS-6, CLI-5.
+    """
     busy(morning)
     morning["ann"].recv(drain=True)
     found = samples(metrics(morning["ann"], now=morning.now))
@@ -338,7 +347,10 @@ def test_metrics_count_what_is_there(morning: Morning, ran: Any) -> None:
 
 
 def test_metrics_know_tasks(morning: Morning) -> None:
-    """OBS-11 … OBS-18: claims, results, renewals, expirations and generations by tenant and project."""
+    """Claims, results, renewals, expirations and generations by tenant and project.
+
+    OBS-11, OBS-12, OBS-13, OBS-14, OBS-15, OBS-16, OBS-17, OBS-18, OBS-25, DOC-4.
+    """
     tasks = TaskCoordinator(morning["ann"].database, clock=lambda: morning.now)
     for task in ("A-001-x", "A-002-y", "A-003-z"):
         claim = tasks.claim_task("local", "shop", task, "ann", "ann-1", lease_duration_seconds=60).claim

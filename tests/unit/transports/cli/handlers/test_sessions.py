@@ -7,7 +7,7 @@ from tests.support.cli import Coord
 
 
 def test_register_tells_who_else_is_there(coord: Coord) -> None:
-    """SES-12, SES-21: idempotent, keeps what is not named, and names the peers at once."""
+    """SES-12, SES-21, PRB-6, PRB-15: idempotent, keeps what is not named, and names the peers at once."""
     coord("ann register --status working --task", "rework the login")
     code, answer, line = coord("bob register")
     assert code == 0
@@ -19,7 +19,7 @@ def test_register_tells_who_else_is_there(coord: Coord) -> None:
 
 
 def test_heartbeat_and_peers(coord: Coord) -> None:
-    """SES-13, SES-14: a heartbeat is answered; `peers --live` leaves out who has gone."""
+    """SES-13, SES-14, PRB-28: a heartbeat is answered; `peers --live` leaves out who has gone."""
     assert coord("ann heartbeat").answer["session_id"] == "s-ann"
     coord("bob register")
     assert [peer["agent"] for peer in coord("ann peers --live").answer["peers"]] == ["bob"]
@@ -29,7 +29,10 @@ def test_heartbeat_and_peers(coord: Coord) -> None:
 
 
 def test_update_merges_a_blob_or_replaces_it(coord: Coord) -> None:
-    """SES-15: `--blob` replaces, `--merge-blob` merges, and data of users comes back as it was."""
+    """`--blob` replaces, `--merge-blob` merges, and data of users comes back as it was.
+
+    SES-15, SES-10, SES-11.
+    """
     coord("ann update --phase tests --blob", '{"notes": "a", "seen_ms": 5}')
     merged = coord("ann update --merge-blob --blob", '{"more": [1]}').answer["session"]
     assert merged["blob"] == {"notes": "a", "seen_ms": 5, "more": [1]}
@@ -40,7 +43,10 @@ def test_update_merges_a_blob_or_replaces_it(coord: Coord) -> None:
 
 
 def test_status_shows_own_state(coord: Coord) -> None:
-    """SES-17: the session, what it holds, and what it has to read; exit 4 for one that is not there."""
+    """The session, what it holds, and what it has to read; exit 4 for one that is not there.
+
+    SES-17, CFL-25.
+    """
     assert coord("ann status").code == 4
     coord("ann lock a.py")
     coord("bob send s-ann status hello")
@@ -53,7 +59,7 @@ def test_status_shows_own_state(coord: Coord) -> None:
 
 
 def test_dereg_releases_everything(coord: Coord) -> None:
-    """SES-16, LCK-68: the session is gone and its locks are free; `deregister` is the same."""
+    """SES-16, LCK-68, SUP-11: the session is gone and its locks are free; `deregister` is the same."""
     coord("ann lock a.py")
     code, answer, line = coord("ann deregister")
     assert (code, answer["released"]) == (0, ["file:a.py"])

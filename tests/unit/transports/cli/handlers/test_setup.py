@@ -31,7 +31,10 @@ def found(said: Said, check: str) -> tuple[str, str, str]:
 
 
 def test_init_asks_before_it_writes_hooks(coord: Coord, repository: Path) -> None:
-    """Without a terminal and without --yes only the store is prepared, and it is said how to go on."""
+    """Without a terminal and without --yes only the store is prepared, and it is said how to go on.
+
+    PRB-35.
+    """
     said = coord("ann init", *ALL)
     assert said.code == 0
     assert said.answer["changed"] == []
@@ -70,7 +73,10 @@ def test_a_dry_run_changes_nothing(
 
 
 def test_init_and_uninstall(coord: Coord, repository: Path) -> None:
-    """INT-15, CTX-19: hooks with absolute programs, a skill, a text; all of it goes, the store stays."""
+    """Hooks with absolute programs, a skill, a text; all of it goes, the store stays.
+
+    INT-15, CTX-19, DOC-7.
+    """
     said = coord("ann init --yes", *ALL)
     assert (said.code, len(said.answer["changed"])) == (0, 20)
     settings = json.loads((repository / ".claude/settings.local.json").read_text())
@@ -207,7 +213,7 @@ def test_agents_without_hooks_are_told(coord: Coord, repository: Path) -> None:
 
 
 def test_texts_name_commands_that_exist() -> None:
-    """INT-15: the skill and the block are short, and every command in them is one."""
+    """INT-15, INT-11: the skill and the block are short, and every command in them is one."""
     for text in (texts.SKILL, texts.BLOCK):
         named = re.findall(r"`coord ([a-z]+(?: (?:next|submit))?)", text)
         assert named

@@ -33,7 +33,10 @@ def taken(coord: Coord, who: str) -> tuple[str, int]:
 
 
 def test_next_is_a_task_and_its_claim(coord: Coord) -> None:
-    """Issue 4, part 1: `{"ok":true,"task":{"task_id",…},"claim":{"generation",…}}`, and its locks."""
+    """Issue 4, part 1: `{"ok":true,"task":{"task_id",…},"claim":{"generation",…}}`, and its locks.
+
+    CLM-2.
+    """
     code, answer, line = coord(
         "ann task add A-001-login --files src/login.py,src/b.py --type code_gen --priority 5 --estimate 30m"
         " --needs internet --retries 1 --deadline 2h --description",
@@ -92,7 +95,7 @@ def test_nothing_runnable_says_which_nothing(coord: Coord) -> None:
 
 
 def test_next_waits_until_a_task_is_ready(coord: Coord) -> None:
-    """Issue 4: `--wait` waits, and is woken by the commit that makes a task ready."""
+    """CLM-7, SCH-24, Issue 4: `--wait` waits, and is woken by the commit that makes a task ready."""
     coord("ann task add a")
     coord("ann task add b --depends-on a")
     assert taken(coord, "ann") == ("a", 1)
@@ -167,7 +170,7 @@ def test_list_chooses(coord: Coord) -> None:
 
 
 def test_watch_follows_a_task_to_its_end(coord: Coord) -> None:
-    """`task watch TASK` prints what happens to it, one line each, and ends with it."""
+    """MSG-14, AUD-13: `task watch TASK` prints what happens to it, one line each, and ends with it."""
     coord("ann task add a")
     coord("ann task add b")
     process = started("eve", "task", "watch", "a")
@@ -205,7 +208,10 @@ def plan(repository: Path) -> Path:
 
 
 def test_a_plan_is_loaded_once_and_then_as_it_changes(coord: Coord, plan: Path) -> None:
-    """Issue 4, part 2: again is harmless; a changed plan shows its difference and keeps running work."""
+    """Issue 4, part 2: again is harmless; a changed plan shows its difference and keeps running work.
+
+    CLM-16.
+    """
     code, answer, line = coord("ann plan load plan.yaml")
     assert (code, answer["added"]) == (0, ["A-001-core", "A-002-more", "B-001-schema"])
     assert line == "3 added, 0 changed, 0 as before"

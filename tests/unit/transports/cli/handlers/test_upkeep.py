@@ -54,7 +54,10 @@ def test_sweep_once(coord: Coord) -> None:
 
 
 def test_sweep_goes_on_until_it_is_told_to_end(coord: Coord) -> None:
-    """Issue 4, part 8: on a schedule in a process that lives long; one line for each turn, a clean end."""
+    """Issue 4, part 8: on a schedule in a process that lives long; one line for each turn, a clean end.
+
+    SES-37.
+    """
     coord("ann task claim t --lease 0.001")
     process = started("bob", "sweep", "--every", "0.05")
     assert process.stdout is not None
@@ -66,7 +69,7 @@ def test_sweep_goes_on_until_it_is_told_to_end(coord: Coord) -> None:
 
 
 def test_stuck_tasks_are_named(coord: Coord) -> None:
-    """REC-6: `status` and `doctor` name what failed, with the next step, until somebody acts."""
+    """REC-6, ALR-13: `status` and `doctor` name what failed, with the next step, until somebody acts."""
     coord("ann task add t")
     assert coord("ann task claim t").code == 0
     coord("ann task fail t 1 --final --note impossible")

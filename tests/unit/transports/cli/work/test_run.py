@@ -54,7 +54,10 @@ def state_of(coord: Coord, task: str) -> dict[str, Any]:
 
 
 def test_the_result_file_becomes_the_result(worked: Worked, coord: Coord, task: str) -> None:
-    """SDK-2, CLM-76: environment and a file tell the task; JSON that is left is handed in; all is free."""
+    """Environment and a file tell the task; JSON that is left is handed in; all is free.
+
+    SDK-2, CLM-76, SUP-15, SES-41, INT-17.
+    """
     script = 'echo "{\\"of\\": \\"$COORD_TASK_ID $COORD_TASK_GENERATION $1\\"}" > $COORD_RESULT_FILE'
     look = "grep -q 'make it' $COORD_TASK_FILE"
     code, answer = worked("--", "sh", "-c", f"{look} && {script}", "sh", "{generation}")
@@ -91,7 +94,10 @@ def test_lines_tell_each_step_and_the_output_goes_to_stderr(coord: Coord, task: 
 def test_the_end_of_a_command_says_how_it_goes_on(
     script: str, code: int, state: str, note: str, worked: Worked, coord: Coord, task: str
 ) -> None:
-    """RTE-20, REC-32: a failure is tried again, 65 never, and a rate limit is neither success nor failure."""
+    """A failure is tried again, 65 never, and a rate limit is neither success nor failure.
+
+    RTE-20, REC-32, SUP-5.
+    """
     assert worked("--need-result", "--", "sh", "-c", script)[0] == code
     shown = state_of(coord, task)["task"]
     assert (shown["state"], shown["note"][: len(note)]) == (state, note)
@@ -132,7 +138,7 @@ def test_a_command_that_cannot_run_costs_no_task(
 
 
 def test_a_command_that_takes_too_long_is_ended(worked: Worked, coord: Coord, task: str) -> None:
-    """`--timeout`: a command that hangs does not keep its claim for ever."""
+    """SCH-7, REC-29, SUP-13, SCN-60: `--timeout`: a command that hangs does not keep its claim for ever."""
     assert worked("--timeout", "0.1s", "--", "sleep", "1000")[0] == 1
     assert state_of(coord, task)["task"]["note"].startswith("it took longer than")
 
@@ -210,7 +216,7 @@ def test_what_a_command_leaves_in_the_background_ends_with_its_task(
 
 
 def test_a_runner_killed_outright_takes_its_command_along(coord: Coord, task: str) -> None:
-    """SCN-2, REC-28: the command ends without us, the worker is proven dead, bob has its task at once."""
+    """REC-28: the command ends without us, the worker is proven dead, bob has its task at once."""
     process = started("ann", "work", "--lease", "1h", "--", "bash", "-c", STUBBORN)
     pid = begun(process)
     process.kill()
