@@ -1,7 +1,8 @@
-"""Processes for tests that start quickly: forks of a warm one, in which coord and its drivers are imported.
+"""Starts programs of the tests as forks of a process that has imported their modules already.
 
-Only imported: nothing is opened, connected or known there, so that each is as good as a new interpreter. For
-each of them a keeper is forked first, which tells at last how its child ended.
+A server only imports: it opens and connects nothing, so a fork is as good as a new interpreter. Each test
+worker has one server for each module to import first (`preload`). For every program the server forks a
+keeper; the keeper forks the program, waits for its end and reports the exit code.
 """
 
 import contextlib
@@ -10,7 +11,6 @@ import gc
 import importlib
 import json
 import os
-import pkgutil
 import runpy
 import select
 import signal
@@ -18,57 +18,65 @@ import socket
 import subprocess
 import sys
 import traceback
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
-import coord
-
 ROOT = Path(__file__).parents[2]
-WARM = ("coord.core.", "coord.engine.", "coord.host.", "coord.sdk.", "coord.stores.")
+PRELOAD = "tests.support.preload_coord"
+OF_THIS_RUN = ("CI", "COORD_SOAK", "PYTEST_XDIST_WORKER", "PYTEST_ADDOPTS", "PYTEST_PLUGINS")
+"""Variables of this run of tests; some modules read them when they are imported."""
 MESSAGE_BYTES = 1 << 20
 STDERR = 2
 
 
 class Forked:
-    """A program of the tests in a process of its own, to be used like `subprocess.Popen`."""
+    """A program of the tests in a forked process, with the methods of `subprocess.Popen`."""
 
-    def __init__(self, program: str, *arguments: str, text: bool = False) -> None:
-        (theirs_in, ours_in), (ours_out, theirs_out), (told, tells) = os.pipe(), os.pipe(), os.pipe()
+    def __init__(
+        self,
+        program: str,
+        *arguments: str,
+        text: bool = False,
+        environ: Mapping[str, str] = os.environ,
+        preload: str = PRELOAD,
+    ) -> None:
+        (theirs_in, ours_in), (ours_out, theirs_out), (status, report) = os.pipe(), os.pipe(), os.pipe()
         mode = "" if text else "b"
         self.stdin: IO[Any] = os.fdopen(ours_in, f"w{mode}")
         self.stdout: IO[Any] = os.fdopen(ours_out, f"r{mode}")
-        self._told = os.fdopen(told)
+        self._status = os.fdopen(status)
         self.returncode: int | None = None
-        wanted = json.dumps([program, arguments, dict(os.environ)]).encode()
-        socket.send_fds(_warm_process()[0], [wanted], [theirs_in, theirs_out, STDERR, tells])
-        for each in (theirs_in, theirs_out, tells):
+        request = json.dumps([program, arguments, dict(environ)]).encode()
+        socket.send_fds(_server(preload)[0], [request], [theirs_in, theirs_out, STDERR, report])
+        for each in (theirs_in, theirs_out, report):
             os.close(each)
-        self.pid = int(self._told.readline())
+        self.pid = int(self._status.readline())
 
     def poll(self) -> int | None:
-        """Return how it ended, if it has."""
-        if self.returncode is None and select.select([self._told], [], [], 0)[0]:
-            self.returncode = int(self._told.readline())
-            self._told.close()
+        """Return the exit code, or None while the process runs."""
+        if self.returncode is None and select.select([self._status], [], [], 0)[0]:
+            self.returncode = int(self._status.readline())
+            self._status.close()
         return self.returncode
 
     def wait(self, timeout: float) -> int:
-        """Wait for its end."""
+        """Wait for the end of the process and return its exit code."""
         if self.returncode is None:
-            select.select([self._told], [], [], timeout)
+            select.select([self._status], [], [], timeout)
         ended = self.poll()
         if ended is None:
             raise subprocess.TimeoutExpired([str(self.pid)], timeout)
         return ended
 
     def send_signal(self, number: signal.Signals) -> None:
-        """Send a signal, if it lives."""
+        """Send a signal, unless the process has ended."""
         if self.poll() is None:
             with contextlib.suppress(ProcessLookupError):  # it may have ended just now
                 os.kill(self.pid, number)
 
     def kill(self) -> None:
-        """SIGKILL."""
+        """Send SIGKILL."""
         self.send_signal(signal.SIGKILL)
 
 
@@ -76,7 +84,7 @@ Process = Forked | subprocess.Popen[Any]
 
 
 def start(program: str, *arguments: str, under: tuple[str, ...] = (), text: bool = False) -> Process:
-    """Start a program in a session of its own; what is to run under another one is a new interpreter."""
+    """Start a program in a new process group; `under` another program it is a new interpreter."""
     if not under:
         return Forked(program, *arguments, text=text)
     return subprocess.Popen(
@@ -90,7 +98,7 @@ def start(program: str, *arguments: str, under: tuple[str, ...] = (), text: bool
 
 
 def end(process: Process, within_s: float) -> None:
-    """Leave nothing of it behind, nor of what it has started."""
+    """Kill a process and its children, wait for its end and close its pipes."""
     if process.poll() is None:
         with contextlib.suppress(ProcessLookupError):  # it may have ended just now
             os.killpg(process.pid, signal.SIGKILL)
@@ -100,14 +108,20 @@ def end(process: Process, within_s: float) -> None:
             pipe.close()
 
 
+def plain_environment() -> dict[str, str]:
+    """Return the environment without the variables of this run of tests."""
+    return {name: value for name, value in os.environ.items() if name not in OF_THIS_RUN}
+
+
 @functools.cache
-def _warm_process() -> tuple[socket.socket, "subprocess.Popen[bytes]"]:
-    """Start the warm process; it ends when this one does, or closes the socket."""
+def _server(preload: str) -> tuple[socket.socket, "subprocess.Popen[bytes]"]:
+    """Start a server; it ends when this process ends or closes the socket."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
         process = subprocess.Popen(
-            [sys.executable, "-m", "tests.support.fork_server", str(theirs.fileno())],
+            [sys.executable, "-m", "tests.support.fork_server", str(theirs.fileno()), preload],
             cwd=ROOT,
+            env=plain_environment(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             pass_fds=[theirs.fileno()],
@@ -116,50 +130,47 @@ def _warm_process() -> tuple[socket.socket, "subprocess.Popen[bytes]"]:
     return ours, process
 
 
-# In the warm process, and in its children.
+# In the server, and in its children.
 
 
-def main(asked: socket.socket) -> None:
-    for module in pkgutil.walk_packages(coord.__path__, "coord."):
-        if module.name.startswith(WARM):
-            with contextlib.suppress(ImportError):  # a driver may be missing
-                importlib.import_module(module.name)
-    importlib.import_module("tests.support.process_group")  # most programs import something of it
+def serve(requests: socket.socket, preload: str) -> None:
+    """Fork a process for each request, until the other side closes the socket."""
+    importlib.import_module(preload)
     gc.collect()
-    gc.freeze()  # what is warm is no garbage in any child
+    gc.freeze()  # no child collects what the server has imported
     while True:
-        wanted, given, _, _ = socket.recv_fds(asked, MESSAGE_BYTES, 4)
-        if not wanted:
+        request, given, _, _ = socket.recv_fds(requests, MESSAGE_BYTES, 4)
+        if not request:
             return
         if os.fork() == 0:
-            asked.close()
-            keep(json.loads(wanted), given)
+            requests.close()
+            keep(json.loads(request), given)
         for each in given:
             os.close(each)
-        with contextlib.suppress(ChildProcessError):  # there may be no keeper but those that are at work
+        with contextlib.suppress(ChildProcessError):  # no keeper has ended, or none is left
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
 
 
-def keep(wanted: list[Any], given: list[int]) -> NoReturn:
-    """Fork the process that is wanted, and see it through to its end."""
-    *streams, tells = given
+def keep(request: list[Any], given: list[int]) -> NoReturn:
+    """Fork the requested process, and report its id and its exit code."""
+    *streams, report = given
     child = os.fork()
     if child == 0:
         os.setsid()
-        os.write(tells, f"{os.getpid()}\n".encode())
-        os.close(tells)
-        run(streams, *wanted)
+        os.write(report, f"{os.getpid()}\n".encode())
+        os.close(report)
+        run(streams, *request)
     for each in streams:
         os.close(each)
     ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    with contextlib.suppress(BrokenPipeError):  # nobody may be left who wants to know
-        os.write(tells, f"{ended}\n".encode())
+    with contextlib.suppress(BrokenPipeError):  # the reader may have ended
+        os.write(report, f"{ended}\n".encode())
     os._exit(0)
 
 
 def run(streams: list[int], program: str, arguments: list[str], environ: dict[str, str]) -> NoReturn:
-    """Be a program, as if `python -m` had started it."""
+    """Run a program as `python -m` does, and end with its exit code."""
     for target, each in enumerate(streams):
         os.dup2(each, target)
         os.close(each)
@@ -173,12 +184,12 @@ def run(streams: list[int], program: str, arguments: list[str], environ: dict[st
         code = 0
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 1
-    except BaseException:  # noqa: BLE001 - whatever it is, it is said, as the interpreter would
+    except BaseException:  # noqa: BLE001 - the interpreter, too, prints any exception
         traceback.print_exc()
     finally:
         os._exit(code)
 
 
 if __name__ == "__main__":
-    with socket.socket(fileno=int(sys.argv[1])) as requests:
-        main(requests)
+    with socket.socket(fileno=int(sys.argv[1])) as given_socket:
+        serve(given_socket, sys.argv[2])

@@ -1,0 +1,33 @@
+"""All mutants, in one file for each part of the source."""
+
+from tests.mutation.catalogue import (
+    cli,
+    engine,
+    git,
+    hooks,
+    host,
+    locks,
+    messages,
+    plans,
+    sdk,
+    sessions,
+    shell_effects,
+    stores,
+    tasks,
+)
+
+MUTANTS = [
+    *cli.MUTANTS,
+    *engine.MUTANTS,
+    *git.MUTANTS,
+    *hooks.MUTANTS,
+    *host.MUTANTS,
+    *locks.MUTANTS,
+    *messages.MUTANTS,
+    *plans.MUTANTS,
+    *sdk.MUTANTS,
+    *sessions.MUTANTS,
+    *shell_effects.MUTANTS,
+    *stores.MUTANTS,
+    *tasks.MUTANTS,
+]

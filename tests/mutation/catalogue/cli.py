@@ -1,0 +1,28 @@
+"""Mutants of the command line."""
+
+from tests.mutation.mutant import Mutant
+
+MUTANTS = [
+    Mutant(
+        "guard does not give back",
+        "coord.transports.cli.handlers.guard:_run",
+        "held.end(failed=True)",
+        "pass",
+        (
+            "tests/unit/transports/cli/handlers/test_guard.py",
+            "-k",
+            "held_while_the_command_runs",
+        ),
+    ),
+    Mutant(
+        "what left the group of a command goes on",
+        "coord.transports.cli.work.task:TaskCommand._run",
+        "end_orphans(others)",
+        "pass",
+        (
+            "tests/unit/transports/cli/work/test_run.py",
+            "-k",
+            "background",
+        ),
+    ),
+]

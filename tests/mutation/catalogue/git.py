@@ -1,0 +1,122 @@
+"""Mutants of commits, merges, worktrees and salvage."""
+
+from tests.mutation.mutant import Mutant
+
+MUTANTS = [
+    Mutant(
+        "a file is in scope whoever held it last",
+        "coord.integrations.git.merge.scope:_Holders.last",
+        "if own and not",
+        "if not",
+        (
+            "tests/unit/integrations/git/merge/test_merge.py::test_who_was_not_the_last_to_hold_a_file_did_not_hold_it",
+        ),
+    ),
+    Mutant(
+        "a fence is believed because a commit names it",
+        "coord.integrations.git.merge.scope:_proved",
+        "[fence for fence in commit.trailers.fences if fence in known]",
+        "list(commit.trailers.fences)",
+        (
+            "tests/unit/integrations/git/merge/test_merge.py::test_a_fence_that_was_never_granted_proves_nothing",
+        ),
+    ),
+    Mutant(
+        "a read lock brings a file into scope",
+        "coord.integrations.git.merge.scope:_Holders._tenures",
+        "each.mode != Mode.READ",
+        "True",
+        ("tests/unit/integrations/git/merge/test_merge.py::test_a_read_lock_is_none",),
+    ),
+    Mutant(
+        "coordination files are merged",
+        "coord.integrations.git.merge.tree:without_coordination",
+        "theirs == ours",
+        "True",
+        ("tests/unit/integrations/git/merge/test_merge.py::test_coordination_files_are_never_merged",),
+    ),
+    Mutant(
+        "what was in order before the check is in order after it",
+        "coord.integrations.git.merge.merge:_Queue.merge",
+        "self._wanted.check",
+        "False",
+        (
+            "tests/unit/integrations/git/merge/test_check.py::test_what_is_superseded_during_the_check_is_refused",
+        ),
+    ),
+    Mutant(
+        "a branch that moved meanwhile is taken for merged",
+        "coord.integrations.git.merge.merge:_Queue._move",
+        "not done.code and not",
+        "True or",
+        ("tests/unit/integrations/git/merge/test_check.py::test_main_that_moves_meanwhile_is_merged_onto",),
+    ),
+    Mutant(
+        "a failing check refuses nobody",
+        "coord.integrations.git.merge.merge:_Queue._failed",
+        "if last.passed",
+        "if True",
+        ("tests/unit/integrations/git/merge/test_check.py::test_the_culprit_is_found_and_the_others_get_in",),
+    ),
+    Mutant(
+        "a commit under a lapsed lock is recorded",
+        "coord.core.git_log:record_commit",
+        " or ended_by_time(hold, now) is not None",
+        "",
+        (
+            "tests/unit/core/test_git_log.py",
+            "-k",
+            "ran",
+        ),
+    ),
+    Mutant(
+        "a commit under another fence is recorded",
+        "coord.core.git_log:record_commit",
+        " or hold.fence != fence",
+        "",
+        (
+            "tests/unit/core/test_git_log.py",
+            "-k",
+            "other",
+        ),
+    ),
+    Mutant(
+        "a commit without gates is not signed",
+        "coord.integrations.git.commit.commit:_make",
+        "signed(git, client, client.caller, message, [change.path for change in files])",
+        "message",
+        ("tests/unit/integrations/git/commit/test_commit.py::test_a_commit_is_signed_once",),
+    ),
+    Mutant(
+        "what others staged is swept into a commit",
+        "coord.integrations.git.commit.commit:_make",
+        '"--only", ',
+        '"--include", ',
+        ("tests/unit/integrations/git/commit/test_commit.py::test_scn_48_only_what_is_held_is_committed",),
+    ),
+    Mutant(
+        "what was written meanwhile is restored over",
+        "coord.integrations.git.salvage.swap:put_back",
+        "snapshot(git, head, paths) != tree_of(git, kept_in)",
+        "False",
+        ("tests/unit/integrations/git/salvage/test_salvage.py::test_what_changed_since_is_not_restored",),
+    ),
+    Mutant(
+        "what was written at the last moment is thrown away",
+        "coord.integrations.git.salvage.swap:exchange",
+        'keep_taken(git, name, f"{work}/taken", taken, beside=kept_in, why=why)',
+        '""',
+        (
+            "tests/unit/integrations/git/salvage/test_salvage.py::test_no_byte_is_lost_that_comes_at_the_worst_moment",
+        ),
+    ),
+    Mutant(
+        "unmerged worktrees are cleaned",
+        "coord.integrations.git.worktree.clean:_why_kept",
+        "if standing.unmerged:",
+        "if False:",
+        (
+            "tests/unit/integrations/git/worktree/test_worktree.py::test_cleaning_removes_only_what_would_not_be_lost",
+        ),
+    ),
+]

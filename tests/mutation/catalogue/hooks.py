@@ -1,0 +1,98 @@
+"""Mutants of the hooks that stand between a tool and a file."""
+
+from tests.mutation.mutant import Mutant
+
+MUTANTS = [
+    Mutant(
+        "a hook is silent where the store was removed",
+        "coord.integrations.hooks.targets:_in_use",
+        "place.pinned or not event.installed or place.repository is None",
+        "True",
+        (
+            "tests/unit/integrations/hooks/test_handler.py::test_where_the_store_was_removed_the_hook_does_not_guess",
+        ),
+    ),
+    Mutant(
+        "what a shell leaves in the background is not seen",
+        "coord.integrations.hooks.handler:Gate._before",
+        '(self.event.background or goes_on(self.event.command or ""))',
+        "self.event.background",
+        ("tests/unit/integrations/hooks/test_handler.py::test_an_action_does_not_outlive_its_line",),
+    ),
+    Mutant(
+        "a patch of two worktrees is looked at in one",
+        "coord.integrations.hooks.targets:parts_of",
+        "part.worktree",
+        'root_of(home) if home else ""',
+        (
+            "tests/unit/integrations/hooks/test_handler.py::test_a_patch_of_two_worktrees_is_looked_at_in_both",
+        ),
+    ),
+    Mutant(
+        "a hook does not say that tools write files",
+        "coord.integrations.hooks.handler:Gate._begin",
+        "alone=part.alone,",
+        "",
+        ("tests/unit/integrations/hooks/test_handler.py::test_beside_a_held_glob_other_files_are_written",),
+    ),
+    Mutant(
+        "a refusal in one store keeps what was taken in another",
+        "coord.integrations.hooks.handler:Gate._before",
+        "self._undo(begun)",
+        "pass",
+        (
+            "tests/unit/integrations/hooks/test_handler.py::test_an_action_of_the_host_is_locked_for_all_repositories",
+        ),
+    ),
+    Mutant(
+        "a hook leaves half-done edits of who lost the lock",
+        "coord.integrations.hooks.handler:Gate._before",
+        "reply.after_loss",
+        "reply.after_loss and not reply.ok",
+        ("tests/unit/integrations/hooks/test_handler.py::test_what_the_last_holder_left_is_put_aside_first",),
+    ),
+    Mutant(
+        "an ignored file counts as clean",
+        "coord.integrations.git.clean_files:_changed",
+        "traditional",
+        "no",
+        ("tests/unit/integrations/hooks/test_handler.py::test_an_ignored_file_is_not_clean",),
+    ),
+    Mutant(
+        "a file is looked at in the wrong worktree",
+        "coord.integrations.hooks.targets:_part_of",
+        "place, repository.root",
+        "place, (place.repository or repository).root or ''",
+        ("tests/unit/integrations/hooks/test_handler.py::test_an_edit_in_a_worktree_is_looked_at_there",),
+    ),
+    Mutant(
+        "a sub-agent is taken for its session",
+        "coord.integrations.hooks.identity:owner_of",
+        'check_id("session id", f"{session}.{event.agent}") if event.agent else ',
+        "",
+        ("tests/unit/integrations/hooks/test_handler.py::test_a_sub_agent_owns_what_it_edits",),
+    ),
+    Mutant(
+        "an agent may edit what holds it",
+        "coord.integrations.hooks.protected_files:refused_edit",
+        "is_configuration(os.path.join(event.cwd, path))",
+        "False",
+        (
+            "tests/unit/integrations/hooks/test_shell_parser.py::test_the_configuration_of_hooks_is_for_people",
+        ),
+    ),
+    Mutant(
+        "a command behind a wrapper is not looked at",
+        "coord.integrations.hooks.shell_parser:_taken_apart",
+        "scripts += [script for words in commands for script in _scripts(words)]",
+        "pass",
+        ("tests/unit/integrations/hooks/test_shell_parser.py::test_what_needs_which_lock",),
+    ),
+    Mutant(
+        "a line that redirects counts as one that reads",
+        "coord.integrations.hooks.shell_parser:only_reads",
+        '(">", "`", "$(", "<(", "--output")',
+        '("`", "$(", "<(")',
+        ("tests/unit/integrations/hooks/test_shell_parser.py::test_what_is_known_for_only_reading",),
+    ),
+]

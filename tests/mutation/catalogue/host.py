@@ -1,0 +1,61 @@
+"""Mutants of the host: processes, paths, the location of the store."""
+
+from tests.mutation.mutant import Mutant
+
+MUTANTS = [
+    Mutant(
+        "a pid that was given away again is the old process",
+        "coord.host.processes:probe",
+        "stat.start != process.start",
+        "False",
+        (
+            "tests/unit/host/test_processes.py",
+            "-k",
+            "given_away_again",
+        ),
+    ),
+    Mutant(
+        "a pid of another boot proves something",
+        "coord.host.processes:probe",
+        "process.boot",
+        "here.boot",
+        (
+            "tests/unit/host/test_processes.py",
+            "-k",
+            "from_elsewhere",
+        ),
+    ),
+    Mutant(
+        "two stores for one repository",
+        "coord.host.store_location:_agreed",
+        "not _same_store(first_url, url)",
+        "False",
+        (
+            "tests/unit/host/test_store_location.py",
+            "-k",
+            "later_disagreement",
+        ),
+    ),
+    Mutant(
+        "a vanished store is made anew",
+        "coord.host.store_location:check_present",
+        "place.pinned and not store_present(place)",
+        "False",
+        (
+            "tests/unit/host/test_store_location.py",
+            "-k",
+            "vanished_store",
+        ),
+    ),
+    Mutant(
+        "a symlink may lead out and back",
+        "coord.host.paths:repository_path",
+        "_check_link(repository, link, text)",
+        "pass",
+        (
+            "tests/unit/host/test_paths.py",
+            "-k",
+            "coming_back",
+        ),
+    ),
+]

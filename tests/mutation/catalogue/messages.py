@@ -1,0 +1,55 @@
+"""Mutants of messages: order, delivery, limits."""
+
+from tests.mutation.mutant import Mutant
+
+MUTANTS = [
+    Mutant(
+        "the tenth message comes before the second",
+        "coord.core.keys:inbox",
+        "{number:012d}",
+        "{number}",
+        ("tests/unit/core/messages/test_send.py::test_order",),
+    ),
+    Mutant(
+        "an acknowledged message comes again",
+        "coord.core.messages.message:ack_messages",
+        "_deliver(view, *by_id.pop(name), session)",
+        "by_id.pop(name)",
+        ("tests/unit/core/messages/test_send.py::test_ack_ends_a_message",),
+    ),
+    Mutant(
+        "an offered message is lost",
+        "coord.core.messages.message:receive_messages",
+        "now >= message.offered_ms + OFFER_MS",
+        "not message.offered_ms",
+        ("tests/unit/core/messages/test_send.py::test_ack_ends_a_message",),
+    ),
+    Mutant(
+        "an unread message vanishes",
+        "coord.core.lifecycle.deadlines:pass_message",
+        'return_message(view, key, "nobody read it in time", now)',
+        "view.delete(key)",
+        ("tests/unit/core/messages/test_send.py::test_unread_message_comes_back",),
+    ),
+    Mutant(
+        "whoever likes floods the others",
+        "coord.core.messages.message:_count_sending",
+        "sent > RATE_MAX or broadcasts > RATE_BROADCASTS_MAX",
+        "False",
+        ("tests/unit/core/messages/test_send.py::test_rate",),
+    ),
+    Mutant(
+        "answers to answers never end",
+        "coord.core.messages.message:_hops",
+        "hops > HOPS_MAX",
+        "False",
+        ("tests/unit/core/messages/test_send.py::test_hops",),
+    ),
+    Mutant(
+        "a broadcast that found no room is lost",
+        "coord.core.messages.message:_collect_broadcasts",
+        "seen = number - 1",
+        "pass",
+        ("tests/unit/core/messages/test_send.py::test_heavy_inbox_is_read_in_portions",),
+    ),
+]

@@ -1,0 +1,134 @@
+"""Mutants of the client, the worker and the migration."""
+
+from tests.mutation.mutant import Mutant
+
+MUTANTS = [
+    Mutant(
+        "a migration forgets where tenants live",
+        "coord.sdk.admin.migrate:_Move.run",
+        "store_id, **homes",
+        "store_id",
+        (
+            "tests/unit/sdk/admin/test_migrate.py",
+            "-k",
+            "where_tenants_live",
+        ),
+    ),
+    Mutant(
+        "a folder is taken for a file",
+        "coord.sdk.client.connection:Connection.named_with_files",
+        "os.path.isfile",
+        "os.path.exists",
+        (
+            "tests/unit/sdk/client/test_locks.py",
+            "-k",
+            "beside_a_glob",
+        ),
+    ),
+    Mutant(
+        "a block does not raise what it lost",
+        "coord.sdk.client.blocks:HeldLocks.end",
+        "not failed",
+        "False",
+        (
+            "tests/scenarios/test_case_held_block.py",
+            "-k",
+            "raises_what_it_lost and memory",
+        ),
+    ),
+    Mutant(
+        "in a busy store nobody looks at the deadline",
+        "coord.sdk.client.locks:stand_in_line",
+        "if due or not",
+        "if not",
+        (
+            "tests/scenarios/test_case_held_block.py",
+            "-k",
+            "however_busy",
+        ),
+    ),
+    Mutant(
+        "the old store takes commits while it is copied",
+        "coord.sdk.admin.migrate:_Move.run",
+        "self._from.shut(_writable(self._target.url), self._target.store_id)",
+        "pass",
+        (
+            "tests/unit/sdk/admin/test_migrate.py",
+            "-k",
+            "all_of_it_is_there and sqlite and not postgres",
+        ),
+    ),
+    Mutant(
+        "a copy is not compared",
+        "coord.sdk.admin.migrate:_Move._copy",
+        "_summed(self._target, tenant).value != whole.value",
+        "False",
+        (
+            "tests/unit/sdk/admin/test_migrate.py",
+            "-k",
+            "copy_that_differs",
+        ),
+    ),
+    Mutant(
+        "damaged data is handed on",
+        "coord.sdk.client.results:fetch",
+        " or _digest(data) != digest",
+        "",
+        (
+            "tests/unit/sdk/client/test_results.py",
+            "-k",
+            "damaged and sqlite",
+        ),
+    ),
+    Mutant(
+        "a worker hands in under a claim it does not trust",
+        "coord.sdk.worker.worker:Worker._submit",
+        "if work.lost:\n            return Ending.LOST, work.why_lost",
+        "pass",
+        (
+            "tests/unit/sdk/worker/test_worker.py",
+            "-k",
+            "silent_for_too_long",
+        ),
+    ),
+    Mutant(
+        "a lost answer is asked for as something new",
+        "coord.sdk.worker.worker:Worker._submit",
+        "command_id=command_id",
+        "command_id=os.urandom(16).hex()",
+        (
+            "tests/unit/sdk/worker/test_worker.py",
+            "-k",
+            "outage_shorter",
+        ),
+    ),
+    Mutant(
+        "a lease is trusted to its very end",
+        "coord.sdk.client.lease:Lease.trusted",
+        " - self.margin_s",
+        "",
+        ("tests/unit/core/tasks/test_claims_lease.py",),
+    ),
+    Mutant(
+        "a refused renewal is taken for one",
+        "coord.sdk.worker.work:Work._renew",
+        "reply.reason is not RenewalReason.RENEWED",
+        "False",
+        (
+            "tests/unit/sdk/worker/test_worker.py",
+            "-k",
+            "lost_claim_is_noticed",
+        ),
+    ),
+    Mutant(
+        "a rate limit is a failure",
+        "coord.sdk.worker.worker:Worker._result_of",
+        "except GiveBack as error:\n            return self._give_back(work, error)",
+        "",
+        (
+            "tests/unit/sdk/worker/test_worker.py",
+            "-k",
+            "says_how_it_goes_on",
+        ),
+    ),
+]

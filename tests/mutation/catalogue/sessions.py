@@ -1,0 +1,48 @@
+"""Mutants of sessions: identity, parents, takeover."""
+
+from tests.mutation.mutant import Mutant
+
+MUTANTS = [
+    Mutant(
+        "a session is above its own parent",
+        "coord.core.sessions.session:_check_parent",
+        "name in above",
+        "False",
+        ("tests/unit/core/sessions/test_identify.py::test_nobody_is_above_its_own_parent",),
+    ),
+    Mutant(
+        "a successor's locks have another fence",
+        "coord.core.lifecycle.takeover:_move_hold",
+        "read_hold(view, standing.key)",
+        "standing.hold",
+        ("tests/unit/core/sessions/test_identify.py::test_clear_keeps_the_fence",),
+    ),
+    Mutant(
+        "impostors are believed",
+        "coord.core.sessions.session:find_session",
+        "process is not None and not _related(view, nearest, caller)",
+        "False",
+        ("tests/unit/core/sessions/test_identify.py::test_impostor",),
+    ),
+    Mutant(
+        "two processes share a session",
+        "coord.core.sessions.session:find_session",
+        "_twin(view, caller, now)",
+        "caller.session",
+        ("tests/unit/core/sessions/test_identify.py::test_twin",),
+    ),
+    Mutant(
+        "the dead go on",
+        "coord.core.sessions.session:enlist",
+        'session is not None and session.ending == "dead"',
+        "False",
+        ("tests/unit/core/sessions/test_identify.py::test_dead_session_must_register",),
+    ),
+    Mutant(
+        "every heartbeat is written",
+        "coord.core.sessions.session:enlist",
+        "now - session.beat_ms < BEAT_QUIET_MS and process == session.process",
+        "False",
+        ("tests/unit/core/sessions/test_identify.py::test_heartbeats_are_coalesced",),
+    ),
+]

@@ -1,0 +1,98 @@
+"""Mutants of shell effects: no session is blamed without proof, nothing else is overwritten."""
+
+from tests.mutation.mutant import Mutant
+
+MUTANTS = [
+    Mutant(
+        "a command is blamed for what the holder's own tool may have written",
+        "coord.integrations.shell_effects.attribution:Judge._doubt_of_calls",
+        "any(call.session in owners for call in beside)",
+        "False",
+        (
+            "tests/unit/integrations/shell_effects/test_observe.py::test_a_holder_at_work_leaves_the_author_unknown",
+        ),
+    ),
+    Mutant(
+        "one of two shells is blamed",
+        "coord.integrations.shell_effects.attribution:Judge._doubt_of_calls",
+        "any(call.shell for call in beside)",
+        "False",
+        ("tests/unit/integrations/shell_effects/test_observe.py::test_two_shells_leave_the_author_unknown",),
+    ),
+    Mutant(
+        "a command is blamed for what a person may have written",
+        "coord.integrations.shell_effects.attribution:Judge._doubt_of_calls",
+        "any(owner not in self._calls.sessions for owner in owners)",
+        "False",
+        (
+            "tests/unit/integrations/shell_effects/test_observe.py::test_a_holder_that_hooks_do_not_see_leaves_the_author_unknown",
+        ),
+    ),
+    Mutant(
+        "the holder's own content counts as a stomp",
+        "coord.integrations.shell_effects.attribution:Judge.hear",
+        "any(self._is_as_left(change, kept) for kept in left)",
+        "False",
+        ("tests/unit/integrations/shell_effects/test_observe.py::test_the_holders_own_content_is_no_stomp",),
+    ),
+    Mutant(
+        "a stomp is undone although nobody asked for it",
+        "coord.integrations.shell_effects.attribution:Judge.close",
+        "if restore and",
+        "if",
+        ("tests/unit/integrations/shell_effects/test_observe.py::test_a_stomp_is_told_to_both",),
+    ),
+    Mutant(
+        "a content that is not the blamed one is overwritten",
+        "coord.integrations.shell_effects.saved_content:give_back",
+        "read_content",
+        "False and read_content",
+        (
+            "tests/unit/integrations/shell_effects/test_observe.py::test_a_content_that_is_not_the_blamed_one_any_more_is_left",
+        ),
+        also=(
+            "coord.integrations.shell_effects.saved_content:_exchanged",
+            ' and read_content("", taken, BYTES_MAX, folder) == blamed',
+            "",
+        ),
+    ),
+    Mutant(
+        "what was written over a held file is thrown away",
+        "coord.integrations.shell_effects.attribution:Judge._mend",
+        "keep(self._git, self._mine.session, [change.path], why)",
+        '""',
+        ("tests/unit/integrations/shell_effects/test_observe.py::test_what_was_written_over_is_kept",),
+    ),
+    Mutant(
+        "a damaged list of calls is taken for an empty one",
+        "coord.integrations.shell_effects.call_log:CallFolder._begun_anew",
+        '1, [Call("", "", True, 1, written_s + DOUBT_S)]',
+        "1",
+        (
+            "tests/unit/integrations/shell_effects/test_call_log.py::test_a_damaged_file_leaves_everything_in_doubt_for_an_hour",
+        ),
+    ),
+    Mutant(
+        "a clean file that is changed is not seen once it is committed",
+        "coord.integrations.shell_effects.worktree_state:_asking.ask",
+        ", GIT_INDEX_FILE=index",
+        "",
+        (
+            "tests/unit/integrations/shell_effects/test_worktree_state.py::test_every_way_to_change_a_file_is_seen",
+        ),
+    ),
+    Mutant(
+        "a coarse clock hides a change",
+        "coord.integrations.shell_effects.worktree_state:_changed",
+        "and (not was.content or was.content == _digest(root, name))",
+        "",
+        ("tests/unit/integrations/shell_effects/test_worktree_state.py::test_a_coarse_clock_hides_nothing",),
+    ),
+    Mutant(
+        "what is free is not locked after the fact",
+        "coord.integrations.shell_effects.compare:ShellCall._sort_out",
+        "self._lock({path: names[path] for path in dirty[:LOCKS_MAX]})",
+        "list[str](), dict[str, list[LockShown]]()",
+        ("tests/unit/integrations/shell_effects/test_observe.py::test_a_free_file_is_locked_after_the_fact",),
+    ),
+]

@@ -1,0 +1,38 @@
+"""A program that runs tests on a copy of coord and ends with the exit code of pytest.
+
+Its arguments are the folder that holds the copy, and those of pytest. The output is in a file of that folder.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+OUTPUT = "output"
+PLUGINS = ("_hypothesis_pytestplugin", "pytest_timeout", "tests.mutation.guard")
+OPTIONS = ["-x", "-q", "--no-header", "--tb=line", "--hypothesis-seed=0", "--timeout=60"]
+OPTIONS += ["-p", "no:cacheprovider", *(word for plugin in PLUGINS for word in ("-p", plugin))]
+
+
+def environment(home: Path) -> dict[str, str]:
+    """Return the variables with which a process imports the copy in `home` and leaves its files there."""
+    return {
+        "PYTHONPATH": str(home),
+        "COORD_MUTANT_ROOT": str(home),
+        "HYPOTHESIS_STORAGE_DIRECTORY": str(home / "hypothesis"),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+    }
+
+
+def main(home: Path, arguments: list[str]) -> int:
+    output = os.open(home / OUTPUT, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    for stream in (1, 2):
+        os.dup2(output, stream)
+    sys.path.insert(0, str(home))
+    return int(pytest.main([*OPTIONS, "--basetemp", str(home / "tmp"), *arguments]))
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]), sys.argv[2:]))
