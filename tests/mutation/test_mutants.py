@@ -11,6 +11,7 @@ import pytest
 
 from tests.mutation.anchors import changed
 from tests.mutation.catalogue import MUTANTS
+from tests.mutation.catalogue.tasks import STALE_RESULT
 from tests.mutation.guard import WRONG_PACKAGE, WRONG_REASON
 from tests.mutation.mutant import STORM, Mutant
 from tests.mutation.run_tests import OUTPUT, environment
@@ -20,9 +21,6 @@ from tests.support.fork_server import Forked, end, plain_environment
 ROOT = Path(__file__).parents[2]
 PASSED, FAILED = 0, 1
 RUN_S_MAX, KILL_S_MAX = 290, 10
-STALE_RESULT = next(
-    mutant for mutant in MUTANTS if mutant.name == "a stale result is judged like a current one"
-)
 
 
 class Outcome(NamedTuple):

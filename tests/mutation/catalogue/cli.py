@@ -4,7 +4,7 @@ from tests.mutation.mutant import Mutant
 
 MUTANTS = [
     Mutant(
-        "guard does not give back",
+        "guard does not release its locks",
         "coord.transports.cli.handlers.guard:_run",
         "held.end(failed=True)",
         "pass",
@@ -15,7 +15,7 @@ MUTANTS = [
         ),
     ),
     Mutant(
-        "what left the group of a command goes on",
+        "processes that left the group of a command keep running",
         "coord.transports.cli.work.task:TaskCommand._run",
         "end_orphans(others)",
         "pass",

@@ -4,7 +4,7 @@ from tests.mutation.mutant import Mutant
 
 MUTANTS = [
     Mutant(
-        "a file is in scope whoever held it last",
+        "a file is in scope no matter which session held it last",
         "coord.integrations.git.merge.scope:_Holders.last",
         "if own and not",
         "if not",
@@ -13,7 +13,7 @@ MUTANTS = [
         ),
     ),
     Mutant(
-        "a fence is believed because a commit names it",
+        "a merge trusts any fence that a commit names",
         "coord.integrations.git.merge.scope:_proved",
         "[fence for fence in commit.trailers.fences if fence in known]",
         "list(commit.trailers.fences)",
@@ -36,7 +36,7 @@ MUTANTS = [
         ("tests/unit/integrations/git/merge/test_merge.py::test_coordination_files_are_never_merged",),
     ),
     Mutant(
-        "what was in order before the check is in order after it",
+        "a merge does not look again after its check",
         "coord.integrations.git.merge.merge:_Queue.merge",
         "self._wanted.check",
         "False",
@@ -45,21 +45,21 @@ MUTANTS = [
         ),
     ),
     Mutant(
-        "a branch that moved meanwhile is taken for merged",
+        "a branch that moved during the merge counts as merged",
         "coord.integrations.git.merge.merge:_Queue._move",
         "not done.code and not",
         "True or",
         ("tests/unit/integrations/git/merge/test_check.py::test_main_that_moves_meanwhile_is_merged_onto",),
     ),
     Mutant(
-        "a failing check refuses nobody",
+        "a failing check refuses no branch",
         "coord.integrations.git.merge.merge:_Queue._failed",
         "if last.passed",
         "if True",
         ("tests/unit/integrations/git/merge/test_check.py::test_the_culprit_is_found_and_the_others_get_in",),
     ),
     Mutant(
-        "a commit under a lapsed lock is recorded",
+        "a commit under an expired lock is recorded",
         "coord.core.git_log:record_commit",
         " or ended_by_time(hold, now) is not None",
         "",
@@ -88,21 +88,21 @@ MUTANTS = [
         ("tests/unit/integrations/git/commit/test_commit.py::test_a_commit_is_signed_once",),
     ),
     Mutant(
-        "what others staged is swept into a commit",
+        "a commit includes files that others staged",
         "coord.integrations.git.commit.commit:_make",
         '"--only", ',
         '"--include", ',
         ("tests/unit/integrations/git/commit/test_commit.py::test_scn_48_only_what_is_held_is_committed",),
     ),
     Mutant(
-        "what was written meanwhile is restored over",
+        "a restore overwrites later changes",
         "coord.integrations.git.salvage.swap:put_back",
         "snapshot(git, head, paths) != tree_of(git, kept_in)",
         "False",
         ("tests/unit/integrations/git/salvage/test_salvage.py::test_what_changed_since_is_not_restored",),
     ),
     Mutant(
-        "what was written at the last moment is thrown away",
+        "a swap drops changes of the last moment",
         "coord.integrations.git.salvage.swap:exchange",
         'keep_taken(git, name, f"{work}/taken", taken, beside=kept_in, why=why)',
         '""',

@@ -4,7 +4,7 @@ from tests.mutation.mutant import Mutant
 
 MUTANTS = [
     Mutant(
-        "a hook is silent where the store was removed",
+        "a hook lets a tool pass when the store was removed",
         "coord.integrations.hooks.targets:_in_use",
         "place.pinned or not event.installed or place.repository is None",
         "True",
@@ -13,14 +13,14 @@ MUTANTS = [
         ),
     ),
     Mutant(
-        "what a shell leaves in the background is not seen",
+        "a hook does not see background processes of a shell",
         "coord.integrations.hooks.handler:Gate._before",
         '(self.event.background or goes_on(self.event.command or ""))',
         "self.event.background",
         ("tests/unit/integrations/hooks/test_handler.py::test_an_action_does_not_outlive_its_line",),
     ),
     Mutant(
-        "a patch of two worktrees is looked at in one",
+        "a hook looks at a patch of two worktrees in one of them",
         "coord.integrations.hooks.targets:parts_of",
         "part.worktree",
         'root_of(home) if home else ""',
@@ -29,14 +29,14 @@ MUTANTS = [
         ),
     ),
     Mutant(
-        "a hook does not say that tools write files",
+        "a hook does not report that tools write single files",
         "coord.integrations.hooks.handler:Gate._begin",
         "alone=part.alone,",
         "",
         ("tests/unit/integrations/hooks/test_handler.py::test_beside_a_held_glob_other_files_are_written",),
     ),
     Mutant(
-        "a refusal in one store keeps what was taken in another",
+        "a refusal in one store keeps the locks taken in another",
         "coord.integrations.hooks.handler:Gate._before",
         "self._undo(begun)",
         "pass",
@@ -45,7 +45,7 @@ MUTANTS = [
         ),
     ),
     Mutant(
-        "a hook leaves half-done edits of who lost the lock",
+        "a hook leaves half-done edits of a session that lost the lock",
         "coord.integrations.hooks.handler:Gate._before",
         "reply.after_loss",
         "reply.after_loss and not reply.ok",
@@ -59,21 +59,21 @@ MUTANTS = [
         ("tests/unit/integrations/hooks/test_handler.py::test_an_ignored_file_is_not_clean",),
     ),
     Mutant(
-        "a file is looked at in the wrong worktree",
+        "a hook looks for a file in the wrong worktree",
         "coord.integrations.hooks.targets:_part_of",
         "place, repository.root",
         "place, (place.repository or repository).root or ''",
         ("tests/unit/integrations/hooks/test_handler.py::test_an_edit_in_a_worktree_is_looked_at_there",),
     ),
     Mutant(
-        "a sub-agent is taken for its session",
+        "a sub-agent acts as its session",
         "coord.integrations.hooks.identity:owner_of",
         'check_id("session id", f"{session}.{event.agent}") if event.agent else ',
         "",
         ("tests/unit/integrations/hooks/test_handler.py::test_a_sub_agent_owns_what_it_edits",),
     ),
     Mutant(
-        "an agent may edit what holds it",
+        "an agent may edit the configuration of its hooks",
         "coord.integrations.hooks.protected_files:refused_edit",
         "is_configuration(os.path.join(event.cwd, path))",
         "False",
@@ -82,14 +82,14 @@ MUTANTS = [
         ),
     ),
     Mutant(
-        "a command behind a wrapper is not looked at",
+        "a hook ignores a command behind a wrapper",
         "coord.integrations.hooks.shell_parser:_taken_apart",
         "scripts += [script for words in commands for script in _scripts(words)]",
         "pass",
         ("tests/unit/integrations/hooks/test_shell_parser.py::test_what_needs_which_lock",),
     ),
     Mutant(
-        "a line that redirects counts as one that reads",
+        "a command line that redirects counts as read-only",
         "coord.integrations.hooks.shell_parser:only_reads",
         '(">", "`", "$(", "<(", "--output")',
         '("`", "$(", "<(")',

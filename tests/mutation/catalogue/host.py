@@ -4,7 +4,7 @@ from tests.mutation.mutant import Mutant
 
 MUTANTS = [
     Mutant(
-        "a pid that was given away again is the old process",
+        "a reused pid counts as the old process",
         "coord.host.processes:probe",
         "stat.start != process.start",
         "False",
@@ -15,7 +15,7 @@ MUTANTS = [
         ),
     ),
     Mutant(
-        "a pid of another boot proves something",
+        "a pid of another boot counts as proof",
         "coord.host.processes:probe",
         "process.boot",
         "here.boot",
@@ -26,7 +26,7 @@ MUTANTS = [
         ),
     ),
     Mutant(
-        "two stores for one repository",
+        "one repository uses two stores",
         "coord.host.store_location:_agreed",
         "not _same_store(first_url, url)",
         "False",
@@ -37,7 +37,7 @@ MUTANTS = [
         ),
     ),
     Mutant(
-        "a vanished store is made anew",
+        "a vanished store is created again",
         "coord.host.store_location:check_present",
         "place.pinned and not store_present(place)",
         "False",
@@ -48,7 +48,7 @@ MUTANTS = [
         ),
     ),
     Mutant(
-        "a symlink may lead out and back",
+        "a symlink may leave the repository and come back",
         "coord.host.paths:repository_path",
         "_check_link(repository, link, text)",
         "pass",

@@ -11,7 +11,7 @@ MUTANTS = [
         ("tests/unit/core/messages/test_send.py::test_order",),
     ),
     Mutant(
-        "an acknowledged message comes again",
+        "an acknowledged message is delivered again",
         "coord.core.messages.message:ack_messages",
         "_deliver(view, *by_id.pop(name), session)",
         "by_id.pop(name)",
@@ -25,14 +25,14 @@ MUTANTS = [
         ("tests/unit/core/messages/test_send.py::test_ack_ends_a_message",),
     ),
     Mutant(
-        "an unread message vanishes",
+        "an unread message is deleted without notice",
         "coord.core.lifecycle.deadlines:pass_message",
         'return_message(view, key, "nobody read it in time", now)',
         "view.delete(key)",
         ("tests/unit/core/messages/test_send.py::test_unread_message_comes_back",),
     ),
     Mutant(
-        "whoever likes floods the others",
+        "a session may flood the others",
         "coord.core.messages.message:_count_sending",
         "sent > RATE_MAX or broadcasts > RATE_BROADCASTS_MAX",
         "False",
@@ -46,7 +46,7 @@ MUTANTS = [
         ("tests/unit/core/messages/test_send.py::test_hops",),
     ),
     Mutant(
-        "a broadcast that found no room is lost",
+        "a broadcast that did not fit is lost",
         "coord.core.messages.message:_collect_broadcasts",
         "seen = number - 1",
         "pass",

@@ -15,7 +15,7 @@ MUTANTS = [
         ),
     ),
     Mutant(
-        "a folder is taken for a file",
+        "a folder counts as a file",
         "coord.sdk.client.connection:Connection.named_with_files",
         "os.path.isfile",
         "os.path.exists",
@@ -26,7 +26,7 @@ MUTANTS = [
         ),
     ),
     Mutant(
-        "a block does not raise what it lost",
+        "a block does not raise an error about lost locks",
         "coord.sdk.client.blocks:HeldLocks.end",
         "not failed",
         "False",
@@ -37,7 +37,7 @@ MUTANTS = [
         ),
     ),
     Mutant(
-        "in a busy store nobody looks at the deadline",
+        "a waiting client ignores its deadline in a busy store",
         "coord.sdk.client.locks:stand_in_line",
         "if due or not",
         "if not",
@@ -70,7 +70,7 @@ MUTANTS = [
         ),
     ),
     Mutant(
-        "damaged data is handed on",
+        "damaged data is returned",
         "coord.sdk.client.results:fetch",
         " or _digest(data) != digest",
         "",
@@ -81,7 +81,7 @@ MUTANTS = [
         ),
     ),
     Mutant(
-        "a worker hands in under a claim it does not trust",
+        "a worker submits under a claim that it does not trust",
         "coord.sdk.worker.worker:Worker._submit",
         "if work.lost:\n            return Ending.LOST, work.why_lost",
         "pass",
@@ -92,7 +92,7 @@ MUTANTS = [
         ),
     ),
     Mutant(
-        "a lost answer is asked for as something new",
+        "a retry after a lost reply has a new command id",
         "coord.sdk.worker.worker:Worker._submit",
         "command_id=command_id",
         "command_id=os.urandom(16).hex()",
@@ -103,14 +103,14 @@ MUTANTS = [
         ),
     ),
     Mutant(
-        "a lease is trusted to its very end",
+        "a lease is trusted to its last moment",
         "coord.sdk.client.lease:Lease.trusted",
         " - self.margin_s",
         "",
         ("tests/unit/core/tasks/test_claims_lease.py",),
     ),
     Mutant(
-        "a refused renewal is taken for one",
+        "a refused renewal counts as a renewal",
         "coord.sdk.worker.work:Work._renew",
         "reply.reason is not RenewalReason.RENEWED",
         "False",

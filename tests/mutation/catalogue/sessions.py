@@ -4,7 +4,7 @@ from tests.mutation.mutant import Mutant
 
 MUTANTS = [
     Mutant(
-        "a session is above its own parent",
+        "a session is an ancestor of its parent",
         "coord.core.sessions.session:_check_parent",
         "name in above",
         "False",
@@ -18,7 +18,7 @@ MUTANTS = [
         ("tests/unit/core/sessions/test_identify.py::test_clear_keeps_the_fence",),
     ),
     Mutant(
-        "impostors are believed",
+        "an unrelated process may use a session",
         "coord.core.sessions.session:find_session",
         "process is not None and not _related(view, nearest, caller)",
         "False",
@@ -32,7 +32,7 @@ MUTANTS = [
         ("tests/unit/core/sessions/test_identify.py::test_twin",),
     ),
     Mutant(
-        "the dead go on",
+        "a dead session continues",
         "coord.core.sessions.session:enlist",
         'session is not None and session.ending == "dead"',
         "False",

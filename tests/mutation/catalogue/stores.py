@@ -4,7 +4,7 @@ from tests.mutation.mutant import Mutant
 
 MUTANTS = [
     Mutant(
-        "a range of SQLite is read at another moment than the keys",
+        "SQLite reads ranges and keys at two read points",
         "coord.stores.sqlite.store:SqliteStore.load",
         "not ranges",
         "True",
@@ -15,14 +15,14 @@ MUTANTS = [
         ),
     ),
     Mutant(
-        "what an interrupted commit has changed passes for unchanged",
+        "the changes of an interrupted commit pass for unchanged",
         "coord.stores.log.state:Fold.apply",
         "self._begun += 1",
         "pass",
         ("tests/unit/stores/log/test_state.py",),
     ),
     Mutant(
-        "SQLite: a load sees a transaction that was left open",
+        "SQLite: a load sees an open transaction",
         "coord.stores.sqlite.store:SqliteDatabase.reading",
         "self.roll_back()\n            try",
         "try",
@@ -33,7 +33,7 @@ MUTANTS = [
         ),
     ),
     Mutant(
-        "Postgres: a moment counts over another connection",
+        "Postgres: a read point is valid on another connection",
         "coord.stores.postgres.table_store:PostgresStore._ask_to_commit",
         "on=None if as_of is NO_MOMENT else as_of.through,",
         "",
@@ -44,7 +44,7 @@ MUTANTS = [
         ),
     ),
     Mutant(
-        "MySQL: a moment counts over another connection",
+        "MySQL: a read point is valid on another connection",
         "coord.stores.mysql.store:MysqlStore.commit",
         "known.through",
         "None",
@@ -55,14 +55,14 @@ MUTANTS = [
         ),
     ),
     Mutant(
-        "a moment is not looked at",
+        "a read point is not compared",
         "coord.stores.log.state:Fold.changed",
         "as_of == self.as_of",
         "as_of.offset >= 0",
         ("tests/unit/engine/test_commit.py",),
     ),
     Mutant(
-        "whoever wrote once takes what it knows for the newest",
+        "a process that wrote once counts as the sole writer",
         "coord.stores.log.sole_writer:Burst.goes_on",
         "self._alone and offset == self._newest",
         "self._newest > 0",
@@ -73,7 +73,7 @@ MUTANTS = [
         ),
     ),
     Mutant(
-        "a load in haste is older than what was shown",
+        "a stale load is older than an earlier reply",
         "coord.stores.log.store:LogStore.load",
         "self.seen.offset",
         "self._fold.offset",
@@ -84,7 +84,7 @@ MUTANTS = [
         ),
     ),
     Mutant(
-        "what was decided in haste is written in the past",
+        "a commit after a stale load is retried",
         "coord.stores.log.store:LogStore.commit",
         "1 if commit.hasty else ",
         "",
@@ -95,7 +95,7 @@ MUTANTS = [
         ),
     ),
     Mutant(
-        "what changes nothing is answered in the past",
+        "a command without writes replies from a stale load",
         "coord.stores.log.store:LogStore._check",
         " or (commit.hasty and commit.as_of.offset != self._fold.offset)",
         "",
@@ -106,7 +106,7 @@ MUTANTS = [
         ),
     ),
     Mutant(
-        "who is always overtaken tries for ever",
+        "a commit that always conflicts is retried forever",
         "coord.stores.log.store:LogStore.commit",
         "else TRIES",
         "else 10**9",
@@ -117,7 +117,7 @@ MUTANTS = [
         ),
     ),
     Mutant(
-        "the log shape does not check expectations",
+        "log-structured stores do not check expected versions",
         "coord.stores.log.store:LogStore._check",
         "raise Conflict(changed)",
         "pass",
@@ -173,7 +173,7 @@ MUTANTS = [
         ),
     ),
     Mutant(
-        "a scan begins with the record it should begin after",
+        "a scan repeats the record it starts after",
         "coord.stores.log.state:SortedIndex.between",
         "not after, False",
         "True, False",
@@ -184,7 +184,7 @@ MUTANTS = [
         ),
     ),
     Mutant(
-        "SQLite does not check expectations",
+        "SQLite does not check expected versions",
         "coord.stores.sqlite.store:SqliteStore._check",
         "if changed:",
         "if False:",
@@ -279,7 +279,7 @@ MUTANTS = [
         ),
     ),
     Mutant(
-        "Postgres (log) appends wherever the head is by now",
+        "Postgres (log) appends at any head",
         "coord.stores.postgres.log_statements:APPEND",
         " AND head = as_of_head",
         "",
@@ -290,7 +290,7 @@ MUTANTS = [
         ),
     ),
     Mutant(
-        "Postgres (log) appends although the floor was raised",
+        "Postgres (log) appends after the floor was raised",
         "coord.stores.postgres.log_statements:APPEND",
         " AND floor = as_of_floor",
         "",
@@ -301,7 +301,7 @@ MUTANTS = [
         ),
     ),
     Mutant(
-        "Postgres (log) trims what no snapshot holds",
+        "Postgres (log) trims entries before it writes a snapshot",
         "coord.stores.postgres.log_store:PostgresLogStore._forget",
         "self._snapshots.write(image_of(self._fold), patient=True)",
         "pass",
@@ -312,7 +312,7 @@ MUTANTS = [
         ),
     ),
     Mutant(
-        "Postgres (log) takes any large value for the one it looks for",
+        "Postgres (log) returns a large value of another version",
         "coord.stores.postgres.log_store:PostgresLogStore._filled",
         "values.get((record.key, record.version))",
         "dict(((key, v) for (key, _), v in values.items())).get(record.key)",
@@ -334,7 +334,7 @@ MUTANTS = [
         ),
     ),
     Mutant(
-        "MySQL commits whatever has changed",
+        "MySQL commits although keys have changed",
         "coord.stores.mysql.statements:LOOK",
         "%d AND @changed IS NULL",
         "%d",
@@ -345,7 +345,7 @@ MUTANTS = [
         ),
     ),
     Mutant(
-        "MySQL takes a trimmed absence for the old one",
+        "MySQL confuses a trimmed key with an absent one",
         "coord.stores.mysql.statements:LOOK",
         "@floor = %d ",
         "%d IS NOT NULL ",
@@ -356,7 +356,7 @@ MUTANTS = [
         ),
     ),
     Mutant(
-        "MySQL answers what is not on disk yet",
+        "MySQL replies before the commit is on disk",
         "coord.stores.mysql.store:MysqlStore._settle",
         "self.limits.durable",
         "not self.limits.durable",
@@ -378,7 +378,7 @@ MUTANTS = [
         ),
     ),
     Mutant(
-        "any store is taken for that of a tenant",
+        "any store may serve a tenant",
         "coord.stores.tenants:RoutedDatabase._open",
         "own.store_id != noted",
         "False",
@@ -389,7 +389,7 @@ MUTANTS = [
         ),
     ),
     Mutant(
-        "who lacks the configuration finds a tenant in the shared store",
+        "a client without configuration uses the shared store for a migrated tenant",
         "coord.stores.migrated:check_lives_here",
         "note_of(tenant) in notes",
         "False",
@@ -411,7 +411,7 @@ MUTANTS = [
         ),
     ),
     Mutant(
-        "two tenants meet in one schema",
+        "two tenants share one schema",
         "coord.stores.tenant_names:name_of",
         "sha256(tenant.encode()).hexdigest()[:32]",
         "0:032d",
@@ -422,7 +422,7 @@ MUTANTS = [
         ),
     ),
     Mutant(
-        "Redis commits whatever was read",
+        "Redis does not check expected versions",
         "coord.stores.redis.scripts:COMMIT",
         "version ~= expected[each]",
         "false",
@@ -433,14 +433,14 @@ MUTANTS = [
         ),
     ),
     Mutant(
-        "Redis believes in a moment of another connection",
+        "Redis accepts a read point of another connection",
         "coord.stores.redis.store:RedisDatabase.run",
         "self._connections",
         "1",
         ("tests/unit/stores/redis/test_store.py::test_a_moment_counts_within_one_connection",),
     ),
     Mutant(
-        "Redis marks records with somebody else's offset",
+        "Redis marks records with the offset of another commit",
         "coord.stores.redis.scripts:COMMIT",
         "head ~= seen",
         "false",
@@ -454,7 +454,7 @@ MUTANTS = [
         ("tests/unit/stores/redis/test_epochs.py::test_lost_offsets_never_come_again",),
     ),
     Mutant(
-        "a raise that Redis lost is made once more",
+        "Redis repeats an epoch whose raise was lost",
         "coord.stores.redis.scripts:ENTER",
         " + (now - SINCE) % EPOCH_UNIT",
         "",
@@ -468,7 +468,7 @@ MUTANTS = [
         ("tests/unit/stores/redis/test_epochs.py::test_a_commit_of_another_epoch_is_refused",),
     ),
     Mutant(
-        "a commit that Redis did not answer is taken for a no",
+        "a commit without a reply of Redis counts as failed",
         "coord.stores.redis.connection:translated",
         " Unknown(message) if committing else",
         "",
@@ -479,7 +479,7 @@ MUTANTS = [
         ),
     ),
     Mutant(
-        "NATS takes a commit at any place",
+        "NATS accepts a commit at any sequence number",
         "coord.stores.nats.store:NatsStore._put",
         'expected = {"Nats-Expected-Last-Sequence": str(self._place)}',
         "expected: dict[str, str] = {}",
@@ -490,7 +490,7 @@ MUTANTS = [
         ),
     ),
     Mutant(
-        "NATS goes on in the same epoch after its server was restarted",
+        "NATS stays in the same epoch after a restart of its server",
         "coord.stores.nats.store:NatsStore._append",
         "not self._trusted() and not self._raise_epoch()",
         "False",
@@ -512,7 +512,7 @@ MUTANTS = [
         ),
     ),
     Mutant(
-        "who remembers what NATS forgot goes on with it",
+        "a client continues from an entry that NATS has lost",
         "coord.stores.nats.store:NatsStore._stands",
         "(found is not None and decode(found, self._stream).token == self._token)",
         "found is not None",

@@ -2,16 +2,18 @@
 
 from tests.mutation.mutant import STORM, Mutant, seeds
 
+STALE_RESULT = Mutant(
+    "a stale result is accepted like a current one",
+    "coord.core.tasks.results:_verdict",
+    "command.generation < task.generation",
+    "False",
+    STORM,
+)
+
 MUTANTS = [
+    STALE_RESULT,
     Mutant(
-        "a stale result is judged like a current one",
-        "coord.core.tasks.results:_verdict",
-        "command.generation < task.generation",
-        "False",
-        STORM,
-    ),
-    Mutant(
-        "anybody hands in a result under the current generation",
+        "any session submits a result under the current generation",
         "coord.core.tasks.results:_verdict",
         "command.session != task.session",
         "False",
@@ -32,28 +34,28 @@ MUTANTS = [
         STORM,
     ),
     Mutant(
-        "anybody renews and releases",
+        "any session renews and releases",
         "coord.core.tasks.claims:_holder_refusal",
         "command.session != task.session",
         "False",
         STORM,
     ),
     Mutant(
-        "a lease never runs out",
+        "a lease never expires",
         "coord.core.tasks.schema:as_of",
         "task.claim is not ACTIVE or now < task.expires_ms",
         "True",
         STORM,
     ),
     Mutant(
-        "an active claim does not stand in the way",
+        "an active claim does not block another",
         "coord.core.tasks.claims:claim_one",
         "stored.claim is ACTIVE and now < stored.expires_ms and not command.force",
         "False",
         STORM,
     ),
     Mutant(
-        "a claim that ran out stands in the way for ever",
+        "an expired claim blocks others forever",
         "coord.core.tasks.claims:claim_one",
         " and now < stored.expires_ms",
         "",
@@ -67,7 +69,7 @@ MUTANTS = [
         STORM,
     ),
     Mutant(
-        "a renewal does not begin the lease anew",
+        "a renewal does not extend the lease",
         "coord.core.tasks.claims:renew_lease",
         "msgspec.structs.replace(stored, expires_ms=now + stored.lease_ms)",
         "stored",
@@ -102,7 +104,7 @@ MUTANTS = [
         STORM,
     ),
     Mutant(
-        "nobody is told that work is lost",
+        "no session is notified about lost work",
         "coord.core.tasks.results:_reject",
         "held is not None and not own_again",
         "False",
@@ -130,14 +132,14 @@ MUTANTS = [
         seeds(*range(1, 25)),
     ),
     Mutant(
-        "a session's claims are listed from two moments",
+        "a session's claims are listed from two read points",
         "coord.core.tasks.queries:get_session_claims",
         "view.get(index.key, Marker)",
         "Marker()",
         ("tests/simulation/test_found.py",),
     ),
     Mutant(
-        "a result is accepted before all of its data is there",
+        "a result is accepted before all its data has arrived",
         "coord.core.tasks.chunks:hold",
         " or blob.size != size or blob.chunks != chunks_of(size)",
         "",
@@ -148,7 +150,7 @@ MUTANTS = [
         ),
     ),
     Mutant(
-        "data that results refer to is not counted",
+        "references to result data are not counted",
         "coord.core.tasks.chunks:hold",
         "blob.holders + 1",
         "1",
@@ -159,7 +161,7 @@ MUTANTS = [
         ),
     ),
     Mutant(
-        "data that nobody refers to stays for ever",
+        "result data without references is kept forever",
         "coord.core.tasks.chunks:_put",
         '"" if blob.holders else keys.due(until_ms)',
         '""',
@@ -170,7 +172,7 @@ MUTANTS = [
         ),
     ),
     Mutant(
-        "a claim does not look at what was expected",
+        "a claim ignores its expected state",
         "coord.core.tasks.claims:claim_one",
         "if command.expects",
         "if False",
@@ -181,21 +183,21 @@ MUTANTS = [
         ),
     ),
     Mutant(
-        "a task that was split depends on what it did",
+        "a split task keeps its former dependencies",
         "coord.core.tasks.dependencies:needs",
         " part_ids(task_id, spec.parts) if spec.parts else",
         "",
         ("tests/unit/core/plans/test_subtasks.py",),
     ),
     Mutant(
-        "a whole stays done when a part is opened again",
+        "a split task stays done when a part is reopened",
         "coord.core.tasks.reset:open_whole",
         "task is not None and task.state is DONE",
         "False",
         ("tests/unit/core/plans/test_subtasks.py",),
     ),
     Mutant(
-        "real processes are granted what others hold",
+        "real processes are granted claimed tasks",
         "coord.core.tasks.claims:claim_one",
         "stored.claim is ACTIVE and now < stored.expires_ms and not command.force",
         "False",
@@ -206,7 +208,7 @@ MUTANTS = [
         ),
     ),
     Mutant(
-        "who loses a task by force stays on its track",
+        "an agent that lost a task by force stays on its track",
         "coord.core.tasks.planned:track_is_full",
         "name != goes or tasks > 1",
         "tasks",
@@ -217,14 +219,14 @@ MUTANTS = [
         ),
     ),
     Mutant(
-        "a task is not told that it is followed",
+        "a task does not record that it has followers",
         "coord.core.tasks.dependencies:follow",
         "msgspec.structs.replace(spec, followed=True)",
         "spec",
         ("tests/unit/core/tasks/test_planned.py::test_what_depends_on_something_waits_for_all_of_it",),
     ),
     Mutant(
-        "only the first follower of a task is told by its record",
+        "a task records only its first follower",
         "coord.core.tasks.dependencies:follow",
         " or spec_key not in view.writes",
         "",
@@ -240,42 +242,42 @@ MUTANTS = [
         ("tests/unit/core/tasks/test_planned.py::test_what_depends_on_something_waits_for_all_of_it",),
     ),
     Mutant(
-        "what was skipped is waited for",
+        "a task waits for a skipped dependency",
         "coord.core.tasks.dependencies:FINISHED",
         " TaskStatus.SKIPPED",
         "",
         ("tests/unit/core/tasks/test_planned.py::test_what_depends_on_something_waits_for_all_of_it",),
     ),
     Mutant(
-        "a failure blocks nobody",
+        "a failure blocks no task",
         "coord.core.tasks.dependencies:state_by_dependencies",
         "any(state in STUCK for state in states)",
         "False",
         ("tests/unit/core/tasks/test_planned.py::test_what_failed_blocks_all_below_it_until_it_is_retried",),
     ),
     Mutant(
-        "a failure blocks only the next",
+        "a failure blocks only its direct followers",
         "coord.core.tasks.dependencies:STUCK",
         ", TaskStatus.BLOCKED",
         "",
         ("tests/unit/core/tasks/test_planned.py::test_what_failed_blocks_all_below_it_until_it_is_retried",),
     ),
     Mutant(
-        "what runs is pushed back",
+        "a running task is set back to waiting",
         "coord.core.tasks.dependencies:settle",
         "not in WAITING",
         "in FINISHED",
         ("tests/unit/core/tasks/test_planned.py::test_work_that_runs_is_not_pushed_back",),
     ),
     Mutant(
-        "what is given back is ready whatever it waits for",
+        "a released task is ready although it has to wait",
         "coord.core.tasks.planned:put_back",
         "state_by_dependencies(view, project, task_id, spec)",
         "READY",
         ("tests/unit/core/tasks/test_planned.py::test_work_that_runs_is_not_pushed_back",),
     ),
     Mutant(
-        "what comes back blocked blocks nobody",
+        "a task that returns as blocked blocks no other",
         "coord.core.tasks.planned:put_back",
         "state is TaskStatus.BLOCKED",
         "False",
@@ -284,7 +286,7 @@ MUTANTS = [
         ),
     ),
     Mutant(
-        "a reset withdraws only what one step can",
+        "a reset withdraws only the followers of one step",
         "coord.core.tasks.dependencies:settle_followers",
         "_states(view, project, (task_id,))[0] not in (*FINISHED, *STUCK)",
         "False",
@@ -293,7 +295,7 @@ MUTANTS = [
         ),
     ),
     Mutant(
-        "a reset withdraws nothing",
+        "a reset withdraws no follower",
         "coord.core.tasks.planned:open_again",
         "settle_followers(view, project, task_id, now)",
         "pass",
@@ -340,7 +342,7 @@ MUTANTS = [
         ),
     ),
     Mutant(
-        "what is worked on is not seen to move",
+        "a claimed task does not count as progress",
         "coord.core.tasks.planned:begin_work",
         "view.put_marker(keys.working(project, task_id))",
         "pass",
@@ -373,7 +375,7 @@ MUTANTS = [
         ("tests/unit/core/tasks/test_planned.py::test_a_task_that_changes_its_track_takes_its_agent_along",),
     ),
     Mutant(
-        "tried for ever",
+        "a task is retried forever",
         "coord.core.tasks.planned:try_again",
         "spec.retries_max",
         "100",
@@ -382,7 +384,7 @@ MUTANTS = [
         ),
     ),
     Mutant(
-        "every pause is as long as the first",
+        "every retry delay is as long as the first",
         "coord.core.tasks.planned:try_again",
         " * 4 ** (retries - 1)",
         "",
@@ -391,21 +393,21 @@ MUTANTS = [
         ),
     ),
     Mutant(
-        "a pause ends for nobody",
+        "a retry delay never ends",
         "coord.core.tasks.claims:expire",
         "work.end_pause(view, which.project, which.task, stored, now)",
         "pass",
         ("tests/unit/core/tasks/test_planned.py::test_which_nothing_there_is",),
     ),
     Mutant(
-        "a lost worker's task is tried for ever",
+        "the task of a lost worker is retried forever",
         "coord.core.tasks.planned:try_again",
         "task.retries + 1",
         "task.retries + pause",
         ("tests/unit/core/tasks/test_planned.py::test_a_lease_that_ran_out_counts_as_a_try",),
     ),
     Mutant(
-        "a lease that ran out is a way around the dependencies",
+        "an expired lease bypasses the dependencies",
         "coord.core.tasks.claims:claim_one",
         "expire(view, TaskCommand(command.tenant, project, task_id), now)",
         "stored = as_of(stored, now)\n    if False:",
