@@ -186,7 +186,7 @@ def _lengthen_files(url: str, sample: Commit, count: int) -> None:
     key, put = next((key, put) for key, put in sample.puts.items() if key.startswith("task/"))
     renewal = Commit({}, {key: put}, [], sample.events[:1], sample.at, b"past-renewal")
     place = Place(last, fold.floor)
-    records = {**fold.records, key: Record(key, last, put.value, put.line)}
+    records = {**fold.records, key: Record(key, last, put.value, put.index_key)}
     size = store._snapshots.write(Image(place, fold.at, records, fold.tombstones), 0)
     weight = ENTRY_WEIGHT + len(entry_bytes(last, renewal))
     tail = max(SNAPSHOT_AFTER_BYTES, size) // weight - 1

@@ -31,7 +31,7 @@ def lengthen_nats(url: str, sample: Commit, count: int) -> None:
             )
         )
         before = tokens[-1]
-    records = {**fold.records, key: Record(key, last, put.value, put.line)}
+    records = {**fold.records, key: Record(key, last, put.value, put.index_key)}
     where = (place + count, before, last, sample.at, fold.floor, store._mark, store._chapters)
     size = store._snapshots.write(Image(Manifest(*where, [], 0, 0, 0), records, fold.tombstones), store._fits)
     database.close()

@@ -55,7 +55,7 @@ class RawMemory:
         first = len(self._log) + 1
         prepared = [
             (
-                {key: Record(key, offset, put.value, put.line) for key, put in commit.puts.items()},
+                {key: Record(key, offset, put.value, put.index_key) for key, put in commit.puts.items()},
                 commit.deletes,
                 Entry(offset, commit.at, commit.id, commit.events),
             )

@@ -44,7 +44,7 @@ class RawMysql:
         log, offset = self._log, self._offset
         rows = [
             b"(%d,'%b',%d,'%b','%b')"
-            % (log, quoted(key), offset, put.value.replace(b"'", b"''"), quoted(put.line))
+            % (log, quoted(key), offset, put.value.replace(b"'", b"''"), quoted(put.index_key))
             for key, put in commit.puts.items()
         ]
         rows += [b"(%d,'%b',%d,NULL,NULL)" % (log, quoted(key), offset) for key in commit.deletes]

@@ -21,10 +21,10 @@ from coord.stores.postgres.log_entry import Body, encoded
 from coord.stores.postgres.table_statements import SESSION
 from tests.support.servers.postgres import for_psycopg
 
-PUT = """INSERT INTO coord.record (log, key, version, value, line)
-SELECT %b, row.key, %b, row.value, row.line FROM unnest(%b, %b, %b) row (key, value, line)
+PUT = """INSERT INTO coord.record (log, key, version, value, index_key)
+SELECT %b, row.key, %b, row.value, row.index_key FROM unnest(%b, %b, %b) row (key, value, index_key)
 ON CONFLICT (log, key)
-DO UPDATE SET version = excluded.version, value = excluded.value, line = excluded.line"""
+DO UPDATE SET version = excluded.version, value = excluded.value, index_key = excluded.index_key"""
 ENTRY = "INSERT INTO coord.entry VALUES (%b, %b, %b, %b, %b)"
 LOG_ENTRY = "INSERT INTO coord.entry VALUES (%b, %b, %b, %b, %b, %b)"
 HEAD = "UPDATE coord.log SET head = %b, at = %b WHERE id = %b"
@@ -89,10 +89,10 @@ class RawPostgres:
         # `unnest` fills the shorter arrays up with nulls: a key without value and line is a tombstone.
         keys = ReadyTexts(Texts([*commit.puts, *commit.deletes]).packed())
         values = ReadyBlobs(Blobs([put.value for put in commit.puts.values()]).packed())
-        lines = ReadyTexts(Texts([put.line for put in commit.puts.values()]).packed())
+        index_keys = ReadyTexts(Texts([put.index_key for put in commit.puts.values()]).packed())
         events = msgspec.msgpack.encode(commit.events)
         return [
-            (PUT, (log, offset, keys, values, lines)),
+            (PUT, (log, offset, keys, values, index_keys)),
             (ENTRY, (log, offset, commit.at, commit.id, events)),
             (HEAD, (offset, commit.at, log)),
         ]

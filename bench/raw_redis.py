@@ -46,11 +46,11 @@ class RawRedis:
 
     def _packed(self, commit: Commit) -> tuple[int, bytes]:
         """Return a transaction, and how many lines its answer has."""
-        _, _, place, record, key, line, dead, entry = self._keys
+        _, _, place, record, key, index, dead, entry = self._keys
         self._offset += 1
         puts, gone, old, mark = commit.puts, commit.deletes, self._lines, mark_of(self._offset)
-        rows = [(name, b"%b%b\0%b" % (mark, put.line.encode(), put.value)) for name, put in puts.items()]
-        new = {name: put.line for name, put in puts.items()} | dict.fromkeys(gone)
+        rows = [(name, b"%b%b\0%b" % (mark, put.index_key.encode(), put.value)) for name, put in puts.items()]
+        new = {name: put.index_key for name, put in puts.items()} | dict.fromkeys(gone)
         moved = [name for name in new if (old.get(name) or "") != (new[name] or "")]
         words = ("at", commit.at, "id", commit.id, "events", msgspec.msgpack.encode(commit.events))
         commands: list[tuple[Any, ...]] = [("XADD", entry, f"{self._offset}-0", *words)]
@@ -58,8 +58,8 @@ class RawRedis:
             ("HSET", record, _flat([*rows, *((name, mark) for name in gone)])),
             ("ZADD", key, _flat((0, name) for name in puts if old.get(name) is None)),
             ("ZREM", key, [name for name in gone if old.get(name) is not None]),
-            ("ZREM", line, [f"{old[name]}\0{name}" for name in moved if old.get(name)]),
-            ("ZADD", line, _flat((0, f"{new[name]}\0{name}") for name in moved if new[name])),
+            ("ZREM", index, [f"{old[name]}\0{name}" for name in moved if old.get(name)]),
+            ("ZADD", index, _flat((0, f"{new[name]}\0{name}") for name in moved if new[name])),
             ("ZREM", dead, [name for name in puts if name in old and old[name] is None]),
             ("ZADD", dead, _flat((self._offset, name) for name in gone)),
         ):

@@ -11,7 +11,7 @@ from tests.support.stores.steps import (
     by_key,
     everything,
     head,
-    put_in_line,
+    put_index_keys,
     refusal_of,
     value,
     version,
@@ -41,7 +41,7 @@ def test_a_failed_commit_leaves_no_gap(store: Store) -> None:
 
 def test_all_of_a_commit_becomes_visible(store: Store) -> None:
     """`commit` applies puts, deletes and events together."""
-    put_in_line(store, {"old": "l/1", "moved": "l/2"})
+    put_index_keys(store, {"old": "l/1", "moved": "l/2"})
     offset = store.commit(
         Commit(
             versions(store, "old", "moved", "new"),
@@ -112,7 +112,7 @@ def test_nothing_of_a_conflicting_commit_happens(store: Store) -> None:
 
     CFL-2, STO-5.
     """
-    put_in_line(store, {key: f"l/{key}" for key in "abcd"})
+    put_index_keys(store, {key: f"l/{key}" for key in "abcd"})
     stale = versions(store, "a", "b", "c", "d", "e")
     write(store, {"d": b"changed"})
     before = everything(store)
@@ -211,7 +211,7 @@ def test_a_large_commit_goes_in_whole(store: Store) -> None:
     names = [f"k/{number:05d}" for number in range(4000)]
     offset = write(store, {key: Put(key.encode(), f"l/{key}") for key in names}, events=[b"e"] * 4000)
     assert by_key(store, "k/") == names
-    assert {record.version for record in store.scan("l/", by="line", limit=5000)} == {offset}
+    assert {record.version for record in store.scan("l/", by="index_key", limit=5000)} == {offset}
     assert len(store.tail(0, 9)[0].events) == 4000
 
 
@@ -226,8 +226,8 @@ def _all_expected(commit: Commit) -> Commit:
     )
 
 
-def _with_line(line: str) -> Commit:
-    return _all_expected(Commit(puts={"a": Put(b"x", line)}))
+def _with_index_key(index_key: str) -> Commit:
+    return _all_expected(Commit(puts={"a": Put(b"x", index_key)}))
 
 
 def _with_key(key: str) -> Commit:
@@ -242,11 +242,11 @@ MALFORMED: dict[str, Malform] = {
     "an empty key": lambda store: _with_key(""),
     "a key with NUL": lambda store: _with_key("a\0b"),
     "a key with half a surrogate pair": lambda store: _with_key("a\ud800"),
-    "a line with NUL": lambda store: _with_line("a\0b"),
-    "a line with half a surrogate pair": lambda store: _with_line("\udfff"),
+    "a line with NUL": lambda store: _with_index_key("a\0b"),
+    "a line with half a surrogate pair": lambda store: _with_index_key("\udfff"),
     "a key that is too long": lambda store: _with_key("k" * (KEY_BYTES + 1)),
     "a key of too many bytes": lambda store: _with_key("é" * (KEY_BYTES // 2 + 1)),
-    "a line that is too long": lambda store: _with_line("l" * (KEY_BYTES + 1)),
+    "a line that is too long": lambda store: _with_index_key("l" * (KEY_BYTES + 1)),
     "an empty key deleted": lambda store: _all_expected(Commit(deletes=[""])),
     "a key with NUL deleted": lambda store: _all_expected(Commit(deletes=["a\0b"])),
     "a key with half a surrogate pair deleted": lambda store: _all_expected(Commit(deletes=["\ud800"])),
@@ -295,11 +295,11 @@ def test_a_commit_over_a_limit_is_refused(store: Store, what: str) -> None:
 def test_the_largest_value_and_the_longest_key_and_line(store: Store) -> None:
     """A value of exactly 256 KiB and a key and line of exactly 700 bytes are taken, and come back whole."""
     assert (store.limits.record_bytes, store.limits.key_bytes) == (256 * 1024, 700)
-    key, line = "é" * 350, "l" * 700
+    key, index_key = "é" * 350, "l" * 700
     blob = bytes(number % 251 for number in range(256 * 1024))
-    offset = write(store, {key: Put(blob, line)})
-    assert store.load([key])[key] == Record(key, offset, blob, line)
-    assert store.scan("lll", by="line", limit=2) == [Record(key, offset, blob, line)]
+    offset = write(store, {key: Put(blob, index_key)})
+    assert store.load([key])[key] == Record(key, offset, blob, index_key)
+    assert store.scan("lll", by="index_key", limit=2) == [Record(key, offset, blob, index_key)]
 
 
 def test_a_commit_of_almost_all_it_may_hold(store: Store) -> None:
@@ -317,7 +317,7 @@ def test_reading_an_impossible_key_fails_cleanly(store: Store, bad: str) -> None
     with contextlib.suppress(Invalid):
         assert store.load([bad])[bad].value is None
     with contextlib.suppress(Invalid):
-        assert store.scan(bad, by="key", limit=9) == store.scan(bad, by="line", limit=9) == []
+        assert store.scan(bad, by="key", limit=9) == store.scan(bad, by="index_key", limit=9) == []
     assert value(store, "there") == b"1"
 
 
@@ -341,9 +341,11 @@ def test_control_characters_quotes_and_spaces_are_good_keys(store: Store) -> Non
         "\u2028",
         "\ufeff",
     ]
-    put_in_line(store, {text: text for text in odd})
+    put_index_keys(store, {text: text for text in odd})
     assert by_key(store) == sorted(odd, key=str.encode)
-    assert [record.line for record in store.scan("", by="line", limit=99)] == sorted(odd, key=str.encode)
+    assert [record.index_key for record in store.scan("", by="index_key", limit=99)] == sorted(
+        odd, key=str.encode
+    )
     assert {key: record.key for key, record in store.load(odd).items()} == dict(zip(odd, odd, strict=True))
 
 

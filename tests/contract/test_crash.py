@@ -49,11 +49,13 @@ def check_whole(store: Store) -> list[Entry]:
     found = store.load([*SET, FLICKER])
     value = b"%d" % newest if newest else None
     line = f"line/{newest % 3}" if newest else ""
-    assert {(found[key].value, found[key].version, found[key].line) for key in SET} == {(value, newest, line)}
+    assert {(found[key].value, found[key].version, found[key].index_key) for key in SET} == {
+        (value, newest, line)
+    }
     assert (found[FLICKER].value, found[FLICKER].version) == (value if newest % 2 else None, newest)
     expected = sorted([*SET, *([FLICKER] if newest % 2 else [])])
     assert keys_of(store.scan("", by="key", limit=PLENTY)) == expected
-    assert keys_of(store.scan("", by="line", limit=PLENTY)) == (SET if newest else [])
+    assert keys_of(store.scan("", by="index_key", limit=PLENTY)) == (SET if newest else [])
     return entries
 
 

@@ -9,11 +9,11 @@ import pytest
 from coord.core.errors import Conflict, Trimmed
 from coord.stores.contract import Commit, Head, Put, Store
 from tests.support.stores.steps import (
+    by_index_key,
     by_key,
-    by_line,
     everything,
     head,
-    put_in_line,
+    put_index_keys,
     value,
     version,
     versions,
@@ -160,15 +160,15 @@ def test_trim_forgets_entries_below_the_offset(store: Store) -> None:
 def test_trim_never_touches_records(store: Store) -> None:
     """`trim` never forgets records: not their values, versions or places in line."""
     for number in range(5):
-        put_in_line(store, {f"k{number}": f"l{9 - number}"})
+        put_index_keys(store, {f"k{number}": f"l{9 - number}"})
     write(store, deletes=["k2"])
     records = store.scan("", by="key", limit=9)
-    line = store.scan("", by="line", limit=9)
+    index_key = store.scan("", by="index_key", limit=9)
     store.trim(head(store))
     assert store.scan("", by="key", limit=9) == records
-    assert store.scan("", by="line", limit=9) == line
+    assert store.scan("", by="index_key", limit=9) == index_key
     assert by_key(store) == ["k0", "k1", "k3", "k4"]
-    assert by_line(store) == ["k4", "k3", "k1", "k0"]
+    assert by_index_key(store) == ["k4", "k3", "k1", "k0"]
 
 
 def test_trim_twice_is_trim_once(store: Store) -> None:

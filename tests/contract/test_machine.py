@@ -41,7 +41,7 @@ LINES = st.one_of(st.just(""), TEXTS)
 VALUES = st.one_of(st.sampled_from([b"", b"\0", b"x" * 5000]), st.binary(max_size=9))
 PREFIXES = st.one_of(st.just(""), TEXTS)
 PLACES = st.one_of(st.just(("", "")), st.tuples(LINES, KEYS))
-RANGES = st.builds(Range, PREFIXES, st.sampled_from(["key", "line"]), st.integers(1, 4), PLACES)
+RANGES = st.builds(Range, PREFIXES, st.sampled_from(["key", "index_key"]), st.integers(1, 4), PLACES)
 WHICH = st.integers(0, 1)
 """Which of the two store objects acts."""
 STALE = st.sampled_from([0, 0, 0, 0, 0, 0, 0, 1, -1, 7])
@@ -166,10 +166,10 @@ class StoreMachine(RuleBasedStateMachine):
         vouched = replace(plain, as_of=loaded.as_of)
         self.both(which, lambda store: store.commit(plain if store is self.model else vouched))
 
-    @rule(which=WHICH, lines=st.dictionaries(KEYS, TEXTS, min_size=2, max_size=5))
-    def line_up(self, which: int, lines: dict[str, str]) -> None:
-        expects = {key: record.version for key, record in self.model.load(lines).items()}
-        commit = Commit(expects, {key: Put(b"in line", line) for key, line in lines.items()})
+    @rule(which=WHICH, index_keys=st.dictionaries(KEYS, TEXTS, min_size=2, max_size=5))
+    def line_up(self, which: int, index_keys: dict[str, str]) -> None:
+        expects = {key: record.version for key, record in self.model.load(index_keys).items()}
+        commit = Commit(expects, {key: Put(b"in line", index_key) for key, index_key in index_keys.items()})
         self.both(which, lambda store: store.commit(commit))
 
     @rule(which=WHICH, keys=st.lists(KEYS, max_size=3), ranges=st.lists(RANGES, max_size=4))
@@ -179,14 +179,14 @@ class StoreMachine(RuleBasedStateMachine):
         if not found.hasty:
             assert found == self.model.load(keys)
             self.looks += [found] if keys else []
-        for (prefix, by, limit, (line, key)), records in zip(ranges, found.ranges, strict=True):
-            start = Record(key, 0, None, line) if key else None
+        for (prefix, by, limit, (index_key, key)), records in zip(ranges, found.ranges, strict=True):
+            start = Record(key, 0, None, index_key) if key else None
             assert records == self.model.scan(prefix, by=by, after=start, limit=limit)
 
     @rule(
         which=WHICH,
         prefix=PREFIXES,
-        by=st.sampled_from(["key", "line"]),
+        by=st.sampled_from(["key", "index_key"]),
         limit=st.integers(1, 5),
         pages=st.integers(1, 4),
     )
@@ -197,9 +197,9 @@ class StoreMachine(RuleBasedStateMachine):
             found = self.both(which, lambda store: store.scan(prefix, by=by, after=start, limit=limit))  # noqa: B023
             last = found[-1] if found else last
 
-    @rule(which=WHICH, prefix=PREFIXES, by=st.sampled_from(["key", "line"]), key=KEYS, line=LINES)
-    def scan_from_anywhere(self, which: int, prefix: str, by: Any, key: str, line: str) -> None:
-        start = Record(key, 0, None, line)
+    @rule(which=WHICH, prefix=PREFIXES, by=st.sampled_from(["key", "index_key"]), key=KEYS, index_key=LINES)
+    def scan_from_anywhere(self, which: int, prefix: str, by: Any, key: str, index_key: str) -> None:
+        start = Record(key, 0, None, index_key)
         self.both(which, lambda store: store.scan(prefix, by=by, after=start, limit=PLENTY))
 
     @rule(which=WHICH, back=st.integers(0, 6), limit=st.integers(1, 5))
@@ -224,7 +224,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.looker = 1 - self.looker
         which = self.looker
         self.both(which, lambda store: store.scan("", by="key", limit=PLENTY))
-        self.both(which, lambda store: store.scan("", by="line", limit=PLENTY))
+        self.both(which, lambda store: store.scan("", by="index_key", limit=PLENTY))
         self.both(which, lambda store: store.load(["a", "b", "k1", "k2", "never"]))
         self.both(which, lambda store: store.commit(Commit()))
         self.both(which, lambda store: store.tail(newest, PLENTY))

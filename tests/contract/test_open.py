@@ -16,7 +16,7 @@ from tests.support.stores.steps import (
     by_key,
     everything,
     head,
-    put_in_line,
+    put_index_keys,
     refusal_of,
     value,
     version,
@@ -87,7 +87,7 @@ def test_closing_wakes_or_refuses_a_waiter(store_url: str) -> None:
 def test_tenants_are_independent(database: Database[Any]) -> None:
     """STO-34: Each tenant has its own records, its own log and its own offsets."""
     one, other = database.log("one"), database.log("other")
-    put_in_line(one, {"a": "l/1"})
+    put_index_keys(one, {"a": "l/1"})
     write(one, {"b": b"1"}, events=[b"e"])
     assert everything(other) == (0, [], [], [])
     assert write(other, {"a": b"theirs"}) == 1
@@ -156,7 +156,7 @@ def test_everything_is_there_after_reopening(shared_url: str, open_database: Ope
     """
     database = open_database(shared_url)
     store = database.log("local")
-    put_in_line(store, {f"k{number}": f"l{9 - number}" for number in range(6)})
+    put_index_keys(store, {f"k{number}": f"l{9 - number}" for number in range(6)})
     write(store, {"k0": Put(b"\0\xff", "l/x")}, deletes=["k1", "k2"], events=[b"e"], at=77, id_=b"id")
     write(store, deletes=["k3"])
     store.trim(2)

@@ -11,12 +11,12 @@ from coord.core.ranges import Range
 from coord.stores.contract import Commit, Put, Record, Store
 from coord.stores.log import sole_writer as burst
 from tests.support.stores.steps import (
+    by_index_key,
     by_key,
-    by_line,
     check_order_of_bytes,
     head,
     keys_of,
-    put_in_line,
+    put_index_keys,
     value,
     version,
     versions,
@@ -57,7 +57,11 @@ def test_load_is_as_of_one_offset(two_stores: tuple[Store, Store]) -> None:
     """`load` gives keys and ranges as of one offset: what always changes together is never seen apart."""
     writer, reader = two_stores
     names = [f"pair/{number}" for number in range(20)]
-    ranges = [Range("pair/1", "key", 50), Range("line/", "line", 5), Range("pair/", "key", 7, ("", "pair/3"))]
+    ranges = [
+        Range("pair/1", "key", 50),
+        Range("line/", "index_key", 5),
+        Range("pair/", "key", 7, ("", "pair/3")),
+    ]
 
     def rewrite_all(value: bytes) -> None:
         write(writer, {name: Put(value, f"line/{name}") for name in names})
@@ -151,7 +155,7 @@ def test_a_key_never_seen_is_absent_at_the_floor(store: Store) -> None:
 
 def test_a_deleted_key_is_absent_at_the_offset_of_its_deletion(store: Store) -> None:
     """Absence has a version: a deleted key reads with the offset of its tombstone, without line."""
-    put_in_line(store, {"a": "line/1"})
+    put_index_keys(store, {"a": "line/1"})
     offset = write(store, deletes=["a"])
     write(store, {"other": b"1"})
     assert store.load(["a"]) == {"a": Record("a", offset, None, "")}
@@ -253,39 +257,39 @@ def test_names_that_people_sort_in_other_ways_are_in_byte_order(store: Store) ->
 
 def test_scan_by_line_is_in_byte_order_and_ties_by_key(store: Store) -> None:
     """`scan` by line is in byte order of the line; equal lines are in byte order of their keys."""
-    put_in_line(store, {f"k{number:02d}": line for number, line in enumerate(reversed(ORDERED))})
-    put_in_line(store, dict.fromkeys(("ké", "kB", "ka", "k"), "a"))
-    found = store.scan("", by="line", limit=99)
-    assert [record.line for record in found] == sorted([*ORDERED, *"aaaa"], key=str.encode)
-    assert [record.key for record in found if record.line == "a"] == ["k", "k16", "kB", "ka", "ké"]
+    put_index_keys(store, {f"k{number:02d}": index_key for number, index_key in enumerate(reversed(ORDERED))})
+    put_index_keys(store, dict.fromkeys(("ké", "kB", "ka", "k"), "a"))
+    found = store.scan("", by="index_key", limit=99)
+    assert [record.index_key for record in found] == sorted([*ORDERED, *"aaaa"], key=str.encode)
+    assert [record.key for record in found if record.index_key == "a"] == ["k", "k16", "kB", "ka", "ké"]
 
 
 def test_scan_after_is_exclusive(store: Store) -> None:
     """`scan` goes on strictly after the given record, which need not exist any more."""
-    put_in_line(store, {"a": "2", "b": "1", "c": "1", "d": "3"})
+    put_index_keys(store, {"a": "2", "b": "1", "c": "1", "d": "3"})
     found = {record.key: record for record in store.scan("", by="key", limit=9)}
     assert by_key(store, after=found["b"]) == ["c", "d"]
-    assert by_line(store, after=found["b"]) == ["c", "a", "d"]
-    assert by_line(store, after=found["c"]) == ["a", "d"]
+    assert by_index_key(store, after=found["b"]) == ["c", "a", "d"]
+    assert by_index_key(store, after=found["c"]) == ["a", "d"]
     write(store, deletes=["b", "c"])
     assert by_key(store, after=found["b"]) == ["d"]
-    assert by_line(store, after=found["b"]) == ["a", "d"]
+    assert by_index_key(store, after=found["b"]) == ["a", "d"]
 
 
 def test_scan_after_something_outside_the_prefix(store: Store) -> None:
     """A start before the range begins at the range; a start behind it finds nothing."""
-    put_in_line(store, {"b/1": "m/1", "b/2": "m/2", "c": "n"})
+    put_index_keys(store, {"b/1": "m/1", "b/2": "m/2", "c": "n"})
     before, behind = Record("a", 0, None, "a"), Record("x", 0, None, "x")
     assert by_key(store, "b/", after=before) == ["b/1", "b/2"]
-    assert by_line(store, "m/", after=before) == ["b/1", "b/2"]
+    assert by_index_key(store, "m/", after=before) == ["b/1", "b/2"]
     assert by_key(store, "b/", after=behind) == []
-    assert by_line(store, "m/", after=behind) == []
+    assert by_index_key(store, "m/", after=behind) == []
 
 
-@pytest.mark.parametrize("by", ["key", "line"])
+@pytest.mark.parametrize("by", ["key", "index_key"])
 def test_scan_pages_add_up(store: Store, by: str) -> None:
     """Reading on from the last record of each page gives every record once."""
-    put_in_line(store, {f"k{number:02d}": f"line/{number % 7}" for number in range(50)})
+    put_index_keys(store, {f"k{number:02d}": f"line/{number % 7}" for number in range(50)})
     whole = store.scan("", by=by, limit=99)  # type: ignore[arg-type]
     pages: list[Record] = []
     while page := store.scan("", by=by, after=pages[-1] if pages else None, limit=7):  # type: ignore[arg-type]
@@ -310,18 +314,18 @@ def test_scan_of_a_prefix_that_ends_at_an_edge_of_unicode(store: Store, edge: st
     """A prefix may end in any code point; the range ends where the bytes end."""
     inside = [edge, edge + "\x01", edge + "a", edge + edge]
     outside = ["a", "\ue000" if edge == "\ud7ff" else "b"]
-    put_in_line(store, {f"p{text}": f"q{text}" for text in inside + outside})
+    put_index_keys(store, {f"p{text}": f"q{text}" for text in inside + outside})
     expected = [f"p{text}" for text in sorted(inside, key=str.encode)]
     assert by_key(store, f"p{edge}") == expected
-    assert by_line(store, f"q{edge}") == expected
+    assert by_index_key(store, f"q{edge}") == expected
 
 
 def test_scan_of_the_last_code_point_alone(store: Store) -> None:
     """A prefix above which there is no string has no end."""
     last = "\U0010ffff"
-    put_in_line(store, {"a": "a", last: last, last + last: last + last})
+    put_index_keys(store, {"a": "a", last: last, last + last: last + last})
     assert by_key(store, last) == [last, last + last]
-    assert by_line(store, last) == [last, last + last]
+    assert by_index_key(store, last) == [last, last + last]
 
 
 def test_wildcards_in_a_prefix_mean_themselves(store: Store) -> None:
@@ -333,40 +337,40 @@ def test_wildcards_in_a_prefix_mean_themselves(store: Store) -> None:
 
 def test_scan_limit(store: Store) -> None:
     """`scan` gives at most so many, from the beginning of the range."""
-    put_in_line(store, {f"k{number}": f"l{9 - number}" for number in range(9)})
+    put_index_keys(store, {f"k{number}": f"l{9 - number}" for number in range(9)})
     assert by_key(store, limit=2) == ["k0", "k1"]
-    assert by_line(store, limit=2) == ["k8", "k7"]
+    assert by_index_key(store, limit=2) == ["k8", "k7"]
 
 
 def test_scan_shows_no_tombstones(store: Store) -> None:
     """Deleted records are in no scan and take no place under its limit."""
-    put_in_line(store, {f"k{number}": f"l{number}" for number in range(6)})
+    put_index_keys(store, {f"k{number}": f"l{number}" for number in range(6)})
     write(store, deletes=["k0", "k1", "k4"])
-    assert by_key(store, limit=3) == by_line(store, limit=3) == ["k2", "k3", "k5"]
+    assert by_key(store, limit=3) == by_index_key(store, limit=3) == ["k2", "k3", "k5"]
 
 
 def test_only_records_in_line_are_scanned_by_line(store: Store) -> None:
     """A record stands in a line only while it has one."""
-    put_in_line(store, {"a": "l", "b": "", "c": "l"})
-    assert by_line(store) == ["a", "c"]
-    put_in_line(store, {"a": "", "b": "l"})
-    assert by_line(store) == ["b", "c"]
+    put_index_keys(store, {"a": "l", "b": "", "c": "l"})
+    assert by_index_key(store) == ["a", "c"]
+    put_index_keys(store, {"a": "", "b": "l"})
+    assert by_index_key(store) == ["b", "c"]
     assert by_key(store) == ["a", "b", "c"]
 
 
 def test_a_record_moves_in_line(store: Store) -> None:
     """A put with another line moves the record; it never stands in two places."""
-    put_in_line(store, {"a": "1", "b": "2", "c": "3"})
-    put_in_line(store, {"a": "9"})
-    assert by_line(store) == ["b", "c", "a"]
-    assert [record.line for record in store.scan("9", by="line", limit=9)] == ["9"]
+    put_index_keys(store, {"a": "1", "b": "2", "c": "3"})
+    put_index_keys(store, {"a": "9"})
+    assert by_index_key(store) == ["b", "c", "a"]
+    assert [record.index_key for record in store.scan("9", by="index_key", limit=9)] == ["9"]
 
 
 def test_two_records_swap_lines_in_one_commit(store: Store) -> None:
     """Two records may swap their places in one commit."""
-    put_in_line(store, {"a": "1", "b": "2"})
-    put_in_line(store, {"a": "2", "b": "1"})
-    assert by_line(store) == ["b", "a"]
+    put_index_keys(store, {"a": "1", "b": "2"})
+    put_index_keys(store, {"a": "2", "b": "1"})
+    assert by_index_key(store) == ["b", "a"]
 
 
 def test_a_scan_shows_what_load_shows(store: Store) -> None:
@@ -375,4 +379,4 @@ def test_a_scan_shows_what_load_shows(store: Store) -> None:
     write(store, {"a": Put(b"2", "l2")})
     loaded = store.load(["a", "b", "c"])
     assert store.scan("", by="key", limit=9) == [loaded["a"], loaded["b"], loaded["c"]]
-    assert store.scan("", by="line", limit=9) == [loaded["b"], loaded["a"]]
+    assert store.scan("", by="index_key", limit=9) == [loaded["b"], loaded["a"]]

@@ -70,7 +70,7 @@ def test_a_connection_ended_between_calls_is_not_noticed(
     calls: list[Callable[[], object]] = [
         lambda: store.commit(ONE),
         lambda: store.load(["k"]),
-        lambda: store.scan("", by="line", limit=1),
+        lambda: store.scan("", by="index_key", limit=1),
         lambda: store.tail(0, 1),
         lambda: store.trim(1),
     ]

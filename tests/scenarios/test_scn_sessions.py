@@ -29,10 +29,10 @@ def lock_key(resource: str, session: str) -> str:
     return parse_resource(resource, REPOSITORY)[0].hold_key(session)
 
 
-def write(scene: Scene, key: str, fields: dict[str, Any], line: str = "") -> None:
+def write(scene: Scene, key: str, fields: dict[str, Any], index_key: str = "") -> None:
     """Put a record as another version of coord would have written it."""
     version = scene.store.load([key])[key].version
-    puts = {key: Put(msgspec.json.encode(fields), line)}
+    puts = {key: Put(msgspec.json.encode(fields), index_key)}
     scene.store.commit(Commit({key: version}, puts, at=scene.now, id=os.urandom(8)))
 
 
@@ -264,7 +264,7 @@ def test_scn_43_unknown_fields_survive(scene: Scene) -> None:
     extra = {"mood": {"calm": [1, 2.5, None]}, "weather": "fine"}
     for key in written:
         record = scene.store.load([key])[key]
-        write(scene, key, {**read(scene, key), **extra}, record.line)
+        write(scene, key, {**read(scene, key), **extra}, record.index_key)
     scene.pass_seconds(20)
     ann.update(phase="review")
     fence = ann.renew("file:a.py").locks[0].fence

@@ -22,12 +22,12 @@ def check_records(store: Any, project: str, books: WorkBooks) -> None:
     """Compare every record of a project with the books."""
     depth = len(keys.task(project, ""))
     tasks = {
-        record.key[depth:]: (task, record.line)
+        record.key[depth:]: (task, record.index_key)
         for record, task in _records(store, keys.task(project, ""), Task)
     }
     require(tasks.keys() == books.base.keys(), "other tasks than were added:", set(tasks) ^ set(books.base))
-    for name, (task, line) in tasks.items():
-        _check_task(books, name, task, line)
+    for name, (task, index_key) in tasks.items():
+        _check_task(books, name, task, index_key)
     moving = {name for name, (task, _) in tasks.items() if task.claim is ACTIVE or task.retry_ms}
     require(_index(store, keys.working_prefix(project)) == moving, "the list of what is worked on is wrong")
     open_ = {name for name in tasks if books.base[name] not in OVER}
@@ -49,7 +49,7 @@ def check_records(store: Any, project: str, books: WorkBooks) -> None:
             require(live, "a lock outlives the claim it came with:", hold, task)
 
 
-def _check_task(books: WorkBooks, name: str, task: Task, line: str) -> None:
+def _check_task(books: WorkBooks, name: str, task: Task, index_key: str) -> None:
     active = books.active.get(name)
     require((task.claim is ACTIVE) == (active is not None), "worked on, or not:", name, task, active)
     if active is not None:
@@ -62,7 +62,7 @@ def _check_task(books: WorkBooks, name: str, task: Task, line: str) -> None:
         expected = books.state(name)
         place = task.queue if expected == "ready" else ""
     require(task.state.value == expected, name, "is", task.state.value, "and should be", expected)
-    require(line == place, name, "stands in", repr(line), "and should in", repr(place))
+    require(index_key == place, name, "stands in", repr(index_key), "and should in", repr(place))
 
 
 def _check_tracks(store: Any, project: str, tasks: dict[str, tuple[Task, str]]) -> None:

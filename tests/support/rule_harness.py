@@ -25,7 +25,7 @@ class Kept(NamedTuple):
     """A record as it lies on the desk."""
 
     data: bytes
-    line: str
+    index_key: str
 
 
 class Outcome(NamedTuple):
@@ -33,7 +33,7 @@ class Outcome(NamedTuple):
 
     reply: Any
     writes: dict[str, Stored | None]
-    lines: dict[str, str]
+    index_keys: dict[str, str]
     events: list[dict[str, Any]]
 
     @property
@@ -69,16 +69,20 @@ class Desk:
         return [NO_EVIDENCE for _ in processes]
 
     def scan(self, range_: Range, own: dict[str, Written]) -> list[Found]:
-        lines = {key: kept.line for key, kept in self.records.items()}
-        lines.update({key: item.line for key, item in own.items() if item.value is not None})
+        index_keys = {key: kept.index_key for key, kept in self.records.items()}
+        index_keys.update({key: item.index_key for key, item in own.items() if item.value is not None})
         gone = {key for key, item in own.items() if item.value is None}
-        by_line = range_.by == "line"
-        places = sorted((line if by_line else "", key) for key, line in lines.items() if key not in gone)
-        after = range_.after if by_line else ("", range_.after[1])
+        by_index_key = range_.by == "index_key"
+        places = sorted(
+            (index_key if by_index_key else "", key)
+            for key, index_key in index_keys.items()
+            if key not in gone
+        )
+        after = range_.after if by_index_key else ("", range_.after[1])
         inside = [
-            Found(key, lines[key])
-            for line, key in places
-            if (line if by_line else key).startswith(range_.prefix) and (line, key) > after
+            Found(key, index_keys[key])
+            for index_key, key in places
+            if (index_key if by_index_key else key).startswith(range_.prefix) and (index_key, key) > after
         ]
         return inside[: range_.limit]
 
@@ -90,11 +94,11 @@ class Desk:
             if item.value is None:
                 self.records.pop(key, None)
             else:
-                self.records[key] = Kept(encode(item.value), item.line)
+                self.records[key] = Kept(encode(item.value), item.index_key)
         return Outcome(
             reply,
             {key: item.value for key, item in view.writes.items()},
-            {key: item.line for key, item in view.writes.items()},
+            {key: item.index_key for key, item in view.writes.items()},
             [msgspec.json.decode(event) for event in view.events],
         )
 

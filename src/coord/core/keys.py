@@ -199,9 +199,9 @@ def due(deadline_ms: int) -> str:
     return f"due/{min(deadline_ms, DUE_MS_MAX):013d}"
 
 
-def due_ms(line: str) -> int:
+def due_ms(index_key: str) -> int:
     """The deadline in a line made by `due`."""
-    return int(line[len(DUE_PREFIX) :])
+    return int(index_key[len(DUE_PREFIX) :])
 
 
 def parts(key: str) -> list[str]:

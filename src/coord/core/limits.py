@@ -92,8 +92,8 @@ def count_keys(session: str) -> list[str]:
     return [keys.LIMITS, keys.COUNT_CLAIMS, keys.COUNT_SESSIONS, keys.count_session(session)]
 
 
-def retention_line(limits: TenantLimits | None, now: int) -> str:
-    """Return the line of a record that is kept for the tenant's retention ("": for good)."""
+def retention_index_key(limits: TenantLimits | None, now: int) -> str:
+    """Return the index key of a record that is kept for the tenant's retention ("": for good)."""
     return "" if limits is None else keys.due(now + limits.claim_history_retention_days * DAY_MS)
 
 

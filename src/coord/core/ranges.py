@@ -1,12 +1,12 @@
-"""A stretch of records in the order of their keys or lines: what rules ask for, and stores read."""
+"""A stretch of records in the order of their keys or index keys: what rules ask for, and stores read."""
 
 from typing import Literal, NamedTuple
 
-By = Literal["key", "line"]
+By = Literal["key", "index_key"]
 
 
 class Range(NamedTuple):
-    """Records whose key, or line, begins with a prefix: so many, strictly after a line and key."""
+    """Records whose key, or index key, begins with `prefix`: up to `limit`, after an index key and key."""
 
     prefix: str
     by: By

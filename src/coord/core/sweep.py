@@ -28,12 +28,12 @@ def sweep(view: View, command: Sweep, now: int) -> Swept:
     passed = 0
     after = ("", "")
     settled = False
-    while page := view.scan(keys.DUE_PREFIX, by="line", limit=command.most, after=after):
+    while page := view.scan(keys.DUE_PREFIX, by="index_key", limit=command.most, after=after):
         for found in page:
-            deadline = keys.due_ms(found.line)
+            deadline = keys.due_ms(found.index_key)
             if deadline > now or passed == command.most:
                 return Swept(passed, 0 if settled else deadline)
-            after = (found.line, found.key)
+            after = (found.index_key, found.key)
             if found.key.startswith(keys.UNSETTLED_PREFIX):
                 if settled:
                     continue  # one of them is work enough
@@ -44,7 +44,7 @@ def sweep(view: View, command: Sweep, now: int) -> Swept:
 
 def sweep_ranges(command: Sweep) -> list[Range]:
     """Return where deadlines stand."""
-    return [Range(keys.DUE_PREFIX, "line", command.most)]
+    return [Range(keys.DUE_PREFIX, "index_key", command.most)]
 
 
 def _pass_deadline(view: View, tenant: str, key: str, now: int) -> bool:

@@ -45,14 +45,14 @@ class Written(msgspec.Struct, frozen=True, gc=False):
 
     value: Stored | None
     data: bytes
-    line: str
+    index_key: str
 
 
 class Found(msgspec.Struct, frozen=True):
     """A record that a scan met."""
 
     key: str
-    line: str
+    index_key: str
 
 
 class Source(Protocol):
@@ -75,7 +75,7 @@ _MARKER = Written(MARKER, encode(MARKER), "")
 PAGE = 500
 """How many records of a range are read at once."""
 WRITE_BYTES = 64
-"""What a write weighs in a log entry besides its key, line and value."""
+"""What a write weighs in a log entry besides its key, index key and value."""
 
 
 class View:
@@ -109,7 +109,7 @@ class View:
         return self._source.lacks(keys)
 
     def want_scans(self, ranges: Sequence[Range]) -> None:
-        """Ask for several scans at once, of keys or of lines."""
+        """Ask for several scans at once, of keys or of index keys."""
         self._source.want((), ranges)
 
     def get(self, key: str, kind: type[AnyStored]) -> AnyStored | None:
@@ -147,17 +147,17 @@ class View:
             yield page
             if len(page) < limit:
                 return
-            page = self.scan(prefix, limit=limit, after=(page[-1].line, page[-1].key))
+            page = self.scan(prefix, limit=limit, after=(page[-1].index_key, page[-1].key))
 
-    def put(self, key: str, value: Stored, line: str = "") -> None:
+    def put(self, key: str, value: Stored, index_key: str = "") -> None:
         """Write a record; its key becomes an expectation too."""
         data = encode(value) if value.unknown else encode_known(value)
         before = self.writes.get(key)
-        self.writes[key] = Written(value, data, line)
+        self.writes[key] = Written(value, data, index_key)
         if before is None:
-            self.size += len(key) + len(data) + len(line) + WRITE_BYTES
+            self.size += len(key) + len(data) + len(index_key) + WRITE_BYTES
         else:  # only the last one is committed
-            self.size += len(data) + len(line) - len(before.data) - len(before.line)
+            self.size += len(data) + len(index_key) - len(before.data) - len(before.index_key)
 
     def put_late(self, key: str, value: Stored) -> None:
         """Write a small record that many commands of a batch change: only its last value is encoded."""

@@ -94,16 +94,16 @@ class Draft:
             del self._stretches[_beginning(range_)]
             self._spare = max(self._spare, len(self._written) + len(own) + SPARE_RECORDS)
             raise Missing(ranges=(range_,))
-        by_line, start = range_.by == "line", _start(range_)
+        by_index_key, start = range_.by == "index_key", _start(range_)
         read = len(places)
         places += self._places.within(range_, start, self._written, own)
         for key, item in own.items():
-            place = (item.line, key) if by_line else (key, "")
-            within = place[0].startswith(range_.prefix) and (not by_line or item.line)
+            place = (item.index_key, key) if by_index_key else (key, "")
+            within = place[0].startswith(range_.prefix) and (not by_index_key or item.index_key)
             if item.value is not None and within and place > start:
-                places.append((key, item.line))
+                places.append((key, item.index_key))
         if len(places) > read:  # else they are in order, as the store has them
-            places.sort(key=lambda place: (place[1], place[0]) if by_line else (place[0], ""))
+            places.sort(key=lambda place: (place[1], place[0]) if by_index_key else (place[0], ""))
         return [Found(*place) for place in places[: range_.limit]]
 
     # What the engine does.
@@ -168,7 +168,7 @@ class Draft:
         expects = {key: loaded[key].version for key in reads}
         written = self._written.items()
         puts = {
-            key: Put(item.data or encode(item.value), item.line)
+            key: Put(item.data or encode(item.value), item.index_key)
             for key, item in written
             if item.value is not None
         }
@@ -223,10 +223,10 @@ def _beginning(range_: Range) -> Beginning:
 
 def _start(range_: Range) -> tuple[str, str]:
     """Where a range begins, as a place to compare with."""
-    line, key = range_.after
+    index_key, key = range_.after
     if not key:
         return ("", "")
-    return (line, key) if range_.by == "line" else (key, "")
+    return (index_key, key) if range_.by == "index_key" else (key, "")
 
 
 class Stretch:
@@ -249,7 +249,7 @@ class Stretch:
         while place < len(records) and len(found) < limit:
             key = records[place].key
             if key not in written and key not in own:
-                found.append((key, records[place].line))
+                found.append((key, records[place].index_key))
             place += 1
         return found
 
@@ -257,11 +257,11 @@ class Stretch:
 class Places:
     """Where the writes of a batch stand, in order: a scan costs what it finds, not what was written."""
 
-    __slots__ = ("_arranged", "_decided", "_keys", "_lines")
+    __slots__ = ("_arranged", "_decided", "_index_keys", "_keys")
 
     def __init__(self, decided: list[Decided]) -> None:
         self._keys: list[tuple[str, str]] = []
-        self._lines: list[tuple[str, str]] = []
+        self._index_keys: list[tuple[str, str]] = []
         self._decided = decided
         self._arranged = 0
         """Of how many commands the writes are in order: the others', only when somebody scans."""
@@ -272,26 +272,28 @@ class Places:
         """Return up to as many places as a range asks for."""
         if self._arranged < len(self._decided):
             self._arrange()
-        by_line = range_.by == "line"
-        places = self._lines if by_line else self._keys
+        by_index_key = range_.by == "index_key"
+        places = self._index_keys if by_index_key else self._keys
         found: list[tuple[str, str]] = []
         at = bisect_left(places, max(start, (range_.prefix, "")))
         while at < len(places) and len(found) < range_.limit and places[at][0].startswith(range_.prefix):
-            key = places[at][1] if by_line else places[at][0]
+            key = places[at][1] if by_index_key else places[at][0]
             item = written[key]
-            stands = item.value is not None and (not by_line or item.line == places[at][0])
+            stands = item.value is not None and (not by_index_key or item.index_key == places[at][0])
             if stands and key not in own and places[at] != start:
-                found.append((key, item.line))
+                found.append((key, item.index_key))
             at += 1
         return found
 
     def _arrange(self) -> None:
         fresh = [view.writes for _, view in self._decided[self._arranged :]]
         keys = [(key, "") for writes in fresh for key in writes]
-        lines = [(item.line, key) for writes in fresh for key, item in writes.items() if item.line]
+        index_keys = [
+            (item.index_key, key) for writes in fresh for key, item in writes.items() if item.index_key
+        ]
         self._arranged = len(self._decided)
         self._keys = _merged(self._keys, keys)
-        self._lines = _merged(self._lines, lines)
+        self._index_keys = _merged(self._index_keys, index_keys)
 
 
 def _merged(ordered: list[tuple[str, str]], more: list[tuple[str, str]]) -> list[tuple[str, str]]:

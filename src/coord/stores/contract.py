@@ -55,14 +55,14 @@ class Record(msgspec.Struct, frozen=True, gc=False, array_like=True):
     key: str
     version: int
     value: bytes | None
-    line: str = ""
+    index_key: str = ""
 
 
 class Put(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """A new value for a key, and its place in line ("" for none)."""
 
     value: bytes
-    line: str = ""
+    index_key: str = ""
 
 
 class AsOf(NamedTuple):
@@ -158,7 +158,7 @@ class Scans:
         raise AssertionError("each store loads in its own way")
 
     def scan(self, prefix: str, *, by: By, after: Record | None = None, limit: int) -> list[Record]:
-        start = ("", "") if after is None else (after.line, after.key)
+        start = ("", "") if after is None else (after.index_key, after.key)
         return self.load((), [Range(prefix, by, limit, start)]).ranges[0]
 
 
@@ -182,9 +182,9 @@ class Store(Protocol):
 def check_commit(commit: Commit, limits: Limits) -> None:
     """Refuse a malformed or oversized commit before anything is touched."""
     expects, puts, deletes = commit.expects, commit.puts, set(commit.deletes)
-    lines = [put.line for put in puts.values() if put.line]
+    index_keys = [put.index_key for put in puts.values() if put.index_key]
     check_texts(expects, limits)
-    check_texts(lines, limits)
+    check_texts(index_keys, limits)
     value_sizes = [len(put.value) for put in puts.values()]
     if max(value_sizes, default=0) > limits.record_bytes:
         key, put = next(item for item in puts.items() if len(item[1].value) > limits.record_bytes)
@@ -198,7 +198,7 @@ def check_commit(commit: Commit, limits: Limits) -> None:
         raise Invalid(f"{key!r} is deleted but not expected, or put as well")
     if len(deletes) != len(commit.deletes):
         raise Invalid("a key is deleted twice in one commit")
-    texts = sum(map(len, puts)) + sum(map(len, lines)) + sum(map(len, commit.deletes))
+    texts = sum(map(len, puts)) + sum(map(len, index_keys)) + sum(map(len, commit.deletes))
     size = sum(map(len, commit.events)) + sum(value_sizes) + texts
     if size > limits.commit_bytes:
         raise LimitReached(f"the commit has {size} bytes; the limit is {limits.commit_bytes}")
@@ -227,8 +227,8 @@ def check_text(text: str, limits: Limits) -> None:
 
 def in_order(records: Iterable[Record], by: By) -> list[Record]:
     """Return records of a range in the order of their bytes, which is that of their letters' numbers."""
-    if by == "line":
-        return sorted(records, key=lambda record: (record.line, record.key))
+    if by == "index_key":
+        return sorted(records, key=lambda record: (record.index_key, record.key))
     return sorted(records, key=lambda record: record.key)
 
 

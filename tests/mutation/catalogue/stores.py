@@ -369,8 +369,8 @@ MUTANTS = [
     Mutant(
         "a statement of Postgres looks at the rows of all tenants",
         "coord.stores.postgres.table_statements:LOAD_RANGES",
-        "log = l.id AND (line, key)",
-        "(line, key)",
+        "log = l.id AND (index_key, key)",
+        "(index_key, key)",
         (
             "tests/unit/stores/test_tenant_rows.py",
             "-k",

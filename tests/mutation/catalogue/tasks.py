@@ -78,7 +78,7 @@ MUTANTS = [
     Mutant(
         "the old generation is not archived",
         "coord.core.tasks.claims:_make_room",
-        "view.put(keys.history(which.project, which.task, previous.generation), previous, line)",
+        "view.put(keys.history(which.project, which.task, previous.generation), previous, index_key)",
         "pass",
         STORM,
     ),

@@ -22,8 +22,8 @@ def check_books(store: Store, ledger: Ledger, tenant: str) -> None:
     _check_indexes(by_kind, states)
     _check_archives(by_kind, states)
     _check_counts(by_kind["count"], states, limited=tenant != "local")
-    in_line = sorted((r.line, r.key) for kind in by_kind.values() for r in kind.values() if r.line)
-    lined_up = [(record.line, record.key) for record in store.scan("", by="line", limit=ALL)]
+    in_line = sorted((r.index_key, r.key) for kind in by_kind.values() for r in kind.values() if r.index_key)
+    lined_up = [(record.index_key, record.key) for record in store.scan("", by="index_key", limit=ALL)]
     require(lined_up == in_line, "the line is not that of its records")
 
 
@@ -48,8 +48,15 @@ def _check_tasks(records: dict[str, Record], states: dict[str, State]) -> None:
             state.reset_generation,
         )
         require(told == expected, "the record of", task, "says", told, "and the log", expected)
-        line = f"due/{state.deadline:013d}" if state.phase == "active" else ""
-        require(records[task].line == line, task, "stands in line", records[task].line, "instead of", line)
+        index_key = f"due/{state.deadline:013d}" if state.phase == "active" else ""
+        require(
+            records[task].index_key == index_key,
+            task,
+            "stands in line",
+            records[task].index_key,
+            "instead of",
+            index_key,
+        )
 
 
 def _check_indexes(by_kind: dict[str, dict[str, Record]], states: dict[str, State]) -> None:

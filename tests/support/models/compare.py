@@ -241,7 +241,7 @@ class Twins:
             if key.startswith("task/"):
                 task = decode(record.value or b"", Task, key)
                 held = task.claim is ClaimState.ACTIVE
-                assert record.line == (keys.due(task.expires_ms) if held else "")
+                assert record.index_key == (keys.due(task.expires_ms) if held else "")
                 assert (f"by-session/{task.session}/{key[5:]}" in records) is held
                 active[task.session] += held
         assert sum(key.startswith("by-session/") for key in records) == active.total()

@@ -23,16 +23,18 @@ class NaiveStore:
         return {key: self._get(key) for key in keys}
 
     def scan(
-        self, prefix: str, *, by: Literal["key", "line"], after: Record | None = None, limit: int
+        self, prefix: str, *, by: Literal["key", "index_key"], after: Record | None = None, limit: int
     ) -> list[Record]:
         def place(record: Record) -> tuple[bytes, ...]:
-            key, line = record.key.encode(), record.line.encode()
-            return (key,) if by == "key" else (line, key)
+            key, index_key = record.key.encode(), record.index_key.encode()
+            return (key,) if by == "key" else (index_key, key)
 
         live = [record for record in self.records.values() if record.value is not None]
-        if by == "line":
-            live = [record for record in live if record.line]
-        found = [record for record in live if (record.key if by == "key" else record.line).startswith(prefix)]
+        if by == "index_key":
+            live = [record for record in live if record.index_key]
+        found = [
+            record for record in live if (record.key if by == "key" else record.index_key).startswith(prefix)
+        ]
         if after is not None:
             found = [record for record in found if place(record) > place(after)]
         return sorted(found, key=place)[:limit]
@@ -45,7 +47,7 @@ class NaiveStore:
             self.head += 1
             self.entries.append(Entry(self.head, commit.at, commit.id, commit.events))
             for key, put in commit.puts.items():
-                self.records[key] = Record(key, self.head, put.value, put.line)
+                self.records[key] = Record(key, self.head, put.value, put.index_key)
             for key in commit.deletes:
                 self.records[key] = Record(key, self.head, None)
         return self.head

@@ -25,9 +25,9 @@ def write(
     return store.commit(Commit(versions(store, *new, *gone), new, gone, list(events), at, id_))
 
 
-def put_in_line(store: Store, lines: Mapping[str, str]) -> int:
+def put_index_keys(store: Store, index_keys: Mapping[str, str]) -> int:
     """Give each key its place in line."""
-    return write(store, {key: Put(b"x", line) for key, line in lines.items()})
+    return write(store, {key: Put(b"x", index_key) for key, index_key in index_keys.items()})
 
 
 def versions(store: Store, *keys: str) -> dict[str, int]:
@@ -84,9 +84,11 @@ def by_key(store: Store, prefix: str = "", after: Record | None = None, limit: i
     return keys_of(store.scan(prefix, by="key", after=after, limit=limit))
 
 
-def by_line(store: Store, prefix: str = "", after: Record | None = None, limit: int = PLENTY) -> list[str]:
+def by_index_key(
+    store: Store, prefix: str = "", after: Record | None = None, limit: int = PLENTY
+) -> list[str]:
     """Return the keys of a scan by line."""
-    return keys_of(store.scan(prefix, by="line", after=after, limit=limit))
+    return keys_of(store.scan(prefix, by="index_key", after=after, limit=limit))
 
 
 ACCENTS = ("a", "B", "Ä", "z", "Z", "ä", "é", "e\u0301", "ﬀ", "ß", "\ue000", "\U00010000")
@@ -98,12 +100,12 @@ def check_order_of_bytes(store: Store) -> None:
     expected = sorted((*ACCENTS, *SIGNS), key=str.encode)
     write(store, {name: Put(name.encode(), f"line/{name}") for name in reversed(expected)})
     assert by_key(store) == expected
-    assert by_line(store, "line/") == expected
+    assert by_index_key(store, "line/") == expected
     for place, name in enumerate(expected):
         found = store.load([name])[name]
         assert found.value == name.encode()
         assert by_key(store, after=found, limit=2) == expected[place + 1 : place + 3]
-        assert by_line(store, "line/", after=found, limit=2) == expected[place + 1 : place + 3]
+        assert by_index_key(store, "line/", after=found, limit=2) == expected[place + 1 : place + 3]
 
 
 class Everything(NamedTuple):
@@ -111,7 +113,7 @@ class Everything(NamedTuple):
 
     head: int
     records: list[Record]
-    line: list[Record]
+    index_key: list[Record]
     entries: list[Entry]
 
 
@@ -120,6 +122,6 @@ def everything(store: Store, after: int = 0) -> Everything:
     return Everything(
         head(store),
         store.scan("", by="key", limit=PLENTY),
-        store.scan("", by="line", limit=PLENTY),
+        store.scan("", by="index_key", limit=PLENTY),
         store.tail(after, PLENTY),
     )

@@ -41,8 +41,8 @@ def commit_next(store: Store, name: str) -> int:
 
 def next_commit(found: dict[str, Record], number: int, commit_id: bytes) -> Commit:
     """Return the commit of a number: it is there when the number is odd, and gone when it is even."""
-    line = f"line/{number % 3}"
-    puts = {key: Put(b"%d" % number, line) for key in SET}
+    index_key = f"line/{number % 3}"
+    puts = {key: Put(b"%d" % number, index_key) for key in SET}
     deletes = [] if number % 2 else [FLICKER]
     if number % 2:
         puts[FLICKER] = Put(b"%d" % number)

@@ -130,7 +130,7 @@ def test_retention_follows_the_tenants_limit(days: int) -> None:
     desk.claim()
     desk.release()
     desk.claim()
-    assert desk.records["history/p/t/00000001"].line == keys.due(T0 + days * DAY_MS)
+    assert desk.records["history/p/t/00000001"].index_key == keys.due(T0 + days * DAY_MS)
 
 
 def test_sweeping_changes_no_answer() -> None:

@@ -90,7 +90,7 @@ def work(url: str, tenant: str) -> None:
         log = ada.database.log(tenant)
         assert log.wait(0, 60)
         assert log.tail(log.seen.offset - 3, 1000)
-        log.scan("", by="line", limit=1000)
+        log.scan("", by="index_key", limit=1000)
         log.trim(log.seen.offset - 2)
 
 

@@ -76,8 +76,8 @@ def add_one(view: View, project: str, new: NewTask, now: int) -> str:
     else:
         if task.claim is ACTIVE:
             move_work(view, project, new.task_id, stored, task)
-        line = keys.due(task.expires_ms if task.claim is ACTIVE else task.retry_ms)
-        view.put(task_key, task, line if task.claim is ACTIVE or task.retry_ms else "")
+        index_key = keys.due(task.expires_ms if task.claim is ACTIVE else task.retry_ms)
+        view.put(task_key, task, index_key if task.claim is ACTIVE or task.retry_ms else "")
     if task.state is not TaskStatus.DONE and task.state is not TaskStatus.SKIPPED:
         view.put_marker(keys.unfinished(project, new.task_id))
     changed = () if before is None else _difference(before, spec)

@@ -233,7 +233,7 @@ def _loaded(
 
 
 def _heads(project: str, class_name: str, limit: int = HEADS) -> Range:
-    return Range(keys.ready_prefix(project, class_name), "line", limit)
+    return Range(keys.ready_prefix(project, class_name), "index_key", limit)
 
 
 def _line(view: View, project: str, class_name: str, first: int, ahead: int) -> Iterator[Candidate]:
@@ -246,18 +246,18 @@ def _line(view: View, project: str, class_name: str, first: int, ahead: int) -> 
     depth = len(keys.task(project, ""))
     looked_at = 0
     while looked_at < LOOKED_AT:
-        page = view.scan(prefix, by="line", limit=limit, after=after)
+        page = view.scan(prefix, by="index_key", limit=limit, after=after)
         names = [found.key[depth:] for found in page]
         if ahead and view.lacks(*(keys.spec(project, name) for name in names)):
-            further = view.scan(prefix, by="line", limit=limit + ahead, after=after)
+            further = view.scan(prefix, by="index_key", limit=limit + ahead, after=after)
             view.want(*(keys.spec(project, found.key[depth:]) for found in further))
         yield from (
-            Candidate(found.line[len(prefix) :], name) for found, name in zip(page, names, strict=True)
+            Candidate(found.index_key[len(prefix) :], name) for found, name in zip(page, names, strict=True)
         )
         if len(page) < limit:
             return
         looked_at += len(page)
-        limit, after = FURTHER, (page[-1].line, page[-1].key)
+        limit, after = FURTHER, (page[-1].index_key, page[-1].key)
 
 
 def _all_classes(project: str) -> Range:

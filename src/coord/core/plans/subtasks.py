@@ -16,7 +16,7 @@ from coord.core import keys
 from coord.core.errors import Invalid, Refused
 from coord.core.events import TaskSplit
 from coord.core.ids import check_id, is_part_id, part_ids
-from coord.core.limits import limits_of, retention_line
+from coord.core.limits import limits_of, retention_index_key
 from coord.core.plans.commands import SplitTask
 from coord.core.plans.plan import add_one, as_new, listed, planned
 from coord.core.replies import TaskListed
@@ -38,8 +38,8 @@ def split_task(view: View, command: SplitTask, now: int) -> TaskListed:
     if stored.claim is not None:
         clear_books(view, command, stored, now)
         view.delete(keys.working(project, task_id))
-        line = retention_line(limits_of(view, command.tenant), now)
-        view.put(keys.history(project, task_id, stored.generation), as_of(stored, now), line)
+        index_key = retention_index_key(limits_of(view, command.tenant), now)
+        view.put(keys.history(project, task_id, stored.generation), as_of(stored, now), index_key)
     for name in names:
         add_one(view, project, as_new(name, spec, track=""), now)
         follow(view, project, name, task_id)

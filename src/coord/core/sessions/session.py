@@ -285,8 +285,8 @@ def tell_parent(view: View, parent: str) -> None:
     session = view.get(keys.session(parent), Session) if parent else None
     if session is not None and not session.children:
         ended = session.ended_ms > 0
-        line = keys.due(session.ended_ms + ENDED_KEPT_MS if ended else session.beat_ms + SUSPECT_MS)
-        view.put(keys.session(parent), msgspec.structs.replace(session, children=True), line)
+        index_key = keys.due(session.ended_ms + ENDED_KEPT_MS if ended else session.beat_ms + SUSPECT_MS)
+        view.put(keys.session(parent), msgspec.structs.replace(session, children=True), index_key)
 
 
 def _list_process(view: View, process: Process | None, name: str) -> None:

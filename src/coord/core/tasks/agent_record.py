@@ -107,8 +107,8 @@ def count_failed(view: View, project: str, task: Task, type_: str, now: int) -> 
 
 def put_agent(view: View, project: str, agent: str, record: AgentRecord, now: int) -> None:
     """Write what stands against an agent; nothing is forgotten before it is over."""
-    line = keys.due(max(now, record.limited_until_ms) + KEPT_MS) if record.enabled else ""
-    view.put(keys.agent(project, agent), record, line)
+    index_key = keys.due(max(now, record.limited_until_ms) + KEPT_MS) if record.enabled else ""
+    view.put(keys.agent(project, agent), record, index_key)
 
 
 def _count(view: View, project: str, task: Task, type_: str, more: Past, now: int) -> None:
@@ -119,8 +119,8 @@ def _count(view: View, project: str, task: Task, type_: str, more: Past, now: in
     if sum_.done + sum_.failed > PAST_MOST:
         sum_ = Past(sum_.done // 2, sum_.failed // 2, sum_.took_s / 2, sum_.expected_s / 2)
     # To the day, so that the record keeps its place in line while its agent works.
-    line = keys.due((now // DAY_MS + 1) * DAY_MS + KEPT_MS)
-    view.put(key, msgspec.structs.replace(past, types={**past.types, name: sum_}), line)
+    index_key = keys.due((now // DAY_MS + 1) * DAY_MS + KEPT_MS)
+    view.put(key, msgspec.structs.replace(past, types={**past.types, name: sum_}), index_key)
 
 
 def added(one: Past, other: Past) -> Past:

@@ -46,7 +46,7 @@ from coord.core.limits import (
     count_keys,
     count_off,
     limits_of,
-    retention_line,
+    retention_index_key,
 )
 from coord.core.tasks import planned as work
 from coord.core.tasks.agent_record import agent_of, limit_agent
@@ -213,8 +213,8 @@ def _make_room(
             note=command.reason,
         )
         remember_taken(view, which, previous)
-    line = retention_line(limits, now)
-    view.put(keys.history(which.project, which.task, previous.generation), previous, line)
+    index_key = retention_index_key(limits, now)
+    view.put(keys.history(which.project, which.task, previous.generation), previous, index_key)
     return previous
 
 
@@ -300,16 +300,16 @@ def expire_due(view: View, tenant: str, now: int, most: int) -> int:
     expired = 0
     after = ("", "")
     while expired < most:
-        page = view.scan(keys.DUE_PREFIX, by="line", limit=DUE_PAGE, after=after)
+        page = view.scan(keys.DUE_PREFIX, by="index_key", limit=DUE_PAGE, after=after)
         for found in page:
-            if keys.due_ms(found.line) > now or expired == most:
+            if keys.due_ms(found.index_key) > now or expired == most:
                 return expired
             kind, *rest = keys.parts(found.key)
             if kind == "task":
                 expired += expire(view, TaskCommand(tenant, *rest), now)
         if len(page) < DUE_PAGE:
             break
-        after = (page[-1].line, page[-1].key)
+        after = (page[-1].index_key, page[-1].key)
     return expired
 
 

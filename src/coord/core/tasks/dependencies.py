@@ -173,8 +173,8 @@ def settle(view: View, project: str, task_id: str, now: int) -> bool:
     parts_done = sum(each in FINISHED for each in parts)
     if state is task.state and parts_done == task.parts_done:
         return False
-    line = task.queue if state is TaskStatus.READY else ""
-    view.put(task_key, msgspec.structs.replace(task, state=state, parts_done=parts_done), line)
+    index_key = task.queue if state is TaskStatus.READY else ""
+    view.put(task_key, msgspec.structs.replace(task, state=state, parts_done=parts_done), index_key)
     return state is not task.state
 
 

@@ -158,7 +158,7 @@ def list_expired_claims(view: View, command: ListExpiredClaims, now: int) -> lis
     before = now if command.before_ms is None else min(command.before_ms, now)
     # The line first: a sweep in between moves a claim to the index, where it is met again, never missed.
     unswept = [
-        (keys.due_ms(found.line), project, task_id)
+        (keys.due_ms(found.index_key), project, task_id)
         for found in _due(view, before)
         if found.key.startswith("task/")
         for _, project, task_id in [keys.parts(found.key)]
@@ -189,21 +189,21 @@ def list_expired_claims(view: View, command: ListExpiredClaims, now: int) -> lis
 
 def _due(view: View, before: int) -> Iterator[Found]:
     """Yield what is due up to a moment; the line is in order, so the first later one ends it."""
-    for found in _all(view, keys.DUE_PREFIX, by_line=True):
-        if keys.due_ms(found.line) > before:
+    for found in _all(view, keys.DUE_PREFIX, by_index_key=True):
+        if keys.due_ms(found.index_key) > before:
             return
         yield found
 
 
-def _all(view: View, prefix: str, *, by_line: bool = False) -> Iterator[Found]:
+def _all(view: View, prefix: str, *, by_index_key: bool = False) -> Iterator[Found]:
     """Yield a whole range, page by page."""
     after = ("", "")
     while True:
-        page = view.scan(prefix, by="line" if by_line else "key", limit=PAGE, after=after)
+        page = view.scan(prefix, by="index_key" if by_index_key else "key", limit=PAGE, after=after)
         yield from page
         if len(page) < PAGE:
             return
-        after = (page[-1].line, page[-1].key)
+        after = (page[-1].index_key, page[-1].key)
 
 
 def forget_generation(view: View, key: str, now: int) -> None:

@@ -6,7 +6,7 @@ from coord.core import keys
 from coord.core.commands import ResetTask, TaskCommand
 from coord.core.events import TaskReleased, TaskReset
 from coord.core.ids import is_part_id, part_ids, whole_id
-from coord.core.limits import limits_of, retention_line
+from coord.core.limits import limits_of, retention_index_key
 from coord.core.tasks import planned as work
 from coord.core.tasks.claims import clear_books, remember_taken
 from coord.core.tasks.schema import ACTIVE, DONE, RELEASED, Task, as_of
@@ -52,8 +52,8 @@ def _reset(view: View, command: ResetTask, now: int) -> int:
         clear_books(view, command, stored, now)
         if task.claim is ACTIVE:
             task = _end_by_reset(view, command, task, now)
-        line = retention_line(limits_of(view, command.tenant), now)
-        view.put(keys.history(command.project, command.task, task.generation), task, line)
+        index_key = retention_index_key(limits_of(view, command.tenant), now)
+        view.put(keys.history(command.project, command.task, task.generation), task, index_key)
     opened = Task(generation=task.generation, reset_generation=task.generation, unknown=stored.unknown)
     if stored.planned:
         work.open_again(view, command.project, command.task, stored, opened, now)

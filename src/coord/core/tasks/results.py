@@ -13,7 +13,7 @@ from coord.core.limits import (
     count_keys,
     limits_of,
     result_bytes_most,
-    retention_line,
+    retention_index_key,
 )
 from coord.core.records import Stored
 from coord.core.tasks.chunks import hold
@@ -166,7 +166,7 @@ def _record_rejection(
     times, unknown = (1, {}) if before is None else (before.times + 1, before.unknown)
     size = command.result_bytes
     rejection = Rejection(reason, agent, now, size, lost, times, unknown=unknown)
-    view.put(key, rejection, retention_line(limits, now))
+    view.put(key, rejection, retention_index_key(limits, now))
     view.emit(
         ResultRejected(
             command.project,

@@ -96,7 +96,7 @@ def _of_locks(log: Store, now: int) -> Iterator[Metric]:
 def _stands(record: Record, now: int) -> bool:
     """Whether a request still counts: its line says until when, unless somebody renews it."""
     request = decode(record.value or b"", Request, record.key)
-    return request.state is WaitState.WAITING and now < keys.due_ms(record.line)
+    return request.state is WaitState.WAITING and now < keys.due_ms(record.index_key)
 
 
 def _of_tasks(log: Store, tenant: str, now: int) -> Iterator[Metric]:

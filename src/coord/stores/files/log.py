@@ -52,7 +52,7 @@ def encode_entry(offset: int, commit: Commit, *, has_references: bool) -> list[b
     puts, large = commit.puts, {}
     if has_references:
         large = {
-            key: Put(bytes(put.value), put.line)
+            key: Put(bytes(put.value), put.index_key)
             for key, put in puts.items()
             if isinstance(put.value, Reference)
         }
@@ -104,7 +104,7 @@ class EntryLog:
         self._check_place(entry.offset, offset)
         puts = entry.puts
         for key, put in entry.large.items():
-            puts[key] = Put(Reference(put.value), put.line)
+            puts[key] = Put(Reference(put.value), put.index_key)
         return Commit({}, puts, entry.deletes, entry.events, entry.at, entry.id), len(data)
 
     def entry(self, offset: int) -> Entry | None:

@@ -73,14 +73,14 @@ class FilesMover:
                         self._layer.unlink(name, opened)
 
     def add(self, tenant: str, records: Sequence[Record]) -> None:
-        puts = {each.key: Put(each.value or b"", each.line) for each in records}
+        puts = {each.key: Put(each.value or b"", each.index_key) for each in records}
         kept, values = set_apart(Commit(puts=puts))
         if values:
             with self._opened(tenant) as folder, folder.errors, folder.lock.held():
                 LargeValues(folder).write(values)
         for each in records:
             put = kept.puts[each.key]
-            self._added[tenant][each.key] = Record(each.key, each.version, put.value, put.line)
+            self._added[tenant][each.key] = Record(each.key, each.version, put.value, put.index_key)
 
     def begin(self, tenant: str, entry: Entry) -> None:
         offset = entry.offset

@@ -146,7 +146,7 @@ class FilesStore(LogStore):
                     if value is None:
                         self._look_again(record.value)
                         return None
-                    filled.append(Record(record.key, record.version, value, record.line))
+                    filled.append(Record(record.key, record.version, value, record.index_key))
                 else:
                     filled.append(record)
         return filled

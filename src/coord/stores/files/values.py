@@ -17,7 +17,7 @@ def set_apart(commit: Commit) -> tuple[Commit, dict[Reference, bytes]]:
         if len(put.value) > INLINE_BYTES:
             reference = Reference(hashlib.sha256(put.value).digest())
             values[reference] = put.value
-            puts[key] = Put(reference, put.line)
+            puts[key] = Put(reference, put.index_key)
     if not puts:
         return commit, values
     puts = {**commit.puts, **puts}

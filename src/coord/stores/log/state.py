@@ -52,7 +52,7 @@ class Fold:
         self.records: dict[str, Record] = {}
         self.tombstones: dict[str, int] = {}
         self._by_key = SortedIndex()
-        self._by_line = SortedIndex()
+        self._by_index_key = SortedIndex()
         self._begun = 0
         """How many commits were begun to be folded in: an interrupted one may have changed something, too."""
 
@@ -79,31 +79,36 @@ class Fold:
     def apply(self, offset: int, commit: Commit) -> None:
         """Become the state after this commit."""
         self._begun += 1
-        records, tombstones, by_key, by_line = self.records, self.tombstones, self._by_key, self._by_line
+        records, tombstones, by_key, by_index_key = (
+            self.records,
+            self.tombstones,
+            self._by_key,
+            self._by_index_key,
+        )
         new_keys: list[Item] = []
-        new_lines: list[Item] = []
+        new_index_keys: list[Item] = []
         for key, put in commit.puts.items():
-            line = put.line
+            index_key = put.index_key
             old = records.get(key)
             if old is None:
                 tombstones.pop(key, None)
                 new_keys.append(key)
-                if line:
-                    new_lines.append((line, key))
-            elif old.line != line:
-                if old.line:
-                    by_line.remove((old.line, key))
-                if line:
-                    new_lines.append((line, key))
-            records[key] = Record(key, offset, put.value, line)
+                if index_key:
+                    new_index_keys.append((index_key, key))
+            elif old.index_key != index_key:
+                if old.index_key:
+                    by_index_key.remove((old.index_key, key))
+                if index_key:
+                    new_index_keys.append((index_key, key))
+            records[key] = Record(key, offset, put.value, index_key)
         by_key.add_all(new_keys)
-        by_line.add_all(new_lines)
+        by_index_key.add_all(new_index_keys)
         for key in commit.deletes:
             old = records.pop(key, None)
             if old is not None:
                 by_key.remove(key)
-                if old.line:
-                    by_line.remove((old.line, key))
+                if old.index_key:
+                    by_index_key.remove((old.index_key, key))
             self.tombstones[key] = offset
         self.offset = offset
         self.at = commit.at
@@ -117,7 +122,7 @@ class Fold:
             keys = self._by_key.between(after[1] if passed else prefix, end, after=passed)
             return [self.records[str(key)] for key in islice(keys, limit)]
         high = None if end is None else (end, "")
-        places = self._by_line.between(max(after, (prefix, "")), high, after=True)  # no key is empty
+        places = self._by_index_key.between(max(after, (prefix, "")), high, after=True)  # no key is empty
         return [self.records[place[1]] for place in islice(places, limit)]
 
     def trim(self, before: int) -> None:
@@ -133,5 +138,7 @@ class Fold:
         held = {record.key: record for record in records}
         self.records.update(held)
         self._by_key.add_all(list(held))
-        self._by_line.add_all([(record.line, key) for key, record in held.items() if record.line])
+        self._by_index_key.add_all(
+            [(record.index_key, key) for key, record in held.items() if record.index_key]
+        )
         self.tombstones.update(dead)

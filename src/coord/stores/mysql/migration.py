@@ -22,7 +22,7 @@ DROP_NOTE = "DELETE FROM {meta} WHERE name = '%b'"
 ZERO = "UPDATE {log} SET head = 0, at = 0, floor = 0 WHERE id = %d"
 DROP_RECORDS = "DELETE FROM {record} WHERE log = %d"
 DROP_ENTRIES = "DELETE FROM {entry} WHERE log = %d"
-ADD = "INSERT INTO {record} (log, `key`, version, value, line) VALUES "
+ADD = "INSERT INTO {record} (log, `key`, version, value, index_key) VALUES "
 ADD_BYTES = 1024 * 1024
 BEGIN = "UPDATE {log} SET head = %d, at = %d, floor = %d WHERE id = %d AND head = 0; SELECT ROW_COUNT()"
 ENTRY = "INSERT INTO {entry} VALUES (%d, %d, %d, '%b', '%b')"
@@ -109,7 +109,8 @@ def _portions(log: int, records: Sequence[Record]) -> Iterator[list[bytes]]:
     for record in records:
         value = (record.value or b"").replace(b"'", b"''")
         rows.append(
-            b"(%d,'%b',%d,'%b','%b')" % (log, quoted(record.key), record.version, value, quoted(record.line))
+            b"(%d,'%b',%d,'%b','%b')"
+            % (log, quoted(record.key), record.version, value, quoted(record.index_key))
         )
         size += len(rows[-1])
         if size > ADD_BYTES:

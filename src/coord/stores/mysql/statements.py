@@ -12,7 +12,7 @@ Reads are one statement, hence one snapshot: first a row of the log itself, told
 found by key and in each range. Long lists of keys are cut, for optimizers have limits beyond which they
 read whole tables instead.
 
-A tombstone has neither value nor line. One index serves lines and tombstones alike (`line IS NULL`).
+A tombstone has neither value nor index key. One index serves index keys and tombstones (`index_key IS NULL`).
 """
 
 from collections.abc import Iterable, Sequence
@@ -26,7 +26,7 @@ from coord.stores.contract import AsOf, Commit, prefix_end
 
 KEYS_AT_ONCE: Final = 500
 ABOVE_ALL: Final = b"\xff"
-"""Above every key and line in the order of bytes, for no byte of UTF-8 is as high."""
+"""Above every key and index key in the order of bytes, for no byte of UTF-8 is as high."""
 
 INSTALL_WAIT_S: Final = 60
 
@@ -37,7 +37,7 @@ CREATE TABLE IF NOT EXISTS {log} (
     shut TINYINT NOT NULL, settled BIGINT NOT NULL) ENGINE = InnoDB ROW_FORMAT = DYNAMIC;
 CREATE TABLE IF NOT EXISTS {record} (
     log INT NOT NULL, `key` VARBINARY(700) NOT NULL, version BIGINT NOT NULL, value MEDIUMBLOB,
-    line VARBINARY(700), PRIMARY KEY (log, `key`), KEY line (log, line, `key`))
+    index_key VARBINARY(700), PRIMARY KEY (log, `key`), KEY index_key (log, index_key, `key`))
     ENGINE = InnoDB ROW_FORMAT = DYNAMIC;
 CREATE TABLE IF NOT EXISTS {entry} (
     log INT NOT NULL, `offset` BIGINT NOT NULL, at BIGINT NOT NULL, id VARBINARY(255) NOT NULL,
@@ -75,9 +75,10 @@ UNTOLD: Final = b"''"
 """In place of the keys that have changed, where they are not looked for."""
 LOOKED: Final = 3
 """Which of the answers to a commit says what was found."""
-PUT: Final = "INSERT INTO {record} (log, `key`, version, value, line) VALUES "
+PUT: Final = "INSERT INTO {record} (log, `key`, version, value, index_key) VALUES "
 OR_UPDATE: Final = (
-    b" ON DUPLICATE KEY UPDATE version = VALUES(version), value = VALUES(value), line = VALUES(line);"
+    b" ON DUPLICATE KEY UPDATE version = VALUES(version), value = VALUES(value),"
+    b" index_key = VALUES(index_key);"
 )
 ENTRY: Final = "INSERT INTO {entry} VALUES (%d, @offset, %d, '%b', '%b'); COMMIT"
 
@@ -86,21 +87,22 @@ LOG_ROW: Final = """
 FROM {log} WHERE id = %d)
 """
 LOAD: Final = """
-SELECT `key`, version, value, COALESCE(line, ''), 0 FROM {record} FORCE INDEX (PRIMARY)
+SELECT `key`, version, value, COALESCE(index_key, ''), 0 FROM {record} FORCE INDEX (PRIMARY)
 WHERE log = %d AND `key` IN (%b)
 """
 VERSIONS: Final = """
 SELECT `key`, version, '', '', 0 FROM {record} FORCE INDEX (PRIMARY) WHERE log = %d AND `key` IN (%b)
 """
 SCAN_KEYS: Final = """
-SELECT `key`, version, value, line, %d FROM {record} FORCE INDEX (PRIMARY)
-WHERE log = %d AND `key` %b '%b' AND `key` < '%b' AND line IS NOT NULL ORDER BY `key` LIMIT %d
+SELECT `key`, version, value, index_key, %d FROM {record} FORCE INDEX (PRIMARY)
+WHERE log = %d AND `key` %b '%b' AND `key` < '%b' AND index_key IS NOT NULL ORDER BY `key` LIMIT %d
 """
 # Two ranges of the index, written so that every optimizer sees them; comparing pairs is not.
 SCAN_LINES: Final = """
-SELECT `key`, version, value, line, %d FROM {record} FORCE INDEX (line)
-WHERE log = %d AND (line > '%b' OR (line = '%b' AND `key` > '%b')) AND line < '%b' AND line <> ''
-ORDER BY line, `key` LIMIT %d
+SELECT `key`, version, value, index_key, %d FROM {record} FORCE INDEX (index_key)
+WHERE log = %d AND (index_key > '%b' OR (index_key = '%b' AND `key` > '%b'))
+    AND index_key < '%b' AND index_key <> ''
+ORDER BY index_key, `key` LIMIT %d
 """
 TAIL: Final = """
 SELECT `offset`, at, id, events, 0 FROM {entry} WHERE log = %d AND `offset` > %d ORDER BY `offset` LIMIT %d
@@ -110,7 +112,7 @@ TRIM: Final = """
 START TRANSACTION;
 UPDATE {log} SET floor = GREATEST(floor, LEAST(%d, head)) WHERE id = %d;
 SELECT MAX(floor) INTO @floor FROM {log} WHERE id = %d;
-DELETE FROM {record} WHERE log = %d AND line IS NULL AND version < @floor;
+DELETE FROM {record} WHERE log = %d AND index_key IS NULL AND version < @floor;
 SELECT @floor;
 COMMIT
 """
@@ -190,7 +192,7 @@ class Statements:
         parts = [self._look % (log, head, changed, commit.at, floor, log)]
         rows = [
             b"(%d,'%b',@offset,'%b','%b')"
-            % (log, quoted(key), put.value.replace(b"'", b"''"), quoted(put.line))
+            % (log, quoted(key), put.value.replace(b"'", b"''"), quoted(put.index_key))
             for key, put in commit.puts.items()
         ]
         rows += [b"(%d,'%b',@offset,NULL,NULL)" % (log, quoted(key)) for key in commit.deletes]
@@ -211,9 +213,9 @@ class Statements:
 
     def _scan(self, place: int, log: int, range_: Range) -> bytes:
         prefix, by, limit, after = range_
-        if by == "line":
-            line, key = max((prefix, ""), after)  # no key is empty
-            low = quoted(line)
+        if by == "index_key":
+            index_key, key = max((prefix, ""), after)  # no key is empty
+            low = quoted(index_key)
             return self._scan_lines % (place, log, low, low, quoted(key), _end(prefix), limit)
         above, low = (b">=", quoted(prefix)) if after[1] < prefix else (b">", quoted(after[1]))
         return self._scan_keys % (place, log, above, low, _end(prefix), limit)

@@ -166,8 +166,8 @@ class MysqlStore(Scans):
         wanted, session = list(keys), self._database.sessions
         head, floor, rows = self._read(self._sql.load(self._log, wanted, ranges))
         parts: list[list[Record]] = [[], *([] for _ in ranges)]
-        for key, version, value, line, place in rows:
-            parts[place].append(Record(key.decode(), version, value, line.decode()))
+        for key, version, value, index_key, place in rows:
+            parts[place].append(Record(key.decode(), version, value, index_key.decode()))
         found = {record.key: record for record in parts[0]}
         records = {key: found.get(key) or Record(key, floor, None) for key in wanted}
         scanned = [in_order(part, range_.by) for part, range_ in zip(parts[1:], ranges, strict=True)]

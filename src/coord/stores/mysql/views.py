@@ -41,7 +41,7 @@ END
 
 RECORDS = """
 SELECT {tenant} AS tenant, {columns} FROM {prefix}_record r JOIN {prefix}_log l ON l.id = r.log {spec}
-WHERE r.`key` >= '{first}' AND r.`key` < '{end}' AND r.line IS NOT NULL {needed}
+WHERE r.`key` >= '{first}' AND r.`key` < '{end}' AND r.index_key IS NOT NULL {needed}
 """
 SPEC = """
 LEFT JOIN {prefix}_record spec ON spec.log = r.log AND spec.`key` = CONCAT('spec/', SUBSTRING(r.`key`, 6))

@@ -35,4 +35,6 @@ def commit_of(offset: int, at: int, body: bytes) -> Commit:
 
 def with_references(puts: dict[str, Put], large: dict[str, str]) -> dict[str, Put]:
     """Return all puts, with references for those of which only the line is here."""
-    return {**puts, **{key: Put(Reference(), line) for key, line in large.items()}} if large else puts
+    return (
+        {**puts, **{key: Put(Reference(), index_key) for key, index_key in large.items()}} if large else puts
+    )

@@ -42,7 +42,7 @@ class PostgresLogMover(PostgresMover):
         for each in records:
             added[each.key] = each
         for each in large:
-            added[each.key] = Record(each.key, each.version, Reference(), each.line)
+            added[each.key] = Record(each.key, each.version, Reference(), each.index_key)
         columns = (
             Texts([each.key for each in large]),
             Bigints([each.version for each in large]),

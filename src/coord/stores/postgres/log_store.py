@@ -129,7 +129,7 @@ class PostgresLogStore(LogStore):
                 if value is None:
                     self._look_again(record)
                     return None
-            filled.append(Record(record.key, record.version, value, record.line))
+            filled.append(Record(record.key, record.version, value, record.index_key))
         return filled
 
     def _look_again(self, record: Record) -> None:
@@ -153,8 +153,8 @@ class PostgresLogStore(LogStore):
     def _append(self, offset: int, commit: Commit) -> Commit | None:
         large = {key: put for key, put in commit.puts.items() if len(put.value) > INLINE_BYTES}
         puts = {key: put for key, put in commit.puts.items() if key not in large} if large else commit.puts
-        lines = {key: put.line for key, put in large.items()}
-        body = encoded(Body(puts, commit.deletes, lines))
+        index_keys = {key: put.index_key for key, put in large.items()}
+        body = encoded(Body(puts, commit.deletes, index_keys))
         appended, heard = self._appended(
             self._log.id,
             Int8(offset - 1),
@@ -173,7 +173,7 @@ class PostgresLogStore(LogStore):
         self._bytes_since_base += len(body)
         self._heard, self._body = heard, body
         self._log.see(Head(offset, commit.at))
-        return Commit({}, with_references(puts, lines), commit.deletes, [], commit.at)
+        return Commit({}, with_references(puts, index_keys), commit.deletes, [], commit.at)
 
     def _appended(self, *values: object) -> tuple[bool, bool]:
         """Append through the connection that the fold rests on; return whether it was, and who listens."""

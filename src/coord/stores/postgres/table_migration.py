@@ -33,8 +33,9 @@ ZERO = "UPDATE {schema}.log SET head = 0, at = 0, floor = 0 WHERE id = %s"
 DROP_RECORDS = "DELETE FROM {schema}.record WHERE log = %s"
 DROP_ENTRIES = "DELETE FROM {schema}.entry WHERE log = %s"
 ADD = """
-INSERT INTO {schema}.record (log, key, version, value, line)
-SELECT l.id, p.* FROM {schema}.log l, unnest(%s, %s, %s, %s) p (key, version, value, line) WHERE l.tenant = %s
+INSERT INTO {schema}.record (log, key, version, value, index_key)
+SELECT l.id, p.* FROM {schema}.log l, unnest(%s, %s, %s, %s) p (key, version, value, index_key)
+WHERE l.tenant = %s
 """
 BEGIN = """
 UPDATE {schema}.log SET head = %s, at = %s, floor = %s WHERE tenant = %s AND head = 0 RETURNING id
@@ -89,7 +90,7 @@ class PostgresMover:
             Texts([each.key for each in records]),
             Bigints([each.version for each in records]),
             Blobs([each.value or b"" for each in records]),
-            Texts([each.line for each in records]),
+            Texts([each.index_key for each in records]),
         )
         with self._transaction() as connection:
             connection.execute(self._sql.named(ADD), (*columns, tenant))

@@ -6,7 +6,7 @@ key, never by a join, and sequential scans are off.
 
 HOT: an update that changes no indexed column needs no index entry, and its dead row leaves with the next
 visit to the page; `fillfactor` keeps room for it. An index counts with all columns it mentions, its WHERE
-too. So nothing indexes `version` or `value`: a tombstone is marked by `line IS NULL`.
+too. So nothing indexes `version` or `value`: a tombstone is marked by `index_key IS NULL`.
 """
 
 import zlib
@@ -15,7 +15,7 @@ from typing import ClassVar, Final
 from coord.stores.contract import KEY_BYTES
 
 ABOVE_ALL: Final = chr(0x10FFFF) * (KEY_BYTES // 4 + 1)
-"""Text above every key and line in the order of bytes, for it is longer than any of them."""
+"""Text above every key and index key in the order of bytes, for it is longer than any of them."""
 
 INSTALL_LOCK: Final = 0x636F6F7264  # "coord"
 
@@ -49,13 +49,13 @@ CREATE TABLE {schema}.log (
 """
 
 TABLES: Final = """
--- Vacuumed at 5 % dead rows instead of 20 %: lines are queues, and a queue's index fills with dead entries.
+-- Vacuumed at 5 % dead rows instead of 20 %: a queue of index keys fills its index with dead rows.
 CREATE TABLE {schema}.record (
     log int NOT NULL, key text COLLATE "C" NOT NULL, version bigint NOT NULL, value bytea,
-    line text COLLATE "C", PRIMARY KEY (log, key), CHECK ((value IS NULL) = (line IS NULL)))
+    index_key text COLLATE "C", PRIMARY KEY (log, key), CHECK ((value IS NULL) = (index_key IS NULL)))
     WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05);
-CREATE INDEX record_line ON {schema}.record (log, line, key) WHERE line <> '';
-CREATE INDEX record_dead ON {schema}.record (log, key) WHERE line IS NULL;
+CREATE INDEX record_index_key ON {schema}.record (log, index_key, key) WHERE index_key <> '';
+CREATE INDEX record_dead ON {schema}.record (log, key) WHERE index_key IS NULL;
 
 CREATE TABLE {schema}.entry (
     log int NOT NULL, "offset" bigint NOT NULL, at bigint NOT NULL, id bytea NOT NULL, events bytea NOT NULL,
@@ -81,14 +81,14 @@ END $$;
 
 COMMIT: Final = """
 -- The contract of one commit in one round trip, and nothing of the product. `keys` are those to put, those to
--- delete, those only read; `writes` counts the first two; `puts` and `lines` belong to the first. If head and
--- floor are still those `as_of` which the versions were loaded, nothing can have changed.
+-- delete, those only read; `writes` counts the first two; `puts` and `index_keys` belong to the first. If
+-- head and floor are still those `as_of` which the versions were loaded, nothing can have changed.
 --
 -- The lock on the head row is the order of the log. READ COMMITTED gives every statement of a VOLATILE
 -- function a snapshot of its own, so what follows the lock sees all that its former holder committed.
 CREATE FUNCTION {schema}.commit(
     to_log int, as_of_head bigint, as_of_floor bigint,
-    keys text[], versions bigint[], writes int, puts bytea[], lines text[],
+    keys text[], versions bigint[], writes int, puts bytea[], index_keys text[],
     commit_at bigint, commit_id bytea, commit_events bytea,
     OUT clock bigint, OUT new_offset bigint, OUT changed text[], OUT heard boolean)
 LANGUAGE plpgsql VOLATILE AS $$
@@ -106,12 +106,12 @@ BEGIN
         -- Nothing was written but the row lock: not worth waiting for the disk.
         PERFORM set_config('synchronous_commit', 'off', true);
     ELSE
-        -- `unnest` fills the shorter arrays up with nulls: a key without value and line is a tombstone.
-        INSERT INTO {schema}.record (log, key, version, value, line)
-            SELECT to_log, p.key, new_offset, p.value, p.line
-            FROM unnest(keys[1:writes], puts, lines) p (key, value, line)
+        -- `unnest` fills the shorter arrays up with nulls: a key without value and index key is a tombstone.
+        INSERT INTO {schema}.record (log, key, version, value, index_key)
+            SELECT to_log, p.key, new_offset, p.value, p.index_key
+            FROM unnest(keys[1:writes], puts, index_keys) p (key, value, index_key)
             ON CONFLICT (log, key) DO UPDATE
-            SET version = excluded.version, value = excluded.value, line = excluded.line;
+            SET version = excluded.version, value = excluded.value, index_key = excluded.index_key;
         INSERT INTO {schema}.entry VALUES (to_log, new_offset, commit_at, commit_id, commit_events);
         UPDATE {schema}.log SET head = new_offset, at = commit_at WHERE id = to_log;
         -- Listeners share this lock. Whoever gets it later, gets it after this commit and sees the new head.
@@ -126,7 +126,7 @@ CREATE FUNCTION {schema}.trim(of_log int, before bigint, OUT new_floor bigint) L
 BEGIN
     UPDATE {schema}.log SET floor = greatest(floor, least(before, head)) WHERE id = of_log
         RETURNING floor INTO STRICT new_floor;
-    DELETE FROM {schema}.record WHERE log = of_log AND line IS NULL AND version < new_floor;
+    DELETE FROM {schema}.record WHERE log = of_log AND index_key IS NULL AND version < new_floor;
 END $$;
 """
 
@@ -141,27 +141,27 @@ FROM {schema}.log l LEFT JOIN LATERAL ({found}) f ON true WHERE l.id = %b {order
 # made while the table was small reads all rows of the log.
 LOAD: Final = """
 SELECT f.* FROM unnest(%b) k (key), LATERAL (
-    SELECT key, version, value, coalesce(line, '') AS line FROM {schema}.record
+    SELECT key, version, value, coalesce(index_key, '') AS index_key FROM {schema}.record
     WHERE log = l.id AND key = k.key LIMIT 1) f
 """
 CHANGED: Final = """
 SELECT e.key FROM unnest(%b, %b) e (key, version) WHERE e.version <>
     coalesce((SELECT r.version FROM {schema}.record r WHERE r.log = l.id AND r.key = e.key), l.floor)
 """
-# Keys, ranges of keys and ranges of lines, as of one snapshot. `place` says of which range a record is.
+# Keys, ranges of keys and ranges of index keys, as of one snapshot. `place` says of which range a record is.
 LOAD_RANGES: Final = """
 SELECT 0::bigint AS place, f.* FROM unnest(%b) k (key), LATERAL (
-    SELECT key, version, value, coalesce(line, '') AS line FROM {schema}.record
+    SELECT key, version, value, coalesce(index_key, '') AS index_key FROM {schema}.record
     WHERE log = l.id AND key = k.key LIMIT 1) f
 UNION ALL
 SELECT r.place, f.* FROM unnest(%b, %b, %b, %b) r (place, low, high, most), LATERAL (
-    SELECT key, version, value, line FROM {schema}.record
-    WHERE log = l.id AND key >= r.low AND key < r.high AND line IS NOT NULL ORDER BY key LIMIT r.most) f
+    SELECT key, version, value, index_key FROM {schema}.record
+    WHERE log = l.id AND key >= r.low AND key < r.high AND index_key IS NOT NULL ORDER BY key LIMIT r.most) f
 UNION ALL
 SELECT r.place, f.* FROM unnest(%b, %b, %b, %b, %b) r (place, low, low_key, high, most), LATERAL (
-    SELECT key, version, value, line FROM {schema}.record
-    WHERE log = l.id AND (line, key) > (r.low, r.low_key) AND line < r.high AND line <> ''
-    ORDER BY line, key LIMIT r.most) f
+    SELECT key, version, value, index_key FROM {schema}.record
+    WHERE log = l.id AND (index_key, key) > (r.low, r.low_key) AND index_key < r.high AND index_key <> ''
+    ORDER BY index_key, key LIMIT r.most) f
 """
 TAIL: Final = """
 SELECT "offset", at, id, events FROM {schema}.entry

@@ -100,7 +100,7 @@ class PostgresStore(Scans):
             Bigints([expects[key] for key in keys]),
             Int4(len(written)),
             Blobs([put.value for put in commit.puts.values()]),
-            Texts([put.line for put in commit.puts.values()]),
+            Texts([put.index_key for put in commit.puts.values()]),
             Int8(commit.at),
             commit.id,
             _events_encode(commit.events),
@@ -132,11 +132,11 @@ def _bounds(ranges: Sequence[Range]) -> list[Texts | Bigints]:
     What comes after a key comes at or after that key with the least letter behind it.
     """
     keys: list[tuple[int, str, str, int]] = []
-    lines: list[tuple[int, str, str, str, int]] = []
+    index_keys: list[tuple[int, str, str, str, int]] = []
     for place, (prefix, by, limit, after) in enumerate(ranges, 1):
         high = prefix_end(prefix) or ABOVE_ALL
-        if by == "line":
-            lines.append((place, *max((prefix, ""), after), high, limit))  # no key is empty
+        if by == "index_key":
+            index_keys.append((place, *max((prefix, ""), after), high, limit))  # no key is empty
         else:
             keys.append((place, prefix if after[1] < prefix else f"{after[1]}\x01", high, limit))
     return [
@@ -144,11 +144,11 @@ def _bounds(ranges: Sequence[Range]) -> list[Texts | Bigints]:
         Texts(row[1] for row in keys),
         Texts(row[2] for row in keys),
         Bigints(row[3] for row in keys),
-        Bigints(row[0] for row in lines),
-        Texts(row[1] for row in lines),
-        Texts(row[2] for row in lines),
-        Texts(row[3] for row in lines),
-        Bigints(row[4] for row in lines),
+        Bigints(row[0] for row in index_keys),
+        Texts(row[1] for row in index_keys),
+        Texts(row[2] for row in index_keys),
+        Texts(row[3] for row in index_keys),
+        Bigints(row[4] for row in index_keys),
     ]
 
 

@@ -41,7 +41,7 @@ END $$;
 RECORDS = """
 SELECT l.tenant::text, {columns} FROM {schema}.record r JOIN {schema}.log l ON l.id = r.log {spec}
 CROSS JOIN LATERAL (SELECT {schema}.as_json(r.value) AS value) v
-WHERE r.key >= '{first}' AND r.key < '{end}' AND r.line IS NOT NULL {needed}
+WHERE r.key >= '{first}' AND r.key < '{end}' AND r.index_key IS NOT NULL {needed}
 """
 SPEC = """
 LEFT JOIN {schema}.record spec ON spec.log = r.log AND spec.key = 'spec/' || substr(r.key, 6)

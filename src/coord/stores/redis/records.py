@@ -14,15 +14,15 @@ _sizes_of = msgspec.msgpack.Decoder(list[int]).decode
 
 
 def packed(puts: Iterable[Put | Record], mark: bytes = b"") -> tuple[list[int], list[int], bytes]:
-    """Return the sizes of records that begin with a mark, the sizes of their lines, and all of it in one."""
-    sizes, lines, texts = [], [], []
+    """Return the sizes of records that begin with a mark, those of their index keys, and all of it in one."""
+    sizes, index_sizes, texts = [], [], []
     for put in puts:
-        line = put.line.encode()
-        text = b"%b%b\0%b" % (mark, line, put.value or b"")
+        index_key = put.index_key.encode()
+        text = b"%b%b\0%b" % (mark, index_key, put.value or b"")
         sizes.append(len(text))
-        lines.append(len(line))
+        index_sizes.append(len(index_key))
         texts.append(text)
-    return sizes, lines, b"".join(texts)
+    return sizes, index_sizes, b"".join(texts)
 
 
 def mark_of(offset: int) -> bytes:
@@ -62,9 +62,9 @@ def records_of(keys: Iterable[str], found: Iterable[bytes | None], absent: int) 
 
 def bounds_of(range_: Range) -> tuple[str, bytes, bytes, int]:
     """Return a range as the script takes it."""
-    prefix, by, limit, (line, key) = range_
+    prefix, by, limit, (index_key, key) = range_
     start = prefix.encode()
-    last = key.encode() if by == "key" or not key else f"{line}\0{key}".encode()
+    last = key.encode() if by == "key" or not key else f"{index_key}\0{key}".encode()
     low = b"(" + last if key and last >= start else b"[" + start
     return by, low, b"(" + start + b"\xff", limit  # no byte of UTF-8 is as high
 

@@ -4,9 +4,9 @@ All keys of a store share one hash tag, so they lie in one slot of a Redis Clust
 the store says of itself, `{prefix}:tenants` who has a log. A tenant has, below `{prefix}:<tenant>:`,
 
     place      hash    head, at, floor
-    record     hash    key -> 16 digits of the version; of a live one then its line, a NUL, its value
+    record     hash    key -> 16 digits of the version; of a live one then its index key, a NUL, its value
     key        zset    the live keys, in the order of bytes (every score is 0)
-    line       zset    the places in line: the line, a NUL, the key
+    index      zset    index keys: the index key, a NUL, the key
     dead       zset    the keys of tombstones, scored by version
     entry      stream  the log: the id of an entry is its offset
 
@@ -21,7 +21,7 @@ No script is declared free of writes: a replica, which may be behind, refuses to
 import hashlib
 from typing import Final
 
-PARTS: Final = ("place", "record", "key", "line", "dead", "entry")
+PARTS: Final = ("place", "record", "key", "index", "dead", "entry")
 COMMANDS: Final = (
     "hget hmget hgetall hset hdel zadd zrem zrangebylex zrangebyscore sadd smembers xadd xrange xtrim time"
 )
@@ -92,10 +92,10 @@ local function key_in(name) return string.sub(name, string.find(name, '\\0', 1, 
 local keys = cmsgpack.unpack(ARGV[4])
 local texts, count = records_of(keys), #keys
 for at = 5, #ARGV, 4 do
-    local of_lines = ARGV[at] == 'line'
+    local by_index_key = ARGV[at] == 'index_key'
     local bounds = {ARGV[at + 1], ARGV[at + 2], 'LIMIT', 0, ARGV[at + 3]}
-    local names = redis.call('ZRANGEBYLEX', KEYS[of_lines and 6 or 5], unpack(bounds))
-    if of_lines then
+    local names = redis.call('ZRANGEBYLEX', KEYS[by_index_key and 6 or 5], unpack(bounds))
+    if by_index_key then
         for each, name in ipairs(names) do names[each] = key_in(name) end
     end
     count = count + 1
@@ -125,8 +125,8 @@ COMMIT: Final = (
     _PLACE
     + """
 -- The contract of one commit, and nothing of the product. `keys` are those to put, then those to delete;
--- `sizes` and `lines` count the bytes of the records to put, and of their lines.
-local keys, versions, sizes, lines, deletes = unpack(cmsgpack.unpack(ARGV[4]))
+-- `sizes` and `index_sizes` count the bytes of the records to put, and of their index keys.
+local keys, versions, sizes, index_sizes, deletes = unpack(cmsgpack.unpack(ARGV[4]))
 local values, commit_at, commit_id, events, writes = ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10] == '1'
 local seen = tonumber(ARGV[12])
 if head < seen then
@@ -156,12 +156,12 @@ redis.call('XADD', KEYS[8], whole(offset) .. '-0', 'at', commit_at, 'id', commit
 local rows, born, died, placed, left, revived, buried = {}, {}, {}, {}, {}, {}, {}
 local byte, find, sub = string.byte, string.find, string.sub
 local function old_place(record, key)
-    if byte(record, 17) == 0 then return nil end  -- it is in no line
+    if byte(record, 17) == 0 then return nil end  -- it has no index key
     return sub(record, 17, find(record, '\\0', 17, true)) .. key
 end
 local from = 1
 for each, size in ipairs(sizes) do
-    local key, record, line, old, new = keys[each], records[each], lines[each], nil, nil
+    local key, record, index_size, old, new = keys[each], records[each], index_sizes[each], nil, nil
     local text = sub(values, from, from + size - 1)
     from = from + size
     if head ~= seen then text = mark .. sub(text, 17) end  -- it was marked with an offset that is another's
@@ -173,7 +173,7 @@ for each, size in ipairs(sizes) do
         born[#born + 1] = key
         if record then revived[#revived + 1] = key end
     end
-    if line > 0 then new = sub(text, 17, line + 17) .. key end
+    if index_size > 0 then new = sub(text, 17, index_size + 17) .. key end
     if old ~= new then
         if old then left[#left + 1] = old end
         if new then
@@ -273,16 +273,16 @@ redis.call('SREM', KEYS[2], ARGV[1])
 ADD: Final = (
     _LISTS
     + """
-local keys, versions, sizes, lines = unpack(cmsgpack.unpack(ARGV[1]))
+local keys, versions, sizes, index_sizes = unpack(cmsgpack.unpack(ARGV[1]))
 local values, from, rows, born, placed = ARGV[2], 1, {}, {}, {}
 for each, key in ipairs(keys) do
     local text = string.sub(values, from, from + sizes[each] - 1)
     from = from + sizes[each]
     rows[2 * each - 1], rows[2 * each] = key, string.format('%016.0f', versions[each]) .. text
     born[2 * each - 1], born[2 * each] = '0', key
-    if lines[each] > 0 then
+    if index_sizes[each] > 0 then
         placed[#placed + 1] = '0'
-        placed[#placed + 1] = string.sub(text, 1, lines[each] + 1) .. key
+        placed[#placed + 1] = string.sub(text, 1, index_sizes[each] + 1) .. key
     end
 end
 call('HSET', KEYS[4], rows)

@@ -78,7 +78,7 @@ class SqliteMover:
             cursor.execute(f"DELETE FROM entry WHERE log = ({LOG})", (tenant,))  # noqa: S608
 
     def add(self, tenant: str, records: Sequence[Record]) -> None:
-        rows = [(tenant, each.key, each.version, each.value, each.line) for each in records]
+        rows = [(tenant, each.key, each.version, each.value, each.index_key) for each in records]
         with self._database.writing() as cursor:
             cursor.executemany(f"INSERT INTO record VALUES (({LOG}), ?, ?, ?, ?)", rows)  # noqa: S608
 

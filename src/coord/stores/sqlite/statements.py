@@ -13,18 +13,18 @@ CREATE TABLE log (
     id INTEGER PRIMARY KEY, tenant TEXT NOT NULL UNIQUE, head INTEGER NOT NULL, at INTEGER NOT NULL,
     floor INTEGER NOT NULL);
 CREATE TABLE record (
-    log INTEGER NOT NULL, key TEXT NOT NULL, version INTEGER NOT NULL, value BLOB, line TEXT NOT NULL,
+    log INTEGER NOT NULL, key TEXT NOT NULL, version INTEGER NOT NULL, value BLOB, index_key TEXT NOT NULL,
     PRIMARY KEY (log, key)) WITHOUT ROWID;
-CREATE INDEX record_line ON record (log, line, key) WHERE line <> '';
+CREATE INDEX record_index_key ON record (log, index_key, key) WHERE index_key <> '';
 CREATE INDEX record_dead ON record (log, version) WHERE value IS NULL;
 CREATE TABLE entry (
     log INTEGER NOT NULL, "offset" INTEGER NOT NULL, at INTEGER NOT NULL, id BLOB NOT NULL,
     events BLOB NOT NULL, PRIMARY KEY (log, "offset")) WITHOUT ROWID;
 """
 
-PUT = """INSERT INTO record (log, key, version, value, line) VALUES {rows}
+PUT = """INSERT INTO record (log, key, version, value, index_key) VALUES {rows}
 ON CONFLICT (log, key)
-DO UPDATE SET version = excluded.version, value = excluded.value, line = excluded.line"""
+DO UPDATE SET version = excluded.version, value = excluded.value, index_key = excluded.index_key"""
 PUT_ROWS = 64
 """How many rows one statement puts. Python gives its lock away once per statement: with one row in each, a
 busy thread beside a commit makes it take several times as long."""
@@ -35,29 +35,33 @@ ORDER BY "offset" LIMIT ?"""
 FIND_VERSIONS = """SELECT record.key, version FROM json_each(?2) AS wanted
 CROSS JOIN record ON record.log = ?1 AND record.key = wanted.value"""
 LOAD = """SELECT NULL, head, at, floor FROM log WHERE id = ?1 UNION ALL
-SELECT record.key, version, record.value, line FROM json_each(?2) AS wanted
+SELECT record.key, version, record.value, index_key FROM json_each(?2) AS wanted
 CROSS JOIN record ON record.log = ?1 AND record.key = wanted.value"""
-SCAN = "SELECT key, version, value, line FROM record WHERE log = ? AND value IS NOT NULL"
+SCAN = "SELECT key, version, value, index_key FROM record WHERE log = ? AND value IS NOT NULL"
 ADVANCE = "UPDATE log SET head = head + 1, at = ? WHERE id = ? AND head = ? AND floor = ?"
 
 
 @functools.cache
 def put_statement(rows: int) -> str:
-    """Return the statement for so many rows: ?1 is the log, ?2 the offset, then key, value, line of each."""
+    """Return the statement for `rows` rows: ?1 is the log, ?2 the offset, then key, value, index key."""
     places = [f"(?1, ?{at}, ?2, ?{at + 1}, ?{at + 2})" for at in range(3, 3 + 3 * rows, 3)]
     return PUT.format(rows=", ".join(places))
 
 
 def scan_statement(log: int, range_: Range) -> tuple[str, list[object]]:
     """Return the statement that reads a range, and its values; with one lower bound, for SQLite uses one."""
-    prefix, by, limit, (line, key) = range_
+    prefix, by, limit, (index_key, key) = range_
     values: list[object]
     if by == "key":
         above, values, order = ("key > ?", [key], "key") if key >= prefix else ("key >= ?", [prefix], "key")
-    elif (line, key) > (prefix, ""):
-        above, values, order = "line <> '' AND (line, key) > (?, ?)", [line, key], "line, key"
+    elif (index_key, key) > (prefix, ""):
+        above, values, order = (
+            "index_key <> '' AND (index_key, key) > (?, ?)",
+            [index_key, key],
+            "index_key, key",
+        )
     else:
-        above, values, order = "line <> '' AND line >= ?", [prefix], "line, key"
+        above, values, order = "index_key <> '' AND index_key >= ?", [prefix], "index_key, key"
     end = prefix_end(prefix)
     below = "" if end is None else f"AND {by} < ?"
     values = [log, *values, *([] if end is None else [end]), limit]
@@ -65,14 +69,14 @@ def scan_statement(log: int, range_: Range) -> tuple[str, list[object]]:
 
 
 def cells_of(commit: Commit) -> list[str | bytes | None]:
-    """Return key, value and line of every record that a commit writes, one after the other.
+    """Return key, value and index key of every record that a commit writes, one after the other.
 
     In the order of keys, as they lie in the file: neighbours are written to the same page.
     """
     cells: list[str | bytes | None] = []
     for key in sorted(commit.puts):
         put = commit.puts[key]
-        cells += (key, put.value, put.line)
+        cells += (key, put.value, put.index_key)
     for key in commit.deletes:
         cells += (key, None, "")
     return cells

@@ -36,7 +36,7 @@ def told(desk: WorkDesk) -> tuple[list[Any], list[bytes]]:
     """All records and events of a store, whatever commits they came in."""
     store = desk.database.log("local")
     records = [
-        (record.key, record.value, record.line) for record in store.scan("", by="key", limit=EVERYTHING)
+        (record.key, record.value, record.index_key) for record in store.scan("", by="key", limit=EVERYTHING)
     ]
     return records, [event for entry in store.tail(0, EVERYTHING) for event in entry.events]
 

@@ -84,7 +84,7 @@ def test_a_shorter_limit_does_not_end_a_longer_one() -> None:
     shop.give_back(*both[0], limited_ms=60_000)
     assert shop.give_back(*both[1], limited_ms=10_000).told == ["task.released"]
     assert shop.record().limited_until_ms == T0 + 60_000
-    assert shop.records[keys.agent("p", "ann")].line == keys.due(T0 + 60_000 + KEPT_MS)
+    assert shop.records[keys.agent("p", "ann")].index_key == keys.due(T0 + 60_000 + KEPT_MS)
     shop.sweep(now=T0 + 60_000 + KEPT_MS)
     assert shop.keys("agent/") == []
 
@@ -207,7 +207,7 @@ def test_enabled_again_an_agent_begins_afresh() -> None:
     off, on = (EnableAgent("p", "ann", enabled) for enabled in (False, True))
     assert shop.run(off).told == ["agent.enabled"]
     assert shop.run(off).told == []
-    assert shop.records[keys.agent("p", "ann")].line == ""
+    assert shop.records[keys.agent("p", "ann")].index_key == ""
     assert shop.next(now=T0 + 60_000).outcome.value == "denied"
     assert shop.run(on).reply.held_back == ""
     assert shop.taken() == ("t", 2)

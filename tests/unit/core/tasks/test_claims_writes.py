@@ -114,7 +114,7 @@ def test_writes(
 ) -> None:
     """DESIGN §3: a claim is two records, plus the counts of a limited tenant; nothing writes more."""
     done = step(tenant)
-    written = {key: None if done.writes[key] is None else done.lines[key] for key in done.writes}
+    written = {key: None if done.writes[key] is None else done.index_keys[key] for key in done.writes}
     assert written == (plain if tenant == "local" else {**plain, **limited})
     assert done.told == events
 
@@ -133,7 +133,7 @@ def test_second_claim_archives_the_first() -> None:
         "count/sessions",
         "count/session/s2",
     }
-    assert done.lines[OLD] == keys.due(T0 + 7 + 90 * DAY_MS)
+    assert done.index_keys[OLD] == keys.due(T0 + 7 + 90 * DAY_MS)
     assert desk.read(OLD, Task).ending is ReleaseReason.VOLUNTARY
 
 
@@ -229,4 +229,4 @@ def test_the_unlimited_tenant_counts_nothing() -> None:
     desk.claim(lease_ms=1)
     desk.claim("s2", now=T0 + 1)
     assert desk.keys("count/") == []
-    assert desk.records[OLD].line == ""
+    assert desk.records[OLD].index_key == ""

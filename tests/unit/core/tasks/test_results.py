@@ -153,11 +153,11 @@ def test_a_mismatched_session_loses_nothing_but_is_recorded() -> None:
     assert desk.submit().reply.accepted, "the holder is not harmed"
 
 
-@pytest.mark.parametrize(("tenant", "line"), [("local", ""), ("acme", keys.due(LATE + 90 * DAY_MS))])
-def test_a_rejection_is_kept_for_the_retention(tenant: str, line: str) -> None:
+@pytest.mark.parametrize(("tenant", "index_key"), [("local", ""), ("acme", keys.due(LATE + 90 * DAY_MS))])
+def test_a_rejection_is_kept_for_the_retention(tenant: str, index_key: str) -> None:
     """TEN-11: rejected submissions belong to the lineage and are kept as long as it."""
     desk = Desk(tenant)
     desk.claim()
     desk.claim("s2", now=LATE)
     desk.submit(now=LATE)
-    assert desk.records[keys.rejected("p", "t", 1, "s")].line == line
+    assert desk.records[keys.rejected("p", "t", 1, "s")].index_key == index_key

@@ -130,7 +130,7 @@ def observe(store: LogStore) -> tuple[Any, ...]:
         floor < 2 or is_trimmed(store, floor - 2),
         store.load(KEYS),
         store.scan("", by="key", limit=100),
-        store.scan("", by="line", limit=100),
+        store.scan("", by="index_key", limit=100),
         store.tail(max(floor - 1, 0), 2000),
         store.seen,
     )

@@ -292,8 +292,8 @@ def test_every_read_goes_through_an_index(url: str, open_database: Opener) -> No
     idle = rows_read(b"DO 0")
     assert rows_read(statements.load(log, keys[::2])) - idle < 3 * len(keys)
     assert rows_read(statements.load(log, keys[:3])) - idle < 40
-    for prefix, by in list[tuple[str, By]]([("k/", "key"), ("line/", "line")]):
-        for after in (("", ""), (middle.line, middle.key)):
+    for prefix, by in list[tuple[str, By]]([("k/", "key"), ("line/", "index_key")]):
+        for after in (("", ""), (middle.index_key, middle.key)):
             assert rows_read(statements.load(log, [], [Range(prefix, by, 5, after)])) - idle < 40
     assert rows_read(statements.trim % (2, log, log, log)) - idle < 40
 

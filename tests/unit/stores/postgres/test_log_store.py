@@ -220,7 +220,7 @@ def test_large_values_are_not_in_memory(opened: Open, sql: Sql) -> None:
     write(mine, {"large": Put(LARGE, "line"), "small": b"s"})
     assert type(mine._fold.records["large"].value) is Reference
     assert mine.load(["large", "small"]) == other.load(["large", "small"])
-    assert mine.scan("line", by="line", limit=1)[0].value == LARGE
+    assert mine.scan("line", by="index_key", limit=1)[0].value == LARGE
     newer = LARGE + b"2"
     write(other, {"large": newer})
     mine.trim(2)

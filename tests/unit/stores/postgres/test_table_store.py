@@ -217,7 +217,7 @@ def test_plans_made_for_a_small_store_stay_good(url: str, open_database: Opener)
             new = {f"held/{at}": Put(b"x" * 50) for at in range(number, min(size, number + 50))}
             write(store, {**new, **{f"lock/{key}": Put(b"x" * 400, "due/1") for key in new}})
         planner: Any = open_database(url)
-        plans = "SELECT name FROM pg_prepared_statements WHERE statement LIKE '%coalesce(line%'"
+        plans = "SELECT name FROM pg_prepared_statements WHERE statement LIKE '%coalesce(index_key%'"
         with planner.connect() as connection:
             connection.execute(planner.log("local")._sql.load, (Texts(["k"]), Int4(1)), binary=True)
             ((name,),) = connection.execute(plans, prepare=False).fetchall()

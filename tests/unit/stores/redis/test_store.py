@@ -140,11 +140,11 @@ def test_a_commit_after_others_has_its_own_offset(database: AnyDatabase, open_da
     assert mine.commit(Commit(expects, {"k": Put(b"2", "line/2")}, ["gone"])) == 3
     for store in (mine, others):
         found = store.load(["k", "gone"]).values()
-        assert [(each.version, each.value, each.line) for each in found] == [
+        assert [(each.version, each.value, each.index_key) for each in found] == [
             (3, b"2", "line/2"),
             (3, None, ""),
         ]
-    assert [record.key for record in mine.scan("line/2", by="line", limit=9)] == ["k"]
+    assert [record.key for record in mine.scan("line/2", by="index_key", limit=9)] == ["k"]
 
 
 # What the server refuses.
