@@ -151,7 +151,7 @@ def test_the_example_of_settings_is_understood() -> None:
     settings = read_configuration(file)
     assert set(settings) == {"task_id_policy", "hooks", "commit", "agents"}
     assert read_settings(str(EXAMPLES)).watched == (".env", ".env.local")
-    assert rules_from(settings, file).agents["mallory"].capacity == 2
+    assert rules_from(settings, file, {}).agents["mallory"].capacity == 2
 
 
 def test_schemas_are_in_the_package() -> None:

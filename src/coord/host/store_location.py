@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from coord.core.errors import Corrupt, Invalid, Unsupported
+from coord.host import presets
 from coord.host.config import configuration_file, read_configuration
 from coord.host.pin import FORMAT, Pin, create_pin, read_pin, replace_pin
 from coord.host.processes import this_machine
@@ -34,6 +35,8 @@ class Place(NamedTuple):
     """Where the pin is."""
     tenants: Mapping[str, str] = {}
     """The urls of tenants that have stores of their own."""
+    host_locks: tuple[str, ...] = presets.HOST_LOCKS
+    """The locks that belong to the machine and not to this repository (LCK-64, LCK-65)."""
 
     @property
     def pinned(self) -> bool:
@@ -54,7 +57,9 @@ def find_place(cwd: str, environ: Mapping[str, str]) -> Place:
     configuration = read_configuration(configuration_file(repository))
     proposals = _proposals(repository, configuration, environ)
     place = _place(f"{repository.commondir}/coord", repository, proposals)
-    return place._replace(tenants=_tenants(configuration)) if "tenants" in configuration else place
+    if not configuration:
+        return place
+    return place._replace(tenants=_tenants(configuration), host_locks=presets.host_locks(configuration))
 
 
 def pinned_place(cwd: str) -> Place:
@@ -92,7 +97,8 @@ def write_pin(place: Place) -> Place:
     pinned = place._replace(repository_id=repository_id)
     if create_pin(place.folder, _pin(pinned)):
         return pinned
-    return _place(place.folder, place.repository, {"the store just opened": place.url})
+    earlier = _place(place.folder, place.repository, {"the store just opened": place.url})
+    return earlier._replace(tenants=place.tenants, host_locks=place.host_locks)
 
 
 def move_pin(place: Place, *, url: str = "", store_id: str = "", epoch: int | None = None) -> Place:
@@ -221,7 +227,7 @@ def _configured_url(configuration: Mapping[str, Any]) -> str:
 
 
 def _tenants(configuration: Mapping[str, Any]) -> dict[str, str]:
-    tenants = configuration["tenants"]
+    tenants = configuration.get("tenants", {})
     if not isinstance(tenants, dict):
         raise Invalid("coord.toml names no tenants", hint='write [tenants] and below it acme = "…"')
     return tenants

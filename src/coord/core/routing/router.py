@@ -17,7 +17,6 @@ from msgspec import Meta
 
 from coord.core.replies import AgentShown, Liveness, Past
 from coord.core.routing.specialties import (
-    MATRIX,
     Kind,
     Matrix,
     Row,
@@ -142,11 +141,16 @@ class Routing(NamedTuple):
     rationale: str
 
 
-def rules_from(configuration: Mapping[str, Any], file: str) -> Rules:
-    """Return the matrix and the agents of a configuration; an error names its file and the field."""
+def rules_from(
+    configuration: Mapping[str, Any], file: str, presets: Mapping[str, Mapping[str, Any]]
+) -> Rules:
+    """Return the matrix and the agents of a configuration; an error names its file and the field.
+
+    `presets` are rows by task type that the configuration adds to and changes.
+    """
     tables = converted(configuration, Tables, file)
     agents = {name: declared(table, f"{file}: [agents.{name}]") for name, table in tables.agents.items()}
-    return Rules(matrix_with(tables.routing.types, file), agents)
+    return Rules(matrix_with(tables.routing.types, file, matrix_with(presets)), agents)
 
 
 def declared(table: Any, what: str) -> Declared:
@@ -189,7 +193,7 @@ def past_factor(past: Past | None) -> float:
     return min(PAST_MAX, max(PAST_MIN, 1 + (measured - 1) * count / (count + PAST_TASKS)))
 
 
-def rank_agents(task: Spec, agents: Sequence[Agent], now: int, matrix: Matrix = MATRIX) -> list[Choice]:
+def rank_agents(task: Spec, agents: Sequence[Agent], now: int, matrix: Matrix) -> list[Choice]:
     """Return what speaks for each agent, best first; at the end those that get nothing, with the reason."""
     kind = classify(task, matrix)
     base_s = _base_s(task, agents)
@@ -302,7 +306,7 @@ def _incapable(agent: Agent, task: Spec, kind: Kind, matrix: Matrix) -> str:
     return ""
 
 
-def route(task: Spec, agents: Sequence[Agent], now: int, matrix: Matrix = MATRIX) -> Routing:
+def route(task: Spec, agents: Sequence[Agent], now: int, matrix: Matrix) -> Routing:
     """Return whom a task is for: the best who is free or nearly so; if it is urgent, somebody in any case."""
     kind, choices = classify(task, matrix), rank_agents(task, agents, now, matrix)
     best = choices[0] if choices and not choices[0].refused else None

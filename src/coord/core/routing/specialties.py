@@ -1,6 +1,7 @@
-"""The specialisation matrix: types of tasks, the words they are known by, and who does them best, and why.
+"""The specialisation matrix: task types, the words that reveal them, and the agents that do them best.
 
-It comes with six rows; configuration adds others and changes these.
+The core ships six types with their words. Agents reach it as data: `matrix_with` adds the rows that name
+them, from the presets of the host and from a repository's configuration.
 """
 
 import re
@@ -35,35 +36,27 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 Matrix = Mapping[str, Row]
 
-MATRIX: Matrix = {
+TASK_TYPES: Matrix = {
     "code_gen": Row(
         title="Code generation",
-        agents=("beatrice", "otto", "rem"),
-        because="Beatrice writes new code fastest and best; Otto relieves her, Rem takes what is simple.",
         words=("scaffold", "prototype"),
         weak_words=("build", "create", "generate", "implement", "add", "develop", "write", "new"),
         also=("code_generation", "feature"),
     ),
     "review": Row(
         title="Code review, refactoring",
-        agents=("otto", "beatrice", "rem"),
-        because="Otto reads much at once and judges it well; Beatrice does plain changes, Rem small ones.",
         words=("refactor", "optimize", "optimise", "review", "simplify", "rename", "restructure"),
         weak_words=("improve", "clean", "fix", "analyze", "analyse"),
         also=("refactor", "code_review"),
     ),
     "api": Row(
         title="API integration",
-        agents=("rem", "otto", "beatrice"),
-        because="Rem is made for services on the net; Otto knows a bit of all, Beatrice can write wrappers.",
         words=("integrate", "webhook", "oauth", "scrape"),
         weak_words=("api", "integration", "fetch", "endpoint", "retrieve"),
         also=("api_integration", "integration"),
     ),
     "doc": Row(
         title="Documentation and comments",
-        agents=("otto", "beatrice", "rem"),
-        because="Otto explains best in plain language; Beatrice writes technical text, Rem looks facts up.",
         words=(
             "document",
             "documentation",
@@ -79,16 +72,12 @@ MATRIX: Matrix = {
     ),
     "testing": Row(
         title="Testing",
-        agents=("beatrice", "rem", "otto"),
-        because="Beatrice is good at test code; Rem at tests against outside data, Otto at what to test.",
         words=("test", "pytest", "coverage", "fixture"),
         weak_words=("verify", "check"),
         also=("test", "tests"),
     ),
     "script": Row(
         title="Shell scripts and automation",
-        agents=("otto", "beatrice", "rem"),
-        because="Otto works in the shell himself; Beatrice can write scripts too, Rem the simpler ones.",
         words=("bash", "shell", "script", "automate", "automation", "cron", "makefile", "ci"),
         weak_words=("deploy", "pipeline"),
         also=("bash", "automation"),
@@ -127,7 +116,7 @@ class Kind(NamedTuple):
     because: str
 
 
-def matrix_with(tables: Any, file: str = "", matrix: Matrix = MATRIX) -> Matrix:
+def matrix_with(tables: Any, file: str = "", matrix: Matrix = TASK_TYPES) -> Matrix:
     """Return the matrix with rows from configuration; of a row that is there, what is named changes."""
     rows = dict(matrix)
     for name, table in tables.items():
@@ -147,7 +136,7 @@ def converted(table: Any, kind: type[T], what: str) -> T:
         ) from error
 
 
-def classify(task: Spec, matrix: Matrix = MATRIX) -> Kind:
+def classify(task: Spec, matrix: Matrix = TASK_TYPES) -> Kind:
     """Return what type of task it is, how large, and which word decided; a type that is given wins."""
     stems = _stems(task.description)
     size, size_because = _size(task, stems)
@@ -161,14 +150,14 @@ def classify(task: Spec, matrix: Matrix = MATRIX) -> Kind:
     return Kind("", size, f"no word of it names a type, {size_because}")
 
 
-def type_name(name: str, matrix: Matrix = MATRIX) -> str:
+def type_name(name: str, matrix: Matrix = TASK_TYPES) -> str:
     """Return the matrix's own name of a type."""
     if name in matrix:
         return name
     return next((own for own, row in matrix.items() if name in row.also), name)
 
 
-def names_of(name: str, matrix: Matrix = MATRIX) -> set[str]:
+def names_of(name: str, matrix: Matrix = TASK_TYPES) -> set[str]:
     """Return every name that a type goes by."""
     own = type_name(name, matrix)
     return {name, own, *matrix.get(own, Row()).also}

@@ -13,7 +13,6 @@ from coord.integrations.hooks.config import Settings
 from coord.integrations.hooks.events import Event
 from coord.integrations.hooks.named_locks import locks_for
 from coord.integrations.hooks.shell_parser import folders_entered
-from coord.sdk.client.connection import HOST_NAMES
 
 BRANCH_BYTES_MAX = 1024
 _ESCAPED = re.compile(r"\\(.)")
@@ -148,8 +147,8 @@ def _branch(root: str | None) -> str:
 
 def _of_host(part: Part, environ: Mapping[str, str]) -> list[Part]:
     """Return a part, with the names that belong to the host apart from it."""
-    of_host = tuple(text for text in part.resources if text in HOST_NAMES)
+    of_host = tuple(text for text in part.resources if text in part.place.host_locks)
     if not of_host:
         return [part]
-    rest = tuple(text for text in part.resources if text not in HOST_NAMES)
+    rest = tuple(text for text in part.resources if text not in part.place.host_locks)
     return [part._replace(resources=rest), Part(user_place(environ), part.worktree, of_host)]

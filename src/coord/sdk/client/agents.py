@@ -11,6 +11,7 @@ from coord.core.plans.commands import NewTask
 from coord.core.replies import AgentShown
 from coord.core.tasks.spec import Spec
 from coord.host.config import configuration_file, read_configuration
+from coord.host.presets import agents_by_type
 from coord.sdk.client.tasks import TaskCalls
 from coord.sdk.validation import arguments as given
 
@@ -39,7 +40,8 @@ class RoutingCalls(TaskCalls):
 
         spec = self._spec(task)
         file = configuration_file(self.place.repository)
-        rules = rules_from(read_configuration(file), file)
+        configuration = read_configuration(file)
+        rules = rules_from(configuration, file, agents_by_type(configuration))
         here = {name: AgentShown(name=name) for name in rules.agents}
         here |= {agent.name: agent for agent in self.agents()}
         agents = [agent_as(agent, rules.agents.get(name, Declared())) for name, agent in here.items()]

@@ -19,9 +19,6 @@ from coord.host.store_location import Place, user_place
 from coord.sdk.client.open import open_place
 from coord.stores.database import Database
 
-HOST_NAMES = ("name:claude-config", "name:engram-serve")
-"""Well-known names that belong to the host and not to a repository (LCK-64, LCK-65)."""
-
 
 class Connection:
     """An open store in the name of one session."""
@@ -100,12 +97,12 @@ class Connection:
 
     def of(self, resources: Sequence[str]) -> "Connection":
         """Return the client of the store that these resources belong to: names of the host have their own."""
-        of_host = [fold(text) in HOST_NAMES for text in resources]
+        of_host = [fold(text) in self.place.host_locks for text in resources]
         if not any(of_host) or self.place.repository is None:
             return self
         if not all(of_host):
             raise Invalid(
-                f"{', '.join(HOST_NAMES)} belong to the host, the others to the repository",
+                f"{', '.join(self.place.host_locks)} belong to this machine, the others to the repository",
                 hint="lock them in two commands",
             )
         host = self.host_store(make=True)

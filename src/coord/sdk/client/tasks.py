@@ -15,7 +15,7 @@ from coord.core.tasks import types
 from coord.core.tasks.spec import RETRIES_MAX
 from coord.core.tasks.types import TaskGeneration
 from coord.host.config import configuration_file, read_configuration
-from coord.sdk.client.connection import HOST_NAMES, Connection
+from coord.sdk.client.connection import Connection
 from coord.sdk.client.waiting import stand_by
 from coord.sdk.validation import arguments as given
 from coord.sdk.validation.results import to_json
@@ -304,7 +304,7 @@ class TaskCalls(Connection):
         root = self.place.repository.root if from_root and self.place.repository is not None else None
         words = [_below(root, text) for text in task.files] if root else task.files
         files, alone = self.named_with_files(words)
-        of_host = [text for text in files if text in HOST_NAMES]
+        of_host = [text for text in files if text in self.place.host_locks]
         if of_host:
             raise Invalid(
                 f"{of_host[0]} belongs to the host, tasks to a repository", hint="lock it by itself"
@@ -342,7 +342,7 @@ class TaskCalls(Connection):
         from coord.core.routing.router import rules_from
         from coord.core.tasks.agent_record import EFFICIENCY_MIN
 
-        own = rules_from(configuration, file).agents.get(self.caller.agent or self._me()[1])
+        own = rules_from(configuration, file, {}).agents.get(self.caller.agent or self._me()[1])
         if own is None:
             return {}
         able = [name for name, value in own.capabilities.items() if value >= EFFICIENCY_MIN]

@@ -26,14 +26,16 @@ from coord.core.routing.router import (
     rank_agents,
     route,
 )
-from coord.core.routing.specialties import MATRIX, Size, classify, matrix_with, stem
+from coord.core.routing.specialties import TASK_TYPES, Size, classify, matrix_with, stem
 from coord.core.tasks.agent_record import FAILURES_MAX, FORGIVEN_MS, KEPT_MS, PAST_MOST, TYPES_MOST
 from coord.core.tasks.spec import Spec
+from coord.host.presets import AGENTS_BY_TYPE
 from coord.sdk.client import tasks
 from coord.sdk.validation.arguments import EFFICIENCY_MAX
 from tests.support.docs.pages import rows_of, text_of
 
 NOW = 1_700_000_000_000
+MATRIX = matrix_with(AGENTS_BY_TYPE)
 PAGE = "docs/reference/routing.md"
 NEW_CODE = Spec(description="Create a signup form", type="code_gen")
 
@@ -47,11 +49,11 @@ def team(**changes: dict) -> list[Agent]:
 
 
 def chosen(task: Spec, agents: list[Agent]) -> str:
-    return route(task, agents, NOW).agent
+    return route(task, agents, NOW, MATRIX).agent
 
 
 def choice_of(name: str, task: Spec, agents: list[Agent]) -> Choice:
-    return next(choice for choice in rank_agents(task, agents, NOW) if choice.agent == name)
+    return next(choice for choice in rank_agents(task, agents, NOW, MATRIX) if choice.agent == name)
 
 
 # The matrix
@@ -73,12 +75,21 @@ def test_idle_agents_come_in_the_order_of_the_matrix(kind: str, order: str) -> N
 
     RTE-2, RTE-3, RTE-4, RTE-5, RTE-6, RTE-7, RTE-8, RTE-9, RTE-10, RTE-11.
     """
-    choices, names = rank_agents(Spec(type=kind), team(), NOW), order.split()
+    choices, names = rank_agents(Spec(type=kind), team(), NOW, MATRIX), order.split()
     assert [choice.agent for choice in choices] == names
     assert [choice.place for choice in choices] == list(PLACES)
     assert chosen(Spec(type=kind), team()) == names[0]
     assert all(name.title() in MATRIX[kind].because for name in names)
     assert len(MATRIX) == 6
+
+
+def test_the_core_itself_names_no_agent() -> None:
+    """The rows that name agents are data of the host: the core ships types and words."""
+    assert TASK_TYPES.keys() == AGENTS_BY_TYPE.keys()
+    assert not any(row.agents or row.because for row in TASK_TYPES.values())
+    declares = Agent(name="ada", capabilities={"code_gen": 1})
+    routing = route(NEW_CODE, [*team(), declares], NOW, TASK_TYPES)
+    assert (routing.agent, routing.rationale) == ("ada", "")
 
 
 def test_the_page_shows_the_matrix_and_the_numbers_as_they_are() -> None:
@@ -147,7 +158,7 @@ def test_a_type_that_is_given_wins() -> None:
 def test_a_task_without_a_type_is_for_anybody() -> None:
     """RTE-15: nothing is dropped because no word of it is known."""
     assert classify(Spec(description="Hm.")).type == ""
-    choices = rank_agents(Spec(description="Hm."), team(otto={"queue_depth": 1}), NOW)
+    choices = rank_agents(Spec(description="Hm."), team(otto={"queue_depth": 1}), NOW, MATRIX)
     assert [(choice.agent, choice.place) for choice in choices][:2] == [("beatrice", "any"), ("rem", "any")]
 
 
@@ -155,7 +166,7 @@ def test_a_task_without_a_type_is_for_anybody() -> None:
 def test_odd_durations_do_no_harm(estimate_s: float) -> None:
     """RTE-15: an estimate that cannot be right drops no task; neither does an efficiency next to nothing."""
     agents = team(otto={"capabilities": {"code_gen": 5e-324}}, beatrice={"capabilities": {"code_gen": 10}})
-    routing = route(Spec(type="code_gen", estimate_s=estimate_s), agents, NOW)
+    routing = route(Spec(type="code_gen", estimate_s=estimate_s), agents, NOW, MATRIX)
     assert routing.agent == "beatrice"
     assert routing.expected_ms > NOW
     assert routing.choices[-1].refused == "it declares that it cannot do code_gen"
@@ -200,7 +211,7 @@ def test_small_tasks_suit_nearly_anybody() -> None:
 
 def test_a_busy_primary_yields_to_an_idle_secondary() -> None:
     """SCN-31, RTE-14: Beatrice has a queue, Otto is idle: new code goes to Otto, and the answer says why."""
-    routing = route(NEW_CODE, team(beatrice={"queue_depth": 3}), NOW)
+    routing = route(NEW_CODE, team(beatrice={"queue_depth": 3}), NOW, MATRIX)
     assert routing.agent == "otto"
     assert "secondary for code_gen and free" in routing.because
     assert "waits 135 s" in routing.because
@@ -239,7 +250,7 @@ def test_a_lightly_loaded_primary_is_as_good_as_free() -> None:
 
 def test_the_tertiary_takes_what_both_others_cannot() -> None:
     """RTE-15: primary overloaded and secondary away: the third does it."""
-    routing = route(NEW_CODE, team(beatrice={"queue_depth": 9}, otto={"enabled": False}), NOW)
+    routing = route(NEW_CODE, team(beatrice={"queue_depth": 9}, otto={"enabled": False}), NOW, MATRIX)
     assert routing.agent == "rem"
     assert "otto: disabled" in routing.because
 
@@ -255,7 +266,7 @@ def test_who_is_free_comes_before_who_is_fast() -> None:
 def test_all_busy_leaves_the_task_in_the_queue_unless_it_is_urgent() -> None:
     """RTE-16: nobody is loaded further with routine work; an urgent task goes where it is done first."""
     agents = team(beatrice={"queue_depth": 9}, otto={"queue_depth": 4}, rem={"queue_depth": 9})
-    routing = route(NEW_CODE, agents, NOW)
+    routing = route(NEW_CODE, agents, NOW, MATRIX)
     assert (routing.agent, "stays in the queue" in routing.because) == ("", True)
     assert chosen(msgspec.structs.replace(NEW_CODE, priority=URGENT - 1), agents) == ""
     assert chosen(msgspec.structs.replace(NEW_CODE, priority=URGENT), agents) == "otto"
@@ -281,21 +292,23 @@ def test_waiting_counts_as_priority() -> None:
 
 def test_before_a_large_task_an_agent_can_ask_who_is_idle() -> None:
     """RTE-24: the others who could begin at once, best first."""
-    choices = rank_agents(NEW_CODE, team(rem={"queue_depth": 1}), NOW)
+    choices = rank_agents(NEW_CODE, team(rem={"queue_depth": 1}), NOW, MATRIX)
     assert idle_others("beatrice", choices) == ["otto"]
     assert idle_others("rem", choices) == ["beatrice", "otto"]
-    lightly = rank_agents(Spec(type="code_gen", estimate_s=180), team(beatrice={"queue_depth": 1}), NOW)
+    lightly = rank_agents(
+        Spec(type="code_gen", estimate_s=180), team(beatrice={"queue_depth": 1}), NOW, MATRIX
+    )
     assert idle_others("rem", lightly) == ["otto"]
 
 
 def test_completion_is_expected_by_durations_or_else_by_the_deadline() -> None:
     """RTE-25: wait and work of whoever gets it; where no duration is known, the deadline; late is said."""
     task = Spec(type="code_gen", deadline_ms=NOW + 10_000)
-    assert route(task, team(), NOW).expected_ms == NOW + 45_000
-    assert route(task, team(), NOW).late_s == 35
+    assert route(task, team(), NOW, MATRIX).expected_ms == NOW + 45_000
+    assert route(task, team(), NOW, MATRIX).late_s == 35
     unknown = [Agent(name="beatrice")]
-    assert route(task, unknown, NOW).expected_ms == NOW + 10_000
-    assert route(Spec(type="code_gen"), unknown, NOW).expected_ms == NOW + 300_000
+    assert route(task, unknown, NOW, MATRIX).expected_ms == NOW + 10_000
+    assert route(Spec(type="code_gen"), unknown, NOW, MATRIX).expected_ms == NOW + 300_000
 
 
 # Who gets nothing
@@ -356,7 +369,8 @@ def test_a_new_agent_joins_by_configuration() -> None:
         {
             "ui": {"agents": ["mallory", "beatrice"], "words": ["layout"]},
             "doc": {"agents": ["mallory", "otto"]},
-        }
+        },
+        matrix=MATRIX,
     )
     table = declared({"capabilities": ["testing"], "capacity": 2}, "mallory")
     mallory = agent_as(AgentShown(name="mallory", liveness=Liveness.LIVE, claims=3), table)
@@ -385,7 +399,7 @@ def test_two_agents_are_enough() -> None:
 def test_several_agents_of_one_kind_share_its_place() -> None:
     """RTE-26: two of Beatrice's kind are both primary; the free one gets the task."""
     twins = [Agent(name="b-1", kind="beatrice", queue_depth=2), Agent(name="b-2", kind="beatrice")]
-    assert [choice.place for choice in rank_agents(NEW_CODE, twins, NOW)] == ["primary", "primary"]
+    assert [choice.place for choice in rank_agents(NEW_CODE, twins, NOW, MATRIX)] == ["primary", "primary"]
     assert chosen(NEW_CODE, twins) == "b-2"
 
 
@@ -463,10 +477,10 @@ TASKS = st.builds(
 @given(TASKS, st.lists(AGENTS, max_size=5, unique_by=lambda agent: agent.name), st.randoms())
 def test_whatever_comes_nobody_unfit_is_chosen(task: Spec, agents: list[Agent], chance) -> None:
     """RTE-20, RTE-22: each agent has its reason, the order of asking does not matter, no unfit one wins."""
-    routing = route(task, agents, NOW)
+    routing = route(task, agents, NOW, MATRIX)
     shuffled = list(agents)
     chance.shuffle(shuffled)
-    assert route(task, shuffled, NOW).choices == routing.choices
+    assert route(task, shuffled, NOW, MATRIX).choices == routing.choices
     assert {choice.agent for choice in routing.choices} == {agent.name for agent in agents}
     assert all(choice.reason for choice in routing.choices)
     winner = next((agent for agent in agents if agent.name == routing.agent), None)
