@@ -42,7 +42,8 @@ def load_tracks(client: Client) -> None:
 def test_scn_6_the_memory_of_agent_beta(office: Office) -> None:
     """Its log, claims, what it finished, and how far the tracks are.
 
-    SCN-6, SES-27, SES-28, SES-29, SES-30, SES-31, SES-32, SES-33, TID-22, AUD-23, AUD-26, CLM-14.
+    SCN-6, SES-27, SES-28, SES-29, SES-30, SES-31, SES-32, SES-33, TID-22, AUD-23, AUD-26, CLM-14,
+    AMB-26.
     """
     beta = office.client("sess-alice-20260104-001", agent="agent-beta", project="ecommerce-rebuild")
     office.now = START_MS - 20 * MINUTE_MS

@@ -157,7 +157,7 @@ def test_scn_22_nobody_starves(scene: Scene) -> None:
 
 
 def test_scn_23_a_killed_holder_blocks_nobody(scene: Scene) -> None:
-    """SCN-23: Beatrice is killed holding CONTRACTS.md; Otto, in line for it, goes on at once."""
+    """SCN-23, STA-4: Beatrice is killed holding CONTRACTS.md; Otto, in line for it, goes on at once."""
     process = scene.process(1234)
     beatrice, otto = scene.actor("beatrice", process=process), scene.actor("otto")
     beatrice.take("file:CONTRACTS.md", ttl_ms=3_600_000)

@@ -162,7 +162,7 @@ def test_settings_of_a_tool_are_no_signs_of_it(environ: dict[str, str]) -> None:
 
 
 def test_a_process_is_given() -> None:
-    """Issue 3: the session's pid is given by `--pid`, for whatever kind of caller."""
+    """SES-3, Issue 3: the session's pid is given by `--pid`, for whatever kind of caller."""
     for environ in ({}, CLAUDE, {"COORD_SESSION_ID": "s"}, {"CLAUDECODE": "1"}):
         assert find_caller(environ, Flags(pid=os.getppid())).process == describe(os.getppid())
 

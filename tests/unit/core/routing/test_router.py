@@ -218,7 +218,10 @@ def test_a_busy_primary_yields_to_an_idle_secondary() -> None:
 
 
 def test_load_is_queue_depth_times_average_duration() -> None:
-    """RTE-14: many short tasks weigh as much as few long ones; an unknown duration is this task's."""
+    """Many short tasks weigh as much as few long ones; an unknown duration is this task's.
+
+    RTE-14, STA-8.
+    """
     task = Spec(type="code_gen", estimate_s=100)
     waits = [
         choice_of("beatrice", task, team(beatrice=changes)).wait_s

@@ -171,7 +171,7 @@ def test_the_past_fades_and_stays_small() -> None:
 
 @pytest.mark.parametrize("status", ["crashed", "error", "stopping"])
 def test_an_agent_that_says_it_is_unwell_gets_nothing(status: str) -> None:
-    """RTE-22, STA-3: an agent flagged in its status is given nothing until it says otherwise."""
+    """RTE-22, STA-3, CFL-11: an agent flagged in its status is given nothing until it says otherwise."""
     shop = Shop("t")
     shop.run(UpdateSession(caller=ANN, status=status))
     reply = shop.next()

@@ -137,7 +137,7 @@ def test_replies_come_back_from_json() -> None:
 
 
 def test_every_event_of_a_claim_has_its_documented_name() -> None:
-    """AUD-23, CFL-23, 001 §8.2: each event that the second document names has its name in one table."""
+    """AUD-23, CFL-23: each event that the second document names has its name in one table."""
     tags = {kind.__struct_config__.tag for kind in events.TaskEvent.__subclasses__()}
     assert tags <= events.SEED_NAMES.keys()
     assert events.SEED_NAMES["task.claimed"] == "CLAIM_ACQUIRED"

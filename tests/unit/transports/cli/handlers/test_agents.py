@@ -36,7 +36,7 @@ def test_route_explains_whom_a_task_is_for(coord: Coord) -> None:
 def test_agents_are_listed_disabled_and_enabled(coord: Coord) -> None:
     """An operator takes an agent out of the pool; it gets nothing until it is taken back.
 
-    RTE-22, SCN-28, STA-14, OBS-1.
+    RTE-22, SCN-28, STA-14, OBS-1, STA-2.
     """
     coord("rem register --capabilities api,testing=1.5")
     coord("ann task add t --type api")

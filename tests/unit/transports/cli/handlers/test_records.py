@@ -107,7 +107,10 @@ def busy(morning: Morning) -> None:
 
 
 def test_the_newest_come_in_order(morning: Morning) -> None:
-    """CLI-18, AUD-16, PRB-22: `log tail` shows the newest events, oldest first, with offset and time."""
+    """`log tail` shows the newest events, oldest first, with offset and time.
+
+    CLI-18, AUD-16, PRB-22, MSG-17.
+    """
     busy(morning)
     every = newest_events(morning["ann"], Wanted(), 1000)
     assert [each.offset for each in every.events] == sorted(each.offset for each in every.events)
@@ -210,7 +213,10 @@ def test_what_was_trimmed_is_said(morning: Morning) -> None:
 
 
 def test_who_held_what_when(morning: Morning) -> None:
-    """CLI-18, AUD-18: `log locks` joins what ended with what stands, for whatever meets a resource."""
+    """`log locks` joins what ended with what stands, for whatever meets a resource.
+
+    CLI-18, AUD-18, LCK-8.
+    """
     busy(morning)
     ann = morning["ann"]
     found = tenures(ann, wanted(ann, resources=["src/app.py"]), now=morning.now)

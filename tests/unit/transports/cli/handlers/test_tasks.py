@@ -35,7 +35,7 @@ def taken(coord: Coord, who: str) -> tuple[str, int]:
 def test_next_is_a_task_and_its_claim(coord: Coord) -> None:
     """Issue 4, part 1: `{"ok":true,"task":{"task_id",…},"claim":{"generation",…}}`, and its locks.
 
-    CLM-2.
+    CLM-2, CFL-14.
     """
     code, answer, line = coord(
         "ann task add A-001-login --files src/login.py,src/b.py --type code_gen --priority 5 --estimate 30m"
