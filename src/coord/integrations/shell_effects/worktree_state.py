@@ -15,6 +15,7 @@ from typing import NamedTuple
 import msgspec
 
 from coord.core.errors import CoordError, Unavailable
+from coord.host.repository import repository_at
 from coord.integrations.git.run import Git, GitFailed
 from coord.integrations.hooks.main import deadline_s
 
@@ -48,6 +49,8 @@ class State(msgspec.Struct, frozen=True):
     files: dict[bytes, Seen | None]
     others: bool = True
     """Whether untracked files were looked at: there may be too many of them."""
+    ignore_files: tuple[Seen | None, ...] = ()
+    """The files outside the worktree that say what git ignores."""
 
 
 class Change(NamedTuple):
@@ -90,7 +93,7 @@ def look(git: Git, index: str, watched: Sequence[str]) -> State:
             room -= found.size
             found = msgspec.structs.replace(found, content=_digest(git.folder, name))
         files[os.fsencode(name)] = found
-    return State(at_ns, files, not many)
+    return State(at_ns, files, not many, _ignore_files(git))
 
 
 def changes(git: Git, index: str, before: State, watched: Sequence[str]) -> list[Change]:
@@ -102,7 +105,11 @@ def changes(git: Git, index: str, before: State, watched: Sequence[str]) -> list
         Change(name, None, seen(git.folder, name), was_clean=True) for name in touched if name not in known
     ]
     if before.others and len(others) <= FILES_MAX:
-        new = [name for name in others if name not in known and _is_younger(git.folder, name, before.at_ns)]
+        new = [name for name in others if name not in known]
+        # Only if git ignores other files now than before can an untracked file be new to us and yet be old.
+        names = [*(each.path for each in found if each is not None), *new]
+        if _ignores_other_files(git, before, names):
+            new = [name for name in new if _is_younger(git.folder, name, before.at_ns)]
         found += [Change(name, None, seen(git.folder, name), was_clean=False) for name in new]
     return [each for each in found if each is not None]
 
@@ -194,6 +201,32 @@ def _changed(root: str, name: str, was: Seen | None) -> Change | None:
     if was is not None and was.same_stat(now) and (not was.content or was.content == _digest(root, name)):
         return None
     return Change(name, was, now, was_clean=False)
+
+
+def _ignores_other_files(git: Git, before: State, changed: Iterable[str]) -> bool:
+    """Whether a rule about ignored files may have changed; `changed`: paths that have."""
+    if any(os.path.basename(name) == ".gitignore" for name in changed):
+        return True
+    now = _ignore_files(git)
+    return len(now) != len(before.ignore_files) or any(
+        (was is None) != (is_now is None) or (was is not None and not was.same_stat(is_now))
+        for was, is_now in zip(before.ignore_files, now, strict=True)
+    )
+
+
+def _ignore_files(git: Git) -> tuple[Seen | None, ...]:
+    """Return the files outside a worktree that tell git what to ignore, or where to read that."""
+    repository = repository_at(git.folder)
+    home = git.environ.get("HOME", "")
+    user = git.environ.get("XDG_CONFIG_HOME") or f"{home}/.config"
+    common = "" if repository is None else repository.commondir
+    return (
+        seen(common, "info/exclude"),
+        seen(common, "config"),
+        seen(home, ".gitconfig"),
+        seen(user, "git/config"),
+        seen(user, "git/ignore"),
+    )
 
 
 def _is_younger(root: str, name: str, than_ns: int) -> bool:

@@ -46,9 +46,9 @@ def made_old(root: Path, *names: str) -> None:
         os.utime(root / name, ns=(found.st_atime_ns, found.st_mtime_ns - HOUR_NS))
 
 
-def touched(root: Path, act: Callable[[], object]) -> dict[str, Change]:
+def touched(root: Path, act: Callable[[], object], environ: dict[str, str] = PLAIN) -> dict[str, Change]:
     """Return what is seen of an act."""
-    repository, index = Git(str(root), environ=PLAIN), f"{root}.index"
+    repository, index = Git(str(root), environ=environ), f"{root}.index"
     keep_index(git_dir_of(str(root)), index)
     before = look(repository, index, WATCHED)
     act()
@@ -105,6 +105,44 @@ def test_every_way_to_change_a_file_is_seen(root: Path, monkeypatch: pytest.Monk
     for name, (act, expected) in ACTS.items():
         found = touched(root, lambda act=act: act(root))  # type: ignore[misc]
         assert set(found) == expected, name
+
+
+def test_a_new_file_is_seen_whatever_its_times_say(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clock of a file system may be far behind ours, and a renamed file may keep all its times."""
+    monkeypatch.setattr(effect_state, "RACY_NS", -HOUR_NS)
+
+    def act() -> None:
+        (root / "clean").rename(root / "moved")
+        write(root, "src/made")
+
+    found = touched(root, act)
+    assert set(found) == {"clean", "moved", "src/made"}
+
+
+@pytest.mark.parametrize("rules", [".gitignore", ".git/info/exclude", "home/.gitconfig", "home/git/ignore"])
+def test_a_file_that_was_ignored_until_now_is_not_new(
+    root: Path, rules: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the rules about ignored files change, the times decide; wherever these rules stand."""
+    home = root.parent / "home"
+    (home / "git").mkdir(parents=True)
+    (home / "other").write_text("*.old\n")
+    (root / ".gitignore").write_text(".env\ncache/\n*.log\n")
+    places = {
+        ".gitignore": (root / rules, "*.old\n", ".env\ncache/\n*.log\n"),
+        ".git/info/exclude": (root / rules, "*.old\n", ""),
+        "home/.gitconfig": (root.parent / rules, f"[core]\nexcludesFile = {home}/other\n", ""),
+        "home/git/ignore": (root.parent / rules, "*.old\n", ""),
+    }
+    path, ignoring, plain = places[rules]
+    path.write_text(ignoring + plain)
+    write(root, "x.old")
+    environ = {**PLAIN, "HOME": str(home), "XDG_CONFIG_HOME": str(home)}
+    environ.pop("GIT_CONFIG_GLOBAL", None)
+    monkeypatch.setattr(effect_state, "RACY_NS", -HOUR_NS)
+    found = touched(root, lambda: path.write_text(plain), environ)
+    assert set(found) <= {".gitignore"}
+    assert git(root, "ls-files", "--others", "--exclude-standard", "x.old") == "x.old"
 
 
 def test_a_clean_file_is_told_from_a_changed_one(root: Path) -> None:
