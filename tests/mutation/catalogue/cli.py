@@ -8,11 +8,7 @@ MUTANTS = [
         "coord.transports.cli.handlers.guard:_run",
         "held.end(failed=True)",
         "pass",
-        (
-            "tests/unit/transports/cli/handlers/test_guard.py",
-            "-k",
-            "held_while_the_command_runs",
-        ),
+        ("tests/unit/transports/cli/handlers/test_guard.py::test_the_lock_is_held_while_the_command_runs",),
     ),
     Mutant(
         "processes that left the group of a command keep running",
@@ -20,9 +16,7 @@ MUTANTS = [
         "end_orphans(others)",
         "pass",
         (
-            "tests/unit/transports/cli/work/test_run.py",
-            "-k",
-            "background",
+            "tests/unit/transports/cli/work/test_run.py::test_what_a_command_leaves_in_the_background_ends_with_its_task",
         ),
     ),
 ]

@@ -29,11 +29,7 @@ MUTANTS = [
         "coord.engine.batch:Draft._read",
         "len(records) < range_.limit",
         "True",
-        (
-            "tests/contract/test_costs.py",
-            "-k",
-            "many_next_tasks and memory",
-        ),
+        ("tests/contract/test_costs.py::test_many_next_tasks_in_one_batch", "-k", "memory"),
     ),
     Mutant(
         "a refusal ignores the writes of its batch",
@@ -104,9 +100,10 @@ MUTANTS = [
         "self._instead is None and self._store.seen.at > now",
         "False",
         (
-            "tests/unit/engine/test_clock.py",
+            "tests/unit/engine/test_clock.py::test_a_batch_is_never_older_than_what_it_read",
+            "tests/unit/engine/test_clock.py::test_a_conflict_with_a_later_entry_moves_the_time",
             "-k",
-            "sqlite and (older or moves_the_time)",
+            "sqlite",
         ),
     ),
     Mutant(

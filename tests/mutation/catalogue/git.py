@@ -63,22 +63,14 @@ MUTANTS = [
         "coord.core.git_log:record_commit",
         " or ended_by_time(hold, now) is not None",
         "",
-        (
-            "tests/unit/core/test_git_log.py",
-            "-k",
-            "ran",
-        ),
+        ("tests/unit/core/test_git_log.py::test_a_commit_under_a_lost_lock_is_not_told[ran out]",),
     ),
     Mutant(
         "a commit under another fence is recorded",
         "coord.core.git_log:record_commit",
         " or hold.fence != fence",
         "",
-        (
-            "tests/unit/core/test_git_log.py",
-            "-k",
-            "other",
-        ),
+        ("tests/unit/core/test_git_log.py::test_a_commit_under_a_lost_lock_is_not_told[other fence]",),
     ),
     Mutant(
         "a commit without gates is not signed",

@@ -8,11 +8,7 @@ MUTANTS = [
         "coord.core.locks.locks:lock_ranges",
         "in resources",
         "in ()",
-        (
-            "tests/unit/core/locks/test_acquire.py",
-            "-k",
-            "questions",
-        ),
+        ("tests/unit/core/locks/test_acquire.py::test_questions_to_the_store",),
     ),
     Mutant(
         "a read lock lets writers in",
@@ -26,11 +22,7 @@ MUTANTS = [
         "coord.core.locks.resources:Resource.meets",
         "overlaps(self.pattern, other.pattern)",
         "self.place == other.place",
-        (
-            "tests/scenarios/test_scn_file_locks.py",
-            "-k",
-            "scn_46 and memory",
-        ),
+        ("tests/scenarios/test_scn_file_locks.py::test_scn_46_a_glob_covers_what_it_matches", "-k", "memory"),
     ),
     Mutant(
         "a glob refuses files that it does not match",
@@ -400,10 +392,6 @@ MUTANTS = [
         "coord.core.locks.locks:end_hold",
         "until_ms if ending in LOST else 0",
         "0",
-        (
-            "tests/unit/core/test_git_log.py",
-            "-k",
-            "stolen",
-        ),
+        ("tests/unit/core/test_git_log.py::test_the_next_holder_hears_of_a_loss[stolen]",),
     ),
 ]

@@ -16,9 +16,7 @@ MUTANTS = [
         "bury_holders(view, working, session.session_id, now)",
         "False",
         (
-            "tests/unit/transports/cli/work/test_run.py",
-            "-k",
-            "killed_outright",
+            "tests/unit/transports/cli/work/test_run.py::test_a_runner_killed_outright_takes_its_command_along",
         ),
     ),
     Mutant(

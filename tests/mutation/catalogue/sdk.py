@@ -8,44 +8,28 @@ MUTANTS = [
         "coord.sdk.admin.migrate:_Move.run",
         "store_id, **homes",
         "store_id",
-        (
-            "tests/unit/sdk/admin/test_migrate.py",
-            "-k",
-            "where_tenants_live",
-        ),
+        ("tests/unit/sdk/admin/test_migrate.py::test_where_tenants_live_is_known_in_the_copy",),
     ),
     Mutant(
         "a folder counts as a file",
         "coord.sdk.client.connection:Connection.named_with_files",
         "os.path.isfile",
         "os.path.exists",
-        (
-            "tests/unit/sdk/client/test_locks.py",
-            "-k",
-            "beside_a_glob",
-        ),
+        ("tests/unit/sdk/client/test_locks.py::test_beside_a_glob",),
     ),
     Mutant(
         "a block does not raise an error about lost locks",
         "coord.sdk.client.blocks:HeldLocks.end",
         "not failed",
         "False",
-        (
-            "tests/scenarios/test_case_held_block.py",
-            "-k",
-            "raises_what_it_lost and memory",
-        ),
+        ("tests/scenarios/test_case_held_block.py::test_a_block_raises_what_it_lost", "-k", "memory"),
     ),
     Mutant(
         "a waiting client ignores its deadline in a busy store",
         "coord.sdk.client.locks:stand_in_line",
         "if due or not",
         "if not",
-        (
-            "tests/scenarios/test_case_held_block.py",
-            "-k",
-            "however_busy",
-        ),
+        ("tests/scenarios/test_case_held_block.py::test_a_wait_is_looked_after_however_busy_the_store_is",),
     ),
     Mutant(
         "the old store takes commits while it is copied",
@@ -53,9 +37,9 @@ MUTANTS = [
         "self._from.shut(_writable(self._target.url), self._target.store_id)",
         "pass",
         (
-            "tests/unit/sdk/admin/test_migrate.py",
+            "tests/unit/sdk/admin/test_migrate.py::test_all_of_it_is_there_afterwards",
             "-k",
-            "all_of_it_is_there and sqlite and not postgres",
+            "sqlite and not postgres",
         ),
     ),
     Mutant(
@@ -63,44 +47,28 @@ MUTANTS = [
         "coord.sdk.admin.migrate:_Move._copy",
         "_summed(self._target, tenant).value != whole.value",
         "False",
-        (
-            "tests/unit/sdk/admin/test_migrate.py",
-            "-k",
-            "copy_that_differs",
-        ),
+        ("tests/unit/sdk/admin/test_migrate.py::test_a_copy_that_differs_is_noticed",),
     ),
     Mutant(
         "damaged data is returned",
         "coord.sdk.client.results:fetch",
         " or _digest(data) != digest",
         "",
-        (
-            "tests/unit/sdk/client/test_results.py",
-            "-k",
-            "damaged and sqlite",
-        ),
+        ("tests/unit/sdk/client/test_results.py::test_a_damaged_chunk_is_found", "-k", "sqlite"),
     ),
     Mutant(
         "a worker submits under a claim that it does not trust",
         "coord.sdk.worker.worker:Worker._submit",
         "if work.lost:\n            return Ending.LOST, work.why_lost",
         "pass",
-        (
-            "tests/unit/sdk/worker/test_worker.py",
-            "-k",
-            "silent_for_too_long",
-        ),
+        ("tests/unit/sdk/worker/test_worker.py::test_a_store_that_is_silent_for_too_long_ends_the_work",),
     ),
     Mutant(
         "a retry after a lost reply has a new command id",
         "coord.sdk.worker.worker:Worker._submit",
         "command_id=command_id",
         "command_id=os.urandom(16).hex()",
-        (
-            "tests/unit/sdk/worker/test_worker.py",
-            "-k",
-            "outage_shorter",
-        ),
+        ("tests/unit/sdk/worker/test_worker.py::test_an_outage_shorter_than_the_lease_loses_nothing",),
     ),
     Mutant(
         "a lease is trusted to its last moment",
@@ -114,21 +82,13 @@ MUTANTS = [
         "coord.sdk.worker.work:Work._renew",
         "reply.reason is not RenewalReason.RENEWED",
         "False",
-        (
-            "tests/unit/sdk/worker/test_worker.py",
-            "-k",
-            "lost_claim_is_noticed",
-        ),
+        ("tests/unit/sdk/worker/test_worker.py::test_a_lost_claim_is_noticed_and_nothing_is_handed_in",),
     ),
     Mutant(
         "a rate limit is a failure",
         "coord.sdk.worker.worker:Worker._result_of",
         "except GiveBack as error:\n            return self._give_back(work, error)",
         "",
-        (
-            "tests/unit/sdk/worker/test_worker.py",
-            "-k",
-            "says_how_it_goes_on",
-        ),
+        ("tests/unit/sdk/worker/test_worker.py::test_what_a_function_raises_says_how_it_goes_on",),
     ),
 ]

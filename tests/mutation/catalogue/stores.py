@@ -8,11 +8,7 @@ MUTANTS = [
         "coord.stores.sqlite.store:SqliteStore.load",
         "not ranges",
         "True",
-        (
-            "tests/contract/test_reads.py",
-            "-k",
-            "as_of_one_offset and sqlite",
-        ),
+        ("tests/contract/test_reads.py::test_load_is_as_of_one_offset", "-k", "sqlite"),
     ),
     Mutant(
         "the changes of an interrupted commit pass for unchanged",
@@ -26,33 +22,21 @@ MUTANTS = [
         "coord.stores.sqlite.store:SqliteDatabase.reading",
         "self.roll_back()\n            try",
         "try",
-        (
-            "tests/unit/stores/sqlite/test_store.py",
-            "-k",
-            "left_open",
-        ),
+        ("tests/unit/stores/sqlite/test_store.py::test_a_load_sees_no_transaction_that_was_left_open",),
     ),
     Mutant(
         "Postgres: a read point is valid on another connection",
         "coord.stores.postgres.table_store:PostgresStore._ask_to_commit",
         "on=None if as_of is NO_MOMENT else as_of.through,",
         "",
-        (
-            "tests/unit/stores/postgres/test_table_store.py",
-            "-k",
-            "moment",
-        ),
+        ("tests/unit/stores/postgres/test_table_store.py::test_a_moment_counts_within_one_connection",),
     ),
     Mutant(
         "MySQL: a read point is valid on another connection",
         "coord.stores.mysql.store:MysqlStore.commit",
         "known.through",
         "None",
-        (
-            "tests/unit/stores/mysql/test_store.py",
-            "-k",
-            "moment",
-        ),
+        ("tests/unit/stores/mysql/test_store.py::test_a_moment_counts_within_one_connection",),
     ),
     Mutant(
         "a read point is not compared",
@@ -66,11 +50,7 @@ MUTANTS = [
         "coord.stores.log.sole_writer:Burst.goes_on",
         "self._alone and offset == self._newest",
         "self._newest > 0",
-        (
-            "tests/unit/stores/postgres/test_log_store.py",
-            "-k",
-            "one_round_trip",
-        ),
+        ("tests/unit/stores/postgres/test_log_store.py::test_a_commit_is_one_round_trip_and_so_is_a_load",),
     ),
     Mutant(
         "a stale load is older than an earlier reply",
@@ -78,9 +58,9 @@ MUTANTS = [
         "self.seen.offset",
         "self._fold.offset",
         (
-            "tests/contract/test_reads.py",
+            "tests/contract/test_reads.py::test_a_load_in_haste_is_not_older_than_what_was_shown",
             "-k",
-            "what_was_shown and postgres-log",
+            "postgres-log",
         ),
     ),
     Mutant(
@@ -88,22 +68,14 @@ MUTANTS = [
         "coord.stores.log.store:LogStore.commit",
         "1 if commit.hasty else ",
         "",
-        (
-            "tests/unit/engine/test_clock.py",
-            "-k",
-            "haste and nats",
-        ),
+        ("tests/unit/engine/test_clock.py::test_haste_does_not_act_in_the_past", "-k", "nats"),
     ),
     Mutant(
         "a command without writes replies from a stale load",
         "coord.stores.log.store:LogStore._check",
         " or (commit.hasty and commit.as_of.offset != self._fold.offset)",
         "",
-        (
-            "tests/unit/engine/test_clock.py",
-            "-k",
-            "haste and nats",
-        ),
+        ("tests/unit/engine/test_clock.py::test_haste_does_not_act_in_the_past", "-k", "nats"),
     ),
     Mutant(
         "a commit that always conflicts is retried forever",
@@ -111,9 +83,9 @@ MUTANTS = [
         "else TRIES",
         "else 10**9",
         (
-            "tests/unit/engine/test_commit.py",
+            "tests/unit/engine/test_commit.py::test_who_is_always_overtaken_waits_no_longer_than_told",
             "-k",
-            "overtaken and nats",
+            "nats",
         ),
     ),
     Mutant(
@@ -121,33 +93,21 @@ MUTANTS = [
         "coord.stores.log.store:LogStore._check",
         "raise Conflict(changed)",
         "pass",
-        (
-            "tests/contract/test_commit.py",
-            "-k",
-            "memory",
-        ),
+        ("tests/contract/test_commit.py", "-k", "memory"),
     ),
     Mutant(
         "a tombstone has no version",
         "coord.stores.log.state:Fold.apply",
         "[key] = offset",
         "[key] = self.floor",
-        (
-            "tests/contract/test_reads.py",
-            "-k",
-            "memory",
-        ),
+        ("tests/contract/test_reads.py", "-k", "memory"),
     ),
     Mutant(
         "the floor rises above the head",
         "coord.stores.log.store:LogStore._trim",
         "min(before, self._fold.offset)",
         "before",
-        (
-            "tests/contract/test_log.py",
-            "-k",
-            "memory and (trim or floor)",
-        ),
+        ("tests/contract/test_log.py::test_the_floor_is_never_above_the_head", "-k", "memory"),
         also=("coord.stores.log.state:Fold.trim", "min(before, self.offset)", "before"),
     ),
     Mutant(
@@ -155,11 +115,7 @@ MUTANTS = [
         "coord.stores.sqlite.store:SqliteStore.trim",
         "min(before, self.seen.offset)",
         "before",
-        (
-            "tests/contract/test_log.py",
-            "-k",
-            "sqlite and (trim or floor)",
-        ),
+        ("tests/contract/test_log.py::test_the_floor_is_never_above_the_head", "-k", "sqlite"),
     ),
     Mutant(
         "a prefix ends too late at its bound",
@@ -167,9 +123,9 @@ MUTANTS = [
         " 0xE000 if point == 0xD7FF else",
         "",
         (
-            "tests/contract/test_reads.py",
+            "tests/contract/test_reads.py::test_scan_of_a_prefix_that_ends_at_an_edge_of_unicode",
             "-k",
-            "sqlite and edge",
+            "sqlite",
         ),
     ),
     Mutant(
@@ -177,22 +133,14 @@ MUTANTS = [
         "coord.stores.log.state:SortedIndex.between",
         "not after, False",
         "True, False",
-        (
-            "tests/contract/test_reads.py",
-            "-k",
-            "memory",
-        ),
+        ("tests/contract/test_reads.py", "-k", "memory"),
     ),
     Mutant(
         "SQLite does not check expected versions",
         "coord.stores.sqlite.store:SqliteStore._check",
         "if changed:",
         "if False:",
-        (
-            "tests/contract/test_commit.py",
-            "-k",
-            "sqlite",
-        ),
+        ("tests/contract/test_commit.py", "-k", "sqlite"),
     ),
     Mutant(
         "SQLite does not sync",
@@ -220,22 +168,14 @@ MUTANTS = [
         "coord.stores.files.io:FileLayer.sync_file",
         "os.fdatasync(file)",
         "pass",
-        (
-            "tests/contract/test_costs.py",
-            "-k",
-            "syncs_of_stores and files",
-        ),
+        ("tests/contract/test_costs.py::test_syncs_of_stores_in_this_process", "-k", "files"),
     ),
     Mutant(
         "syncing a folder does nothing",
         "coord.stores.files.io:FileLayer.sync_folder",
         "os.fsync(folder)",
         "pass",
-        (
-            "tests/contract/test_costs.py",
-            "-k",
-            "syncs_of_stores and files",
-        ),
+        ("tests/contract/test_costs.py::test_syncs_of_stores_in_this_process", "-k", "files"),
     ),
     Mutant(
         "a damaged entry is read",
@@ -249,23 +189,14 @@ MUTANTS = [
         "coord.stores.sqlite.store:SqliteDatabase.writing",
         '"BEGIN IMMEDIATE"',
         '"BEGIN"',
-        (
-            "tests/unit/stores/sqlite/test_store.py",
-            "tests/contract/test_concurrent.py",
-            "-k",
-            "sqlite",
-        ),
+        ("tests/unit/stores/sqlite/test_store.py", "tests/contract/test_concurrent.py", "-k", "sqlite"),
     ),
     Mutant(
         "Postgres sorts keys by the rules of a language",
         "coord.stores.postgres.table_statements:TABLES",
         'COLLATE "C" ',
         "",
-        (
-            "tests/unit/stores/postgres/test_table_store.py",
-            "-k",
-            "order_of_their_bytes",
-        ),
+        ("tests/unit/stores/postgres/test_table_store.py::test_keys_are_in_the_order_of_their_bytes",),
     ),
     Mutant(
         "Postgres commits without the lock on the head",
@@ -273,9 +204,8 @@ MUTANTS = [
         " FOR NO KEY UPDATE",
         "",
         (
-            "tests/unit/stores/postgres/test_table_store.py",
-            "-k",
-            "two_connections or what_follows_the_lock",
+            "tests/unit/stores/postgres/test_table_store.py::test_two_connections_lose_no_update",
+            "tests/unit/stores/postgres/test_table_store.py::test_what_follows_the_lock_sees_what_came_before_it",
         ),
     ),
     Mutant(
@@ -284,9 +214,8 @@ MUTANTS = [
         " AND head = as_of_head",
         "",
         (
-            "tests/unit/stores/postgres/test_log_store.py",
-            "-k",
-            "behind",
+            "tests/unit/stores/postgres/test_log_store.py::test_a_commit_goes_in_behind_another_or_is_a_conflict",
+            "tests/unit/stores/postgres/test_log_store.py::test_a_trim_is_noticed_by_who_is_behind",
         ),
     ),
     Mutant(
@@ -295,9 +224,7 @@ MUTANTS = [
         " AND floor = as_of_floor",
         "",
         (
-            "tests/unit/stores/postgres/test_table_store.py",
-            "-k",
-            "head_and_floor_stand",
+            "tests/unit/stores/postgres/test_table_store.py::test_what_was_loaded_holds_only_while_head_and_floor_stand",
         ),
     ),
     Mutant(
@@ -306,9 +233,8 @@ MUTANTS = [
         "self._snapshots.write(image_of(self._fold), patient=True)",
         "pass",
         (
-            "tests/unit/stores/postgres/test_log_store.py",
-            "-k",
-            "trim or large_values",
+            "tests/unit/stores/postgres/test_log_store.py::test_a_trim_is_noticed_by_who_is_behind",
+            "tests/unit/stores/postgres/test_log_store.py::test_large_values_are_not_in_memory",
         ),
     ),
     Mutant(
@@ -317,9 +243,7 @@ MUTANTS = [
         "values.get((record.key, record.version))",
         "dict(((key, v) for (key, _), v in values.items())).get(record.key)",
         (
-            "tests/unit/stores/postgres/test_log_store.py",
-            "-k",
-            "looked_for_again",
+            "tests/unit/stores/postgres/test_log_store.py::test_a_value_replaced_meanwhile_is_looked_for_again",
         ),
     ),
     Mutant(
@@ -327,11 +251,7 @@ MUTANTS = [
         "coord.stores.mysql.statements:LOOK",
         "%d FOR UPDATE",
         "%d",
-        (
-            "tests/unit/stores/mysql/test_store.py",
-            "-k",
-            "what_follows_the_lock",
-        ),
+        ("tests/unit/stores/mysql/test_store.py::test_what_follows_the_lock_sees_what_came_before_it",),
     ),
     Mutant(
         "MySQL commits although keys have changed",
@@ -339,9 +259,9 @@ MUTANTS = [
         "%d AND @changed IS NULL",
         "%d",
         (
-            "tests/unit/stores/mysql/test_store.py",
-            "-k",
-            "what_was_loaded or what_follows_the_lock",
+            "tests/unit/stores/mysql/test_store.py::test_what_was_loaded_before_a_crash_is_looked_at_again",
+            "tests/unit/stores/mysql/test_store.py::test_what_was_loaded_holds_only_while_the_floor_stands",
+            "tests/unit/stores/mysql/test_store.py::test_what_follows_the_lock_sees_what_came_before_it",
         ),
     ),
     Mutant(
@@ -350,9 +270,8 @@ MUTANTS = [
         "@floor = %d ",
         "%d IS NOT NULL ",
         (
-            "tests/unit/stores/mysql/test_store.py",
-            "-k",
-            "what_was_loaded",
+            "tests/unit/stores/mysql/test_store.py::test_what_was_loaded_before_a_crash_is_looked_at_again",
+            "tests/unit/stores/mysql/test_store.py::test_what_was_loaded_holds_only_while_the_floor_stands",
         ),
     ),
     Mutant(
@@ -360,66 +279,42 @@ MUTANTS = [
         "coord.stores.mysql.store:MysqlStore._settle",
         "self.limits.durable",
         "not self.limits.durable",
-        (
-            "tests/unit/stores/mysql/test_store.py",
-            "-k",
-            "is_on_disk",
-        ),
+        ("tests/unit/stores/mysql/test_store.py::test_what_is_answered_is_on_disk_though_another_wrote_it",),
     ),
     Mutant(
         "a statement of Postgres looks at the rows of all tenants",
         "coord.stores.postgres.table_statements:LOAD_RANGES",
         "log = l.id AND (index_key, key)",
         "(index_key, key)",
-        (
-            "tests/unit/stores/test_tenant_rows.py",
-            "-k",
-            "visits",
-        ),
+        ("tests/unit/stores/test_tenant_rows.py::test_no_statement_visits_the_rows_of_another",),
     ),
     Mutant(
         "any store may serve a tenant",
         "coord.stores.tenants:RoutedDatabase._open",
         "own.store_id != noted",
         "False",
-        (
-            "tests/unit/stores/test_tenants.py",
-            "-k",
-            "another_store",
-        ),
+        ("tests/unit/stores/test_tenants.py::test_another_store_is_refused",),
     ),
     Mutant(
         "a client without configuration uses the shared store for a migrated tenant",
         "coord.stores.migrated:check_lives_here",
         "note_of(tenant) in notes",
         "False",
-        (
-            "tests/unit/stores/test_tenants.py",
-            "-k",
-            "nobody_looks",
-        ),
+        ("tests/unit/stores/test_tenants.py::test_nobody_looks_in_the_shared_store",),
     ),
     Mutant(
         "a tenant is cut off from its records",
         "coord.stores.tenants:settle",
         "tenant in mover.heads()",
         "False",
-        (
-            "tests/unit/stores/test_tenants.py",
-            "-k",
-            "who_has_records",
-        ),
+        ("tests/unit/stores/test_tenants.py::test_who_has_records_stays",),
     ),
     Mutant(
         "two tenants share one schema",
         "coord.stores.tenant_names:name_of",
         "sha256(tenant.encode()).hexdigest()[:32]",
         "0:032d",
-        (
-            "tests/unit/stores/test_tenants.py",
-            "-k",
-            "look_alike",
-        ),
+        ("tests/unit/stores/test_tenants.py::test_names_that_look_alike_stay_apart",),
     ),
     Mutant(
         "Redis does not check expected versions",
@@ -427,9 +322,13 @@ MUTANTS = [
         "version ~= expected[each]",
         "false",
         (
-            "tests/contract/test_commit.py",
+            "tests/contract/test_commit.py::test_a_head_that_moved_is_no_conflict_by_itself",
+            "tests/contract/test_commit.py::test_what_changed_after_the_load_conflicts",
+            "tests/contract/test_commit.py::test_nothing_of_a_conflicting_commit_happens",
+            "tests/contract/test_commit.py::test_a_conflict_names_exactly_the_changed_keys",
+            "tests/contract/test_commit.py::test_a_version_that_was_never_there_conflicts",
             "-k",
-            "redis and conflict",
+            "redis",
         ),
     ),
     Mutant(
@@ -473,9 +372,9 @@ MUTANTS = [
         " Unknown(message) if committing else",
         "",
         (
-            "tests/contract/test_server_connections.py",
+            "tests/contract/test_server_connections.py::test_a_commit_whose_answer_is_lost_is_unknown_and_has_happened",
             "-k",
-            "answer_is_lost and redis",
+            "redis",
         ),
     ),
     Mutant(
@@ -483,33 +382,21 @@ MUTANTS = [
         "coord.stores.nats.store:NatsStore._put",
         'expected = {"Nats-Expected-Last-Sequence": str(self._place)}',
         "expected: dict[str, str] = {}",
-        (
-            "tests/unit/stores/nats/test_store.py",
-            "-k",
-            "questions_per_call",
-        ),
+        ("tests/unit/stores/nats/test_store.py::test_questions_per_call",),
     ),
     Mutant(
         "NATS stays in the same epoch after a restart of its server",
         "coord.stores.nats.store:NatsStore._append",
         "not self._trusted() and not self._raise_epoch()",
         "False",
-        (
-            "tests/unit/stores/nats/test_epochs.py",
-            "-k",
-            "issued_again",
-        ),
+        ("tests/unit/stores/nats/test_epochs.py::test_no_offset_is_issued_again_after_a_loss",),
     ),
     Mutant(
         "a raised epoch of NATS begins where the last one did",
         "coord.stores.nats.entries:start_of",
         "(epoch << EPOCH_BITS) + now_ms - COUNTED_FROM_MS",
         "epoch << EPOCH_BITS",
-        (
-            "tests/unit/stores/nats/test_epochs.py",
-            "-k",
-            "second_loss",
-        ),
+        ("tests/unit/stores/nats/test_epochs.py::test_a_second_loss_takes_the_raised_epoch_along",),
     ),
     Mutant(
         "a client continues from an entry that NATS has lost",
@@ -517,9 +404,8 @@ MUTANTS = [
         "(found is not None and decode(found, self._stream).token == self._token)",
         "found is not None",
         (
-            "tests/unit/stores/nats/test_epochs.py",
-            "-k",
-            "remembers",
+            "tests/unit/stores/nats/test_epochs.py::test_who_remembers_the_lost_is_refused",
+            "tests/unit/stores/nats/test_epochs.py::test_who_remembers_another_past_follows_the_stream",
         ),
     ),
 ]

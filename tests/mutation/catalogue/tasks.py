@@ -144,9 +144,9 @@ MUTANTS = [
         " or blob.size != size or blob.chunks != chunks_of(size)",
         "",
         (
-            "tests/unit/sdk/client/test_results.py",
+            "tests/unit/sdk/client/test_results.py::test_killed_at_any_call_it_is_done_once_by_whoever_comes_again",
             "-k",
-            "killed and 4",
+            "4",
         ),
     ),
     Mutant(
@@ -155,9 +155,7 @@ MUTANTS = [
         "blob.holders + 1",
         "1",
         (
-            "tests/unit/sdk/client/test_results.py",
-            "-k",
-            "two_results",
+            "tests/unit/sdk/client/test_results.py::test_two_results_of_the_same_data_share_it_until_the_last_is_forgotten",
         ),
     ),
     Mutant(
@@ -165,11 +163,7 @@ MUTANTS = [
         "coord.core.tasks.chunks:_put",
         '"" if blob.holders else keys.due(until_ms)',
         '""',
-        (
-            "tests/unit/sdk/client/test_results.py",
-            "-k",
-            "zombie_sent and memory",
-        ),
+        ("tests/unit/sdk/client/test_results.py::test_what_a_zombie_sent_is_swept_away", "-k", "memory"),
     ),
     Mutant(
         "a claim ignores its expected state",
@@ -177,9 +171,9 @@ MUTANTS = [
         "if command.expects",
         "if False",
         (
-            "tests/unit/sdk/test_claim_repository.py",
+            "tests/unit/sdk/test_claim_repository.py::test_a_claim_is_granted_only_where_the_task_stands_as_expected",
             "-k",
-            "stands_as_expected and memory",
+            "memory",
         ),
     ),
     Mutant(
@@ -201,22 +195,14 @@ MUTANTS = [
         "coord.core.tasks.claims:claim_one",
         "stored.claim is ACTIVE and now < stored.expires_ms and not command.force",
         "False",
-        (
-            "tests/linearizability/test_histories.py",
-            "-k",
-            "sqlite and store",
-        ),
+        ("tests/linearizability/test_histories.py::test_histories_on_the_clock_of_the_store", "-k", "sqlite"),
     ),
     Mutant(
         "an agent that lost a task by force stays on its track",
         "coord.core.tasks.planned:track_is_full",
         "name != goes or tasks > 1",
         "tasks",
-        (
-            "tests/unit/sdk/worker/test_worker.py",
-            "-k",
-            "forced_claim",
-        ),
+        ("tests/unit/sdk/worker/test_worker.py::test_a_forced_claim_takes_its_place_on_the_track",),
     ),
     Mutant(
         "a task does not record that it has followers",
