@@ -15,7 +15,7 @@ WAITS_MAX = 200
 
 
 def test_a_block_raises_what_it_lost(office: Office) -> None:
-    """LCK-24: whoever leaves a block under a lock that went to another is told so."""
+    """Whoever leaves a block under a lock that went to another is told so."""
     ann, bob = office.client("ann"), office.client("bob")
     with pytest.raises(LockLost), ann.lock("src/a.py"):
         bob.steal("src/a.py", force=True, reason="stuck")

@@ -5,10 +5,7 @@ from tests.support.store_harness import START_MS, Scene
 
 
 def test_scn_45_a_denial_names_holder_and_time(scene: Scene) -> None:
-    """A locks a file; B is denied with holder, reason and the time left; A unlocks.
-
-    SCN-45, LCK-74, LCK-15, CFL-5.
-    """
+    """SCN-45, LCK-74: A locks a file; B is denied with holder, reason and the time left; A unlocks."""
     ann, bob = scene.actor("ann-1"), scene.actor("bob-1")
     lock = ann.take("file:src/auth/login.ts", reason="fix login")
     assert lock.expires_in_s == 300, "LCK-75"

@@ -41,7 +41,10 @@ def test_scn_25_a_silent_api_sends_the_task_back_with_a_note(office: Office) -> 
 
 
 def test_scn_28_an_api_that_is_down_is_routed_around(office: Office) -> None:
-    """SCN-28: Rem says what it cannot do, fails on, and is disabled; others get its tasks, or they wait."""
+    """Rem says what it cannot do, fails on, and is disabled; others get its tasks, or they wait.
+
+    SCN-28, REC-12.
+    """
     rem, otto = worker(office, "rem"), worker(office, "otto")
     for name in "abcd":
         otto.add_task(name, type="api", retries_max=9)

@@ -50,7 +50,7 @@ def refused(code: str, ask: Callable[[], Any]) -> str:
     ],
 )
 def test_what_ends_a_hold(desk: LockDesk, profile: str, owner: str, granted: bool) -> None:
-    """CFL-6, CFL-8, LCK-27, LCK-38, LCK-77: what an acquire may pass over, by profile and owner."""
+    """CFL-6, CFL-8, LCK-27, LCK-38, LCK-77, SCH-4: what an acquire may pass over, by profile and owner."""
     desk.pids["ann"] = 7
     desk.life[7] = {DEAD: Life.DEAD, ALIVE: Life.ALIVE}.get(owner, Life.UNKNOWN)
     ttl = 30_000 if owner == EXPIRED else 600_000
@@ -166,7 +166,10 @@ def test_preempt_needs_a_higher_priority(desk: LockDesk, priority: int, asked: b
 
 
 def test_preempted_lock_is_revoked_after_the_grace(desk: LockDesk) -> None:
-    """LCK-25, LCK-29, LCK-31: no renewal once preemption is asked; then it ends at the promised moment."""
+    """No renewal once preemption is asked; then it ends at the promised moment.
+
+    LCK-25, LCK-29, LCK-31, AUD-11.
+    """
     fence = desk.lock("ann", "file:a").locks[0].fence
     waiting = desk.wait("bob", "file:a")
     until_ms = desk.preempt("bob", "file:a", priority=1, grace_ms=10_000).until_ms
@@ -204,10 +207,25 @@ def test_second_preemption_sees_the_first(desk: LockDesk) -> None:
     ],
 )
 def test_modes(desk: LockDesk, held: str, wanted: str, granted: bool) -> None:
-    """LCK-5, LCK-13, LCK-14, LCK-16, LCK-17, LCK-18, LCK-19, LCK-20, CFL-3: only readers share."""
+    """LCK-5, LCK-13, LCK-14, LCK-16, LCK-17, LCK-18, LCK-19, LCK-20: only readers share."""
     desk.lock("ann", "file:a", mode=held)
     assert desk.lock("bob", "file:a", mode=wanted).ok is granted
     assert desk.check("bob", "file:a", mode=wanted).free is granted
+
+
+@pytest.mark.parametrize(
+    ("resource", "profile", "mode", "ttl_s"),
+    [
+        ("file:a", "", "write", 300),
+        ("file:a", "ticket", "write", 300),
+        ("name:a", "", "exclusive", 3600),
+        ("project:a", "", "exclusive", 3600),
+    ],
+)
+def test_defaults_by_kind(desk: LockDesk, resource: str, profile: str, mode: str, ttl_s: int) -> None:
+    """LCK-15, LCK-43, LCK-75, CFL-3, CFL-5: each kind of lock has its own mode and time to live."""
+    (lock,) = desk.lock("ann", resource, profile=profile).locks
+    assert (lock.mode, lock.expires_in_s) == (mode, ttl_s)
 
 
 def test_all_or_nothing(desk: LockDesk) -> None:
@@ -233,7 +251,7 @@ def test_refresh_keeps_the_fence(desk: LockDesk) -> None:
 
 
 def test_expiry_is_told(desk: LockDesk) -> None:
-    """LCK-80, LCK-81: the end of a lease is an event at that moment and a message to the owner."""
+    """LCK-80, LCK-81, SCH-20: the end of a lease is an event at that moment and a message to the owner."""
     fence = desk.lock("ann", "file:src/a.py").locks[0].fence
     desk.pass_time(400_000)
     desk.beat("bob")
@@ -369,7 +387,7 @@ def test_batch_grants_once(desk: LockDesk) -> None:
 
 
 def test_earlier_fence_proves_nothing(desk: LockDesk) -> None:
-    """LCK-23, LCK-24: who was granted a lock anew has lost what it proved with the fence before."""
+    """Who was granted a lock anew has lost what it proved with the fence before."""
     earlier = desk.lock("ann", "file:a").locks[0].fence
     desk.release("ann", "file:a")
     fence = desk.lock("ann", "file:a").locks[0].fence

@@ -86,7 +86,7 @@ def test_widening_is_judged_anew(desk: LockDesk) -> None:
 
 
 def test_holder_that_widens_waits_its_turn(desk: LockDesk) -> None:
-    """LCK-18: a holder goes ahead of those in line for what it holds, and not for more."""
+    """AMB-3: a holder goes ahead of those in line for what it holds, and not for more."""
     alone(desk, "ann", "file:x", mode="read")
     desk.lock("bob", "file:x/*", mode="read")
     desk.wait("cid", "file:x/*")
@@ -95,7 +95,7 @@ def test_holder_that_widens_waits_its_turn(desk: LockDesk) -> None:
 
 
 def test_widening_is_judged_by_what_it_becomes(desk: LockDesk) -> None:
-    """LCK-18: who writes to a file and asks to read what is below would write there too."""
+    """LCK-17: who writes to a file and asks to read what is below would write there too."""
     alone(desk, "ann", "file:x")
     desk.lock("bob", "file:x/*", mode="read")
     assert desk.lock("ann", "file:x", mode="read").holder.owner == "bob"
@@ -119,7 +119,7 @@ def test_file_of_a_commit_is_superseded_by_what_matches_it(desk: LockDesk) -> No
 
 
 def test_asking_for_the_file_leaves_a_path_wide(desk: LockDesk) -> None:
-    """LCK-14, LCK-18: what is held does not become less; if reading becomes writing, all of it is judged."""
+    """LCK-79: what is held does not become less; if reading becomes writing, all of it is judged."""
     fence = desk.lock("ann", "file:x").locks[0].fence
     again = alone(desk, "ann", "file:x").locks[0]
     assert (again.fence, again.refreshed, again.alone) == (fence, True, False)

@@ -66,7 +66,7 @@ def is_refused(url: str, statement: str) -> bool:
 
 
 def test_an_agent_works_and_can_do_nothing_else(roles: Roles) -> None:
-    """TEN-1: least privilege: an agent claims, locks, waits and trims; it drops nothing, and sees no more."""
+    """Least privilege: an agent claims, locks, waits and trims; it drops nothing, and sees no more."""
     roles.install()
     agent = roles.agent
     with coord.connect(agent, session="s1", agent="ada", project="shop") as client:
@@ -97,7 +97,7 @@ def test_an_agent_works_and_can_do_nothing_else(roles: Roles) -> None:
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_the_grants_are_enough(shape: str, postgres_server: PostgresServer) -> None:
-    """TEN-1: a role with these rights and no others commits, reads, keeps large values, and trims."""
+    """A role with these rights and no others commits, reads, keeps large values, and trims."""
     roles = Roles(postgres_server, SHAPES[shape])
     roles.install()
     with closing(open_store(roles.agent)) as database:

@@ -86,7 +86,7 @@ def test_each_hostile_name_can_be_held_alone(shop: Path, coord: Coord) -> None:
 
 
 def test_missing_files_are_warned_of(shop: Path, coord: Coord) -> None:
-    """GIT-17, GIT-18: a held file that is not in the commit is named."""
+    """GIT-17, GIT-18, SCN-48: a held file that is not in the commit is named."""
     (shop / "src/app.py").write_text("second\n")
     coord("ann lock src/app.py docs/help.md")
     said = coord("ann commit -m x")

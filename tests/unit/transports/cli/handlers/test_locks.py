@@ -12,7 +12,7 @@ from tests.support.cli import Coord
 def test_lock_answers_with_the_locks(coord: Coord) -> None:
     """Issue 3, part 4: `lock` prints ok and for each lock resource, mode, fence, owner, expires_at.
 
-    LCK-4, LCK-6, LCK-9, LCK-11, LCK-12, LCK-41, LCK-43.
+    LCK-4, LCK-6, LCK-9, LCK-11, LCK-12, LCK-41.
     """
     code, answer, line = coord("ann lock src/app.py main-push --ttl 1h --reason", "rework the login")
     assert code == 0

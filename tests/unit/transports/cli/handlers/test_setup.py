@@ -75,7 +75,7 @@ def test_a_dry_run_changes_nothing(
 def test_init_and_uninstall(coord: Coord, repository: Path) -> None:
     """Hooks with absolute programs, a skill, a text; all of it goes, the store stays.
 
-    INT-15, CTX-19, DOC-7.
+    INT-15, CTX-19, DOC-7, INT-11.
     """
     said = coord("ann init --yes", *ALL)
     assert (said.code, len(said.answer["changed"])) == (0, 20)
