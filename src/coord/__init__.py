@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         Trimmed,
         Unavailable,
         Unknown,
+        Unreachable,
         Unsupported,
     )
     from coord.core.ids import TaskIdentifier
@@ -73,6 +74,7 @@ _HOME = {
     "Refused": "coord.core.errors",
     "Trimmed": "coord.core.errors",
     "Unavailable": "coord.core.errors",
+    "Unreachable": "coord.core.errors",
     "Unknown": "coord.core.errors",
     "Unsupported": "coord.core.errors",
 }
@@ -106,6 +108,7 @@ __all__ = [
     "Trimmed",
     "Unavailable",
     "Unknown",
+    "Unreachable",
     "Unsupported",
     "Work",
     "WorkFailed",

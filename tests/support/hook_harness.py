@@ -19,11 +19,12 @@ Json = dict[str, Any]
 class Scene:
     """A repository with coord; what the hook answers comes back as a verdict."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, url: str = "") -> None:
+        """`url` names the store, if it is not to be in the repository."""
         self.root = folder / "repository"
         made_repository(self.root)
         self.environ = {"HOME": str(folder / "home"), "PATH": os.environ["PATH"], "USER": "somebody"}
-        initialise(str(self.root), self.environ)
+        initialise(str(self.root), self.environ, url=url)
         self._calls = 0
 
     def tell(self, name: str, session: str = "ada", **fields: Any) -> Verdict:

@@ -7,7 +7,8 @@
 | `NotFound`    | no             | no                        | a store that was never installed          |
 | `Conflict`    | no             | the engine does           | never leaves the engine                   |
 | `Busy`        | no             | yes, later                | the queue is full                         |
-| `Unavailable` | no             | yes, later                | server unreachable, engine closed         |
+| `Unavailable` | no             | yes, later                | engine closed, disk full, missing rights  |
+| `Unreachable` | no             | opening a store does      | server down, starting up, shutting down   |
 | `Unknown`     | perhaps        | yes, the same command id  | connection lost after the commit was sent |
 | `Unsupported` | no             | no, upgrade               | a record of a newer schema                |
 | `Corrupt`     | stop           | no, a person must look    | a torn log entry                          |
@@ -138,6 +139,13 @@ class Unavailable(CoordError, ConnectionError):
     """The store cannot be reached; nothing was done."""
 
     code = "unavailable"
+
+
+class Unreachable(Unavailable):
+    """The server of the store is down, starting up or shutting down; nothing was done.
+
+    Waiting may help, so opening a store retries it. Every other `Unavailable` needs a person or another url.
+    """
 
 
 class Unknown(CoordError):

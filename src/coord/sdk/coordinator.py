@@ -19,7 +19,7 @@ from coord.sdk.client.limits import limits_command
 from coord.sdk.validation import arguments as given
 from coord.sdk.validation.results import to_json
 from coord.stores.database import Database
-from coord.stores.open import open_store
+from coord.stores.open import OPEN_TIMEOUT_S, open_store
 
 if TYPE_CHECKING:
     from coord.sdk.client.session_memory import SessionMemory
@@ -56,12 +56,14 @@ class TaskCoordinator:
         *,
         clock: Callable[[], int] | None = None,
         tenants: Mapping[str, str] | None = None,
+        timeout: float = OPEN_TIMEOUT_S,
     ) -> "TaskCoordinator":
         """Open a store; `clock` gives epoch milliseconds in place of the store's clock.
 
-        `tenants` are those that have stores of their own, with their urls.
+        `tenants` are those that have stores of their own, with their urls. A server that cannot be reached
+        is tried again for `timeout` seconds.
         """
-        return cls(open_store(url, tenants=tenants), clock)
+        return cls(open_store(url, tenants=tenants, timeout=timeout), clock)
 
     def __enter__(self) -> Self:
         return self

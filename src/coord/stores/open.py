@@ -10,18 +10,27 @@ redis://user@host/0                a Redis server (`install` it first)
 nats://user@host/name              a NATS server with JetStream (`install` it first)
 """
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from coord.core.errors import Invalid, Unsupported
+from coord.core.errors import Invalid, Unreachable, Unsupported
 from coord.stores.database import Database
+from coord.stores.local.backoff import pause
 from coord.stores.migrated import check_settled
 from coord.stores.urls import is_plain, scheme_of, shown, unquoted
 
 if TYPE_CHECKING:
     from coord.stores.migration import Mover
+
+Opened = TypeVar("Opened")
+
+OPEN_TIMEOUT_S = 5.0
+"""How long a server that cannot be reached is tried again, where the caller names no time."""
+FIRST_PAUSE_S, PAUSE_S_MAX = 0.05, 1.0
+"""The longest pause after the first failed attempt, and after any; each pause is a random part of it."""
 
 
 class Kind(NamedTuple):
@@ -71,18 +80,27 @@ KINDS = {
 }
 
 
-def open_store(url: str, *, moving: bool = False, tenants: Mapping[str, str] | None = None) -> Database[Any]:
+def open_store(
+    url: str,
+    *,
+    moving: bool = False,
+    tenants: Mapping[str, str] | None = None,
+    timeout: float = OPEN_TIMEOUT_S,
+) -> Database[Any]:
     """Open a store; memory, files and SQLite are made on first open, servers only by `install`.
 
     One that was moved, or is a copy not yet complete, opens only for who moves it. `tenants` are those that
-    have stores of their own, with their urls.
+    have stores of their own, with their urls. A server that cannot be reached is tried again for `timeout`
+    seconds; any other failure is raised at once.
     """
     if tenants:
         from coord.stores.tenants import RoutedDatabase, check_tenants
 
         check_tenants(tenants)
-        return RoutedDatabase(open_store(url), tenants, open_store)
-    database = _open(url)
+        return RoutedDatabase(
+            open_store(url, timeout=timeout), tenants, lambda own: open_store(own, timeout=timeout)
+        )
+    database = retry_unreachable(lambda: _open(url), timeout)
     if not moving:
         try:
             check_settled(shown(url), database.notes)
@@ -90,6 +108,38 @@ def open_store(url: str, *, moving: bool = False, tenants: Mapping[str, str] | N
             database.close()
             raise
     return database
+
+
+def retry_unreachable(
+    attempt: Callable[[], Opened],
+    timeout: float,
+    *,
+    clock: Callable[[], float] = time.monotonic,
+    backoff: Callable[[float], object] = pause,
+) -> Opened:
+    """Return what `attempt` returns; retry with growing random pauses while the server is unreachable.
+
+    No attempt begins later than `timeout` seconds after the call; how long one lasts is up to the driver.
+    `backoff` lets time pass, at most the seconds it is given. `attempt` must change nothing when it fails.
+    """
+    deadline = clock() + timeout
+    longest = FIRST_PAUSE_S
+    while True:
+        try:
+            return attempt()
+        except Unreachable as error:
+            left = deadline - clock()
+            if left > 0:
+                backoff(min(longest, left))
+            if left <= 0 or clock() >= deadline:
+                raise _still_unreachable(error, timeout) from error
+            longest = min(longest * 2, PAUSE_S_MAX)
+
+
+def _still_unreachable(error: Unreachable, timeout: float) -> Unreachable:
+    tried = f"coord tried for {timeout:g} s, COORD_CONNECT_TIMEOUT sets how long" if timeout > 0 else ""
+    hint = error.hint or "is the server running, and is the url right?"
+    return Unreachable(error.message, hint=f"{hint} {tried}".rstrip())
 
 
 def mover(database: Database[Any]) -> "Mover":
@@ -101,13 +151,20 @@ def mover(database: Database[Any]) -> "Mover":
     return made
 
 
-def install(url: str, *, tenant: str = "", tenants: Mapping[str, str] | None = None) -> None:
+def install(
+    url: str,
+    *,
+    tenant: str = "",
+    tenants: Mapping[str, str] | None = None,
+    timeout: float = OPEN_TIMEOUT_S,
+) -> None:
     """Prepare a store for `open_store`; does nothing where it is prepared already.
 
-    With a tenant, also the store of its own that `tenants` gives it.
+    With a tenant, also the store of its own that `tenants` gives it. A server that cannot be reached is
+    tried again for `timeout` seconds: what was prepared by then is found and left as it is.
     """
     if not tenant:
-        _install(url)
+        retry_unreachable(lambda: _install(url), timeout)
         return
     from coord.stores.tenants import check_tenants, settle, url_of
 
@@ -116,8 +173,11 @@ def install(url: str, *, tenant: str = "", tenants: Mapping[str, str] | None = N
     if not own_url:
         raise Invalid(f"no url is given for tenant {tenant}", hint="name it in coord.toml below [tenants]")
     for each in (url, own_url):
-        _install(each)
-    with closing(open_store(url)) as shared, closing(open_store(own_url)) as own:
+        install(each, timeout=timeout)
+    with (
+        closing(open_store(url, timeout=timeout)) as shared,
+        closing(open_store(own_url, timeout=timeout)) as own,
+    ):
         settle(tenant, shared, mover(shared), own)
 
 

@@ -36,6 +36,9 @@ flags. Unknown flags and commands are errors.
 A path that is a regular file is locked alone: beside a held `**/*.py` others get `README.md`. Any other path
 means all that is or will be below it too, so it meets every glob that could match something there.
 
+A command waits up to 5 seconds for a server that cannot be reached, then it ends with 69. Set
+`COORD_CONNECT_TIMEOUT` to other seconds; 0 tries once ([more](errors.md#opening-a-store)).
+
 Tasks, plans and agents have [a page of their own](cli-tasks.md), as have
 [records, upkeep and setup](cli-upkeep.md), and [git](cli-git.md).
 """

@@ -15,7 +15,7 @@ def connect_as(options: dict[str, Any]) -> Client:
     """Open the store in the name of a session, with nothing of the surroundings of the test run.
 
     `own_pid` says that the session lives in this process, so that its death can be proven; `clock` names a
-    file that stands in for the store's clock.
+    file that stands in for the store's clock; `open_s` is how long a server that is away is waited for.
     """
     return coord.connect(
         options["url"],
@@ -24,6 +24,7 @@ def connect_as(options: dict[str, Any]) -> Client:
         cwd=options["cwd"],
         environ={"USER": "tester", "HOME": options["cwd"]},
         clock=StepClock(Path(options["clock"])).read if options.get("clock") else None,
+        timeout=options.get("open_s"),
     )
 
 

@@ -6,6 +6,7 @@ followed by another under a new name, as a tool that crashed is started again.
 
 import contextlib
 import json
+import math
 import os
 import random
 import signal
@@ -60,7 +61,9 @@ def fork_worker(options: dict[str, Any], number: int) -> int:
         return pid
     try:
         book = os.open(options["book"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-        with connect_as({**options, "session": f"{options['session']}worker-{number}"}) as client:
+        name = f"{options['session']}worker-{number}"
+        open_s = math.inf if options.get("far") else None  # whoever is cut off waits as long as it takes
+        with connect_as({**options, "session": name, "open_s": open_s}) as client:
             drain(client, book, options)
     except BaseException:  # noqa: BLE001 - whatever it is, the first process has to learn of it
         traceback.print_exc()

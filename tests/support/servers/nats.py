@@ -99,7 +99,7 @@ class NatsCluster:
 
         def installed() -> bool:
             with contextlib.suppress(coord.CoordError):
-                coord.install(self.url)
+                coord.install(self.url, timeout=0)
                 return True
             return False
 

@@ -122,6 +122,11 @@ class Server:
         # A child that outlives its server may keep shared memory, and a new one would refuse to start.
         poll_until(lambda: not any(map(runs, family)), STOP_S, f"the children of {self.name} did not die")
 
+    def send(self, by: signal.Signals) -> None:
+        """Send a signal, and wait for nothing."""
+        assert self._process is not None, "the server was never started"
+        self._process.send_signal(by)
+
     def stop(self) -> None:
         """End in order."""
         self._end(self.stop_signal)

@@ -53,9 +53,9 @@ def test_arguments(name: str) -> None:
 
 
 def test_open() -> None:
-    """The facade opens a url, and takes a clock and the urls of tenants by name."""
+    """The facade opens a url, and takes a clock, the urls of tenants and a time by name."""
     parameters = inspect.signature(TaskCoordinator.open).parameters
-    assert list(parameters) == ["url", "clock", "tenants"]
+    assert list(parameters) == ["url", "clock", "tenants", "timeout"]
     assert parameters["clock"].kind is inspect.Parameter.KEYWORD_ONLY
     assert parameters["clock"].default is None
 

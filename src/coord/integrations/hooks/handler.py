@@ -1,6 +1,7 @@
 """What a hook does about an event: it locks, refuses, keeps, gives back, tells."""
 
 import os
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -31,12 +32,24 @@ NO_CALL = "-"
 class Gate:
     """One event, and the stores that it concerns."""
 
-    def __init__(self, event: Event, told: Mapping[str, Any], environ: Mapping[str, str], show: Show) -> None:
-        """`show` prints the answer; what has to happen after that, happens after it."""
+    def __init__(
+        self,
+        event: Event,
+        told: Mapping[str, Any],
+        environ: Mapping[str, str],
+        show: Show,
+        *,
+        open_by: float = 0.0,
+    ) -> None:
+        """`show` prints the answer; what has to happen after that, happens after it.
+
+        Until `open_by`, by the monotonic clock, a store that cannot be reached is tried again.
+        """
         self.event = event
         self._told = told
         self._environ = environ
         self._show = show
+        self._open_by = open_by
         self.settings = Settings()
         self._open: list[Connection] = []
         self._by_folder: dict[str, Connection] = {}
@@ -289,7 +302,8 @@ class Gate:
 
     def _connected(self, place: Place, kind: type[AnyConnection]) -> AnyConnection:
         caller = caller_of(self.event, self._environ, place.repository)
-        database, place = open_place(place)
+        timeout = max(0.0, self._open_by - time.monotonic())
+        database, place = open_place(place, timeout)
         connection = kind(
             database,
             place,
@@ -297,6 +311,7 @@ class Gate:
             tenant=tenant_of(self._environ),
             cwd=self.event.cwd or os.getcwd(),
             environ=self._environ,
+            timeout=timeout,
         )
         self._open.append(connection)
         return connection

@@ -28,6 +28,8 @@ TOOLS = ("claude", "codex", "gemini")
 DEADLINE_S, LEAST_DEADLINE_S, MOST_DEADLINE_S = 7.0, 0.05, 600.0
 END_DEADLINE_S = 2.0
 """At the end of a session the tools do not wait for long."""
+OPEN_SHARE = 3 / 7
+"""The part of the deadline in which a store that cannot be reached is tried again."""
 GRACE_S = 1.0
 """An answer that is being written when time is up gets so long: half of one would let the call pass."""
 PAYLOAD_BYTES_MAX = 64 * 1024 * 1024
@@ -104,7 +106,8 @@ class Hook:
         from coord.integrations.hooks.handler import Gate
 
         assert self.event is not None, "it was just read"
-        gate = Gate(self.event, told, os.environ, self._show)
+        open_by = self.began + self.deadline_s * OPEN_SHARE
+        gate = Gate(self.event, told, os.environ, self._show, open_by=open_by)
         try:
             gate.pass_through()
         except CoordError as error:

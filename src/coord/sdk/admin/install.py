@@ -7,7 +7,7 @@ import msgspec
 
 from coord.core.errors import Invalid, NotFound
 from coord.host.store_location import Place, find_place, store_present
-from coord.sdk.client.open import open_place
+from coord.sdk.client.open import open_place, open_timeout_s
 from coord.stores.open import grants, install, kind_of, open_store
 from coord.stores.tenants import check_tenants, url_of
 from coord.stores.urls import shown
@@ -29,10 +29,11 @@ def prepare(
     """Prepare a store, or that of a repository; with a tenant, the store of its own that coord.toml names."""
     url, tenants = _asked(cwd, environ, url)
     target = _target(url, tenants, tenant)
-    found = _found(target)
+    timeout = open_timeout_s(environ)
+    found = _found(target, timeout)
     if not dry_run:
-        install(url, tenant=tenant, tenants=tenants)
-    there = found if dry_run else _found(target)
+        install(url, tenant=tenant, tenants=tenants, timeout=timeout)
+    there = found if dry_run else _found(target, timeout)
     made = found is None
     return msgspec.structs.replace(there or Prepared(shown(target), tenant, made), tenant=tenant, made=made)
 
@@ -50,7 +51,7 @@ def _asked(cwd: str, environ: Mapping[str, str], url: str) -> tuple[str, Mapping
         kind_of(url)
         return url, place.tenants
     if place.pinned:  # to prepare one that is lost would hide that
-        open_place(place._replace(tenants={}))[0].close()
+        open_place(place._replace(tenants={}), open_timeout_s(environ))[0].close()
     return place.url, place.tenants
 
 
@@ -67,12 +68,12 @@ def _target(url: str, tenants: Mapping[str, str], tenant: str) -> str:
     return own
 
 
-def _found(url: str) -> Prepared | None:
+def _found(url: str, timeout: float) -> Prepared | None:
     """Return the store at a url, or None where there is none; looking makes none."""
     if url.startswith("memory:") or not store_present(Place(url, "", None, "", 0, "")):
         return None
     try:
-        with closing(open_store(url)) as database:
+        with closing(open_store(url, timeout=timeout)) as database:
             return Prepared(shown(url), "", made=False, store_id=database.store_id, epoch=database.epoch)
     except NotFound:
         return None

@@ -28,6 +28,7 @@ from coord.host.store_location import (
     pinned_place,
     store_present,
 )
+from coord.sdk.client.open import open_timeout_s
 from coord.stores.contract import Record, Store
 from coord.stores.database import Database
 from coord.stores.local.turn import lock_within
@@ -79,7 +80,7 @@ def migrate(
     """Move the store of the repository one is in; with `dry_run` only say what would be moved."""
     place = _place_of(cwd)
     with _alone(place), contextlib.ExitStack() as opened:
-        source = opened.enter_context(contextlib.closing(open_store(place.url, moving=True)))
+        source = opened.enter_context(contextlib.closing(_open(place.url)))
         check_pinned(place, source.store_id, source.epoch)
         target = _open_target(to_url, dry_run=dry_run)
         if target is not None:
@@ -93,7 +94,7 @@ def migrate(
 def cancel_migration(cwd: str | None = None) -> bool:
     """Open the old store again, if its copy was not completed; return whether it had been shut."""
     place = _place_of(cwd)
-    with _alone(place), contextlib.closing(open_store(place.url, moving=True)) as source:
+    with _alone(place), contextlib.closing(_open(place.url)) as source:
         check_pinned(place, source.store_id, source.epoch)
         notes = mover(source).notes()
         if MOVED_URL not in notes:
@@ -177,17 +178,21 @@ def _place_of(cwd: str | None) -> Place:
     return place
 
 
+def _open(url: str) -> Database[Any]:
+    return open_store(url, moving=True, timeout=open_timeout_s(os.environ))
+
+
 def _open_target(to_url: str, *, dry_run: bool) -> Database[Any] | None:
     """Open the new store, made if need be; in a dry run only if it is there."""
     if to_url.startswith("memory:"):
         raise Invalid("a store in memory keeps nothing", hint="name another store")
     if not dry_run:
-        install(to_url)
-        return open_store(to_url, moving=True)
+        install(to_url, timeout=open_timeout_s(os.environ))
+        return _open(to_url)
     if not store_present(Place(to_url, "", None, "", 0, "")):
         return None
     try:
-        return open_store(to_url, moving=True)
+        return _open(to_url)
     except NotFound:  # a server where nothing is installed
         return None
 

@@ -18,7 +18,7 @@ from coord.sdk.client.limits import LimitCalls
 from coord.sdk.client.locks import LockCalls
 from coord.sdk.client.maintenance import UpkeepCalls
 from coord.sdk.client.messages import MessageCalls
-from coord.sdk.client.open import open_place
+from coord.sdk.client.open import open_place, open_timeout_s
 from coord.sdk.client.sessions import SessionCalls
 from coord.stores.open import open_store
 
@@ -36,21 +36,26 @@ def connect(
     cwd: str | None = None,
     environ: Mapping[str, str] | None = None,
     clock: Callable[[], int] | None = None,
+    timeout: float | None = None,
 ) -> "Client":
-    """Open the store of the repository one is in, or any store by its url, in the name of a session."""
+    """Open the store of the repository one is in, or any store by its url, in the name of a session.
+
+    A server that cannot be reached is tried again for `timeout` seconds (COORD_CONNECT_TIMEOUT, or 5).
+    """
     environ = os.environ if environ is None else environ
     cwd = os.getcwd() if cwd is None else os.path.abspath(cwd)
+    timeout = open_timeout_s(environ) if timeout is None else timeout
     repository = find_repository(cwd)
     flags = Flags(session, agent, role, project, parent, pid)
     caller = find_caller(environ, flags, cwd=cwd, repository=repository)
     log = find_tenant(environ, tenant)
     if url is None:
-        database, place = open_place(find_place(cwd, environ))
+        database, place = open_place(find_place(cwd, environ), timeout)
     else:
-        database = open_store(url)
+        database = open_store(url, timeout=timeout)
         pinned = find_place(cwd, {}) if repository is not None else user_place(environ)
         place = pinned._replace(url=url, repository_id=pinned.repository_id or _unpinned_id(repository))
-    return Client(database, place, caller, tenant=log, cwd=cwd, environ=environ, clock=clock)
+    return Client(database, place, caller, tenant=log, cwd=cwd, environ=environ, clock=clock, timeout=timeout)
 
 
 def _unpinned_id(repository: Repository | None) -> str:

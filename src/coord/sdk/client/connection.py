@@ -18,6 +18,7 @@ from coord.host.processes import probe
 from coord.host.store_location import Place, user_place
 from coord.sdk.client.open import open_place
 from coord.stores.database import Database
+from coord.stores.open import OPEN_TIMEOUT_S, retry_unreachable
 
 
 class Connection:
@@ -33,15 +34,18 @@ class Connection:
         cwd: str,
         environ: Mapping[str, str],
         clock: Callable[[], int] | None = None,
+        timeout: float = OPEN_TIMEOUT_S,
     ) -> None:
+        """`timeout`: for how many seconds it retries to reach a server, the user's store included."""
         self.database = database
         self.place = place
         self.caller = caller if tenant == UNLIMITED_TENANT else msgspec.structs.replace(caller, tenant=tenant)
         self.tenant = tenant
-        self.engine = Engine(database, tenant, clock=clock, probe=probe)
+        self.engine = retry_unreachable(lambda: Engine(database, tenant, clock=clock, probe=probe), timeout)
         self._cwd = cwd
         self._environ = environ
         self._clock = clock
+        self._timeout = timeout
         self._host: Connection | None = None
 
     def __enter__(self) -> Self:
@@ -115,7 +119,7 @@ class Connection:
             place = user_place(self._environ)
             if not make and not place.pinned:
                 return None
-            database, place = open_place(place)
+            database, place = open_place(place, self._timeout)
             self._host = Connection(
                 database,
                 place,
@@ -124,6 +128,7 @@ class Connection:
                 cwd=self._cwd,
                 environ=self._environ,
                 clock=self._clock,
+                timeout=self._timeout,
             )
         return self._host
 

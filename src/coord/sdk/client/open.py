@@ -5,6 +5,7 @@ from contextlib import closing
 from typing import Any
 
 from coord.core.errors import Corrupt, Invalid, NotFound, Unsupported
+from coord.core.ids import shown
 from coord.host.store_location import (
     Place,
     check_pinned,
@@ -17,14 +18,33 @@ from coord.host.store_location import (
     write_pin,
 )
 from coord.stores.database import Database
-from coord.stores.open import install, mover, open_store
+from coord.stores.open import OPEN_TIMEOUT_S, install, mover, open_store
+
+OPEN_TIMEOUT_S_MAX = 3600.0
 
 
-def open_place(place: Place) -> tuple[Database[Any], Place]:
-    """Open the store of a place; return it and the place as it is pinned now."""
+def open_timeout_s(environ: Mapping[str, str]) -> float:
+    """Return how many seconds an unreachable server is tried again: COORD_CONNECT_TIMEOUT, or the default."""
+    given = environ.get("COORD_CONNECT_TIMEOUT", "")
+    try:
+        seconds = float(given or OPEN_TIMEOUT_S)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds <= OPEN_TIMEOUT_S_MAX:
+        raise Invalid(
+            f"COORD_CONNECT_TIMEOUT is {shown(given)}", hint=f"give seconds, 0 to {OPEN_TIMEOUT_S_MAX:g}"
+        )
+    return seconds
+
+
+def open_place(place: Place, timeout: float = OPEN_TIMEOUT_S) -> tuple[Database[Any], Place]:
+    """Open the store of a place; return it and the place as it is pinned now.
+
+    A server that cannot be reached is tried again for `timeout` seconds.
+    """
     check_present(place)
     try:
-        database = open_store(place.url, tenants=place.tenants)
+        database = open_store(place.url, tenants=place.tenants, timeout=timeout)
     except NotFound as error:
         if not place.pinned:
             raise
@@ -43,13 +63,14 @@ def open_place(place: Place) -> tuple[Database[Any], Place]:
 def initialise(cwd: str, environ: Mapping[str, str], *, url: str = "", new_store: bool = False) -> Place:
     """Prepare and pin the store of a repository; `new_store` starts afresh where the pinned one is lost."""
     proposed = {**environ, "COORD_URL": url} if url else environ
+    timeout = open_timeout_s(environ)
     if new_store:
-        return _start_afresh(cwd, proposed)
+        return _start_afresh(cwd, proposed, timeout)
     place = find_place(cwd, proposed)
     _check_repository(place, cwd)
     if not place.pinned:  # to prepare a pinned one that is lost would hide that
-        install(place.url)
-    database, place = open_place(place)
+        install(place.url, timeout=timeout)
+    database, place = open_place(place, timeout)
     database.close()
     return place
 
@@ -59,21 +80,21 @@ def _check_repository(place: Place, cwd: str) -> None:
         raise Invalid(f"{cwd} is in no git repository", hint="git init makes one")
 
 
-def _start_afresh(cwd: str, environ: Mapping[str, str]) -> Place:
+def _start_afresh(cwd: str, environ: Mapping[str, str], timeout: float) -> Place:
     """Pin a new store in a later epoch, so that nothing granted before can pass for something granted now."""
     try:
         place = find_place(cwd, environ)
     except (Corrupt, Unsupported):  # the pin is damaged, or was made on another machine
         place = propose_place(cwd, environ)
     _check_repository(place, cwd)
-    if place.pinned and store_present(place) and _opens_as_pinned(place):
+    if place.pinned and store_present(place) and _opens_as_pinned(place, timeout):
         raise Invalid(
             "the pinned store is there and in order, so there is nothing to start afresh",
             hint="to move to another store: coord migrate --to-url URL",
         )
     epoch = place.epoch + 1
-    install(place.url)
-    with closing(open_store(place.url)) as database:
+    install(place.url, timeout=timeout)
+    with closing(open_store(place.url, timeout=timeout)) as database:
         store = mover(database)
         if database.epoch < epoch and store.heads():
             raise Invalid(
@@ -82,13 +103,13 @@ def _start_afresh(cwd: str, environ: Mapping[str, str]) -> Place:
             )
         if database.epoch < epoch:
             store.set_epoch(epoch)
-    with closing(open_store(place.url)) as database:
+    with closing(open_store(place.url, timeout=timeout)) as database:
         return move_pin(place, store_id=database.store_id, epoch=database.epoch)
 
 
-def _opens_as_pinned(place: Place) -> bool:
+def _opens_as_pinned(place: Place, timeout: float) -> bool:
     try:
-        database, _ = open_place(place)
+        database, _ = open_place(place, timeout)
     except Corrupt:
         return False
     database.close()

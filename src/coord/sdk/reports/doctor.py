@@ -118,7 +118,7 @@ class _Visit:
     def _open_named(self, url: str) -> Database[Any] | None:
         self.note("pin", WARN, "not looked at, since a store is named", "coord doctor without --url")
         with self.checking("store"):
-            return self._opened(open_store(url))
+            return self._opened(open_store(url, timeout=0))
         return None
 
     def _open_pinned(self) -> Database[Any] | None:
@@ -133,7 +133,7 @@ class _Visit:
         said = f"{place.folder}/coord.id names {shown(place.url)}"
         self.note("pin", OK, said if place.pinned else f"{shown(place.url)} is there, and is pinned now")
         with self.checking("store"):
-            return self._opened(open_place(place)[0])
+            return self._opened(open_place(place, timeout=0)[0])
         return None
 
     def _opened(self, database: Database[Any]) -> Database[Any]:

@@ -17,9 +17,19 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 import pymysql
 from pymysql.constants import CLIENT, CR, ER
 
-from coord.core.errors import CoordError, Corrupt, Invalid, LimitReached, Unavailable, Unknown, Unsupported
+from coord.core.errors import (
+    CoordError,
+    Corrupt,
+    Invalid,
+    LimitReached,
+    Unavailable,
+    Unknown,
+    Unreachable,
+    Unsupported,
+)
 from coord.stores.migrated import unavailable
 from coord.stores.mysql.statements import Statements
+from coord.stores.server.database import fails_by_tls
 from coord.stores.urls import shown
 
 if TYPE_CHECKING:
@@ -60,6 +70,8 @@ RETRIED: Final = (ER.LOCK_DEADLOCK, ER.LOCK_WAIT_TIMEOUT)
 _DAMAGED: Final = (NO_SUCH_TABLE, ER.BAD_FIELD_ERROR, ER.NOT_KEYFILE, ER.CRASHED_ON_USAGE, 1712, 1877)
 _TOO_LARGE: Final = (ER.NET_PACKET_TOO_LARGE, ER.DATA_TOO_LONG, ER.TOO_BIG_ROWSIZE)
 _LOST: Final = (CR.CR_SERVER_GONE_ERROR, CR.CR_SERVER_LOST, CR.CR_COMMANDS_OUT_OF_SYNC)
+_AWAY: Final = (CR.CR_CONN_HOST_ERROR, ER.SERVER_SHUTDOWN, 1927)
+"""No connection could be made, or the server ends it because it shuts down (1927: MariaDB)."""
 
 Row = tuple[Any, ...]
 Rows = tuple[Row, ...]
@@ -82,7 +94,10 @@ def translated(error: BaseException, *, unsure: bool = False) -> CoordError:
         return Corrupt(message, hint="restore the store from a copy; nothing was changed")
     if code in _TOO_LARGE:
         return LimitReached(message)
-    # A lock held too long, a deadlock, no space, no privilege, read-only, a connection that was lost …
+    away = code in (0, *_AWAY) and isinstance(error, pymysql.Error)  # else a certificate's file is missing
+    if away and not fails_by_tls(error):
+        return Unreachable(message)
+    # A lock held too long, a deadlock, no space, no privilege, read-only …
     return unavailable(message)
 
 

@@ -9,8 +9,9 @@ name files. What `install` is told of `replicas` and `durable` holds for all who
 import re
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from coord.core.errors import Invalid, Unavailable
+from coord.core.errors import Invalid, Unavailable, Unreachable
 from coord.stores.nats.protocol import Denied, Login, Lost, NatsConnection
+from coord.stores.server.database import fails_by_tls
 from coord.stores.urls import shown
 
 NAME = re.compile(r"[A-Za-z0-9_]{1,48}")
@@ -49,14 +50,17 @@ class Address:
 
     def connect(self) -> NatsConnection:
         """Connect to the first of the servers that answers; each time another one comes first."""
-        failures = []
+        failures: list[str] = []
+        refused = False
         hosts, self._hosts = self._hosts, self._hosts[1:] + self._hosts[:1]
         for host, port in hosts:
             try:
                 return NatsConnection(host, port, self._login)
             except (OSError, Lost, Denied) as error:
                 failures.append(f"{host}:{port}: {error}")
-        raise Unavailable(f"NATS: {'; '.join(failures)}", hint="is the server up, and the password right?")
+                refused = refused or isinstance(error, Denied) or fails_by_tls(error)
+        message = f"NATS: {'; '.join(failures)}"
+        raise Unavailable(message, hint="is the password right?") if refused else Unreachable(message)
 
     # Subjects and streams. Names of streams have no dots, and names of stores have no dashes.
 

@@ -14,7 +14,15 @@ from typing import Any
 
 import msgspec
 
-from coord.core.errors import CoordError, Corrupt, LimitReached, Unavailable, Unknown, Unsupported
+from coord.core.errors import (
+    CoordError,
+    Corrupt,
+    LimitReached,
+    Unavailable,
+    Unknown,
+    Unreachable,
+    Unsupported,
+)
 from coord.stores.contract import RECORD_BYTES
 from coord.stores.database import Reconnected
 from coord.stores.migrated import not_installed
@@ -113,14 +121,14 @@ def refused(error: ApiError) -> CoordError:
         return Unsupported(message, hint="enable JetStream for the server and the account")
     if error.err_code == NO_STREAM:
         return Corrupt(message, hint="restore the stream from a copy; nothing was changed")
-    return Unavailable(message)
+    return Unreachable(message) if error.err_code in NO_LEADER else Unavailable(message)
 
 
 def translated(error: Exception, *, committing: bool = False) -> CoordError:
     """Return what an error of the connection means."""
     message = f"NATS: {error}"
     if isinstance(error, Lost):
-        return Unknown(message) if committing else Unavailable(message)
+        return Unknown(message) if committing else Unreachable(message)
     if isinstance(error, NoResponders) and str(error).startswith("$JS.API.DIRECT"):
         return Unavailable(message)
     if isinstance(error, NoResponders) and str(error).startswith(API):

@@ -143,6 +143,8 @@ class NatsConnection:
             if login.tls_cert:
                 context.load_cert_chain(login.tls_cert, login.tls_key or None)
             self._socket = context.wrap_socket(self._socket, server_hostname=host)
+        except (ConnectionError, TimeoutError, ssl.SSLEOFError) as error:
+            raise Lost(f"the connection is lost: {error}") from error
         except (ssl.SSLError, OSError) as error:
             raise Denied(f"no encrypted connection: {error}") from error
 
@@ -268,7 +270,8 @@ class NatsConnection:
             self._send(b"PONG\r\n")
         elif line.startswith(b"-ERR"):
             text = line[4:].decode(errors="replace").strip(" '")
-            raise Denied(text) if text.startswith(_REFUSALS) else Lost(text)
+            refused = text.startswith(_REFUSALS) and not text.endswith("Timeout")  # that one may pass
+            raise Denied(text) if refused else Lost(text)
 
     def _line(self) -> bytes:
         while (end := self._buffer.find(b"\r\n")) < 0:

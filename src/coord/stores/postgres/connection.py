@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import psycopg
-from psycopg.conninfo import conninfo_to_dict
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from coord.core.errors import (
     CoordError,
@@ -17,6 +17,7 @@ from coord.core.errors import (
     LimitReached,
     Unavailable,
     Unknown,
+    Unreachable,
     Unsupported,
 )
 from coord.stores.contract import FORMAT
@@ -27,6 +28,8 @@ from coord.stores.urls import shown, without_parameter
 
 SCHEMES = {"tables": "postgresql", "log": "postgresql+log"}
 SERVER_VERSION = 130000
+_TLS_FAILURE = re.compile(r"certificate|does not support SSL|private key")
+"""What libpq itself says, in English unless the program has set a locale, of a TLS that cannot succeed."""
 SCHEMA = re.compile(r"(?!pg_)[a-z_][a-z0-9_]{0,47}")
 
 Row = tuple[Any, ...]
@@ -40,7 +43,7 @@ def translated(error: psycopg.Error, *, committing: bool = False) -> CoordError:
     if severity in ("FATAL", "PANIC") or (not state and not isinstance(error, psycopg.DataError)):
         # The session ended: a restart, pg_terminate_backend, the network. FATAL is probably a plain no, for
         # a server holds it back while it commits; but to look into the log costs little, to guess may lie.
-        return Unknown(message) if committing else Unavailable(message)
+        return Unknown(message) if committing else Unreachable(message)
     # From here on the answer was ERROR: the statement, which was its whole transaction, is rolled back.
     if not state or state.startswith("22"):  # a data exception: not Unicode, or a NUL
         return Invalid(message)
@@ -86,13 +89,36 @@ class Address:
 
     def connect(self) -> Connection:
         """Open a connection that is set up as the statements expect."""
-        try:
-            connection: Connection = psycopg.connect(autocommit=True, prepare_threshold=0, **self.libpq)
-        except psycopg.Error as error:
-            raise translated(error) from error
+        connection = self._log_in()
         with using(connection):
             self._set_up(connection)
         return connection
+
+    def _log_in(self) -> Connection:
+        """Return a connection, or say whether waiting may help; libpq gives no code, and translates words."""
+        for again in (True, False):
+            try:
+                return psycopg.connect(autocommit=True, prepare_threshold=0, **self.libpq)
+            except psycopg.Error as error:
+                lost = translated(error)
+                if not self._server_answers(error):
+                    raise lost from error
+                # The server answers now: it has refused us, unless it came back after this attempt.
+                asked_for_password = error.pgconn and (
+                    error.pgconn.used_password or error.pgconn.needs_password
+                )
+                if asked_for_password or not again:
+                    raise Unavailable(lost.message) from error
+        raise AssertionError("the last attempt returns or raises")
+
+    def _server_answers(self, error: psycopg.Error) -> bool:
+        """Whether the server takes connections, though not this one; where TLS failed, too."""
+        if isinstance(error, psycopg.errors.ConnectionTimeout):
+            return False
+        if _TLS_FAILURE.search(str(error)):
+            return True
+        asked = make_conninfo(**self.libpq).encode()
+        return psycopg.pq.PGconn.ping(asked) not in (psycopg.pq.Ping.REJECT, psycopg.pq.Ping.NO_RESPONSE)
 
     def _set_up(self, connection: Connection) -> None:
         version = connection.info.server_version

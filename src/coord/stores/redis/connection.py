@@ -8,9 +8,10 @@ from typing import Any, Final, NamedTuple
 from redis import exceptions
 from redis.connection import Connection, parse_url
 
-from coord.core.errors import CoordError, Corrupt, Invalid, Unavailable, Unknown, Unsupported
+from coord.core.errors import CoordError, Corrupt, Invalid, Unavailable, Unknown, Unreachable, Unsupported
 from coord.stores.migrated import unavailable
 from coord.stores.redis.scripts import TERM, Script
+from coord.stores.server.database import fails_by_tls
 from coord.stores.urls import shown, without_parameter
 
 OLDEST: Final = (7, 0)
@@ -50,7 +51,11 @@ def translated(error: exceptions.RedisError, *, committing: bool = False) -> Coo
     if isinstance(error, exceptions.DataError):
         return Invalid(message)
     if not isinstance(error, ANSWERS):  # the connection broke, or the answer did not come in time
-        return Unknown(message) if committing else Unavailable(message)
+        if committing:
+            return Unknown(message)
+        return Unavailable(message) if fails_by_tls(error) else Unreachable(message)
+    if isinstance(error, exceptions.BusyLoadingError):
+        return Unreachable(message)
     for kind, hint in HINTS:
         if isinstance(error, kind):
             return Unavailable(message, hint=hint)
@@ -59,7 +64,7 @@ def translated(error: exceptions.RedisError, *, committing: bool = False) -> Coo
     stopped = "SCRIPT KILL" in message  # possible only before a script has written anything
     if "user_script" in message and not stopped:  # it found something that it does not know
         return Corrupt(message, hint="restore the store from a copy")
-    # LOADING, BUSY, MISCONF, MASTERDOWN, CLUSTERDOWN, MOVED, TRYAGAIN, NOREPLICAS, a store that moved …
+    # BUSY, MISCONF, MASTERDOWN, CLUSTERDOWN, MOVED, TRYAGAIN, NOREPLICAS, a store that moved …
     return unavailable(message)
 
 

@@ -1,6 +1,7 @@
 """What databases on servers share: a listener for all who wait, and what a fork means for connections."""
 
 import os
+import sys
 from contextlib import AbstractContextManager
 
 from coord.core.errors import Unavailable
@@ -9,6 +10,19 @@ from coord.stores.server.listener import Ear, Listener
 
 _inherited: list[object] = []
 """What a forked child must keep: its parent's connections, lest they are closed as garbage."""
+
+
+def fails_by_tls(error: BaseException | None) -> bool:
+    """Whether a connection failed because one side does not trust or understand the other's TLS.
+
+    That stays so until somebody changes a certificate or a setting; a peer that hung up is another matter.
+    """
+    ssl = sys.modules.get("ssl")  # imported by whoever encrypts; else no error of it can be here
+    while error is not None and ssl is not None:
+        if isinstance(error, ssl.SSLError):
+            return not isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError)
+        error = error.__cause__ or error.__context__
+    return False
 
 
 class ServerDatabase(Database[AnyStore]):

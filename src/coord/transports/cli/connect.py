@@ -10,8 +10,8 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def connected(options: SimpleNamespace) -> "Iterator[Client]":
-    """Connect for one command."""
+def connected(options: SimpleNamespace, *, timeout: float | None = None) -> "Iterator[Client]":
+    """Connect for one command; `timeout` as `connect` takes it."""
     from coord.sdk.client.client import connect
 
     client = connect(
@@ -23,6 +23,7 @@ def connected(options: SimpleNamespace) -> "Iterator[Client]":
         tenant=options.tenant,
         parent=options.parent,
         pid=options.pid,
+        timeout=timeout,
     )
     try:
         yield client

@@ -4,11 +4,13 @@ import os
 import shutil
 import time
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
-from coord.core.errors import Corrupt, Unavailable
+from coord.core.errors import Corrupt, Unavailable, Unreachable
 from coord.integrations.hooks.events import NOTHING
+from coord.integrations.hooks.handler import Gate
 from coord.integrations.hooks.tools import claude, codex
 from tests.support.git_folders import added_worktree, git, made_repository
 from tests.support.hook_harness import Scene
@@ -325,6 +327,26 @@ def test_messages_come_with_the_next_prompt(scene: Scene) -> None:
     with scene.client("bob") as bob:
         bob.send("ada", "notify", "done")
     assert "from bob (notify): done" in scene.tell("UserPromptSubmit", prompt="go on").say
+
+
+@pytest.mark.parametrize(("left_s", "waits_s"), [(-1.0, 0.0), (0.0, 0.0), (2.5, 2.5)])
+def test_a_store_is_waited_for_while_there_is_time(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, left_s: float, waits_s: float
+) -> None:
+    """REC-20: a hook retries to open its store until the moment that it was given, not for longer."""
+    told: list[float] = []
+
+    def opened(_place: object, timeout: float) -> NoReturn:
+        told.append(timeout)
+        raise Unreachable("away")
+
+    monkeypatch.setattr("coord.integrations.hooks.handler.open_place", opened)
+    monkeypatch.setattr("coord.integrations.hooks.handler.time.monotonic", lambda: 100.0)
+    given = {"session_id": "ada", "cwd": str(scene.root), "hook_event_name": "PreToolUse"}
+    event = claude.parse({**given, "tool_name": "Write", "tool_input": {"file_path": "new.txt"}})
+    with pytest.raises(Unreachable):
+        Gate(event, {}, scene.environ, lambda _: None, open_by=100.0 + left_s).pass_through()
+    assert told == [waits_s]
 
 
 def test_a_reading_call_opens_nothing(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,8 @@ import pytest
 
 from coord.integrations.hooks import main as client
 from tests.support.hook_harness import Scene
+from tests.support.servers.redis import RedisServer
+from tests.support.servers.server import running
 
 PROGRAM = [sys.executable, "-I", client.__file__]
 ANSWERS_S = 30
@@ -154,6 +156,18 @@ def test_a_stuck_store_is_answered_for_in_time(scene: Scene) -> None:
         ended = {"session_id": "ada", "hook_event_name": "SessionEnd", "reason": "other"}
         assert hook(scene, ended, COORD_HOOK_DEADLINE="0.7") == (0, None, "")
         assert time.monotonic() - began < ANSWERS_S
+
+
+def test_a_server_that_is_down_is_answered_for_in_time(tmp_path: Path) -> None:
+    """REC-20: the hook retries in a part of its deadline, and says no before its tool lets the call pass."""
+    with running(RedisServer) as server:
+        scene = Scene(tmp_path, server.fresh_store_url())
+        assert hook(scene, edit()) == (0, None, "")
+        server.stop()
+        code, answer, _ = hook(scene, edit(), COORD_HOOK_DEADLINE="2", COORD_CONNECT_TIMEOUT="3600")
+        assert reason_in(answer)
+        assert code == 0
+        assert hook(scene, shell("git status"), COORD_HOOK_DEADLINE="2") == (0, None, "")
 
 
 def test_a_tool_that_tells_nothing_is_refused_in_time(scene: Scene) -> None:

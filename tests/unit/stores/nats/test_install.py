@@ -81,7 +81,7 @@ def test_a_server_that_will_not_do_is_unsupported(settings: str, match: str) -> 
 
         def answers(self) -> bool:
             try:
-                with closing(open_store(self.url("none"))):
+                with closing(open_store(self.url("none"), timeout=0)):
                     return True
             except Unavailable:
                 return False
@@ -188,7 +188,7 @@ def test_an_encrypted_connection() -> None:
 def test_the_password_is_never_shown(url: str, change: Callable[[str], str]) -> None:
     """Whatever is wrong with a url or its server, neither the error nor its causes tell the password."""
     with pytest.raises((Invalid, Unavailable, NotFound)) as raised:
-        open_store(change(url))
+        open_store(change(url), timeout=0)
     told = "".join(traceback.format_exception(raised.value)) + repr(raised.value)
     assert "secret" not in told
     assert PASSWORD not in told

@@ -13,7 +13,7 @@ import redis
 from redis import exceptions
 
 import coord
-from coord.core.errors import Conflict, CoordError, Corrupt, Unavailable, Unknown
+from coord.core.errors import Conflict, CoordError, Corrupt, Unavailable, Unknown, Unreachable
 from coord.stores.contract import Commit, Put, Store
 from coord.stores.redis.connection import translated
 from coord.stores.redis.scripts import keys_of
@@ -208,7 +208,7 @@ REFUSALS = [
     ("error", "meant"),
     [
         *((exceptions.ResponseError(text), Unavailable) for text in REFUSALS),
-        (exceptions.BusyLoadingError("Redis is loading"), Unavailable),
+        (exceptions.BusyLoadingError("Redis is loading"), Unreachable),
         (exceptions.ReadOnlyError("You can't write"), Unavailable),
         (exceptions.NoPermissionError("this user"), Unavailable),
         (exceptions.AuthenticationError("invalid password"), Unavailable),
@@ -221,7 +221,7 @@ REFUSALS = [
 def test_errors_say_whether_it_happened(error: exceptions.RedisError, meant: type[CoordError]) -> None:
     """An answer of the server is a no; no answer to a commit is a perhaps, and to a question a no."""
     assert type(translated(error, committing=True)) is meant
-    assert type(translated(error)) is (Unavailable if meant is Unknown else meant)
+    assert type(translated(error)) is (Unreachable if meant is Unknown else meant)
 
 
 def test_a_store_that_moved_says_where_to(database: AnyDatabase, store: Store) -> None:

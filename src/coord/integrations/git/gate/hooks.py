@@ -19,7 +19,7 @@ from coord.integrations.git.gate.sign import signed
 from coord.integrations.git.gate.stubs import PROTECTED, PROTECTED_VARIABLE
 from coord.integrations.git.run import Git
 from coord.sdk.client.connection import Connection
-from coord.sdk.client.open import open_place
+from coord.sdk.client.open import open_place, open_timeout_s
 
 TOLD_MAX = 10
 """How many findings are printed."""
@@ -46,9 +46,12 @@ def run_hook(hook: str, arguments: list[str]) -> int:
     if place.repository is None or not place.pinned:  # where its stub is, coord was in use
         raise Corrupt("which store judges here is not known: coord.id is gone", hint="coord init mends it")
     caller = find_caller(os.environ, cwd=os.getcwd(), repository=place.repository)
-    database, place = open_place(place)
+    timeout = open_timeout_s(os.environ)
+    database, place = open_place(place, timeout)
     tenant = find_tenant(os.environ)
-    with Connection(database, place, caller, tenant=tenant, cwd=folder, environ=os.environ) as connection:
+    with Connection(
+        database, place, caller, tenant=tenant, cwd=folder, environ=os.environ, timeout=timeout
+    ) as connection:
         person = False
         if hook == "pre-receive":
             caller = anonymous(caller)

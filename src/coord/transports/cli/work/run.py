@@ -2,16 +2,18 @@
 
 import os
 import signal
+from contextlib import ExitStack
 from types import SimpleNamespace
 
 import msgspec
 
-from coord.core.errors import CoordError
+from coord.core.errors import CoordError, Unreachable
 from coord.host.caller import made_id
 from coord.host.processes import describe
 from coord.sdk.client.client import Client
 from coord.sdk.worker.work import GiveBack, Work
-from coord.sdk.worker.worker import Ending, Worked, Worker
+from coord.sdk.worker.worker import Ending, Step, Worked, Worker
+from coord.stores.open import OPEN_TIMEOUT_S
 from coord.transports import exit_codes as render
 from coord.transports.cli import signals
 from coord.transports.cli.connect import connected
@@ -28,10 +30,25 @@ STOPPING = (*signals.ENDING, signal.SIGINT)
 def work(options: SimpleNamespace, given: SimpleNamespace) -> Answer:
     """Work on tasks until none is left."""
     screen = Screen(as_json=options.json)
-    with connected(options) as client:
+    with ExitStack() as opened:
+        client = _connect(opened, options, given, screen)
         _become_worker(client, options)
         with client.session(bin=given.command[0][:100]):
             return _work(client, options, given, screen)
+
+
+def _connect(opened: ExitStack, options: SimpleNamespace, given: SimpleNamespace, screen: Screen) -> Client:
+    """Connect; a worker without a limit of time waits for its store until somebody stops it."""
+    if given.once or given.no_wait or given.wait is not None:
+        return opened.enter_context(connected(options, timeout=given.wait))
+    said = ""
+    while True:
+        try:
+            return opened.enter_context(connected(options, timeout=OPEN_TIMEOUT_S))
+        except Unreachable as error:
+            if error.message != said:
+                said = error.message
+                screen.tell(Step("waiting", note=said))
 
 
 def _work(client: Client, options: SimpleNamespace, given: SimpleNamespace, screen: Screen) -> Answer:
