@@ -12,7 +12,7 @@ CODE := $(wildcard src tests bench demo tools)
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench soak format clean venv servers agents
+.PHONY: help demo quick test check bench soak format clean venv servers agents
 
 help:
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -20,6 +20,9 @@ help:
 demo: ## See agents carry out a plan, die, return as zombies, and merge; and every task end with one result
 	@tools/setup demo
 	@$(BIN)/python -m demo $(ARGS)
+
+quick: venv ## Run the tests for a change in hand, without servers and agents (less than two minutes)
+	$(PYTEST) --quick $(ARGS)
 
 test: venv servers agents ## Run all tests on all stores, with their servers and real coding agents
 	$(PYTEST) $(ARGS)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support import quick
 from tests.support.servers.kinds import SHARED_STORES, STORES, FreshStores, Servers
 from tests.support.servers.mariadb import MariadbServer
 from tests.support.servers.nats import NatsServer
@@ -32,11 +33,34 @@ settings.register_profile(
 settings.load_profile("coord")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add `--quick`."""
+    parser.addoption(
+        "--quick",
+        action="store_true",
+        help="only tests without servers, agents and long runs, in two minutes",
+    )
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave whole folders out of a quick run, before they are imported."""
+    return True if config.getoption("quick") and quick.is_left_out(collection_path) else None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what a quick run does without."""
+    if config.getoption("quick"):
+        quick.select(config, items)
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    """Servers of one run share the work of making new data: of all workers, and of the runs with mutants."""
+    """Let servers of one run share their new data (also across workers and mutants), and set up `--quick`."""
     if TEMPLATES not in os.environ:
         os.environ[TEMPLATES] = tempfile.mkdtemp(prefix="coord-templates-")
         config.add_cleanup(lambda: shutil.rmtree(os.environ.pop(TEMPLATES)))
+    config.addinivalue_line("markers", quick.MARKER)
+    if config.getoption("quick"):
+        quick.refuse_servers()
 
 
 @pytest.fixture(scope="session", autouse=True)

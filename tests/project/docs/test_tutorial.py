@@ -18,6 +18,8 @@ from coord.sdk.plans.file import parse_plan
 from coord.transports.cli.plan_view.text import picture
 from tests.support.docs.pages import blocks_in
 
+pytestmark = pytest.mark.long
+
 PAGES = {
     "docs/tutorial.md": 20,
     "docs/tutorial-plan.md": 20,

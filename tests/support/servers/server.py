@@ -43,6 +43,9 @@ class Server:
     quit_signal: ClassVar[signal.Signals] = signal.SIGKILL
     """The signal for an end at once and for good."""
 
+    refused: ClassVar[str] = ""
+    """Why no server may be started in this run ("" if servers may)."""
+
     host = LOOPBACK
     """The address that it listens on."""
 
@@ -216,8 +219,8 @@ def running(
     Its data lie in a short folder of its own: as root it runs as another user, who cannot look into pytest's
     folders. The given folder gets its log.
     """
-    if kind.program() is None:
-        pytest.skip(lacking(kind))
+    if reason := lacking(kind):
+        pytest.skip(reason)
     home = Path(tempfile.mkdtemp(prefix="coord-server-"))
     server = kind(home)
     server.host = host
@@ -238,6 +241,8 @@ def copy_tree(source: Path, target: Path) -> None:
 
 def lacking(kind: type[Server]) -> str:
     """Return why a server cannot be run here ("" if it can)."""
+    if Server.refused:
+        return Server.refused
     return "" if kind.program() else f"{kind.name} is not installed (tools/setup servers)"
 
 

@@ -8,6 +8,8 @@ from tests.conftest import SOAK
 from tests.support.git_harness import Yard
 from tests.support.merge_interleaving import FILES, Interleaving
 
+pytestmark = pytest.mark.long
+
 SEEDS, LENGTH = (range(200), 150) if SOAK else (range(2), 40)
 
 

@@ -14,6 +14,8 @@ from coord.sdk.client.client import connect
 from tests.conftest import SOAK
 from tests.support.git_harness import Yard
 
+pytestmark = pytest.mark.long
+
 AGENTS = ("ann", "ben", "cyd")
 FILES = ("a.txt", "b.txt")
 ROUNDS = 4
