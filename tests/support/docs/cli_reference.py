@@ -4,17 +4,17 @@ from collections.abc import Iterable, Iterator
 
 from coord.transports import exit_codes as render
 from coord.transports.cli.commands.flags import GLOBAL_FLAGS
-from coord.transports.cli.commands.table import COMMANDS, GROUPS
+from coord.transports.cli.commands.registry import GROUPS, commands_of
 from coord.transports.cli.help import flag_shape
-from coord.transports.cli.spec import Command, Flag
+from coord.transports.cli.spec import CommandSpec, Flag
 from tests.support.docs.pages import ROOT
 
 PAGE = "docs/reference/cli.md"
 TASKS_PAGE = "docs/reference/cli-tasks.md"
-UPKEEP_PAGE = "docs/reference/cli-upkeep.md"
+MAINTENANCE_PAGE = "docs/reference/cli-maintenance.md"
 GIT_PAGE = "docs/reference/cli-git.md"
 OF_TASKS = ("tasks", "plans", "agents")
-OF_UPKEEP = ("records", "upkeep", "setup")
+OF_MAINTENANCE = ("records", "maintenance", "setup")
 OF_GIT = ("git",)
 """The groups that have a page of their own."""
 
@@ -40,7 +40,7 @@ A command waits up to 5 seconds for a server that cannot be reached, then it end
 `COORD_CONNECT_TIMEOUT` to other seconds; 0 tries once ([more](errors.md#opening-a-store)).
 
 Tasks, plans and agents have [a page of their own](cli-tasks.md), as have
-[records, upkeep and setup](cli-upkeep.md), and [git](cli-git.md).
+[records, maintenance and setup](cli-maintenance.md), and [git](cli-git.md).
 """
 TASKS_INTRODUCTION = """\
 # The `coord` command: tasks, plans and agents
@@ -51,8 +51,8 @@ Answers, exit codes and the flags of every command are as [for the others](cli.m
 commas: `--depends-on A-001-schema,A-002-login`. A claim has a generation, and whoever renews, submits,
 fails or releases states it: a worker that lost its task meanwhile cannot land anything.
 """
-UPKEEP_INTRODUCTION = """\
-# The `coord` command: records, upkeep and setup
+MAINTENANCE_INTRODUCTION = """\
+# The `coord` command: records, maintenance and setup
 
 <!-- made by: python -m tests.support.docs.cli_reference -->
 
@@ -71,11 +71,11 @@ work: what has to leave a worktree is first put into a commit under `refs/coord/
 
 def pages() -> dict[str, str]:
     """Return each page as the table makes it."""
-    others = [group for group in GROUPS if group not in (*OF_TASKS, *OF_UPKEEP, *OF_GIT)]
+    others = [group for group in GROUPS if group not in (*OF_TASKS, *OF_MAINTENANCE, *OF_GIT)]
     texts = {
         PAGE: [*_beginning(), *_groups(others)],
         TASKS_PAGE: [TASKS_INTRODUCTION.rstrip(), *_groups(OF_TASKS)],
-        UPKEEP_PAGE: [UPKEEP_INTRODUCTION.rstrip(), *_groups(OF_UPKEEP)],
+        MAINTENANCE_PAGE: [MAINTENANCE_INTRODUCTION.rstrip(), *_groups(OF_MAINTENANCE)],
         GIT_PAGE: [GIT_INTRODUCTION.rstrip(), *_groups(OF_GIT)],
     }
     return {name: "\n".join(lines) + "\n" for name, lines in texts.items()}
@@ -92,12 +92,11 @@ def _beginning() -> Iterator[str]:
 def _groups(groups: Iterable[str]) -> Iterator[str]:
     for group in groups:
         yield f"\n## {GROUPS[group]}"
-        for command in COMMANDS:
-            if command.group == group:
-                yield from _command(command)
+        for command in commands_of(group):
+            yield from _command(command)
 
 
-def _command(command: Command) -> Iterator[str]:
+def _command(command: CommandSpec) -> Iterator[str]:
     alias = f" (also `{command.alias}`)" if command.alias else ""
     details = f" {command.details}" if command.details else ""
     yield f"\n### `{command.name}`\n"
@@ -105,8 +104,8 @@ def _command(command: Command) -> Iterator[str]:
     yield "```sh"
     yield f"{command.usage}"
     yield "```\n"
-    if command.words:
-        yield from _table(("word", "is"), [(f"`{each.spelled}`", each.summary) for each in command.words])
+    if command.arguments:
+        yield from _table(("word", "is"), [(f"`{each.spelled}`", each.summary) for each in command.arguments])
         yield ""
     if command.flags:
         yield from _flags(command.flags)

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable
 from coord.core.errors import CoordError, Invalid
 from coord.transports import arguments as words
 from coord.transports.cli.commands.flags import GLOBAL_FLAGS, KINDS, WELL_KNOWN
-from coord.transports.cli.commands.table import BY_NAME, COMMANDS, VERBS
-from coord.transports.cli.spec import Command, Flag, Word
+from coord.transports.cli.commands.registry import find, first_words, is_noun, verbs
+from coord.transports.cli.spec import Argument, CommandSpec, Flag
 
 SCRIPTS = {
     "bash": """\
@@ -55,7 +55,7 @@ def candidates(words_typed: list[str], ask: Asks) -> list[str]:
         flags = (*(line.command.flags if line.command else ()), *GLOBAL_FLAGS)
         found = [flag.spelled for flag in flags if flag.name not in line.flags] + ["--help"]
     elif line.command is None:
-        found = VERBS[line.noun] if line.noun else _first_words()
+        found = verbs(line.noun) if line.noun else first_words()
     else:
         word = line.next_word
         found = _listed(word, current, ask) if word else []
@@ -66,7 +66,7 @@ class _Line:
     """The words before the one that is completed, as far as they can be understood."""
 
     def __init__(self, before: list[str]) -> None:
-        self.command: Command | None = None
+        self.command: CommandSpec | None = None
         self.noun = ""
         self.flags: set[str] = set()
         self.awaiting: Flag | None = None
@@ -76,9 +76,9 @@ class _Line:
             self._read(typed)
 
     @property
-    def next_word(self) -> Word | None:
+    def next_word(self) -> Argument | None:
         """The word whose turn it is."""
-        wanted = self.command.words if self.command else ()
+        wanted = self.command.arguments if self.command else ()
         if self.words < len(wanted):
             return wanted[self.words]
         return wanted[-1] if wanted and wanted[-1].many else None
@@ -90,10 +90,10 @@ class _Line:
             self.rest = True
         elif typed.startswith("-"):
             self._read_flag(*typed.partition("="))
-        elif self.command is None and not self.noun and typed in VERBS:
+        elif self.command is None and not self.noun and is_noun(typed):
             self.noun = typed
         elif self.command is None:
-            self.command = BY_NAME.get(f"{self.noun} {typed}".strip())
+            self.command = find(f"{self.noun} {typed}".strip())
         else:
             self.words += 1
 
@@ -105,22 +105,17 @@ class _Line:
                 self.awaiting = flag if flag.value and not equals else None
 
 
-def _listed(item: Flag | Word, current: str, ask: Asks) -> list[str]:
+def _listed(item: Flag | Argument, current: str, ask: Asks) -> list[str]:
     if item.choices:
         return list(item.choices)
     if item.completes == "commands":
-        return _first_words()
+        return first_words()
     if item.completes == "kinds":
         return list(KINDS)
     if item.completes == "files":
         # Nothing typed yet: then the shell's own list of files is the better one.
         return list(WELL_KNOWN) if current else []
     return [_short(word) for word in ask(item.completes)] if item.completes else []
-
-
-def _first_words() -> list[str]:
-    """Return the first word of every command, each once."""
-    return list(dict.fromkeys(command.name.partition(" ")[0] for command in COMMANDS))
 
 
 def _short(resource: str) -> str:

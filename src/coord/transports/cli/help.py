@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Sequence
 
 from coord.transports.cli.commands.flags import GLOBAL_FLAGS
-from coord.transports.cli.commands.table import COMMANDS, GROUPS
-from coord.transports.cli.spec import Command, Flag
+from coord.transports.cli.commands.registry import GROUPS, all_commands, commands_of
+from coord.transports.cli.spec import CommandSpec, Flag
 
 
-def help_of(command: Command | None, noun: str = "") -> str:
+def help_of(command: CommandSpec | None, noun: str = "") -> str:
     """Return the help of a command; without one that of a noun, and without both that of `coord`."""
     if command is not None:
         return command_help(command)
@@ -19,14 +19,14 @@ def overview() -> str:
     return "\n".join(_overview()) + "\n"
 
 
-def command_help(command: Command) -> str:
+def command_help(command: CommandSpec) -> str:
     """Return the help of one command."""
     return "\n".join(_command_help(command)) + "\n"
 
 
 def noun_help(noun: str) -> str:
     """Return the help of a noun: its verbs."""
-    own = [each for each in COMMANDS if each.name.startswith(f"{noun} ")]
+    own = [each for each in all_commands() if each.name.startswith(f"{noun} ")]
     pairs = _pairs([(each.name, each.summary) for each in own])
     lines = [f"usage: coord {noun} VERB ...", "", *pairs, "", f"More with a verb: coord {own[0].name} --help"]
     return "\n".join(lines) + "\n"
@@ -45,7 +45,7 @@ def _overview() -> Iterator[str]:
     for group, title in GROUPS.items():
         yield ""
         yield title
-        yield from _pairs([(each.name, each.summary) for each in COMMANDS if each.group == group])
+        yield from _pairs([(each.name, each.summary) for each in commands_of(group)])
     yield ""
     yield "Flags of every command"
     yield from _pairs([(flag_shape(flag), flag.summary) for flag in GLOBAL_FLAGS])
@@ -57,7 +57,7 @@ def _overview() -> Iterator[str]:
     yield "75 try again, 78 unsupported."
 
 
-def _command_help(command: Command) -> Iterator[str]:
+def _command_help(command: CommandSpec) -> Iterator[str]:
     yield f"usage: {command.usage}"
     yield ""
     yield f"{command.summary[0].upper()}{command.summary[1:]}."
@@ -65,9 +65,9 @@ def _command_help(command: Command) -> Iterator[str]:
         yield command.details
     if command.alias:
         yield f"Also called {command.alias}."
-    if command.words:
+    if command.arguments:
         yield ""
-        yield from _pairs([(word.spelled, word.summary) for word in command.words])
+        yield from _pairs([(word.spelled, word.summary) for word in command.arguments])
     if command.flags:
         yield ""
         yield "Flags (and those of every command: coord --help)"

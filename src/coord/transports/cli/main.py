@@ -52,8 +52,8 @@ def _answer(request: Request) -> Answered:
     from coord.transports.cli.signals import Stopped, stopping
 
     import_msgspec()
-    module, _, function = request.command.runs.partition(":")
-    run = getattr(import_module(f"coord.transports.cli.{module}"), function)
+    module, _, function = request.command.handler.partition(":")
+    run = getattr(import_module(module), function)
     try:
         with stopping():
             if not request.command.connects:

@@ -9,8 +9,8 @@ from coord.core.errors import Invalid
 from coord.core.ids import shown
 from coord.transports import arguments as words
 from coord.transports.cli.commands.flags import GLOBAL_FLAGS
-from coord.transports.cli.commands.table import BY_NAME, VERBS
-from coord.transports.cli.spec import Command, Flag, Word
+from coord.transports.cli.commands.registry import all_commands, find, first_words, is_noun, verbs
+from coord.transports.cli.spec import Argument, CommandSpec, Flag
 
 HELP = ("-h", "--help")
 VERSION = ("-V", "--version")
@@ -22,7 +22,7 @@ class Request(NamedTuple):
     `noun` is the first word of a name of two, where help is wanted and no verb was given.
     """
 
-    command: Command | None
+    command: CommandSpec | None
     given: SimpleNamespace
     options: SimpleNamespace
     wants: str = ""
@@ -36,7 +36,7 @@ def parse(argv: Sequence[str]) -> Request:
     if wants:
         return Request(reading.command, SimpleNamespace(), SimpleNamespace(), wants, reading.noun)
     if reading.command is None and reading.noun:
-        raise Invalid(f"{reading.noun} needs a verb", hint=f"one of {', '.join(VERBS[reading.noun])}")
+        raise Invalid(f"{reading.noun} needs a verb", hint=f"one of {', '.join(verbs(reading.noun))}")
     if reading.command is None:
         raise Invalid("no command is given", hint="see coord --help")
     command = reading.command
@@ -51,7 +51,7 @@ class _Reading:
     """One pass over the words of a command line."""
 
     def __init__(self, argv: list[str]) -> None:
-        self.command: Command | None = None
+        self.command: CommandSpec | None = None
         self.noun = ""
         self.found: dict[str, str] = {}
         self.words: list[str] = []
@@ -70,7 +70,7 @@ class _Reading:
                 return "version"
             elif typed.startswith("-") and typed != "-":
                 self._read_flag(typed)
-            elif self.command is None and not self.noun and typed in VERBS:
+            elif self.command is None and not self.noun and is_noun(typed):
                 self.noun = typed
             elif self.command is None:
                 self.command = _find_command(self.noun, _readable(typed))
@@ -88,10 +88,10 @@ class _Reading:
     def _look_ahead(self) -> None:
         """Find the command in `coord --help lock`, `coord --help task next` and `coord task --help next`."""
         for typed in self._left[::-1] if self.command is None else ():
-            if not self.noun and typed in VERBS:
+            if not self.noun and is_noun(typed):
                 self.noun = typed
             elif self.command is None:
-                self.command = BY_NAME.get(f"{self.noun} {typed}".strip())
+                self.command = find(f"{self.noun} {typed}".strip())
 
     def _read_flag(self, typed: str) -> None:
         name, equals, value = _readable(typed).partition("=")
@@ -112,22 +112,22 @@ class _Reading:
         if name in known:
             return known[name]
         where = f"coord {self.command.name}" if self.command else "coord"
-        if not self.command and any(flag.spelled == name for each in BY_NAME.values() for flag in each.flags):
+        if not self.command and any(flag.spelled == name for each in all_commands() for flag in each.flags):
             raise Invalid(f"{name} belongs to a command", hint="write it after the command's name")
         raise Invalid(
             f"unknown flag {shown(name)}", hint=_meant(name, [*known, "--help"], f"see {where} --help")
         )
 
 
-def _find_command(noun: str, word: str) -> Command:
+def _find_command(noun: str, word: str) -> CommandSpec:
     name = f"{noun} {word}" if noun else word
-    if name in BY_NAME and " " not in word:
-        return BY_NAME[name]
+    command = find(name) if " " not in word else None
+    if command is not None:
+        return command
     if noun:
-        hint = _meant(word, VERBS[noun], f"see coord {noun} --help")
+        hint = _meant(word, verbs(noun), f"see coord {noun} --help")
         raise Invalid(f"{noun} has no verb {shown(word)}", hint=hint)
-    known = [*(each for each in BY_NAME if " " not in each), *VERBS]
-    raise Invalid(f"unknown command {shown(word)}", hint=_meant(word, known, "see coord --help"))
+    raise Invalid(f"unknown command {shown(word)}", hint=_meant(word, first_words(), "see coord --help"))
 
 
 def _meant(word: str, known: list[str], otherwise: str) -> str:
@@ -145,24 +145,24 @@ def _readable(typed: str) -> str:
     return typed
 
 
-def _assign(command: Command, given: list[str]) -> dict[str, Any]:
+def _assign(command: CommandSpec, given: list[str]) -> dict[str, Any]:
     """Give each word of the command its value."""
     values: dict[str, Any] = {}
     left = list(given)
-    for word in command.words:
+    for word in command.arguments:
         taken = left if word.many else left[:1]
         left = left[len(taken) :]
         if not taken and not word.optional:
             raise Invalid(f"{word.spelled} is missing", hint=f"usage: {command.usage}")
         for value in taken:
             _check_choice(word.name, value, word)
-        values[word.name] = taken if word.many else next(iter(taken), "")
+        values[word.field] = taken if word.many else next(iter(taken), "")
     if left:
         raise Invalid(f"{shown(left[0])} is one word too many", hint=f"usage: {command.usage}")
     return values
 
 
-def _rest(command: Command, rest: list[str] | None) -> list[str]:
+def _rest(command: CommandSpec, rest: list[str] | None) -> list[str]:
     if not rest:
         raise Invalid(f"{command.rest.upper()} is missing", hint=f"usage: {command.usage}")
     return rest
@@ -188,7 +188,7 @@ def _value(flag: Flag, text: str) -> Any:
         raise Invalid(f"{flag.spelled}: {error.message}", hint=error.hint) from error
 
 
-def _check_choice(what: str, value: str, among: Flag | Word) -> None:
+def _check_choice(what: str, value: str, among: Flag | Argument) -> None:
     if among.choices and value not in among.choices:
         raise Invalid(f"{what}: {shown(value)} is not known", hint=f"one of {', '.join(among.choices)}")
 

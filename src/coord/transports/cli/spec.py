@@ -1,10 +1,10 @@
-"""What a command line is made of: the words in which the table is written."""
+"""The types in which the commands of `coord` are written down: `CommandSpec`, `Flag`, `Argument`."""
 
 from typing import Any, NamedTuple
 
 
 class Flag(NamedTuple):
-    """One flag. `value` names what follows it ("": nothing does); `kind` says how that is read."""
+    """A flag. `value` names its value in the usage ("": it takes none); `kind` says how to read the value."""
 
     name: str
     summary: str
@@ -14,20 +14,21 @@ class Flag(NamedTuple):
     default: Any = ""
     excludes: str = ""
     completes: str = ""
+    dest: str = ""
 
     @property
     def spelled(self) -> str:
-        """The flag as it is typed."""
+        """The flag as a user types it."""
         return f"--{self.name}" if len(self.name) > 1 else f"-{self.name}"
 
     @property
     def field(self) -> str:
-        """The name under which its value is found."""
-        return self.name.replace("-", "_")
+        """The field of the handler's arguments that takes the value."""
+        return self.dest or self.name.replace("-", "_")
 
 
-class Word(NamedTuple):
-    """One word that a command takes; the last one may be `many`."""
+class Argument(NamedTuple):
+    """A positional argument; the last one may be `many`."""
 
     name: str
     summary: str
@@ -35,28 +36,34 @@ class Word(NamedTuple):
     optional: bool = False
     choices: tuple[str, ...] = ()
     completes: str = ""
+    kind: str = "text"
+    dest: str = ""
 
     @property
     def spelled(self) -> str:
-        """The word as usage shows it."""
+        """The argument as the usage shows it."""
         shown = "|".join(self.choices) if self.choices else self.name.upper()
         shown += "..." if self.many else ""
         return f"[{shown}]" if self.optional else shown
 
+    @property
+    def field(self) -> str:
+        """The field of the handler's arguments that takes the value."""
+        return self.dest or self.name
 
-class Command(NamedTuple):
-    """One command. `runs` is the function to call, `<module beside this one>:<name>`.
 
-    `rest` names the words after `--` where a command takes such; `connects` is false for a command that needs
-    no session.
+class CommandSpec(NamedTuple):
+    """A command. `handler` is the function that runs it, as `module:function`; it is imported on first use.
+
+    `rest` names the words after `--`, for commands that run another program. A command with `connects=False`
+    gets the global options instead of a client.
     """
 
     name: str
-    group: str
     summary: str
-    runs: str
+    handler: str
     examples: tuple[str, ...]
-    words: tuple[Word, ...] = ()
+    arguments: tuple[Argument, ...] = ()
     flags: tuple[Flag, ...] = ()
     alias: str = ""
     rest: str = ""
@@ -65,11 +72,11 @@ class Command(NamedTuple):
 
     @property
     def usage(self) -> str:
-        """The shape of a call."""
+        """The form of a call."""
         parts = [
             "coord",
             self.name,
             *(["[flags]"] if self.flags else []),
-            *(word.spelled for word in self.words),
+            *(argument.spelled for argument in self.arguments),
         ]
         return " ".join([*parts, *(["--", f"{self.rest.upper()}..."] if self.rest else [])])

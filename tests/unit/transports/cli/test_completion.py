@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from coord.core.errors import Unavailable
-from coord.transports.cli.commands.table import COMMANDS
+from coord.transports.cli.commands.registry import all_commands
 from coord.transports.cli.completion import SCRIPTS, candidates, quietly
 
 KNOWN = {"held": ["file:src/app.py", "name:main-push", "project:shop"], "peers": ["s-otto", "s-rem"]}
@@ -81,5 +81,5 @@ def test_each_shell_asks_coord_itself(shell: str) -> None:
     """A script holds no list of its own, so it cannot grow old."""
     assert "coord completion words --" in SCRIPTS[shell]
     assert not any(
-        f" {command.name} " in SCRIPTS[shell] for command in COMMANDS if command.name != "completion"
+        f" {command.name} " in SCRIPTS[shell] for command in all_commands() if command.name != "completion"
     )

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from coord.core.errors import Invalid
 from coord.transports.cli.commands.flags import GLOBAL_FLAGS
-from coord.transports.cli.commands.table import BY_NAME, COMMANDS
+from coord.transports.cli.commands.registry import all_commands, find
 from coord.transports.cli.parser import parse
 
 
@@ -96,8 +96,8 @@ def test_help_wins_over_mistakes_that_follow() -> None:
     """`--help` is asked for by those who do not know yet."""
     assert parse(["--help"]).wants == "help"
     assert parse(["--help"]).command is None
-    assert parse(["lock", "-h", "--bogus"]).command == BY_NAME["lock"]
-    assert parse(["--help", "lock"]).command == BY_NAME["lock"]
+    assert parse(["lock", "-h", "--bogus"]).command == find("lock")
+    assert parse(["--help", "lock"]).command == find("lock")
     assert parse(["--version"]).wants == "version"
 
 
@@ -117,13 +117,15 @@ def test_a_dash_reads_standard_input(monkeypatch) -> None:
 def test_no_command_redefines_a_flag_of_every_command() -> None:
     """One word, one meaning: a flag before the command is the flag after it."""
     taken = {flag.name for flag in GLOBAL_FLAGS} | {"help", "version"}
-    assert [(each.name, flag.name) for each in COMMANDS for flag in each.flags if flag.name in taken] == []
+    assert [
+        (each.name, flag.name) for each in all_commands() for flag in each.flags if flag.name in taken
+    ] == []
 
 
 KNOWN = st.sampled_from(
     [
-        *BY_NAME,
-        *(f.spelled for c in COMMANDS for f in c.flags),
+        *(name for c in all_commands() for name in (c.name, c.alias) if name),
+        *(f.spelled for c in all_commands() for f in c.flags),
         *(f.spelled for f in GLOBAL_FLAGS),
         "--",
         "=",
@@ -144,4 +146,4 @@ def test_any_command_line_is_understood_or_invalid(argv: list[str]) -> None:
         assert error is not None
         assert error.hint
     else:
-        assert request.wants or request.command in COMMANDS
+        assert request.wants or request.command in all_commands()

@@ -1,46 +1,45 @@
-"""The commands about agents and whom a task is for; `table.py` puts all together."""
+"""Commands about agents, and which agent a task suits."""
 
 from coord.transports.cli.commands.flags import PRIORITY
-from coord.transports.cli.spec import Command, Flag, Word
+from coord.transports.cli.spec import Argument, CommandSpec, Flag
 
-NAME = Word("agent", "an agent's name")
+NAME = Argument("agent", "an agent's name")
 WHY = Flag("reason", "why, in one line; it is recorded", "TEXT")
 
-AGENTS = (
-    Command(
+COMMANDS = (
+    CommandSpec(
         "agent list",
-        "agents",
         "list the agents of this project: what they have in hand, how they did, why one gets nothing",
-        "handlers.agents:list_",
-        ("coord agent list", "coord agent list rem"),
-        (NAME._replace(optional=True),),
+        handler="coord.transports.cli.handlers.agents:list_",
+        examples=("coord agent list", "coord agent list rem"),
+        arguments=(NAME._replace(optional=True),),
     ),
-    Command(
+    CommandSpec(
         "agent disable",
-        "agents",
         "take an agent out of the pool: it is given no task until it is enabled",
-        "handlers.agents:disable",
-        ("coord agent disable rem --reason 'its key has expired'",),
-        (NAME,),
-        (WHY,),
+        handler="coord.transports.cli.handlers.agents:disable",
+        examples=("coord agent disable rem --reason 'its key has expired'",),
+        arguments=(NAME,),
+        flags=(WHY,),
     ),
-    Command(
+    CommandSpec(
         "agent enable",
-        "agents",
         "take an agent back into the pool; its failures and limits are forgotten",
-        "handlers.agents:enable",
-        ("coord agent enable rem",),
-        (NAME,),
-        (WHY,),
+        handler="coord.transports.cli.handlers.agents:enable",
+        examples=("coord agent enable rem",),
+        arguments=(NAME,),
+        flags=(WHY,),
     ),
-    Command(
+    CommandSpec(
         "route",
-        "agents",
         "say whom a task is for, and why; one that is there, or one that is described",
-        "handlers.agents:route",
-        ("coord route A-001-login --explain", "coord route --description 'create a signup form' --explain"),
-        (Word("task", "a task's id", optional=True, completes="tasks"),),
-        (
+        handler="coord.transports.cli.handlers.agents:route",
+        examples=(
+            "coord route A-001-login --explain",
+            "coord route --description 'create a signup form' --explain",
+        ),
+        arguments=(Argument("task", "a task's id", optional=True, completes="tasks"),),
+        flags=(
             Flag("explain", "show what speaks for each agent, and what against it"),
             Flag("description", "what is to be done, in one line", "TEXT"),
             Flag("type", "the kind of work (default: by the words of the description)", "TYPE", "name"),
@@ -51,13 +50,12 @@ AGENTS = (
         ),
         details="Nobody is assigned: agents take their tasks with coord task next.",
     ),
-    Command(
+    CommandSpec(
         "track",
-        "agents",
         "say how many agents may work on a track at once (one, unless said)",
-        "handlers.agents:track",
-        ("coord track A --agents 2",),
-        (Word("track", "the track's name"),),
-        (Flag("agents", "how many", "N", "number", default=1),),
+        handler="coord.transports.cli.handlers.agents:track",
+        examples=("coord track A --agents 2",),
+        arguments=(Argument("track", "the track's name"),),
+        flags=(Flag("agents", "how many", "N", "number", default=1),),
     ),
 )

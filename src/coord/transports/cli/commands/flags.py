@@ -1,6 +1,6 @@
 """The flags and words that several commands share."""
 
-from coord.transports.cli.spec import Flag, Word
+from coord.transports.cli.spec import Argument, Flag
 
 KINDS = ("handoff", "warn", "emergency", "status", "request", "reply")
 """The usual kinds of message; others are allowed."""
@@ -21,12 +21,12 @@ GLOBAL_FLAGS = (
     Flag("url", "the store (COORD_URL; default: in the repository)", "URL", "name"),
 )
 
-RESOURCES = Word(
+RESOURCES = Argument(
     "resource", "a path, a glob, a name, or file:… name:… project:…", many=True, completes="files"
 )
-HELD = Word("resource", "what is held", many=True, completes="held")
-ONE_HELD = Word("resource", "what is held", completes="held")
-PROJECT = Word("project", "the project's name")
+HELD = Argument("resource", "what is held", many=True, completes="held")
+ONE_HELD = Argument("resource", "what is held", completes="held")
+PROJECT = Argument("project", "the project's name")
 AREA = Flag("area", "only this area of the project, often a module's name", "AREA")
 MODE = Flag(
     "mode",
@@ -61,8 +61,8 @@ SENDING = (
     Flag("ttl", "forget it when it was not read for this long", "DURATION", "duration", default=None),
     Flag("reply-to", "the message this answers", "ID", "name"),
 )
-KIND = Word("kind", f"what it is: {', '.join(KINDS)}, or another word", completes="kinds")
-SUBJECT = Word("subject", "one line")
+KIND = Argument("kind", f"what it is: {', '.join(KINDS)}, or another word", completes="kinds")
+SUBJECT = Argument("subject", "one line")
 TASK = (
     Flag("task", "what it works on", "TEXT", default=None),
     Flag("phase", "where in the task it is", "TEXT", default=None),

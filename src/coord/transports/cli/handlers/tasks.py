@@ -13,7 +13,7 @@ from coord.sdk.client.client import Client
 from coord.transports import arguments as words
 from coord.transports import exit_codes as render
 from coord.transports.cli.connect import connected
-from coord.transports.cli.output import Answer, fields_of, is_terminal, moment
+from coord.transports.cli.output import Answer, fields_of, is_terminal, moment, safe_json
 
 COLUMNS = ("task_id", "state", "track", "priority", "agent", "depends_on", "description")
 HISTORY = ("generation", "session_id", "agent_id", "acquired_at", "released_at", "release_reason", "note")
@@ -325,7 +325,7 @@ def list_(client: Client, given: SimpleNamespace) -> Answer:
 def watch(options: SimpleNamespace, given: SimpleNamespace) -> Answer | int:
     """Print what happens to tasks, until interrupted or the task that was named is finished."""
     from coord.sdk.reports.activity import follow, log_of, wanted
-    from coord.transports.cli.handlers.log import print_happenings
+    from coord.transports.cli.handlers.records import print_happenings
 
     with connected(options) as client:
         as_json = options.json or not is_terminal(sys.stdout)
@@ -390,3 +390,9 @@ def _deadline(client: Client, text: str | None) -> object:
     except Invalid:
         return text
     return client.database.log(client.tenant).now() + round(seconds * 1000)
+
+
+def result(client: Client, given: SimpleNamespace) -> str:
+    """Print a result as it was handed in."""
+    text = client.task_result(given.task).decode()
+    return (safe_json(text) if is_terminal(sys.stdout) else text) + "\n"

@@ -1,0 +1,122 @@
+"""Commands about locks."""
+
+from coord.transports.cli.commands.flags import (
+    AREA,
+    FENCE,
+    HELD,
+    MODE,
+    ONE_HELD,
+    PRIORITY,
+    PROJECT,
+    REASON,
+    RESOURCES,
+    TAKING,
+    TTL,
+)
+from coord.transports.cli.spec import CommandSpec, Flag
+
+COMMANDS = (
+    CommandSpec(
+        "lock",
+        "lock files or names, all or nothing; waits in line",
+        handler="coord.transports.cli.handlers.locks:lock",
+        examples=(
+            "coord lock src/app.py --ttl 1h --reason 'rework the login'",
+            "coord lock 'src/auth/*' main-push --no-wait",
+        ),
+        arguments=(RESOURCES,),
+        flags=(MODE, *TAKING),
+        details="Waits for ever on a terminal, and 100 s without one.",
+    ),
+    CommandSpec(
+        "unlock",
+        "release locks of this session",
+        handler="coord.transports.cli.handlers.locks:unlock",
+        examples=("coord unlock src/app.py",),
+        arguments=(HELD,),
+        flags=(FENCE,),
+    ),
+    CommandSpec(
+        "renew",
+        "begin the leases of this session's locks anew (all of them, or those named)",
+        handler="coord.transports.cli.handlers.locks:renew",
+        examples=("coord renew", "coord renew src/app.py --ttl 1h"),
+        arguments=(HELD._replace(optional=True),),
+        flags=(TTL, FENCE),
+    ),
+    CommandSpec(
+        "check",
+        "ask whether something could be locked now: exit 0 free, 1 held",
+        handler="coord.transports.cli.handlers.locks:check",
+        examples=("coord check src/app.py", "coord check docs --mode read"),
+        arguments=(RESOURCES,),
+        flags=(MODE, FENCE._replace(summary="ask whether this session still holds it under this fence")),
+    ),
+    CommandSpec(
+        "locks",
+        "list the locks that are held",
+        handler="coord.transports.cli.handlers.locks:locks",
+        examples=("coord locks",),
+        flags=(Flag("owner", "only those of this session", "ID", "name", default=None, completes="peers"),),
+    ),
+    CommandSpec(
+        "guard",
+        "run a command under locks: renew while it runs, always release, pass its exit code on",
+        handler="coord.transports.cli.handlers.guard:guard",
+        examples=("coord guard main-push -- git push origin main",),
+        arguments=(RESOURCES,),
+        flags=(MODE, *TAKING),
+        rest="command",
+        details="Stdout is the command's own. If a lock is lost, the command is ended, and guard exits 1.",
+    ),
+    CommandSpec(
+        "steal",
+        "take over a lock whose owner is gone",
+        handler="coord.transports.cli.handlers.locks:steal",
+        examples=(
+            "coord steal main-push --dead-owner",
+            "coord steal src/app.py --force --reason 'owner on holiday'",
+        ),
+        arguments=(ONE_HELD,),
+        flags=(
+            Flag("dead-owner", "before it expires, if the owner's process is proven dead"),
+            Flag("force", "whatever the owner does; needs --reason, and is recorded"),
+            REASON,
+        ),
+    ),
+    CommandSpec(
+        "preempt",
+        "ask a holder of lower priority to release; revoked after a grace period",
+        handler="coord.transports.cli.handlers.locks:preempt",
+        examples=("coord preempt src/app.py --priority 9 --reason 'hotfix' --grace 1m",),
+        arguments=(ONE_HELD,),
+        flags=(
+            PRIORITY._replace(summary="has to be higher than the holder's"),
+            REASON,
+            Flag(
+                "grace",
+                "the time the holder has (default: 30s)",
+                "DURATION",
+                "duration or zero",
+                default=30.0,
+            ),
+            Flag("wait", "wait this long at most; then exit 3", "DURATION", "duration or zero", default=None),
+        ),
+    ),
+    CommandSpec(
+        "project-lock",
+        "lock a whole project, or one area of it",
+        handler="coord.transports.cli.handlers.locks:project_lock",
+        examples=("coord project-lock shop", "coord project-lock shop --area checkout --ttl 30m"),
+        arguments=(PROJECT,),
+        flags=(AREA, *TAKING),
+    ),
+    CommandSpec(
+        "project-unlock",
+        "release the lock on a project or area",
+        handler="coord.transports.cli.handlers.locks:project_unlock",
+        examples=("coord project-unlock shop --area checkout",),
+        arguments=(PROJECT,),
+        flags=(AREA,),
+    ),
+)

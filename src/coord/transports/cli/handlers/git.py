@@ -1,0 +1,249 @@
+"""Commit, worktrees, salvaged work, merges and the git gate."""
+
+import os
+import shlex
+from types import SimpleNamespace
+from typing import Any
+
+from coord.core import commands
+from coord.core.errors import CoordError, Invalid
+from coord.host.config import configuration_file, read_configuration
+from coord.integrations.git.commit.commit import commit as commit_held
+from coord.integrations.git.gate.stubs import PROTECTED
+from coord.integrations.git.merge import merge as merging
+from coord.integrations.git.merge.merge import Merge, Outcome, Verdict, Wanted
+from coord.integrations.git.run import Git, as_text
+from coord.integrations.git.salvage import checkpoint
+from coord.integrations.git.salvage import drop as dropping
+from coord.integrations.git.salvage.salvage import kept
+from coord.integrations.git.worktree import clean as cleaning
+from coord.integrations.git.worktree import worktree
+from coord.sdk.client.client import Client
+from coord.transports import exit_codes as render
+from coord.transports.arguments import duration
+from coord.transports.cli.output import Answer, fields_of, say
+
+MERGE_COLUMNS = ("branch", "verdict", "commit", "why")
+SHORT = 10
+
+
+def merge(client: Client, given: SimpleNamespace) -> Answer:
+    """Merge branches, and say of each what became of it."""
+    git = Git(os.getcwd())
+    try:
+        check = tuple(shlex.split(given.check))
+    except ValueError as error:
+        raise Invalid(f"--check {given.check!r}: {error}", hint="quote it as for a shell") from error
+    into = given.into or merging.default_branch(git, PROTECTED)
+    wanted = Wanted(tuple(given.branch), into, check, given.check_timeout, given.any_file, given.wait)
+    return answer_of(merging.merge(client, git, wanted))
+
+
+def answer_of(merged: Merge) -> Answer:
+    """Return the answer of a merge; it failed if one branch is left out."""
+    rows = [{**fields, "why": _why(fields)} for fields in map(_outcome_fields, merged.outcomes)]
+    fields: dict[str, Any] = {
+        "into": as_text(merged.into),
+        "before": merged.before,
+        "after": merged.after,
+        "branches": [_outcome_fields(outcome) for outcome in merged.outcomes],
+        "warnings": [as_text(warning) for warning in merged.warnings],
+    }
+    if merged.ok:
+        return Answer(fields, _merged_line(merged), rows, MERGE_COLUMNS)
+    first = next(row for row in rows if row["verdict"] not in (Verdict.MERGED, Verdict.NOTHING_NEW))
+    failure = render.Failure(
+        render.REFUSED,
+        first["verdict"],
+        f"{first['branch']} is not merged into {fields['into']}: {first['why']}",
+        first["findings"][0]["next_step"] if first["findings"] else _NEXT[Verdict(first["verdict"])],
+    )
+    return Answer(fields, f"coord: {failure.message} ({failure.hint})", rows, MERGE_COLUMNS, failure)
+
+
+_NEXT = {
+    Verdict.CONFLICT: "merge the other branch into yours, resolve it there under locks, and merge again",
+    Verdict.CHECK_FAILED: "mend it on the branch, and merge again",
+}
+
+
+def _outcome_fields(outcome: Outcome) -> dict[str, Any]:
+    return {
+        "branch": as_text(outcome.branch),
+        "tip": outcome.tip,
+        "verdict": outcome.verdict.value,
+        "commit": outcome.commit,
+        "files": [as_text(path) for path in outcome.files],
+        "parties": [
+            {name: as_text(value) for name, value in party._asdict().items()} for party in outcome.parties
+        ],
+        "findings": [
+            {name: as_text(value) for name, value in each._asdict().items()} for each in outcome.findings
+        ],
+        "said": outcome.said,
+    }
+
+
+def _why(fields: dict[str, Any]) -> str:
+    if fields["findings"]:
+        return "; ".join(finding["what"] for finding in fields["findings"])
+    if fields["verdict"] == Verdict.CONFLICT:
+        who = ", ".join(dict.fromkeys(f"{party['who']} ({party['branch']})" for party in fields["parties"]))
+        return f"both sides changed {', '.join(fields['files'])}; by {who or 'nobody known'}"
+    if fields["verdict"] == Verdict.CHECK_FAILED:
+        return f"the check fails: {(fields['said'].splitlines() or [''])[-1]}"
+    return f"{len(fields['files'])} files" if fields["files"] else ""
+
+
+def _merged_line(merged: Merge) -> str:
+    new = [as_text(each.branch) for each in merged.outcomes if each.verdict is Verdict.MERGED]
+    if not new:
+        return f"Nothing new for {as_text(merged.into)}"
+    warned = "".join(f"; {as_text(warning)}" for warning in merged.warnings)
+    return f"Merged ✓ {', '.join(new)} into {as_text(merged.into)} ({merged.after[:SHORT]}){warned}"
+
+
+def commit(client: Client, given: SimpleNamespace) -> Answer:
+    """Commit what this session holds."""
+    timeout_s = given.hooks_timeout or _configured_timeout(client)
+    done = commit_held(client, given.m, given.file, fence=given.fence, hooks_timeout_s=timeout_s, tell=say)
+    fields = fields_of(done)
+    for warning in done.warnings:
+        say(f"Warning: {warning}")
+    if given.unlock:
+        fields["unlocked"] = _unlocked(client, done.locks)
+    return Answer(fields, f"Committed ✓ {done.commit[:12]} {done.subject}")
+
+
+def _configured_timeout(client: Client) -> float | None:
+    """Return how long hooks may take by `coord.toml`; None: as long as they want."""
+    file = configuration_file(client.place.repository)
+    table = read_configuration(file).get("commit", {})
+    text = table.get("hooks_timeout") if isinstance(table, dict) else table
+    if text is None:
+        return None
+    if not isinstance(text, str | int) or isinstance(text, bool):
+        raise Invalid(f"hooks_timeout in {file} is {text!r}", hint='[commit] hooks_timeout = "10m"')
+    return duration(str(text))
+
+
+def _unlocked(client: Client, resources: list[str]) -> list[str]:
+    """Give locks back; one that was lost meanwhile is no reason to say that the commit failed."""
+    try:
+        command = commands.ReleaseLocks(client.caller, client.place.repository_id, tuple(resources))
+        return list(client.call(command).released)
+    except CoordError as error:
+        say(f"Warning: {error.message}")
+        return []
+
+
+WORKTREE_COLUMNS = ("name", "branch", "owner", "liveness", "changed", "unmerged", "note")
+
+
+def worktree_add(client: Client, given: SimpleNamespace) -> Answer:
+    """Make a worktree, or go on in it."""
+    return _entered(
+        worktree.add(
+            client,
+            given.name,
+            branch=given.branch,
+            path=given.path,
+            start=getattr(given, "from"),
+            setup=given.setup,
+            or_shared=given.or_shared,
+        )
+    )
+
+
+def worktree_enter(client: Client, given: SimpleNamespace) -> Answer:
+    """Go on in a worktree."""
+    return _entered(worktree.enter(client, given.name, force=given.force))
+
+
+def worktree_list(client: Client, given: SimpleNamespace) -> Answer:
+    """List the worktrees that coord made."""
+    found = cleaning.standings(client, given.into)
+    rows = [fields_of(each) | {"orphan": each.orphan} for each in found]
+    orphans = sum(each.orphan for each in found)
+    return Answer(
+        {"worktrees": rows},
+        f"{len(found)} worktrees, {orphans} of sessions that are gone",
+        rows,
+        WORKTREE_COLUMNS,
+    )
+
+
+def worktree_clean(client: Client, given: SimpleNamespace) -> Answer:
+    """Remove worktrees of which nothing would be lost."""
+    done = cleaning.clean(client, given.name, into=given.into, salvage=given.salvage, dry_run=given.dry_run)
+    for name, why in done.kept.items():
+        say(f"{name} is kept: {why}")
+    would = "would be " if given.dry_run else ""
+    return Answer(fields_of(done), f"{len(done.removed)} {would}removed, {len(done.kept)} kept")
+
+
+def _entered(entered: worktree.Entered) -> Answer:
+    for warning in entered.warnings:
+        say(f"Warning: {warning}")
+    word = "Made" if entered.new else "Entered"
+    return Answer(fields_of(entered), f"{word} {entered.path} on {entered.branch or 'no branch'}")
+
+
+SALVAGE_COLUMNS = ("ref", "at", "why")
+
+
+def salvage_list(_options: SimpleNamespace, _given: SimpleNamespace) -> Answer:
+    """List what was put aside."""
+    rows = [each._asdict() for each in kept(Git(os.getcwd()))]
+    return Answer({"salvage": rows}, f"{len(rows)} put aside", rows, SALVAGE_COLUMNS)
+
+
+def salvage_show(_options: SimpleNamespace, given: SimpleNamespace) -> Answer:
+    """Show one thing that was put aside."""
+    found = dropping.look(Git(os.getcwd()), given.ref)
+    has = "a branch has all of it" if found.in_branch else "no branch has all of it"
+    line = f"{found.ref}, {found.at}: {found.why}; {has}"
+    return Answer({"salvage": fields_of(found)}, line, found.files, ("state", "path"))
+
+
+def salvage_drop(_options: SimpleNamespace, given: SimpleNamespace) -> Answer:
+    """Give up what some refs hold."""
+    return _dropped(dropping.drop(Git(os.getcwd()), given.ref, force=given.force))
+
+
+def salvage_prune(_options: SimpleNamespace, given: SimpleNamespace) -> Answer:
+    """Give up what is old, or in a branch."""
+    git, older_s = Git(os.getcwd()), given.older_than
+    found = dropping.prune(git, older_s=older_s, merged=given.merged, dry_run=given.dry_run)
+    return _dropped(found, "would be " if given.dry_run else "")
+
+
+def _dropped(found: list[dropping.PutAside], would: str = "") -> Answer:
+    rows = [{"ref": each.ref, "commit": each.commit, "why": each.why} for each in found]
+    if found and not would:
+        say("Until git collects garbage: git update-ref REF COMMIT brings one back")
+    return Answer({"dropped": rows}, f"{len(rows)} {would}dropped", rows, ("ref", "commit", "why"))
+
+
+def salvage_keep(client: Client, given: SimpleNamespace) -> Answer:
+    """Put a copy of what this session changed aside."""
+    ref = checkpoint.keep_held(client, given.why)
+    return Answer({"ref": ref}, f"Kept in {ref}" if ref else "Nothing that this session holds is changed")
+
+
+def salvage_restore(client: Client, given: SimpleNamespace) -> Answer:
+    """Bring files back."""
+    restored, before = checkpoint.restore(client, given.ref, given.file)
+    if before:
+        say(f"What was there is in {before}")
+    return Answer({"restored": restored, "before": before}, f"Restored {', '.join(restored)}")
+
+
+def gate(client: Client, given: SimpleNamespace) -> Answer:
+    """Put the gate before a shared bare repository."""
+    from coord.integrations.setup.shared_gate import share
+
+    shared = share(client.place, given.folder, given.protect, tenant=client.tenant, by=client.caller.tool)
+    return Answer(
+        shared._asdict(), f"Pushes to {shared.folder} are judged by the locks and claims of this repository"
+    )
