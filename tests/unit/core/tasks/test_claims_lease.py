@@ -2,7 +2,8 @@
 
 import pytest
 
-from coord.sdk.client.lease import RETRY_S, Lease
+from coord.sdk.client.lease import JITTER, RETRY_S, Lease
+from coord.sdk.client.lease import _jitter as renewal_jitter
 
 
 def test_a_lease_counts_from_the_moment_of_asking() -> None:
@@ -16,6 +17,13 @@ def test_a_lease_counts_from_the_moment_of_asking() -> None:
 def test_it_is_renewed_at_forty_percent() -> None:
     """SCH-12, Issue 4, part 9: there is time for many more tries before it ends."""
     assert Lease(300, asked=0).pause_s == pytest.approx(120)
+
+
+def test_renewals_are_spread() -> None:
+    """SCH-13: runners that started together do not renew at the same moments, but near them."""
+    factors = {renewal_jitter() for _ in range(200)}
+    assert len(factors) > 10
+    assert 1 - JITTER <= min(factors) < 1 < max(factors) <= 1 + JITTER
 
 
 @pytest.mark.parametrize(("now", "trusted"), [(0, True), (289.9, True), (290, False), (300, False)])

@@ -155,6 +155,21 @@ def test_a_hook_that_adds_files_is_noticed(shop: Path, coord: Coord) -> None:
     assert (said.answer["unexpected"], said.answer["recorded"]) == (["docs/help.md"], False)
 
 
+def test_a_commit_that_cannot_be_compared_stands(shop: Path, coord: Coord) -> None:
+    """GIT-20, GIT-21: where git cannot show the commit, it is reported, kept, and not logged."""
+    hook = shop / ".git/hooks/post-commit"
+    hook.write_text("#!/bin/sh\ngit config log.date nonsense\n")
+    hook.chmod(0o755)
+    (shop / "src/app.py").write_text("second\n")
+    coord("ann lock src/app.py")
+    said = coord("ann commit -m x")
+    git(shop, "config", "--unset", "log.date")
+    assert (said.code, said.answer["recorded"]) == (0, False)
+    assert "could not be looked at" in said.answer["warnings"][0]
+    assert committed(shop) == ["M\tsrc/app.py"]
+    assert coord("ann log tail --op git.committed").answer["events"] == []
+
+
 def test_a_hook_that_refuses_is_obeyed(shop: Path, coord: Coord) -> None:
     """The repository's own hooks have their say, and a refused commit changes nothing."""
     hook = shop / ".git/hooks/pre-commit"

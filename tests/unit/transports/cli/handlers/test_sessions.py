@@ -1,5 +1,6 @@
 """Session and setup commands from end to end."""
 
+import json
 from pathlib import Path
 
 from coord.transports.cli.main import main
@@ -16,6 +17,15 @@ def test_register_tells_who_else_is_there(coord: Coord) -> None:
     again = coord("ann register").answer
     assert again["new"] is False
     assert again["session"]["current_task"]["ticket"] == "rework the login"
+
+
+def test_a_session_records_its_program_and_what_it_owns(coord: Coord) -> None:
+    """SES-4, SES-6, SES-8, SES-9, SUP-14: peers read which program a session runs and what it owns."""
+    coord("ann register --bin /usr/bin/claude --tool-version 2.1.0")
+    owned = {"branches": ["agent/ann"], "prs": [7], "agents": ["ann-helper"], "processes": {"web": 4711}}
+    coord("ann update --owned", json.dumps(owned))
+    (ann,) = coord("bob register").answer["peers"]
+    assert (ann["bin"], ann["version"], ann["owned_resources"]) == ("/usr/bin/claude", "2.1.0", owned)
 
 
 def test_heartbeat_and_peers(coord: Coord) -> None:
