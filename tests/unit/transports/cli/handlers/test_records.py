@@ -182,7 +182,7 @@ def test_a_large_log_is_read_in_pages(morning: Morning, monkeypatch: pytest.Monk
 
 
 def test_holds_and_waits_have_percentiles(morning: Morning) -> None:
-    """P50, p95 and maximum of how long locks were held, and how they ended.
+    """The p50, p95 and maximum of how long locks were held, and how they ended.
 
     OBS-23, AUD-17, AUD-11, OBS-10, OBS-26, CLI-27.
     """
