@@ -13,6 +13,7 @@ from coord.core.locks.paths import TEXT_CHARS_MAX, is_unprintable, parse_pattern
 from coord.host.repository import Repository, repository_at
 
 _MEANT = re.compile(r"[\\*?\[{}]")
+_ANY_ESCAPED = re.compile(r"\\(.)")
 _ESCAPED = re.compile(r"\\([\\*?\[\]{},!^-])")
 
 
@@ -42,6 +43,11 @@ def repository_path(
     for each in texts:
         parse_pattern(each)
     return list(texts)
+
+
+def path_in_resource(resource: str) -> str:
+    """Return the path that a lock on one file names."""
+    return _ANY_ESCAPED.sub(r"\1", resource.removeprefix("file:"))
 
 
 def _check(text: str) -> None:

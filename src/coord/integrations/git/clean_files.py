@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 from coord.core.errors import CoordError
 from coord.core.replies import LockShown
+from coord.host.paths import path_in_resource
+from coord.integrations.deadline import deadline_s
 from coord.integrations.git.run import Git
-from coord.integrations.hooks.main import deadline_s
-from coord.integrations.hooks.targets import path_of
 
 GIT_SHARE = 2 / 7
 """How much of the time of a hook git has."""
@@ -23,7 +23,7 @@ def clean_locks(held: Sequence[LockShown]) -> list[str]:
     found: list[str] = []
     for worktree in dict.fromkeys(lock.worktree for lock in held if lock.worktree):
         names = {
-            path_of(lock.resource): lock.resource
+            path_in_resource(lock.resource): lock.resource
             for lock in held
             if lock.worktree == worktree and lock.resource.startswith("file:")
         }

@@ -15,10 +15,10 @@ import msgspec
 
 from coord.core.errors import Invalid
 from coord.integrations.hooks.named_locks import ACTIONS, Action
+from coord.integrations.shell_effects.watched_files import WATCHED
 
 WORDS = ("open", "closed")
 KNOWN = ("writes_without_store", "reads_without_store", "restore_stomps", "watched", "actions")
-WATCHED = (".env", ".env.local")
 WATCHED_MAX = 64
 
 

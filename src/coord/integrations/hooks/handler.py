@@ -10,6 +10,7 @@ from coord.core.commands import AckMessages, Deregister, ReceiveMessages
 from coord.core.errors import CoordError, NotFound
 from coord.core.locks.tool_call_commands import BeginCall, EndCall, LetGo
 from coord.core.replies import CallEnded, LockReply, LockShown, Received
+from coord.host.paths import path_in_resource
 from coord.host.store_location import Place
 from coord.integrations.hooks import messages as texts
 from coord.integrations.hooks.config import Settings, read_settings
@@ -17,7 +18,7 @@ from coord.integrations.hooks.events import NOTHING, Event, Verdict
 from coord.integrations.hooks.identity import caller_of, tenant_of
 from coord.integrations.hooks.protected_files import refused_edit, refused_settings
 from coord.integrations.hooks.shell_parser import goes_on
-from coord.integrations.hooks.targets import Part, home_place, parts_of, path_of, root_of
+from coord.integrations.hooks.targets import Part, home_place, parts_of, root_of
 from coord.sdk.client.connection import Connection
 from coord.sdk.client.open import open_place
 
@@ -259,7 +260,7 @@ class Gate:
     def _look(self, connection: Connection, part: Part, home: Place | None) -> str:
         """Let it be seen what a call has done; return what its agent should know."""
         shell = self._runs_in(part, home)
-        written = [path_of(text) for text in part.resources if text.startswith("file:")]
+        written = [path_in_resource(text) for text in part.resources if text.startswith("file:")]
         if part.place.repository is None or not part.worktree or not (shell or written):
             return ""
         from coord.integrations.shell_effects import observe as effects

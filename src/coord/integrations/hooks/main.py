@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from coord.integrations.hooks.events import Event, Verdict
 
 TOOLS = ("claude", "codex", "gemini")
-DEADLINE_S, LEAST_DEADLINE_S, MOST_DEADLINE_S = 7.0, 0.05, 600.0
+WATCH_FROM_S = 0.05
+"""No deadline is shorter. The watcher sleeps until then, because a call that only reads has ended by then."""
 END_DEADLINE_S = 2.0
 """At the end of a session the tools do not wait for long."""
 OPEN_SHARE = 3 / 7
@@ -74,7 +75,7 @@ class Hook:
         self.tool = tool
         self.installed = installed
         self.began = time.monotonic()
-        self.deadline_s = deadline_s()
+        self.deadline_s = 0.0
         self.event: Event | None = None
         self.closed = {True: True, False: False}
         self._turn = allocate_lock()
@@ -150,13 +151,19 @@ class Hook:
 
         self._form = import_module(f"coord.integrations.hooks.tools.{self.tool}")
         self.event = self._form.parse(told)._replace(installed=self.installed)
-        from coord.integrations.hooks.events import Kind
+        self.set_deadline()
 
-        if self.event.kind is Kind.END:
-            self.deadline_s = min(self.deadline_s, END_DEADLINE_S)
+    def set_deadline(self) -> None:
+        """Set the deadline of this event, as far as the event is known."""
+        from coord.integrations.deadline import deadline_s
+
+        ends = self.event is not None and self.event.kind == "end"
+        self.deadline_s = min(deadline_s(), END_DEADLINE_S) if ends else deadline_s()
 
     def _watch(self) -> None:
         """Answer for a store that does not, before the tool gives up on its hook."""
+        self._ended.acquire(timeout=WATCH_FROM_S)
+        self.set_deadline()
         while (left := self.began + self.deadline_s - time.monotonic()) > 0:
             self._ended.acquire(timeout=min(left, 0.05 if self.event is None else left))
         try:
@@ -218,15 +225,6 @@ def _write(fd: int, data: bytes) -> None:
             data = data[os.write(fd, data) :]
     except OSError:  # nobody listens any more
         return
-
-
-def deadline_s() -> float:
-    """Return after how many seconds the hook answers: git and the tool are given time by it, too."""
-    try:
-        given = float(os.environ.get("COORD_HOOK_DEADLINE", "") or DEADLINE_S)
-    except ValueError:
-        return DEADLINE_S
-    return given if LEAST_DEADLINE_S <= given <= MOST_DEADLINE_S else DEADLINE_S
 
 
 def main(words: list[str]) -> NoReturn:

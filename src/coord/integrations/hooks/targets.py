@@ -1,7 +1,6 @@
 """Where a call writes: the stores concerned, and what is to be locked in each."""
 
 import os
-import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -15,7 +14,6 @@ from coord.integrations.hooks.named_locks import locks_for
 from coord.integrations.hooks.shell_parser import folders_entered
 
 BRANCH_BYTES_MAX = 1024
-_ESCAPED = re.compile(r"\\(.)")
 
 
 class Part(NamedTuple):
@@ -69,11 +67,6 @@ def parts_of(event: Event, environ: Mapping[str, str], home: Place | None, setti
             single = dict.fromkeys((*known.alone, *alone))
             found[where] = part._replace(resources=tuple(resources), alone=tuple(single))
     return [each for part in found.values() for each in _of_host(part, environ)]
-
-
-def path_of(resource: str) -> str:
-    """Return the path that a lock on one file names."""
-    return _ESCAPED.sub(r"\1", resource.removeprefix("file:"))
 
 
 def root_of(place: Place) -> str:

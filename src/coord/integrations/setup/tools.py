@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import coord
 from coord.core.errors import Invalid
-from coord.integrations.hooks.main import deadline_s
+from coord.integrations.deadline import deadline_s
 from coord.integrations.setup.json_edit import Node, added, read_json, removed
 
 OURS = ("coord/integrations/hooks/main.py", "coord hook ")

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from coord.core.errors import CoordError
-from coord.integrations.hooks.config import WATCHED
 from coord.integrations.shell_effects.call_log import CallFolder
+from coord.integrations.shell_effects.watched_files import WATCHED
 from coord.sdk.client.connection import Connection
 
 

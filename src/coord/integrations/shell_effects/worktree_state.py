@@ -16,8 +16,8 @@ import msgspec
 
 from coord.core.errors import CoordError, Unavailable
 from coord.host.repository import repository_at
+from coord.integrations.deadline import deadline_s
 from coord.integrations.git.run import Git, GitFailed
-from coord.integrations.hooks.main import deadline_s
 
 GIT_SHARE = 3 / 7
 """How much of the time of a hook git has: a repository that takes longer is not looked at."""

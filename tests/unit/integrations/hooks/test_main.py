@@ -252,7 +252,7 @@ def test_an_answer_that_is_late_by_a_moment_is_written_out() -> None:
         from coord.integrations.hooks import main as client
         from coord.integrations.hooks.events import Verdict
         hook = client.Hook("claude")
-        hook.deadline_s = 0.2
+        os.environ["COORD_HOOK_DEADLINE"] = "0.2"
         hook._understand({"hook_event_name": "PreToolUse", "tool_name": "Bash"})
         printed = hook._form.printed
         def slowly(event, verdict):
