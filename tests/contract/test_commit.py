@@ -63,12 +63,12 @@ def test_all_of_a_commit_becomes_visible(store: Store) -> None:
 def loaded_and_changed(store: Store, *keys: str) -> Commit:
     """Load some records, and return the commit that changes them all as of that moment."""
     found = store.load(keys)
-    expects = {key: record.version for key, record in found.items()}
-    return Commit(expects, {key: Put(b"changed") for key in keys}, as_of=found.as_of)
+    expected_versions = {key: record.version for key, record in found.items()}
+    return Commit(expected_versions, {key: Put(b"changed") for key in keys}, read_point=found.read_point)
 
 
 def test_what_was_loaded_at_the_head_stands(store: Store) -> None:
-    """`as_of`: while head and floor are those of the load, whatever was expected holds."""
+    """`read_point`: while head and floor are those of the load, whatever was expected holds."""
     write(store, {"a": b"1"})
     assert store.commit(loaded_and_changed(store, "a", "new")) == 2
     assert store.commit(loaded_and_changed(store, "a", "new")) == 3
@@ -76,7 +76,7 @@ def test_what_was_loaded_at_the_head_stands(store: Store) -> None:
 
 
 def test_a_head_that_moved_is_no_conflict_by_itself(store: Store) -> None:
-    """`as_of`: others may have written what this commit does not expect."""
+    """`read_point`: others may have written what this commit does not expect."""
     commit = loaded_and_changed(store, "a", "b")
     write(store, {"elsewhere": b"x"})
     assert store.commit(commit) == 2
@@ -85,11 +85,11 @@ def test_a_head_that_moved_is_no_conflict_by_itself(store: Store) -> None:
 @pytest.mark.parametrize("writes", [True, False], ids=["writing", "only-asking"])
 @pytest.mark.parametrize("changed", ["a", "never-seen"])
 def test_what_changed_after_the_load_conflicts(store: Store, changed: str, writes: bool) -> None:
-    """`as_of`: a commit of what was loaded before somebody wrote it is a conflict, and nothing happens."""
+    """`read_point`: a commit conflicts if somebody wrote a loaded key since; nothing happens."""
     write(store, {"a": b"1"})
     commit = loaded_and_changed(store, "a", "never-seen")
     if not writes:
-        commit = Commit(commit.expects, as_of=commit.as_of)
+        commit = Commit(commit.expected_versions, read_point=commit.read_point)
     write(store, {changed: b"theirs"})
     before = everything(store)
     with pytest.raises(Conflict) as conflict:
@@ -99,7 +99,7 @@ def test_what_changed_after_the_load_conflicts(store: Store, changed: str, write
 
 
 def test_the_same_commit_lands_once(store: Store) -> None:
-    """`as_of`: committed again, as after a lost answer, it meets what it has written itself."""
+    """`read_point`: committed again, as after a lost answer, it meets what it has written itself."""
     commit = loaded_and_changed(store, "a")
     assert store.commit(commit) == 1
     with pytest.raises(Conflict):

@@ -130,53 +130,55 @@ class StoreMachine(RuleBasedStateMachine):
     ) -> None:
         gone = [key for key in deletes if key not in puts]
         keys = [*puts, *gone, *reads]
-        expects = {key: record.version for key, record in self.model.load(keys).items()}
+        expected_versions = {key: record.version for key, record in self.model.load(keys).items()}
         if not fresh:
-            expects |= {key: self.known[key] for key in keys if key in self.known}
+            expected_versions |= {key: self.known[key] for key in keys if key in self.known}
         if keys and stale:
-            expects[keys[0]] = max(0, expects[keys[0]] + stale)
-        commit = Commit(expects, puts, gone, events, at, b"%d" % at)
+            expected_versions[keys[0]] = max(0, expected_versions[keys[0]] + stale)
+        commit = Commit(expected_versions, puts, gone, events, at, b"%d" % at)
         self.both(which, lambda store: store.commit(commit))
 
-    @rule(which=WHICH, keys=st.lists(KEYS, min_size=1, max_size=4, unique=True), hasty=st.booleans())
-    def look(self, which: int, keys: list[str], hasty: bool) -> None:
-        found = self.stores[which].load(keys, hasty=hasty)
-        assert found.hasty <= hasty, "nobody who did not ask for it is told the past"
-        assert found.hasty or found == self.model.load(keys)
+    @rule(which=WHICH, keys=st.lists(KEYS, min_size=1, max_size=4, unique=True), allow_stale=st.booleans())
+    def look(self, which: int, keys: list[str], allow_stale: bool) -> None:
+        found = self.stores[which].load(keys, allow_stale=allow_stale)
+        assert found.maybe_stale <= allow_stale, "nobody who did not ask for it is told the past"
+        assert found.maybe_stale or found == self.model.load(keys)
         self.looks.append(found)
 
     @rule(which=WHICH, keys=st.lists(KEYS, min_size=1, max_size=3, unique=True), theirs=KEYS, value=VALUES)
     def look_beside_another(self, which: int, keys: list[str], theirs: str, value: bytes) -> None:
-        """Two commits through one object and one through the other: a hasty load may miss the last."""
+        """Two commits through one object and one through the other: a stale load may miss the last."""
         before = {}
         for writer, key in ((which, keys[0]), (which, keys[0]), (1 - which, theirs)):
             before = self.model.load(keys)
             commit = Commit({key: self.model.load([key])[key].version}, {key: Put(value)})
             self.both(writer, lambda store: store.commit(commit))  # noqa: B023
-        found = self.stores[which].load(keys, hasty=True)
-        assert found == self.model.load(keys) or (found.hasty and found == before)
+        found = self.stores[which].load(keys, allow_stale=True)
+        assert found == self.model.load(keys) or (found.maybe_stale and found == before)
         self.looks.append(found)
 
     @precondition(lambda self: self.looks)
     @rule(which=WHICH, back=st.integers(0, 3), value=VALUES)
     def commit_as_of(self, which: int, back: int, value: bytes) -> None:
         loaded = self.looks[-1 - back % len(self.looks)]
-        expects = {key: record.version for key, record in loaded.items()}
-        plain = Commit(expects, {key: Put(value) for key in loaded})
-        vouched = replace(plain, as_of=loaded.as_of)
+        expected_versions = {key: record.version for key, record in loaded.items()}
+        plain = Commit(expected_versions, {key: Put(value) for key in loaded})
+        vouched = replace(plain, read_point=loaded.read_point)
         self.both(which, lambda store: store.commit(plain if store is self.model else vouched))
 
     @rule(which=WHICH, index_keys=st.dictionaries(KEYS, TEXTS, min_size=2, max_size=5))
     def line_up(self, which: int, index_keys: dict[str, str]) -> None:
-        expects = {key: record.version for key, record in self.model.load(index_keys).items()}
-        commit = Commit(expects, {key: Put(b"in line", index_key) for key, index_key in index_keys.items()})
+        expected_versions = {key: record.version for key, record in self.model.load(index_keys).items()}
+        commit = Commit(
+            expected_versions, {key: Put(b"in line", index_key) for key, index_key in index_keys.items()}
+        )
         self.both(which, lambda store: store.commit(commit))
 
     @rule(which=WHICH, keys=st.lists(KEYS, max_size=3), ranges=st.lists(RANGES, max_size=4))
     def load_ranges(self, which: int, keys: list[str], ranges: list[Range]) -> None:
-        found = self.stores[which].load(keys, ranges, hasty=True)
-        assert not (ranges and found.hasty)
-        if not found.hasty:
+        found = self.stores[which].load(keys, ranges, allow_stale=True)
+        assert not (ranges and found.maybe_stale)
+        if not found.maybe_stale:
             assert found == self.model.load(keys)
             self.looks += [found] if keys else []
         for (prefix, by, limit, (index_key, key)), records in zip(ranges, found.ranges, strict=True):
@@ -236,7 +238,7 @@ def test_store_agrees_with_its_model(store_url: str, monkeypatch: pytest.MonkeyP
 
     STO-1, STO-9, STO-10, STO-30, DOC-2.
     """
-    monkeypatch.setattr(burst, "PAUSE_MS", math.inf)  # whether a load is hasty must not depend on the time
+    monkeypatch.setattr(burst, "PAUSE_MS", math.inf)  # whether a load is stale must not depend on the time
     with closing(Opened(store_url)) as opened:
         machine = type("Machine", (StoreMachine,), {"opened": opened})
         run_state_machine_as_test(

@@ -92,28 +92,32 @@ def test_load_is_as_of_one_offset(two_stores: tuple[Store, Store]) -> None:
 def test_a_load_in_haste_may_miss_others_and_says_so(
     two_stores: tuple[Store, Store], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A hasty load may be older than the newest commit, but not than what this object showed or wrote."""
+    """A stale load may be older than the newest commit, but not than what this object showed or wrote."""
     monkeypatch.setattr(burst, "PAUSE_MS", math.inf)
     mine, other = two_stores
     for number in range(3):
         write(mine, {"k": b"mine %d" % number, "old": b""}, at=number)
     write(other, {"k": b"theirs"}, at=9)
-    plain, hasty = mine.load(["k"]), mine.load(["k"], hasty=True)
-    assert (plain["k"].value, plain.hasty, hasty["k"].value) == (b"theirs", False, b"theirs")
+    plain, stale = mine.load(["k"]), mine.load(["k"], allow_stale=True)
+    assert (plain["k"].value, plain.maybe_stale, stale["k"].value) == (b"theirs", False, b"theirs")
     for number in range(2):
         write(mine, {"k": b"mine %d" % number})
     before = head(mine)
     write(other, {"k": b"theirs"})
-    found = mine.load(["k", "never"], hasty=True)
-    assert found.hasty == getattr(mine, "_foresees", False), "those are hasty that have all in memory"
-    if not found.hasty:
+    found = mine.load(["k", "never"], allow_stale=True)
+    assert found.maybe_stale == getattr(mine, "_foresees", False), (
+        "only stores with all records in memory read stale"
+    )
+    if not found.maybe_stale:
         assert found["k"].value == b"theirs"
         return
-    assert (found["k"].value, found["never"].value, found.as_of.offset) == (b"mine 1", None, before)
+    assert (found["k"].value, found["never"].value, found.read_point.offset) == (b"mine 1", None, before)
     with pytest.raises(Conflict) as conflict:
-        mine.commit(Commit({"k": found["k"].version}, as_of=found.as_of))
+        mine.commit(Commit({"k": found["k"].version}, read_point=found.read_point))
     assert set(conflict.value.keys) == {"k"}
-    assert mine.load(["k"], hasty=True)["k"].value == b"theirs", "whoever was told does not miss it any more"
+    assert mine.load(["k"], allow_stale=True)["k"].value == b"theirs", (
+        "whoever was told does not miss it any more"
+    )
 
 
 SHOWN: dict[str, Callable[[Store], object]] = {
@@ -134,7 +138,7 @@ def test_a_load_in_haste_is_not_older_than_what_was_shown(
         write(mine, {"k": b"mine"})
     write(other, {"k": b"theirs"})
     SHOWN[shown](mine)
-    assert mine.load(["k"], hasty=True)["k"].value == b"theirs"
+    assert mine.load(["k"], allow_stale=True)["k"].value == b"theirs"
 
 
 def test_load_sees_every_commit_that_finished_before_it(two_stores: tuple[Store, Store]) -> None:

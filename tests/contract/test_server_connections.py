@@ -17,7 +17,7 @@ from tests.support.stores.fixtures import AnyDatabase
 from tests.support.stores.steps import PLENTY, everything, head, value, write
 
 Opener = Callable[[str], AnyDatabase]
-ONE = Commit(expects={"k": 0}, puts={"k": Put(b"1")}, events=[b"e"], id=b"one")
+ONE = Commit(expected_versions={"k": 0}, puts={"k": Put(b"1")}, events=[b"e"], id=b"one")
 PATIENCE_S = 30
 
 
@@ -86,7 +86,7 @@ def test_a_commit_whose_answer_is_lost_is_unknown_and_has_happened(
     """The connection breaks after the commit and before its answer: the log shows its id."""
     near, far = open_database(url).log("local"), open_database(relay.url(url)).log("local")
     write(far, events=[b"the first time scripts and statements are sent, too"])
-    commit = replace(ONE, as_of=far.load(["k"]).as_of)  # else some kinds ask a question before it
+    commit = replace(ONE, read_point=far.load(["k"]).read_point)  # else some kinds ask a question before it
     relay.swallow_answers()
     answer = thread.submit(far.commit, commit)
     poll_until(lambda: head(near) == 2, PATIENCE_S, "the commit does not arrive")

@@ -2,8 +2,8 @@
 
 Every process has its own over the one real store. At each call it may let other processes run first or
 afterwards (so commits fall between a load and its commit), pause for long, be away, lose the answer of a
-commit that did or did not happen or happens later, or take the process down. Whoever loads in haste is told
-what was there when the process last looked. All by chance, from one seed.
+commit that did or did not happen or happens later, or take the process down. If the
+caller allows a stale load, it may get the state that the process saw last. All by chance, from one seed.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,7 +14,7 @@ import msgspec
 from coord.core.errors import Conflict, Unavailable, Unknown
 from coord.core.ranges import Range
 from coord.engine.clock import AHEAD_MS_MAX
-from coord.stores.contract import Commit, Entry, Head, Limits, Loaded, Scans
+from coord.stores.contract import Commit, Entry, Head, Limits, Loaded, RangeReader
 from coord.stores.log.state import Fold
 from coord.stores.memory import MemoryStore
 from tests.linearizability.ledger import require
@@ -37,7 +37,7 @@ def _copied(fold: Fold) -> Fold:
     return copied
 
 
-class FaultyStore(Scans):
+class FaultyStore(RangeReader):
     """The store contract, kept to the letter and no better."""
 
     def __init__(self, process: "Process", inner: MemoryStore) -> None:
@@ -52,8 +52,8 @@ class FaultyStore(Scans):
         self._newest_ms = 0
         self._known = _copied(inner._fold)
 
-    def load(self, keys: Iterable[str], ranges: Sequence[Range] = (), *, hasty: bool = False) -> Loaded:
-        if hasty and not ranges and self._world.chance.random() < 0.5:
+    def load(self, keys: Iterable[str], ranges: Sequence[Range] = (), *, allow_stale: bool = False) -> Loaded:
+        if allow_stale and not ranges and self._world.chance.random() < 0.5:
             return self._remembered(list(keys))
         self._before("load")
         return self._after(self._inner.load(list(keys), ranges))
@@ -63,8 +63,10 @@ class FaultyStore(Scans):
         if not self._process.alive:
             raise Killed
         stale = self._known.offset != self._inner.seen.offset
-        self._world.count("hasty load of the past" if stale else "hasty load")
-        return Loaded(zip(keys, self._known.get_all(keys), strict=True), self._known.as_of, hasty=True)
+        self._world.count("stale load" if stale else "load that may be stale")
+        return Loaded(
+            zip(keys, self._known.get_all(keys), strict=True), self._known.read_point, maybe_stale=True
+        )
 
     def tail(self, after: int, limit: int) -> list[Entry]:
         self._before("tail")
@@ -154,7 +156,7 @@ class FaultyStore(Scans):
 
     def _seen_now(self) -> None:
         self.seen = Head(*self._inner.seen)
-        if self._known.as_of != self._inner._fold.as_of:
+        if self._known.read_point != self._inner._fold.read_point:
             self._known = _copied(self._inner._fold)
 
     def _fail(self, what: str, error: Exception) -> None:

@@ -40,7 +40,7 @@ class CountedStore:
     def commit(self, commit: Commit) -> int:
         self.questions += 1
         self.written += [*commit.puts, *commit.deletes]
-        self.expected = set(commit.expects)
+        self.expected = set(commit.expected_versions)
         return int(self._store.commit(commit))
 
 

@@ -14,7 +14,7 @@ from coord.core.ranges import By, Range
 from coord.core.records import Stored, decode, encode
 from coord.core.transaction import GONE, Found, Later, Missing, View, Written
 from coord.engine.pending import Job
-from coord.stores.contract import NO_MOMENT, Commit, Put, Record, Store
+from coord.stores.contract import NO_READ_POINT, Commit, Put, Record, Store
 
 AnyStored = TypeVar("AnyStored", bound=Stored)
 
@@ -39,7 +39,7 @@ class Draft:
         self._probe = probe
         self._evidence: dict[Process, Evidence] = {}
         self._loaded: dict[str, Record] = {}
-        self._as_of = NO_MOMENT
+        self._read_point = NO_READ_POINT
         """The moment of the first of them: while it is the newest, all that was read later is of it, too."""
         self._stretches: dict[Beginning, Stretch] = {}
         self._spare = 0
@@ -50,8 +50,8 @@ class Draft:
         self._places = Places(self.decided)
         self.size = 0
         self.reads_of_store = 0
-        self.doubtful = False
-        """Whether the first load was hasty: then an answer that changes nothing is verified, too."""
+        self.maybe_stale = False
+        """Whether the first load may be stale: then an answer that changes nothing is verified, too."""
         self.conflicts = 0
 
     # What views read.
@@ -126,9 +126,9 @@ class Draft:
             missing = set()
 
     def _read(self, keys: set[str], ranges: list[Range]) -> None:
-        found = self._store.load(keys, ranges, hasty=True)  # the commit looks anyway
+        found = self._store.load(keys, ranges, allow_stale=True)  # the commit looks anyway
         if not self.reads_of_store:
-            self._as_of, self.doubtful = found.as_of, found.hasty
+            self._read_point, self.maybe_stale = found.read_point, found.maybe_stale
         self.reads_of_store += 1
         self._loaded.update(found)
         for range_, records in zip(ranges, found.ranges, strict=True):
@@ -165,7 +165,7 @@ class Draft:
         """Return the batch as one commit."""
         loaded = self._loaded
         reads = set(self._written).union(*[view.reads for _, view in self.decided])
-        expects = {key: loaded[key].version for key in reads}
+        expected_versions = {key: loaded[key].version for key in reads}
         written = self._written.items()
         puts = {
             key: Put(item.data or encode(item.value), item.index_key)
@@ -175,7 +175,14 @@ class Draft:
         deletes = [key for key, item in written if item.value is None and loaded[key].value is not None]
         events = [event for _, view in self.decided for event in view.events]
         return Commit(
-            expects, puts, deletes, events, at, commit_id, self._as_of, self.doubtful and not self.conflicts
+            expected_versions,
+            puts,
+            deletes,
+            events,
+            at,
+            commit_id,
+            self._read_point,
+            self.maybe_stale and not self.conflicts,
         )
 
     def forget(self, changed: Iterable[str]) -> list[Job]:

@@ -344,7 +344,7 @@ class Engine:
 
     def _commit(self, draft: Draft, now: int) -> None:
         commit = draft.commit(now, self._ambient.commit_id())
-        one_snapshot = not commit.writes and draft.reads_of_store <= 1 and not draft.doubtful
+        one_snapshot = not commit.writes and draft.reads_of_store <= 1 and not draft.maybe_stale
         offset = 0
         if not one_snapshot:
             offset = commit_surely(self._store, commit, draft.deadline, self._ambient)

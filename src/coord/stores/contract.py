@@ -1,39 +1,43 @@
-"""The contract that every store keeps; `tests/contract/` proves it clause by clause.
+"""The contract that every store keeps. `tests/contract/` checks each clause on each store.
 
-A store holds, for one tenant, *records* and one *log*. A record is a key with a value, a version, and
-perhaps one place in an ordered *line* (its turn, or its deadline). The log is the sequence of commits.
+A store holds, for one tenant, *records* and one *log*. A record has a key, a value, a version and at most
+one *index key*, by which records can be read in order (a position in a queue, or a deadline). The log is the
+sequence of commits.
 
-- **One commit, one entry, one order.** `commit` applies all of a `Commit` or nothing. It succeeds if and
-  only if every expected version is current; then its offset is head + 1, without gaps, and every put and
-  every tombstone has that offset as its version. It is durable when `commit` returns (if
-  `limits.durable`), and its entry is in `tail`. Every key that is put or deleted must also be expected.
-- **A commit that writes nothing** appends nothing; it verifies its expectations and returns the head, so
-  that refusals are as linearizable as grants.
-- **Absence has a version.** A deleted key reads as `value=None` with the offset of its deletion; a key
-  never seen, or whose tombstone was trimmed, reads with the store's *floor*. So absent, created, deleted
-  again is noticed (no ABA), and versions of one key never fall.
-- **Errors say whether it happened.** `Conflict` and `Unavailable`: nothing happened. A store may also call it
-  a conflict of all keys if others keep coming first. `Unknown`: perhaps.
-  `Invalid` and `LimitReached`: the commit is malformed or too large, nothing happened. `Corrupt`: what is
-  stored is damaged; it is never skipped. `Unsupported`: written by a newer version. Nothing else is raised.
-- **No retries inside.** A lost connection is opened anew by the next call; the engine decides what to repeat.
-- `load` gives the newest committed state of every key and of every range, all as of one moment that is not
-  older than any commit finished before the call; it says which, and a commit may bring it back (`as_of`). A
-  `hasty` load may be of an older moment, if it says so: whoever decides on it has to commit, and learns it
-  there.
-- A range gives live records by key or by line, in byte order (lines tie by key), strictly after the given
-  place; `scan` is a load of one. It is *not* guarded against phantoms: a decision that rests on absence over
-  a range must also expect a record that every such writer puts.
-- `tail` gives entries after an offset, in order; who saw offset n never later sees a new entry <= n. It
-  raises `Trimmed` when entries after the given offset are forgotten.
-- `wait` is a hint: it may return early for nothing, and never sleeps longer than told.
-- `trim` forgets entries and tombstones below an offset and raises the floor to it; never records.
-- `now` is the store's clock in milliseconds; `seen` is the newest offset this store object has met and the
-  time in its entry.
+- **One commit, one entry, one order.** `commit` applies a whole `Commit` or nothing. It succeeds if and only
+  if every expected version is current. Its offset is then head + 1, without gaps, and every key it put or
+  deleted has that offset as its version. When `commit` returns, the entry is durable (if `limits.durable`)
+  and `tail` shows it. A commit must expect a version of every key it puts or deletes.
+- **A commit without writes** appends nothing. The store checks the expected versions and returns the head, so
+  a refusal is as linearizable as a grant.
+- **Absence has a version.** A deleted key reads as `value=None` with the offset of its deletion. A key that
+  never existed, or whose tombstone was trimmed, reads with the store's *floor* (its compacted version). So a
+  key that was absent, created and deleted again does not look unchanged (no ABA), and the version of a key
+  never falls.
+- **Errors say whether the commit happened.** `Conflict`, `Unavailable`: it did not. A store may report a
+  conflict of every key if other writers keep coming first. `Unknown`: it may have happened. `Invalid`,
+  `LimitReached`: the commit is malformed or too large, and did not happen. `Corrupt`: stored data is damaged;
+  a store never skips it. `Unsupported`: a newer version wrote the store. A store raises no other error.
+- **No retries inside.** The next call reopens a lost connection; the engine decides whether to retry.
+- `load` returns the newest committed state of every key and range, all at one *read point* that is not older
+  than any commit that returned before the call. The caller may pass that read point to `commit`. With
+  `allow_stale` the read point may be older, and the result says so: the caller must then commit, and the
+  commit detects it.
+- A range returns live records by key or by index key, in byte order (equal index keys are ordered by key),
+  strictly after the given position. `scan` loads one range. Ranges are *not* protected against phantoms: a
+  decision that relies on absence from a range must also expect the version of a record that every writer to
+  that range puts.
+- `tail` returns entries after an offset, in order. A reader that saw offset n never later sees a new entry
+  <= n. `tail` raises `Trimmed` if entries after the given offset were removed.
+- `wait` is a hint: it may return early without news, and it never sleeps longer than its timeout.
+- `trim` removes entries and tombstones below an offset and raises the floor to it. It never removes records.
+- `now` is the store's clock in milliseconds. `seen` is the newest offset that this object has met, and the
+  time in that entry.
 
-Stores are synchronous on purpose: one committer owns a store at a time, async callers await futures.
+Stores are synchronous: one committer uses a store at a time, and async callers await futures.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple, Protocol
 
@@ -43,14 +47,14 @@ from coord.core.errors import Invalid, LimitReached
 from coord.core.ranges import By, Range
 
 FORMAT = 1
-"""The layout of what stores write; another major number is refused at open."""
+"""The format that stores write. A store with another format is refused when it is opened."""
 
 RECORD_BYTES = 256 * 1024
 KEY_BYTES = 700
 
 
 class Record(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """One key as of some offset; `value` is None where the key is absent."""
+    """A key at some read point; `value` is None if the key is absent."""
 
     key: str
     version: int
@@ -59,65 +63,65 @@ class Record(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
 
 class Put(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """A new value for a key, and its place in line ("" for none)."""
+    """A new value for a key, and its index key ("" for none)."""
 
     value: bytes
     index_key: str = ""
 
 
-class AsOf(NamedTuple):
-    """The moment of a load: the head of the log, its floor, and through what they were seen.
+class ReadPoint(NamedTuple):
+    """The point of the log at which a load read: head, floor, and the connection that was used.
 
-    A server may lose commits, and give their offsets away again; but not within one connection.
+    A server that failed may have lost commits and may reuse their offsets, but never within one connection.
     """
 
     offset: int
     floor: int
-    through: int = 0
+    connection: int = 0
 
 
-NO_MOMENT = AsOf(-1, -1, -1)
-"""Of several moments, or of none that is known."""
+NO_READ_POINT = ReadPoint(-1, -1, -1)
+"""The reads have different read points, or an unknown one."""
 
 
 class Loaded(dict[str, Record]):
-    """What a load gave: a record for every key that was asked for and those of the ranges, of one moment.
+    """The result of a load: a record for every requested key, and the records of each range.
 
-    Of the newest one, unless it is `hasty`: then nobody has looked whether there is a newer one.
+    All were read at one read point. It is the newest one unless `maybe_stale` is set.
     """
 
-    __slots__ = ("as_of", "hasty", "ranges")
+    __slots__ = ("maybe_stale", "ranges", "read_point")
 
     def __init__(
         self,
         records: Iterable[tuple[str, Record]] | dict[str, Record],
-        as_of: AsOf,
+        read_point: ReadPoint,
         ranges: Sequence[list[Record]] = (),
         *,
-        hasty: bool = False,
+        maybe_stale: bool = False,
     ) -> None:
         super().__init__(records)
-        self.as_of = as_of
+        self.read_point = read_point
         self.ranges = ranges
-        self.hasty = hasty
+        self.maybe_stale = maybe_stale
 
 
 class Commit(msgspec.Struct, frozen=True, array_like=True):
-    """A change to make whole or not at all. `id` marks it, so that a lost answer can be settled.
+    """A change that is applied completely or not at all. Its `id` finds it in the log if the reply is lost.
 
-    Who gives `as_of` vouches that all it expects was loaded at that moment: while head and floor are the
-    same, nothing can have changed, and the store need not look at each expectation. If that load was
-    `hasty` and others have committed since, it is a conflict, perhaps of no key: its time may be the past.
+    `read_point` promises that every expected version was read at that point. If head and floor have not
+    moved since, the store may skip the version checks. If the read may be stale and somebody has committed
+    since, the commit fails with `Conflict`, even if no key changed: its timestamp might lie in the past.
     """
 
-    expects: dict[str, int] = {}
+    expected_versions: dict[str, int] = {}
     puts: dict[str, Put] = {}
     deletes: list[str] = []
     events: list[bytes] = []
     at: int = 0
     id: bytes = b""
-    as_of: AsOf = NO_MOMENT
-    hasty: bool = False
+    read_point: ReadPoint = NO_READ_POINT
+    maybe_stale: bool = False
 
     @property
     def writes(self) -> bool:
@@ -126,7 +130,7 @@ class Commit(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True):
-    """One commit as the log shows it."""
+    """A commit as the log shows it."""
 
     offset: int
     at: int
@@ -135,14 +139,14 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Head(NamedTuple):
-    """The newest offset met and the time in its entry (0, 0 for an empty log)."""
+    """The newest offset and the time in its entry (0, 0 for an empty log)."""
 
     offset: int
     at: int
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """What a store can take and what it promises."""
+    """The sizes that a store accepts, and whether it is durable and shared between processes."""
 
     commit_bytes: int
     durable: bool
@@ -151,11 +155,12 @@ class Limits(msgspec.Struct, frozen=True):
     key_bytes: int = KEY_BYTES
 
 
-class Scans:
-    """A scan by itself, for every store."""
+class RangeReader(ABC):
+    """The base of every store: `scan` in terms of `load`."""
 
-    def load(self, keys: Iterable[str], ranges: Sequence[Range] = (), *, hasty: bool = False) -> Loaded:
-        raise AssertionError("each store loads in its own way")
+    @abstractmethod
+    def load(self, keys: Iterable[str], ranges: Sequence[Range] = (), *, allow_stale: bool = False) -> Loaded:
+        """Return records and ranges at one read point."""
 
     def scan(self, prefix: str, *, by: By, after: Record | None = None, limit: int) -> list[Record]:
         start = ("", "") if after is None else (after.index_key, after.key)
@@ -169,7 +174,9 @@ class Store(Protocol):
     def limits(self) -> Limits: ...
     @property
     def seen(self) -> Head: ...
-    def load(self, keys: Iterable[str], ranges: Sequence[Range] = (), *, hasty: bool = False) -> Loaded: ...
+    def load(
+        self, keys: Iterable[str], ranges: Sequence[Range] = (), *, allow_stale: bool = False
+    ) -> Loaded: ...
     def scan(self, prefix: str, *, by: By, after: Record | None = None, limit: int) -> list[Record]: ...
     def commit(self, commit: Commit) -> int: ...
     def tail(self, after: int, limit: int) -> list[Entry]: ...
@@ -180,24 +187,24 @@ class Store(Protocol):
 
 
 def check_commit(commit: Commit, limits: Limits) -> None:
-    """Refuse a malformed or oversized commit before anything is touched."""
-    expects, puts, deletes = commit.expects, commit.puts, set(commit.deletes)
+    """Refuse a malformed or oversized commit before anything is written."""
+    expected, puts, deletes = commit.expected_versions, commit.puts, set(commit.deletes)
     index_keys = [put.index_key for put in puts.values() if put.index_key]
-    check_texts(expects, limits)
+    check_texts(expected, limits)
     check_texts(index_keys, limits)
     value_sizes = [len(put.value) for put in puts.values()]
     if max(value_sizes, default=0) > limits.record_bytes:
         key, put = next(item for item in puts.items() if len(item[1].value) > limits.record_bytes)
-        taken = f"the value of {key!r} has {len(put.value)} bytes"
-        raise LimitReached(f"{taken}; the limit is {limits.record_bytes}")
-    if not puts.keys() <= expects.keys():
-        key = next(key for key in puts if key not in expects)
-        raise Invalid(f"{key!r} is written but not expected", hint="load it first and expect its version")
-    if not deletes <= expects.keys() or not deletes.isdisjoint(puts):
-        key = next(key for key in commit.deletes if key not in expects or key in puts)
-        raise Invalid(f"{key!r} is deleted but not expected, or put as well")
+        size = len(put.value)
+        raise LimitReached(f"the value of {key!r} has {size} bytes; the limit is {limits.record_bytes}")
+    if not puts.keys() <= expected.keys():
+        key = next(key for key in puts if key not in expected)
+        raise Invalid(f"{key!r} is put without an expected version", hint="load it first")
+    if not deletes <= expected.keys() or not deletes.isdisjoint(puts):
+        key = next(key for key in commit.deletes if key not in expected or key in puts)
+        raise Invalid(f"{key!r} is deleted without an expected version, or also put")
     if len(deletes) != len(commit.deletes):
-        raise Invalid("a key is deleted twice in one commit")
+        raise Invalid("the commit deletes a key twice")
     texts = sum(map(len, puts)) + sum(map(len, index_keys)) + sum(map(len, commit.deletes))
     size = sum(map(len, commit.events)) + sum(value_sizes) + texts
     if size > limits.commit_bytes:
@@ -205,18 +212,18 @@ def check_commit(commit: Commit, limits: Limits) -> None:
 
 
 def check_texts(texts: Collection[str], limits: Limits) -> None:
-    """Refuse keys or lines that some store could not keep; the usual ones are passed all at once."""
+    """Refuse keys or index keys that some store cannot keep; plain ASCII ones are checked in one step."""
     joined = "".join(texts)
-    usual = joined.isascii() and "\0" not in joined and "" not in texts
-    if not usual or max(map(len, texts), default=0) > limits.key_bytes:
+    plain = joined.isascii() and "\0" not in joined and "" not in texts
+    if not plain or max(map(len, texts), default=0) > limits.key_bytes:
         for text in texts:
             check_text(text, limits)
 
 
 def check_text(text: str, limits: Limits) -> None:
-    """Refuse a key or line that some store could not keep."""
+    """Refuse a key or index key that some store cannot keep."""
     if not text or "\0" in text:
-        raise Invalid(f"{text!r} cannot be a key or a line")
+        raise Invalid(f"{text!r} cannot be a key or an index key")
     try:
         size = len(text) if text.isascii() else len(text.encode())
     except UnicodeEncodeError as error:
@@ -226,7 +233,7 @@ def check_text(text: str, limits: Limits) -> None:
 
 
 def in_order(records: Iterable[Record], by: By) -> list[Record]:
-    """Return records of a range in the order of their bytes, which is that of their letters' numbers."""
+    """Return the records of a range in byte order, which for UTF-8 is the order of code points."""
     if by == "index_key":
         return sorted(records, key=lambda record: (record.index_key, record.key))
     return sorted(records, key=lambda record: record.key)

@@ -48,7 +48,7 @@ MUTANTS = [
     Mutant(
         "a refusal from a stale load is not verified",
         "coord.engine.engine:Engine._commit",
-        " and not draft.doubtful",
+        " and not draft.maybe_stale",
         "",
         STORM,
     ),

@@ -27,22 +27,22 @@ MUTANTS = [
     Mutant(
         "Postgres: a read point is valid on another connection",
         "coord.stores.postgres.table_store:PostgresStore._ask_to_commit",
-        "on=None if as_of is NO_MOMENT else as_of.through,",
+        "on=None if read_point is NO_READ_POINT else read_point.connection,",
         "",
         ("tests/unit/stores/postgres/test_table_store.py::test_a_moment_counts_within_one_connection",),
     ),
     Mutant(
         "MySQL: a read point is valid on another connection",
         "coord.stores.mysql.store:MysqlStore.commit",
-        "known.through",
+        "known.connection",
         "None",
         ("tests/unit/stores/mysql/test_store.py::test_a_moment_counts_within_one_connection",),
     ),
     Mutant(
         "a read point is not compared",
         "coord.stores.log.state:Fold.changed",
-        "as_of == self.as_of",
-        "as_of.offset >= 0",
+        "read_point == self.read_point",
+        "read_point.offset >= 0",
         ("tests/unit/engine/test_commit.py",),
     ),
     Mutant(
@@ -66,14 +66,14 @@ MUTANTS = [
     Mutant(
         "a commit after a stale load is retried",
         "coord.stores.log.store:LogStore.commit",
-        "1 if commit.hasty else ",
+        "1 if commit.maybe_stale else ",
         "",
         ("tests/unit/engine/test_clock.py::test_haste_does_not_act_in_the_past", "-k", "nats"),
     ),
     Mutant(
         "a command without writes replies from a stale load",
         "coord.stores.log.store:LogStore._check",
-        " or (commit.hasty and commit.as_of.offset != self._fold.offset)",
+        " or (commit.maybe_stale and commit.read_point.offset != self._fold.offset)",
         "",
         ("tests/unit/engine/test_clock.py::test_haste_does_not_act_in_the_past", "-k", "nats"),
     ),

@@ -41,11 +41,13 @@ def increment(store: Store, keys: list[str], commit_id: str) -> int:
     while True:
         try:
             found = store.load(COUNTERS)
-            expects = {
+            expected_versions = {
                 key: record.version for key, record in found.items() if key in keys or key == COUNTERS[0]
             }
             puts = {key: Put(b"%d" % (int(found[key].value or b"0") + 1)) for key in keys}
-            return store.commit(Commit(expects, puts, [], [commit_id.encode()], 0, commit_id.encode()))
+            return store.commit(
+                Commit(expected_versions, puts, [], [commit_id.encode()], 0, commit_id.encode())
+            )
         except (Conflict, Unavailable):  # nothing happened: look again
             continue
 

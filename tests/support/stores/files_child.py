@@ -31,10 +31,10 @@ def count(store: FilesStore, times: int) -> None:
     while times:
         found = store.load(["small", "large"])
         number = int(found["small"].value or b"0") + 1
-        expects = {key: record.version for key, record in found.items()}
+        expected_versions = {key: record.version for key, record in found.items()}
         puts = {"small": Put(b"%d" % number), "large": Put(b"%d" % number + PADDING)}
         try:
-            store.commit(Commit(expects, puts, [], [b"%d" % number], number))
+            store.commit(Commit(expected_versions, puts, [], [b"%d" % number], number))
             times -= 1
         except Conflict:
             continue

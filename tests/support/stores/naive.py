@@ -40,7 +40,9 @@ class NaiveStore:
         return sorted(found, key=place)[:limit]
 
     def commit(self, commit: Commit) -> int:
-        changed = [key for key, version in commit.expects.items() if self._get(key).version != version]
+        changed = [
+            key for key, version in commit.expected_versions.items() if self._get(key).version != version
+        ]
         if changed:
             raise Conflict(changed)
         if commit.puts or commit.deletes or commit.events:

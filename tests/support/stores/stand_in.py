@@ -6,14 +6,14 @@ from typing import Any
 
 from coord.core.errors import Unavailable
 from coord.core.ranges import Range
-from coord.stores.contract import Commit, Entry, Head, Limits, Loaded, Scans, Store, check_commit
+from coord.stores.contract import Commit, Entry, Head, Limits, Loaded, RangeReader, Store, check_commit
 from coord.stores.database import Database
 
 Step = Callable[[Commit], None]
 """What a test does before or after a commit; it may raise."""
 
 
-class StandIn(Scans):
+class StandIn(RangeReader):
     """A store as the engine sees it; `real` is the one behind it."""
 
     def __init__(self, real: Store, limits: Limits | None = None) -> None:
@@ -32,11 +32,11 @@ class StandIn(Scans):
     def seen(self) -> Head:
         return self.real.seen
 
-    def load(self, keys: Iterable[str], ranges: Sequence[Range] = (), *, hasty: bool = False) -> Loaded:
+    def load(self, keys: Iterable[str], ranges: Sequence[Range] = (), *, allow_stale: bool = False) -> Loaded:
         self._count("load")
         if ranges:
             self.calls["range"] += len(ranges)
-        return self._read(self.real.load(list(keys), ranges, hasty=hasty))
+        return self._read(self.real.load(list(keys), ranges, allow_stale=allow_stale))
 
     def _count(self, call: str) -> None:
         self.calls[call] += 1

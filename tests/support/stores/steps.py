@@ -65,7 +65,9 @@ def check_a_moment_within_one_connection(
     hang_up()
     before = everything(store)
     with pytest.raises(Conflict):
-        store.commit(Commit({"k": found["k"].version}, {"k": Put(b"rests on it")}, as_of=found.as_of))
+        store.commit(
+            Commit({"k": found["k"].version}, {"k": Put(b"rests on it")}, read_point=found.read_point)
+        )
     assert everything(store) == before
 
 

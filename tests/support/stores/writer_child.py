@@ -46,8 +46,8 @@ def next_commit(found: dict[str, Record], number: int, commit_id: bytes) -> Comm
     deletes = [] if number % 2 else [FLICKER]
     if number % 2:
         puts[FLICKER] = Put(b"%d" % number)
-    expects = {key: record.version for key, record in found.items()}
-    return Commit(expects, puts, deletes, [b"%d" % number], number * 1000, commit_id)
+    expected_versions = {key: record.version for key, record in found.items()}
+    return Commit(expected_versions, puts, deletes, [b"%d" % number], number * 1000, commit_id)
 
 
 def tell(*words: str) -> None:

@@ -133,7 +133,7 @@ def test_haste_does_not_act_in_the_past(
     command: Command,
 ) -> None:
     """Another process whose clock is ahead wrote something else: who begins afterwards takes place after it,
-    although its load was hasty and only the commit meets that entry."""
+    although its load was stale and only the commit meets that entry."""
     monkeypatch.setattr(burst, "PAUSE_MS", math.inf)
     url = make_url(kind)
     slow, fast = (stage_by_store_clock(make_stage, url) for _ in range(2))
@@ -141,7 +141,7 @@ def test_haste_does_not_act_in_the_past(
         slow.engine.call(Append("a", "1"))
     fast.now = NOW + 5_000
     fast.engine.call(Append("b", "x"))
-    assert slow.store.load(["a"], hasty=True).hasty
+    assert slow.store.load(["a"], allow_stale=True).maybe_stale
     with contextlib.suppress(Refused):
         slow.engine.call(command)
     assert slow.store.seen.at == slow.engine._clock.now() == NOW + 5_000

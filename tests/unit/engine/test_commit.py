@@ -186,7 +186,7 @@ def test_an_answer_that_was_found_in_haste_is_verified(
         for _ in range(2):
             stage.engine.call(Append("a", "+"))
         change(other, "a", "theirs")
-        return stage.store.load(["a"], hasty=True)["a"].value != encode(Text(text="theirs"))
+        return stage.store.load(["a"], allow_stale=True)["a"].value != encode(Text(text="theirs"))
 
     assert in_haste()
     with pytest.raises(CoordError, match="not today: theirs"):

@@ -105,7 +105,7 @@ def test_every_read_and_write_is_expected(stage: Stage) -> None:
     """Every read is an expectation of the commit, also those of commands that write nothing."""
     stage.engine.call(Append("held", "x"))
     stage.engine.call_many([Append("a", "1"), Once("held", "y"), Look("seen"), Copy("from", "to")])
-    assert set(stage.store.written[-1].expects) == {"a", "held", "seen", "from", "to"}
+    assert set(stage.store.written[-1].expected_versions) == {"a", "held", "seen", "from", "to"}
 
 
 def test_a_question_alone_commits_nothing(stage: Stage) -> None:

@@ -21,7 +21,7 @@ def set_apart(commit: Commit) -> tuple[Commit, dict[Reference, bytes]]:
     if not puts:
         return commit, values
     puts = {**commit.puts, **puts}
-    return Commit(commit.expects, puts, commit.deletes, commit.events, commit.at, commit.id), values
+    return Commit(commit.expected_versions, puts, commit.deletes, commit.events, commit.at, commit.id), values
 
 
 class LargeValues:

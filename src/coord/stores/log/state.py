@@ -6,7 +6,7 @@ from itertools import islice
 from sortedcontainers import SortedList
 
 from coord.core.ranges import Range
-from coord.stores.contract import AsOf, Commit, Record, prefix_end
+from coord.stores.contract import Commit, ReadPoint, Record, prefix_end
 
 Item = str | tuple[str, str]
 """A key, or a line with its key."""
@@ -62,17 +62,17 @@ class Fold:
         return [records.get(key) or Record(key, tombstones.get(key, floor), None) for key in keys]
 
     @property
-    def as_of(self) -> AsOf:
-        return AsOf(self.offset, self.floor, self._begun)
+    def read_point(self) -> ReadPoint:
+        return ReadPoint(self.offset, self.floor, self._begun)
 
     def changed(self, commit: Commit) -> list[str]:
         """Return the keys whose version is not the expected one."""
-        if commit.as_of == self.as_of:
+        if commit.read_point == self.read_point:
             return []
         records, tombstones, floor = self.records, self.tombstones, self.floor
         return [
             key
-            for key, version in commit.expects.items()
+            for key, version in commit.expected_versions.items()
             if (records[key].version if key in records else tombstones.get(key, floor)) != version
         ]
 

@@ -14,7 +14,7 @@ from itertools import chain, islice
 
 from coord.core.errors import Conflict, Trimmed, Unavailable
 from coord.core.ranges import Range
-from coord.stores.contract import Commit, Entry, Head, Limits, Loaded, Record, Scans, check_commit
+from coord.stores.contract import Commit, Entry, Head, Limits, Loaded, RangeReader, Record, check_commit
 from coord.stores.log.sole_writer import Burst
 from coord.stores.log.state import Fold
 
@@ -22,7 +22,7 @@ TRIES = 32
 """So often a commit is tried while others come first; then its engine sees whether somebody still waits."""
 
 
-class LogStore(Scans):
+class LogStore(RangeReader):
     """Everything of the contract that follows from `_append` and `_entries`."""
 
     limits: Limits
@@ -68,19 +68,20 @@ class LogStore(Scans):
     def seen(self) -> Head:
         return Head(self._fold.offset, self._fold.at)
 
-    def load(self, keys: Iterable[str], ranges: Sequence[Range] = (), *, hasty: bool = False) -> Loaded:
+    def load(self, keys: Iterable[str], ranges: Sequence[Range] = (), *, allow_stale: bool = False) -> Loaded:
         keys = list(keys)
         with self._lock:
-            hasty = hasty and not (ranges or self._closed) and self._burst.goes_on(self.seen.offset)
+            stale = allow_stale and not (ranges or self._closed) and self._burst.goes_on(self.seen.offset)
             while True:
-                if not hasty:
+                if not stale:
                     self._fresh()
                 parts = [self._fold.get_all(keys), *map(self._fold.scan, ranges)]
                 filled = self._filled(list(chain.from_iterable(parts)))
                 if filled is not None:
                     rest = iter(filled)
                     found, *scanned = [list(islice(rest, len(part))) for part in parts]
-                    return Loaded(zip(keys, found, strict=True), self._fold.as_of, scanned, hasty=hasty)
+                    records = zip(keys, found, strict=True)
+                    return Loaded(records, self._fold.read_point, scanned, maybe_stale=stale)
 
     def commit(self, commit: Commit) -> int:
         check_commit(commit, self.limits)
@@ -90,14 +91,16 @@ class LogStore(Scans):
                 return self._fold.offset
             self._refuse_if_closed()  # before the lock: a closed one's number may belong to another file now
             with self._exclusive():
-                for _ in range(1 if commit.hasty else TRIES):
+                for _ in range(1 if commit.maybe_stale else TRIES):
                     self._check(commit)
                     offset = self._fold.offset + 1
                     kept = self._append(offset, commit)
                     if kept is not None:
                         break
                 else:
-                    raise Conflict(self._fold.changed(commit) if commit.hasty else commit.expects)
+                    raise Conflict(
+                        self._fold.changed(commit) if commit.maybe_stale else commit.expected_versions
+                    )
                 self._fold.apply(offset, kept)
                 if self._foresees:
                     self._burst.commit(offset)
@@ -110,7 +113,7 @@ class LogStore(Scans):
             return
         self._catch_up()
         changed = self._fold.changed(commit)
-        if changed or (commit.hasty and commit.as_of.offset != self._fold.offset):
+        if changed or (commit.maybe_stale and commit.read_point.offset != self._fold.offset):
             raise Conflict(changed)
 
     def tail(self, after: int, limit: int) -> list[Entry]:

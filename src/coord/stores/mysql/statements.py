@@ -22,7 +22,7 @@ import msgspec
 
 from coord.core.errors import Invalid
 from coord.core.ranges import Range
-from coord.stores.contract import AsOf, Commit, prefix_end
+from coord.stores.contract import Commit, ReadPoint, prefix_end
 
 KEYS_AT_ONCE: Final = 500
 ABOVE_ALL: Final = b"\xff"
@@ -181,14 +181,14 @@ class Statements:
         """Return the packet that makes a log where there is none."""
         return self.named(OPEN_LOG.replace("{tenant}", tenant))
 
-    def commit(self, log: int, as_of: AsOf, commit: Commit, *, alone: bool) -> tuple[bytes, int]:
+    def commit(self, log: int, read_point: ReadPoint, commit: Commit, *, alone: bool) -> tuple[bytes, int]:
         """Return the packet of a commit whose expectations are of a moment, and how many statements it has.
 
         Who is `alone` does not ask which keys have changed in case that the head has moved: to prepare that
         question costs the server as much as a quarter of the puts.
         """
-        head, floor, _ = as_of
-        changed = UNTOLD if alone else self._changed % (log, listed([*commit.expects]), head)
+        head, floor, _ = read_point
+        changed = UNTOLD if alone else self._changed % (log, listed([*commit.expected_versions]), head)
         parts = [self._look % (log, head, changed, commit.at, floor, log)]
         rows = [
             b"(%d,'%b',@offset,'%b','%b')"

@@ -17,14 +17,14 @@ from coord.core.errors import Conflict, Corrupt, Trimmed, Unavailable, Unsupport
 from coord.core.ranges import Range
 from coord.stores.contract import (
     FORMAT,
-    AsOf,
     Commit,
     Entry,
     Head,
     Limits,
     Loaded,
+    RangeReader,
+    ReadPoint,
     Record,
-    Scans,
     check_commit,
     in_order,
 )
@@ -119,7 +119,7 @@ def _meta(address: Address, session: Session) -> dict[str, str]:
     return notes
 
 
-class MysqlStore(Scans):
+class MysqlStore(RangeReader):
     """One tenant's log in the tables."""
 
     def __init__(self, database: "MysqlDatabase", tenant: str) -> None:
@@ -162,7 +162,7 @@ class MysqlStore(Scans):
                 self._database.ask(self._sql.settle % self._log)
             self._settled = max(self._settled, head)
 
-    def load(self, keys: Iterable[str], ranges: Sequence[Range] = (), *, hasty: bool = False) -> Loaded:
+    def load(self, keys: Iterable[str], ranges: Sequence[Range] = (), *, allow_stale: bool = False) -> Loaded:
         wanted, session = list(keys), self._database.sessions
         head, floor, rows = self._read(self._sql.load(self._log, wanted, ranges))
         parts: list[list[Record]] = [[], *([] for _ in ranges)]
@@ -171,25 +171,25 @@ class MysqlStore(Scans):
         found = {record.key: record for record in parts[0]}
         records = {key: found.get(key) or Record(key, floor, None) for key in wanted}
         scanned = [in_order(part, range_.by) for part, range_ in zip(parts[1:], ranges, strict=True)]
-        return Loaded(records, AsOf(head, floor, session), scanned)
+        return Loaded(records, ReadPoint(head, floor, session), scanned)
 
     def commit(self, commit: Commit) -> int:
         check_commit(commit, self.limits)
         if not commit.writes:
-            head = self._looked_up(commit.expects).offset
+            head = self._looked_up(commit.expected_versions).offset
             self._settle(head)
             return head
-        known = commit.as_of
-        if max(commit.expects.values(), default=0) > known.offset:  # some of it was seen only later
-            known = self._looked_up(commit.expects)
+        known = commit.read_point
+        if max(commit.expected_versions.values(), default=0) > known.offset:  # some of it was seen only later
+            known = self._looked_up(commit.expected_versions)
         alone = self._alone
         while True:
             packet, statements = self._sql.commit(self._log, known, commit, alone=alone)
             asked = uptime_ms()
             try:
-                answers = self._database.ask(packet, commits=statements, on=known.through)
+                answers = self._database.ask(packet, commits=statements, on=known.connection)
             except Reconnected:  # nothing was sent, and what was seen before may not have lasted
-                known = self._looked_up(commit.expects)
+                known = self._looked_up(commit.expected_versions)
                 continue
             ((clock, offset, floor, shut, changed),) = answers[LOOKED]
             self._database.clock.told(clock, asked)
@@ -202,7 +202,7 @@ class MysqlStore(Scans):
             if changed:
                 raise Conflict(bytes.fromhex(key.decode()).decode() for key in changed.split(b","))
             if floor != known.floor:  # it has risen, and with it what absence means
-                known = self._looked_up(commit.expects)
+                known = self._looked_up(commit.expected_versions)
             elif not alone:
                 raise Unavailable("MySQL: the server stopped a commit that nothing speaks against")
             alone = self._alone = False
@@ -212,15 +212,15 @@ class MysqlStore(Scans):
         self._database.heard(self._log, offset)
         return int(offset)
 
-    def _looked_up(self, expects: dict[str, int]) -> AsOf:
+    def _looked_up(self, expected_versions: dict[str, int]) -> ReadPoint:
         """Return the newest moment, at which all expectations hold; refuse those that do not."""
         session = self._database.sessions
-        head, floor, rows = self._read(self._sql.versions(self._log, [*expects]))
+        head, floor, rows = self._read(self._sql.versions(self._log, [*expected_versions]))
         found = {key.decode(): version for key, version, *_ in rows}
-        changed = [key for key, version in expects.items() if found.get(key, floor) != version]
+        changed = [key for key, version in expected_versions.items() if found.get(key, floor) != version]
         if changed:
             raise Conflict(changed)
-        return AsOf(head, floor, session)
+        return ReadPoint(head, floor, session)
 
     def tail(self, after: int, limit: int) -> list[Entry]:
         head, floor, rows = self._read(self._sql.tail(self._log, after, limit))

@@ -146,9 +146,13 @@ class NatsStore(LogStore):
         if self._fold.offset != self._head:
             self._load(info)
         known = (self._connection, self._leader, self._made)
-        doubtful = known != (self._server.number, info.cluster.leader, info.created)
+        unverified = known != (self._server.number, info.cluster.leader, info.created)
         try:
-            if (doubtful or info.state.last_seq < self._place) and self._place and not self._remembered(info):
+            if (
+                (unverified or info.state.last_seq < self._place)
+                and self._place
+                and not self._remembered(info)
+            ):
                 raise Diverged
             self._follow(info)
         except Diverged:

@@ -83,9 +83,9 @@ SELECT {clock}, floor FROM raised
 
 # Chunks need not reach the disk by themselves: the row that makes them a snapshot waits for all before it.
 ADD_CHUNKS: Final = """
-WITH hasty AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))
+WITH unsynced AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))
 INSERT INTO {schema}.chunk SELECT %b, %b, %b + c.number, c.body
-FROM hasty, unnest(%b) WITH ORDINALITY c (body, number)
+FROM unsynced, unnest(%b) WITH ORDINALITY c (body, number)
 """
 SNAPSHOTS_FROM: Final = """
 SELECT "offset" FROM {schema}.snapshot WHERE log = %b AND "offset" >= %b

@@ -82,7 +82,7 @@ END $$;
 COMMIT: Final = """
 -- The contract of one commit in one round trip, and nothing of the product. `keys` are those to put, those to
 -- delete, those only read; `writes` counts the first two; `puts` and `index_keys` belong to the first. If
--- head and floor are still those `as_of` which the versions were loaded, nothing can have changed.
+-- head and floor are still those `read_point` which the versions were loaded, nothing can have changed.
 --
 -- The lock on the head row is the order of the log. READ COMMITTED gives every statement of a VOLATILE
 -- function a snapshot of its own, so what follows the lock sees all that its former holder committed.

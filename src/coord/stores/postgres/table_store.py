@@ -15,15 +15,15 @@ from psycopg.types.numeric import Int4, Int8
 from coord.core.errors import Conflict
 from coord.core.ranges import Range
 from coord.stores.contract import (
-    NO_MOMENT,
-    AsOf,
+    NO_READ_POINT,
     Commit,
     Entry,
     Head,
     Limits,
     Loaded,
+    RangeReader,
+    ReadPoint,
     Record,
-    Scans,
     check_commit,
     in_order,
     prefix_end,
@@ -37,7 +37,7 @@ from coord.stores.postgres.table_statements import ABOVE_ALL, TableStatements
 _events_encode = msgspec.msgpack.Encoder().encode
 
 
-class PostgresStore(Scans):
+class PostgresStore(RangeReader):
     """One tenant's log in a Postgres schema."""
 
     def __init__(self, database: "PostgresDatabase", tenant: str) -> None:
@@ -53,7 +53,7 @@ class PostgresStore(Scans):
     def seen(self) -> Head:
         return self._log.seen
 
-    def load(self, keys: Iterable[str], ranges: Sequence[Range] = (), *, hasty: bool = False) -> Loaded:
+    def load(self, keys: Iterable[str], ranges: Sequence[Range] = (), *, allow_stale: bool = False) -> Loaded:
         wanted, connection = Texts(keys), self._database.connections
         parts: list[list[Record]] = [[], *([] for _ in ranges)]
         if ranges:
@@ -66,20 +66,22 @@ class PostgresStore(Scans):
         found = {record.key: record for record in parts[0]}
         records = {key: found.get(key) or Record(key, floor, None) for key in wanted}
         scanned = [in_order(part, range_.by) for part, range_ in zip(parts[1:], ranges, strict=True)]
-        return Loaded(records, AsOf(head, floor, connection), scanned)
+        return Loaded(records, ReadPoint(head, floor, connection), scanned)
 
     def commit(self, commit: Commit) -> int:
         check_commit(commit, self.limits)
-        expects = commit.expects
+        expected_versions = commit.expected_versions
         if not commit.writes:
-            head, _, rows = self._log.read(self._sql.changed, Texts(expects), Bigints(expects.values()))
+            head, _, rows = self._log.read(
+                self._sql.changed, Texts(expected_versions), Bigints(expected_versions.values())
+            )
             if rows:
                 raise Conflict(row[0] for row in rows)
             return head
         try:
-            offset, changed, heard = self._ask_to_commit(commit, commit.as_of)
+            offset, changed, heard = self._ask_to_commit(commit, commit.read_point)
         except Reconnected:  # nothing was sent, and what was seen before may not have lasted
-            offset, changed, heard = self._ask_to_commit(commit, NO_MOMENT)
+            offset, changed, heard = self._ask_to_commit(commit, NO_READ_POINT)
         if changed is not None:
             raise Conflict(changed)
         self._log.see(Head(offset, commit.at))
@@ -87,17 +89,17 @@ class PostgresStore(Scans):
             self._database.ring(self._log.id, offset)
         return int(offset)
 
-    def _ask_to_commit(self, commit: Commit, as_of: AsOf) -> Row:
+    def _ask_to_commit(self, commit: Commit, read_point: ReadPoint) -> Row:
         """Return the new offset, or which keys have changed; and whether somebody listens."""
-        expects, written = commit.expects, dict.fromkeys([*commit.puts, *commit.deletes])
-        keys = Texts([*written, *(key for key in expects if key not in written)])
+        expected_versions, written = commit.expected_versions, dict.fromkeys([*commit.puts, *commit.deletes])
+        keys = Texts([*written, *(key for key in expected_versions if key not in written)])
         ((_, *answer),) = self._database.ask(
             self._sql.commit,
             self._log.id,
-            Int8(as_of.offset),
-            Int8(as_of.floor),
+            Int8(read_point.offset),
+            Int8(read_point.floor),
             keys,
-            Bigints([expects[key] for key in keys]),
+            Bigints([expected_versions[key] for key in keys]),
             Int4(len(written)),
             Blobs([put.value for put in commit.puts.values()]),
             Texts([put.index_key for put in commit.puts.values()]),
@@ -105,7 +107,7 @@ class PostgresStore(Scans):
             commit.id,
             _events_encode(commit.events),
             committing=True,
-            on=None if as_of is NO_MOMENT else as_of.through,
+            on=None if read_point is NO_READ_POINT else read_point.connection,
         )
         return tuple(answer)
 

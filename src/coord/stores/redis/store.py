@@ -22,7 +22,17 @@ import msgspec
 
 from coord.core.errors import Conflict, Corrupt, Invalid, Trimmed, Unavailable, Unsupported
 from coord.core.ranges import Range
-from coord.stores.contract import FORMAT, AsOf, Commit, Entry, Head, Limits, Loaded, Scans, check_commit
+from coord.stores.contract import (
+    FORMAT,
+    Commit,
+    Entry,
+    Head,
+    Limits,
+    Loaded,
+    RangeReader,
+    ReadPoint,
+    check_commit,
+)
 from coord.stores.health import Check
 from coord.stores.migrated import not_installed
 from coord.stores.redis import scripts
@@ -80,7 +90,7 @@ def _check_format(address: Address, notes: dict[str, str]) -> None:
         )
 
 
-class RedisStore(Scans):
+class RedisStore(RangeReader):
     """One tenant's log below a prefix of Redis."""
 
     def __init__(self, database: "RedisDatabase", tenant: str) -> None:
@@ -95,24 +105,24 @@ class RedisStore(Scans):
     def limits(self) -> Limits:
         return self._database.limits
 
-    def _read(self, script: scripts.Script, *values: object) -> tuple[AsOf, int, list[bytes | None]]:
+    def _read(self, script: scripts.Script, *values: object) -> tuple[ReadPoint, int, list[bytes | None]]:
         """Return the moment, the version of what is absent then, and what was found; note the head."""
         newest = self.seen.offset
-        through, head, at, floor, absent, sizes, texts = self._database.run(script, self._keys, *values)
+        connection, head, at, floor, absent, sizes, texts = self._database.run(script, self._keys, *values)
         if head < newest:
             raise Corrupt(f"the log went back from {newest} to {head}", hint="was the store restored?")
         self._see(Head(head, int(at)))
-        return AsOf(head, floor, through), absent, list(unpacked(sizes, texts))
+        return ReadPoint(head, floor, connection), absent, list(unpacked(sizes, texts))
 
     def _see(self, head: Head) -> None:
         if head.offset > self.seen.offset:
             self.seen = head
 
-    def load(self, keys: Iterable[str], ranges: Sequence[Range] = (), *, hasty: bool = False) -> Loaded:
+    def load(self, keys: Iterable[str], ranges: Sequence[Range] = (), *, allow_stale: bool = False) -> Loaded:
         wanted = list(dict.fromkeys(keys))
         with _encoding():
             asked = [_encode(wanted), *(cell for range_ in ranges for cell in bounds_of(range_))]
-        as_of, absent, found = self._read(scripts.load, *asked)
+        read_point, absent, found = self._read(scripts.load, *asked)
         rest = iter(found)
         records = records_of(wanted, islice(rest, len(wanted)), absent)
         scanned = []
@@ -122,12 +132,12 @@ class RedisStore(Scans):
             if any(record.value is None for record in listed.values()):
                 raise Corrupt(f"below {prefix!r} a key is listed that is not there", hint="restore the store")
             scanned.append(list(listed.values()))
-        return Loaded(records, as_of, scanned)
+        return Loaded(records, read_point, scanned)
 
     def commit(self, commit: Commit) -> int:
         check_commit(commit, self.limits)
-        puts, deletes, as_of, seen = commit.puts, commit.deletes, commit.as_of, self.seen.offset
-        read = dict(commit.expects)
+        puts, deletes, read_point, seen = commit.puts, commit.deletes, commit.read_point, self.seen.offset
+        read = dict(commit.expected_versions)
         written = [*puts, *deletes]
         versions = [read.pop(key) for key in written]
         sizes, lines, texts = packed(puts.values(), mark_of(seen + 1))
@@ -143,7 +153,7 @@ class RedisStore(Scans):
             int(commit.writes),
             self._tenant,
             seen,
-            f"{as_of.offset} {as_of.floor} {as_of.through}",
+            f"{read_point.offset} {read_point.floor} {read_point.connection}",
             committing=commit.writes,
         )
         if offset < 0:
@@ -152,9 +162,9 @@ class RedisStore(Scans):
         return int(offset)
 
     def tail(self, after: int, limit: int) -> list[Entry]:
-        as_of, _, found = self._read(scripts.tail, after + 1, limit)
-        if after + 1 < as_of.floor:
-            raise Trimmed(as_of.floor)
+        read_point, _, found = self._read(scripts.tail, after + 1, limit)
+        if after + 1 < read_point.floor:
+            raise Trimmed(read_point.floor)
         cells = [cell or b"" for cell in found]
         try:
             return [

@@ -27,15 +27,15 @@ from coord.core.errors import (
 from coord.core.ranges import Range
 from coord.stores.contract import (
     FORMAT,
-    NO_MOMENT,
-    AsOf,
+    NO_READ_POINT,
     Commit,
     Entry,
     Head,
     Limits,
     Loaded,
+    RangeReader,
+    ReadPoint,
     Record,
-    Scans,
     check_commit,
 )
 from coord.stores.database import Database
@@ -90,7 +90,7 @@ def translated(error: sqlite3.Error, *, committing: bool = False) -> CoordError:
     return unavailable(f"SQLite: {error}")
 
 
-class SqliteStore(Scans):
+class SqliteStore(RangeReader):
     """One tenant's log in a SQLite file."""
 
     limits = Limits(commit_bytes=16 * 1024 * 1024, durable=True, shared=True)
@@ -106,7 +106,7 @@ class SqliteStore(Scans):
         self._log: int = row[0]
         self.seen = Head(row[1], row[2])
 
-    def load(self, keys: Iterable[str], ranges: Sequence[Range] = (), *, hasty: bool = False) -> Loaded:
+    def load(self, keys: Iterable[str], ranges: Sequence[Range] = (), *, allow_stale: bool = False) -> Loaded:
         wanted = sorted(keys)  # as they lie in the file, for the same reason as what is written
         with self._database.reading(in_one_statement=not ranges) as cursor:
             self._database.patiently(LOAD, (self._log, listed(wanted)))
@@ -120,7 +120,7 @@ class SqliteStore(Scans):
         records = {
             key: Record(*row) if (row := found.get(key)) else Record(key, floor, None) for key in wanted
         }
-        return Loaded(records, AsOf(head, floor), scanned)
+        return Loaded(records, ReadPoint(head, floor), scanned)
 
     def commit(self, commit: Commit) -> int:
         check_commit(commit, self.limits)
@@ -144,8 +144,8 @@ class SqliteStore(Scans):
 
     def _advance(self, cursor: sqlite3.Cursor, commit: Commit) -> int:
         """Take the next offset, if nothing has changed: at the head of the last load it cannot have."""
-        if commit.as_of is not NO_MOMENT:
-            head, floor, _ = commit.as_of
+        if commit.read_point is not NO_READ_POINT:
+            head, floor, _ = commit.read_point
             cursor.execute(ADVANCE, (commit.at, self._log, head, floor))
             if cursor.rowcount:
                 return head + 1
@@ -163,10 +163,12 @@ class SqliteStore(Scans):
         return int(floor)
 
     def _check(self, cursor: sqlite3.Cursor, commit: Commit, floor: int) -> None:
-        if commit.as_of[:2] == (self.seen.offset, floor):
+        if commit.read_point[:2] == (self.seen.offset, floor):
             return
-        found = dict(cursor.execute(FIND_VERSIONS, (self._log, listed(list(commit.expects)))))
-        changed = [key for key, version in commit.expects.items() if found.get(key, floor) != version]
+        found = dict(cursor.execute(FIND_VERSIONS, (self._log, listed(list(commit.expected_versions)))))
+        changed = [
+            key for key, version in commit.expected_versions.items() if found.get(key, floor) != version
+        ]
         if changed:
             raise Conflict(changed)
 

@@ -9,12 +9,12 @@ from coord.stores.log.state import Fold
 
 
 def test_an_interrupted_commit_ends_the_moment() -> None:
-    """`as_of`: a commit that was not folded in to its end may have changed what was loaded."""
+    """`read_point`: a commit that was not folded in to its end may have changed what was loaded."""
     fold = Fold()
     fold.apply(1, Commit(puts={"a": Put(b"1")}))
-    moment = fold.as_of
+    moment = fold.read_point
     broken: Any = {"a": Put(b"2"), "b": None}
     with pytest.raises(AttributeError):
         fold.apply(2, Commit(puts=broken))
     assert fold.offset == 1
-    assert fold.changed(Commit({"a": 1}, as_of=moment)) == ["a"]
+    assert fold.changed(Commit({"a": 1}, read_point=moment)) == ["a"]

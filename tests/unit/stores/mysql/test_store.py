@@ -11,7 +11,7 @@ from msgspec.structs import replace
 import coord
 from coord.core.errors import Conflict, Corrupt, Invalid, LimitReached, Unavailable, Unknown
 from coord.core.ranges import By, Range
-from coord.stores.contract import AsOf, Commit, Put, Store
+from coord.stores.contract import Commit, Put, ReadPoint, Store
 from coord.stores.mysql import connection as mysql_session
 from coord.stores.mysql import store as mysql
 from tests.support.servers.mariadb import MariadbServer
@@ -38,7 +38,7 @@ from tests.support.stores.steps import (
 Opener = Callable[[str], AnyDatabase]
 Sql = pymysql.Connection  # with any cursor
 
-ONE = Commit(expects={"k": 0}, puts={"k": Put(b"1")}, events=[b"e"], id=b"one")
+ONE = Commit(expected_versions={"k": 0}, puts={"k": Put(b"1")}, events=[b"e"], id=b"one")
 HOLD = "SELECT * FROM coord_log FOR UPDATE"
 
 
@@ -121,8 +121,8 @@ def test_a_commit_is_one_round_trip(url: str, open_database: Opener, relay: TcpR
         if others:
             write(other, {"other": b"%d" % number})
         before = relay.questions
-        expects = {"k": found["k"].version}
-        store.commit(Commit(expects, {"k": Put(b"%d" % number)}, as_of=found.as_of))
+        expected_versions = {"k": found["k"].version}
+        store.commit(Commit(expected_versions, {"k": Put(b"%d" % number)}, read_point=found.read_point))
         asked.append(relay.questions - before)
     assert asked == [1, 3, 1, 1, 1]
     before = relay.questions
@@ -156,7 +156,9 @@ def test_who_is_cut_off_after_its_guard_stopped_it_keeps_nobody_waiting(
     write(store, {"other": b"1"})
     assert isinstance(database, mysql.MysqlDatabase)
     cut_off = database.address.connect()
-    packet, _ = database.address.sql.commit(1, AsOf(0, 0, 0), ONE, alone=True)  # of a moment that has passed
+    packet, _ = database.address.sql.commit(
+        1, ReadPoint(0, 0, 0), ONE, alone=True
+    )  # of a moment that has passed
     cut_off._connection.query(packet)  # the rest of its answer is never heard
     assert store.commit(ONE) == 2
     cut_off.close()
@@ -207,17 +209,17 @@ def test_what_follows_the_lock_sees_what_came_before_it(
 def test_what_was_loaded_holds_only_while_the_floor_stands(url: str, open_database: Opener) -> None:
     """A key made and deleted by others, whose tombstone was trimmed too, is not what was loaded."""
     mine, other = open_database(url).log("local"), open_database(url).log("local")
-    moment = mine.load(["k", "never seen"]).as_of
+    moment = mine.load(["k", "never seen"]).read_point
     write(other, {"k": b"theirs"})
     with pytest.raises(Conflict) as conflict:
-        mine.commit(replace(ONE, as_of=moment))
+        mine.commit(replace(ONE, read_point=moment))
     assert conflict.value.keys == {"k"}
-    moment = mine.load(["k", "never seen"]).as_of
+    moment = mine.load(["k", "never seen"]).read_point
     other.commit(Commit({"k": 1}, deletes=["k"]))
     write(other, {"other": b"1"})
     other.trim(3)
     with pytest.raises(Conflict) as conflict:
-        mine.commit(Commit({"k": 1, "never seen": 0}, {"k": Put(b"mine")}, as_of=moment))
+        mine.commit(Commit({"k": 1, "never seen": 0}, {"k": Put(b"mine")}, read_point=moment))
     assert conflict.value.keys == {"k", "never seen"}
     assert mine.commit(Commit({}, events=[b"expects nothing"])) == 4, "a floor alone refuses nobody"
 
@@ -360,7 +362,7 @@ def test_missing_tables_are_corrupt(store: Store, sql: "Sql[Any]") -> None:
     with pytest.raises(Corrupt):
         store.load(["k"])
     with pytest.raises(Corrupt):
-        store.commit(Commit(expects={"k": 1}, puts={"k": Put(b"2")}))
+        store.commit(Commit(expected_versions={"k": 1}, puts={"k": Put(b"2")}))
 
 
 def test_errors_are_only_those_of_the_contract(store: Store) -> None:
@@ -368,7 +370,7 @@ def test_errors_are_only_those_of_the_contract(store: Store) -> None:
     with pytest.raises(Invalid):
         store.load(["\ud800"])
     with pytest.raises(Invalid):
-        store.commit(Commit(expects={"\ud800": 0}))
+        store.commit(Commit(expected_versions={"\ud800": 0}))
     with pytest.raises(Invalid):
         store.scan("\ud800", by="key", limit=1)
     assert store.commit(ONE) == 1

@@ -86,11 +86,11 @@ def test_questions_per_call(
     assert questions(lambda: store.load(["k"])) == 1
     monkeypatch.setattr(burst, "PAUSE_MS", math.inf)
     written(b"4")
-    assert questions(lambda: store.load(["k"], hasty=True)) == 1, "the one before was another's"
+    assert questions(lambda: store.load(["k"], allow_stale=True)) == 1, "the one before was another's"
     written(b"5")
-    assert questions(lambda: store.load(["k"], hasty=True)) == 0
+    assert questions(lambda: store.load(["k"], allow_stale=True)) == 0
     monkeypatch.setattr(burst, "PAUSE_MS", 0)
-    assert questions(lambda: store.load(["k"], hasty=True)) == 1, "that was long ago"
+    assert questions(lambda: store.load(["k"], allow_stale=True)) == 1, "that was long ago"
 
 
 def test_an_entry_that_a_message_cannot_hold_is_refused(store: Store) -> None:

@@ -97,9 +97,9 @@ def test_a_commit_is_one_round_trip_and_so_is_a_load(
     assert questions(lambda: far.commit(Commit({"k": 2}, {"k": Put(b"2")}))) == 3
     assert versions(near, "k", "other") == {"k": 4, "other": 3}
     monkeypatch.setattr(burst, "PAUSE_MS", math.inf)
-    assert questions(lambda: far.load(["k"], hasty=True)) == 1, "the one before was another's"
+    assert questions(lambda: far.load(["k"], allow_stale=True)) == 1, "the one before was another's"
     far.commit(Commit({"k": 4}, {"k": Put(b"3")}))
-    asked = [questions(lambda: far.load(["k"], hasty=True)) for _ in range(burst.HASTY_MOST + 2)]
+    asked = [questions(lambda: far.load(["k"], allow_stale=True)) for _ in range(burst.HASTY_MOST + 2)]
     assert asked == [*[0] * burst.HASTY_MOST, 1, 0], "now and then others are given the time to get in"
 
 

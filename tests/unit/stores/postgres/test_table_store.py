@@ -37,7 +37,7 @@ from tests.support.stores.steps import (
 
 Opener = Callable[[str], AnyDatabase]
 
-ONE = Commit(expects={"k": 0}, puts={"k": Put(b"1")}, events=[b"e"], id=b"one")
+ONE = Commit(expected_versions={"k": 0}, puts={"k": Put(b"1")}, events=[b"e"], id=b"one")
 
 
 @pytest.fixture(params=SHAPES)
@@ -169,15 +169,15 @@ def test_keys_are_in_the_order_of_their_bytes(postgres_server: PostgresServer, o
 def test_what_was_loaded_holds_only_while_head_and_floor_stand(url: str, open_database: Opener) -> None:
     """A store need not look twice at what it loaded; but it does when another has committed or trimmed."""
     mine, other = open_database(url).log("local"), open_database(url).log("local")
-    moment = mine.load(["k", "never seen"]).as_of
+    moment = mine.load(["k", "never seen"]).read_point
     write(other, {"k": b"theirs"})
     with pytest.raises(Conflict) as conflict:
-        mine.commit(Commit({"k": 0, "never seen": 0}, {"k": Put(b"mine")}, as_of=moment))
+        mine.commit(Commit({"k": 0, "never seen": 0}, {"k": Put(b"mine")}, read_point=moment))
     assert conflict.value.keys == {"k"}
-    moment = mine.load(["k", "never seen"]).as_of
+    moment = mine.load(["k", "never seen"]).read_point
     other.trim(1)
     with pytest.raises(Conflict) as conflict:
-        mine.commit(Commit({"k": 1, "never seen": 0}, {"k": Put(b"mine")}, as_of=moment))
+        mine.commit(Commit({"k": 1, "never seen": 0}, {"k": Put(b"mine")}, read_point=moment))
     assert conflict.value.keys == {"never seen"}
 
 
@@ -267,7 +267,7 @@ def test_missing_tables_are_corrupt(store: Store, sql: Sql) -> None:
     with pytest.raises(Corrupt):
         store.tail(0, 1)
     with pytest.raises(Corrupt):
-        store.commit(Commit(expects={"k": 1}, puts={"k": Put(b"2")}))
+        store.commit(Commit(expected_versions={"k": 1}, puts={"k": Put(b"2")}))
 
 
 @only_tables
@@ -277,7 +277,7 @@ def test_errors_are_only_those_of_the_contract(store: Store) -> None:
         with pytest.raises(Invalid):
             store.load([key])
         with pytest.raises(Invalid):
-            store.commit(Commit(expects={key: 0}))
+            store.commit(Commit(expected_versions={key: 0}))
         with pytest.raises(Invalid):
             store.scan(key, by="key", limit=1)
     assert store.commit(ONE) == 1

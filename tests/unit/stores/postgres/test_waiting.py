@@ -17,7 +17,7 @@ from tests.support.stores.fixtures import AnyDatabase
 from tests.support.stores.postgres_sessions import PATIENCE_S, Sql, listeners, rows, terminate, until
 from tests.support.stores.steps import head, write
 
-ONE = Commit(expects={"k": 0}, puts={"k": Put(b"1")}, events=[b"e"], id=b"one")
+ONE = Commit(expected_versions={"k": 0}, puts={"k": Put(b"1")}, events=[b"e"], id=b"one")
 
 Opener = Callable[[str], AnyDatabase]
 

@@ -26,7 +26,7 @@ from tests.support.stores.steps import PLENTY, by_key, everything, head, value, 
 
 Opener = Callable[[str], AnyDatabase]
 
-ONE = Commit(expects={"k": 0}, puts={"k": Put(b"1")}, events=[b"e"], id=b"one")
+ONE = Commit(expected_versions={"k": 0}, puts={"k": Put(b"1")}, events=[b"e"], id=b"one")
 
 
 @pytest.fixture(scope="module")
@@ -114,30 +114,30 @@ def test_a_moment_counts_within_one_connection(
     admin.hset(keys(database)[3], "k", b"%016d\0lost" % 1)
     admin.client_kill_filter(skipme=True)
     with pytest.raises(Conflict):
-        store.commit(Commit({"k": 2}, {"k": Put(b"rests on it")}, as_of=found.as_of))
+        store.commit(Commit({"k": 2}, {"k": Put(b"rests on it")}, read_point=found.read_point))
     assert (head(store), value(store, "k")) == (2, b"lost")
 
 
 def test_a_commit_as_of_a_moment_looks_at_no_expectation(
     database: AnyDatabase, store: Store, admin: redis.Redis
 ) -> None:
-    """`as_of`: nobody has committed since the load, so nothing that coord did can have changed it."""
+    """`read_point`: nobody has committed since the load, so nothing that coord did can have changed it."""
     write(store, {"k": b"1"})
     found = store.load(["k", "other"])
     admin.hset(keys(database)[3], "other", b"%016d\0by hand" % 7)
-    expects = {"k": 1, "other": 0}
+    expected_versions = {"k": 1, "other": 0}
     with pytest.raises(Conflict):
-        store.commit(Commit(expects, {"k": Put(b"2")}))
-    assert store.commit(Commit(expects, {"k": Put(b"2")}, as_of=found.as_of)) == 2
+        store.commit(Commit(expected_versions, {"k": Put(b"2")}))
+    assert store.commit(Commit(expected_versions, {"k": Put(b"2")}, read_point=found.read_point)) == 2
 
 
 def test_a_commit_after_others_has_its_own_offset(database: AnyDatabase, open_database: Opener) -> None:
     """Records are marked before they are sent; if somebody else took that offset, they are marked anew."""
     mine, others = database.log("local"), open_database(database.url).log("local")
     write(mine, {"k": b"1", "gone": b"1"})
-    expects = {key: record.version for key, record in mine.load(["k", "gone"]).items()}
+    expected_versions = {key: record.version for key, record in mine.load(["k", "gone"]).items()}
     write(others, {"other": b"1"})
-    assert mine.commit(Commit(expects, {"k": Put(b"2", "line/2")}, ["gone"])) == 3
+    assert mine.commit(Commit(expected_versions, {"k": Put(b"2", "line/2")}, ["gone"])) == 3
     for store in (mine, others):
         found = store.load(["k", "gone"]).values()
         assert [(each.version, each.value, each.index_key) for each in found] == [
