@@ -81,7 +81,7 @@ def test_a_client_connects_to_a_server_that_comes_back(
     with running(kind.server) as server:
         url = kind.fresh_url(server)
         server.stop()
-        options = {"session": "s", "cwd": str(tmp_path), "environ": {"HOME": str(tmp_path)}}
+        options: dict[str, Any] = {"session": "s", "cwd": str(tmp_path), "environ": {"HOME": str(tmp_path)}}
         connected = thread.submit(coord.connect, url, timeout=PATIENCE_S, **options)
         assert attempts.failed.wait(PATIENCE_S)
         server.restart()
