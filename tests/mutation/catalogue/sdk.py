@@ -4,6 +4,13 @@ from tests.mutation.mutant import Mutant
 
 MUTANTS = [
     Mutant(
+        "a server lost before the log is open ends the connection",
+        "coord.sdk.client.connection:Connection.__init__",
+        "probe=probe), timeout)",
+        "probe=probe), 0)",
+        ("tests/unit/sdk/client/test_connection.py",),
+    ),
+    Mutant(
         "a migration forgets where tenants live",
         "coord.sdk.admin.migrate:_Move.run",
         "store_id, **homes",

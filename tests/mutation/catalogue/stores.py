@@ -4,6 +4,34 @@ from tests.mutation.mutant import Mutant
 
 MUTANTS = [
     Mutant(
+        "opening a store retries every error",
+        "coord.stores.open:retry_unreachable",
+        "except Unreachable",
+        "except Exception",
+        ("tests/unit/stores/test_open.py::test_what_waiting_does_not_mend_fails_at_once",),
+    ),
+    Mutant(
+        "opening a store begins another attempt at the deadline",
+        "coord.stores.open:retry_unreachable",
+        "left <= 0 or clock() >= deadline",
+        "left <= 0",
+        ("tests/unit/stores/test_open.py::test_no_attempt_begins_after_the_deadline",),
+    ),
+    Mutant(
+        "Postgres: a refused login passes for a server that is down",
+        "coord.stores.postgres.connection:Address._log_in",
+        "raise Unavailable(lost.message) from error",
+        "raise lost from error",
+        ("tests/contract/test_unreachable.py::test_a_wrong_password_fails_at_once", "-k", "postgres"),
+    ),
+    Mutant(
+        "Postgres: a server that shuts down passes for one that refuses the login",
+        "coord.stores.postgres.connection:Address._server_answers",
+        "psycopg.pq.Ping.REJECT, ",
+        "",
+        ("tests/contract/test_unreachable.py::test_postgres_that_shuts_down_is_unreachable",),
+    ),
+    Mutant(
         "SQLite reads ranges and keys at two read points",
         "coord.stores.sqlite.store:SqliteStore.load",
         "not ranges",

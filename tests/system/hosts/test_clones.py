@@ -15,8 +15,11 @@ COORD = str(Path(sys.executable).with_name("coord"))
 ORIGIN = "https://git.example/shop.git"
 
 
-def coord(host: Host, folder: Path, *words: str) -> tuple[int, str]:
-    """Run a command in the clone of a host; return its exit code and what it says."""
+def coord(host: Host, folder: Path, *words: str, open_s: float = 30) -> tuple[int, str]:
+    """Run a command in the clone of a host; return its exit code and what it says.
+
+    `open_s` is how long it tries to reach a server that is away.
+    """
     surroundings = [
         "env",
         "-i",
@@ -24,6 +27,7 @@ def coord(host: Host, folder: Path, *words: str) -> tuple[int, str]:
         f"HOME={folder}",
         f"PATH={PATH}",
         f"COORD_SESSION={host.name}",
+        f"COORD_CONNECT_TIMEOUT={open_s}",
     ]
     command = [*host.enter, *surroundings, COORD, *words]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -49,7 +53,7 @@ def test_clones_on_two_hosts_share_their_locks(
     assert code == 1
     assert "east" in told, "who holds it"
     east.unplug()
-    assert coord(east, clones[east], "unlock", "src/a.py")[0] == 69
+    assert coord(east, clones[east], "unlock", "src/a.py", open_s=0)[0] == 69
     east.heal()
     assert coord(east, clones[east], "unlock", "src/a.py")[0] == 0
     assert coord(west, clones[west], "lock", "src/a.py", "--no-wait")[0] == 0
