@@ -61,7 +61,7 @@ HOST_LOCKS = tuple(preset.resource for preset in LOCKS if preset.host)
 AGENTS_BY_TYPE: Mapping[str, Mapping[str, Any]] = {
     "code_gen": {
         "agents": ("beatrice", "otto", "rem"),
-        "because": "Beatrice writes new code fastest and best; Otto stands in for her, Rem takes simple ones.",
+        "because": "Beatrice writes new code fastest and best; Otto stands in, Rem takes simple ones.",
     },
     "review": {
         "agents": ("otto", "beatrice", "rem"),
