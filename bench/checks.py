@@ -47,7 +47,7 @@ def hold(client: Client, first: int, end: int) -> None:
         numbers = range(start, min(start + RESOURCES_MAX, end))
         holder = Caller(f"holder-{start // RESOURCES_MAX % HOLDERS}", agent="agent-a")
         texts = tuple(f"file:{path_of(number)}" for number in numbers)
-        command = AcquireLocks(holder, client.place.repository_id, texts, ttl_ms=LEASE_MS)
+        command = AcquireLocks(holder, client.location.repository_id, texts, ttl_ms=LEASE_MS)
         assert client.call(command).ok, "nobody else wants them"
 
 

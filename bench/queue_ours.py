@@ -51,7 +51,7 @@ class CoordQueue:
             tenant=client.tenant,
             project=client.project,
             lease_ms=LEASE_MS,
-            repository=client.place.repository_id,
+            repository=client.location.repository_id,
             most=most,
         )
 

@@ -35,7 +35,7 @@ def open_watched(url: str, repository: Path, session: str, watch: Watch) -> Clie
     watched = WatchedDatabase(plain.database, watch)
     return Client(
         watched,  # type: ignore[arg-type]
-        plain.place,
+        plain.location,
         plain.caller,
         tenant=plain.tenant,
         cwd=str(repository),

@@ -7,7 +7,7 @@ within its own limits, then the order of the log is a linearization of the whole
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from tests.linearizability.ledger import Happening, Ledger, Violation, after, happenings, require
+from tests.linearizability.ledger import Ledger, LoggedEvent, Violation, after, logged_events, require
 from tests.linearizability.task_model import Op, State, apply, as_of, worth_recording
 
 
@@ -17,7 +17,7 @@ def explain(ledger: Ledger, op: Op) -> None:
         return
     begin, end = after(op.begin), after(op.end)
     if op.wrote:
-        found = [one for one in happenings(ledger, op) if _fits(op, one)]
+        found = [one for one in logged_events(ledger, op) if _fits(op, one)]
         require(found, "no event between", op.begin, "and", op.end, "for", op)
     elif op.kind == "claims":
         _explain_claims(ledger, op, begin, end)
@@ -39,7 +39,7 @@ def _explain_answer(ledger: Ledger, op: Op, begin: int, end: int) -> None:
     require(right, "nothing explains", op, "among", states)
     if op.kind == "submit" and any(worth_recording(state, op) for state in right):
         noted = [
-            one for one in happenings(ledger, op) if one.answer[0] == _reason(op) and one.position <= end
+            one for one in logged_events(ledger, op) if one.answer[0] == _reason(op) and one.position <= end
         ]
         require(noted, "a rejection was not recorded:", op)
 
@@ -94,7 +94,7 @@ def _explain_limit(ledger: Ledger, op: Op, begin: int, end: int) -> None:
             raise Violation(f"no such limit applies here: {op}")
 
 
-def _fits(op: Op, one: Happening) -> bool:
+def _fits(op: Op, one: LoggedEvent) -> bool:
     """Whether this event can be what this operation did."""
     if op.unknown:
         return after(op.begin) < one.position

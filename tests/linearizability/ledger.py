@@ -35,7 +35,7 @@ def after(offset: int) -> int:
     return offset * PER_ENTRY + PER_ENTRY - 1
 
 
-class Happening(NamedTuple):
+class LoggedEvent(NamedTuple):
     """An event as the answer that it implies for whoever caused it."""
 
     position: int
@@ -71,7 +71,7 @@ class Ledger:
         self.sessions: dict[str, Timeline] = defaultdict(lambda: Timeline(states=[{}]))
         self.active = Timeline(states=[0])
         self.busy_sessions = Timeline(states=[0])
-        self.happened: dict[tuple[str, str, str, int], list[Happening]] = defaultdict(list)
+        self.happened: dict[tuple[str, str, str, int], list[LoggedEvent]] = defaultdict(list)
         self.results: dict[tuple[str, int], str] = {}
         self.limits: dict[str, int] = {}
         self.clock_accepted = 0
@@ -188,7 +188,7 @@ class Ledger:
         require((state.phase, state.generation, state.session) == held, "not its claim:", event, state)
 
     def _note(self, op: Op, position: int, answer: Answer) -> None:
-        self.happened[_key(op)].append(Happening(position, answer))
+        self.happened[_key(op)].append(LoggedEvent(position, answer))
 
     def _push(self, task: str, position: int, state: State) -> None:
         before = self.state(task)
@@ -212,7 +212,7 @@ def _key(op: Op) -> tuple[str, str, str, int]:
     return ("claim" if op.kind == "force" else op.kind, op.task, op.session, op.generation)
 
 
-def happenings(ledger: Ledger, op: Op) -> list[Happening]:
+def logged_events(ledger: Ledger, op: Op) -> list[LoggedEvent]:
     """The events that an operation of this kind, by this session, about this claim may have caused."""
     return ledger.happened.get(_key(op), [])
 

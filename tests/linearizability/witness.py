@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from coord.stores.contract import Store
 from tests.linearizability.explain import explain, match_all
-from tests.linearizability.ledger import PER_ENTRY, Ledger, happenings, require
+from tests.linearizability.ledger import PER_ENTRY, Ledger, logged_events, require
 from tests.linearizability.task_model import Op
 
 PAGE = 1_000
@@ -41,7 +41,7 @@ def _known_offsets(ledger: Ledger, ops: list[Op]) -> dict[int, int]:
     """The offsets of those changes that only one event can be."""
     offsets = {}
     for place, op in enumerate(ops):
-        events = [one for one in happenings(ledger, op) if one.answer == op.answer]
+        events = [one for one in logged_events(ledger, op) if one.answer == op.answer]
         twins = [other for other in ops if other.answer == op.answer and _same(other, op)]
         if op.wrote and len(events) == len(twins) == 1:
             offsets[place] = events[0].position // PER_ENTRY

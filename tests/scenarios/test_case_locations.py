@@ -209,4 +209,4 @@ def test_files_need_a_repository(tmp_path: Path) -> None:
             ann.acquire("app.py")
         assert caught.value.hint
         assert ann.acquire("name:deploy").ok
-        assert ann.place.repository is None
+        assert ann.location.repository is None

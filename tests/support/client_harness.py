@@ -29,7 +29,7 @@ class Office:
         alone.close()
         client = Client(
             self.database,
-            alone.place._replace(url=self.database.url),
+            alone.location._replace(url=self.database.url),
             alone.caller,
             tenant=alone.tenant,
             cwd=folder,

@@ -132,5 +132,5 @@ class Yard:
 
     def events(self, kind: str) -> list[dict[str, Any]]:
         """Return what the log tells of a kind of event."""
-        which = activity.wanted(self.client(), op=kind)
+        which = activity.event_filter(self.client(), op=kind)
         return [happening.details for happening in activity.newest_events(self.client(), which).events]

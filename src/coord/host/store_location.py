@@ -23,7 +23,7 @@ BESIDE_THE_PIN = "sqlite:./coord.db"
 LOCAL = ("sqlite", "file")
 
 
-class Place(NamedTuple):
+class StoreLocation(NamedTuple):
     """A store, and what of it belongs to this repository. Not pinned yet as long as `store_id` is empty."""
 
     url: str
@@ -49,94 +49,96 @@ class Place(NamedTuple):
         return scheme_of(self.url) in LOCAL
 
 
-def find_place(cwd: str, environ: Mapping[str, str]) -> Place:
+def find_location(cwd: str, environ: Mapping[str, str]) -> StoreLocation:
     """Return the store of the repository that a folder is in; outside of any, the user's own store."""
     repository = find_repository(cwd)
     if repository is None:
-        return user_place(environ)
+        return user_location(environ)
     configuration = read_configuration(configuration_file(repository))
     proposals = _proposals(repository, configuration, environ)
-    place = _place(f"{repository.commondir}/coord", repository, proposals)
+    location = _location(f"{repository.commondir}/coord", repository, proposals)
     if not configuration:
-        return place
-    return place._replace(tenants=_tenants(configuration), host_locks=presets.host_locks(configuration))
+        return location
+    return location._replace(tenants=_tenants(configuration), host_locks=presets.host_locks(configuration))
 
 
-def pinned_place(cwd: str) -> Place:
+def pinned_location(cwd: str) -> StoreLocation:
     """Return the store that a repository is pinned to, whatever configuration proposes by now."""
     repository = find_repository(cwd)
     if repository is None:
         raise Invalid(f"{cwd} is in no git repository", hint="run this inside one")
-    return _place(f"{repository.commondir}/coord", repository, {})
+    return _location(f"{repository.commondir}/coord", repository, {})
 
 
-def propose_place(cwd: str, environ: Mapping[str, str]) -> Place:
+def propose_location(cwd: str, environ: Mapping[str, str]) -> StoreLocation:
     """Return the store that would be used if nothing were pinned: to start afresh after damage."""
     repository = find_repository(cwd)
     if repository is None:
-        return user_place(environ)
+        return user_location(environ)
     configuration = read_configuration(configuration_file(repository))
     proposals = _proposals(repository, configuration, environ)
     return _proposal(f"{repository.commondir}/coord", repository, proposals)
 
 
-def user_place(environ: Mapping[str, str]) -> Place:
+def user_location(environ: Mapping[str, str]) -> StoreLocation:
     """Return the user's own store, which is always on this machine."""
     state = environ.get("XDG_STATE_HOME", "")
     if not os.path.isabs(state):  # the standard says that others are ignored
         home = environ.get("HOME", "") or os.path.expanduser("~")
         state = f"{home}/.local/state"
-    return _place(f"{state}/coord", None, {})
+    return _location(f"{state}/coord", None, {})
 
 
-def write_pin(place: Place) -> Place:
+def write_pin(location: StoreLocation) -> StoreLocation:
     """Pin a proposal whose store was opened; return what is pinned (another process may have been first)."""
-    repository_id = place.repository_id
-    if not repository_id and place.repository is not None:
-        repository_id = place.store_id  # its only repository: so a lost pin does not lose its locks
-    pinned = place._replace(repository_id=repository_id)
-    if create_pin(place.folder, _pin(pinned)):
+    repository_id = location.repository_id
+    if not repository_id and location.repository is not None:
+        repository_id = location.store_id  # its only repository: so a lost pin does not lose its locks
+    pinned = location._replace(repository_id=repository_id)
+    if create_pin(location.folder, _pin(pinned)):
         return pinned
-    earlier = _place(place.folder, place.repository, {"the store just opened": place.url})
-    return earlier._replace(tenants=place.tenants, host_locks=place.host_locks)
+    earlier = _location(location.folder, location.repository, {"the store just opened": location.url})
+    return earlier._replace(tenants=location.tenants, host_locks=location.host_locks)
 
 
-def move_pin(place: Place, *, url: str = "", store_id: str = "", epoch: int | None = None) -> Place:
+def move_pin(
+    location: StoreLocation, *, url: str = "", store_id: str = "", epoch: int | None = None
+) -> StoreLocation:
     """Pin another url, store or epoch in place of the present one; what is not named stays."""
-    moved = place._replace(
-        url=url or place.url,
-        store_id=store_id or place.store_id,
-        epoch=place.epoch if epoch is None else epoch,
+    moved = location._replace(
+        url=url or location.url,
+        store_id=store_id or location.store_id,
+        epoch=location.epoch if epoch is None else epoch,
     )
-    replace_pin(place.folder, _pin(moved))
+    replace_pin(location.folder, _pin(moved))
     return moved
 
 
-def store_present(place: Place) -> bool:
+def store_exists(location: StoreLocation) -> bool:
     """Return whether a store of this machine exists, without making one; a server's can only be asked."""
-    if not place.local:
+    if not location.local:
         return True
-    path = local_path(place.url)
-    if scheme_of(place.url) == "file":
+    path = local_path(location.url)
+    if scheme_of(location.url) == "file":
         return os.path.isfile(f"{path}/format")
     return os.path.isfile(path) and os.path.getsize(path) > 0
 
 
-def check_present(place: Place) -> None:
+def check_store_exists(location: StoreLocation) -> None:
     """Refuse a pinned store that has vanished: to open it would make a new one, without any locks."""
-    if place.pinned and not store_present(place):
-        raise store_lost(place, "is gone")
+    if location.pinned and not store_exists(location):
+        raise lost_store(location, "is gone")
 
 
-def check_pinned(place: Place, database_store_id: str, database_epoch: int) -> bool:
+def check_pinned(location: StoreLocation, database_store_id: str, database_epoch: int) -> bool:
     """Refuse a store that is not the pinned one; return whether its epoch is newer and wants to be pinned."""
-    if database_store_id != place.store_id:
-        raise store_lost(place, f"is another one ({database_store_id}, not {place.store_id})")
-    if database_epoch < place.epoch:
-        raise store_lost(
-            place, f"went back from epoch {place.epoch} to {database_epoch}, as an old copy would"
+    if database_store_id != location.store_id:
+        raise lost_store(location, f"is another one ({database_store_id}, not {location.store_id})")
+    if database_epoch < location.epoch:
+        raise lost_store(
+            location, f"went back from epoch {location.epoch} to {database_epoch}, as an old copy would"
         )
-    return database_epoch > place.epoch
+    return database_epoch > location.epoch
 
 
 def local_path(url: str) -> str:
@@ -145,20 +147,20 @@ def local_path(url: str) -> str:
     return "/" + path.lstrip("/")
 
 
-def _place(folder: str, repository: Repository | None, proposals: Mapping[str, str]) -> Place:
+def _location(folder: str, repository: Repository | None, proposals: Mapping[str, str]) -> StoreLocation:
     pin = read_pin(folder)
     if pin is None:
         return _proposal(folder, repository, proposals)
     url = _beside(folder) if pin.url == BESIDE_THE_PIN else pin.url
     _check_machine(pin, url, folder)
     url = _agreed({f"the pin {folder}/coord.id": url, **proposals})
-    return Place(url, pin.repository_id, repository, pin.store_id, pin.epoch, folder)
+    return StoreLocation(url, pin.repository_id, repository, pin.store_id, pin.epoch, folder)
 
 
-def _proposal(folder: str, repository: Repository | None, proposals: Mapping[str, str]) -> Place:
+def _proposal(folder: str, repository: Repository | None, proposals: Mapping[str, str]) -> StoreLocation:
     beside = _beside(folder)
     url = _agreed(proposals) or beside
-    return Place(url, _new_repository_id(repository, url, beside), repository, "", 0, folder)
+    return StoreLocation(url, _new_repository_id(repository, url, beside), repository, "", 0, folder)
 
 
 def _beside(folder: str) -> str:
@@ -170,11 +172,11 @@ def _beside(folder: str) -> str:
         ) from error
 
 
-def _pin(place: Place) -> Pin:
-    beside = _same_store(place.url, _beside(place.folder))
-    url = BESIDE_THE_PIN if beside else place.url
-    machine = this_machine().machine if place.local else ""
-    return Pin(FORMAT, url, place.store_id, place.epoch, place.repository_id, machine)
+def _pin(location: StoreLocation) -> Pin:
+    beside = _same_store(location.url, _beside(location.folder))
+    url = BESIDE_THE_PIN if beside else location.url
+    machine = this_machine().machine if location.local else ""
+    return Pin(FORMAT, url, location.store_id, location.epoch, location.repository_id, machine)
 
 
 def _check_machine(pin: Pin, url: str, folder: str) -> None:
@@ -267,9 +269,9 @@ def _without_user(url: str) -> str:
     return re.sub(r"^[^:]*://([^/]*@)?", "", shown(url))
 
 
-def store_lost(place: Place, what: str) -> Corrupt:
+def lost_store(location: StoreLocation, what: str) -> Corrupt:
     """Return the error for a pinned store that is not there as it was."""
     return Corrupt(
-        f"the store {shown(place.url)} {what}, and nothing is known of the locks in it",
+        f"the store {shown(location.url)} {what}, and nothing is known of the locks in it",
         hint="restore it, or start afresh with coord init --new-store",
     )

@@ -6,7 +6,7 @@ MUTANTS = [
     Mutant(
         "a hook lets a tool pass when the store was removed",
         "coord.integrations.hooks.targets:_in_use",
-        "place.pinned or not event.installed or place.repository is None",
+        "location.pinned or not event.installed or location.repository is None",
         "True",
         (
             "tests/unit/integrations/hooks/test_handler.py::test_where_the_store_was_removed_the_hook_does_not_guess",
@@ -61,8 +61,8 @@ MUTANTS = [
     Mutant(
         "a hook looks for a file in the wrong worktree",
         "coord.integrations.hooks.targets:_part_of",
-        "place, repository.root",
-        "place, (place.repository or repository).root or ''",
+        "location, repository.root",
+        "location, (location.repository or repository).root or ''",
         ("tests/unit/integrations/hooks/test_handler.py::test_an_edit_in_a_worktree_is_looked_at_there",),
     ),
     Mutant(

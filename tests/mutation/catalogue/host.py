@@ -26,8 +26,8 @@ MUTANTS = [
     ),
     Mutant(
         "a vanished store is created again",
-        "coord.host.store_location:check_present",
-        "place.pinned and not store_present(place)",
+        "coord.host.store_location:check_store_exists",
+        "location.pinned and not store_exists(location)",
         "False",
         ("tests/unit/host/test_store_location.py::test_a_vanished_store_is_noticed_before_it_is_made_anew",),
     ),

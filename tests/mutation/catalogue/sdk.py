@@ -19,21 +19,21 @@ MUTANTS = [
     ),
     Mutant(
         "a folder counts as a file",
-        "coord.sdk.client.connection:Connection.named_with_files",
+        "coord.sdk.client.connection:Connection.resolve_with_files",
         "os.path.isfile",
         "os.path.exists",
         ("tests/unit/sdk/client/test_locks.py::test_beside_a_glob",),
     ),
     Mutant(
         "a block does not raise an error about lost locks",
-        "coord.sdk.client.blocks:HeldLocks.end",
+        "coord.sdk.client.blocks:LockBlock.end",
         "not failed",
         "False",
         ("tests/scenarios/test_case_held_block.py::test_a_block_raises_what_it_lost", "-k", "memory"),
     ),
     Mutant(
         "a waiting client ignores its deadline in a busy store",
-        "coord.sdk.client.locks:stand_in_line",
+        "coord.sdk.client.waiting:wait_in_queue",
         "if due or not",
         "if not",
         ("tests/scenarios/test_case_held_block.py::test_a_wait_is_looked_after_however_busy_the_store_is",),
@@ -66,7 +66,7 @@ MUTANTS = [
     Mutant(
         "a worker submits under a claim that it does not trust",
         "coord.sdk.worker.worker:Worker._submit",
-        "if work.lost:\n            return Ending.LOST, work.why_lost",
+        "if work.lost:\n            return WorkOutcome.LOST, work.why_lost",
         "pass",
         ("tests/unit/sdk/worker/test_worker.py::test_a_store_that_is_silent_for_too_long_ends_the_work",),
     ),

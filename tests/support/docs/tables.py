@@ -12,7 +12,7 @@ import msgspec
 from coord.core import events
 from coord.core.limits import PROFILES, RATIONALE
 from coord.sdk.claim_repository import ClaimRepository
-from coord.sdk.client.agents import RoutingCalls
+from coord.sdk.client.agents import AgentCalls
 from coord.sdk.client.client import Client
 from coord.sdk.client.locks import LockCalls
 from coord.sdk.client.messages import MessageCalls
@@ -70,7 +70,7 @@ def repository_table() -> Iterator[str]:
 
 
 def client_table() -> Iterator[str]:
-    yield from _methods(Client, SessionCalls, LockCalls, MessageCalls, TaskCalls, RoutingCalls)
+    yield from _methods(Client, SessionCalls, LockCalls, MessageCalls, TaskCalls, AgentCalls)
 
 
 def _methods(*kinds: type) -> Iterator[str]:

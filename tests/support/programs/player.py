@@ -16,7 +16,7 @@ from coord.core import commands
 from coord.core.errors import CoordError
 from coord.core.replies import LockReply
 from coord.host.processes import describe
-from coord.sdk.client.blocks import HeldLocks
+from coord.sdk.client.blocks import LockBlock
 from coord.sdk.client.client import Client
 from coord.stores.contract import Commit
 from tests.support.programs.client import connect_as, tell
@@ -27,7 +27,7 @@ class Player:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._held: HeldLocks | None = None
+        self._held: LockBlock | None = None
 
     def hold(self, *resources: str, **options: Any) -> int:
         self._held = self._client.lock(*resources, **options)
@@ -39,12 +39,12 @@ class Player:
         client, process = self._client, describe(os.getpid())
         command = commands.AcquireLocks(
             client.caller,
-            client.place.repository_id,
-            client.named(resource),
+            client.location.repository_id,
+            client.resolve(resource),
             wait_ms=wait_s * 1_000,
             wait_id="unattended",
             waiter=process,
-            leased=process is None or not client.place.local,
+            leased=process is None or not client.location.local,
         )
         reply: LockReply = client.call(command)
         return reply.outcome.value

@@ -16,7 +16,7 @@ from coord.host.presets import (
     host_locks,
     lock_presets,
 )
-from coord.host.store_location import find_place
+from coord.host.store_location import find_location
 from tests.support.git_folders import made_repository
 
 
@@ -74,6 +74,6 @@ def test_the_location_of_a_store_knows_the_locks_of_the_machine(tmp_path: Path) 
     folder = tmp_path / "shop"
     made_repository(folder)
     environ = {"HOME": str(tmp_path)}
-    assert find_place(str(folder), environ).host_locks == HOST_LOCKS
+    assert find_location(str(folder), environ).host_locks == HOST_LOCKS
     (folder / "coord.toml").write_text('[locks]\nhost = ["vpn"]\n')
-    assert find_place(str(folder), environ).host_locks == ("name:vpn",)
+    assert find_location(str(folder), environ).host_locks == ("name:vpn",)

@@ -11,7 +11,7 @@ from coord.core.errors import CoordError, NotFound
 from coord.core.locks.tool_call_commands import BeginCall, EndCall, LetGo
 from coord.core.replies import CallEnded, LockReply, LockShown, Received
 from coord.host.paths import path_in_resource
-from coord.host.store_location import Place
+from coord.host.store_location import StoreLocation
 from coord.integrations.hooks import messages as texts
 from coord.integrations.hooks.config import Settings, read_settings
 from coord.integrations.hooks.events import NOTHING, Event, Verdict
@@ -20,7 +20,7 @@ from coord.integrations.hooks.protected_files import refused_edit, refused_setti
 from coord.integrations.hooks.shell_parser import goes_on
 from coord.integrations.hooks.targets import Part, home_place, parts_of, root_of
 from coord.sdk.client.connection import Connection
-from coord.sdk.client.open import open_place
+from coord.sdk.client.open import open_location
 
 Show = Callable[[Verdict], None]
 AnyConnection = TypeVar("AnyConnection", bound=Connection)
@@ -83,7 +83,7 @@ class Gate:
             self._show(Verdict(deny=texts.in_background(named)))
             return
         for part in parts:
-            connection = self._connect(part.place)
+            connection = self._connect(part.location)
             reply = self._begin(connection, part)
             if not reply.ok:
                 self._undo(begun)
@@ -106,15 +106,15 @@ class Gate:
         from coord.host.repository import find_repository
         from coord.integrations.git.salvage.rollback import salvage_first
 
-        if part.place.repository is None or not part.worktree:
+        if part.location.repository is None or not part.worktree:
             return []
-        place = part.place._replace(repository=find_repository(part.worktree))
-        return salvage_first(self._session_calls(place), reply.locks)
+        location = part.location._replace(repository=find_repository(part.worktree))
+        return salvage_first(self._session_calls(location), reply.locks)
 
     def _begin(self, connection: Connection, part: Part) -> LockReply:
         command = BeginCall(
             connection.caller,
-            connection.place.repository_id,
+            connection.location.repository_id,
             part.resources,
             alone=part.alone,
             call=self._call(),
@@ -141,7 +141,7 @@ class Gate:
         for connection, part in begun:
             connection.call(EndCall(connection.caller, self._call()))
             if part.resources:
-                connection.call(LetGo(connection.caller, connection.place.repository_id, part.resources))
+                connection.call(LetGo(connection.caller, connection.location.repository_id, part.resources))
 
     def _after(self) -> None:
         home = self._home()
@@ -149,8 +149,8 @@ class Gate:
         received = Received([])
         first = self._connect(home) if home is not None else None
         parts = parts_of(self.event, self._environ, home, self.settings)
-        said = [self._look(self._connect(part.place), part, home) for part in parts]
-        for connection in dict.fromkeys(self._connect(part.place) for part in parts):
+        said = [self._look(self._connect(part.location), part, home) for part in parts]
+        for connection in dict.fromkeys(self._connect(part.location) for part in parts):
             end = EndCall(connection.caller, self._call())
             if connection is first:
                 ended, received = connection.engine.call_many([end, ReceiveMessages(connection.caller)])
@@ -175,7 +175,7 @@ class Gate:
 
             done += clean_locks(ended.locks)
         if done:
-            let_go = LetGo(connection.caller, connection.place.repository_id, tuple(done))
+            let_go = LetGo(connection.caller, connection.location.repository_id, tuple(done))
             done = list(connection.call(let_go).released)
         return [lock for lock in ended.locks if lock.resource not in done]
 
@@ -205,7 +205,7 @@ class Gate:
             self._show(NOTHING)
             return
         newest = max(lock.fence for lock in held)
-        connection.call(LetGo(connection.caller, connection.place.repository_id, (), newest))
+        connection.call(LetGo(connection.caller, connection.location.repository_id, (), newest))
         self._show(Verdict(go_on=texts.reminder(held)))
 
     def _start(self) -> None:
@@ -238,12 +238,12 @@ class Gate:
             connection = self._connect(home)
             with suppress(NotFound):
                 connection.call(command)
-            connection.leave_stub(command)
+            connection.mirror_to_user_store(command)
         self._show(NOTHING)
 
-    def _note(self, connection: Connection, part: Part, home: Place | None) -> None:
+    def _note(self, connection: Connection, part: Part, home: StoreLocation | None) -> None:
         """Let it be seen how files stand before a call that may write."""
-        if part.place.repository is None or not part.worktree:
+        if part.location.repository is None or not part.worktree:
             return
         from coord.integrations.shell_effects import observe as effects
 
@@ -257,11 +257,11 @@ class Gate:
             watched=self.settings.watched,
         )
 
-    def _look(self, connection: Connection, part: Part, home: Place | None) -> str:
+    def _look(self, connection: Connection, part: Part, home: StoreLocation | None) -> str:
         """Let it be seen what a call has done; return what its agent should know."""
         shell = self._runs_in(part, home)
         written = [path_in_resource(text) for text in part.resources if text.startswith("file:")]
-        if part.place.repository is None or not part.worktree or not (shell or written):
+        if part.location.repository is None or not part.worktree or not (shell or written):
             return ""
         from coord.integrations.shell_effects import observe as effects
 
@@ -276,11 +276,11 @@ class Gate:
             restore=self.settings.restore_stomps,
         )
 
-    def _runs_in(self, part: Part, home: Place | None) -> bool:
+    def _runs_in(self, part: Part, home: StoreLocation | None) -> bool:
         """Whether the call is a shell's, and begins in this worktree."""
-        return self.event.command is not None and part.place is home and part.worktree == root_of(home)
+        return self.event.command is not None and part.location is home and part.worktree == root_of(home)
 
-    def _home(self) -> Place | None:
+    def _home(self) -> StoreLocation | None:
         home = home_place(self.event, self._environ)
         if home is not None and home.repository is not None:
             self.settings = read_settings(home.repository.root)
@@ -291,23 +291,23 @@ class Gate:
 
         return caller_of(self.event, self._environ, find_repository(self.event.cwd))
 
-    def _connect(self, place: Place) -> Connection:
-        if place.folder not in self._by_folder:
-            self._by_folder[place.folder] = self._connected(place, Connection)
-        return self._by_folder[place.folder]
+    def _connect(self, location: StoreLocation) -> Connection:
+        if location.folder not in self._by_folder:
+            self._by_folder[location.folder] = self._connected(location, Connection)
+        return self._by_folder[location.folder]
 
-    def _session_calls(self, place: Place) -> Any:
+    def _session_calls(self, location: StoreLocation) -> Any:
         from coord.sdk.client.client import Client
 
-        return self._connected(place, Client)
+        return self._connected(location, Client)
 
-    def _connected(self, place: Place, kind: type[AnyConnection]) -> AnyConnection:
-        caller = caller_of(self.event, self._environ, place.repository)
+    def _connected(self, location: StoreLocation, kind: type[AnyConnection]) -> AnyConnection:
+        caller = caller_of(self.event, self._environ, location.repository)
         timeout = max(0.0, self._open_by - time.monotonic())
-        database, place = open_place(place, timeout)
+        database, location = open_location(location, timeout)
         connection = kind(
             database,
-            place,
+            location,
             caller,
             tenant=tenant_of(self._environ),
             cwd=self.event.cwd or os.getcwd(),

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from coord.core.errors import Invalid, Unavailable
 from coord.host.paths import repository_path
 from coord.host.repository import Repository, find_repository
-from coord.host.store_location import Place, find_place, user_place
+from coord.host.store_location import StoreLocation, find_location, user_location
 from coord.integrations.hooks.config import Settings
 from coord.integrations.hooks.events import Event
 from coord.integrations.hooks.named_locks import locks_for
@@ -19,34 +19,36 @@ BRANCH_BYTES_MAX = 1024
 class Part(NamedTuple):
     """What a call concerns in one worktree of a store."""
 
-    place: Place
+    location: StoreLocation
     worktree: str
     resources: tuple[str, ...] = ()
     alone: tuple[str, ...] = ()
     """Those of them that are single files."""
 
 
-def home_place(event: Event, environ: Mapping[str, str]) -> Place | None:
+def home_place(event: Event, environ: Mapping[str, str]) -> StoreLocation | None:
     """Return the store that the session works with; None where coord is not in use."""
     if not event.cwd or find_repository(event.cwd) is None:
         return None
-    place = find_place(event.cwd, environ)
-    return place if _in_use(place, event) else None
+    location = find_location(event.cwd, environ)
+    return location if _in_use(location, event) else None
 
 
-def _in_use(place: Place, event: Event) -> bool:
+def _in_use(location: StoreLocation, event: Event) -> bool:
     """Whether coord is in use there; refuse where it was, and the store that knew who holds what is gone."""
-    if place.pinned or not event.installed or place.repository is None:
-        return place.pinned
-    if os.path.realpath(event.installed) == os.path.realpath(place.repository.commondir):
+    if location.pinned or not event.installed or location.repository is None:
+        return location.pinned
+    if os.path.realpath(event.installed) == os.path.realpath(location.repository.commondir):
         raise Unavailable(
-            f"coord was set up in this repository, but {place.folder} is gone",
+            f"coord was set up in this repository, but {location.folder} is gone",
             hint="ask the person you work for to run coord init",
         )
     return False
 
 
-def parts_of(event: Event, environ: Mapping[str, str], home: Place | None, settings: Settings) -> list[Part]:
+def parts_of(
+    event: Event, environ: Mapping[str, str], home: StoreLocation | None, settings: Settings
+) -> list[Part]:
     """Return what a call locks, by worktree; that of the session comes first, even without a lock.
 
     A lock counts in all worktrees, but its file is clean or not in the one where it is written.
@@ -59,7 +61,7 @@ def parts_of(event: Event, environ: Mapping[str, str], home: Place | None, setti
     for path in paths:
         part = _part_of(path, environ, home, event)
         if part is not None:
-            where = (part.place.folder, part.worktree)
+            where = (part.location.folder, part.worktree)
             known = found.get(where, part._replace(resources=()))
             resources = dict.fromkeys((*known.resources, *part.resources))
             # Tools write files. Where a folder is among them, it may be moved to what is not there yet.
@@ -69,9 +71,9 @@ def parts_of(event: Event, environ: Mapping[str, str], home: Place | None, setti
     return [each for part in found.values() for each in _of_host(part, environ)]
 
 
-def root_of(place: Place) -> str:
+def root_of(location: StoreLocation) -> str:
     """Return the worktree of a place; "" where it has none."""
-    return place.repository.root or "" if place.repository is not None else ""
+    return location.repository.root or "" if location.repository is not None else ""
 
 
 def _written(event: Event) -> list[str]:
@@ -83,7 +85,7 @@ def _written(event: Event) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _part_of(path: str, environ: Mapping[str, str], home: Place | None, event: Event) -> Part | None:
+def _part_of(path: str, environ: Mapping[str, str], home: StoreLocation | None, event: Event) -> Part | None:
     """Return the store that a file belongs to; None for one that is in no repository with coord."""
     if "\0" in path:
         raise Invalid("a file's name has a NUL in it", hint="name the file without it")
@@ -93,13 +95,13 @@ def _part_of(path: str, environ: Mapping[str, str], home: Place | None, event: E
             continue
         same = home is not None and home.repository is not None
         same = same and home.repository.commondir == repository.commondir  # type: ignore[union-attr]
-        place = home if same else find_place(repository.root, environ)
-        assert place is not None, "the session's own, or one just found"
-        if not _in_use(place, event):
+        location = home if same else find_location(repository.root, environ)
+        assert location is not None, "the session's own, or one just found"
+        if not _in_use(location, event):
             continue
         texts = _texts(repository, each)
         if texts is not None:
-            return Part(place, repository.root, texts)
+            return Part(location, repository.root, texts)
     return None
 
 
@@ -116,7 +118,7 @@ def _texts(repository: Repository, path: str) -> tuple[str, ...] | None:
         raise
 
 
-def _named(event: Event, home: Place, settings: Settings) -> tuple[str, ...]:
+def _named(event: Event, home: StoreLocation, settings: Settings) -> tuple[str, ...]:
     if not event.command:
         return ()
     repository = home.repository
@@ -140,8 +142,8 @@ def _branch(root: str | None) -> str:
 
 def _of_host(part: Part, environ: Mapping[str, str]) -> list[Part]:
     """Return a part, with the names that belong to the host apart from it."""
-    of_host = tuple(text for text in part.resources if text in part.place.host_locks)
+    of_host = tuple(text for text in part.resources if text in part.location.host_locks)
     if not of_host:
         return [part]
-    rest = tuple(text for text in part.resources if text not in part.place.host_locks)
-    return [part._replace(resources=rest), Part(user_place(environ), part.worktree, of_host)]
+    rest = tuple(text for text in part.resources if text not in part.location.host_locks)
+    return [part._replace(resources=rest), Part(user_location(environ), part.worktree, of_host)]

@@ -13,7 +13,7 @@ from coord.core.errors import Invalid, Unavailable
 from coord.core.ids import shown
 from coord.host.caller import TENANT
 from coord.host.repository import find_repository
-from coord.host.store_location import Place, write_pin
+from coord.host.store_location import StoreLocation, write_pin
 from coord.integrations.git.gate.stubs import PROTECTED, SHARED_HOOK
 from coord.integrations.setup.changes import FORMER
 from coord.integrations.setup.installer import plan_repository, record_folder
@@ -32,7 +32,7 @@ class Shared(NamedTuple):
 
 
 def share(
-    place: Place, folder: str, protected: Sequence[str] = (), *, tenant: str = TENANT, by: str = ""
+    location: StoreLocation, folder: str, protected: Sequence[str] = (), *, tenant: str = TENANT, by: str = ""
 ) -> Shared:
     """Put the gate before a bare repository; again renews it, and an agent tool (`by`) changes nothing."""
     for branch in protected:
@@ -41,10 +41,10 @@ def share(
     target = find_repository(folder)
     if target is None or target.root is not None or target.commondir != os.path.realpath(folder):
         raise Invalid(f"{folder} is no bare repository", hint="git clone --bare . FOLDER makes one")
-    if place.repository is None or not place.pinned:
+    if location.repository is None or not location.pinned:
         raise Invalid("this is no repository with a store", hint="run coord init in the repository first")
-    pinned = write_pin(place._replace(folder=f"{target.commondir}/coord", repository=target))
-    if (pinned.store_id, pinned.repository_id) != (place.store_id, place.repository_id):
+    pinned = write_pin(location._replace(folder=f"{target.commondir}/coord", repository=target))
+    if (pinned.store_id, pinned.repository_id) != (location.store_id, location.repository_id):
         raise Invalid(
             f"{folder} is pinned to the locks of another repository",
             hint=f"look at {pinned.folder}/coord.id, and remove it if that is an error",

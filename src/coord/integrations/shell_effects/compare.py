@@ -33,7 +33,7 @@ class ShellCall:
     def __init__(self, connection: Connection, worktree: str, session: str, name: str) -> None:
         self._connection = connection
         self._git = Git(worktree)
-        self._folder = CallFolder(connection.place.folder, worktree)
+        self._folder = CallFolder(connection.location.folder, worktree)
         self._session = session
         self._name = name
         self._state = self._folder.file("before", session, name)
@@ -86,7 +86,7 @@ class ShellCall:
 
     def _holders(self, texts: list[str]) -> dict[str, list[LockShown]]:
         """Return who stands in the way of writing these files."""
-        caller, repository = self._connection.caller, self._connection.place.repository_id
+        caller, repository = self._connection.caller, self._connection.location.repository_id
         found: dict[str, list[LockShown]] = {}
         for start in range(0, len(texts), CHECKED_AT_ONCE):
             some = texts[start : start + CHECKED_AT_ONCE]
@@ -125,7 +125,7 @@ class ShellCall:
     def _try(self, texts: list[str]) -> LockReply:
         command = BeginCall(
             self._connection.caller,
-            self._connection.place.repository_id,
+            self._connection.location.repository_id,
             tuple(texts),
             alone=self._files(texts),
             call=self._name,
@@ -138,7 +138,7 @@ class ShellCall:
 
     def _meeting(self, texts: list[str], holder: LockShown) -> list[str]:
         """Return which of these a lock is about."""
-        repository = self._connection.place.repository_id
+        repository = self._connection.location.repository_id
         (held,) = parse_resource(holder.resource, repository, holder.alone)
         return [
             text

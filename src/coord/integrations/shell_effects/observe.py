@@ -29,7 +29,7 @@ def before(
 ) -> None:
     """Take note of a call that may write, and for a shell of how the files stand; a failure stops nothing."""
     with suppress(CoordError, OSError):
-        folder = CallFolder(connection.place.folder, worktree)
+        folder = CallFolder(connection.location.folder, worktree)
         with folder.turn() as calls:
             calls.begin(call, session, shell=shell, now_s=time.time(), lasts_s=lasts_s)
         if shell:
@@ -52,7 +52,7 @@ def after(
     """Look at what a call did, and return what its agent should know; `wrote`: what an editor has written."""
     said = ""
     try:
-        folder = CallFolder(connection.place.folder, worktree)
+        folder = CallFolder(connection.location.folder, worktree)
         try:
             if shell:
                 from coord.integrations.shell_effects.compare import ShellCall

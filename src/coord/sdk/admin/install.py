@@ -6,14 +6,14 @@ from contextlib import closing
 import msgspec
 
 from coord.core.errors import Invalid, NotFound
-from coord.host.store_location import Place, find_place, store_present
-from coord.sdk.client.open import open_place, open_timeout_s
+from coord.host.store_location import StoreLocation, find_location, store_exists
+from coord.sdk.client.open import open_location, open_timeout_s
 from coord.stores.open import grants, install, kind_of, open_store
 from coord.stores.tenants import check_tenants, url_of
 from coord.stores.urls import shown
 
 
-class Prepared(msgspec.Struct, frozen=True):
+class PreparedStore(msgspec.Struct, frozen=True):
     """A store that is ready; `made`: it was not there before. In a dry run such a one has no id."""
 
     url: str
@@ -25,7 +25,7 @@ class Prepared(msgspec.Struct, frozen=True):
 
 def prepare(
     cwd: str, environ: Mapping[str, str], *, url: str = "", tenant: str = "", dry_run: bool = False
-) -> Prepared:
+) -> PreparedStore:
     """Prepare a store, or that of a repository; with a tenant, the store of its own that coord.toml names."""
     url, tenants = _asked(cwd, environ, url)
     target = _target(url, tenants, tenant)
@@ -35,7 +35,9 @@ def prepare(
         install(url, tenant=tenant, tenants=tenants, timeout=timeout)
     there = found if dry_run else _found(target, timeout)
     made = found is None
-    return msgspec.structs.replace(there or Prepared(shown(target), tenant, made), tenant=tenant, made=made)
+    return msgspec.structs.replace(
+        there or PreparedStore(shown(target), tenant, made), tenant=tenant, made=made
+    )
 
 
 def rights(cwd: str, environ: Mapping[str, str], *, url: str = "", tenant: str = "") -> list[str]:
@@ -46,13 +48,13 @@ def rights(cwd: str, environ: Mapping[str, str], *, url: str = "", tenant: str =
 
 def _asked(cwd: str, environ: Mapping[str, str], url: str) -> tuple[str, Mapping[str, str]]:
     """Return the url that is meant, and tenants with stores of their own; a pinned store must be there."""
-    place = find_place(cwd, environ)
+    location = find_location(cwd, environ)
     if url:
         kind_of(url)
-        return url, place.tenants
-    if place.pinned:  # to prepare one that is lost would hide that
-        open_place(place._replace(tenants={}), open_timeout_s(environ))[0].close()
-    return place.url, place.tenants
+        return url, location.tenants
+    if location.pinned:  # to prepare one that is lost would hide that
+        open_location(location._replace(tenants={}), open_timeout_s(environ))[0].close()
+    return location.url, location.tenants
 
 
 def _target(url: str, tenants: Mapping[str, str], tenant: str) -> str:
@@ -68,12 +70,12 @@ def _target(url: str, tenants: Mapping[str, str], tenant: str) -> str:
     return own
 
 
-def _found(url: str, timeout: float) -> Prepared | None:
+def _found(url: str, timeout: float) -> PreparedStore | None:
     """Return the store at a url, or None where there is none; looking makes none."""
-    if url.startswith("memory:") or not store_present(Place(url, "", None, "", 0, "")):
+    if url.startswith("memory:") or not store_exists(StoreLocation(url, "", None, "", 0, "")):
         return None
     try:
         with closing(open_store(url, timeout=timeout)) as database:
-            return Prepared(shown(url), "", made=False, store_id=database.store_id, epoch=database.epoch)
+            return PreparedStore(shown(url), "", made=False, store_id=database.store_id, epoch=database.epoch)
     except NotFound:
         return None

@@ -21,12 +21,12 @@ import msgspec
 
 from coord.core.errors import Corrupt, Invalid, NotFound, Refused, Unavailable
 from coord.host.store_location import (
-    Place,
+    StoreLocation,
     check_pinned,
-    check_present,
+    check_store_exists,
     move_pin,
-    pinned_place,
-    store_present,
+    pinned_location,
+    store_exists,
 )
 from coord.sdk.client.open import open_timeout_s
 from coord.stores.contract import Record, Store
@@ -45,7 +45,7 @@ Progress = Callable[[str, int], None]
 """Told after each page: the tenant, and how many of its records are copied."""
 
 
-class Migrated(msgspec.Struct, frozen=True):
+class MigrationReport(msgspec.Struct, frozen=True):
     """What was moved, or would be: records by tenant and kind. `resumed`: an earlier attempt had begun."""
 
     from_url: str
@@ -76,26 +76,26 @@ class Sum:
 
 def migrate(
     to_url: str, *, cwd: str | None = None, dry_run: bool = False, progress: Progress | None = None
-) -> Migrated:
+) -> MigrationReport:
     """Move the store of the repository one is in; with `dry_run` only say what would be moved."""
-    place = _place_of(cwd)
-    with _alone(place), contextlib.ExitStack() as opened:
-        source = opened.enter_context(contextlib.closing(_open(place.url)))
-        check_pinned(place, source.store_id, source.epoch)
+    location = _place_of(cwd)
+    with _alone(location), contextlib.ExitStack() as opened:
+        source = opened.enter_context(contextlib.closing(_open(location.url)))
+        check_pinned(location, source.store_id, source.epoch)
         target = _open_target(to_url, dry_run=dry_run)
         if target is not None:
             opened.enter_context(contextlib.closing(target))
             _check_target(source, target)
         if dry_run or target is None:
-            return Migrated(shown(place.url), shown(to_url), _counts(source), moved=False)
-        return _Move(place, source, target, progress or (lambda _tenant, _count: None)).run()
+            return MigrationReport(shown(location.url), shown(to_url), _counts(source), moved=False)
+        return _Move(location, source, target, progress or (lambda _tenant, _count: None)).run()
 
 
 def cancel_migration(cwd: str | None = None) -> bool:
     """Open the old store again, if its copy was not completed; return whether it had been shut."""
-    place = _place_of(cwd)
-    with _alone(place), contextlib.closing(_open(place.url)) as source:
-        check_pinned(place, source.store_id, source.epoch)
+    location = _place_of(cwd)
+    with _alone(location), contextlib.closing(_open(location.url)) as source:
+        check_pinned(location, source.store_id, source.epoch)
         notes = mover(source).notes()
         if MOVED_URL not in notes:
             return False
@@ -111,14 +111,16 @@ def cancel_migration(cwd: str | None = None) -> bool:
 class _Move:
     """One attempt."""
 
-    def __init__(self, place: Place, source: Database[Any], target: Database[Any], tell: Progress) -> None:
-        self._place = place
+    def __init__(
+        self, location: StoreLocation, source: Database[Any], target: Database[Any], tell: Progress
+    ) -> None:
+        self._location = location
         self._source, self._target = source, target
         self._from, self._to = mover(source), mover(target)
         self._epoch = max(source.epoch, target.epoch)
         self._tell = tell
 
-    def run(self) -> Migrated:
+    def run(self) -> MigrationReport:
         resumed = ARRIVING in self._target.notes
         if self._target.notes.get(ARRIVED) != self._source.store_id:
             self._to.note(**{ARRIVING: self._source.store_id})
@@ -130,13 +132,15 @@ class _Move:
             self._to.note(**{ARRIVING: "", ARRIVED: self._source.store_id, **homes})
         else:
             counts = _counts(self._target)
-        place = move_pin(
-            self._place,
+        location = move_pin(
+            self._location,
             url=self._target.url,
             store_id=self._target.store_id,
             epoch=self._epoch,
         )
-        return Migrated(shown(self._place.url), shown(place.url), counts, moved=True, resumed=resumed)
+        return MigrationReport(
+            shown(self._location.url), shown(location.url), counts, moved=True, resumed=resumed
+        )
 
     def _copy(self) -> dict[str, dict[str, int]]:
         heads, arrived = self._from.heads(), self._to.heads()
@@ -170,12 +174,12 @@ class _Move:
         return copied
 
 
-def _place_of(cwd: str | None) -> Place:
-    place = pinned_place(os.getcwd() if cwd is None else os.path.abspath(cwd))
-    if not place.pinned:
+def _place_of(cwd: str | None) -> StoreLocation:
+    location = pinned_location(os.getcwd() if cwd is None else os.path.abspath(cwd))
+    if not location.pinned:
         raise NotFound("this repository has no store yet", hint="coord init --url URL begins with one")
-    check_present(place)
-    return place
+    check_store_exists(location)
+    return location
 
 
 def _open(url: str) -> Database[Any]:
@@ -189,7 +193,7 @@ def _open_target(to_url: str, *, dry_run: bool) -> Database[Any] | None:
     if not dry_run:
         install(to_url, timeout=open_timeout_s(os.environ))
         return _open(to_url)
-    if not store_present(Place(to_url, "", None, "", 0, "")):
+    if not store_exists(StoreLocation(to_url, "", None, "", 0, "")):
         return None
     try:
         return _open(to_url)
@@ -239,9 +243,9 @@ def _writable(url: str) -> str:
 
 
 @contextlib.contextmanager
-def _alone(place: Place) -> Iterator[None]:
+def _alone(location: StoreLocation) -> Iterator[None]:
     """Keep a second migration of this repository away."""
-    folder = os.open(place.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    folder = os.open(location.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         if not lock_within(folder, 0):
             raise Unavailable("another migration of this repository is running", hint="wait for it")

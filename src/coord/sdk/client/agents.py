@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from coord.core.routing.router import Routing
 
 
-class RoutingCalls(TaskCalls):
+class AgentCalls(TaskCalls):
     """Agents, enable, disable, route."""
 
     def agents(self, name: str = "") -> list[AgentShown]:
@@ -39,7 +39,7 @@ class RoutingCalls(TaskCalls):
         from coord.core.routing.router import Declared, agent_as, route, rules_from  # noqa: PLC0415 - only here
 
         spec = self._spec(task)
-        file = configuration_file(self.place.repository)
+        file = configuration_file(self.location.repository)
         configuration = read_configuration(file)
         rules = rules_from(configuration, file, agents_by_type(configuration))
         here = {name: AgentShown(name=name) for name in rules.agents}

@@ -7,7 +7,7 @@ from typing import Any, Self
 from coord.core import commands
 from coord.core.errors import CoordError, Denied, LockLost
 from coord.core.replies import LockReply, LockShown
-from coord.sdk.client.lease import PASSING, Lease, Renewal, clock
+from coord.sdk.client.lease import TRANSIENT, Lease, Renewal, clock
 from coord.sdk.client.locks import LockCalls
 from coord.sdk.client.sessions import SessionCalls
 
@@ -51,7 +51,7 @@ class Block:
         await asyncio.to_thread(self.end, failed=kind is not None)
 
 
-class HeldLocks(Block):
+class LockBlock(Block):
     """Locks that are held while a block runs; `check` raises as soon as one is lost, and so does the end."""
 
     def __init__(
@@ -98,8 +98,8 @@ class HeldLocks(Block):
         lease = Lease(min(lock.expires_in_s for lock in granted), asked=clock())
         # They are named from the top of the repository now, wherever the client is.
         names = tuple(lock.resource for lock in granted)
-        store = self._client.of(names)
-        renew = commands.RenewLocks(store.caller, store.place.repository_id, names)
+        store = self._client.store_for(names)
+        renew = commands.RenewLocks(store.caller, store.location.repository_id, names)
         self._renewal = Renewal(lease, lambda: min(lock.expires_in_s for lock in store.call(renew).locks))
 
     def end(self, *, failed: bool) -> None:
@@ -110,8 +110,10 @@ class HeldLocks(Block):
         try:
             for lock in taken:
                 names = (lock.resource,)
-                store = self._client.of(names)
-                store.call(commands.ReleaseLocks(store.caller, store.place.repository_id, names, lock.fence))
+                store = self._client.store_for(names)
+                store.call(
+                    commands.ReleaseLocks(store.caller, store.location.repository_id, names, lock.fence)
+                )
         except CoordError as error:
             self._not_released = error
         if not failed:
@@ -137,7 +139,7 @@ class SessionBlock(Block):
         while not self._ended.wait(BEAT_S):
             try:
                 self._client.heartbeat()
-            except PASSING:
+            except TRANSIENT:
                 continue
             except CoordError:
                 return  # declared dead: the next command of the block is told so

@@ -11,14 +11,14 @@ from typing import Any
 from coord.core.keys import digest
 from coord.host.caller import Flags, find_caller, find_tenant
 from coord.host.repository import Repository, find_repository
-from coord.host.store_location import find_place, user_place
-from coord.sdk.client.agents import RoutingCalls
-from coord.sdk.client.blocks import HeldLocks, SessionBlock
+from coord.host.store_location import find_location, user_location
+from coord.sdk.client.agents import AgentCalls
+from coord.sdk.client.blocks import LockBlock, SessionBlock
 from coord.sdk.client.limits import LimitCalls
 from coord.sdk.client.locks import LockCalls
-from coord.sdk.client.maintenance import UpkeepCalls
+from coord.sdk.client.maintenance import MaintenanceCalls
 from coord.sdk.client.messages import MessageCalls
-from coord.sdk.client.open import open_place, open_timeout_s
+from coord.sdk.client.open import open_location, open_timeout_s
 from coord.sdk.client.sessions import SessionCalls
 from coord.stores.open import open_store
 
@@ -50,12 +50,14 @@ def connect(
     caller = find_caller(environ, flags, cwd=cwd, repository=repository)
     log = find_tenant(environ, tenant)
     if url is None:
-        database, place = open_place(find_place(cwd, environ), timeout)
+        database, location = open_location(find_location(cwd, environ), timeout)
     else:
         database = open_store(url, timeout=timeout)
-        pinned = find_place(cwd, {}) if repository is not None else user_place(environ)
-        place = pinned._replace(url=url, repository_id=pinned.repository_id or _unpinned_id(repository))
-    return Client(database, place, caller, tenant=log, cwd=cwd, environ=environ, clock=clock, timeout=timeout)
+        pinned = find_location(cwd, {}) if repository is not None else user_location(environ)
+        location = pinned._replace(url=url, repository_id=pinned.repository_id or _unpinned_id(repository))
+    return Client(
+        database, location, caller, tenant=log, cwd=cwd, environ=environ, clock=clock, timeout=timeout
+    )
 
 
 def _unpinned_id(repository: Repository | None) -> str:
@@ -63,7 +65,7 @@ def _unpinned_id(repository: Repository | None) -> str:
     return "" if repository is None else digest(repository.commondir)
 
 
-class Client(SessionCalls, LockCalls, MessageCalls, RoutingCalls, LimitCalls, UpkeepCalls):
+class Client(SessionCalls, LockCalls, MessageCalls, AgentCalls, LimitCalls, MaintenanceCalls):
     """An open store in the name of one session; use it in a `with` block.
 
     >>> with connect("memory:", session="s1", project="shop") as client:
@@ -80,9 +82,9 @@ class Client(SessionCalls, LockCalls, MessageCalls, RoutingCalls, LimitCalls, Up
         wait: float | None = None,
         reason: str = "",
         **options: Any,
-    ) -> HeldLocks:
+    ) -> LockBlock:
         """Return a block (`with`, `async with`) that holds locks, renews them, and raises if one is lost."""
-        return HeldLocks(self, resources, mode=mode, ttl_s=ttl, wait_s=wait, reason=reason, **options)
+        return LockBlock(self, resources, mode=mode, ttl_s=ttl, wait_s=wait, reason=reason, **options)
 
     def session(self, **described: Any) -> SessionBlock:
         """Return a block (`with` or `async with`) in which this session is registered; it ends with it."""

@@ -15,8 +15,8 @@ from coord.core.locks.paths import fold, is_literal
 from coord.engine.engine import Engine
 from coord.host.paths import repository_path
 from coord.host.processes import probe
-from coord.host.store_location import Place, user_place
-from coord.sdk.client.open import open_place
+from coord.host.store_location import StoreLocation, user_location
+from coord.sdk.client.open import open_location
 from coord.stores.database import Database
 from coord.stores.open import OPEN_TIMEOUT_S, retry_unreachable
 
@@ -27,7 +27,7 @@ class Connection:
     def __init__(
         self,
         database: Database[Any],
-        place: Place,
+        location: StoreLocation,
         caller: Caller,
         *,
         tenant: str,
@@ -38,7 +38,7 @@ class Connection:
     ) -> None:
         """`timeout`: for how many seconds it retries to reach a server, the user's store included."""
         self.database = database
-        self.place = place
+        self.location = location
         self.caller = caller if tenant == UNLIMITED_TENANT else msgspec.structs.replace(caller, tenant=tenant)
         self.tenant = tenant
         self.engine = retry_unreachable(lambda: Engine(database, tenant, clock=clock, probe=probe), timeout)
@@ -67,11 +67,11 @@ class Connection:
             check_id("command id", command_id)
         return self.engine.call(command, command_id=command_id)
 
-    def named(self, resources: str | Iterable[str]) -> tuple[str, ...]:
+    def resolve(self, resources: str | Iterable[str]) -> tuple[str, ...]:
         """Return resources as the core knows them: paths relative to the repository, symlinks resolved."""
-        return self.named_with_files(resources)[0]
+        return self.resolve_with_files(resources)[0]
 
-    def named_with_files(self, resources: str | Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def resolve_with_files(self, resources: str | Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return resources as the core knows them, and those of them that are single files where they are."""
         try:
             words = [resources] if isinstance(resources, str) else list(resources)
@@ -86,43 +86,43 @@ class Connection:
                 kind, rest = "file", word
             if kind == "file":
                 alone = os.path.isfile(os.path.join(self._cwd, rest))
-                for path in repository_path(self.place.repository, rest, self._cwd):
+                for path in repository_path(self.location.repository, rest, self._cwd):
                     found[f"file:{path}"] = alone and is_literal(path)
             else:
                 found[f"{kind}:{rest}"] = False
         return tuple(found), tuple(text for text, alone in found.items() if alone)
 
-    def named_or_all(self, resources: str | Iterable[str] | None) -> tuple[str, ...]:
+    def resolve_or_all(self, resources: str | Iterable[str] | None) -> tuple[str, ...]:
         """Return resources as `named` does; none where all are meant, which an empty list does not mean."""
-        texts = () if resources is None else self.named(resources)
+        texts = () if resources is None else self.resolve(resources)
         if resources is not None and not texts:
             raise Invalid("no resource is named", hint="leave the list away to mean all")
         return texts
 
-    def of(self, resources: Sequence[str]) -> "Connection":
+    def store_for(self, resources: Sequence[str]) -> "Connection":
         """Return the client of the store that these resources belong to: names of the host have their own."""
-        of_host = [fold(text) in self.place.host_locks for text in resources]
-        if not any(of_host) or self.place.repository is None:
+        of_host = [fold(text) in self.location.host_locks for text in resources]
+        if not any(of_host) or self.location.repository is None:
             return self
         if not all(of_host):
             raise Invalid(
-                f"{', '.join(self.place.host_locks)} belong to this machine, the others to the repository",
+                f"{', '.join(self.location.host_locks)} belong to this machine, the others to the repository",
                 hint="lock them in two commands",
             )
-        host = self.host_store(make=True)
+        host = self.user_store(make=True)
         assert host is not None, "it was to be made"
         return host
 
-    def host_store(self, *, make: bool) -> "Connection | None":
+    def user_store(self, *, make: bool) -> "Connection | None":
         """Return a client of the user's own store."""
         if self._host is None:
-            place = user_place(self._environ)
-            if not make and not place.pinned:
+            location = user_location(self._environ)
+            if not make and not location.pinned:
                 return None
-            database, place = open_place(place, self._timeout)
+            database, location = open_location(location, self._timeout)
             self._host = Connection(
                 database,
-                place,
+                location,
                 self.caller,
                 tenant=self.tenant,
                 cwd=self._cwd,
@@ -132,15 +132,15 @@ class Connection:
             )
         return self._host
 
-    def leave_stub(self, command: commands.Command) -> None:
+    def mirror_to_user_store(self, command: commands.Command) -> None:
         """Repeat what concerns the session in the user's own store, so that other repositories see it.
 
         It is a courtesy: whatever stands against it must not fail what was done here.
         """
-        if self.place.repository is None or not self.place.pinned:
+        if self.location.repository is None or not self.location.pinned:
             return
         try:
-            host = self.host_store(make=isinstance(command, commands.Register))
+            host = self.user_store(make=isinstance(command, commands.Register))
             if host is not None:
                 host.engine.call(command)
         except CoordError:

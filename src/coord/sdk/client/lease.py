@@ -14,7 +14,7 @@ JITTER = 0.1
 RETRY_S = 0.2
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
-PASSING = (Busy, Unavailable, Unknown)
+TRANSIENT = (Busy, Unavailable, Unknown)
 """What may be over soon: nothing can be concluded from it but to try again."""
 
 
@@ -92,7 +92,7 @@ class Renewal:
             asked = clock()
             try:
                 lease_s = self._renew()
-            except PASSING as error:
+            except TRANSIENT as error:
                 if self.error is not None:
                     self._error = error  # says more than that it was too late
                     return

@@ -7,18 +7,16 @@ leaves the line too.
 import os
 import time
 from collections.abc import Iterable
-from typing import Any
 
 from coord.core import commands
-from coord.core.errors import Busy
 from coord.core.ids import check_id
 from coord.core.replies import Checked, LockReply, LockShown, Outcome, Preempted, Released, Renewed
 from coord.host.processes import describe, seen_by_all
 from coord.sdk.client.connection import Connection
+from coord.sdk.client.waiting import POLL_S, call_while_busy, wait_in_queue
 from coord.sdk.validation import arguments as given
 
 WAIT_S_MAX = 30 * 24 * 3600.0
-NAP_S = 5.0
 PREEMPT_GRACE_S = 30.0
 
 
@@ -39,15 +37,15 @@ class LockCalls(Connection):
         command_id: str = "",
     ) -> LockReply:
         """Take locks, all or none; wait in line up to `wait_s` (None: as long as it takes)."""
-        texts, alone = self.named_with_files(resources)
-        client = self.of(texts)
+        texts, alone = self.resolve_with_files(resources)
+        client = self.store_for(texts)
         if client is not self and wait_s != 0 and self.call(commands.ListLocks(self.caller, own=True)):
             wait_s = 0  # who holds in one store never waits in the other: no circle could be seen
         patience_s = WAIT_S_MAX if wait_s is None else wait_s
         process = describe(os.getpid())
         command = commands.AcquireLocks(
             self.caller,
-            client.place.repository_id,
+            client.location.repository_id,
             texts,
             alone=alone,
             mode=str(mode or ""),
@@ -59,12 +57,12 @@ class LockCalls(Connection):
             wait_ms=given.milliseconds("wait", patience_s, least_s=0),
             wait_id=os.urandom(8).hex(),
             waiter=process,
-            leased=process is None or not client.place.local or not seen_by_all(process),
+            leased=process is None or not client.location.local or not seen_by_all(process),
         )
         deadline = time.monotonic() + patience_s
         try:
-            reply: LockReply = patiently(client, command, deadline, command_id)
-            return stand_in_line(client, reply, deadline) if reply.outcome is Outcome.WAITING else reply
+            reply: LockReply = call_while_busy(client, command, deadline, command_id)
+            return wait_in_queue(client, reply, deadline) if reply.outcome is Outcome.WAITING else reply
         except Exception:
             raise
         except BaseException:  # a signal, before the place in line was known: it may be taken all the same
@@ -73,10 +71,10 @@ class LockCalls(Connection):
 
     def unlock(self, resources: str | Iterable[str] | None = None, *, fence: int | None = None) -> Released:
         """Give locks back; without a name all of this session."""
-        texts = self.named_or_all(resources)
-        client = self.of(texts)
+        texts = self.resolve_or_all(resources)
+        client = self.store_for(texts)
         number = 0 if fence is None else given.fence(fence)
-        return client.call(commands.ReleaseLocks(self.caller, client.place.repository_id, texts, number))
+        return client.call(commands.ReleaseLocks(self.caller, client.location.repository_id, texts, number))
 
     def renew(
         self,
@@ -86,21 +84,21 @@ class LockCalls(Connection):
         fence: int | None = None,
     ) -> Renewed:
         """Begin leases anew; without a name all of this session."""
-        texts = self.named_or_all(resources)
-        client = self.of(texts)
+        texts = self.resolve_or_all(resources)
+        client = self.store_for(texts)
         number = 0 if fence is None else given.fence(fence)
         ttl_ms = 0 if ttl_s is None else given.milliseconds("ttl", ttl_s)
         return client.call(
-            commands.RenewLocks(self.caller, client.place.repository_id, texts, number, ttl_ms)
+            commands.RenewLocks(self.caller, client.location.repository_id, texts, number, ttl_ms)
         )
 
     def check(self, resources: str | Iterable[str], *, mode: str = "", fence: int | None = None) -> Checked:
         """Ask whether resources are free for this session; with a fence, whether it still holds them."""
-        texts, alone = self.named_with_files(resources)
-        client = self.of(texts)
+        texts, alone = self.resolve_with_files(resources)
+        client = self.store_for(texts)
         number = 0 if fence is None else given.fence(fence)
         return client.call(
-            commands.CheckLocks(self.caller, client.place.repository_id, texts, mode, number, alone=alone)
+            commands.CheckLocks(self.caller, client.location.repository_id, texts, mode, number, alone=alone)
         )
 
     def locks(self, session: str | None = None) -> list[LockShown]:
@@ -117,11 +115,11 @@ class LockCalls(Connection):
         ttl_s: float | None = None,
     ) -> LockReply:
         """Take locks from a holder that is gone, or by force for a reason."""
-        texts, alone = self.named_with_files(resource)
-        client = self.of(texts)
+        texts, alone = self.resolve_with_files(resource)
+        client = self.store_for(texts)
         command = commands.StealLock(
             self.caller,
-            client.place.repository_id,
+            client.location.repository_id,
             texts,
             alone=alone,
             dead_owner=dead_owner,
@@ -143,11 +141,11 @@ class LockCalls(Connection):
     ) -> LockReply:
         """Ask holders of lower priority to give way, and wait in line for it."""
         words = [resource] if isinstance(resource, str) else list(resource)
-        texts, alone = self.named_with_files(words)
-        client = self.of(texts)
+        texts, alone = self.resolve_with_files(words)
+        client = self.store_for(texts)
         command = commands.PreemptLock(
             self.caller,
-            client.place.repository_id,
+            client.location.repository_id,
             texts,
             alone=alone,
             priority=given.priority(priority),
@@ -156,43 +154,5 @@ class LockCalls(Connection):
         )
         asked: Preempted = client.call(command)
         grace_left_s = max(0.0, (asked.until_ms - client.database.log(client.tenant).now()) / 1000)
-        patience_s = grace_left_s + NAP_S if wait_s is None else wait_s
+        patience_s = grace_left_s + POLL_S if wait_s is None else wait_s
         return self.acquire(words, ttl_s=ttl_s, reason=reason, wait_s=patience_s, priority=priority)
-
-
-def patiently(client: Connection, command: commands.Command, deadline: float, command_id: str = "") -> Any:
-    """Ask again where too much is going on, as long as the caller would wait anyway."""
-    while True:
-        try:
-            return client.call(command, command_id)
-        except Busy:
-            if time.monotonic() >= deadline:
-                raise
-
-
-def stand_in_line(store_of: Connection, reply: LockReply, deadline: float) -> LockReply:
-    """Look after a place in line until something comes of it."""
-    assert reply.wait is not None, "a waiting request has a place"
-    key, waiting = reply.wait.wait_id, reply
-    store = store_of.database.log(store_of.tenant)
-    try:
-        while reply.wait is not None:
-            left = deadline - time.monotonic()
-            if left <= 0:
-                break
-            nap = min(left, NAP_S, max(0.0, (reply.wait.look_ms - store.now()) / 1000) + 0.001)
-            changed = store.wait(store.seen.offset, nap)
-            # Where others write without end something has always changed: what is due is done all the same.
-            due = store.now() >= reply.wait.look_ms
-            if due or not changed or patiently(store_of, commands.PeekWait(store_of.caller, key), deadline):
-                reply = patiently(store_of, commands.ConfirmWait(store_of.caller, key), deadline)
-                waiting = reply if reply.wait is not None else waiting
-    except BaseException:
-        store_of.call(commands.WithdrawWait(store_of.caller, key))
-        raise
-    if reply.outcome is Outcome.WAITING:  # it may just have come
-        reply = patiently(store_of, commands.ConfirmWait(store_of.caller, key), deadline)
-    if reply.outcome is Outcome.WAITING:
-        store_of.call(commands.WithdrawWait(store_of.caller, key))
-    # In the store its time was up a moment earlier: the answer still names who is in the way.
-    return waiting if reply.outcome is Outcome.WITHDRAWN else reply

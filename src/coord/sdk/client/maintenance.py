@@ -8,7 +8,7 @@ from coord.sdk.client.connection import Connection
 SWEEP_BATCH = 256
 
 
-class UpkeepCalls(Connection):
+class MaintenanceCalls(Connection):
     """Sweep, and what is stuck."""
 
     def sweep(self) -> Swept:

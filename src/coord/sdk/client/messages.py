@@ -9,7 +9,8 @@ from coord.core.errors import Invalid
 from coord.core.ids import check_id
 from coord.core.replies import Acked, Received, Sent
 from coord.sdk.client.connection import Connection
-from coord.sdk.client.locks import NAP_S, WAIT_S_MAX
+from coord.sdk.client.locks import WAIT_S_MAX
+from coord.sdk.client.waiting import POLL_S
 from coord.sdk.validation import arguments as given
 
 
@@ -92,7 +93,7 @@ class MessageCalls(Connection):
             left = deadline - time.monotonic()
             if reply.messages or left <= 0:
                 return reply
-            store.wait(store.seen.offset, min(left, NAP_S))
+            store.wait(store.seen.offset, min(left, POLL_S))
 
     def ack(self, ids: str | Sequence[str]) -> Acked:
         """Say that messages were dealt with."""

@@ -7,14 +7,14 @@ from typing import Any
 from coord.core.errors import Corrupt, Invalid, NotFound, Unsupported
 from coord.core.ids import shown
 from coord.host.store_location import (
-    Place,
+    StoreLocation,
     check_pinned,
-    check_present,
-    find_place,
+    check_store_exists,
+    find_location,
+    lost_store,
     move_pin,
-    propose_place,
-    store_lost,
-    store_present,
+    propose_location,
+    store_exists,
     write_pin,
 )
 from coord.stores.database import Database
@@ -37,64 +37,68 @@ def open_timeout_s(environ: Mapping[str, str]) -> float:
     return seconds
 
 
-def open_place(place: Place, timeout: float = OPEN_TIMEOUT_S) -> tuple[Database[Any], Place]:
+def open_location(
+    location: StoreLocation, timeout: float = OPEN_TIMEOUT_S
+) -> tuple[Database[Any], StoreLocation]:
     """Open the store of a place; return it and the place as it is pinned now.
 
     A server that cannot be reached is tried again for `timeout` seconds.
     """
-    check_present(place)
+    check_store_exists(location)
     try:
-        database = open_store(place.url, tenants=place.tenants, timeout=timeout)
+        database = open_store(location.url, tenants=location.tenants, timeout=timeout)
     except NotFound as error:
-        if not place.pinned:
+        if not location.pinned:
             raise
-        raise store_lost(place, "is gone") from error
+        raise lost_store(location, "is gone") from error
     try:
-        if not place.pinned:
-            place = write_pin(place._replace(store_id=database.store_id, epoch=database.epoch))
-        if check_pinned(place, database.store_id, database.epoch):
-            place = move_pin(place, epoch=database.epoch)
+        if not location.pinned:
+            location = write_pin(location._replace(store_id=database.store_id, epoch=database.epoch))
+        if check_pinned(location, database.store_id, database.epoch):
+            location = move_pin(location, epoch=database.epoch)
     except BaseException:
         database.close()
         raise
-    return database, place
+    return database, location
 
 
-def initialise(cwd: str, environ: Mapping[str, str], *, url: str = "", new_store: bool = False) -> Place:
+def initialise(
+    cwd: str, environ: Mapping[str, str], *, url: str = "", new_store: bool = False
+) -> StoreLocation:
     """Prepare and pin the store of a repository; `new_store` starts afresh where the pinned one is lost."""
     proposed = {**environ, "COORD_URL": url} if url else environ
     timeout = open_timeout_s(environ)
     if new_store:
         return _start_afresh(cwd, proposed, timeout)
-    place = find_place(cwd, proposed)
-    _check_repository(place, cwd)
-    if not place.pinned:  # to prepare a pinned one that is lost would hide that
-        install(place.url, timeout=timeout)
-    database, place = open_place(place, timeout)
+    location = find_location(cwd, proposed)
+    _check_repository(location, cwd)
+    if not location.pinned:  # to prepare a pinned one that is lost would hide that
+        install(location.url, timeout=timeout)
+    database, location = open_location(location, timeout)
     database.close()
-    return place
+    return location
 
 
-def _check_repository(place: Place, cwd: str) -> None:
-    if place.repository is None:
+def _check_repository(location: StoreLocation, cwd: str) -> None:
+    if location.repository is None:
         raise Invalid(f"{cwd} is in no git repository", hint="git init makes one")
 
 
-def _start_afresh(cwd: str, environ: Mapping[str, str], timeout: float) -> Place:
+def _start_afresh(cwd: str, environ: Mapping[str, str], timeout: float) -> StoreLocation:
     """Pin a new store in a later epoch, so that nothing granted before can pass for something granted now."""
     try:
-        place = find_place(cwd, environ)
+        location = find_location(cwd, environ)
     except (Corrupt, Unsupported):  # the pin is damaged, or was made on another machine
-        place = propose_place(cwd, environ)
-    _check_repository(place, cwd)
-    if place.pinned and store_present(place) and _opens_as_pinned(place, timeout):
+        location = propose_location(cwd, environ)
+    _check_repository(location, cwd)
+    if location.pinned and store_exists(location) and _opens_as_pinned(location, timeout):
         raise Invalid(
             "the pinned store is there and in order, so there is nothing to start afresh",
             hint="to move to another store: coord migrate --to-url URL",
         )
-    epoch = place.epoch + 1
-    install(place.url, timeout=timeout)
-    with closing(open_store(place.url, timeout=timeout)) as database:
+    epoch = location.epoch + 1
+    install(location.url, timeout=timeout)
+    with closing(open_store(location.url, timeout=timeout)) as database:
         store = mover(database)
         if database.epoch < epoch and store.heads():
             raise Invalid(
@@ -103,13 +107,13 @@ def _start_afresh(cwd: str, environ: Mapping[str, str], timeout: float) -> Place
             )
         if database.epoch < epoch:
             store.set_epoch(epoch)
-    with closing(open_store(place.url, timeout=timeout)) as database:
-        return move_pin(place, store_id=database.store_id, epoch=database.epoch)
+    with closing(open_store(location.url, timeout=timeout)) as database:
+        return move_pin(location, store_id=database.store_id, epoch=database.epoch)
 
 
-def _opens_as_pinned(place: Place, timeout: float) -> bool:
+def _opens_as_pinned(location: StoreLocation, timeout: float) -> bool:
     try:
-        database, _ = open_place(place, timeout)
+        database, _ = open_location(location, timeout)
     except Corrupt:
         return False
     database.close()

@@ -17,7 +17,7 @@ from coord.core.plans import commands as plan_commands
 from coord.core.replies import LockShown, LostClaim, Recalled, TaskListed
 from coord.core.tasks.types import TaskClaim
 from coord.engine.engine import Engine
-from coord.sdk.reports.activity import Happening, beginning, entries_backwards, happenings
+from coord.sdk.reports.activity import LoggedEvent, beginning, logged_events, pages_backwards
 from coord.stores.contract import Store
 
 ENTRIES_MAX = 20_000
@@ -152,7 +152,7 @@ class _Past:
     def read(self, log: Store) -> None:
         """Go back through the log, a measure at most."""
         first, looked_at = beginning(log), 0
-        for page in entries_backwards(log, first):
+        for page in pages_backwards(log, first):
             for happening in self._own(page):
                 self._note(happening)
             looked_at += len(page)
@@ -163,13 +163,13 @@ class _Past:
         self.log.reverse()
         self.completed.reverse()
 
-    def _own(self, page: list[Any]) -> Iterator[Happening]:
+    def _own(self, page: list[Any]) -> Iterator[LoggedEvent]:
         for entry in reversed(page):
             words = [name.encode() for name in self._names]
             if any(word in event for event in entry.events for word in words):  # decoding all would take long
-                yield from reversed(list(happenings([entry])))
+                yield from reversed(list(logged_events([entry])))
 
-    def _note(self, happening: Happening) -> None:
+    def _note(self, happening: LoggedEvent) -> None:
         details = happening.details
         if happening.event == "session.ended" and details.get("successor") in self._names:
             self._names.add(details["session"])
@@ -185,7 +185,7 @@ class _Past:
         self.log.append(_entry(happening))
 
 
-def _entry(happening: Happening) -> TaskLogEntry:
+def _entry(happening: LoggedEvent) -> TaskLogEntry:
     details = happening.details
     track, sequence = _track(details["task"])
     event = SEED_EVENTS[happening.event]

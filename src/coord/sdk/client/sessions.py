@@ -39,14 +39,14 @@ class SessionCalls(Connection):
             replaces=check_id("session id", replaces) if replaces else "",
         )
         reply: Registered = self.call(command)
-        self.leave_stub(command)
+        self.mirror_to_user_store(command)
         return reply
 
     def heartbeat(self) -> Beaten:
         """Say that this session is alive."""
         reply: Beaten = self.call(commands.Heartbeat(self.caller))
         if reply.written:
-            self.leave_stub(commands.Heartbeat(self.caller))
+            self.mirror_to_user_store(commands.Heartbeat(self.caller))
         return reply
 
     def update(
@@ -75,7 +75,7 @@ class SessionCalls(Connection):
         """Return the other sessions, those in other repositories of this host included."""
         command = commands.ListSessions(self.caller, live)
         found: list[SessionShown] = self.call(command)
-        if self.place.repository is not None:
+        if self.location.repository is not None:
             known = {session.session_id for session in found}
             elsewhere = self._peers_of_host(command)
             found = found + [session for session in elsewhere if session.session_id not in known]
@@ -84,7 +84,7 @@ class SessionCalls(Connection):
     def _peers_of_host(self, command: commands.ListSessions) -> list[SessionShown]:
         """Return whom the user's own store knows; what stands against that must not fail what was found."""
         try:
-            host = self.host_store(make=False)
+            host = self.user_store(make=False)
             return [] if host is None else host.engine.call(command)
         except CoordError:
             return []
@@ -105,7 +105,7 @@ class SessionCalls(Connection):
         """End this session (or one below it, or a dead one) and give back all it holds."""
         command = commands.Deregister(self.caller, check_id("session id", session) if session else "")
         reply: Left = self.call(command)
-        self.leave_stub(command)
+        self.mirror_to_user_store(command)
         return reply
 
 

@@ -16,7 +16,7 @@ from coord.core.tasks.spec import RETRIES_MAX
 from coord.core.tasks.types import TaskGeneration
 from coord.host.config import configuration_file, read_configuration
 from coord.sdk.client.connection import Connection
-from coord.sdk.client.waiting import stand_by
+from coord.sdk.client.waiting import wait_for_task
 from coord.sdk.validation import arguments as given
 from coord.sdk.validation.results import to_json
 from coord.sdk.validation.tasks import new_task, word, words
@@ -24,8 +24,8 @@ from coord.sdk.validation.tasks import new_task, word, words
 LEASE_S = 300.0
 BATCH_TASKS = 250
 PAGE = 500
-AGENTS_MOST = 1000
-COMPARED_MOST = 100
+AGENTS_MAX = 1000
+COMPARED_MAX = 100
 """How many new tasks are compared with the others."""
 
 Progress = Callable[[int, int], None]
@@ -91,7 +91,7 @@ class TaskCalls(Connection):
             if progress is not None:
                 progress(at + len(batch), len(located))
         described = {task.task_id for task in located if task.description}
-        compared = tuple(name for name in outcome.added if name in described)[:COMPARED_MOST]
+        compared = tuple(name for name in outcome.added if name in described)[:COMPARED_MAX]
         if compared:
             besides = tuple(task.task_id for task in located)
             outcome.alike.extend(self.call(plan_commands.FindAlike(self.project, compared, besides)))
@@ -128,7 +128,7 @@ class TaskCalls(Connection):
             tenant=self.tenant,
             project=self.project,
             lease_ms=_lease_ms(lease_s),
-            repository=self.place.repository_id,
+            repository=self.location.repository_id,
             types=words("type", types),
             tracks=words("track", tracks),
             roles=words("role", roles),
@@ -140,7 +140,7 @@ class TaskCalls(Connection):
         )
         if wait_s is not None:
             given.milliseconds("wait", wait_s, least_s=0)
-        return stand_by(self, command, wait_s, command_id)
+        return wait_for_task(self, command, wait_s, command_id)
 
     def claim_task(
         self,
@@ -165,7 +165,7 @@ class TaskCalls(Connection):
             project=project,
             task=name,
             lease_ms=_lease_ms(lease_s),
-            repository=self.place.repository_id,
+            repository=self.location.repository_id,
             lock_files=lock_files,
             force=force,
             reason=reason if force else "",
@@ -277,8 +277,8 @@ class TaskCalls(Connection):
 
     def set_track(self, track: str, agents_max: int) -> int:
         """Say how many agents may work on a track at once (one, unless said)."""
-        if type(agents_max) is not int or not 0 < agents_max <= AGENTS_MOST:
-            raise Invalid(f"{shown(agents_max)} is no number of agents", hint=f"1 to {AGENTS_MOST}")
+        if type(agents_max) is not int or not 0 < agents_max <= AGENTS_MAX:
+            raise Invalid(f"{shown(agents_max)} is no number of agents", hint=f"1 to {AGENTS_MAX}")
         if not word("track", track):
             raise Invalid("the track has no name", hint="for example A")
         return self.call(plan_commands.SetTrack(self.project, track, agents_max))
@@ -291,7 +291,7 @@ class TaskCalls(Connection):
     @property
     def strict_ids(self) -> bool:
         """Whether tasks must have ids of the track grammar: `task_id_policy = "track"` in coord.toml."""
-        settings = read_configuration(configuration_file(self.place.repository))
+        settings = read_configuration(configuration_file(self.location.repository))
         policy = settings.get("task_id_policy", "any")
         if policy not in ("any", "track"):
             raise Invalid(f"task_id_policy is {shown(policy)} in coord.toml", hint='"any" or "track"')
@@ -301,15 +301,15 @@ class TaskCalls(Connection):
         """Return a task with its files as the core knows them: relative to the repository."""
         if not task.files:
             return task
-        root = self.place.repository.root if from_root and self.place.repository is not None else None
+        root = self.location.repository.root if from_root and self.location.repository is not None else None
         words = [_below(root, text) for text in task.files] if root else task.files
-        files, alone = self.named_with_files(words)
-        of_host = [text for text in files if text in self.place.host_locks]
+        files, alone = self.resolve_with_files(words)
+        of_host = [text for text in files if text in self.location.host_locks]
         if of_host:
             raise Invalid(
                 f"{of_host[0]} belongs to the host, tasks to a repository", hint="lock it by itself"
             )
-        return msgspec.structs.replace(task, files=files, alone=alone, repository=self.place.repository_id)
+        return msgspec.structs.replace(task, files=files, alone=alone, repository=self.location.repository_id)
 
     def _tasks(self) -> Iterator[TaskListed]:
         after, more = "", True
@@ -335,7 +335,7 @@ class TaskCalls(Connection):
 
     def _configured(self) -> dict[str, Any]:
         """Return what the repository's configuration says of this agent, as far as it says something."""
-        file = configuration_file(self.place.repository)
+        file = configuration_file(self.location.repository)
         configuration = read_configuration(file)
         if "agents" not in configuration:
             return {}

@@ -1,23 +1,71 @@
-"""Asking for a task until there is one."""
+"""Wait for what the store cannot give yet: a lock in its wait queue, or a task."""
 
 import time
+from typing import Any
 
+from coord.core import commands
+from coord.core.errors import Busy
 from coord.core.plans.commands import ClaimNext
-from coord.core.replies import NextTask, Runnable
+from coord.core.replies import LockReply, NextTask, Outcome, Runnable
 from coord.sdk.client.connection import Connection
 
-NAP_S, NAP_S_MIN = 5.0, 0.05
+POLL_S, POLL_S_MIN = 5.0, 0.05
+"""The longest and the shortest wait between two looks at the store."""
 
 
-def stand_by(client: Connection, command: ClaimNext, wait_s: float | None, command_id: str) -> NextTask:
-    """Ask for a task until there is one, nothing can come by itself, or the time is up."""
+def call_while_busy(
+    client: Connection, command: commands.Command, deadline: float, command_id: str = ""
+) -> Any:
+    """Run a command; while the store is `Busy`, run it again until the deadline of the caller."""
+    while True:
+        try:
+            return client.call(command, command_id)
+        except Busy:
+            if time.monotonic() >= deadline:
+                raise
+
+
+def wait_in_queue(client: Connection, reply: LockReply, deadline: float) -> LockReply:
+    """Return the reply to a waiting lock request: granted, refused, or still waiting at the deadline.
+
+    An exception withdraws the request, so that no abandoned one stays in the queue.
+    """
+    assert reply.wait is not None, "only a waiting request has a wait id"
+    wait_id, waiting = reply.wait.wait_id, reply
+    store = client.database.log(client.tenant)
+    peek, confirm = commands.PeekWait(client.caller, wait_id), commands.ConfirmWait(client.caller, wait_id)
+    try:
+        while reply.wait is not None:
+            left_s = deadline - time.monotonic()
+            if left_s <= 0:
+                break
+            look_s = max(0.0, (reply.wait.look_ms - store.now()) / 1000) + 0.001
+            changed = store.wait(store.seen.offset, min(left_s, POLL_S, look_s))
+            # In a busy store something has always changed; a request that is due is confirmed all the same.
+            due = store.now() >= reply.wait.look_ms
+            if due or not changed or call_while_busy(client, peek, deadline):
+                reply = call_while_busy(client, confirm, deadline)
+                waiting = reply if reply.wait is not None else waiting
+    except BaseException:
+        client.call(commands.WithdrawWait(client.caller, wait_id))
+        raise
+    if reply.outcome is Outcome.WAITING:  # the lock may have been granted since the last look
+        reply = call_while_busy(client, confirm, deadline)
+    if reply.outcome is Outcome.WAITING:
+        client.call(commands.WithdrawWait(client.caller, wait_id))
+    # The store's clock may have ended the wait first; the last waiting reply still names the holder.
+    return waiting if reply.outcome is Outcome.WITHDRAWN else reply
+
+
+def wait_for_task(client: Connection, command: ClaimNext, wait_s: float | None, command_id: str) -> NextTask:
+    """Ask for a task until one is granted, none can become ready by itself, or `wait_s` has passed."""
     deadline = None if wait_s is None else time.monotonic() + wait_s
     store = client.database.log(client.tenant)
     while True:
-        seen = store.seen.offset  # taken before: what comes meanwhile ends the wait at once
+        seen = store.seen.offset  # read before the call: a later change ends the wait at once
         reply: NextTask = client.call(command, command_id)
-        left = NAP_S if deadline is None else deadline - time.monotonic()
-        if reply.outcome not in (Runnable.BLOCKED, Runnable.DENIED) or left <= 0:
+        left_s = POLL_S if deadline is None else deadline - time.monotonic()
+        if reply.outcome not in (Runnable.BLOCKED, Runnable.DENIED) or left_s <= 0:
             return reply
-        look_s = (reply.look_ms - store.now()) / 1000 if reply.look_ms else NAP_S
-        store.wait(seen, min(left, NAP_S, max(look_s, NAP_S_MIN)))
+        look_s = (reply.look_ms - store.now()) / 1000 if reply.look_ms else POLL_S
+        store.wait(seen, min(left_s, POLL_S, max(look_s, POLL_S_MIN)))

@@ -12,7 +12,7 @@ from coord.core.plans.commands import NewTask
 from coord.core.replies import TaskListed
 from coord.sdk.plans.file import Plan
 
-WARNINGS_MOST = 100
+WARNINGS_MAX = 100
 _ALMOST_OF_A_TRACK = r"[A-Z]+-[0-9]+-.*"
 """What was surely meant for the grammar; a ticket such as TOD-406 has no description and is welcome."""
 _GLOB = frozenset("*?[]{}\\")
@@ -104,13 +104,13 @@ def shared_files(order: Sequence[NewTask], agents: dict[str, int]) -> list[str]:
     pairs = [pair for pair in _overlapping(users) if len(users[pair[0]]) + len(users[pair[1]]) > 1]
     if not pairs:
         return []
-    place = {task.task_id: number for number, task in enumerate(order)}
+    location = {task.task_id: number for number, task in enumerate(order)}
     before: list[int] = []
     for task in order:
         bits = 0
         for name in task.depends_on:
-            if name in place:
-                bits |= before[place[name]] | 1 << place[name]
+            if name in location:
+                bits |= before[location[name]] | 1 << location[name]
         before.append(bits)
     found: dict[str, None] = {}
     for mine, theirs in pairs:
@@ -123,7 +123,7 @@ def shared_files(order: Sequence[NewTask], agents: dict[str, int]) -> list[str]:
                     continue
                 both = f"{order[first].task_id} and {order[second].task_id}"
                 found[f"{both} may run at once and both declare {mine}"] = None
-                if len(found) >= WARNINGS_MOST:
+                if len(found) >= WARNINGS_MAX:
                     return list(found)
     return list(found)
 

@@ -25,7 +25,7 @@ from coord.core.plans.commands import NewTask
 from coord.sdk.validation.tasks import new_task, word
 
 FILE_BYTES_MAX = 32 * 1024 * 1024
-AGENTS_MOST = 1000
+AGENTS_MAX = 1000
 PLAN_FIELDS = ("project", "tracks", "tasks")
 TRACK_FIELDS = ("agents", "tasks")
 TASK_FIELDS = (
@@ -157,10 +157,10 @@ class _Reading:
 
     def _agents(self, name: str, track: dict[Any, Any]) -> None:
         count = track.get("agents", 1)
-        if type(count) is int and 0 < count <= AGENTS_MOST:
+        if type(count) is int and 0 < count <= AGENTS_MAX:
             self.agents[name] = count
         else:
-            self.problems.append(f"track {name}: agents is {shown(count)}, not 1 to {AGENTS_MOST}")
+            self.problems.append(f"track {name}: agents is {shown(count)}, not 1 to {AGENTS_MAX}")
 
     def _tasks(self, where: str, tasks: Any, track: str | None) -> Iterator[NewTask]:
         if not isinstance(tasks, list):

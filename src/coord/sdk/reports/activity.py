@@ -31,7 +31,7 @@ _NAMES = event_names()
 _BY_SEED_NAME = {seed: name for name, seed in SEED_NAMES.items()}
 
 
-class Happening(msgspec.Struct, frozen=True):
+class LoggedEvent(msgspec.Struct, frozen=True):
     """One event, and the offset and time of its entry."""
 
     offset: int
@@ -43,12 +43,12 @@ class Happening(msgspec.Struct, frozen=True):
 class Activity(msgspec.Struct, frozen=True):
     """Events in order. `begins_at`: the first offset that is left, where earlier ones were trimmed."""
 
-    events: list[Happening]
+    events: list[LoggedEvent]
     head: int
     begins_at: int = 0
 
 
-class Spread(msgspec.Struct, frozen=True):
+class DurationStats(msgspec.Struct, frozen=True):
     """How long something took, in seconds."""
 
     count: int
@@ -62,13 +62,13 @@ class Stats(msgspec.Struct, frozen=True):
 
     entries: int
     events: dict[str, int]
-    holds: Spread
-    waits: Spread
+    holds: DurationStats
+    waits: DurationStats
     endings: dict[str, int]
     begins_at: int = 0
 
 
-class Tenure(msgspec.Struct, frozen=True):
+class LockPeriod(msgspec.Struct, frozen=True):
     """Who held a lock from when to when; `until_ms` is 0 while it stands."""
 
     resource: str
@@ -83,7 +83,7 @@ class Tenure(msgspec.Struct, frozen=True):
     reason: str = ""
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class EventFilter(msgspec.Struct, frozen=True):
     """Which events. `op` is an event or what is before its dot; resources are those it has to meet."""
 
     op: str = ""
@@ -92,7 +92,7 @@ class Wanted(msgspec.Struct, frozen=True):
     since_ms: int = 0
     repository: str = ""
 
-    def matches(self, happening: Happening) -> bool:
+    def matches(self, happening: LoggedEvent) -> bool:
         """Whether an event is one of them."""
         details = happening.details
         if happening.at_ms < self.since_ms:
@@ -109,35 +109,35 @@ class Wanted(msgspec.Struct, frozen=True):
         return any(mine.meets(other) for mine in self.resources for other in theirs)
 
 
-def wanted(
+def event_filter(
     connection: Connection,
     *,
     op: str = "",
     actor: str = "",
     resources: Iterable[str] = (),
     since_s: float | None = None,
-) -> Wanted:
+) -> EventFilter:
     """Return which events are asked for, from words of the outside."""
-    repository = connection.place.repository_id
-    return Wanted(
+    repository = connection.location.repository_id
+    return EventFilter(
         _known(op),
         actor,
-        tuple(each for text in connection.named(resources) for each in parse_resource(text, repository)),
+        tuple(each for text in connection.resolve(resources) for each in parse_resource(text, repository)),
         0 if since_s is None else log_of(connection).now() - round(since_s * 1000),
         repository,
     )
 
 
-def newest_events(connection: Connection, which: Wanted, most: int = SHOWN) -> Activity:
+def newest_events(connection: Connection, which: EventFilter, most: int = SHOWN) -> Activity:
     """Return the newest events of those wanted, oldest first, reading from the end of the log."""
     if most < 1:
         raise Invalid(f"{most} events are none", hint="ask for 1 or more")
     log = log_of(connection)
-    found: deque[Happening] = deque()
+    found: deque[LoggedEvent] = deque()
     begins_at = beginning(log)
     head = _head(log)
-    for page in entries_backwards(log, begins_at):
-        for happening in reversed(list(happenings(page))):
+    for page in pages_backwards(log, begins_at):
+        for happening in reversed(list(logged_events(page))):
             if len(found) < most and which.matches(happening):
                 found.appendleft(happening)
         if page[0].at < which.since_ms or len(found) == most:
@@ -145,7 +145,7 @@ def newest_events(connection: Connection, which: Wanted, most: int = SHOWN) -> A
     return Activity(list(found), head, begins_at)
 
 
-def entries_backwards(log: Store, begins_at: int) -> Iterator[list[Entry]]:
+def pages_backwards(log: Store, begins_at: int) -> Iterator[list[Entry]]:
     """Yield pages of the log from its end to its beginning, each in order."""
     up_to = _head(log)
     while up_to >= max(begins_at, 1):
@@ -156,7 +156,9 @@ def entries_backwards(log: Store, begins_at: int) -> Iterator[list[Entry]]:
         up_to = after
 
 
-def follow(connection: Connection, which: Wanted, after: int, wait_s: float) -> Iterator[list[Happening]]:
+def follow(
+    connection: Connection, which: EventFilter, after: int, wait_s: float
+) -> Iterator[list[LoggedEvent]]:
     """Yield what happens after an offset, for ever; an empty list when nothing did for a while."""
     log = log_of(connection)
     while True:
@@ -165,10 +167,10 @@ def follow(connection: Connection, which: Wanted, after: int, wait_s: float) -> 
             after = page[-1].offset
         else:
             log.wait(after, wait_s)
-        yield [happening for happening in happenings(page) if which.matches(happening)]
+        yield [happening for happening in logged_events(page) if which.matches(happening)]
 
 
-def stats(connection: Connection, which: Wanted) -> Stats:
+def stats(connection: Connection, which: EventFilter) -> Stats:
     """Return the wanted part of the log in numbers."""
     log = log_of(connection)
     counts: Counter[str] = Counter()
@@ -177,7 +179,7 @@ def stats(connection: Connection, which: Wanted) -> Stats:
     entries, begins_at = 0, beginning(log)
     for page in pages(log, begins_at):
         entries += len(page)
-        for happening in filter(which.matches, happenings(page)):
+        for happening in filter(which.matches, logged_events(page)):
             counts[happening.event] += 1
             details = happening.details
             if happening.event == "lock.released":
@@ -185,29 +187,31 @@ def stats(connection: Connection, which: Wanted) -> Stats:
                 endings[details["ending"]] += 1
             elif happening.event == "lock.acquired" and details.get("waited_ms"):
                 waits.append(details["waited_ms"] / 1000)
-    return Stats(entries, _sorted(counts), spread(holds), spread(waits), _sorted(endings), begins_at)
+    return Stats(
+        entries, _sorted(counts), duration_stats(holds), duration_stats(waits), _sorted(endings), begins_at
+    )
 
 
-def tenures(
-    connection: Connection, which: Wanted, most: int = SHOWN, *, now: int | None = None
-) -> list[Tenure]:
+def lock_periods(
+    connection: Connection, which: EventFilter, most: int = SHOWN, *, now: int | None = None
+) -> list[LockPeriod]:
     """Return who held the wanted resources when, in the order of fences; who holds them now comes last."""
     log = log_of(connection)
     now = log.now() if now is None else now
     # What stands is read first: what ends meanwhile is met again among the grants, never missed.
-    found = {_place(tenure): tenure for tenure in _standing(log, which, now)}
-    newest: deque[Tenure] = deque(maxlen=most)
+    found = {_identity(tenure): tenure for tenure in _standing(log, which, now)}
+    newest: deque[LockPeriod] = deque(maxlen=most)
     for space in sorted({resource.space for resource in which.resources}) or [""]:
         newest.extend(_granted(log, which, space))
-    found.update((_place(tenure), tenure) for tenure in newest)
+    found.update((_identity(tenure), tenure) for tenure in newest)
     return sorted(found.values(), key=lambda tenure: (not tenure.until_ms, tenure.fence))[-most:]
 
 
-def _place(tenure: Tenure) -> tuple[int, str, str]:
+def _identity(tenure: LockPeriod) -> tuple[int, str, str]:
     return tenure.fence, tenure.resource, tenure.owner
 
 
-def _standing(log: Store, which: Wanted, now: int) -> Iterator[Tenure]:
+def _standing(log: Store, which: EventFilter, now: int) -> Iterator[LockPeriod]:
     """Yield the holds there are; a deadline that passed has ended one, even if nobody wrote that down."""
     for record in records(log, keys.LOCK_PREFIX):
         hold = decode(record.value or b"", Hold, record.key)
@@ -217,7 +221,7 @@ def _standing(log: Store, which: Wanted, now: int) -> Iterator[Tenure]:
             yield _tenure(hold, hold.fence or record.version, until_ms, ending.value if ending else "")
 
 
-def _granted(log: Store, which: Wanted, space: str) -> Iterator[Tenure]:
+def _granted(log: Store, which: EventFilter, space: str) -> Iterator[LockPeriod]:
     for record in records(log, keys.grant_prefix(space)):
         grant = decode(record.value or b"", Grant, record.key)
         hold = grant.hold
@@ -241,7 +245,7 @@ def records(log: Store, prefix: str) -> Iterator[Record]:
         after = page[-1]
 
 
-def spread(seconds: "array[float]") -> Spread:
+def duration_stats(seconds: "array[float]") -> DurationStats:
     """Return count, median, 95th percentile (nearest rank) and maximum.
 
     >>> spread(array("d", [1, 2, 3, 4]))
@@ -249,9 +253,9 @@ def spread(seconds: "array[float]") -> Spread:
     """
     ordered = sorted(seconds)
     if not ordered:
-        return Spread(0, 0.0, 0.0, 0.0)
+        return DurationStats(0, 0.0, 0.0, 0.0)
     p50_s, p95_s = (round(ordered[-(-len(ordered) * percent // 100) - 1], 3) for percent in (50, 95))
-    return Spread(len(ordered), p50_s, p95_s, round(ordered[-1], 3))
+    return DurationStats(len(ordered), p50_s, p95_s, round(ordered[-1], 3))
 
 
 def log_of(connection: Connection) -> Store:
@@ -274,25 +278,25 @@ def beginning(log: Store) -> int:
     return 0
 
 
-def happenings(page: Iterable[Entry]) -> Iterator[Happening]:
+def logged_events(page: Iterable[Entry]) -> Iterator[LoggedEvent]:
     """Yield the events of entries."""
     for entry in page:
         for event in entry.events:
             try:
                 details = _EVENT.decode(event)
-                yield Happening(entry.offset, entry.at, str(details.pop("event")), details)
+                yield LoggedEvent(entry.offset, entry.at, str(details.pop("event")), details)
             except (msgspec.MsgspecError, KeyError) as error:
                 raise Corrupt(f"an event at offset {entry.offset} cannot be read: {error}") from error
 
 
-def _is_wanted(which: Wanted, resource: str, owner: str) -> bool:
+def _is_wanted(which: EventFilter, resource: str, owner: str) -> bool:
     details = {"resource": resource, "session": owner}
-    return which.matches(Happening(0, which.since_ms, which.op, details))
+    return which.matches(LoggedEvent(0, which.since_ms, which.op, details))
 
 
-def _tenure(hold: Hold, fence: int, until_ms: int, ending: str, by: str = "") -> Tenure:
+def _tenure(hold: Hold, fence: int, until_ms: int, ending: str, by: str = "") -> LockPeriod:
     names = (hold.resource, hold.owner, hold.agent, hold.mode.value)
-    return Tenure(*names, fence, hold.acquired_ms, until_ms, ending, by, hold.reason)
+    return LockPeriod(*names, fence, hold.acquired_ms, until_ms, ending, by, hold.reason)
 
 
 def _known(op: str) -> str:

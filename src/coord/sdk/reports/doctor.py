@@ -23,8 +23,8 @@ from coord.engine.engine import Engine
 from coord.host.caller import Flags, find_caller, find_tenant
 from coord.host.processes import probe
 from coord.host.repository import Repository, find_repository
-from coord.host.store_location import Place, find_place, store_present
-from coord.sdk.client.open import open_place
+from coord.host.store_location import StoreLocation, find_location, store_exists
+from coord.sdk.client.open import open_location
 from coord.sdk.reports.activity import records
 from coord.stores.contract import FORMAT, Store
 from coord.stores.database import Database
@@ -75,7 +75,7 @@ def examine(
     if database is not None:
         with closing(database), visit.checking("store"):
             engine = Engine(database, find_tenant(environ, tenant), probe=probe)
-            visit.look_at_place(database)
+            visit.look_at_backend(database)
             visit.look_inside(database.log(engine.tenant), engine, flags, accept_clock=accept_clock)
     return Report(visit.findings, visit.error)
 
@@ -122,18 +122,20 @@ class _Visit:
         return None
 
     def _open_pinned(self) -> Database[Any] | None:
-        place: Place | None = None
+        location: StoreLocation | None = None
         with self.checking("pin"):
-            place = find_place(self._cwd, self._environ)
-        if place is None:
+            location = find_location(self._cwd, self._environ)
+        if location is None:
             return None
-        if not place.pinned and not (place.local and store_present(place)):
-            self.note("pin", WARN, f"no store is pinned; it would be {shown(place.url)}", "coord init")
+        if not location.pinned and not (location.local and store_exists(location)):
+            self.note("pin", WARN, f"no store is pinned; it would be {shown(location.url)}", "coord init")
             return None
-        said = f"{place.folder}/coord.id names {shown(place.url)}"
-        self.note("pin", OK, said if place.pinned else f"{shown(place.url)} is there, and is pinned now")
+        said = f"{location.folder}/coord.id names {shown(location.url)}"
+        self.note(
+            "pin", OK, said if location.pinned else f"{shown(location.url)} is there, and is pinned now"
+        )
         with self.checking("store"):
-            return self._opened(open_place(place, timeout=0)[0])
+            return self._opened(open_location(location, timeout=0)[0])
         return None
 
     def _opened(self, database: Database[Any]) -> Database[Any]:
@@ -141,7 +143,7 @@ class _Visit:
         self.note("format", OK, f"format {FORMAT}, epoch {database.epoch}")
         return database
 
-    def look_at_place(self, database: Database[Any]) -> None:
+    def look_at_backend(self, database: Database[Any]) -> None:
         """Look at what the store says of the place it lives in: its version, what it forgets, its clock."""
         for name, well, text, hint in database.checks():
             self.note(name, OK if well else WARN, text, hint)

@@ -20,7 +20,7 @@ from coord.core.tasks.schema import Task, as_of
 from coord.core.tasks.types import ClaimState, TaskStatus
 from coord.host.processes import probe
 from coord.sdk.client.connection import Connection
-from coord.sdk.reports.activity import Happening, beginning, happenings, log_of, pages, records
+from coord.sdk.reports.activity import LoggedEvent, beginning, log_of, logged_events, pages, records
 from coord.stores.contract import Record, Store
 
 LABELS_MAX = 100
@@ -120,7 +120,7 @@ def _of_events(log: Store, tenant: str) -> Iterator[Metric]:
     total: Counter[str] = Counter()
     tasks: dict[str, Counter[Labels]] = {name: Counter() for name in _TASK_COUNTERS}
     for page in pages(log, beginning(log)):
-        for happening in happenings(page):
+        for happening in logged_events(page):
             total[happening.event] += 1
             if happening.event.startswith("task."):
                 _count_task(tasks, happening, tenant)
@@ -143,7 +143,7 @@ _TASK_COUNTERS = {
 }
 
 
-def _count_task(tasks: dict[str, Counter[Labels]], happening: Happening, tenant: str) -> None:
+def _count_task(tasks: dict[str, Counter[Labels]], happening: LoggedEvent, tenant: str) -> None:
     details = happening.details
     where = (tenant, str(details.get("project", "")))
     match happening.event:

@@ -15,7 +15,7 @@ BLOB_BYTES_MAX = 32 * 1024
 PRIORITY_MAX = 100
 HOPS_MAX = 2**16
 DURATION_S_MAX = 30 * 24 * 3600.0
-CAPABILITIES_MOST = 50
+CAPABILITIES_MAX = 50
 EFFICIENCY_MAX = 10
 _CAPABILITY = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,31}"
 _KIND = r"[a-z][a-z0-9_.-]{0,31}"
@@ -67,10 +67,10 @@ def capabilities(table: object) -> dict[str, float] | None:
     """Return what an agent can do, with its efficiency at each; one of 0 says that it cannot."""
     if table is None:
         return None
-    if not isinstance(table, Mapping) or len(table) > CAPABILITIES_MOST:
+    if not isinstance(table, Mapping) or len(table) > CAPABILITIES_MAX:
         raise Invalid(
             f"{shown(table)} are no capabilities",
-            hint=f"at most {CAPABILITIES_MOST}, such as {{'testing': 1.2}}",
+            hint=f"at most {CAPABILITIES_MAX}, such as {{'testing': 1.2}}",
         )
     for name, value in table.items():
         number = isinstance(value, int | float) and not isinstance(value, bool)

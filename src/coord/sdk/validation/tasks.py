@@ -12,8 +12,8 @@ from coord.core.tasks.spec import RETRIES_MAX
 from coord.sdk.validation import arguments as given
 
 DESCRIPTION_CHARS_MAX = 2000
-RETRIES_MOST = 100
-NEEDS_MOST = 8
+RETRIES_LIMIT_MAX = 100
+NEEDS_MAX = 8
 MOMENT_MS_MAX = 10**13 - 1
 EPOCH = datetime.fromtimestamp(0, UTC)
 _WORD = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,31}"
@@ -96,9 +96,9 @@ def moment(what: str, value: object) -> int:
 
 def _needs(texts: object) -> tuple[str, ...]:
     needs = tuple(sorted(words("need", texts)))
-    if len(needs) > NEEDS_MOST:
+    if len(needs) > NEEDS_MAX:
         raise Invalid(
-            f"a task has {len(needs)} needs; {NEEDS_MOST} are the most", hint="put the rest into requirements"
+            f"a task has {len(needs)} needs; {NEEDS_MAX} are the most", hint="put the rest into requirements"
         )
     return needs
 
@@ -116,6 +116,6 @@ def _estimate(seconds: object) -> float:
 
 
 def _retries(value: object) -> int:
-    if type(value) is int and 0 <= value <= RETRIES_MOST:
+    if type(value) is int and 0 <= value <= RETRIES_LIMIT_MAX:
         return value
-    raise Invalid(f"{shown(value)} is not a number of retries", hint=f"0 to {RETRIES_MOST}")
+    raise Invalid(f"{shown(value)} is not a number of retries", hint=f"0 to {RETRIES_LIMIT_MAX}")

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from coord.sdk.worker.work import LOOK_S, GiveBack, Work
 
 if TYPE_CHECKING:
-    from coord.sdk.worker.worker import AsyncHandle, Handle, Result, Worked, Worker
+    from coord.sdk.worker.worker import AsyncHandle, Handle, Result, Worker, WorkerReport
 
 
-async def run_on_loop(worker: "Worker", handle: "AsyncHandle", **options: Any) -> "Worked":
+async def run_on_loop(worker: "Worker", handle: "AsyncHandle", **options: Any) -> "WorkerReport":
     """Run a worker; cancelled, it stops the function that runs, gives its task back, and ends."""
     loop = asyncio.get_running_loop()
     threads = ThreadPoolExecutor(1, thread_name_prefix="coord-work")

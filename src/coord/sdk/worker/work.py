@@ -7,7 +7,7 @@ from coord.core.errors import ClaimLost, CoordError
 from coord.core.replies import NextTask, TaskListed
 from coord.core.tasks.types import RenewalReason
 from coord.sdk.client.client import Client
-from coord.sdk.client.lease import PASSING, Lease, Renewal, clock
+from coord.sdk.client.lease import TRANSIENT, Lease, Renewal, clock
 from coord.sdk.validation.arguments import LINE_CHARS_MAX
 
 PROGRESS_S = 1.0
@@ -81,7 +81,7 @@ class Work:
 
     def grace_s(self, wanted_s: float) -> float:
         """Return how long whoever works may take to stop: where the store is silent, until the lease ends."""
-        return min(wanted_s, self.left_s) if isinstance(self._renewal.error, PASSING) else wanted_s
+        return min(wanted_s, self.left_s) if isinstance(self._renewal.error, TRANSIENT) else wanted_s
 
     @property
     def renewals(self) -> int:

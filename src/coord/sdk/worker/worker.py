@@ -17,9 +17,9 @@ from coord.core.errors import CoordError, Invalid, LimitReached
 from coord.core.replies import NextTask, Runnable
 from coord.core.tasks.types import SubmissionReason
 from coord.sdk.client.client import Client
-from coord.sdk.client.lease import PASSING, RETRY_S, clock
+from coord.sdk.client.lease import RETRY_S, TRANSIENT, clock
 from coord.sdk.client.tasks import LEASE_S
-from coord.sdk.client.waiting import NAP_S
+from coord.sdk.client.waiting import POLL_S
 from coord.sdk.validation import arguments as given
 from coord.sdk.worker.work import (
     LOOK_S,
@@ -41,7 +41,7 @@ Handle = Callable[[Work], Result]
 AsyncHandle = Callable[[Work], Awaitable[Result]]
 
 
-class Ending(StrEnum):
+class WorkOutcome(StrEnum):
     """What became of a task that a worker took."""
 
     SUBMITTED = "submitted"
@@ -51,7 +51,7 @@ class Ending(StrEnum):
     LOST = "lost"
 
 
-class Step(NamedTuple):
+class WorkerEvent(NamedTuple):
     """Something a worker tells: `waiting`, `claimed`, `progress`, or the ending of a task."""
 
     event: str
@@ -60,7 +60,7 @@ class Step(NamedTuple):
     note: str = ""
 
 
-class Worked(NamedTuple):
+class WorkerReport(NamedTuple):
     """How a run ended: `done`, `blocked`, `deadlocked` or `denied` as the queue says, `once` or `stopped`."""
 
     ended_by: str
@@ -86,7 +86,7 @@ class Worker:
         lease_s: float = LEASE_S,
         lock_files: bool = True,
         grace_s: float = GRACE_S,
-        tell: Callable[[Step], None] | None = None,
+        tell: Callable[[WorkerEvent], None] | None = None,
     ) -> None:
         given.milliseconds("grace", grace_s, least_s=0)
         self._client = client
@@ -111,7 +111,7 @@ class Worker:
 
     def run(
         self, handle: Handle, *, once: bool = False, keep: bool = False, wait_s: float | None = None
-    ) -> Worked:
+    ) -> WorkerReport:
         """Work until nothing can come by itself, `wait_s` pass without a task, or somebody stops it.
 
         `once` ends after one task; `keep` stays when all is done, for what may be added.
@@ -128,13 +128,13 @@ class Worker:
 
     async def run_async(
         self, handle: AsyncHandle, *, once: bool = False, keep: bool = False, wait_s: float | None = None
-    ) -> Worked:
+    ) -> WorkerReport:
         """Do the same with a coroutine function: it is cancelled when its claim is lost."""
         from coord.sdk.worker.async_worker import run_on_loop
 
         return await run_on_loop(self, handle, once=once, keep=keep, wait_s=wait_s)
 
-    def _next(self, wait_s: float | None, *, keep: bool) -> "Work | Worked":
+    def _next(self, wait_s: float | None, *, keep: bool) -> "Work | WorkerReport":
         """Claim the next task, waiting for one; or say why there is none."""
         deadline = None if wait_s is None else clock() + wait_s
         store = self._client.database.log(self._client.tenant)
@@ -144,7 +144,7 @@ class Worker:
             late = deadline is not None and clock() >= deadline
             try:
                 reply = self._client.next_task(**self._choice, command_id=command_id)  # type: ignore[arg-type]
-            except PASSING as error:
+            except TRANSIENT as error:
                 if late or not self._answered:
                     raise
                 self._wait_for([error.message])
@@ -164,18 +164,18 @@ class Worker:
 
     def _nap(self, store: Any, seen: int, deadline: float | None) -> None:
         """Wait until something changes in the store, but look up now and then."""
-        until = clock() + NAP_S if deadline is None else min(deadline, clock() + NAP_S)
+        until = clock() + POLL_S if deadline is None else min(deadline, clock() + POLL_S)
         try:
             while not self._stopping.is_set() and (left := until - clock()) > 0:
                 if store.wait(seen, min(left, LOOK_S)):
                     return
-        except PASSING:
+        except TRANSIENT:
             self._stopping.wait(RETRY_S)
 
     def _wait_for(self, reasons: list[str]) -> None:
         if reasons != self._said:
             self._said = reasons
-            self._tell(Step("waiting", note="; ".join(reasons)))
+            self._tell(WorkerEvent("waiting", note="; ".join(reasons)))
             self._show("", "idle")
 
     def _begin(self, reply: NextTask, asked: float) -> Work:
@@ -189,9 +189,9 @@ class Worker:
             asked=asked,
             grace_s=self._grace_s,
             stopping=self._stopping,
-            tell=lambda phase: self._tell(Step("progress", *names, phase)),
+            tell=lambda phase: self._tell(WorkerEvent("progress", *names, phase)),
         )
-        self._tell(Step("claimed", *names, reply.task.description))
+        self._tell(WorkerEvent("claimed", *names, reply.task.description))
         self._show(work.task_id, "working")
         return work
 
@@ -213,12 +213,12 @@ class Worker:
             raise
         self._end(work, came)
 
-    def _end(self, work: Work, came: tuple[Ending, str]) -> None:
+    def _end(self, work: Work, came: tuple[WorkOutcome, str]) -> None:
         ending, note = came
         self._endings[ending.value] += 1
-        self._tell(Step(ending.value, work.task_id, work.generation, note))
+        self._tell(WorkerEvent(ending.value, work.task_id, work.generation, note))
 
-    def _result_of(self, work: Work, handle: Handle) -> tuple[Ending, str]:
+    def _result_of(self, work: Work, handle: Handle) -> tuple[WorkOutcome, str]:
         try:
             try:
                 result = handle(work)
@@ -232,10 +232,10 @@ class Worker:
             return self._fail(work, f"{type(error).__name__}: {error}")
         return self._submit(work, {} if result is None else result)
 
-    def _submit(self, work: Work, result: Mapping[str, Any]) -> tuple[Ending, str]:
+    def _submit(self, work: Work, result: Mapping[str, Any]) -> tuple[WorkOutcome, str]:
         """Hand in, as long as it takes within a lease: the generation decides whether it still counts."""
         if work.lost:
-            return Ending.LOST, work.why_lost
+            return WorkOutcome.LOST, work.why_lost
         command_id = os.urandom(16).hex()
         names = work.task_id, work.generation
         try:
@@ -244,38 +244,40 @@ class Worker:
             )
         except (Invalid, LimitReached) as error:
             return self._fail(work, f"the result cannot be handed in: {error.message}")
-        except PASSING as error:
-            return Ending.LOST, f"the result could not be handed in: {error.message}"
+        except TRANSIENT as error:
+            return WorkOutcome.LOST, f"the result could not be handed in: {error.message}"
         if reply.reason is SubmissionReason.DENIED_LIMIT_RESULT_SIZE:
             return self._fail(work, f"the result cannot be handed in: {reply.detail}")
         if not reply.accepted:
-            return Ending.LOST, f"the result was refused: {reply.reason.value}"
-        return Ending.SUBMITTED, reply.work_product_ref or ""
+            return WorkOutcome.LOST, f"the result was refused: {reply.reason.value}"
+        return WorkOutcome.SUBMITTED, reply.work_product_ref or ""
 
-    def _fail(self, work: Work, note: str, *, final: bool = False) -> tuple[Ending, str]:
+    def _fail(self, work: Work, note: str, *, final: bool = False) -> tuple[WorkOutcome, str]:
         note = one_line(note)
         names = work.task_id, work.generation
         return self._let_go(
-            work, Ending.FAILED, note, lambda: self._client.fail_task(*names, note=note, final=final)
+            work, WorkOutcome.FAILED, note, lambda: self._client.fail_task(*names, note=note, final=final)
         )
 
-    def _give_back(self, work: Work, why: GiveBack) -> tuple[Ending, str]:
+    def _give_back(self, work: Work, why: GiveBack) -> tuple[WorkOutcome, str]:
         note = one_line(str(why))
         names = work.task_id, work.generation
         limited_s = why.seconds if isinstance(why, RateLimited) else 0.0
-        ending = Ending.LIMITED if isinstance(why, RateLimited) else Ending.GIVEN_BACK
+        ending = WorkOutcome.LIMITED if isinstance(why, RateLimited) else WorkOutcome.GIVEN_BACK
         return self._let_go(
             work, ending, note, lambda: self._client.release_task(*names, note=note, limited_s=limited_s)
         )
 
-    def _let_go(self, work: Work, ending: Ending, note: str, call: Callable[[], Any]) -> tuple[Ending, str]:
+    def _let_go(
+        self, work: Work, ending: WorkOutcome, note: str, call: Callable[[], Any]
+    ) -> tuple[WorkOutcome, str]:
         if work.lost:
-            return Ending.LOST, work.why_lost
+            return WorkOutcome.LOST, work.why_lost
         try:
             reply = self._surely(call, HAND_BACK_S)
-        except PASSING as error:
-            return Ending.LOST, f"{note} (the store was not told: {error.message})"
-        return (ending, note) if reply.success else (Ending.LOST, f"refused: {reply.reason.value}")
+        except TRANSIENT as error:
+            return WorkOutcome.LOST, f"{note} (the store was not told: {error.message})"
+        return (ending, note) if reply.success else (WorkOutcome.LOST, f"refused: {reply.reason.value}")
 
     def _surely(self, call: Callable[[], Any], patience_s: float) -> Any:
         """Ask until there is an answer, or patience ends."""
@@ -283,7 +285,7 @@ class Worker:
         while True:
             try:
                 return call()
-            except PASSING:
+            except TRANSIENT:
                 if self._stopping.is_set():
                     until = min(until, clock() + HAND_BACK_S)
                 if clock() >= until:
@@ -291,5 +293,5 @@ class Worker:
             threading.Event().wait(pause_s)
             pause_s = min(2 * pause_s, RETRY_S_MAX)
 
-    def _worked(self, ended_by: str, waiting_for: Iterable[str] = ()) -> Worked:
-        return Worked(ended_by, dict(self._endings), list(waiting_for))
+    def _worked(self, ended_by: str, waiting_for: Iterable[str] = ()) -> WorkerReport:
+        return WorkerReport(ended_by, dict(self._endings), list(waiting_for))

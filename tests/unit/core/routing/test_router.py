@@ -111,7 +111,7 @@ def test_the_page_shows_the_matrix_and_the_numbers_as_they_are() -> None:
     assert f"A session counts {TYPES_MOST} types" in text
     assert f"after {KEPT_MS // DAY_MS} days without news" in text
     assert f"At most {COMPARED_MOST} unfinished tasks are compared" in text
-    assert f"the first {tasks.COMPARED_MOST} tasks that are new" in text
+    assert f"the first {tasks.COMPARED_MAX} tasks that are new" in text
     assert f"The {WARNINGS_MAX} most alike" in text
     assert f"from 0 to {EFFICIENCY_MAX}" in text
     fields = {row[0].strip("`") for row in rows_of(PAGE, "## Configuration")}

@@ -340,7 +340,7 @@ def test_a_store_is_waited_for_while_there_is_time(
         told.append(timeout)
         raise Unreachable("away")
 
-    monkeypatch.setattr("coord.integrations.hooks.handler.open_place", opened)
+    monkeypatch.setattr("coord.integrations.hooks.handler.open_location", opened)
     monkeypatch.setattr("coord.integrations.hooks.handler.time.monotonic", lambda: 100.0)
     given = {"session_id": "ada", "cwd": str(scene.root), "hook_event_name": "PreToolUse"}
     event = claude.parse({**given, "tool_name": "Write", "tool_input": {"file_path": "new.txt"}})
@@ -351,7 +351,7 @@ def test_a_store_is_waited_for_while_there_is_time(
 
 def test_a_reading_call_opens_nothing(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before a tool that only reads there is nothing to ask."""
-    monkeypatch.setattr("coord.integrations.hooks.handler.open_place", None)
+    monkeypatch.setattr("coord.integrations.hooks.handler.open_location", None)
     assert scene.before({**scene.edit("x"), "tool_name": "Read"}).deny == ""
 
 

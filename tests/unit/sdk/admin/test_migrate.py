@@ -12,9 +12,9 @@ import pytest
 
 import coord
 from coord.core.errors import Corrupt, Invalid, NotFound, Refused, Trimmed, Unavailable
-from coord.host.store_location import move_pin, pinned_place
+from coord.host.store_location import move_pin, pinned_location
 from coord.sdk.admin import migrate as module
-from coord.sdk.admin.migrate import Migrated, cancel_migration, migrate
+from coord.sdk.admin.migrate import MigrationReport, cancel_migration, migrate
 from coord.sdk.client.client import Client
 from coord.sdk.coordinator import TaskCoordinator
 from coord.stores.files.io import FileLayer
@@ -45,12 +45,12 @@ class Shop:
         environ = {"XDG_STATE_HOME": str(self.folder / "state"), "COORD_URL": proposed}
         return coord.connect(session=session, agent="ann", cwd=str(self.folder), environ=environ)
 
-    def move(self, url: str, **options: Any) -> Migrated:
+    def move(self, url: str, **options: Any) -> MigrationReport:
         return migrate(url, cwd=str(self.folder), **options)
 
     @property
     def pin(self) -> str:
-        return pinned_place(str(self.folder)).url
+        return pinned_location(str(self.folder)).url
 
     def fill(self) -> None:
         """Do a bit of everything, in two tenants."""
@@ -283,7 +283,7 @@ class Template:
         self._count += 1
         folder = self._folder.with_name(f"copy-{self._count}")
         shutil.copytree(self._folder, folder)
-        move_pin(pinned_place(str(folder / "shop")), url=self._url(folder))
+        move_pin(pinned_location(str(folder / "shop")), url=self._url(folder))
         return Shop(folder / "shop")
 
 

@@ -12,7 +12,7 @@ import coord
 from coord import CannotBeDone, Client, GiveBack, RateLimited, Work, Worker, WorkFailed
 from coord.core.commands import SubmitResult
 from coord.core.errors import ClaimLost, Unavailable, Unknown
-from coord.sdk.worker.worker import Ending, Step, Worked
+from coord.sdk.worker.worker import WorkerEvent, WorkerReport, WorkOutcome
 from tests.support.client_harness import Office, opened_office
 
 WAIT_S = 10.0
@@ -33,7 +33,7 @@ def ann(office: Office) -> Client:
     return office.client("ann", project="shop")
 
 
-def once(client: Client, handle: Any, **options: Any) -> Worked:
+def once(client: Client, handle: Any, **options: Any) -> WorkerReport:
     return Worker(client, **options).run(handle, once=True)
 
 
@@ -48,7 +48,7 @@ def test_what_a_function_returns_is_handed_in_under_its_generation(ann: Client) 
         assert ann.show().state == "working"
         return {"seen": work.generation}
 
-    assert once(ann, handle).endings == {Ending.SUBMITTED: 1}
+    assert once(ann, handle).endings == {WorkOutcome.SUBMITTED: 1}
     result = ann.task_state("A-001-x").result
     assert result is not None
     assert (result.generation, result.result_data) == (1, {"seen": 1})
@@ -57,15 +57,15 @@ def test_what_a_function_returns_is_handed_in_under_its_generation(ann: Client) 
 @pytest.mark.parametrize(
     ("raised", "ending", "state", "note", "retries"),
     [
-        (ValueError("no such column"), Ending.FAILED, "pending", "ValueError: no such column", 1),
-        (WorkFailed("tests\nred"), Ending.FAILED, "pending", "tests red", 1),
-        (CannotBeDone("no such file"), Ending.FAILED, "failed", "no such file", 0),
-        (GiveBack("not now"), Ending.GIVEN_BACK, "ready", "not now", 0),
-        (RateLimited(60), Ending.LIMITED, "ready", "rate limited", 0),
+        (ValueError("no such column"), WorkOutcome.FAILED, "pending", "ValueError: no such column", 1),
+        (WorkFailed("tests\nred"), WorkOutcome.FAILED, "pending", "tests red", 1),
+        (CannotBeDone("no such file"), WorkOutcome.FAILED, "failed", "no such file", 0),
+        (GiveBack("not now"), WorkOutcome.GIVEN_BACK, "ready", "not now", 0),
+        (RateLimited(60), WorkOutcome.LIMITED, "ready", "rate limited", 0),
     ],
 )
 def test_what_a_function_raises_says_how_it_goes_on(
-    raised: Exception, ending: Ending, state: str, note: str, retries: int, ann: Client
+    raised: Exception, ending: WorkOutcome, state: str, note: str, retries: int, ann: Client
 ) -> None:
     """SDK-4, REC-32, RTE-20: a failure is tried again, the hopeless is not, a rate limit is no failure."""
 
@@ -80,7 +80,7 @@ def test_what_a_function_raises_says_how_it_goes_on(
 @pytest.mark.parametrize("result", [{"deep": {1, 2}}, ["a list"], {"much": [0] * 1_000_001}])
 def test_a_result_that_cannot_be_handed_in_is_a_failure(result: Any, ann: Client) -> None:
     """SDK-4: the task does not stay with a worker that has nothing to say."""
-    assert once(ann, lambda _: result).endings == {Ending.FAILED: 1}
+    assert once(ann, lambda _: result).endings == {WorkOutcome.FAILED: 1}
     assert "the result cannot be handed in" in ann.show_task("A-001-x").note
 
 
@@ -108,9 +108,9 @@ def test_a_worker_waits_for_what_others_do_and_says_so_once(office: Office, ann:
     bob = office.client("bob", project="shop")
     assert bob.claim_task("A-001-x").success
     office.clients[0].add_task("A-002-y", depends_on=["A-001-x"])
-    steps: list[Step] = []
+    steps: list[WorkerEvent] = []
 
-    def tell(step: Step) -> None:
+    def tell(step: WorkerEvent) -> None:
         steps.append(step)
         if step.event == "waiting":
             assert bob.submit_task("A-001-x", 1, {}).accepted
@@ -134,7 +134,7 @@ def test_a_worker_that_keeps_stays_for_what_is_added(office: Office, ann: Client
     """SES-38: `keep`: done is not the end, and `stop` is."""
     seen: list[str] = []
 
-    def tell(step: Step) -> None:
+    def tell(step: WorkerEvent) -> None:
         if step.event == "waiting" and len(seen) == 1:
             office.clients[0].add_task("A-002-y")
 
@@ -166,7 +166,7 @@ def test_a_lost_claim_is_noticed_and_nothing_is_handed_in(office: Office, ann: C
         noticed.append(True)
         return {"late": True}
 
-    assert once(ann, handle, lease_s=SHORT_S).endings == {Ending.LOST: 1}
+    assert once(ann, handle, lease_s=SHORT_S).endings == {WorkOutcome.LOST: 1}
     assert noticed == [True, True]
     state = ann.task_state("A-001-x")
     assert (state.generation, state.result, state.rejected) == (2, None, ())
@@ -179,7 +179,7 @@ def test_a_claim_is_renewed_while_a_function_works(ann: Client) -> None:
         while work.renewals < 2:
             assert work.wait(0.05), work.why_lost
 
-    assert once(ann, handle, lease_s=SHORT_S).endings == {Ending.SUBMITTED: 1}
+    assert once(ann, handle, lease_s=SHORT_S).endings == {WorkOutcome.SUBMITTED: 1}
 
 
 def test_a_store_that_is_silent_for_too_long_ends_the_work(ann: Client, monkeypatch: Any) -> None:
@@ -192,7 +192,7 @@ def test_a_store_that_is_silent_for_too_long_ends_the_work(ann: Client, monkeypa
             patched.setattr(ann.engine, "call", refusing(Unavailable("the store is away")))
             seen.append((work.wait(WAIT_S), work.grace_s(10), work.left_s))
 
-    assert once(ann, handle, lease_s=2 * SHORT_S).endings == {Ending.LOST: 1}
+    assert once(ann, handle, lease_s=2 * SHORT_S).endings == {WorkOutcome.LOST: 1}
     ((went_on, grace_s, left_s),) = seen
     assert not went_on
     assert 0 < left_s <= grace_s < SHORT_S, "there is time left to stop, and not more than that"
@@ -224,7 +224,7 @@ def test_an_outage_shorter_than_the_lease_loses_nothing(
         return call(command, **options)
 
     monkeypatch.setattr(ann.engine, "call", shaky)
-    assert once(ann, lambda _: {"n": 1}).endings == {Ending.SUBMITTED: 1}
+    assert once(ann, lambda _: {"n": 1}).endings == {WorkOutcome.SUBMITTED: 1}
     assert len(sent) == 2
     assert sent[0] == sent[1] != ""
     assert ann.task_state("A-001-x").rejected == ()
@@ -244,7 +244,7 @@ def test_a_worker_that_is_interrupted_gives_its_task_back(ann: Client) -> None:
 
 def test_progress_is_seen_by_others(ann: Client) -> None:
     """OBS-27: how far a worker is stands in its session, and is told to whoever runs it."""
-    steps: list[Step] = []
+    steps: list[WorkerEvent] = []
 
     def handle(work: Work) -> None:
         work.progress(0.4, "testing")
@@ -262,7 +262,7 @@ def test_a_coroutine_function_does_the_same(ann: Client) -> None:
         await asyncio.sleep(0)
         return {"of": work.task_id}
 
-    assert asyncio.run(Worker(ann).run_async(handle)).endings == {Ending.SUBMITTED: 1}
+    assert asyncio.run(Worker(ann).run_async(handle)).endings == {WorkOutcome.SUBMITTED: 1}
     result = ann.task_state("A-001-x").result
     assert result is not None
     assert result.result_data == {"of": "A-001-x"}
@@ -282,7 +282,7 @@ def test_a_coroutine_is_cancelled_when_its_claim_is_lost(office: Office, ann: Cl
     worked = asyncio.run(Worker(ann, lease_s=SHORT_S).run_async(handle, once=True))
     assert (worked.endings, cleaned.is_set()) == (
         {
-            Ending.LOST: 1,
+            WorkOutcome.LOST: 1,
         },
         True,
     )
@@ -312,7 +312,7 @@ def test_a_cancelled_worker_gives_its_task_back(ann: Client) -> None:
 def test_a_function_that_is_no_coroutine_fails_its_task(ann: Client) -> None:
     """A mistake is told in the task's note, and nobody waits for ever."""
     handle: Any = lambda work: {}  # noqa: E731
-    assert asyncio.run(Worker(ann).run_async(handle, once=True)).endings == {Ending.FAILED: 1}
+    assert asyncio.run(Worker(ann).run_async(handle, once=True)).endings == {WorkOutcome.FAILED: 1}
     assert "TypeError" in ann.show_task("A-001-x").note
 
 

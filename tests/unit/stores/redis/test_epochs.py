@@ -8,9 +8,9 @@ import pytest
 
 from coord.core.errors import Conflict, CoordError, Corrupt, NotFound, Unavailable
 from coord.core.tasks.types import RenewalReason
-from coord.host.store_location import find_place
+from coord.host.store_location import find_location
 from coord.sdk.client.client import Client, connect
-from coord.sdk.client.open import initialise, open_place
+from coord.sdk.client.open import initialise, open_location
 from coord.sdk.coordinator import TaskCoordinator
 from coord.stores.contract import Commit, Put, Store
 from coord.stores.database import EPOCH_BITS
@@ -149,12 +149,12 @@ def test_the_pin_follows_the_epoch(forgetful: ForgetfulServer, tmp_path: Path) -
     with forgetful.admin() as admin:
         admin.save()
         crash(forgetful)
-        database, place = open_place(find_place(str(tmp_path), environ))
+        database, place = open_location(find_location(str(tmp_path), environ))
         database.close()
-        assert place.epoch == find_place(str(tmp_path), environ).epoch == 1
+        assert place.epoch == find_location(str(tmp_path), environ).epoch == 1
         admin.hset(keys(database)[0], "epoch", 0)
     with pytest.raises(Corrupt, match="went back from epoch 1 to 0"):
-        open_place(place)
+        open_location(place)
 
 
 def test_a_server_that_kept_nothing_is_corrupt_for_who_has_it_open(

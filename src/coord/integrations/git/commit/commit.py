@@ -74,12 +74,12 @@ def commit(
     if not message.strip() or len(os.fsencode(message)) > MESSAGE_BYTES_MAX or "\0" in message:
         hint = f"coord commit -m 'what and why'; at most {MESSAGE_BYTES_MAX} bytes"
         raise Invalid("a commit needs a message that is not empty nor too long", hint=hint)
-    repository = client.place.repository
+    repository = client.location.repository
     if repository is None or repository.root is None:
         raise Invalid("this is no worktree of a git repository", hint="run coord commit inside one")
     git = Git(repository.root)
     own = writing(client.call(commands.ListLocks(client.caller, own=True)))
-    choice = _choose(git, own, client.named([f"file:{word}" for word in files]))
+    choice = _choose(git, own, client.resolve([f"file:{word}" for word in files]))
     _prove(client, choice.locks, fence)
 
     def waiting(passed_s: float) -> None:
@@ -133,7 +133,7 @@ def _unchanged(git: Git, expected: Sequence[str], chosen: list[Change]) -> list[
 
 def _prove(client: Client, locks: list[LockShown], fence: int | None) -> None:
     """Refuse unless each lock is held in this repository under its fence; give it time for the commit."""
-    repository = client.place.repository_id
+    repository = client.location.repository_id
     for lock in locks:
         if fence is not None and lock.fence > fence:
             raise LockLost(
@@ -153,7 +153,7 @@ def _renew(client: Client, locks: list[LockShown]) -> None:
     for lock in locks:
         if not lock.preempted_by:
             command = commands.RenewLocks(
-                client.caller, client.place.repository_id, (lock.resource,), lock.fence
+                client.caller, client.location.repository_id, (lock.resource,), lock.fence
             )
             client.call(command)
 
@@ -249,7 +249,7 @@ def _record(
 ) -> bool:
     command = RecordCommit(
         client.caller,
-        client.place.repository_id,
+        client.location.repository_id,
         tuple(lock.resource for lock in locks),
         fences=tuple(lock.fence for lock in locks),
         commit=commit_id,

@@ -54,7 +54,7 @@ def _foreign_locks(connection: Connection, caller: Caller, paths: list[str]) -> 
         return []
     by_name = len(paths) <= PATHS_MAX and all(map(_lockable, paths))
     texts = [f"file:{literal_path(path).spelled}" for path in paths] if by_name else ["file:."]
-    asked = commands.CheckLocks(caller, connection.place.repository_id, tuple(texts), "write")
+    asked = commands.CheckLocks(caller, connection.location.repository_id, tuple(texts), "write")
     return [
         _Lock(holder, pattern)
         for holder in connection.call(asked).holders
@@ -104,7 +104,7 @@ class _Fences:
 
     def _ask(self, wanted: list[tuple[FenceTrailer, str]]) -> None:
         fences = tuple((fence.fence, fence.resource, part) for fence, part in wanted)
-        asked = CheckFences(self._connection.place.repository_id, fences)
+        asked = CheckFences(self._connection.location.repository_id, fences)
         self._shown.update(zip(wanted, self._connection.call(asked), strict=True))
 
 

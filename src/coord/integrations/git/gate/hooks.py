@@ -12,14 +12,14 @@ from coord.core import commands
 from coord.core.errors import Corrupt, Invalid, NotFound
 from coord.core.identity import Caller
 from coord.host.caller import find_caller, find_tenant, shows_agent
-from coord.host.store_location import find_place
+from coord.host.store_location import find_location
 from coord.integrations.git.gate.check import Finding, anonymous, judge
 from coord.integrations.git.gate.commits import new_commits, staged, tips
 from coord.integrations.git.gate.sign import signed
 from coord.integrations.git.gate.stubs import PROTECTED, PROTECTED_VARIABLE
 from coord.integrations.git.run import Git
 from coord.sdk.client.connection import Connection
-from coord.sdk.client.open import open_place, open_timeout_s
+from coord.sdk.client.open import open_location, open_timeout_s
 
 TOLD_MAX = 10
 """How many findings are printed."""
@@ -42,15 +42,15 @@ def run_hook(hook: str, arguments: list[str]) -> int:
     if judged_by is None:
         raise Invalid(f"{hook!r} is no hook that coord knows", hint="coord init writes the right ones")
     folder = os.environ.get("GIT_DIR") or os.getcwd()
-    place = find_place(folder, os.environ)
-    if place.repository is None or not place.pinned:  # where its stub is, coord was in use
+    location = find_location(folder, os.environ)
+    if location.repository is None or not location.pinned:  # where its stub is, coord was in use
         raise Corrupt("which store judges here is not known: coord.id is gone", hint="coord init mends it")
-    caller = find_caller(os.environ, cwd=os.getcwd(), repository=place.repository)
+    caller = find_caller(os.environ, cwd=os.getcwd(), repository=location.repository)
     timeout = open_timeout_s(os.environ)
-    database, place = open_place(place, timeout)
+    database, location = open_location(location, timeout)
     tenant = find_tenant(os.environ)
     with Connection(
-        database, place, caller, tenant=tenant, cwd=folder, environ=os.environ, timeout=timeout
+        database, location, caller, tenant=tenant, cwd=folder, environ=os.environ, timeout=timeout
     ) as connection:
         person = False
         if hook == "pre-receive":

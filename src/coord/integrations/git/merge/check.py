@@ -17,7 +17,7 @@ from typing import NamedTuple
 from coord.core.errors import Invalid
 from coord.integrations.git.run import Git
 from coord.integrations.git.worktree.worktree import worktrees
-from coord.sdk.client.blocks import HeldLocks
+from coord.sdk.client.blocks import LockBlock
 
 PREFIX = "coord-check-"
 LOOK_S = 0.5
@@ -32,7 +32,7 @@ class Checked(NamedTuple):
     said: str
 
 
-def check(git: Git, commit: str, command: Sequence[str], held: HeldLocks, timeout_s: float) -> Checked:
+def check(git: Git, commit: str, command: Sequence[str], held: LockBlock, timeout_s: float) -> Checked:
     """Run a command on a commit; raise if the lock is lost meanwhile, for then it decides nothing."""
     with _worktree(git, commit) as folder, tempfile.TemporaryFile() as said:
         environ = {**git.environ, "COORD_CHECKED_COMMIT": commit}
@@ -59,7 +59,7 @@ def check(git: Git, commit: str, command: Sequence[str], held: HeldLocks, timeou
     return Checked(code == 0, text or f"it ended with {code}")
 
 
-def _wait(process: "subprocess.Popen[bytes]", held: HeldLocks, deadline: float) -> int | None:
+def _wait(process: "subprocess.Popen[bytes]", held: LockBlock, deadline: float) -> int | None:
     while True:
         held.check()
         with suppress(subprocess.TimeoutExpired):

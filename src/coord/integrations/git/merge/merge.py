@@ -23,7 +23,7 @@ from coord.integrations.git.merge.scope import Signer, signer_of, stands_against
 from coord.integrations.git.merge.tree import Party, changed, check_git, commit_tree, merged, parties
 from coord.integrations.git.run import Git, GitFailed, as_text
 from coord.integrations.git.worktree.worktree import worktrees
-from coord.sdk.client.blocks import HeldLocks
+from coord.sdk.client.blocks import LockBlock
 from coord.sdk.client.client import Client
 
 LOCK = "name:pr-merge-queue"
@@ -132,7 +132,7 @@ def merge(client: Client, git: Git, wanted: Wanted) -> Merge:
 class _Queue:
     """The branches of one call on their way."""
 
-    def __init__(self, client: Client, git: Git, signer: Signer, wanted: Wanted, held: HeldLocks) -> None:
+    def __init__(self, client: Client, git: Git, signer: Signer, wanted: Wanted, held: LockBlock) -> None:
         self._client, self._git, self._signer, self._wanted, self._held = client, git, signer, wanted, held
         self._ref = f"refs/heads/{wanted.into}"
         self._owners = {each.branch: each.owner for each in worktrees(git)}

@@ -20,7 +20,7 @@ from coord.integrations.git.gate.commits import Judged, new_commits
 from coord.integrations.git.gate.trailers import FenceTrailer
 from coord.integrations.git.run import Git
 from coord.sdk.client.client import Client
-from coord.sdk.reports.activity import Tenure, Wanted, tenures
+from coord.sdk.reports.activity import EventFilter, LockPeriod, lock_periods
 
 SLACK_MS = 2000
 """Git counts in seconds, and its clock is not that of the store."""
@@ -80,11 +80,11 @@ class _Holders:
         self._client = client
 
     @cached_property
-    def _tenures(self) -> list[Tenure]:
+    def _tenures(self) -> list[LockPeriod]:
         """All there are, the latest first."""
-        repository = self._client.place.repository_id
-        which = Wanted(resources=parse_resource("file:.", repository), repository=repository)
-        found = tenures(self._client, which, TENURES_MAX)
+        repository = self._client.location.repository_id
+        which = EventFilter(resources=parse_resource("file:.", repository), repository=repository)
+        found = lock_periods(self._client, which, TENURES_MAX)
         return sorted((each for each in found if each.mode != Mode.READ), key=lambda each: -each.fence)
 
     def last(self, path: str, session: str, began_ms: int, made_ms: int) -> FenceTrailer | None:
@@ -106,10 +106,10 @@ class _Holders:
 
 def _known(client: Client, fences: Sequence[FenceTrailer]) -> set[FenceTrailer]:
     """Return the fences that were really granted."""
-    wanted, found = list(dict.fromkeys(fences)), set[FenceTrailer]()
-    for start in range(0, len(wanted), FENCES_MAX):
-        some = wanted[start : start + FENCES_MAX]
-        asked = git_commands.CheckFences(client.place.repository_id, tuple((*each, "") for each in some))
+    event_filter, found = list(dict.fromkeys(fences)), set[FenceTrailer]()
+    for start in range(0, len(event_filter), FENCES_MAX):
+        some = event_filter[start : start + FENCES_MAX]
+        asked = git_commands.CheckFences(client.location.repository_id, tuple((*each, "") for each in some))
         shown = client.call(asked)
         found.update(fence for fence, each in zip(some, shown, strict=True) if each.ending != UNKNOWN)
     return found

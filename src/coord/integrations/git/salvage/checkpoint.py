@@ -29,7 +29,7 @@ def restore(client: Client, ref: str, files: Sequence[str] = ()) -> tuple[list[s
         if not git.run("rev-parse", "--quiet", "--verify", f"{ref}^1").code
         else git.must("mktree").text
     )
-    wanted = Covered(client.named([f"file:{word}" for word in files]))
+    wanted = Covered(client.resolve([f"file:{word}" for word in files]))
     listed = git.must("diff-tree", "-r", "-z", "--name-only", "--no-renames", base, ref).names
     paths = [path for path in listed if not files or path in wanted]
     if not paths:
@@ -50,7 +50,7 @@ def restore(client: Client, ref: str, files: Sequence[str] = ()) -> tuple[list[s
 
 
 def _git(client: Client) -> Git:
-    repository = client.place.repository
+    repository = client.location.repository
     if repository is None or repository.root is None:
         raise Invalid("this is no worktree of a git repository", hint="run it inside one")
     return Git(repository.root)

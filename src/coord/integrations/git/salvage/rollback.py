@@ -17,7 +17,7 @@ from coord.integrations.git.changes import Covered, changes, literal_name, writi
 from coord.integrations.git.run import Git
 from coord.integrations.git.salvage.swap import put_aside
 from coord.sdk.client.client import Client
-from coord.sdk.reports.activity import Happening, Wanted, newest_events
+from coord.sdk.reports.activity import EventFilter, LoggedEvent, newest_events
 
 SLACK_MS = 60_000
 """How far the clock of files may be from that of the store, and a holder from hearing that it lost."""
@@ -28,7 +28,7 @@ PASSED_OVER = (Ending.LAPSED, Ending.PARENT_ENDED)
 
 def salvage_first(client: Client, granted: Sequence[LockShown]) -> list[str]:
     """Put aside what holders who lost these locks left in this worktree; return what there is to say."""
-    repository = client.place.repository
+    repository = client.location.repository
     fresh = [lock for lock in writing(granted) if not lock.refreshed]
     if not fresh or repository is None or repository.root is None:
         return []
@@ -48,10 +48,10 @@ def _where(git: Git, fresh: list[LockShown]) -> list[str]:
 
 
 def _put_aside(client: Client, git: Git, changed: list[str], fresh: list[LockShown]) -> list[str]:
-    repository = client.place.repository_id
+    repository = client.location.repository_id
     resources = tuple(each for lock in fresh for each in parse_resource(lock.resource, repository))
     since_ms = fresh[0].acquired_ms - LOSS_KEPT_MS
-    which = Wanted("lock.released", "", resources, since_ms, repository)
+    which = EventFilter("lock.released", "", resources, since_ms, repository)
     losses = list(reversed(newest_events(client, which, EVENTS_MAX).events))
     by_loss: dict[int, list[str]] = {}
     for path in changed:
@@ -64,7 +64,7 @@ def _put_aside(client: Client, git: Git, changed: list[str], fresh: list[LockSho
     return told
 
 
-def _last_holder(losses: list[Happening], path: str) -> int | None:
+def _last_holder(losses: list[LoggedEvent], path: str) -> int | None:
     """Return which of these endings, newest first, was that of the last one to hold a path."""
     for number, loss in enumerate(losses):
         if loss.details["ending"] not in PASSED_OVER and path in Covered([loss.details["resource"]]):
@@ -72,7 +72,7 @@ def _last_holder(losses: list[Happening], path: str) -> int | None:
     return None
 
 
-def _is_of(client: Client, loss: Happening, root: str, path: str, owner: str) -> bool:
+def _is_of(client: Client, loss: LoggedEvent, root: str, path: str, owner: str) -> bool:
     """Whether edits are those of a holder that lost its lock."""
     details = loss.details
     if details["ending"] not in LOST or details["session"] == owner:
@@ -95,7 +95,9 @@ def _written_ms(path: str) -> float:
     return os.lstat(path).st_mtime_ns / 1_000_000
 
 
-def _put_one_aside(client: Client, git: Git, loss: Happening, paths: list[str], lock: LockShown) -> list[str]:
+def _put_one_aside(
+    client: Client, git: Git, loss: LoggedEvent, paths: list[str], lock: LockShown
+) -> list[str]:
     details = loss.details
     loser = details.get("agent") or details["session"]
     why = f"edits of {loser}, whose lock on {details['resource']} ended ({details['ending']})"

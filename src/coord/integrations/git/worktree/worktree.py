@@ -212,7 +212,7 @@ def _set_up(command: str, there: Worktree, main: str) -> None:
 
 def git_of(client: Client) -> Git:
     """Return the git of the main worktree: where paths of worktrees begin."""
-    repository = client.place.repository
+    repository = client.location.repository
     if repository is None:
         raise Invalid("this is in no git repository", hint="run it inside one")
     here = Git(repository.root or repository.commondir)
@@ -276,7 +276,7 @@ def _hide(git: Git, place: str) -> None:
 @contextmanager
 def alone(client: Client, place: str) -> Iterator[None]:
     """Let one process of this machine at a time make, take or remove a worktree; its death ends that."""
-    repository = client.place.repository
+    repository = client.location.repository
     assert repository is not None, "looked at before"
     folder = f"{repository.commondir}/coord"
     os.makedirs(folder, exist_ok=True)

@@ -117,7 +117,7 @@ def commit(client: Client, given: SimpleNamespace) -> Answer:
 
 def _configured_timeout(client: Client) -> float | None:
     """Return how long hooks may take by `coord.toml`; None: as long as they want."""
-    file = configuration_file(client.place.repository)
+    file = configuration_file(client.location.repository)
     table = read_configuration(file).get("commit", {})
     text = table.get("hooks_timeout") if isinstance(table, dict) else table
     if text is None:
@@ -130,7 +130,7 @@ def _configured_timeout(client: Client) -> float | None:
 def _unlocked(client: Client, resources: list[str]) -> list[str]:
     """Give locks back; one that was lost meanwhile is no reason to say that the commit failed."""
     try:
-        command = commands.ReleaseLocks(client.caller, client.place.repository_id, tuple(resources))
+        command = commands.ReleaseLocks(client.caller, client.location.repository_id, tuple(resources))
         return list(client.call(command).released)
     except CoordError as error:
         say(f"Warning: {error.message}")
@@ -243,7 +243,7 @@ def gate(client: Client, given: SimpleNamespace) -> Answer:
     """Put the gate before a shared bare repository."""
     from coord.integrations.setup.shared_gate import share
 
-    shared = share(client.place, given.folder, given.protect, tenant=client.tenant, by=client.caller.tool)
+    shared = share(client.location, given.folder, given.protect, tenant=client.tenant, by=client.caller.tool)
     return Answer(
         shared._asdict(), f"Pushes to {shared.folder} are judged by the locks and claims of this repository"
     )

@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 from coord.core.errors import LockLost, NotFound, Refused
-from coord.sdk.client.blocks import HeldLocks
+from coord.sdk.client.blocks import LockBlock
 from coord.sdk.client.client import Client
 from coord.transports import exit_codes as render
 from coord.transports.cli import signals
@@ -26,7 +26,7 @@ def guard(client: Client, given: SimpleNamespace) -> Answer | int:
     return _run(given.command, held)
 
 
-def _run(command: list[str], held: HeldLocks) -> Answer | int:
+def _run(command: list[str], held: LockBlock) -> Answer | int:
     """Run a command, passing signals on, and give the locks back whatever happens."""
     early: list[int] = []
     child: Child | None = None
@@ -52,14 +52,14 @@ def _run(command: list[str], held: HeldLocks) -> Answer | int:
     return _told(held, child.exit_code)
 
 
-def _attend(child: Child, held: HeldLocks) -> None:
+def _attend(child: Child, held: LockBlock) -> None:
     """Wait for the end of the command; end it when a lock is lost."""
     while not child.ended.wait(LOOK_S):
         if held.lost:
             child.stop()
 
 
-def _told(held: HeldLocks, exit_code: int) -> int:
+def _told(held: LockBlock, exit_code: int) -> int:
     """Return what to exit with; a lock that was lost while the command ran makes a failure of a success."""
     try:
         held.check()

@@ -8,19 +8,19 @@ from types import SimpleNamespace
 from typing import Any
 
 from coord.core.errors import Invalid
-from coord.sdk.admin.migrate import Migrated, cancel_migration
+from coord.sdk.admin.migrate import MigrationReport, cancel_migration
 from coord.sdk.admin.migrate import migrate as move
 from coord.sdk.client.client import Client
 from coord.sdk.reports.activity import (
     Activity,
-    Happening,
-    Spread,
-    Wanted,
+    DurationStats,
+    EventFilter,
+    LoggedEvent,
+    event_filter,
     follow,
+    lock_periods,
     newest_events,
     stats,
-    tenures,
-    wanted,
 )
 from coord.sdk.reports.metrics import metrics as as_text
 from coord.transports import arguments as words
@@ -47,7 +47,7 @@ def log(options: SimpleNamespace, given: SimpleNamespace) -> Answer | int:
             resources.append(given.of)
         elif given.what in ("tail", "stats") and given.of:
             raise Invalid(f"{given.of!r} is one word too many", hint="see coord log --help")
-        which = wanted(
+        which = event_filter(
             client, op=given.op, actor=actor, resources=map(words.resource, resources), since_s=given.since
         )
         if given.follow and given.what not in ("tail", "session"):
@@ -57,7 +57,7 @@ def log(options: SimpleNamespace, given: SimpleNamespace) -> Answer | int:
         return _ANSWERS[given.what](client, which, given.n)
 
 
-def _tail(client: Client, which: Wanted, most: int) -> Answer:
+def _tail(client: Client, which: EventFilter, most: int) -> Answer:
     found = newest_events(client, which, most)
     rows = [_flat(happening) for happening in found.events]
     fields = {"events": rows, "head": found.head, "begins_at": found.begins_at}
@@ -66,24 +66,25 @@ def _tail(client: Client, which: Wanted, most: int) -> Answer:
     return Answer(fields, f"{count}{_trimmed(found.begins_at)}", table, ("offset", "at", "event", "what"))
 
 
-def _stats(client: Client, which: Wanted, _most: int) -> Answer:
+def _stats(client: Client, which: EventFilter, _most: int) -> Answer:
     found = stats(client, which)
     rows = [{"event": event, "count": count} for event, count in found.events.items()]
     line = (
-        f"{found.entries} entries; locks held: {_spread(found.holds)}; waited for: {_spread(found.waits)}"
+        f"{found.entries} entries; locks held: {_duration_stats(found.holds)};"
+        f" waited for: {_duration_stats(found.waits)}"
         f"{_trimmed(found.begins_at)}"
     )
     return Answer(fields_of(found), line, rows, ("event", "count"))
 
 
-def _locks(client: Client, which: Wanted, most: int) -> Answer:
-    found = fields_of(tenures(client, which, most))
+def _locks(client: Client, which: EventFilter, most: int) -> Answer:
+    found = fields_of(lock_periods(client, which, most))
     held = sum(not tenure["until_at"] for tenure in found)
     columns = ("resource", "owner", "mode", "fence", "from_at", "until_at", "ending", "by", "reason")
     return Answer({"locks": found}, f"{held} held now, {len(found) - held} ended", found, columns)
 
 
-_ANSWERS: dict[str, Callable[[Client, Wanted, int], Answer]] = {
+_ANSWERS: dict[str, Callable[[Client, EventFilter, int], Answer]] = {
     "tail": _tail,
     "session": _tail,
     "stats": _stats,
@@ -91,21 +92,21 @@ _ANSWERS: dict[str, Callable[[Client, Wanted, int], Answer]] = {
 }
 
 
-def _follow(client: Client, which: Wanted, most: int, *, as_json: bool) -> int:
+def _follow(client: Client, which: EventFilter, most: int, *, as_json: bool) -> int:
     """Print events as they happen, one line each, until interrupted or nobody reads any more."""
     begun: Activity = newest_events(client, which, most)
     if not print_happenings(begun.events, as_json=as_json):
         return render.OK
-    for happenings in follow(client, which, begun.head, FOLLOW_S):
-        if not print_happenings(happenings, as_json=as_json):
+    for logged_events in follow(client, which, begun.head, FOLLOW_S):
+        if not print_happenings(logged_events, as_json=as_json):
             return render.OK
     raise AssertionError("it ends by a signal")
 
 
-def print_happenings(happenings: list[Happening], *, as_json: bool) -> bool:
+def print_happenings(logged_events: list[LoggedEvent], *, as_json: bool) -> bool:
     """Write lines to stdout; return whether somebody reads them."""
     try:
-        for each in happenings:
+        for each in logged_events:
             line = (
                 json.dumps(_flat(each)).replace("\x7f", "\\u007f")
                 if as_json
@@ -119,12 +120,12 @@ def print_happenings(happenings: list[Happening], *, as_json: bool) -> bool:
     return True
 
 
-def _flat(happening: Happening) -> dict[str, Any]:
+def _flat(happening: LoggedEvent) -> dict[str, Any]:
     at = {"offset": happening.offset, "at": moment(happening.at_ms), "event": happening.event}
     return {**at, **{name: value for name, value in happening.details.items() if name not in at}}
 
 
-def _details(happening: Happening) -> str:
+def _details(happening: LoggedEvent) -> str:
     return " ".join(f"{name}={_shown(value)}" for name, value in happening.details.items())
 
 
@@ -132,11 +133,11 @@ def _shown(value: Any) -> str:
     return ",".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def _spread(spread: Spread) -> str:
-    if not spread.count:
+def _duration_stats(found: DurationStats) -> str:
+    if not found.count:
         return "never"
-    times = "once" if spread.count == 1 else f"{spread.count} times"
-    return f"{times}, p50 {spread.p50_s:g} s, p95 {spread.p95_s:g} s, max {spread.max_s:g} s"
+    times = "once" if found.count == 1 else f"{found.count} times"
+    return f"{times}, p50 {found.p50_s:g} s, p95 {found.p95_s:g} s, max {found.max_s:g} s"
 
 
 def _trimmed(begins_at: int) -> str:
@@ -177,7 +178,7 @@ def migrate(options: SimpleNamespace, given: SimpleNamespace) -> Answer:
     return Answer(fields_of(moved), _migrated_line(moved), rows, ("tenant", "kind", "records"))
 
 
-def _migrated_line(moved: Migrated) -> str:
+def _migrated_line(moved: MigrationReport) -> str:
     count = sum(sum(kinds.values()) for kinds in moved.records.values())
     if not moved.moved:
         return f"would move {count} records from {moved.from_url} to {moved.to_url}; nothing was changed"

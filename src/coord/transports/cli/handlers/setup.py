@@ -12,7 +12,7 @@ from coord.core.replies import Liveness
 from coord.host.caller import Flags
 from coord.host.repository import find_repository
 from coord.integrations.hooks.main import Hook
-from coord.sdk.admin.install import Prepared, prepare, rights
+from coord.sdk.admin.install import PreparedStore, prepare, rights
 from coord.sdk.reports.doctor import BAD, OK, WARN, Report, examine
 from coord.transports import exit_codes as render
 from coord.transports.cli.connect import connected
@@ -31,22 +31,22 @@ def init(options: SimpleNamespace, given: SimpleNamespace) -> Answer | str:
     from coord.stores.urls import shown
 
     tools = named_tools(given.tools) if given.tools else None
-    place = None
+    location = None
     if not given.dry_run:
-        place = initialise(os.getcwd(), os.environ, url=options.url, new_store=given.new_store)
+        location = initialise(os.getcwd(), os.environ, url=options.url, new_store=given.new_store)
     plans = [plan_repository(_repository(), os.environ, tools, shared=given.shared, by_user=given.user)]
     if given.user:
         found = [tool for tool in TOOLS if tool.name in plans[0].record.tools]
         plans.append(plan_user(os.environ, tools or found))
-    if place is None:
+    if location is None:
         return "".join(plan.diff() for plan in plans)
     fields = {
-        "url": shown(place.url),
-        "store_id": place.store_id,
-        "epoch": place.epoch,
-        "repository_id": place.repository_id,
+        "url": shown(location.url),
+        "store_id": location.store_id,
+        "epoch": location.epoch,
+        "repository_id": location.repository_id,
     }
-    line = f"The store of this repository is {shown(place.url)}"
+    line = f"The store of this repository is {shown(location.url)}"
     return _carry_out(plans, fields, line, agreed=given.yes or _agrees(plans, line))
 
 
@@ -163,7 +163,7 @@ def _rights(statements: list[str]) -> Answer:
     return Answer({"grants": statements}, line, drawn=lambda: "".join(f"{each}\n" for each in statements))
 
 
-def _install_line(prepared: Prepared, *, dry_run: bool) -> str:
+def _install_line(prepared: PreparedStore, *, dry_run: bool) -> str:
     whose = f"The store of tenant {prepared.tenant}" if prepared.tenant else "The store"
     if dry_run:
         return f"{whose}, {prepared.url}, {'would be made' if prepared.made else 'is there already'}"

@@ -324,7 +324,7 @@ def list_(client: Client, given: SimpleNamespace) -> Answer:
 
 def watch(options: SimpleNamespace, given: SimpleNamespace) -> Answer | int:
     """Print what happens to tasks, until interrupted or the task that was named is finished."""
-    from coord.sdk.reports.activity import follow, log_of, wanted
+    from coord.sdk.reports.activity import event_filter, follow, log_of
     from coord.transports.cli.handlers.records import print_happenings
 
     with connected(options) as client:
@@ -334,8 +334,8 @@ def watch(options: SimpleNamespace, given: SimpleNamespace) -> Answer | int:
         after = log.seen.offset  # before the look at the task: nothing falls between the two
         if given.task and client.task_state(given.task).state in FINISHED:
             return show(client, given)
-        for happenings in follow(client, wanted(client, op="task"), after, WATCH_S):
-            news = [each for each in happenings if _concerns(each.details, client.project, given.task)]
+        for logged_events in follow(client, event_filter(client, op="task"), after, WATCH_S):
+            news = [each for each in logged_events if _concerns(each.details, client.project, given.task)]
             if not print_happenings(news, as_json=as_json):
                 return render.OK
             if given.task and any(each.event in ENDINGS for each in news):

@@ -6,7 +6,7 @@ import threading
 import time
 
 from coord.sdk.worker.work import Work
-from coord.sdk.worker.worker import Step
+from coord.sdk.worker.worker import WorkerEvent
 from coord.transports import arguments as words
 from coord.transports.cli import output
 
@@ -35,7 +35,7 @@ class Screen:
         self._next_draw = 0.0
         self._phase = ""
 
-    def tell(self, step: Step) -> None:
+    def tell(self, step: WorkerEvent) -> None:
         """Show a step."""
         self._phase = step.note if step.event == "progress" else ""
         with self._lock:

@@ -12,7 +12,7 @@ from coord.host.caller import made_id
 from coord.host.processes import describe
 from coord.sdk.client.client import Client
 from coord.sdk.worker.work import GiveBack, Work
-from coord.sdk.worker.worker import Ending, Step, Worked, Worker
+from coord.sdk.worker.worker import Worker, WorkerEvent, WorkerReport, WorkOutcome
 from coord.stores.open import OPEN_TIMEOUT_S
 from coord.transports import exit_codes as render
 from coord.transports.cli import signals
@@ -48,7 +48,7 @@ def _connect(opened: ExitStack, options: SimpleNamespace, given: SimpleNamespace
         except Unreachable as error:
             if error.message != said:
                 said = error.message
-                screen.tell(Step("waiting", note=said))
+                screen.tell(WorkerEvent("waiting", note=said))
 
 
 def _work(client: Client, options: SimpleNamespace, given: SimpleNamespace, screen: Screen) -> Answer:
@@ -123,7 +123,7 @@ def _environment(client: Client, options: SimpleNamespace) -> dict[str, str]:
     return {**os.environ, **{name: value for name, value in names.items() if value}}
 
 
-def _answer(worked: Worked, received: list[int]) -> Answer:
+def _answer(worked: WorkerReport, received: list[int]) -> Answer:
     fields = {"ended_by": worked.ended_by, "tasks": worked.endings, "waiting_for": worked.waiting_for}
     counts = ", ".join(f"{count} {word.replace('_', ' ')}" for word, count in worked.endings.items())
     failure = _failure(worked, received)
@@ -131,7 +131,7 @@ def _answer(worked: Worked, received: list[int]) -> Answer:
     return Answer(fields, line, failure=failure)
 
 
-def _failure(worked: Worked, received: list[int]) -> render.Failure | None:
+def _failure(worked: WorkerReport, received: list[int]) -> render.Failure | None:
     """Return what the run ended with; None if that is well."""
     if received:
         name = signal.Signals(received[0]).name
@@ -148,8 +148,8 @@ def _failure(worked: Worked, received: list[int]) -> render.Failure | None:
 
 def _failure_of(ending: str) -> render.Failure | None:
     """Return how the end of the one task is told; None if it was handed in."""
-    if ending == Ending.SUBMITTED:
+    if ending == WorkOutcome.SUBMITTED:
         return None
-    exit_code = LIMITED if ending == Ending.LIMITED else render.REFUSED
+    exit_code = LIMITED if ending == WorkOutcome.LIMITED else render.REFUSED
     words = ending.replace("_", " ")
     return render.Failure(exit_code, ending, f"the task was {words}", "coord task lineage tells more")

@@ -28,7 +28,7 @@ def guarded(shop: Gated, bare: Gated) -> Gated:
 
 def _share(shop: Gated, bare: Gated, *protected: str) -> str:
     with shop.client("ann") as client:
-        return share(client.place, str(bare.folder), protected).former
+        return share(client.location, str(bare.folder), protected).former
 
 
 def _late(shop: Gated) -> str:
@@ -127,7 +127,7 @@ def test_hook_of_a_shared_repository_is_kept(shop: Gated, bare: Gated) -> None:
 def test_what_cannot_be_shared(shop: Gated, bare: Gated, tmp_path: Path) -> None:
     """Bad input: no bare repository, no branch, a repository that belongs to other locks; nothing changes."""
     with shop.client("ann") as client:
-        place = client.place
+        place = client.location
     for folder, protected in ((shop.folder, ()), (tmp_path, ()), (bare.folder, ("a b",))):
         with pytest.raises(Invalid):
             share(place, str(folder), protected)

@@ -17,7 +17,7 @@ from coord.core.errors import Invalid
 from coord.sdk.client.client import Client
 from coord.sdk.coordinator import TaskCoordinator
 from coord.sdk.reports import activity
-from coord.sdk.reports.activity import Wanted, newest_events, stats, tenures, wanted
+from coord.sdk.reports.activity import EventFilter, event_filter, lock_periods, newest_events, stats
 from coord.sdk.reports.metrics import LABELS_MAX, metrics
 from coord.transports.cli.main import main
 from tests.support.docs.pages import blocks_in
@@ -112,11 +112,11 @@ def test_the_newest_come_in_order(morning: Morning) -> None:
     CLI-18, AUD-16, PRB-22, MSG-17.
     """
     busy(morning)
-    every = newest_events(morning["ann"], Wanted(), 1000)
+    every = newest_events(morning["ann"], EventFilter(), 1000)
     assert [each.offset for each in every.events] == sorted(each.offset for each in every.events)
     assert names(every)[-1] == "message.sent"
     assert every.events[-1].at_ms == NOW + 5000
-    assert newest_events(morning["ann"], Wanted(), 3).events == every.events[-3:]
+    assert newest_events(morning["ann"], EventFilter(), 3).events == every.events[-3:]
     assert (every.head, every.begins_at) == (every.events[-1].offset, 0)
 
 
@@ -127,15 +127,15 @@ def test_events_are_found_by_what_they_are(morning: Morning) -> None:
     """
     busy(morning)
     ann = morning["ann"]
-    assert names(newest_events(ann, wanted(ann, op="lock.denied"))) == ["lock.denied"]
-    assert names(newest_events(ann, wanted(ann, op="lock_denied"))) == ["lock.denied"]
-    assert set(names(newest_events(ann, wanted(ann, op="lock")))) == {
+    assert names(newest_events(ann, event_filter(ann, op="lock.denied"))) == ["lock.denied"]
+    assert names(newest_events(ann, event_filter(ann, op="lock_denied"))) == ["lock.denied"]
+    assert set(names(newest_events(ann, event_filter(ann, op="lock")))) == {
         "lock.acquired",
         "lock.denied",
         "lock.released",
     }
     with pytest.raises(Invalid, match="is no event"):
-        wanted(ann, op="lock.stolen")
+        event_filter(ann, op="lock.stolen")
 
 
 def test_events_are_found_by_who_and_what(morning: Morning) -> None:
@@ -143,38 +143,38 @@ def test_events_are_found_by_who_and_what(morning: Morning) -> None:
     busy(morning)
     ann = morning["ann"]
     for actor in ("bob-1", "bob"):
-        found = newest_events(ann, wanted(ann, actor=actor))
+        found = newest_events(ann, event_filter(ann, actor=actor))
         assert {"lock.denied", "lock.acquired"} <= set(names(found))
     assert all(
-        each.details["session"] == "bob-1" for each in newest_events(ann, Wanted(actor="bob-1")).events
+        each.details["session"] == "bob-1" for each in newest_events(ann, EventFilter(actor="bob-1")).events
     )
-    on_file = newest_events(ann, wanted(ann, resources=["src/app.py"]))
+    on_file = newest_events(ann, event_filter(ann, resources=["src/app.py"]))
     assert names(on_file) == ["lock.acquired", "lock.denied", "lock.released", "lock.acquired"]
-    assert names(newest_events(ann, wanted(ann, resources=["src/else.py"]))) == [
+    assert names(newest_events(ann, event_filter(ann, resources=["src/else.py"]))) == [
         "lock.acquired",
         "lock.released",
     ]
-    assert names(newest_events(ann, wanted(ann, resources=["name:x"]))) == []
+    assert names(newest_events(ann, event_filter(ann, resources=["name:x"]))) == []
 
 
 def test_events_are_found_by_when(morning: Morning) -> None:
     """--since leaves out what is older."""
     busy(morning)
     ann = morning["ann"]
-    recent = newest_events(ann, Wanted(since_ms=NOW + 5000))
+    recent = newest_events(ann, EventFilter(since_ms=NOW + 5000))
     assert names(recent) == ["lock.released", "lock.acquired", "message.sent"]
-    assert names(newest_events(ann, Wanted(since_ms=NOW + 5001))) == []
+    assert names(newest_events(ann, EventFilter(since_ms=NOW + 5001))) == []
 
 
 def test_a_large_log_is_read_in_pages(morning: Morning, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages change nothing: the same events, numbers and holders come with pages of any size."""
     for number in range(20):
         morning.hold("ann", f"name:n{number}", 1)
-    ann, which = morning["ann"], Wanted(op="lock.released")
+    ann, which = morning["ann"], EventFilter(op="lock.released")
     answers = []
     for size in (2, 3, 500):
         monkeypatch.setattr(activity, "PAGE", size)
-        answers.append((newest_events(ann, which, 7), stats(ann, which), tenures(ann, Wanted(), 9)))
+        answers.append((newest_events(ann, which, 7), stats(ann, which), lock_periods(ann, EventFilter(), 9)))
     assert answers[0] == answers[1] == answers[2]
     assert [each.details["resource"] for each in answers[0][0].events] == [
         f"name:n{n}" for n in range(13, 20)
@@ -191,7 +191,7 @@ def test_holds_and_waits_have_percentiles(morning: Morning) -> None:
     morning["ann"].acquire("src/app.py", ttl_s=2)
     morning.now += 10_000
     morning["bob"].acquire("src/app.py")
-    found = stats(morning["ann"], Wanted())
+    found = stats(morning["ann"], EventFilter())
     assert (found.holds.count, found.holds.p50_s, found.holds.p95_s, found.holds.max_s) == (21, 10, 19, 20)
     assert found.endings == {"expired": 1, "released": 20}
     assert found.events["lock.acquired"] == 22
@@ -203,13 +203,13 @@ def test_what_was_trimmed_is_said(morning: Morning) -> None:
     for number in range(10):
         morning.hold("ann", f"name:n{number}", 1)
     ann = morning["ann"]
-    head = newest_events(ann, Wanted()).head
+    head = newest_events(ann, EventFilter()).head
     ann.database.log("local").trim(head - 3)
-    found = newest_events(ann, Wanted(), 1000)
+    found = newest_events(ann, EventFilter(), 1000)
     assert (found.begins_at, found.events[0].offset, len(found.events)) == (head - 3, head - 3, 4)
-    assert stats(ann, Wanted()).begins_at == head - 3
-    assert stats(ann, Wanted()).entries == 4
-    assert len(tenures(ann, Wanted())) == 10
+    assert stats(ann, EventFilter()).begins_at == head - 3
+    assert stats(ann, EventFilter()).entries == 4
+    assert len(lock_periods(ann, EventFilter())) == 10
 
 
 def test_who_held_what_when(morning: Morning) -> None:
@@ -219,7 +219,7 @@ def test_who_held_what_when(morning: Morning) -> None:
     """
     busy(morning)
     ann = morning["ann"]
-    found = tenures(ann, wanted(ann, resources=["src/app.py"]), now=morning.now)
+    found = lock_periods(ann, event_filter(ann, resources=["src/app.py"]), now=morning.now)
     assert [(each.resource, each.owner, each.ending) for each in found] == [
         ("file:src/*", "ann-1", "released"),
         ("file:src/app.py", "bob-1", ""),
@@ -227,7 +227,7 @@ def test_who_held_what_when(morning: Morning) -> None:
     assert (found[0].from_ms, found[0].until_ms, found[0].reason) == (NOW, NOW + 5000, "rework")
     assert (found[1].from_ms, found[1].until_ms) == (NOW + 5000, 0)
     assert found[0].fence < found[1].fence
-    assert [each.owner for each in tenures(ann, wanted(ann, actor="cid-1"))] == ["cid-1"]
+    assert [each.owner for each in lock_periods(ann, event_filter(ann, actor="cid-1"))] == ["cid-1"]
 
 
 def test_the_commands_answer(morning: Morning, ran: Any) -> None:

@@ -17,7 +17,7 @@ from tests.support.servers.server import poll_until, runs
 from tests.support.terminals import Terminal
 
 WAIT_S = 30
-Worked = Callable[..., tuple[int, dict[str, Any]]]
+WorkerReport = Callable[..., tuple[int, dict[str, Any]]]
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def lines_of(process: "subprocess.Popen[str]") -> tuple[int, list[dict[str, Any]
 
 
 @pytest.fixture
-def worked(repository: Path, capfd: pytest.CaptureFixture[str]) -> Worked:
+def worked(repository: Path, capfd: pytest.CaptureFixture[str]) -> WorkerReport:
     """Return a function that has a command run for one task in this process: `worked("--", "true")`."""
 
     def run(*words: str) -> tuple[int, dict[str, Any]]:
@@ -53,7 +53,7 @@ def state_of(coord: Coord, task: str) -> dict[str, Any]:
     return shown
 
 
-def test_the_result_file_becomes_the_result(worked: Worked, coord: Coord, task: str) -> None:
+def test_the_result_file_becomes_the_result(worked: WorkerReport, coord: Coord, task: str) -> None:
     """Environment and a file tell the task; JSON that is left is handed in; all is free.
 
     SDK-2, CLM-76, SUP-15, SES-41, INT-17.
@@ -92,7 +92,7 @@ def test_lines_tell_each_step_and_the_output_goes_to_stderr(coord: Coord, task: 
     ],
 )
 def test_the_end_of_a_command_says_how_it_goes_on(
-    script: str, code: int, state: str, note: str, worked: Worked, coord: Coord, task: str
+    script: str, code: int, state: str, note: str, worked: WorkerReport, coord: Coord, task: str
 ) -> None:
     """A failure is tried again, 65 never, and a rate limit is neither success nor failure.
 
@@ -106,7 +106,7 @@ def test_the_end_of_a_command_says_how_it_goes_on(
 
 
 def test_hostile_words_of_a_task_reach_the_command_as_they_are(
-    worked: Worked, coord: Coord, repository: Path
+    worked: WorkerReport, coord: Coord, repository: Path
 ) -> None:
     """SEC: no shell, no second look: what stands in a description is an argument and nothing else."""
     evil = "$(touch pwned) `touch pwned` '; touch pwned # {task_file} {task_id} %s"
@@ -126,7 +126,7 @@ def test_hostile_words_of_a_task_reach_the_command_as_they_are(
     [("no-such-program", 127, "not_started"), ("./plain", 126, "not_started"), ("{task_id}", 2, "invalid")],
 )
 def test_a_command_that_cannot_run_costs_no_task(
-    command: str, code: int, error: str, worked: Worked, coord: Coord, task: str, repository: Path
+    command: str, code: int, error: str, worked: WorkerReport, coord: Coord, task: str, repository: Path
 ) -> None:
     """SDK-4: the task is given back uncounted; and no task says which program is run."""
     (repository / "plain").write_text("no program")
@@ -137,7 +137,7 @@ def test_a_command_that_cannot_run_costs_no_task(
     assert free(coord)
 
 
-def test_a_command_that_takes_too_long_is_ended(worked: Worked, coord: Coord, task: str) -> None:
+def test_a_command_that_takes_too_long_is_ended(worked: WorkerReport, coord: Coord, task: str) -> None:
     """SCH-7, REC-29, SUP-13, SCN-60: `--timeout`: a command that hangs does not keep its claim for ever."""
     assert worked("--timeout", "0.1s", "--", "sleep", "1000")[0] == 1
     assert state_of(coord, task)["task"]["note"].startswith("it took longer than")
@@ -204,7 +204,7 @@ def test_a_runner_that_is_stopped_leaves_nothing(signum: signal.Signals, coord: 
 
 
 def test_what_a_command_leaves_in_the_background_ends_with_its_task(
-    worked: Worked, coord: Coord, task: str, tmp_path: Path
+    worked: WorkerReport, coord: Coord, task: str, tmp_path: Path
 ) -> None:
     """Issue 4, part 9: success, too, leaves nothing running."""
     inside, outside = tmp_path / "inside", tmp_path / "outside"
