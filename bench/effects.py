@@ -14,7 +14,7 @@ from bench.figures import Figure
 from bench.places import Places
 from bench.scale import Scale
 from coord.integrations.git.run import Git
-from coord.integrations.shell_effects.worktree_state import changes, keep_index, look
+from coord.integrations.shell_effects.worktree_state import changes, read_state, save_index
 
 MOST_TIMES_STATUS = 2.0
 FILES = {"full": (10_000, 100_000), "quick": (10_000,), "tiny": (20,)}
@@ -47,14 +47,14 @@ def made(folder: Path, count: int) -> Git:
 
 
 def _figures(git: Git, count: int, times: int) -> Iterator[Figure]:
-    kept = f"{git.folder}.index"
-    keep_index(f"{git.folder}/.git", kept)
-    state = look(git, kept, WATCHED)
+    saved = f"{git.folder}.index"
+    save_index(f"{git.folder}/.git", saved)
+    state = read_state(git, saved, WATCHED)
     (Path(git.folder) / "d0/e0/f0.py").write_text("changed\n")
     asks: dict[str, Callable[[], object]] = {
         "git status": lambda: git.must("status", "--porcelain", "-z"),
-        "before a shell command": lambda: look(git, kept, WATCHED),
-        "after a shell command": lambda: changes(git, kept, state, WATCHED),
+        "before a shell command": lambda: read_state(git, saved, WATCHED),
+        "after a shell command": lambda: changes(git, saved, state, WATCHED),
     }
     best: dict[str, float] = {}
     for _ in range(times + 1):

@@ -20,7 +20,7 @@ from demo.stage import Part, Stage
 AUTHORS = ("gus", "hana", "ivo")
 STOMPED, CONTESTED = "src/app.py", "src/payment.py"
 SHORT_TTL, PATIENCE = "1s", "20s"
-SETTINGS = "[hooks]\nrestore_stomps = true\n"
+SETTINGS = "[hooks]\nrestore_overwrites = true\n"
 
 
 class Told(NamedTuple):
@@ -132,7 +132,7 @@ class GitAct:
         writer_told = writer.shell(f"echo '{wrote}' > {STOMPED}", holder.folder)
         mail = holder.coord("recv", "--drain")["messages"]
         holder_told = " ".join(
-            f"{each['subject']}: {each['body']}" for each in mail if each["kind"] == "stomp"
+            f"{each['subject']}: {each['body']}" for each in mail if each["kind"] == "overwrite"
         )
         found = (holder.folder / STOMPED).read_text()
         aside = writer_told.rstrip(".").rpartition(" ")[2]

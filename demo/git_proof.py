@@ -22,7 +22,7 @@ def find_stomp_faults(folder: Path, landing: Landing, events: Iterable[Event]) -
         event
         for event in events
         if event.name == "message.sent"
-        and (event.fields["kind"], event.fields["session"]) == ("stomp", stomp.writer)
+        and (event.fields["kind"], event.fields["session"]) == ("overwrite", stomp.writer)
     ]
     if not any(stomp.holder in event.fields["to"] for event in sent):
         faults.append(f"the log has no word to {stomp.holder} about the stomp of {stomp.path}")

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from coord.core.replies import LockShown
-from coord.integrations.hooks.events import Event, Verdict
-from coord.integrations.hooks.handler import Gate
+from coord.integrations.hooks.events import Answer, Event
+from coord.integrations.hooks.handler import HookHandler
 from coord.integrations.hooks.tools import claude
 from coord.sdk.client.client import Client, connect
 from coord.sdk.client.open import initialise
@@ -16,7 +16,7 @@ from tests.support.git_folders import git, made_repository
 Json = dict[str, Any]
 
 
-class Scene:
+class HookHarness:
     """A repository with coord; what the hook answers comes back as a verdict."""
 
     def __init__(self, folder: Path, url: str = "") -> None:
@@ -27,16 +27,16 @@ class Scene:
         initialise(str(self.root), self.environ, url=url)
         self._calls = 0
 
-    def tell(self, name: str, session: str = "ada", **fields: Any) -> Verdict:
-        told = {"session_id": session, "cwd": str(self.root), "hook_event_name": name, **fields}
-        return self.answer(claude.parse(told), told)
+    def tell(self, name: str, session: str = "ada", **fields: Any) -> Answer:
+        payload = {"session_id": session, "cwd": str(self.root), "hook_event_name": name, **fields}
+        return self.answer(claude.parse(payload), payload)
 
-    def answer(self, event: Event, told: Json | None = None) -> Verdict:
+    def answer(self, event: Event, payload: Json | None = None) -> Answer:
         """What the hook answers to an event of any tool."""
-        shown: list[Verdict] = []
-        Gate(event, told or {}, self.environ, shown.append).pass_through()
-        (verdict,) = shown
-        return verdict
+        shown: list[Answer] = []
+        HookHandler(event, payload or {}, self.environ, shown.append).handle()
+        (answer,) = shown
+        return answer
 
     def edit(self, path: str, session: str = "ada", **fields: Any) -> Json:
         """The fields of an edit."""
@@ -51,21 +51,21 @@ class Scene:
         call = {"tool_name": "Bash", "tool_input": {"command": line}, "tool_use_id": f"call-{self._calls}"}
         return {"session": session, **call, **fields}
 
-    def before(self, call: Json) -> Verdict:
+    def before(self, call: Json) -> Answer:
         return self.tell("PreToolUse", **call)
 
-    def after(self, call: Json) -> Verdict:
+    def after(self, call: Json) -> Answer:
         return self.tell("PostToolUse", **call)
 
-    def write(self, path: str, session: str = "ada", text: str = "new\n", **fields: Any) -> Verdict:
+    def write(self, path: str, session: str = "ada", text: str = "new\n", **fields: Any) -> Answer:
         """An edit as a tool makes it, if the hook lets it."""
         call = self.edit(path, session, **fields)
-        verdict = self.before(call)
-        if not verdict.deny:
+        answer = self.before(call)
+        if not answer.deny:
             (self.root / path).parent.mkdir(parents=True, exist_ok=True)
             (self.root / path).write_text(text)
-            verdict = self.after(call)
-        return verdict
+            answer = self.after(call)
+        return answer
 
     def client(self, session: str, clock: Callable[[], int] | None = None) -> Client:
         environ = {**self.environ, "COORD_SESSION_ID": session}

@@ -6,7 +6,7 @@ MUTANTS = [
     Mutant(
         "a hook lets a tool pass when the store was removed",
         "coord.integrations.hooks.targets:_in_use",
-        "location.pinned or not event.installed or location.repository is None",
+        "location.pinned or not event.installed_for or location.repository is None",
         "True",
         (
             "tests/unit/integrations/hooks/test_handler.py::test_where_the_store_was_removed_the_hook_does_not_guess",
@@ -14,30 +14,30 @@ MUTANTS = [
     ),
     Mutant(
         "a hook does not see background processes of a shell",
-        "coord.integrations.hooks.handler:Gate._before",
-        '(self.event.background or goes_on(self.event.command or ""))',
+        "coord.integrations.hooks.handler:HookHandler._before",
+        '(self.event.background or outlives_call(self.event.command or ""))',
         "self.event.background",
         ("tests/unit/integrations/hooks/test_handler.py::test_an_action_does_not_outlive_its_line",),
     ),
     Mutant(
         "a hook looks at a patch of two worktrees in one of them",
-        "coord.integrations.hooks.targets:parts_of",
+        "coord.integrations.hooks.targets:targets_of",
         "part.worktree",
-        'root_of(home) if home else ""',
+        'worktree_of(home) if home else ""',
         (
             "tests/unit/integrations/hooks/test_handler.py::test_a_patch_of_two_worktrees_is_looked_at_in_both",
         ),
     ),
     Mutant(
         "a hook does not report that tools write single files",
-        "coord.integrations.hooks.handler:Gate._begin",
+        "coord.integrations.hooks.handler:HookHandler._begin",
         "alone=part.alone,",
         "",
         ("tests/unit/integrations/hooks/test_handler.py::test_beside_a_held_glob_other_files_are_written",),
     ),
     Mutant(
         "a refusal in one store keeps the locks taken in another",
-        "coord.integrations.hooks.handler:Gate._before",
+        "coord.integrations.hooks.handler:HookHandler._before",
         "self._undo(begun)",
         "pass",
         (
@@ -46,7 +46,7 @@ MUTANTS = [
     ),
     Mutant(
         "a hook leaves half-done edits of a session that lost the lock",
-        "coord.integrations.hooks.handler:Gate._before",
+        "coord.integrations.hooks.handler:HookHandler._before",
         "reply.after_loss",
         "reply.after_loss and not reply.ok",
         ("tests/unit/integrations/hooks/test_handler.py::test_what_the_last_holder_left_is_put_aside_first",),
@@ -60,7 +60,7 @@ MUTANTS = [
     ),
     Mutant(
         "a hook looks for a file in the wrong worktree",
-        "coord.integrations.hooks.targets:_part_of",
+        "coord.integrations.hooks.targets:_target_of",
         "location, repository.root",
         "location, (location.repository or repository).root or ''",
         ("tests/unit/integrations/hooks/test_handler.py::test_an_edit_in_a_worktree_is_looked_at_there",),
@@ -74,7 +74,7 @@ MUTANTS = [
     ),
     Mutant(
         "an agent may edit the configuration of its hooks",
-        "coord.integrations.hooks.protected_files:refused_edit",
+        "coord.integrations.hooks.protected_files:check_edit",
         "is_configuration(os.path.join(event.cwd, path))",
         "False",
         (
@@ -83,7 +83,7 @@ MUTANTS = [
     ),
     Mutant(
         "a hook ignores a command behind a wrapper",
-        "coord.integrations.hooks.shell_parser:_taken_apart",
+        "coord.integrations.hooks.shell_parser:_parse_scripts",
         "scripts += [script for words in commands for script in _scripts(words)]",
         "pass",
         ("tests/unit/integrations/hooks/test_shell_parser.py::test_what_needs_which_lock",),

@@ -5,8 +5,8 @@ from tests.mutation.mutant import Mutant
 MUTANTS = [
     Mutant(
         "a command is blamed for what the holder's own tool may have written",
-        "coord.integrations.shell_effects.attribution:Judge._doubt_of_calls",
-        "any(call.session in owners for call in beside)",
+        "coord.integrations.shell_effects.attribution:Attribution._doubt_of_calls",
+        "any(call.session in owners for call in others)",
         "False",
         (
             "tests/unit/integrations/shell_effects/test_observe.py::test_a_holder_at_work_leaves_the_author_unknown",
@@ -14,14 +14,14 @@ MUTANTS = [
     ),
     Mutant(
         "one of two shells is blamed",
-        "coord.integrations.shell_effects.attribution:Judge._doubt_of_calls",
-        "any(call.shell for call in beside)",
+        "coord.integrations.shell_effects.attribution:Attribution._doubt_of_calls",
+        "any(call.shell for call in others)",
         "False",
         ("tests/unit/integrations/shell_effects/test_observe.py::test_two_shells_leave_the_author_unknown",),
     ),
     Mutant(
         "a command is blamed for what a person may have written",
-        "coord.integrations.shell_effects.attribution:Judge._doubt_of_calls",
+        "coord.integrations.shell_effects.attribution:Attribution._doubt_of_calls",
         "any(owner not in self._calls.sessions for owner in owners)",
         "False",
         (
@@ -30,42 +30,44 @@ MUTANTS = [
     ),
     Mutant(
         "the holder's own content counts as an overwrite",
-        "coord.integrations.shell_effects.attribution:Judge.hear",
-        "any(self._is_as_left(change, kept) for kept in left)",
+        "coord.integrations.shell_effects.attribution:Attribution.add",
+        "any(self._is_as_left(change, saved) for saved in left)",
         "False",
-        ("tests/unit/integrations/shell_effects/test_observe.py::test_the_holders_own_content_is_no_stomp",),
+        (
+            "tests/unit/integrations/shell_effects/test_observe.py::test_the_holders_own_content_is_no_overwrite",
+        ),
     ),
     Mutant(
         "an overwrite is undone without the option",
-        "coord.integrations.shell_effects.attribution:Judge.close",
+        "coord.integrations.shell_effects.attribution:Attribution.report",
         "if restore and",
         "if",
-        ("tests/unit/integrations/shell_effects/test_observe.py::test_a_stomp_is_told_to_both",),
+        ("tests/unit/integrations/shell_effects/test_observe.py::test_both_sides_hear_of_an_overwrite",),
     ),
     Mutant(
         "a restore overwrites content that is not blamed",
-        "coord.integrations.shell_effects.saved_content:give_back",
+        "coord.integrations.shell_effects.saved_content:restore_content",
         "read_content",
         "False and read_content",
         (
             "tests/unit/integrations/shell_effects/test_observe.py::test_a_content_that_is_not_the_blamed_one_any_more_is_left",
         ),
         also=(
-            "coord.integrations.shell_effects.saved_content:_exchanged",
+            "coord.integrations.shell_effects.saved_content:_swap",
             ' and read_content("", taken, BYTES_MAX, folder) == blamed',
             "",
         ),
     ),
     Mutant(
-        "content written over a locked file is not kept",
-        "coord.integrations.shell_effects.attribution:Judge._mend",
+        "content written over a locked file is not saved",
+        "coord.integrations.shell_effects.attribution:Attribution._restore",
         "keep(self._git, self._mine.session, [change.path], why)",
         '""',
         ("tests/unit/integrations/shell_effects/test_observe.py::test_what_was_written_over_is_kept",),
     ),
     Mutant(
         "a damaged list of calls counts as empty",
-        "coord.integrations.shell_effects.call_log:CallFolder._begun_anew",
+        "coord.integrations.shell_effects.call_log:CallFolder._new_calls",
         '1, [Call("", "", True, 1, written_s + DOUBT_S)]',
         "1",
         (
@@ -73,8 +75,8 @@ MUTANTS = [
         ),
     ),
     Mutant(
-        "a changed file is not seen once it is committed",
-        "coord.integrations.shell_effects.worktree_state:_asking.ask",
+        "a changed file is not file_stat once it is committed",
+        "coord.integrations.shell_effects.worktree_state:_query.ask",
         ", GIT_INDEX_FILE=index",
         "",
         (
@@ -90,7 +92,7 @@ MUTANTS = [
     ),
     Mutant(
         "changed files without a lock are not locked afterwards",
-        "coord.integrations.shell_effects.compare:ShellCall._sort_out",
+        "coord.integrations.shell_effects.compare:ShellCall._report_changes",
         "self._lock({path: names[path] for path in dirty[:LOCKS_MAX]})",
         "list[str](), dict[str, list[LockShown]]()",
         ("tests/unit/integrations/shell_effects/test_observe.py::test_a_free_file_is_locked_after_the_fact",),

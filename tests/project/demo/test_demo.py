@@ -80,7 +80,7 @@ def assert_git_act_shown(told: str) -> None:
     """Issue 5, must show: worktrees, a stomp told to both, a merge that lands, one that comes too late."""
     assert "gus-1, hana-1 and ivo-1 have worktrees" in told
     assert "hana-1   was told: coord: this command changed src/app.py, which session gus-1 holds" in told
-    assert "gus-1    was told: src/app.py was stomped: A shell command of session hana-1" in told
+    assert "gus-1    was told: src/app.py was overwritten: A shell command of session hana-1" in told
     assert re.search(r"agent/gus is MERGED: main is at \w{10}\n", told)
     assert re.search(r"agent/ivo is REFUSED: .* under fence \d+ of ivo-1, which was lost", told)
     assert "2 branches merged, 1 refused, 1 stomp caught, main intact" in told

@@ -86,7 +86,7 @@ def honest(tmp_path_factory: pytest.TempPathFactory) -> Yard:
     yard.git("commit", "-q", "-m", "first")
     yard.git("update-ref", ASIDE, "main")
     yard.landing.began_at = yard.git("rev-parse", "main")
-    yard.log(15, "message.sent", kind="stomp", session="hana-1", to=["gus-1"])
+    yard.log(15, "message.sent", kind="overwrite", session="hana-1", to=["gus-1"])
     act(yard, "gus", APP, 10, asks=19, merged=True)
     act(yard, "hana", PAYMENT, 30, asks=39, merged=True)
     act(yard, "ivo", PAYMENT, 20, asks=49, merged=False)

@@ -16,7 +16,7 @@ from tests.support.agents.sessions import Place, make_place
 
 ADA_S, ADAS = "ada", "ada.txt"
 """A session that hooks see, and the file that it has edited."""
-SETTINGS = "[hooks]\nrestore_stomps = true\n"
+SETTINGS = "[hooks]\nrestore_overwrites = true\n"
 
 
 def environ_of(place: Place) -> dict[str, str]:

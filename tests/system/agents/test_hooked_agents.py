@@ -18,7 +18,7 @@ PUSH = "git push origin main"
 PATCH = "apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: held.txt\n+patched\n*** End Patch\nEOF"
 MOVE = "*** Begin Patch\n*** Update File: old.txt\n*** Move to: held.txt\n@@\n-one\n+two\n*** End Patch\n"
 SWITCH = """echo '{"disableAllHooks": true}' > .claude/settings.local.json"""
-STOMPS = (
+OVERWRITES = (
     f"echo stolen > {ADAS}",
     f"sed -i s/ada/stolen/ {ADAS}",
     f"python3 -c \"open('{ADAS}', 'w').write('stolen')\"",
@@ -52,7 +52,7 @@ def test_an_agent_cannot_write_where_another_is_at_work(tool: str, tmp_path: Pat
         Shell(SWITCH),
         Edit(settings, "{}\n"),
         *((Patch(MOVE),) if tool == "codex" else ()),
-        *(Shell(line) for line in STOMPS),
+        *(Shell(line) for line in OVERWRITES),
         SubAgent((Edit("part.txt", "part\n"), inside, Edit("more.txt", "more\n"))),
         think,
         Edit("next.txt", "next\n"),
@@ -134,32 +134,35 @@ def check_told(tool: str, told: str, results: list[str]) -> None:
     assert tool != "codex" or "held.txt is locked by session bob" in patch
     assert "This command would change the configuration of hooks" in switch
     assert f"{BY_NAME[tool].local} holds the configuration of hooks, which agents do not change" in told
-    stomped = f"this command changed {ADAS}, which claude (session {ADA_S}) holds"
-    assert (told.count(stomped), told.count("The file is again as it was")) == (3, 3)
+    changed = f"this command changed {ADAS}, which claude (session {ADA_S}) holds"
+    assert (told.count(changed), told.count("The file is again as it was")) == (3, 3)
     assert "from bob (request): mind the gap" in told
     assert told.count("held.txt is locked by session bob") >= 2, "the hooks held on"
 
 
 def check_holder(place: Place) -> None:
-    """Who held the file was told of each stomp."""
+    """Who held the file was told of each overwrite."""
     with client_of(place, ADA_S) as ada:
         found = [message.subject for message in ada.recv(drain=True).messages]
-    assert found == [f"{ADAS} was stomped"] * len(STOMPS)
+    assert found == [f"{ADAS} was overwritten"] * len(OVERWRITES)
 
 
-def test_a_stomp_is_told_and_left_where_nothing_is_restored(tmp_path: Path) -> None:
-    """Issue 5, part 3: without `restore_stomps` the model and the holder hear of it; the file stays."""
+def test_an_overwrite_stays_if_nothing_is_restored(tmp_path: Path) -> None:
+    """Issue 5, part 3: without `restore_overwrites` the model and the holder hear of it; the file stays."""
     place = prepared(tmp_path, "codex")
     (place.repository / "coord.toml").unlink()
     ada_edits(place)
-    with running_agent("codex", (Shell(STOMPS[0]),), place.repository, place.home) as agent:
+    with running_agent("codex", (Shell(OVERWRITES[0]),), place.repository, place.home) as agent:
         told = agent.wait().model.was_told()
     assert f"this command changed {ADAS}, which claude (session {ADA_S}) holds" in told
     assert "It was not restored. Next: write it no more" in told
     assert place.read(ADAS) == "stolen\n"
     with client_of(place, ADA_S) as ada:
         (message,) = ada.recv(drain=True).messages
-    assert (message.subject, "It was not restored" in (message.body or "")) == (f"{ADAS} was stomped", True)
+    assert (message.subject, "It was not restored" in (message.body or "")) == (
+        f"{ADAS} was overwritten",
+        True,
+    )
     kept = blob_name(b"ada\n", like=40 * "-")
     assert f"git cat-file blob {kept}" in (message.body or "")
 

@@ -11,7 +11,7 @@ from coord.integrations.setup.tools import BY_NAME
 from tests.support.agents.drive import TOOLS, run_agent, running_agent
 from tests.support.agents.prepared import ADAS, ada_edits, client_of, coord, prepared, wrong_here
 from tests.support.agents.script import Edit, Pause, Script, Shell
-from tests.system.agents.test_hooked_agents import STOMPS
+from tests.system.agents.test_hooked_agents import OVERWRITES
 
 DEADLINE = {"COORD_HOOK_DEADLINE": "2"}
 MEET_S = 90
@@ -60,7 +60,7 @@ def test_without_hooks_the_same_writes_land(tool: str, tmp_path: Path) -> None:
         bob.register()
         bob.acquire("held.txt", ttl_s=3600)
         coord(place, "uninstall")
-        kept = [Shell(f"{line}; cat {ADAS} >> seen.txt; echo ada > {ADAS}") for line in STOMPS]
+        kept = [Shell(f"{line}; cat {ADAS} >> seen.txt; echo ada > {ADAS}") for line in OVERWRITES]
         outcome = run_agent(tool, (Edit("held.txt", "stolen\n"), *kept), place.repository, place.home)
     assert place.read("held.txt") == "stolen\n"
     assert (place.read("seen.txt") or "").split() == ["stolen", "stolen", "stolen"]

@@ -3,7 +3,7 @@
 [hooks]
 writes_without_store = "open"    # default: "closed"
 reads_without_store = "closed"   # default: "open"
-restore_stomps = true            # default: false
+restore_overwrites = true            # default: false
 watched = [".env", "config/*.local"]   # ignored files to look at all the same; default: .env, .env.local
 """
 
@@ -18,7 +18,7 @@ from coord.integrations.hooks.named_locks import ACTIONS, Action
 from coord.integrations.shell_effects.watched_files import WATCHED
 
 WORDS = ("open", "closed")
-KNOWN = ("writes_without_store", "reads_without_store", "restore_stomps", "watched", "actions")
+KNOWN = ("writes_without_store", "reads_without_store", "restore_overwrites", "watched", "actions")
 WATCHED_MAX = 64
 
 
@@ -27,7 +27,7 @@ class Settings(msgspec.Struct, frozen=True):
 
     closed_for_writes: bool = True
     closed_for_reads: bool = False
-    restore_stomps: bool = False
+    restore_overwrites: bool = False
     watched: tuple[str, ...] = WATCHED
     actions: tuple[Action, ...] = ACTIONS
 
@@ -49,9 +49,9 @@ def read_settings(root: str | None) -> Settings:
     unknown = sorted(set(given) - set(KNOWN))
     if unknown:
         raise Invalid(f"{path} has no setting hooks.{unknown[0]}", hint=f"use {', '.join(KNOWN)}")
-    restore = given.get("restore_stomps", False)
+    restore = given.get("restore_overwrites", False)
     if not isinstance(restore, bool):
-        raise Invalid(f"hooks.restore_stomps in {path} is {restore!r}", hint="use true or false")
+        raise Invalid(f"hooks.restore_overwrites in {path} is {restore!r}", hint="use true or false")
     return Settings(
         _closed(given, "writes_without_store", path, "closed"),
         _closed(given, "reads_without_store", path, "open"),

@@ -37,18 +37,18 @@ class Event(NamedTuple):
     source: str = ""
     """What began the session, ended it, or changed."""
     call: str = ""
-    called: str = ""
+    tool_name: str = ""
     """The name of the tool that is called."""
     writes: tuple[str, ...] = ()
     """The files it writes, as it names them."""
     command: str | None = None
     """The command line, where the tool is a shell."""
-    lasts_s: float = CALL_S
+    timeout_s: float = CALL_S
     failed: bool = False
     reminded: bool = False
     background: bool = False
     """The command goes on after its call has ended, and nobody is told when it ends."""
-    installed: str = ""
+    installed_for: str = ""
     """The git directory of the one repository that this hook was set up for; of all of them: empty."""
 
     @property
@@ -62,16 +62,16 @@ class Event(NamedTuple):
         return bool(self.writes) or self.command is not None
 
 
-class Verdict(NamedTuple):
+class Answer(NamedTuple):
     """What a hook answers; all empty lets things take their course."""
 
     deny: str = ""
-    say: str = ""
-    go_on: str = ""
+    note: str = ""
+    keep_going: str = ""
     """Why the agent should not stop yet."""
 
 
-class Printed(NamedTuple):
+class ToolOutput(NamedTuple):
     """An answer as its tool reads it."""
 
     out: Mapping[str, Any] | None = None
@@ -79,8 +79,8 @@ class Printed(NamedTuple):
     said: str = ""
 
 
-NOTHING = Verdict()
-PASSED = Printed()
+ALLOW = Answer()
+NO_OUTPUT = ToolOutput()
 
 
 def text_in(fields: Mapping[str, Any], name: str) -> str:
@@ -101,58 +101,58 @@ def number_in(fields: Mapping[str, Any], name: str) -> float:
     return float(found) if isinstance(found, int | float) and 0 < found < 1e9 else 0.0
 
 
-def told_event(tool: str, kinds: Mapping[str, Kind], told: Mapping[str, Any]) -> Event:
+def common_event(tool: str, kinds: Mapping[str, Kind], payload: Mapping[str, Any]) -> Event:
     """Return what all tools tell alike; a call that writes is known only for tools of MCP servers yet."""
-    name, called = text_in(told, "hook_event_name"), text_in(told, "tool_name")
+    name, tool_name = text_in(payload, "hook_event_name"), text_in(payload, "tool_name")
     return Event(
         tool,
         name,
         kinds.get(name, Kind.OTHER),
-        text_in(told, "session_id"),
-        text_in(told, "agent_id"),
-        text_in(told, "agent_type"),
-        text_in(told, "cwd"),
-        text_in(told, "source") or text_in(told, "reason"),
-        text_in(told, "tool_use_id"),
-        called,
-        written_by_server(called, fields_in(told, "tool_input")),
-        reminded=told.get("stop_hook_active") is True,
+        text_in(payload, "session_id"),
+        text_in(payload, "agent_id"),
+        text_in(payload, "agent_type"),
+        text_in(payload, "cwd"),
+        text_in(payload, "source") or text_in(payload, "reason"),
+        text_in(payload, "tool_use_id"),
+        tool_name,
+        mcp_writes(tool_name, fields_in(payload, "tool_input")),
+        reminded=payload.get("stop_hook_active") is True,
     )
 
 
-SERVER_WRITES = (
+MCP_WRITE_WORDS = (
     *("write", "edit", "create", "delete", "remove", "move", "rename", "replace", "insert", "append"),
     *("patch", "save", "update", "copy"),
 )
-SERVER_PATHS = (
+MCP_PATH_FIELDS = (
     *("path", "file_path", "filePath", "file", "filename", "paths", "files", "source", "destination"),
     *("relative_path", "notebook_path", "uri"),
 )
 
 
-def written_by_server(called: str, given: Mapping[str, Any]) -> tuple[str, ...]:
+def mcp_writes(tool_name: str, given: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the files that a tool of an MCP server seems to write, judged by its name and its fields."""
-    name = called.rpartition("__")[2].lower()
-    if not called.startswith(("mcp__", "mcp_")) or not any(word in name for word in SERVER_WRITES):
+    name = tool_name.rpartition("__")[2].lower()
+    if not tool_name.startswith(("mcp__", "mcp_")) or not any(word in name for word in MCP_WRITE_WORDS):
         return ()
     found: list[str] = []
-    for field in SERVER_PATHS:
+    for field in MCP_PATH_FIELDS:
         value = given.get(field)
         texts = value if isinstance(value, list) else [value]
         found += [text.removeprefix("file://") for text in texts if isinstance(text, str) and text]
     return tuple(found)
 
 
-def printed_like_claude(event: Event, verdict: Verdict) -> Printed:
+def claude_output(event: Event, answer: Answer) -> ToolOutput:
     """Return an answer as Claude Code and Codex read it."""
-    if verdict.deny and event.kind is Kind.BEFORE:
-        said = {"permissionDecision": "deny", "permissionDecisionReason": verdict.deny}
-        return Printed({"hookSpecificOutput": {"hookEventName": event.name, **said}})
-    if verdict.deny:
-        return Printed(code=2, said=verdict.deny)
-    if verdict.go_on:
-        return Printed({"decision": "block", "reason": verdict.go_on})
-    if verdict.say:
-        said = {"additionalContext": verdict.say}
-        return Printed({"hookSpecificOutput": {"hookEventName": event.name, **said}})
-    return PASSED
+    if answer.deny and event.kind is Kind.BEFORE:
+        said = {"permissionDecision": "deny", "permissionDecisionReason": answer.deny}
+        return ToolOutput({"hookSpecificOutput": {"hookEventName": event.name, **said}})
+    if answer.deny:
+        return ToolOutput(code=2, said=answer.deny)
+    if answer.keep_going:
+        return ToolOutput({"decision": "block", "reason": answer.keep_going})
+    if answer.note:
+        said = {"additionalContext": answer.note}
+        return ToolOutput({"hookSpecificOutput": {"hookEventName": event.name, **said}})
+    return NO_OUTPUT

@@ -10,7 +10,7 @@ from coord.host.processes import ancestors
 from coord.host.repository import Repository
 from coord.integrations.hooks.events import Event
 
-BETWEEN = frozenset(("sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "busybox", "env", "timeout"))
+SHELLS = frozenset(("sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "busybox", "env", "timeout"))
 """What may stand between a tool and its hook."""
 
 
@@ -53,7 +53,7 @@ def tool_process(environ: Mapping[str, str], descent: list[Process]) -> Process 
     for process in descent:
         if str(process.pid) == named:
             return process
-    return next((process for process in descent if _name(process.pid) not in BETWEEN), None)
+    return next((process for process in descent if _name(process.pid) not in SHELLS), None)
 
 
 def _name(pid: int) -> str:

@@ -22,7 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
-    from coord.integrations.hooks.events import Event, Verdict
+    from coord.integrations.hooks.events import Answer, Event
 
 TOOLS = ("claude", "codex", "gemini")
 WATCH_FROM_S = 0.05
@@ -34,9 +34,9 @@ OPEN_SHARE = 3 / 7
 GRACE_S = 1.0
 """An answer that is being written when time is up gets so long: half of one would let the call pass."""
 PAYLOAD_BYTES_MAX = 64 * 1024 * 1024
-USAGE = 2
+EXIT_REFUSED = 2
 BEFORE = ("PreToolUse", "BeforeTool")
-READING = frozenset(
+READ_ONLY_TOOLS = frozenset(
     (
         *(
             "Read",
@@ -58,7 +58,7 @@ READING = frozenset(
 """Tools that change no file: before one of these there is nothing to ask."""
 
 
-class Form:
+class JsonOptions:
     """How JSON is read: what `json.JSONDecoder` would hand to the same scanner."""
 
     strict = True
@@ -70,15 +70,15 @@ class Form:
 class Hook:
     """One run of the program."""
 
-    def __init__(self, tool: str, installed: str = "") -> None:
-        """`installed`: the git directory of the repository that the hook was set up for."""
+    def __init__(self, tool: str, installed_for: str = "") -> None:
+        """`installed_for`: the git directory of the repository that the hook was set up for."""
         self.tool = tool
-        self.installed = installed
+        self.installed_for = installed_for
         self.began = time.monotonic()
         self.deadline_s = 0.0
         self.event: Event | None = None
         self.closed = {True: True, False: False}
-        self._turn = allocate_lock()
+        self._answer_lock = allocate_lock()
         self._answered = allocate_lock()
         self._answered.acquire()
         self._ended = allocate_lock()
@@ -96,21 +96,21 @@ class Hook:
 
     def _answer(self) -> None:
         try:
-            told = self._read()
+            payload = self._read()
         except (OSError, ValueError, TypeError) as error:
             self._refuse(f"coord: what {self.tool} told its hook cannot be read: {error}")
             return
-        if told.get("hook_event_name") in BEFORE and told.get("tool_name") in READING:
+        if payload.get("hook_event_name") in BEFORE and payload.get("tool_name") in READ_ONLY_TOOLS:
             return
-        self._understand(told)
+        self._parse_event(payload)
         from coord.core.errors import CoordError
-        from coord.integrations.hooks.handler import Gate
+        from coord.integrations.hooks.handler import HookHandler
 
         assert self.event is not None, "it was just read"
         open_by = self.began + self.deadline_s * OPEN_SHARE
-        gate = Gate(self.event, told, os.environ, self._show, open_by=open_by)
+        gate = HookHandler(self.event, payload, os.environ, self._reply, open_by=open_by)
         try:
-            gate.pass_through()
+            gate.handle()
         except CoordError as error:
             settings = gate.settings
             self.closed = {True: settings.closed_for_writes, False: settings.closed_for_reads}
@@ -124,9 +124,9 @@ class Hook:
         if len(data) > PAYLOAD_BYTES_MAX:
             raise ValueError(f"it has more than {PAYLOAD_BYTES_MAX} bytes")
         text = data.decode().strip()
-        told: Any = None
+        payload: Any = None
         try:
-            told, end = make_scanner(Form)(text, 0)  # type: ignore[arg-type]
+            payload, end = make_scanner(JsonOptions)(text, 0)  # type: ignore[arg-type]
             whole = end == len(text)
         except (
             StopIteration,
@@ -137,12 +137,12 @@ class Hook:
         if not whole:
             import json
 
-            told = json.loads(text)
-        if not isinstance(told, dict):
+            payload = json.loads(text)
+        if not isinstance(payload, dict):
             raise TypeError("it is no object")
-        return told
+        return payload
 
-    def _understand(self, told: dict[str, Any]) -> None:
+    def _parse_event(self, payload: dict[str, Any]) -> None:
         from importlib import import_module
 
         from coord.host.startup import import_msgspec
@@ -150,7 +150,7 @@ class Hook:
         import_msgspec()
 
         self._form = import_module(f"coord.integrations.hooks.tools.{self.tool}")
-        self.event = self._form.parse(told)._replace(installed=self.installed)
+        self.event = self._form.parse(payload)._replace(installed_for=self.installed_for)
         self.set_deadline()
 
     def set_deadline(self) -> None:
@@ -175,47 +175,47 @@ class Hook:
                 )
         finally:
             if not self._answered.acquire(timeout=GRACE_S):
-                self._code = USAGE
+                self._code = EXIT_REFUSED
             os._exit(self._code)
 
     def _fail(self, message: str, hint: str) -> None:
         """Answer where it could not be found out who holds what: closed or open, as it is set."""
-        from coord.integrations.hooks.events import NOTHING, Kind, Verdict
+        from coord.integrations.hooks.events import ALLOW, Answer, Kind
         from coord.integrations.hooks.messages import failure
         from coord.integrations.hooks.shell_parser import only_reads
 
         event = self.event
         assert event is not None, "who told nothing is refused"
         if event.kind is Kind.START:
-            self._show(Verdict(say=failure(message, hint, closed=self.closed[True])))
+            self._reply(Answer(note=failure(message, hint, closed=self.closed[True])))
             return
         reads = event.command is not None and only_reads(event.command, store=False)
         writes = event.changes_files and not reads
         if event.kind is Kind.BEFORE and self.closed[writes]:
-            self._show(Verdict(deny=failure(message, hint, closed=True)))
+            self._reply(Answer(deny=failure(message, hint, closed=True)))
             return
-        self._show(NOTHING)
+        self._reply(ALLOW)
 
     def _refuse(self, why: str) -> None:
         """Say no without knowing to what: in the one way that every tool understands."""
-        if self._turn.acquire(blocking=False):
-            self._code = USAGE
+        if self._answer_lock.acquire(blocking=False):
+            self._code = EXIT_REFUSED
             _write(2, f"{why}\n".encode("utf-8", "replace"))
             self._answered.release()
 
-    def _show(self, verdict: Verdict) -> None:
+    def _reply(self, answer: Answer) -> None:
         """Print the answer; the first one counts."""
-        if not self._turn.acquire(blocking=False):
+        if not self._answer_lock.acquire(blocking=False):
             return
         assert self.event is not None, "there is something to answer to"
-        printed = self._form.printed(self.event, verdict)
-        self._code = printed.code
-        if printed.out is not None:
+        output_of = self._form.output_of(self.event, answer)
+        self._code = output_of.code
+        if output_of.out is not None:
             import msgspec
 
-            _write(1, msgspec.json.encode(printed.out))
-        if printed.said:
-            _write(2, f"{printed.said}\n".encode("utf-8", "replace"))
+            _write(1, msgspec.json.encode(output_of.out))
+        if output_of.said:
+            _write(2, f"{output_of.said}\n".encode("utf-8", "replace"))
         self._answered.release()
 
 
@@ -232,7 +232,7 @@ def main(words: list[str]) -> NoReturn:
     gc.disable()  # this process ends soon
     if len(words) not in (1, 2) or words[0] not in TOOLS:
         _write(2, f"coord: the hook is run as: client.py {'|'.join(TOOLS)} [GIT-DIRECTORY]\n".encode())
-        os._exit(USAGE)
+        os._exit(EXIT_REFUSED)
     Hook(*words).run()
 
 

@@ -26,8 +26,9 @@ def denial(reply: LockReply, resources: Sequence[str], command: str) -> str:
         again = ", then read the file again and repeat the edit"
     if reply.outcome is Outcome.CHANGED and reply.holder is not None:
         return (
-            f"coord: the lock on {names} had run out, and {_who(reply.holder)} held {reply.holder.resource} "
-            "since. The file may have changed. Next: read it again and repeat the edit; it is free now."
+            f"coord: the lock on {names} had expired, and {_holder(reply.holder)} has held "
+            f"{reply.holder.resource} since. The file may have changed. Next: read it again and repeat the "
+            "edit; it is free now."
         )
     if reply.cycle:
         return (
@@ -41,13 +42,13 @@ def denial(reply: LockReply, resources: Sequence[str], command: str) -> str:
     covers = "" if held.resource in resources else f" as part of {held.resource}"
     why = f", for: {held.reason}" if held.reason else ""
     return (
-        f"coord: {names} is locked{covers} by {_who(held)} until {_moment(held.expires_ms)} "
+        f"coord: {names} is locked{covers} by {_holder(held)} until {_clock_time(held.expires_ms)} "
         f"({span(held.expires_in_s)} from now){why}. Nothing was changed. Next: {wait}{again}; "
         "or do something else first."
     )
 
 
-def in_background(resources: Sequence[str]) -> str:
+def background_denial(resources: Sequence[str]) -> str:
     """Return why a command is refused that needs a lock and would outlive its call."""
     return (
         f"coord: this command needs {', '.join(resources[:NAMED_MAX])} for as long as it runs, and nobody "
@@ -56,10 +57,10 @@ def in_background(resources: Sequence[str]) -> str:
     )
 
 
-def put_aside(told: Sequence[str]) -> str:
+def salvage_notice(findings: Sequence[str]) -> str:
     """Return why a call is refused once: the files are not what they were when the agent read them."""
     return (
-        f"coord: {'; '.join(told)[:SAID_CHARS_MAX]}. The files are locked for this session now. "
+        f"coord: {'; '.join(findings)[:SAID_CHARS_MAX]}. The files are locked for this session now. "
         "Next: read them again and repeat the call."
     )
 
@@ -71,7 +72,7 @@ def failure(message: str, hint: str, *, closed: bool) -> str:
     return f"coord: {message}; {state}.{step} `{coord()} doctor` says what is wrong."
 
 
-def company(peers: Sequence[SessionShown], own: str) -> str:
+def peers_notice(peers: Sequence[SessionShown], own: str) -> str:
     """Return who else is there, in one sentence (SES-21)."""
     if not peers:
         return ""
@@ -85,7 +86,7 @@ def company(peers: Sequence[SessionShown], own: str) -> str:
     )
 
 
-def doing(
+def status_summary(
     own: str, held: Sequence[LockShown], peers: Sequence[SessionShown], others: Sequence[LockShown]
 ) -> str:
     """Return who is doing what, for a session whose memory was cut."""
@@ -141,7 +142,7 @@ def coord() -> str:
     return f"{os.path.dirname(sys.executable)}/coord"
 
 
-def _who(lock: LockShown) -> str:
+def _holder(lock: LockShown) -> str:
     return f"{lock.agent} (session {lock.owner})" if lock.agent else f"session {lock.owner}"
 
 
@@ -153,7 +154,7 @@ def _peer(peer: SessionShown) -> str:
     )
 
 
-def _moment(ms: int) -> str:
+def _clock_time(ms: int) -> str:
     return time.strftime("%H:%M:%S UTC", time.gmtime(ms / 1000))
 
 

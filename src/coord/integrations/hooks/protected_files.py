@@ -14,13 +14,13 @@ FILES = (
 IN_GIT = ("hooks", "coord", "config", "config.worktree")
 """What of a git directory says which of its hooks run, or who holds what."""
 SWITCH = "disableAllHooks"
-OURS = ("coord/integrations/hooks/main.py", "coord hook ")
+HOOK_MARKS = ("coord/integrations/hooks/main.py", "coord hook ")
 """What the command of our own hook contains."""
 SETTINGS_BYTES_MAX = 4 * 1024 * 1024
 NEXT = "A person changes it; `coord uninstall` takes the hooks out."
 
 
-def refused_edit(event: Event) -> str:
+def check_edit(event: Event) -> str:
     """Return why a call may not be made that would change the configuration of hooks, or nothing."""
     for path in event.writes:
         if is_configuration(os.path.join(event.cwd, path)):
@@ -41,9 +41,9 @@ def is_configuration(path: str) -> bool:
     return False
 
 
-def refused_settings(event: Event, told: Mapping[str, Any], environ: Mapping[str, str]) -> str:
+def check_settings(event: Event, payload: Mapping[str, Any], environ: Mapping[str, str]) -> str:
     """Return why changed settings of Claude Code may not take effect, or nothing."""
-    changed = told.get("file_path")
+    changed = payload.get("file_path")
     if not isinstance(changed, str) or not is_configuration(changed):
         return ""
     settings = _read(changed)
@@ -54,13 +54,13 @@ def refused_settings(event: Event, told: Mapping[str, Any], environ: Mapping[str
     home = environ.get("HOME", "") or os.path.expanduser("~")
     roots = dict.fromkeys((environ.get("CLAUDE_PROJECT_DIR", "") or event.cwd, event.cwd, home))
     places = [f"{root}/{name}" for root in roots for name in FILES[:2]]
-    if not any(_has_ours(_read(place) or {}) for place in places):
+    if not any(_has_hook(_read(place) or {}) for place in places):
         return f"with {changed} no hook of coord would be left. {NEXT}"
     return ""
 
 
-def _has_ours(settings: Mapping[str, Any]) -> bool:
-    return any(mark in str(fields_in(settings, "hooks").get("PreToolUse", "")) for mark in OURS)
+def _has_hook(settings: Mapping[str, Any]) -> bool:
+    return any(mark in str(fields_in(settings, "hooks").get("PreToolUse", "")) for mark in HOOK_MARKS)
 
 
 def _read(path: str) -> Mapping[str, Any] | None:

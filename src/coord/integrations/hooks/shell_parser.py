@@ -23,7 +23,7 @@ WRAPPERS = (
     "setsid",
     "coproc",
 )
-LEAVING = ("nohup", "setsid", "coproc", "disown")
+DETACHING = ("nohup", "setsid", "coproc", "disown")
 """Commands that let others go on after their line has ended."""
 SHELLS = ("sh", "bash", "dash", "zsh", "ksh")
 SEPARATORS = frozenset((";", "&&", "||", "|", "&", "|&", ";;", "(", ")", "{", "}", "\n"))
@@ -31,36 +31,45 @@ PUNCTUATION = ";&|(){}<>"
 _NO_BACKGROUND = re.compile(r"&&|\|&|[<>]&|&>|;&")
 """Signs with an `&` that puts nothing into the background."""
 _HERE_DOCUMENT = re.compile(r"<<-?\s*(['\"]?)(\w+)\1[^\n]*\n.*?^[ \t]*\2$", re.DOTALL | re.MULTILINE)
-OPENING = ("then", "do", "else", "elif", "if", "while", "until", "!")
+KEYWORDS = ("then", "do", "else", "elif", "if", "while", "until", "!")
 SCRIPTS_MAX = 16
 """How many lines inside a line are looked at."""
 LINE_CHARS_MAX = 20_000
-READERS = frozenset(
+READ_ONLY = frozenset(
     (
         *("cat", "head", "tail", "less", "more", "grep", "egrep", "fgrep", "rg", "ls", "wc", "pwd"),
         *("echo", "printf", "true", "false", "test", "which", "type", "stat", "du", "df", "date"),
         *("whoami", "id", "uname", "printenv", "diff", "cmp", "cut", "jq", "cd", "sleep"),
     )
 )
-GIT_READERS = frozenset(
+GIT_READ_ONLY = frozenset(
     ("status", "log", "diff", "show", "blame", "ls-files", "rev-parse", "grep", "describe")
 )
-COORD_RUNS = (["guard"], ["work"], ["merge"], ["salvage"], ["worktree"], ["doctor"], ["init"], ["uninstall"])
+COORD_WRITING = (
+    ["guard"],
+    ["work"],
+    ["merge"],
+    ["salvage"],
+    ["worktree"],
+    ["doctor"],
+    ["init"],
+    ["uninstall"],
+)
 """Commands of coord that run others, or write files."""
-JOINED = {"git": ("-C", "-c", "--git-dir", "--work-tree", "--namespace")}
+OPTIONS_WITH_VALUE = {"git": ("-C", "-c", "--git-dir", "--work-tree", "--namespace")}
 """Options before the subcommand that have a word of their own."""
 
 
 def simple_commands(line: str) -> list[list[str]]:
     """Return the words of each simple command, without assignments and wrappers before them."""
-    return [words for _, commands in _taken_apart(line) for words in commands]
+    return [words for _, commands in _parse_scripts(line) for words in commands]
 
 
-def goes_on(line: str) -> bool:
+def outlives_call(line: str) -> bool:
     """Whether something of a line may still run when the line has ended: `git push &`, `setsid make`."""
-    line = _shortened(line)
+    line = _shorten(line)
     line = _HERE_DOCUMENT.sub(lambda found: _script_in(found, line), line)
-    return any(_leaves(word) for script, _ in _taken_apart(line) for word in _words(script))
+    return any(_detaches(word) for script, _ in _parse_scripts(line) for word in _words(script))
 
 
 def _script_in(document: re.Match[str], line: str) -> str:
@@ -69,19 +78,19 @@ def _script_in(document: re.Match[str], line: str) -> str:
     return document[0] if any(os.path.basename(word) in SHELLS for word in before) else ""
 
 
-def _leaves(word: str) -> bool:
+def _detaches(word: str) -> bool:
     if word.strip(PUNCTUATION):
-        return os.path.basename(word) in LEAVING
+        return os.path.basename(word) in DETACHING
     return "&" in _NO_BACKGROUND.sub("", word)
 
 
-def _taken_apart(line: str) -> Iterator[tuple[str, list[list[str]]]]:
+def _parse_scripts(line: str) -> Iterator[tuple[str, list[list[str]]]]:
     """Yield a line and each line inside it, with the simple commands of it."""
-    line = _shortened(line)
-    scripts = [line, *_substituted(line)][:SCRIPTS_MAX]
+    line = _shorten(line)
+    scripts = [line, *_substitutions(line)][:SCRIPTS_MAX]
     looked = 0
     while looked < min(len(scripts), SCRIPTS_MAX):
-        commands = [plain for words in _split(scripts[looked]) if (plain := _unwrapped(words))]
+        commands = [plain for words in _split(scripts[looked]) if (plain := _unwrap(words))]
         scripts += [script for words in commands for script in _scripts(words)]
         yield scripts[looked], commands
         looked += 1
@@ -96,9 +105,9 @@ def only_reads(line: str, *, store: bool = True) -> bool:
         return False
     commands = [_without_options(words) for words in simple_commands(line)]
     return bool(commands) and all(
-        words[0] in READERS
-        or (words[0] == "git" and len(words) > 1 and words[1] in GIT_READERS)
-        or (words[0] == "coord" and (words[1:] == ["doctor"] or (store and words[1:2] not in COORD_RUNS)))
+        words[0] in READ_ONLY
+        or (words[0] == "git" and len(words) > 1 and words[1] in GIT_READ_ONLY)
+        or (words[0] == "coord" and (words[1:] == ["doctor"] or (store and words[1:2] not in COORD_WRITING)))
         for words in commands
     )
 
@@ -108,7 +117,7 @@ def folders_entered(line: str) -> list[str]:
     return [words[1] for words in simple_commands(line) if words[0] in ("cd", "pushd") and len(words) > 1]
 
 
-def _shortened(line: str) -> str:
+def _shorten(line: str) -> str:
     """Return a line without its middle where it is long: that is text, most likely."""
     if len(line) <= LINE_CHARS_MAX:
         return line
@@ -141,12 +150,12 @@ def _split(line: str) -> list[list[str]]:
     return [words for words in commands if words]
 
 
-def _unwrapped(words: list[str]) -> list[str]:
+def _unwrap(words: list[str]) -> list[str]:
     """Return a command without what only surrounds it."""
     while words:
         first = words[0]
         name, assigned, _ = first.partition("=")
-        if first in OPENING or (assigned and name.isidentifier()):
+        if first in KEYWORDS or (assigned and name.isidentifier()):
             words = words[1:]
         elif os.path.basename(first) in WRAPPERS:
             words = words[1:]
@@ -159,7 +168,7 @@ def _unwrapped(words: list[str]) -> list[str]:
 
 def _without_options(words: list[str]) -> list[str]:
     """Return `git -C there push` as `git push`."""
-    joined = JOINED.get(words[0], ())
+    joined = OPTIONS_WITH_VALUE.get(words[0], ())
     rest = words[1:]
     while joined and rest and rest[0].startswith("-"):
         rest = rest[2:] if rest[0] in joined else rest[1:]
@@ -176,7 +185,7 @@ def _scripts(words: list[str]) -> list[str]:
     return words[flags[0] + 1 : flags[0] + 2] if flags else []
 
 
-def _substituted(line: str) -> list[str]:
+def _substitutions(line: str) -> list[str]:
     """Return what stands in `$(…)` and in backquotes; what is nested stands in what it is nested in."""
     found = line.split("`")[1::2]
     return found + [part.split(")")[0] for part in line.split("$(")[1:]]

@@ -16,7 +16,7 @@ from coord.integrations.hooks.shell_parser import folders_entered
 BRANCH_BYTES_MAX = 1024
 
 
-class Part(NamedTuple):
+class Target(NamedTuple):
     """What a call concerns in one worktree of a store."""
 
     location: StoreLocation
@@ -26,7 +26,7 @@ class Part(NamedTuple):
     """Those of them that are single files."""
 
 
-def home_place(event: Event, environ: Mapping[str, str]) -> StoreLocation | None:
+def home_location(event: Event, environ: Mapping[str, str]) -> StoreLocation | None:
     """Return the store that the session works with; None where coord is not in use."""
     if not event.cwd or find_repository(event.cwd) is None:
         return None
@@ -36,9 +36,9 @@ def home_place(event: Event, environ: Mapping[str, str]) -> StoreLocation | None
 
 def _in_use(location: StoreLocation, event: Event) -> bool:
     """Whether coord is in use there; refuse where it was, and the store that knew who holds what is gone."""
-    if location.pinned or not event.installed or location.repository is None:
+    if location.pinned or not event.installed_for or location.repository is None:
         return location.pinned
-    if os.path.realpath(event.installed) == os.path.realpath(location.repository.commondir):
+    if os.path.realpath(event.installed_for) == os.path.realpath(location.repository.commondir):
         raise Unavailable(
             f"coord was set up in this repository, but {location.folder} is gone",
             hint="ask the person you work for to run coord init",
@@ -46,32 +46,32 @@ def _in_use(location: StoreLocation, event: Event) -> bool:
     return False
 
 
-def parts_of(
+def targets_of(
     event: Event, environ: Mapping[str, str], home: StoreLocation | None, settings: Settings
-) -> list[Part]:
+) -> list[Target]:
     """Return what a call locks, by worktree; that of the session comes first, even without a lock.
 
     A lock counts in all worktrees, but its file is clean or not in the one where it is written.
     """
-    found: dict[tuple[str, str], Part] = {}
+    found: dict[tuple[str, str], Target] = {}
     if home is not None:
-        found[home.folder, root_of(home)] = Part(home, root_of(home), _named(event, home, settings))
+        found[home.folder, worktree_of(home)] = Target(home, worktree_of(home), _named(event, home, settings))
     paths = _written(event)
     folders = any(map(os.path.isdir, paths))
     for path in paths:
-        part = _part_of(path, environ, home, event)
-        if part is not None:
-            where = (part.location.folder, part.worktree)
-            known = found.get(where, part._replace(resources=()))
-            resources = dict.fromkeys((*known.resources, *part.resources))
+        target = _target_of(path, environ, home, event)
+        if target is not None:
+            where = (target.location.folder, target.worktree)
+            known = found.get(where, target._replace(resources=()))
+            resources = dict.fromkeys((*known.resources, *target.resources))
             # Tools write files. Where a folder is among them, it may be moved to what is not there yet.
-            alone = part.resources if os.path.isfile(path) or not folders else ()
+            alone = target.resources if os.path.isfile(path) or not folders else ()
             single = dict.fromkeys((*known.alone, *alone))
-            found[where] = part._replace(resources=tuple(resources), alone=tuple(single))
-    return [each for part in found.values() for each in _of_host(part, environ)]
+            found[where] = target._replace(resources=tuple(resources), alone=tuple(single))
+    return [each for target in found.values() for each in _of_host(target, environ)]
 
 
-def root_of(location: StoreLocation) -> str:
+def worktree_of(location: StoreLocation) -> str:
     """Return the worktree of a place; "" where it has none."""
     return location.repository.root or "" if location.repository is not None else ""
 
@@ -85,7 +85,9 @@ def _written(event: Event) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _part_of(path: str, environ: Mapping[str, str], home: StoreLocation | None, event: Event) -> Part | None:
+def _target_of(
+    path: str, environ: Mapping[str, str], home: StoreLocation | None, event: Event
+) -> Target | None:
     """Return the store that a file belongs to; None for one that is in no repository with coord."""
     if "\0" in path:
         raise Invalid("a file's name has a NUL in it", hint="name the file without it")
@@ -101,7 +103,7 @@ def _part_of(path: str, environ: Mapping[str, str], home: StoreLocation | None, 
             continue
         texts = _texts(repository, each)
         if texts is not None:
-            return Part(location, repository.root, texts)
+            return Target(location, repository.root, texts)
     return None
 
 
@@ -140,10 +142,10 @@ def _branch(root: str | None) -> str:
         return ""
 
 
-def _of_host(part: Part, environ: Mapping[str, str]) -> list[Part]:
+def _of_host(target: Target, environ: Mapping[str, str]) -> list[Target]:
     """Return a part, with the names that belong to the host apart from it."""
-    of_host = tuple(text for text in part.resources if text in part.location.host_locks)
+    of_host = tuple(text for text in target.resources if text in target.location.host_locks)
     if not of_host:
-        return [part]
-    rest = tuple(text for text in part.resources if text not in part.location.host_locks)
-    return [part._replace(resources=rest), Part(user_location(environ), part.worktree, of_host)]
+        return [target]
+    rest = tuple(text for text in target.resources if text not in target.location.host_locks)
+    return [target._replace(resources=rest), Target(user_location(environ), target.worktree, of_host)]

@@ -13,14 +13,14 @@ from coord.integrations.git.salvage.salvage import keep
 from coord.integrations.shell_effects.call_log import Call, CallFolder, Calls
 from coord.integrations.shell_effects.saved_content import (
     BYTES_MAX,
-    Kept,
-    former_content,
-    give_back,
+    SavedFile,
+    content_before,
     is_blob,
-    kept_by,
-    left_as,
+    mark_restored,
+    restore_content,
+    saved_by,
 )
-from coord.integrations.shell_effects.worktree_state import Change, Seen, read_content, seen
+from coord.integrations.shell_effects.worktree_state import Change, FileStat, file_stat, read_content
 from coord.sdk.client.connection import Connection
 
 NAMED_MAX = 20
@@ -33,7 +33,7 @@ class Finding(NamedTuple):
     change: Change
     holders: Sequence[LockShown]
     doubt: str
-    kept: Kept | None
+    saved: SavedFile | None
     now: bytes | None
 
     @property
@@ -42,7 +42,7 @@ class Finding(NamedTuple):
         return self.change.path[:PATH_CHARS_MAX]
 
 
-class Judge:
+class Attribution:
     """Judges the effects of one call."""
 
     def __init__(
@@ -56,41 +56,44 @@ class Judge:
         self._calls = calls
         self._found: list[Finding] = []
 
-    def hear(self, change: Change, holders: Sequence[LockShown]) -> None:
+    def add(self, change: Change, holders: Sequence[LockShown]) -> None:
         """Judge one file."""
         owners = list(dict.fromkeys(lock.owner for lock in holders))
         left = [
-            kept for owner in owners if (kept := kept_by(self._folder, owner).of(change.path)) is not None
+            saved for owner in owners if (saved := saved_by(self._folder, owner).of(change.path)) is not None
         ]
-        if any(self._is_as_left(change, kept) for kept in left):
+        if any(self._is_as_left(change, saved) for saved in left):
             return
         if change.was_clean and change.now is not None and self._is_as_indexed(change):
             return
-        kept = left[0] if len(left) == 1 else None
+        saved = left[0] if len(left) == 1 else None
         now = read_content(self._git.folder, change.path, BYTES_MAX)
-        doubt = self._doubt_of_calls(owners) or self._doubt_of_content(change, kept, now)
-        self._found.append(Finding(change, holders, doubt, kept, now))
+        doubt = self._doubt_of_calls(owners) or self._doubt_of_content(change, saved, now)
+        self._found.append(Finding(change, holders, doubt, saved, now))
 
-    def close(self, *, restore: bool) -> list[str]:
+    def report(self, *, restore: bool) -> list[str]:
         """Tell the holders, mend what is proven if that is wanted, and return what to say to the agent."""
-        said: list[str] = []
+        notes: list[str] = []
         for finding in self._found:
-            mended = ""
+            salvage_ref = ""
             with suppress(CoordError):  # what git cannot keep is not restored, but told all the same
-                mended = self._mend(finding) if restore and not finding.doubt else ""
-            said.append(self._own_text(finding, mended))
-            self._tell(finding, mended)
-        if len(said) > NAMED_MAX:
-            said = [*said[:NAMED_MAX], f"coord: and {len(said) - NAMED_MAX} more files that others hold."]
-        return said
+                salvage_ref = self._restore(finding) if restore and not finding.doubt else ""
+            notes.append(self._agent_note(finding, salvage_ref))
+            self._notify_holders(finding, salvage_ref)
+        if len(notes) > NAMED_MAX:
+            notes = [*notes[:NAMED_MAX], f"coord: and {len(notes) - NAMED_MAX} more files that others hold."]
+        return notes
 
-    def _is_as_left(self, change: Change, kept: Kept) -> bool:
+    def _is_as_left(self, change: Change, saved: SavedFile) -> bool:
         """Whether a file is what its holder made of it last."""
         if change.now is None:
             return False
-        if kept.seen.same_stat(change.now):
+        if saved.file_stat.same_stat(change.now):
             return True
-        return _form(kept.seen) == _form(change.now) and is_blob(self._git, change.path, kept.blob) is True
+        return (
+            _git_mode(saved.file_stat) == _git_mode(change.now)
+            and is_blob(self._git, change.path, saved.blob) is True
+        )
 
     def _is_as_indexed(self, change: Change) -> bool:
         """Whether a file that had the content of the old index has it still."""
@@ -100,97 +103,101 @@ class Judge:
 
     def _doubt_of_calls(self, owners: list[str]) -> str:
         """Return why somebody else may have been at work, or nothing."""
-        beside = self._calls.beside(self._mine)
+        others = self._calls.concurrent_with(self._mine)
         if not self._calls.complete_since(self._mine):
             return "too many calls were under way"
-        if any(call.session in owners for call in beside):
+        if any(call.session in owners for call in others):
             return "the holder's own tools were at work"
-        if any(call.shell for call in beside):
+        if any(call.shell for call in others):
             return "another shell command ran at the same time"
         if any(owner not in self._calls.sessions for owner in owners):
             return "what the holder itself writes here is not seen by hooks"
         return ""
 
-    def _doubt_of_content(self, change: Change, kept: Kept | None, now: bytes | None) -> str:
+    def _doubt_of_content(self, change: Change, saved: SavedFile | None, now: bytes | None) -> str:
         """Return why it cannot be told that the content is another one, or nothing."""
         if now is None and change.now is not None:
             return "the file is too large to be compared"
-        if kept is None and not change.was_clean and change.was is not None:
+        if saved is None and not change.was_clean and change.was is not None:
             return "what the file was before is not known"
         return ""
 
-    def _mend(self, finding: Finding) -> str:
+    def _restore(self, finding: Finding) -> str:
         """Put the former content back, the present one aside; return the ref of that, or nothing."""
         change = finding.change
-        former = former_content(self._git, change, self._index, finding.kept)
+        former = content_before(self._git, change, self._index, finding.saved)
         if former is None:
             return ""
-        why = f"written over what {_who(finding)} holds"
+        why = f"written over what {_holder_name(finding)} holds"
         ref = keep(self._git, self._mine.session, [change.path], why)
         aside = ref or "HEAD"
-        if not _unchanged(change.now, seen(self._git.folder, change.path)):
+        if not _unchanged(change.now, file_stat(self._git.folder, change.path)):
             return ""
-        if not give_back(self._git, change.path, *former, finding.now):
+        if not restore_content(self._git, change.path, *former, finding.now):
             return ""
         for owner in dict.fromkeys(lock.owner for lock in finding.holders):
-            left_as(self._folder, self._git, owner, change.path)
+            mark_restored(self._folder, self._git, owner, change.path)
         return aside
 
-    def _own_text(self, finding: Finding, mended: str) -> str:
+    def _agent_note(self, finding: Finding, salvage_ref: str) -> str:
         lock = finding.holders[0]
-        held = f"{finding.name}, which {_who(finding)} holds" + (
+        held = f"{finding.name}, which {_holder_name(finding)} holds" + (
             f" for: {lock.reason}" if lock.reason else ""
         )
         if finding.doubt:
             why = f"Author unknown: {finding.doubt}. Nothing was restored."
             return f"coord: {held}, changed while this command ran. {why}"
-        said = f"coord: this command changed {held}. The holder was told."
-        if mended:
-            return f"{said} The file is again as it was; what this command wrote is in {mended}."
-        return f"{said} It was not restored. Next: write it no more; `coord lock` waits in line for it."
+        notes = f"coord: this command changed {held}. The holder was told."
+        if salvage_ref:
+            return f"{notes} The file is again as it was; what this command wrote is in {salvage_ref}."
+        return f"{notes} It was not restored. Next: write it no more; `coord lock` waits in line for it."
 
-    def _tell(self, finding: Finding, mended: str) -> None:
+    def _notify_holders(self, finding: Finding, salvage_ref: str) -> None:
         """Tell the holders; one whose own tools were at work knows better than we do."""
-        at_work = {call.session for call in self._calls.beside(self._mine)}
+        at_work = {call.session for call in self._calls.concurrent_with(self._mine)}
         for owner in dict.fromkeys(lock.owner for lock in finding.holders):
             if finding.doubt and owner in at_work:
                 continue
             message = SendMessage(
                 self._connection.caller,
                 to=owner,
-                kind="warn" if finding.doubt else "stomp",
+                kind="warn" if finding.doubt else "overwrite",
                 subject=f"{finding.name} was changed, author unknown"
                 if finding.doubt
-                else f"{finding.name} was stomped",
-                body=self._body(finding, mended),
-                blob={"path": finding.change.path, "worktree": self._git.folder, "restored": bool(mended)},
+                else f"{finding.name} was overwritten",
+                body=self._message_body(finding, salvage_ref),
+                blob={
+                    "path": finding.change.path,
+                    "worktree": self._git.folder,
+                    "restored": bool(salvage_ref),
+                },
             )
             with suppress(CoordError):  # it is gone, or has too much to read already
                 self._connection.call(message)
 
-    def _body(self, finding: Finding, mended: str) -> str:
+    def _message_body(self, finding: Finding, salvage_ref: str) -> str:
         mine = self._mine.session
         if finding.doubt:
             ran = f"It changed while a shell command of session {mine} ran"
             return f"{ran}; {finding.doubt}. Nothing was restored."
-        said = f"A shell command of session {mine} changed it without a lock."
-        if mended:
-            return f"{said} It is again as it was; the other content is in {mended}."
-        if finding.kept is not None:
-            last = f"What you wrote last is there: git cat-file blob {finding.kept.blob}"
-            return f"{said} It was not restored. {last}"
-        return f"{said} It was not restored."
+        notes = f"A shell command of session {mine} changed it without a lock."
+        if salvage_ref:
+            return f"{notes} It is again as it was; the other content is in {salvage_ref}."
+        if finding.saved is not None:
+            last = f"What you wrote last is there: git cat-file blob {finding.saved.blob}"
+            return f"{notes} It was not restored. {last}"
+        return f"{notes} It was not restored."
 
 
-def _who(finding: Finding) -> str:
+def _holder_name(finding: Finding) -> str:
     lock = finding.holders[0]
     return f"{lock.agent} (session {lock.owner})" if lock.agent else f"session {lock.owner}"
 
 
-def _form(found: Seen) -> tuple[int, bool]:
+def _git_mode(found: FileStat) -> tuple[int, bool]:
     """Return what git knows of a file's mode."""
     return stat.S_IFMT(found.mode), bool(found.mode & 0o100)
 
 
-def _unchanged(before: Seen | None, now: Seen | None) -> bool:
+def _unchanged(before: FileStat | None, now: FileStat | None) -> bool:
     return before is None and now is None if now is None else now.same_stat(before)

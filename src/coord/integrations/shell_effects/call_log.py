@@ -15,7 +15,7 @@ from coord.core.errors import Unavailable
 from coord.core.keys import digest
 from coord.stores.local.turn import lock_within
 
-TURN_S = 1.0
+LOCK_WAIT_S = 1.0
 CALLS_MAX = 256
 SESSIONS_MAX = 256
 KEPT_DAYS = 14
@@ -46,13 +46,13 @@ class Calls(msgspec.Struct):
     """Sessions whose hooks tell of their calls here."""
     forgotten: int = 0
 
-    def begin(self, name: str, session: str, *, shell: bool, now_s: float, lasts_s: float) -> None:
+    def begin(self, name: str, session: str, *, shell: bool, now_s: float, timeout_s: float) -> None:
         """Take note of a call before it begins."""
         self.number += 1
         self.sessions.pop(session, None)
         self.sessions[session] = self.number
         self.calls = [each for each in self.calls if each.name != name or each.session != session]
-        self.calls.append(Call(name, session, shell, self.number, now_s + lasts_s))
+        self.calls.append(Call(name, session, shell, self.number, now_s + timeout_s))
         self._forget(now_s)
 
     def end(self, name: str, session: str) -> None:
@@ -67,7 +67,7 @@ class Calls(msgspec.Struct):
         wanted = (call for call in self.calls if call.name == name and call.session == session)
         return next((call for call in wanted if not call.ended), None)
 
-    def beside(self, call: Call) -> list[Call]:
+    def concurrent_with(self, call: Call) -> list[Call]:
         """Return the calls of others that were under way at some time since this one began."""
         others = (each for each in self.calls if each.session != call.session)
         return [each for each in others if not each.ended or each.ended > call.began]
@@ -102,19 +102,19 @@ class CallFolder:
         return f"{self.path}/{kind}-{short(chr(0).join(of))}"
 
     @contextmanager
-    def turn(self) -> Iterator[Calls]:
+    def lock_calls(self) -> Iterator[Calls]:
         """Give what is known of calls, and write down what became of it; one process at a time."""
         lock = os.open(f"{self.path}/lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
-            if not lock_within(lock, TURN_S):
+            if not lock_within(lock, LOCK_WAIT_S):
                 raise Unavailable(f"{self.path}/lock is held by another process", hint="is it stopped?")
-            calls = read_file(f"{self.path}/calls", Calls) or self._begun_anew()
+            calls = read_file(f"{self.path}/calls", Calls) or self._new_calls()
             yield calls
             write_file(f"{self.path}/calls", calls)
         finally:
             os.close(lock)
 
-    def _begun_anew(self) -> Calls:
+    def _new_calls(self) -> Calls:
         """Return an empty list; where one was damaged, with a call that stands beside all others."""
         try:
             written_s = os.stat(f"{self.path}/calls").st_mtime

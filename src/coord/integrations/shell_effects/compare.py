@@ -13,10 +13,16 @@ from coord.core.replies import Checked, LockReply, LockShown, Outcome
 from coord.host.repository import git_dir_of
 from coord.integrations.git.clean_files import differing_from_head
 from coord.integrations.git.run import Git
-from coord.integrations.shell_effects.attribution import Judge
+from coord.integrations.shell_effects.attribution import Attribution
 from coord.integrations.shell_effects.call_log import Call, CallFolder, Calls, read_file, remove, write_file
-from coord.integrations.shell_effects.saved_content import forget_content, keep_content
-from coord.integrations.shell_effects.worktree_state import Change, State, changes, keep_index, look
+from coord.integrations.shell_effects.saved_content import drop_content, save_content
+from coord.integrations.shell_effects.worktree_state import (
+    Change,
+    WorktreeState,
+    changes,
+    read_state,
+    save_index,
+)
 from coord.sdk.client.connection import Connection
 
 CHANGES_MAX = 1024
@@ -41,48 +47,52 @@ class ShellCall:
         self._folders: set[str] = set()
         """What changed and is no file, nor was one: repositories inside this one."""
 
-    def look(self, watched: Sequence[str]) -> None:
+    def record_state(self, watched: Sequence[str]) -> None:
         """Write down how the files stand before the call."""
         remove(self._state)
-        keep_index(git_dir_of(self._git.folder), self._index)
-        write_file(self._state, look(self._git, self._index, watched))
+        save_index(git_dir_of(self._git.folder), self._index)
+        write_file(self._state, read_state(self._git, self._index, watched))
 
-    def look_again(self, watched: Sequence[str], *, restore: bool) -> str:
+    def compare_state(self, watched: Sequence[str], *, restore: bool) -> str:
         """Sort out what has changed since, and return what to tell the agent."""
         try:
-            state = read_file(self._state, State)
+            state = read_file(self._state, WorktreeState)
             found = [] if state is None else changes(self._git, self._index, state, watched)
-            with self._folder.turn() as calls:
+            with self._folder.lock_calls() as calls:
                 mine = calls.find(self._name, self._session)
-            return self._sort_out(found, mine, calls, restore=restore) if found and mine is not None else ""
+            return (
+                self._report_changes(found, mine, calls, restore=restore)
+                if found and mine is not None
+                else ""
+            )
         finally:
             remove(self._state)
             remove(self._index)
             for file in self._folder.sweep(time.time()):
-                forget_content(self._git, file)
+                drop_content(self._git, file)
 
-    def _sort_out(self, found: list[Change], mine: Call, calls: Calls, *, restore: bool) -> str:
+    def _report_changes(self, found: list[Change], mine: Call, calls: Calls, *, restore: bool) -> str:
         """Lock what is free, and judge what others hold."""
-        names, nameless = _named(found[:CHANGES_MAX])
+        names, unlockable = _resource_names(found[:CHANGES_MAX])
         self._folders = {names[path] for path in names if os.path.isdir(f"{self._git.folder}/{path}")}
         holders = self._holders(list(names.values()))
-        dirty = _dirty(self._git.folder, [path for path in names if names[path] not in holders])
+        dirty = _differing_from_head(self._git.folder, [path for path in names if names[path] not in holders])
         locked, taken = self._lock({path: names[path] for path in dirty[:LOCKS_MAX]})
         holders.update(taken)
-        if not any(call.shell for call in calls.beside(mine)):  # else it may be another's content
-            keep_content(self._git, self._folder, self._session, locked)
-        judge = Judge(self._connection, self._git, self._folder, self._index, mine, calls)
+        if not any(call.shell for call in calls.concurrent_with(mine)):  # else it may be another's content
+            save_content(self._git, self._folder, self._session, locked)
+        attribution = Attribution(self._connection, self._git, self._folder, self._index, mine, calls)
         for change in found[:CHANGES_MAX]:
             if names.get(change.path) in holders:
-                judge.hear(change, holders[names[change.path]])
-        said = judge.close(restore=restore)
-        unlocked = len(dirty[LOCKS_MAX:]) + len(nameless) + len(found[CHANGES_MAX:])
+                attribution.add(change, holders[names[change.path]])
+        notes = attribution.report(restore=restore)
+        unlocked = len(dirty[LOCKS_MAX:]) + len(unlockable) + len(found[CHANGES_MAX:])
         if unlocked:
-            said.append(
+            notes.append(
                 f"coord: {unlocked} more files were changed by this command and are not locked: there are "
                 "too many of them, or their names cannot be locked."
             )
-        return "\n".join(said)
+        return "\n".join(notes)
 
     def _holders(self, texts: list[str]) -> dict[str, list[LockShown]]:
         """Return who stands in the way of writing these files."""
@@ -93,7 +103,7 @@ class ShellCall:
             check = CheckLocks(caller, repository, tuple(some), "write", alone=self._files(some))
             checked: Checked = self._connection.call(check)
             for lock in checked.holders:
-                for text in self._meeting(some, lock):
+                for text in self._overlapping(some, lock):
                     found.setdefault(text, []).append(lock)
         return found
 
@@ -105,7 +115,7 @@ class ShellCall:
         for start in range(0, len(paths), LOCKED_AT_ONCE):
             some = paths[start : start + LOCKED_AT_ONCE]
             for _ in range(len(some) + 1):
-                reply = self._try([names[path] for path in some])
+                reply = self._try_lock([names[path] for path in some])
                 if reply.ok:
                     locked += some
                     break
@@ -114,7 +124,7 @@ class ShellCall:
                 lost = (
                     []
                     if reply.holder is None
-                    else self._meeting([names[path] for path in some], reply.holder)
+                    else self._overlapping([names[path] for path in some], reply.holder)
                 )
                 taken.update({text: [reply.holder] for text in lost if reply.holder is not None})
                 some = [path for path in some if names[path] not in lost]
@@ -122,7 +132,7 @@ class ShellCall:
                     break
         return locked, taken
 
-    def _try(self, texts: list[str]) -> LockReply:
+    def _try_lock(self, texts: list[str]) -> LockReply:
         command = BeginCall(
             self._connection.caller,
             self._connection.location.repository_id,
@@ -136,7 +146,7 @@ class ShellCall:
         reply: LockReply = self._connection.call(command)
         return reply
 
-    def _meeting(self, texts: list[str], holder: LockShown) -> list[str]:
+    def _overlapping(self, texts: list[str], holder: LockShown) -> list[str]:
         """Return which of these a lock is about."""
         repository = self._connection.location.repository_id
         (held,) = parse_resource(holder.resource, repository, holder.alone)
@@ -150,21 +160,21 @@ class ShellCall:
         return tuple(text for text in texts if text not in self._folders)
 
 
-def _named(found: Sequence[Change]) -> tuple[dict[str, str], list[str]]:
+def _resource_names(found: Sequence[Change]) -> tuple[dict[str, str], list[str]]:
     """Return how files are locked, by path, and those that cannot be."""
     names: dict[str, str] = {}
-    nameless: list[str] = []
+    unlockable: list[str] = []
     for change in found:
         try:
             text = f"file:{literal_path(change.path).spelled}"
             parse_resource(text, "any")
             names[change.path] = text
         except Invalid:
-            nameless.append(change.path)
-    return names, nameless
+            unlockable.append(change.path)
+    return names, unlockable
 
 
-def _dirty(worktree: str, paths: list[str]) -> list[str]:
+def _differing_from_head(worktree: str, paths: list[str]) -> list[str]:
     """Return which files are not as HEAD has them: nobody has to keep off the others."""
     found: list[str] = []
     for start in range(0, len(paths), CHECKED_AT_ONCE):

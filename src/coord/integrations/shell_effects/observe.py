@@ -1,6 +1,6 @@
 """What shell commands do to files, caught by its effect: no command line tells what a program will write.
 
-Before and after a shell tool the worktree is looked at (`effect_state.py`). What the command changed is
+Before and after a shell tool the worktree is looked at (`worktree_state.py`). What the command changed is
 locked after the fact where it is free (`effect_look.py`). A file that another session holds was stomped only
 if that is proven (`effect_verdict.py`): its content is not the holder's last one (`effect_content.py`), none
 of the holder's tools was under way, and no other shell ran beside this one (`effect_calls.py`). Otherwise
@@ -17,28 +17,28 @@ from coord.integrations.shell_effects.watched_files import WATCHED
 from coord.sdk.client.connection import Connection
 
 
-def before(
+def before_call(
     connection: Connection,
     worktree: str,
     session: str,
     call: str,
     *,
     shell: bool,
-    lasts_s: float = 660.0,
+    timeout_s: float = 660.0,
     watched: Sequence[str] = WATCHED,
 ) -> None:
     """Take note of a call that may write, and for a shell of how the files stand; a failure stops nothing."""
     with suppress(CoordError, OSError):
         folder = CallFolder(connection.location.folder, worktree)
-        with folder.turn() as calls:
-            calls.begin(call, session, shell=shell, now_s=time.time(), lasts_s=lasts_s)
+        with folder.lock_calls() as calls:
+            calls.begin(call, session, shell=shell, now_s=time.time(), timeout_s=timeout_s)
         if shell:
             from coord.integrations.shell_effects.compare import ShellCall
 
-            ShellCall(connection, worktree, session, call).look(watched)
+            ShellCall(connection, worktree, session, call).record_state(watched)
 
 
-def after(
+def after_call(
     connection: Connection,
     worktree: str,
     session: str,
@@ -50,22 +50,22 @@ def after(
     restore: bool = False,
 ) -> str:
     """Look at what a call did, and return what its agent should know; `wrote`: what an editor has written."""
-    said = ""
+    notes = ""
     try:
         folder = CallFolder(connection.location.folder, worktree)
         try:
             if shell:
                 from coord.integrations.shell_effects.compare import ShellCall
 
-                said = ShellCall(connection, worktree, session, call).look_again(watched, restore=restore)
+                notes = ShellCall(connection, worktree, session, call).compare_state(watched, restore=restore)
             elif wrote:
                 from coord.integrations.git.run import Git
-                from coord.integrations.shell_effects.saved_content import keep_content
+                from coord.integrations.shell_effects.saved_content import save_content
 
-                keep_content(Git(worktree), folder, session, wrote)
+                save_content(Git(worktree), folder, session, wrote)
         finally:
-            with folder.turn() as calls:
+            with folder.lock_calls() as calls:
                 calls.end(call, session)
     except (CoordError, OSError) as error:
-        said = f"coord: what this command changed could not be looked at: {error}" if shell else ""
-    return said
+        notes = f"coord: what this command changed could not be looked at: {error}" if shell else ""
+    return notes

@@ -15,7 +15,7 @@ from coord.integrations.git.run import Git
 from coord.integrations.git.salvage.salvage import PREFIX, ref_name
 from coord.integrations.git.salvage.swap import open_folder, take_place
 from coord.integrations.shell_effects.call_log import CallFolder, read_file, remove, short, write_file
-from coord.integrations.shell_effects.worktree_state import Change, Seen, read_content, seen
+from coord.integrations.shell_effects.worktree_state import Change, FileStat, file_stat, read_content
 
 BYTES_MAX = 8 << 20
 """Larger files are not kept."""
@@ -24,34 +24,34 @@ FILES_MAX = 64
 REMEMBERED_MAX = 512
 
 
-class Kept(msgspec.Struct, frozen=True, array_like=True):
+class SavedFile(msgspec.Struct, frozen=True, array_like=True):
     """A file as its holder left it."""
 
-    seen: Seen
+    file_stat: FileStat
     blob: str
 
 
-class KeptFiles(msgspec.Struct):
+class SavedFiles(msgspec.Struct):
     """The files of one session in one worktree, the latest last."""
 
     session: str
-    files: dict[bytes, Kept] = {}
+    files: dict[bytes, SavedFile] = {}
 
-    def of(self, path: str) -> Kept | None:
+    def of(self, path: str) -> SavedFile | None:
         """Return how a file was left."""
         return self.files.get(os.fsencode(path))
 
 
-def kept_by(folder: CallFolder, session: str) -> KeptFiles:
+def saved_by(folder: CallFolder, session: str) -> SavedFiles:
     """Return what a session left in its files."""
-    return read_file(folder.file("held", session), KeptFiles) or KeptFiles(session)
+    return read_file(folder.file("held", session), SavedFiles) or SavedFiles(session)
 
 
-def keep_content(git: Git, folder: CallFolder, session: str, paths: Sequence[str]) -> None:
+def save_content(git: Git, folder: CallFolder, session: str, paths: Sequence[str]) -> None:
     """Keep the present content of files that a session has written and holds."""
-    known = kept_by(folder, session)
+    known = saved_by(folder, session)
     wanted = list(dict.fromkeys(paths))[:FILES_MAX]
-    found = {path: now for path in wanted if (now := seen(git.folder, path)) is not None}
+    found = {path: now for path in wanted if (now := file_stat(git.folder, path)) is not None}
     ignored = _ignored(git, list(found))
     small = {path: now for path, now in found.items() if now.size <= BYTES_MAX and path not in ignored}
     blobs = _store(git, small)
@@ -62,8 +62,8 @@ def keep_content(git: Git, folder: CallFolder, session: str, paths: Sequence[str
             found.get(path),
             _ref(git, session, path),
         )
-        if path in blobs and now is not None and now.same_stat(seen(git.folder, path)):
-            known.files[os.fsencode(path)] = Kept(now, blobs[path])
+        if path in blobs and now is not None and now.same_stat(file_stat(git.folder, path)):
+            known.files[os.fsencode(path)] = SavedFile(now, blobs[path])
             orders.append(f"update {name}\0{blobs[path]}\0\0")
         elif before is not None:
             orders.append(f"delete {name}\0\0")
@@ -76,9 +76,9 @@ def keep_content(git: Git, folder: CallFolder, session: str, paths: Sequence[str
         write_file(folder.file("held", session), known)
 
 
-def forget_content(git: Git, file: str) -> None:
+def drop_content(git: Git, file: str) -> None:
     """Give up what a session kept that is long gone."""
-    known = read_file(file, KeptFiles)
+    known = read_file(file, SavedFiles)
     if known is not None:
         names = [_ref(git, known.session, os.fsdecode(path)) for path in known.files]
         git.must(
@@ -103,12 +103,12 @@ def blob_name(data: bytes, like: str) -> str:
     return kind(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 
-def former_content(git: Git, change: Change, index: str, kept: Kept | None) -> tuple[int, bytes] | None:
+def content_before(git: Git, change: Change, index: str, saved: SavedFile | None) -> tuple[int, bytes] | None:
     """Return mode and content of a file before a change, where they are known for sure."""
     if change.was is not None:
-        if kept is None or not kept.seen.same_stat(change.was):
+        if saved is None or not saved.file_stat.same_stat(change.was):
             return None
-        return kept.seen.mode, git.must("cat-file", "blob", kept.blob).out
+        return saved.file_stat.mode, git.must("cat-file", "blob", saved.blob).out
     if not change.was_clean:
         return None
     entry = git.must(
@@ -124,7 +124,7 @@ def former_content(git: Git, change: Change, index: str, kept: Kept | None) -> t
     return int(mode, 8), shown.out
 
 
-def give_back(git: Git, path: str, mode: int, content: bytes, blamed: bytes | None) -> bool:
+def restore_content(git: Git, path: str, mode: int, content: bytes, blamed: bytes | None) -> bool:
     """Put a content in the place of the blamed one (None: no file), if that is still there."""
     place = f"{git.folder}/{path}"
     if read_content(git.folder, path, BYTES_MAX) != blamed or (blamed is None and os.path.lexists(place)):
@@ -133,16 +133,16 @@ def give_back(git: Git, path: str, mode: int, content: bytes, blamed: bytes | No
     if folder is None:
         return False
     try:
-        return _exchanged(folder, os.path.basename(path), mode, content, blamed)
+        return _swap(folder, os.path.basename(path), mode, content, blamed)
     except OSError:  # it cannot be written here
         return False
     finally:
         os.close(folder)
 
 
-def _exchanged(folder: int, name: str, mode: int, content: bytes, blamed: bytes | None) -> bool:
+def _swap(folder: int, name: str, mode: int, content: bytes, blamed: bytes | None) -> bool:
     """Exchange a file; what was not the blamed one after all comes back, and whatever came since stays."""
-    new = _written(folder, mode, content)
+    new = _write_beside(folder, mode, content)
     taken = f"{new}-taken"
     try:
         placed = take_place(folder, name, new, taken)
@@ -156,11 +156,11 @@ def _exchanged(folder: int, name: str, mode: int, content: bytes, blamed: bytes 
                 os.link(taken, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
         return False
     finally:
-        _cleared(folder, new, name, content)
-        _cleared(folder, taken, name, blamed)
+        _remove_spare(folder, new, name, content)
+        _remove_spare(folder, taken, name, blamed)
 
 
-def _cleared(folder: int, spare: str, name: str, known: bytes | None) -> None:
+def _remove_spare(folder: int, spare: str, name: str, known: bytes | None) -> None:
     """Remove a spare file whose content is known, or in its place; another one stays beside it."""
     with suppress(FileNotFoundError):
         found = os.stat(spare, dir_fd=folder, follow_symlinks=False)
@@ -171,12 +171,12 @@ def _cleared(folder: int, spare: str, name: str, known: bytes | None) -> None:
             os.unlink(spare, dir_fd=folder)
 
 
-def left_as(folder: CallFolder, git: Git, session: str, path: str) -> None:
+def mark_restored(folder: CallFolder, git: Git, session: str, path: str) -> None:
     """Note that a file has its holder's content again, which has another stat now."""
-    known, now = kept_by(folder, session), seen(git.folder, path)
+    known, now = saved_by(folder, session), file_stat(git.folder, path)
     before = known.of(path)
     if before is not None and now is not None and is_blob(git, path, before.blob):
-        known.files[os.fsencode(path)] = Kept(now, before.blob)
+        known.files[os.fsencode(path)] = SavedFile(now, before.blob)
         write_file(folder.file("held", session), known)
 
 
@@ -188,7 +188,7 @@ def _ignored(git: Git, paths: list[str]) -> set[str]:
     return set(git.quick(*words, *paths).names)
 
 
-def _store(git: Git, files: dict[str, Seen]) -> dict[str, str]:
+def _store(git: Git, files: dict[str, FileStat]) -> dict[str, str]:
     """Write files into git as they are, and return the names of the blobs."""
     plain = [path for path, found in files.items() if stat.S_ISREG(found.mode)]
     blobs: dict[str, str] = {}
@@ -206,7 +206,7 @@ def _ref(git: Git, session: str, path: str) -> str:
     return f"{PREFIX}/{ref_name(session)}/file-{short(f'{git.folder}{chr(0)}{path}')}"
 
 
-def _written(folder: int, mode: int, content: bytes) -> str:
+def _write_beside(folder: int, mode: int, content: bytes) -> str:
     """Write a new file beside the one that it is to replace, and return its name."""
     new = f".coord-{os.urandom(8).hex()}"
     if stat.S_ISLNK(mode):

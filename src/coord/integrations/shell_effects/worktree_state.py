@@ -27,7 +27,7 @@ RACY_NS = 2_000_000_000
 RACY_BYTES_MAX, RACY_BYTES_IN_ALL = 1 << 20, 8 << 20
 
 
-class Seen(msgspec.Struct, frozen=True, array_like=True):
+class FileStat(msgspec.Struct, frozen=True, array_like=True):
     """A file as `lstat` shows it; `content` is a digest, where the times alone would not tell."""
 
     mode: int
@@ -37,19 +37,19 @@ class Seen(msgspec.Struct, frozen=True, array_like=True):
     inode: int
     content: bytes = b""
 
-    def same_stat(self, other: "Seen | None") -> bool:
+    def same_stat(self, other: "FileStat | None") -> bool:
         """Whether nothing but the content could tell the two apart."""
         return other is not None and _stat_of(self) == _stat_of(other)
 
 
-class State(msgspec.Struct, frozen=True):
+class WorktreeState(msgspec.Struct, frozen=True):
     """What differed from the index at a moment; a file that was missing is None."""
 
     at_ns: int
-    files: dict[bytes, Seen | None]
+    files: dict[bytes, FileStat | None]
     others: bool = True
     """Whether untracked files were looked at: there may be too many of them."""
-    ignore_files: tuple[Seen | None, ...] = ()
+    ignore_files: tuple[FileStat | None, ...] = ()
     """The files outside the worktree that say what git ignores."""
 
 
@@ -57,27 +57,27 @@ class Change(NamedTuple):
     """A file that is not as it was."""
 
     path: str
-    was: Seen | None
-    now: Seen | None
+    was: FileStat | None
+    now: FileStat | None
     was_clean: bool
     """Its content was the one in the old index."""
 
 
-def keep_index(git_dir: str, kept: str) -> None:
+def save_index(git_dir: str, saved: str) -> None:
     """Keep the present index under a second name."""
     with suppress(FileNotFoundError):
-        os.unlink(kept)
+        os.unlink(saved)
     try:
-        os.link(f"{git_dir}/index", kept)
+        os.link(f"{git_dir}/index", saved)
     except FileNotFoundError:  # nothing was ever staged
         return
     except OSError:  # no links here
         from shutil import copy2
 
-        copy2(f"{git_dir}/index", kept)
+        copy2(f"{git_dir}/index", saved)
 
 
-def look(git: Git, index: str, watched: Sequence[str]) -> State:
+def read_state(git: Git, index: str, watched: Sequence[str]) -> WorktreeState:
     """Return what differs from an index now."""
     at_ns = time.time_ns()
     touched, others = _differing(git, index, watched)
@@ -86,23 +86,25 @@ def look(git: Git, index: str, watched: Sequence[str]) -> State:
     if len(touched) > FILES_MAX:
         raise Unavailable(f"{len(touched)} files are changed", hint="commit them")
     room = RACY_BYTES_IN_ALL
-    files: dict[bytes, Seen | None] = {}
+    files: dict[bytes, FileStat | None] = {}
     for name in dict.fromkeys(names):
-        found = seen(git.folder, name)
+        found = file_stat(git.folder, name)
         if found is not None and _is_racy(found, at_ns) and found.size <= min(room, RACY_BYTES_MAX):
             room -= found.size
             found = msgspec.structs.replace(found, content=_digest(git.folder, name))
         files[os.fsencode(name)] = found
-    return State(at_ns, files, not many, _ignore_files(git))
+    return WorktreeState(at_ns, files, not many, _ignore_files(git))
 
 
-def changes(git: Git, index: str, before: State, watched: Sequence[str]) -> list[Change]:
+def changes(git: Git, index: str, before: WorktreeState, watched: Sequence[str]) -> list[Change]:
     """Return what was touched since a state was looked at."""
     touched, others = _differing(git, index, watched)
     known = {os.fsdecode(name): found for name, found in before.files.items()}
     found = [_changed(git.folder, name, was) for name, was in known.items()]
     found += [
-        Change(name, None, seen(git.folder, name), was_clean=True) for name in touched if name not in known
+        Change(name, None, file_stat(git.folder, name), was_clean=True)
+        for name in touched
+        if name not in known
     ]
     if before.others and len(others) <= FILES_MAX:
         new = [name for name in others if name not in known]
@@ -110,11 +112,11 @@ def changes(git: Git, index: str, before: State, watched: Sequence[str]) -> list
         names = [*(each.path for each in found if each is not None), *new]
         if _ignores_other_files(git, before, names):
             new = [name for name in new if _is_younger(git.folder, name, before.at_ns)]
-        found += [Change(name, None, seen(git.folder, name), was_clean=False) for name in new]
+        found += [Change(name, None, file_stat(git.folder, name), was_clean=False) for name in new]
     return [each for each in found if each is not None]
 
 
-def seen(root: str, name: str) -> Seen | None:
+def file_stat(root: str, name: str) -> FileStat | None:
     """Return a file as it is; a folder in its place is no file."""
     try:
         found = os.lstat(f"{root}/{name}")
@@ -122,7 +124,7 @@ def seen(root: str, name: str) -> Seen | None:
         return None
     if stat.S_ISDIR(found.st_mode):
         return None
-    return Seen(found.st_mode, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
+    return FileStat(found.st_mode, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
 
 
 def read_content(root: str, name: str, most: int, folder: int | None = None) -> bytes | None:
@@ -154,13 +156,13 @@ def _differing(git: Git, index: str, watched: Sequence[str]) -> tuple[list[str],
     if patterns:
         ignored = ("ls-files", "--others", "--ignored", "--exclude-standard", "-z", "--")
         asks.append((*ignored, *(f":(glob){text}" for text in patterns)))
-    touched, *others = _together([_asking(git, index, words) for words in asks])
+    touched, *others = _run_parallel([_query(git, index, words) for words in asks])
     # A folder among the others is a repository of its own, whose files are not ours.
     plain = (name for names in others for name in names if not name.endswith("/"))
     return list(dict.fromkeys(touched)), list(dict.fromkeys(plain))
 
 
-def _asking(git: Git, index: str, words: tuple[str, ...]) -> Callable[[], list[str]]:
+def _query(git: Git, index: str, words: tuple[str, ...]) -> Callable[[], list[str]]:
     def ask() -> list[str]:
         done = git.run(*words, timeout_s=deadline_s() * GIT_SHARE, GIT_INDEX_FILE=index)
         if done.code:
@@ -170,7 +172,7 @@ def _asking(git: Git, index: str, words: tuple[str, ...]) -> Callable[[], list[s
     return ask
 
 
-def _together(asks: list[Callable[[], list[str]]]) -> list[list[str]]:
+def _run_parallel(asks: list[Callable[[], list[str]]]) -> list[list[str]]:
     """Run all at once and return their answers; the first error counts."""
     answers: list[list[str]] = [[] for _ in asks]
     errors: list[CoordError] = []
@@ -194,8 +196,8 @@ def _together(asks: list[Callable[[], list[str]]]) -> list[list[str]]:
     return answers
 
 
-def _changed(root: str, name: str, was: Seen | None) -> Change | None:
-    now = seen(root, name)
+def _changed(root: str, name: str, was: FileStat | None) -> Change | None:
+    now = file_stat(root, name)
     if was is None and now is None:
         return None
     if was is not None and was.same_stat(now) and (not was.content or was.content == _digest(root, name)):
@@ -203,7 +205,7 @@ def _changed(root: str, name: str, was: Seen | None) -> Change | None:
     return Change(name, was, now, was_clean=False)
 
 
-def _ignores_other_files(git: Git, before: State, changed: Iterable[str]) -> bool:
+def _ignores_other_files(git: Git, before: WorktreeState, changed: Iterable[str]) -> bool:
     """Whether a rule about ignored files may have changed; `changed`: paths that have."""
     if any(os.path.basename(name) == ".gitignore" for name in changed):
         return True
@@ -214,18 +216,18 @@ def _ignores_other_files(git: Git, before: State, changed: Iterable[str]) -> boo
     )
 
 
-def _ignore_files(git: Git) -> tuple[Seen | None, ...]:
+def _ignore_files(git: Git) -> tuple[FileStat | None, ...]:
     """Return the files outside a worktree that tell git what to ignore, or where to read that."""
     repository = repository_at(git.folder)
     home = git.environ.get("HOME", "")
     user = git.environ.get("XDG_CONFIG_HOME") or f"{home}/.config"
     common = "" if repository is None else repository.commondir
     return (
-        seen(common, "info/exclude"),
-        seen(common, "config"),
-        seen(home, ".gitconfig"),
-        seen(user, "git/config"),
-        seen(user, "git/ignore"),
+        file_stat(common, "info/exclude"),
+        file_stat(common, "config"),
+        file_stat(home, ".gitconfig"),
+        file_stat(user, "git/config"),
+        file_stat(user, "git/ignore"),
     )
 
 
@@ -241,7 +243,7 @@ def _is_younger(root: str, name: str, than_ns: int) -> bool:
     return False
 
 
-def _is_racy(found: Seen, at_ns: int) -> bool:
+def _is_racy(found: FileStat, at_ns: int) -> bool:
     return max(found.mtime_ns, found.ctime_ns) >= at_ns - RACY_NS
 
 
@@ -251,7 +253,7 @@ def _digest(root: str, name: str) -> bytes:
     return sha256(read_content(root, name, RACY_BYTES_MAX) or b"").digest()
 
 
-def _stat_of(found: Seen) -> tuple[int, ...]:
+def _stat_of(found: FileStat) -> tuple[int, ...]:
     return found.mode, found.size, found.mtime_ns, found.ctime_ns, found.inode
 
 

@@ -9,32 +9,32 @@ from typing import NoReturn
 import pytest
 
 from coord.core.errors import Corrupt, Unavailable, Unreachable
-from coord.integrations.hooks.events import NOTHING
-from coord.integrations.hooks.handler import Gate
+from coord.integrations.hooks.events import ALLOW
+from coord.integrations.hooks.handler import HookHandler
 from coord.integrations.hooks.tools import claude, codex
 from tests.support.git_folders import added_worktree, git, made_repository
-from tests.support.hook_harness import Scene
+from tests.support.hook_harness import HookHarness
 
 
 @pytest.fixture
-def scene(tmp_path: Path) -> Scene:
-    return Scene(tmp_path)
+def scene(tmp_path: Path) -> HookHarness:
+    return HookHarness(tmp_path)
 
 
-def test_a_session_hears_of_its_peers(scene: Scene) -> None:
+def test_a_session_hears_of_its_peers(scene: HookHarness) -> None:
     """Two peers are told in one sentence, to be passed on to the user; nobody: nothing.
 
     SES-21, SCN-34, CTX-20, UI-6.
     """
-    assert scene.tell("SessionStart", "one", source="startup").say == ""
+    assert scene.tell("SessionStart", "one", source="startup").note == ""
     scene.tell("SessionStart", "two", source="startup")
-    said = scene.tell("SessionStart", "three", source="startup").say
+    said = scene.tell("SessionStart", "three", source="startup").note
     assert "there are 2 other sessions" in said
     assert all(f"claude {name} (live) in {scene.root}" in said for name in ("one", "two"))
     assert "session three" in said
 
 
-def test_a_held_file_is_refused_with_the_next_step(scene: Scene) -> None:
+def test_a_held_file_is_refused_with_the_next_step(scene: HookHarness) -> None:
     """LCK-74, INT-5: who, until when, why, and the very command that waits for it."""
     with scene.client("bob") as bob:
         bob.acquire("src/app.py", reason="rework")
@@ -46,7 +46,7 @@ def test_a_held_file_is_refused_with_the_next_step(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("glob", ["src/*", "src", "src/**", "s?c/[a-c]pp.py"])
-def test_a_file_under_a_held_glob_is_refused(scene: Scene, glob: str) -> None:
+def test_a_file_under_a_held_glob_is_refused(scene: HookHarness, glob: str) -> None:
     """LCK-76: the denial names the glob."""
     with scene.client("bob") as bob:
         bob.acquire(glob)
@@ -54,7 +54,7 @@ def test_a_file_under_a_held_glob_is_refused(scene: Scene, glob: str) -> None:
     assert scene.write("free.txt").deny == ""
 
 
-def test_beside_a_held_glob_other_files_are_written(scene: Scene) -> None:
+def test_beside_a_held_glob_other_files_are_written(scene: HookHarness) -> None:
     """LCK-76: a glob refuses the files that it matches, old and new, and no others; a folder is no file."""
     with scene.client("bob") as bob:
         bob.acquire("**/*.py")
@@ -66,7 +66,7 @@ def test_beside_a_held_glob_other_files_are_written(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize(("source", "denied"), [("docs", True), ("README.md", False)])
-def test_what_a_folder_is_moved_to_is_no_file(scene: Scene, source: str, denied: bool) -> None:
+def test_what_a_folder_is_moved_to_is_no_file(scene: HookHarness, source: str, denied: bool) -> None:
     """LCK-76: where a call moves a folder, what is not there yet will be one, with files in it."""
     (scene.root / "docs").mkdir()
     with scene.client("bob") as bob:
@@ -76,7 +76,7 @@ def test_what_a_folder_is_moved_to_is_no_file(scene: Scene, source: str, denied:
     assert bool(scene.before({"session": "ada", **call}).deny) is denied
 
 
-def test_an_edit_is_locked_until_it_is_committed(scene: Scene) -> None:
+def test_an_edit_is_locked_until_it_is_committed(scene: HookHarness) -> None:
     """Dirty against HEAD it stays locked; clean again, the next shell command's end frees it.
 
     INT-7, GIT-3.
@@ -100,7 +100,7 @@ ODD = ("sp ace.txt", "[x]{y}*.txt", "-dash", "ü.txt", "quo'te\".txt", "a\\b.txt
 
 
 @pytest.mark.parametrize("name", ODD)
-def test_odd_names_are_locked_and_freed(scene: Scene, name: str) -> None:
+def test_odd_names_are_locked_and_freed(scene: HookHarness, name: str) -> None:
     """Wildcards in a name that a tool gives mean themselves; a new file is clean once it is committed."""
     scene.write(name)
     assert len(scene.held()) == 1
@@ -112,7 +112,7 @@ def test_odd_names_are_locked_and_freed(scene: Scene, name: str) -> None:
     assert scene.write(name, "bob").deny == ""
 
 
-def test_an_ignored_file_is_not_clean(scene: Scene) -> None:
+def test_an_ignored_file_is_not_clean(scene: HookHarness) -> None:
     """HEAD does not know it, so what was written is nowhere else."""
     (scene.root / ".gitignore").write_text("*.env\n")
     scene.write("x.env")
@@ -120,7 +120,7 @@ def test_an_ignored_file_is_not_clean(scene: Scene) -> None:
     assert scene.write("x.env", "bob").deny
 
 
-def test_a_failed_edit_frees_its_file(scene: Scene) -> None:
+def test_a_failed_edit_frees_its_file(scene: HookHarness) -> None:
     """Claude tells PostToolUseFailure instead: the file is as it was."""
     call = scene.edit("src/app.py")
     scene.before(call)
@@ -128,7 +128,7 @@ def test_a_failed_edit_frees_its_file(scene: Scene) -> None:
     assert scene.held() == {}
 
 
-def test_a_file_that_is_about_to_be_written_is_not_freed(scene: Scene) -> None:
+def test_a_file_that_is_about_to_be_written_is_not_freed(scene: HookHarness) -> None:
     """Calls side by side: the end of one finds the other's file clean, but not yet written."""
     edit, shell = scene.edit("src/app.py"), scene.shell("true")
     scene.before(edit)
@@ -137,7 +137,7 @@ def test_a_file_that_is_about_to_be_written_is_not_freed(scene: Scene) -> None:
     assert scene.held() == {"file:src/app.py": "ada"}
 
 
-def test_an_edit_in_a_worktree_is_looked_at_there(scene: Scene, tmp_path: Path) -> None:
+def test_an_edit_in_a_worktree_is_looked_at_there(scene: HookHarness, tmp_path: Path) -> None:
     """A lock counts in every worktree, but its file is clean or not where it was edited."""
     added_worktree(scene.root, tmp_path / "tree")
     call = scene.edit(str(tmp_path / "tree/src/app.py"))
@@ -151,17 +151,17 @@ def test_an_edit_in_a_worktree_is_looked_at_there(scene: Scene, tmp_path: Path) 
     assert scene.write("src/app.py", "bob").deny == ""
 
 
-def test_where_the_store_was_removed_the_hook_does_not_guess(scene: Scene) -> None:
+def test_where_the_store_was_removed_the_hook_does_not_guess(scene: HookHarness) -> None:
     """INT-5: a hook that was set up for this very repository raises, and what writes is refused."""
     shutil.rmtree(scene.root / ".git/coord")
     told = {"session_id": "ada", "cwd": str(scene.root), "hook_event_name": "PreToolUse"}
     event = claude.parse({**told, **scene.edit("src/app.py")})
     with pytest.raises(Unavailable, match="was set up in this repository"):
-        scene.answer(event._replace(installed=str(scene.root / ".git")))
-    assert scene.answer(event) == NOTHING, "hooks for all repositories do not know that it was there"
+        scene.answer(event._replace(installed_for=str(scene.root / ".git")))
+    assert scene.answer(event) == ALLOW, "hooks for all repositories do not know that it was there"
 
 
-def test_a_patch_of_two_worktrees_is_looked_at_in_both(scene: Scene, tmp_path: Path) -> None:
+def test_a_patch_of_two_worktrees_is_looked_at_in_both(scene: HookHarness, tmp_path: Path) -> None:
     """Each file of a call is clean or not in the worktree where it was written."""
     tree = tmp_path / "tree"
     added_worktree(scene.root, tree)
@@ -179,7 +179,7 @@ def test_a_patch_of_two_worktrees_is_looked_at_in_both(scene: Scene, tmp_path: P
     assert set(scene.held()) == {"file:src/app.py"}
 
 
-def test_a_patch_of_two_worktrees_is_refused_as_a_whole(scene: Scene, tmp_path: Path) -> None:
+def test_a_patch_of_two_worktrees_is_refused_as_a_whole(scene: HookHarness, tmp_path: Path) -> None:
     """LCK-40: where one of its files is held, nothing of the call stays locked."""
     added_worktree(scene.root, tmp_path / "tree")
     with scene.client("bob") as bob:
@@ -193,20 +193,20 @@ def test_a_patch_of_two_worktrees_is_refused_as_a_whole(scene: Scene, tmp_path: 
     assert scene.held() == {"file:new.txt": "bob"}
 
 
-def test_files_elsewhere_are_nobody_s(scene: Scene, tmp_path: Path) -> None:
+def test_files_elsewhere_are_nobody_s(scene: HookHarness, tmp_path: Path) -> None:
     """A file outside of every repository with coord is not locked; in another one it is locked there."""
     (tmp_path / "plain").mkdir()
     assert scene.write(str(tmp_path / "plain/x")).deny == ""
     made_repository(tmp_path / "without")
     assert scene.write(str(tmp_path / "without/x")).deny == ""
     assert not (tmp_path / "without/.git/coord").exists()
-    other = Scene(tmp_path / "other")
+    other = HookHarness(tmp_path / "other")
     assert scene.write(str(other.root / "x")).deny == ""
     assert other.held() == {"file:x": "ada"}
     assert other.write("x", "bob").deny
 
 
-def test_a_link_that_leads_out_is_followed(scene: Scene, tmp_path: Path) -> None:
+def test_a_link_that_leads_out_is_followed(scene: HookHarness, tmp_path: Path) -> None:
     """A symlink to a file outside is not refused; one inside locks both names."""
     (tmp_path / "outside.md").write_text("x")
     os.symlink(tmp_path / "outside.md", scene.root / "CLAUDE.md")
@@ -216,7 +216,7 @@ def test_a_link_that_leads_out_is_followed(scene: Scene, tmp_path: Path) -> None
     assert set(scene.held()) >= {"file:link.py", "file:src/app.py"}
 
 
-def test_the_git_directory_is_no_place_to_edit(scene: Scene) -> None:
+def test_the_git_directory_is_no_place_to_edit(scene: HookHarness) -> None:
     """Hooks and locks live there."""
     for name in (
         ".git/config",
@@ -228,7 +228,7 @@ def test_the_git_directory_is_no_place_to_edit(scene: Scene) -> None:
     assert scene.before(scene.edit(".git/COMMIT_EDITMSG")).deny == ""
 
 
-def test_an_action_needs_its_lock_for_as_long_as_it_runs(scene: Scene) -> None:
+def test_an_action_needs_its_lock_for_as_long_as_it_runs(scene: HookHarness) -> None:
     """INT-12, LCK-61: pushes of main go one after the other; the next step waits in line and runs it."""
     mine, theirs = scene.shell("git push origin main"), scene.shell("git push origin main", "bob")
     assert scene.before(mine).deny == ""
@@ -240,7 +240,7 @@ def test_an_action_needs_its_lock_for_as_long_as_it_runs(scene: Scene) -> None:
     assert scene.before(theirs).deny == ""
 
 
-def test_an_action_does_not_outlive_its_call(scene: Scene) -> None:
+def test_an_action_does_not_outlive_its_call(scene: HookHarness) -> None:
     """INT-12: nobody tells when a command in the background ends, so none with a lock runs there."""
     given = {"command": "git push origin main", "run_in_background": True}
     deny = scene.before(scene.shell("", tool_input=given)).deny
@@ -264,7 +264,7 @@ def test_an_action_does_not_outlive_its_call(scene: Scene) -> None:
         "bash <<EOF\ngit push origin main &\nEOF",
     ],
 )
-def test_an_action_does_not_outlive_its_line(scene: Scene, line: str) -> None:
+def test_an_action_does_not_outlive_its_line(scene: HookHarness, line: str) -> None:
     """INT-12: the shell can put a command into the background, too."""
     deny = scene.before(scene.shell(line)).deny
     assert "needs name:main-push for as long as it runs" in deny
@@ -281,12 +281,12 @@ def test_an_action_does_not_outlive_its_line(scene: Scene, line: str) -> None:
         "git commit -m \"$(cat <<'EOF'\nthis & that\nEOF\n)\" && git push origin main",
     ],
 )
-def test_an_action_in_the_foreground_is_run(scene: Scene, line: str) -> None:
+def test_an_action_in_the_foreground_is_run(scene: HookHarness, line: str) -> None:
     """INT-12: not every `&` puts something into the background, and not all that goes on needs a lock."""
     assert scene.before(scene.shell(line)).deny == ""
 
 
-def test_an_action_under_the_session_s_own_lock_keeps_it(scene: Scene) -> None:
+def test_an_action_under_the_session_s_own_lock_keeps_it(scene: HookHarness) -> None:
     """What the session asked for itself is not given back by a hook."""
     with scene.client("ada") as ada:
         ada.acquire("name:main-push")
@@ -296,12 +296,12 @@ def test_an_action_under_the_session_s_own_lock_keeps_it(scene: Scene) -> None:
     assert scene.held() == {"name:main-push": "ada"}
 
 
-def test_an_action_of_the_host_is_locked_for_all_repositories(scene: Scene, tmp_path: Path) -> None:
+def test_an_action_of_the_host_is_locked_for_all_repositories(scene: HookHarness, tmp_path: Path) -> None:
     """Names of the host stand in the user's own store; refused there, nothing is kept here.
 
     LCK-65, PRB-13.
     """
-    other = Scene(tmp_path / "other")
+    other = HookHarness(tmp_path / "other")
     other.environ = scene.environ
     assert scene.before(scene.shell("pkill engram")).deny == ""
     line = "git push origin main; pkill engram"
@@ -309,29 +309,29 @@ def test_an_action_of_the_host_is_locked_for_all_repositories(scene: Scene, tmp_
     assert other.held() == {}
 
 
-def test_messages_come_at_the_end_of_a_call_once(scene: Scene) -> None:
+def test_messages_come_at_the_end_of_a_call_once(scene: HookHarness) -> None:
     """MSG-13, MSG: a message is offered to one hook and delivered as its last act."""
     scene.tell("SessionStart", source="startup")
     with scene.client("bob") as bob:
         bob.send("ada", "request", "please review", body="branch login")
-    said = scene.write("new.txt").say
+    said = scene.write("new.txt").note
     assert "from bob (request): please review — branch login" in said
-    assert scene.write("new2.txt").say == ""
+    assert scene.write("new2.txt").note == ""
     with scene.client("ada") as ada:
         assert ada.recv(peek=True).messages == []
 
 
-def test_messages_come_with_the_next_prompt(scene: Scene) -> None:
+def test_messages_come_with_the_next_prompt(scene: HookHarness) -> None:
     """Who sits idle hears of it when its user speaks."""
     scene.tell("SessionStart", source="startup")
     with scene.client("bob") as bob:
         bob.send("ada", "notify", "done")
-    assert "from bob (notify): done" in scene.tell("UserPromptSubmit", prompt="go on").say
+    assert "from bob (notify): done" in scene.tell("UserPromptSubmit", prompt="go on").note
 
 
 @pytest.mark.parametrize(("left_s", "waits_s"), [(-1.0, 0.0), (0.0, 0.0), (2.5, 2.5)])
 def test_a_store_is_waited_for_while_there_is_time(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch, left_s: float, waits_s: float
+    scene: HookHarness, monkeypatch: pytest.MonkeyPatch, left_s: float, waits_s: float
 ) -> None:
     """REC-20: a hook retries to open its store until the moment that it was given, not for longer."""
     told: list[float] = []
@@ -345,39 +345,39 @@ def test_a_store_is_waited_for_while_there_is_time(
     given = {"session_id": "ada", "cwd": str(scene.root), "hook_event_name": "PreToolUse"}
     event = claude.parse({**given, "tool_name": "Write", "tool_input": {"file_path": "new.txt"}})
     with pytest.raises(Unreachable):
-        Gate(event, {}, scene.environ, lambda _: None, open_by=100.0 + left_s).pass_through()
+        HookHandler(event, {}, scene.environ, lambda _: None, open_by=100.0 + left_s).handle()
     assert told == [waits_s]
 
 
-def test_a_reading_call_opens_nothing(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reading_call_opens_nothing(scene: HookHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before a tool that only reads there is nothing to ask."""
     monkeypatch.setattr("coord.integrations.hooks.handler.open_location", None)
     assert scene.before({**scene.edit("x"), "tool_name": "Read"}).deny == ""
 
 
-def test_held_locks_are_recalled_at_the_stop_once(scene: Scene) -> None:
+def test_held_locks_are_recalled_at_the_stop_once(scene: HookHarness) -> None:
     """Each lock is recalled once; not while the tool says that it was reminded already."""
     scene.write("new.txt")
-    assert scene.tell("Stop", stop_hook_active=True).go_on == ""
-    assert "still holds file:new.txt" in scene.tell("Stop").go_on
-    assert scene.tell("Stop").go_on == ""
+    assert scene.tell("Stop", stop_hook_active=True).keep_going == ""
+    assert "still holds file:new.txt" in scene.tell("Stop").keep_going
+    assert scene.tell("Stop").keep_going == ""
     with scene.client("ada") as ada:
         ada.acquire("name:release")
-    assert "unlock name:release`" in scene.tell("Stop").go_on
+    assert "unlock name:release`" in scene.tell("Stop").keep_going
 
 
-def test_after_compaction_it_is_told_who_does_what(scene: Scene) -> None:
+def test_after_compaction_it_is_told_who_does_what(scene: HookHarness) -> None:
     """CTX-15: own locks and those of the others, in a few words."""
     scene.tell("SessionStart", "bob", source="startup")
     scene.write("his.txt", "bob")
     scene.write("mine.txt")
-    said = scene.tell("SessionStart", source="compact").say
+    said = scene.tell("SessionStart", source="compact").note
     assert "session ada; it holds file:mine.txt" in said
     assert "claude bob (live)" in said
     assert "holds file:his.txt" in said
 
 
-def test_a_cleared_session_goes_on_as_another(scene: Scene) -> None:
+def test_a_cleared_session_goes_on_as_another(scene: HookHarness) -> None:
     """`/clear` gives a new id; the locks move to it in one commit."""
     scene.tell("SessionStart", "old", source="startup")
     scene.write("new.txt", "old")
@@ -386,7 +386,7 @@ def test_a_cleared_session_goes_on_as_another(scene: Scene) -> None:
     assert scene.held() == {"file:new.txt": "young"}
 
 
-def test_a_sub_agent_owns_what_it_edits(scene: Scene) -> None:
+def test_a_sub_agent_owns_what_it_edits(scene: HookHarness) -> None:
     """Sub-agents exclude each other and their session; what they edited stays with the session after them."""
     scene.tell("SessionStart", source="startup")
     one, two = {"agent_id": "a1", "agent_type": "worker"}, {"agent_id": "a2", "agent_type": "worker"}
@@ -400,7 +400,7 @@ def test_a_sub_agent_owns_what_it_edits(scene: Scene) -> None:
     assert scene.write("part.txt").deny == ""
 
 
-def test_the_end_of_a_session_frees_all(scene: Scene) -> None:
+def test_the_end_of_a_session_frees_all(scene: HookHarness) -> None:
     """Nothing stays locked after it; a session that is not known ends all the same.
 
     INT-10, LCK-78, SES-24.
@@ -411,7 +411,7 @@ def test_the_end_of_a_session_frees_all(scene: Scene) -> None:
     assert scene.tell("SessionEnd", "nobody", reason="other").deny == ""
 
 
-def test_a_name_given_by_its_starter_is_the_session(scene: Scene) -> None:
+def test_a_name_given_by_its_starter_is_the_session(scene: HookHarness) -> None:
     """INT-17: who starts an agent may name it; sub-agents stand below that name."""
     scene.environ["COORD_SESSION_ID"] = "worker-3"
     scene.environ["COORD_AGENT"] = "otto"
@@ -420,17 +420,17 @@ def test_a_name_given_by_its_starter_is_the_session(scene: Scene) -> None:
     assert scene.held() == {"file:new.txt": "worker-3", "file:part.txt": "worker-3.a1"}
 
 
-def test_without_coord_the_hook_stays_out_of_the_way(tmp_path: Path, scene: Scene) -> None:
+def test_without_coord_the_hook_stays_out_of_the_way(tmp_path: Path, scene: HookHarness) -> None:
     """PRB-24: Hooks of a user fire in every repository: where coord is not in use nothing happens."""
     made_repository(tmp_path / "plain")
     scene.root = tmp_path / "plain"
     assert scene.write("new.txt").deny == ""
-    assert scene.tell("SessionStart", source="startup").say == ""
-    assert scene.tell("Stop").go_on == ""
+    assert scene.tell("SessionStart", source="startup").note == ""
+    assert scene.tell("Stop").keep_going == ""
     assert not (scene.root / ".git/coord").exists()
 
 
-def test_a_lost_store_is_no_free_store(scene: Scene) -> None:
+def test_a_lost_store_is_no_free_store(scene: HookHarness) -> None:
     """A pinned store that is gone refuses; the program makes a denial of that."""
     for file in (scene.root / ".git/coord").glob("coord.db*"):
         file.unlink()
@@ -438,7 +438,7 @@ def test_a_lost_store_is_no_free_store(scene: Scene) -> None:
         scene.write("new.txt")
 
 
-def test_what_the_last_holder_left_is_put_aside_first(scene: Scene) -> None:
+def test_what_the_last_holder_left_is_put_aside_first(scene: HookHarness) -> None:
     """REC-11: an edit under a lock that somebody lost begins from HEAD; it is refused once, then passes."""
     then_s = int(time.time()) - 120
     with scene.client("bob", clock=lambda: then_s * 1000) as bob:
@@ -452,7 +452,7 @@ def test_what_the_last_holder_left_is_put_aside_first(scene: Scene) -> None:
     assert (scene.root / "src/app.py").read_text() == "app\n"
     assert git(scene.root, "show", f"{ref}:src/app.py") == "half done"
     assert scene.held() == {"file:src/app.py": "ada"}
-    assert scene.write("src/app.py") == NOTHING
+    assert scene.write("src/app.py") == ALLOW
     scene.tell("Stop")
     scene.commit("src/app.py")
     scene.tell("Stop")

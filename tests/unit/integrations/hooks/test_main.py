@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from coord.integrations.hooks import main as client
-from tests.support.hook_harness import Scene
+from tests.support.hook_harness import HookHarness
 from tests.support.servers.redis import RedisServer
 from tests.support.servers.server import running
 
@@ -24,12 +24,12 @@ ANSWERS_S = 30
 
 
 @pytest.fixture
-def scene(tmp_path: Path) -> Scene:
-    return Scene(tmp_path)
+def scene(tmp_path: Path) -> HookHarness:
+    return HookHarness(tmp_path)
 
 
 def hook(
-    scene: Scene, told: dict[str, Any] | bytes, tool: str = "claude", *of: str, **environ: str
+    scene: HookHarness, told: dict[str, Any] | bytes, tool: str = "claude", *of: str, **environ: str
 ) -> tuple[int, Any, str]:
     data = told if isinstance(told, bytes) else json.dumps({"cwd": str(scene.root), **told}).encode()
     done = subprocess.run(
@@ -57,7 +57,7 @@ def reason_in(answer: Any) -> str:
     return str(answer["hookSpecificOutput"]["permissionDecisionReason"])
 
 
-def test_a_whole_exchange(scene: Scene) -> None:
+def test_a_whole_exchange(scene: HookHarness) -> None:
     """The first edit passes in silence; the second one is denied in the tool's own form, by exit code 0."""
     assert hook(scene, edit()) == (0, None, "")
     code, answer, said = hook(scene, edit("bob"))
@@ -71,7 +71,9 @@ def test_a_whole_exchange(scene: Scene) -> None:
     assert (code, answer["decision"], said) == (0, "deny", "")
 
 
-def test_a_repository_whose_store_was_removed_is_closed_for_writes(scene: Scene, tmp_path: Path) -> None:
+def test_a_repository_whose_store_was_removed_is_closed_for_writes(
+    scene: HookHarness, tmp_path: Path
+) -> None:
     """INT-5: the hook knows for which repository it was set up, and that somebody took the store away."""
     shutil.rmtree(scene.root / ".git/coord")
     of = str(scene.root / ".git")
@@ -93,32 +95,32 @@ def test_a_repository_whose_store_was_removed_is_closed_for_writes(scene: Scene,
     "told",
     [b"", b"{", b"[]", b"\xff\xfe", b'{"hook_event_name": "PreToolUse", "tool_name": "Write"', b"null"],
 )
-def test_input_that_cannot_be_read_is_refused(scene: Scene, told: bytes) -> None:
+def test_input_that_cannot_be_read_is_refused(scene: HookHarness, told: bytes) -> None:
     """Exit 2 with words on stderr is a no in every tool."""
     code, answer, said = hook(scene, told)
     assert (code, answer) == (2, None)
     assert said.startswith("coord: ")
 
 
-def test_an_edit_without_a_session_is_refused(scene: Scene) -> None:
+def test_an_edit_without_a_session_is_refused(scene: HookHarness) -> None:
     """Whose edit it is has to be known."""
     assert "session id" in reason_in(hook(scene, {**edit(), "session_id": ""})[1])
     assert "session id" in reason_in(hook(scene, {**edit(), "session_id": "a/b"})[1])
 
 
-def test_an_unknown_tool_is_refused(scene: Scene) -> None:
+def test_an_unknown_tool_is_refused(scene: HookHarness) -> None:
     """The program names the tools that it knows."""
     code, _, said = hook(scene, edit(), "emacs")
     assert code == 2
     assert "claude|codex|gemini" in said
 
 
-def lose(scene: Scene) -> None:
+def lose(scene: HookHarness) -> None:
     for file in (scene.root / ".git/coord").glob("coord.db*"):
         file.unlink()
 
 
-def test_without_a_store_writes_are_closed_and_reads_open(scene: Scene) -> None:
+def test_without_a_store_writes_are_closed_and_reads_open(scene: HookHarness) -> None:
     """Doubt refuses writes; what only reads goes on, so that the agent can find out what is wrong."""
     lose(scene)
     deny = reason_in(hook(scene, edit())[1])
@@ -131,20 +133,20 @@ def test_without_a_store_writes_are_closed_and_reads_open(scene: Scene) -> None:
     assert "nothing is written until" in said["hookSpecificOutput"]["additionalContext"]
 
 
-def test_closed_or_open_is_a_setting(scene: Scene) -> None:
+def test_closed_or_open_is_a_setting(scene: HookHarness) -> None:
     """PRB-36: Who would rather lose the locks than the work, says so."""
     (scene.root / "coord.toml").write_text('[hooks]\nwrites_without_store = "open"\n')
     lose(scene)
     assert hook(scene, edit()) == (0, None, "")
 
 
-def test_wrong_settings_close_the_gate(scene: Scene) -> None:
+def test_wrong_settings_close_the_gate(scene: HookHarness) -> None:
     """What is not understood is no permission."""
     (scene.root / "coord.toml").write_text('[hooks]\nwrites_without_store = "sometimes"\n')
     assert "writes_without_store" in reason_in(hook(scene, edit())[1])
 
 
-def test_a_stuck_store_is_answered_for_in_time(scene: Scene) -> None:
+def test_a_stuck_store_is_answered_for_in_time(scene: HookHarness) -> None:
     """Another process holds the database: the hook says no before its tool would let the call pass."""
     path = scene.root / ".git/coord/coord.db"
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
@@ -161,7 +163,7 @@ def test_a_stuck_store_is_answered_for_in_time(scene: Scene) -> None:
 def test_a_server_that_is_down_is_answered_for_in_time(tmp_path: Path) -> None:
     """REC-20: the hook retries in a part of its deadline, and says no before its tool lets the call pass."""
     with running(RedisServer) as server:
-        scene = Scene(tmp_path, server.fresh_store_url())
+        scene = HookHarness(tmp_path, server.fresh_store_url())
         assert hook(scene, edit()) == (0, None, "")
         server.stop()
         code, answer, _ = hook(scene, edit(), COORD_HOOK_DEADLINE="2", COORD_CONNECT_TIMEOUT="3600")
@@ -170,7 +172,7 @@ def test_a_server_that_is_down_is_answered_for_in_time(tmp_path: Path) -> None:
         assert hook(scene, shell("git status"), COORD_HOOK_DEADLINE="2") == (0, None, "")
 
 
-def test_a_tool_that_tells_nothing_is_refused_in_time(scene: Scene) -> None:
+def test_a_tool_that_tells_nothing_is_refused_in_time(scene: HookHarness) -> None:
     """Standard input that never ends does not hold the hook for ever."""
     reader, writer = os.pipe()
     try:
@@ -189,7 +191,7 @@ def test_a_tool_that_tells_nothing_is_refused_in_time(scene: Scene) -> None:
     assert b"told its hook nothing" in done.stderr
 
 
-def test_nobody_has_to_read_the_answer(scene: Scene) -> None:
+def test_nobody_has_to_read_the_answer(scene: HookHarness) -> None:
     """A tool that has gone away meanwhile does not make the hook fail."""
     hook(scene, edit())
     process = subprocess.Popen([*PROGRAM, "claude"], stdin=-1, stdout=-1, stderr=-1, env=scene.environ)
@@ -204,7 +206,7 @@ def test_nobody_has_to_read_the_answer(scene: Scene) -> None:
         assert errors.read() == b""
 
 
-def test_before_a_reading_tool_next_to_nothing_is_imported(scene: Scene) -> None:
+def test_before_a_reading_tool_next_to_nothing_is_imported(scene: HookHarness) -> None:
     """Most calls only read: they pass before even `typing` is there, with a store or without one."""
     lose(scene)
     told = {**edit(), "tool_name": "Read"}
@@ -228,7 +230,7 @@ def test_before_a_reading_tool_next_to_nothing_is_imported(scene: Scene) -> None
     }
 
 
-def test_the_command_is_the_same_program(scene: Scene) -> None:
+def test_the_command_is_the_same_program(scene: HookHarness) -> None:
     """`coord hook claude` answers as the program does."""
     hook(scene, edit())
     done = subprocess.run(
@@ -250,17 +252,17 @@ def test_an_answer_that_is_late_by_a_moment_is_written_out() -> None:
         import os, time
         from _thread import start_new_thread
         from coord.integrations.hooks import main as client
-        from coord.integrations.hooks.events import Verdict
+        from coord.integrations.hooks.events import Answer
         hook = client.Hook("claude")
         os.environ["COORD_HOOK_DEADLINE"] = "0.2"
-        hook._understand({"hook_event_name": "PreToolUse", "tool_name": "Bash"})
-        printed = hook._form.printed
-        def slowly(event, verdict):
+        hook._parse_event({"hook_event_name": "PreToolUse", "tool_name": "Bash"})
+        output_of = hook._form.output_of
+        def slowly(event, answer):
             while time.monotonic() < hook.began + 0.6: pass
-            return printed(event, verdict)
-        hook._form.printed = slowly
+            return output_of(event, answer)
+        hook._form.output_of = slowly
         start_new_thread(hook._watch, ())
-        hook._show(Verdict(deny="held by ann"))
+        hook._reply(Answer(deny="held by ann"))
         os._exit(hook._code)"""
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
     assert b"held by ann" in done.stdout, done

@@ -10,7 +10,7 @@ from coord.core.errors import Invalid
 from coord.integrations.hooks.config import Settings, read_settings
 from coord.integrations.hooks.events import Event, Kind
 from coord.integrations.hooks.named_locks import ACTIONS, Action, locks_for
-from coord.integrations.hooks.protected_files import refused_edit, refused_settings
+from coord.integrations.hooks.protected_files import check_edit, check_settings
 from coord.integrations.hooks.shell_parser import folders_entered, only_reads, simple_commands
 
 
@@ -143,7 +143,7 @@ def test_a_repository_adds_actions_and_says_what_happens_without_a_store(tmp_pat
         "[[hooks.actions]]\ncommand = ' '\nlock = 'x'",
         "[[hooks.actions]]\ncommand = 'x'\nlock = 'y'\nother = 1",
         "[[hooks.actions]]\ncommand = 'x'\nlock = 'y'\nmain_tree = 'no'",
-        "[hooks]\nrestore_stomps = 'x'",
+        "[hooks]\nrestore_overwrites = 'x'",
         "[hooks",
     ],
 )
@@ -180,7 +180,7 @@ def edit(path: str = "", command: str | None = None) -> Event:
 )
 def test_the_configuration_of_hooks_is_for_people(event: Event, refused: bool) -> None:
     """An agent neither edits nor removes what holds it."""
-    assert bool(refused_edit(event)) is refused
+    assert bool(check_edit(event)) is refused
 
 
 def test_a_link_to_the_configuration_is_the_configuration(tmp_path: Path) -> None:
@@ -188,20 +188,20 @@ def test_a_link_to_the_configuration_is_the_configuration(tmp_path: Path) -> Non
     (tmp_path / ".claude").mkdir()
     (tmp_path / ".claude/settings.json").write_text("{}")
     os.symlink(tmp_path / ".claude/settings.json", tmp_path / "notes.txt")
-    assert refused_edit(edit(str(tmp_path / "notes.txt")))
+    assert check_edit(edit(str(tmp_path / "notes.txt")))
 
 
-OURS = '{"hooks": {"PreToolUse": [{"hooks": [{"command": "/x/coord/integrations/hooks/main.py"}]}]}}'
+HOOK_MARKS = '{"hooks": {"PreToolUse": [{"hooks": [{"command": "/x/coord/integrations/hooks/main.py"}]}]}}'
 
 
 @pytest.mark.parametrize(
     ("local", "project", "refused"),
     [
-        (OURS, "{}", ""),
-        ("{}", OURS, ""),
-        ('{"disableAllHooks": true}', OURS, "disable all hooks"),
+        (HOOK_MARKS, "{}", ""),
+        ("{}", HOOK_MARKS, ""),
+        ('{"disableAllHooks": true}', HOOK_MARKS, "disable all hooks"),
         ("{}", "{}", "no hook of coord"),
-        ("{", OURS, "cannot be read"),
+        ("{", HOOK_MARKS, "cannot be read"),
     ],
 )
 def test_settings_that_lose_the_hooks_do_not_take_effect(
@@ -213,6 +213,6 @@ def test_settings_that_lose_the_hooks_do_not_take_effect(
     (tmp_path / ".claude/settings.json").write_text(project)
     told = {"file_path": str(tmp_path / ".claude/settings.local.json")}
     event = Event("claude", "ConfigChange", Kind.SETTINGS, "s", cwd=str(tmp_path))
-    why = refused_settings(event, told, {"HOME": str(tmp_path / "home")})
+    why = check_settings(event, told, {"HOME": str(tmp_path / "home")})
     assert refused in why
     assert bool(why) == bool(refused)

@@ -7,8 +7,8 @@ from coord.integrations.shell_effects import call_log as effect_calls
 from coord.integrations.shell_effects.call_log import Call, CallFolder, Calls
 
 
-def begun(calls: Calls, name: str, session: str, *, shell: bool = True, lasts_s: float = 60) -> Call:
-    calls.begin(name, session, shell=shell, now_s=1000, lasts_s=lasts_s)
+def begun(calls: Calls, name: str, session: str, *, shell: bool = True, timeout_s: float = 60) -> Call:
+    calls.begin(name, session, shell=shell, now_s=1000, timeout_s=timeout_s)
     found = calls.find(name, session)
     assert found is not None
     return found
@@ -30,19 +30,19 @@ def test_calls_that_overlap_are_beside_each_other() -> None:
     calls.end("around", "ada")
     begun(calls, "late", "ada")
     begun(calls, "own", "bob")
-    assert names(calls.beside(mine)) == ["around", "within", "late"]
+    assert names(calls.concurrent_with(mine)) == ["around", "within", "late"]
 
 
 def test_a_call_whose_end_was_never_told_is_forgotten_in_time() -> None:
     """Its agent was killed: it stands beside others only as long as it may have run."""
     calls = Calls()
-    begun(calls, "killed", "ada", lasts_s=10)
-    assert names(calls.beside(begun(calls, "mine", "bob"))) == ["killed"]
+    begun(calls, "killed", "ada", timeout_s=10)
+    assert names(calls.concurrent_with(begun(calls, "mine", "bob"))) == ["killed"]
     calls.end("mine", "bob")
-    calls.begin("later", "bob", shell=True, now_s=1011, lasts_s=60)
+    calls.begin("later", "bob", shell=True, now_s=1011, timeout_s=60)
     later = calls.find("later", "bob")
     assert later is not None
-    assert calls.beside(later) == []
+    assert calls.concurrent_with(later) == []
 
 
 def test_what_is_forgotten_is_known_to_be_missing(monkeypatch: object) -> None:
@@ -61,36 +61,36 @@ def test_what_is_forgotten_is_known_to_be_missing(monkeypatch: object) -> None:
 def test_a_damaged_file_leaves_everything_in_doubt_for_an_hour(tmp_path: Path) -> None:
     """What was under way is not known then, so a call of nobody stands beside all others."""
     folder = CallFolder(str(tmp_path), "/tree")
-    with folder.turn() as calls:
-        assert calls.beside(begun(calls, "mine", "bob")) == []
+    with folder.lock_calls() as calls:
+        assert calls.concurrent_with(begun(calls, "mine", "bob")) == []
     Path(folder.path, "calls").write_bytes(b"\x93\x01")
-    with folder.turn() as calls:
+    with folder.lock_calls() as calls:
         assert calls.find("mine", "bob") is None
-        calls.begin("next", "bob", shell=True, now_s=0, lasts_s=60)
+        calls.begin("next", "bob", shell=True, now_s=0, timeout_s=60)
         found = calls.find("next", "bob")
         assert found is not None
-        assert [call.shell for call in calls.beside(found)] == [True]
+        assert [call.shell for call in calls.concurrent_with(found)] == [True]
 
 
 def test_a_failure_in_a_turn_changes_nothing(tmp_path: Path) -> None:
     """Who fails half way leaves what was there."""
     folder = CallFolder(str(tmp_path), "/tree")
-    with folder.turn() as calls:
+    with folder.lock_calls() as calls:
         begun(calls, "mine", "bob")
     try:
-        with folder.turn() as calls:
+        with folder.lock_calls() as calls:
             calls.end("mine", "bob")
             raise RuntimeError
     except RuntimeError:
         pass
-    with folder.turn() as calls:
+    with folder.lock_calls() as calls:
         assert calls.find("mine", "bob") is not None
 
 
 def _begin_many(folder: str, session: str) -> None:
     for number in range(20):
-        with CallFolder(folder, "/tree").turn() as calls:
-            calls.begin(f"call-{number}", session, shell=False, now_s=0, lasts_s=60)
+        with CallFolder(folder, "/tree").lock_calls() as calls:
+            calls.begin(f"call-{number}", session, shell=False, now_s=0, timeout_s=60)
 
 
 def test_processes_take_turns(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_processes_take_turns(tmp_path: Path) -> None:
     for worker in workers:
         worker.join(60)
         assert worker.exitcode == 0
-    with CallFolder(str(tmp_path), "/tree").turn() as calls:
+    with CallFolder(str(tmp_path), "/tree").lock_calls() as calls:
         assert sorted(call.began for call in calls.calls) == list(range(1, 81))
 
 

@@ -10,14 +10,14 @@ from coord.core.replies import MessageShown
 from coord.integrations.git.run import Git
 from coord.integrations.git.salvage import swap as exchange
 from coord.integrations.git.salvage.salvage import kept
-from coord.integrations.shell_effects.saved_content import give_back
+from coord.integrations.shell_effects.saved_content import restore_content
 from tests.support.git_folders import PLAIN, added_worktree, git, made_repository
-from tests.support.hook_harness import Json, Scene
+from tests.support.hook_harness import HookHarness, Json
 
 APP = "src/app.py"
 
 
-class Stage(Scene):
+class EffectsHarness(HookHarness):
     """A scene in which shell commands really run."""
 
     def do(self, line: str) -> None:
@@ -28,7 +28,7 @@ class Stage(Scene):
         call = self.shell(line, session)
         assert self.before(call).deny == ""
         self.do(line)
-        return self.after(call).say
+        return self.after(call).note
 
     def begin(self, line: str, session: str = "bob") -> Json:
         call = self.shell(line, session)
@@ -42,16 +42,16 @@ class Stage(Scene):
     def text(self, path: str = APP) -> str:
         return (self.root / path).read_text()
 
-    def restoring(self) -> "Stage":
-        (self.root / "coord.toml").write_text("[hooks]\nrestore_stomps = true\n")
+    def restoring(self) -> "EffectsHarness":
+        (self.root / "coord.toml").write_text("[hooks]\nrestore_overwrites = true\n")
         git(self.root, "add", "coord.toml")
         git(self.root, "commit", "-q", "-m", "settings")
         return self
 
 
 @pytest.fixture
-def stage(tmp_path: Path) -> Stage:
-    return Stage(tmp_path)
+def harness(tmp_path: Path) -> EffectsHarness:
+    return EffectsHarness(tmp_path)
 
 
 LINES = (
@@ -65,185 +65,185 @@ LINES = (
 
 
 @pytest.mark.parametrize("line", LINES)
-def test_a_free_file_is_locked_after_the_fact(stage: Stage, line: str) -> None:
+def test_a_free_file_is_locked_after_the_fact(harness: EffectsHarness, line: str) -> None:
     """PRB-16: Whatever a command line does to a file, the session holds it then, and others are refused."""
-    assert stage.run(line) == ""
-    assert stage.held() == {f"file:{APP}": "bob"}
-    assert "locked by claude (session bob)" in stage.write(APP).deny
+    assert harness.run(line) == ""
+    assert harness.held() == {f"file:{APP}": "bob"}
+    assert "locked by claude (session bob)" in harness.write(APP).deny
 
 
-def test_beside_a_held_glob_what_was_changed_is_locked(stage: Stage) -> None:
+def test_beside_a_held_glob_what_was_changed_is_locked(harness: EffectsHarness) -> None:
     """LCK-76: of what a command changed, its session gets what no glob matches; of the rest is told."""
-    stage.tell("SessionStart", "person", source="startup")
-    with stage.client("person") as person:
+    harness.tell("SessionStart", "person", source="startup")
+    with harness.client("person") as person:
         person.acquire("**/*.py")
-    (stage.root / "old.txt").write_text("old\n")
-    stage.commit("old.txt")
-    said = stage.run(f"echo 1 > fresh.txt; echo 2 > {APP}; rm old.txt")
-    assert stage.held() == {"file:**/*.py": "person", "file:fresh.txt": "bob", "file:old.txt": "bob"}
-    assert APP in said
-    assert "fresh" not in said
-    assert [message.subject for message in stage.inbox("person")] == [f"{APP} was changed, author unknown"]
+    (harness.root / "old.txt").write_text("old\n")
+    harness.commit("old.txt")
+    notes = harness.run(f"echo 1 > fresh.txt; echo 2 > {APP}; rm old.txt")
+    assert harness.held() == {"file:**/*.py": "person", "file:fresh.txt": "bob", "file:old.txt": "bob"}
+    assert APP in notes
+    assert "fresh" not in notes
+    assert [message.subject for message in harness.inbox("person")] == [f"{APP} was changed, author unknown"]
 
 
-def test_new_moved_and_ignored_files_are_locked(stage: Stage) -> None:
+def test_new_moved_and_ignored_files_are_locked(harness: EffectsHarness) -> None:
     """Both names of a renamed file are locked, a new one too, and an ignored one if it is watched."""
-    (stage.root / ".gitignore").write_text("*.log\n.env\n")
-    stage.commit(".gitignore")
-    stage.run(f"mv {APP} src/new.py; echo 1 > fresh.txt; echo 2 > .env; echo 3 > x.log")
-    assert set(stage.held()) == {f"file:{APP}", "file:src/new.py", "file:fresh.txt", "file:.env"}
+    (harness.root / ".gitignore").write_text("*.log\n.env\n")
+    harness.commit(".gitignore")
+    harness.run(f"mv {APP} src/new.py; echo 1 > fresh.txt; echo 2 > .env; echo 3 > x.log")
+    assert set(harness.held()) == {f"file:{APP}", "file:src/new.py", "file:fresh.txt", "file:.env"}
 
 
-def test_ignored_files_are_kept_out_of_the_repository(stage: Stage) -> None:
+def test_ignored_files_are_kept_out_of_the_repository(harness: EffectsHarness) -> None:
     """They may be secrets: what is written over one is told, but no copy of it is made."""
-    (stage.restoring().root / ".gitignore").write_text(".env\n")
-    stage.write(".env", "ada", "key=1\n")
-    assert "Author unknown" in stage.run("echo key=2 > .env")
-    assert stage.text(".env") == "key=2\n"
-    objects = git(stage.root, "cat-file", "--batch-check", "--batch-all-objects").split("\n")
-    contents = [git(stage.root, "cat-file", "-p", each.split()[0]) for each in objects if " blob " in each]
+    (harness.restoring().root / ".gitignore").write_text(".env\n")
+    harness.write(".env", "ada", "key=1\n")
+    assert "Author unknown" in harness.run("echo key=2 > .env")
+    assert harness.text(".env") == "key=2\n"
+    objects = git(harness.root, "cat-file", "--batch-check", "--batch-all-objects").split("\n")
+    contents = [git(harness.root, "cat-file", "-p", each.split()[0]) for each in objects if " blob " in each]
     assert contents
     assert not any("key=" in content for content in contents)
 
 
-def test_what_is_clean_needs_no_lock(stage: Stage) -> None:
+def test_what_is_clean_needs_no_lock(harness: EffectsHarness) -> None:
     """A checkout that rewrites files, a touch and a commit leave nothing that differs from HEAD."""
-    git(stage.root, "checkout", "-q", "-b", "side")
-    (stage.root / APP).write_text("side\n")
-    stage.commit(APP)
-    assert stage.run("git checkout -q main && touch src/app.py") == ""
-    assert stage.text() == "app\n"
-    assert stage.held() == {}
-    stage.run(f"echo more >> {APP}")
-    assert stage.held() == {f"file:{APP}": "bob"}
-    stage.run(f"git -c user.name=a -c user.email=a@b commit -qm more -- {APP}")
-    assert stage.held() == {}
+    git(harness.root, "checkout", "-q", "-b", "side")
+    (harness.root / APP).write_text("side\n")
+    harness.commit(APP)
+    assert harness.run("git checkout -q main && touch src/app.py") == ""
+    assert harness.text() == "app\n"
+    assert harness.held() == {}
+    harness.run(f"echo more >> {APP}")
+    assert harness.held() == {f"file:{APP}": "bob"}
+    harness.run(f"git -c user.name=a -c user.email=a@b commit -qm more -- {APP}")
+    assert harness.held() == {}
 
 
-def test_a_stomp_is_told_to_both(stage: Stage) -> None:
+def test_both_sides_hear_of_an_overwrite(harness: EffectsHarness) -> None:
     """The holder has its last content by name; nothing is restored unless that is set."""
-    stage.write(APP, "ada", "ada\n")
-    said = stage.run(f"echo bob > {APP}")
-    assert f"this command changed {APP}, which claude (session ada) holds" in said
-    (message,) = stage.inbox("ada")
-    assert (message.kind, message.from_session_id) == ("stomp", "bob")
-    assert message.subject == f"{APP} was stomped"
+    harness.write(APP, "ada", "ada\n")
+    notes = harness.run(f"echo bob > {APP}")
+    assert f"this command changed {APP}, which claude (session ada) holds" in notes
+    (message,) = harness.inbox("ada")
+    assert (message.kind, message.from_session_id) == ("overwrite", "bob")
+    assert message.subject == f"{APP} was overwritten"
     blob = message.body.rpartition(" ")[2]
-    assert git(stage.root, "cat-file", "blob", blob) == "ada"
-    assert stage.text() == "bob\n"
-    assert stage.held() == {f"file:{APP}": "ada"}
+    assert git(harness.root, "cat-file", "blob", blob) == "ada"
+    assert harness.text() == "bob\n"
+    assert harness.held() == {f"file:{APP}": "ada"}
 
 
-STOMPS = (LINES[0], *LINES[3:], f"mv {APP} gone", f"git checkout -q -- {APP}")
+OVERWRITES = (LINES[0], *LINES[3:], f"mv {APP} gone", f"git checkout -q -- {APP}")
 
 
-@pytest.mark.parametrize("line", STOMPS)
-def test_a_stomp_is_undone_where_that_is_set(stage: Stage, line: str) -> None:
+@pytest.mark.parametrize("line", OVERWRITES)
+def test_an_overwrite_is_restored_if_configured(harness: EffectsHarness, line: str) -> None:
     """The holder's file is as the holder left it, and what was written over it is kept in a ref."""
-    stage.restoring().write(APP, "ada", "app by ada\n")
-    said = stage.run(line)
-    assert "The file is again as it was" in said
-    assert stage.text() == "app by ada\n"
-    assert not (stage.root / APP).is_symlink()
-    assert not os.access(stage.root / APP, os.X_OK)
-    assert stage.inbox("ada")[0].blob["restored"] is True
-    assert stage.run("true") == "", "nothing is left to find"
+    harness.restoring().write(APP, "ada", "app by ada\n")
+    notes = harness.run(line)
+    assert "The file is again as it was" in notes
+    assert harness.text() == "app by ada\n"
+    assert not (harness.root / APP).is_symlink()
+    assert not os.access(harness.root / APP, os.X_OK)
+    assert harness.inbox("ada")[0].blob["restored"] is True
+    assert harness.run("true") == "", "nothing is left to find"
 
 
-def test_what_was_written_over_is_kept(stage: Stage) -> None:
+def test_what_was_written_over_is_kept(harness: EffectsHarness) -> None:
     """Nothing is lost by restoring: the ref that is named has the other content."""
-    stage.restoring().write(APP, "ada", "ada\n")
-    said = stage.run(f"echo bob > {APP}")
-    (salvage,) = kept(Git(str(stage.root)), "bob")
-    assert salvage.ref in said
-    assert git(stage.root, "show", f"{salvage.ref}:{APP}") == "bob"
-    assert stage.run(f"echo again > {APP}") != "", "a second stomp is proven as the first one was"
-    assert stage.text() == "ada\n"
+    harness.restoring().write(APP, "ada", "ada\n")
+    notes = harness.run(f"echo bob > {APP}")
+    (salvage,) = kept(Git(str(harness.root)), "bob")
+    assert salvage.ref in notes
+    assert git(harness.root, "show", f"{salvage.ref}:{APP}") == "bob"
+    assert harness.run(f"echo again > {APP}") != "", "a second overwrite is proven as the first one was"
+    assert harness.text() == "ada\n"
 
 
-def test_a_file_that_its_holder_has_not_touched_yet_is_given_back(stage: Stage) -> None:
+def test_a_file_that_its_holder_has_not_touched_yet_is_given_back(harness: EffectsHarness) -> None:
     """Before the holder's first write the content is that of the index."""
-    call = stage.restoring().edit(APP, "ada")
-    stage.tell("SessionStart", "ada", source="startup")
-    stage.write("other.txt", "ada")
-    with stage.client("ada") as ada:
+    call = harness.restoring().edit(APP, "ada")
+    harness.tell("SessionStart", "ada", source="startup")
+    harness.write("other.txt", "ada")
+    with harness.client("ada") as ada:
         assert ada.acquire(APP).ok
-    assert "again as it was" in stage.run(f"echo bob > {APP}")
-    assert stage.text() == "app\n"
-    assert stage.before(call).deny == ""
+    assert "again as it was" in harness.run(f"echo bob > {APP}")
+    assert harness.text() == "app\n"
+    assert harness.before(call).deny == ""
 
 
-def test_the_holders_own_content_is_no_stomp(stage: Stage) -> None:
+def test_the_holders_own_content_is_no_overwrite(harness: EffectsHarness) -> None:
     """A holder that writes while another's command runs has done nothing wrong, and neither has the other."""
-    stage.write(APP, "ada", "one\n")
-    call = stage.begin("make")
-    stage.write(APP, "ada", "two\n")
-    assert stage.after(call).say == ""
-    assert stage.inbox("ada") == []
-    stage.run(f"touch {APP}")
-    assert stage.inbox("ada") == [], "the same content is no other content"
+    harness.write(APP, "ada", "one\n")
+    call = harness.begin("make")
+    harness.write(APP, "ada", "two\n")
+    assert harness.after(call).note == ""
+    assert harness.inbox("ada") == []
+    harness.run(f"touch {APP}")
+    assert harness.inbox("ada") == [], "the same content is no other content"
 
 
-def author_unknown(stage: Stage, said: str) -> None:
-    assert "Author unknown" in said
-    assert "Nothing was restored" in said
-    assert stage.text() == "bob\n"
+def author_unknown(harness: EffectsHarness, notes: str) -> None:
+    assert "Author unknown" in notes
+    assert "Nothing was restored" in notes
+    assert harness.text() == "bob\n"
 
 
-def test_a_holder_at_work_leaves_the_author_unknown(stage: Stage) -> None:
+def test_a_holder_at_work_leaves_the_author_unknown(harness: EffectsHarness) -> None:
     """A tool of the holder was under way at some time of the command: it may have been the author."""
-    stage.restoring().write(APP, "ada", "ada\n")
-    call = stage.begin("make")
-    own = stage.begin("generate", "ada")
-    stage.do(f"echo bob > {APP}")
-    author_unknown(stage, stage.after(call).say)
-    stage.after(own)
-    call = stage.begin("make")
-    stage.write("other.txt", "ada")
-    stage.do(f"echo more > {APP}; echo bob > {APP}")
-    assert stage.after(call).say.count("the holder's own tools were at work") == 1
+    harness.restoring().write(APP, "ada", "ada\n")
+    call = harness.begin("make")
+    own = harness.begin("generate", "ada")
+    harness.do(f"echo bob > {APP}")
+    author_unknown(harness, harness.after(call).note)
+    harness.after(own)
+    call = harness.begin("make")
+    harness.write("other.txt", "ada")
+    harness.do(f"echo more > {APP}; echo bob > {APP}")
+    assert harness.after(call).note.count("the holder's own tools were at work") == 1
 
 
-def test_two_shells_leave_the_author_unknown(stage: Stage) -> None:
+def test_two_shells_leave_the_author_unknown(harness: EffectsHarness) -> None:
     """Two commands of strangers overlap: each may have written; even one that began and ended in between."""
-    stage.restoring().write(APP, "ada", "ada\n")
-    bob, eve = stage.begin("make"), stage.begin("make", "eve")
-    stage.do(f"echo bob > {APP}")
-    author_unknown(stage, stage.after(eve).say)
-    author_unknown(stage, stage.after(bob).say)
-    (first, second) = stage.inbox("ada")
+    harness.restoring().write(APP, "ada", "ada\n")
+    bob, eve = harness.begin("make"), harness.begin("make", "eve")
+    harness.do(f"echo bob > {APP}")
+    author_unknown(harness, harness.after(eve).note)
+    author_unknown(harness, harness.after(bob).note)
+    (first, second) = harness.inbox("ada")
     assert first.kind == second.kind == "warn"
     assert "another shell command ran at the same time" in first.body
 
 
-def test_a_holder_that_hooks_do_not_see_leaves_the_author_unknown(stage: Stage) -> None:
+def test_a_holder_that_hooks_do_not_see_leaves_the_author_unknown(harness: EffectsHarness) -> None:
     """A person with an editor may write at any time."""
-    stage.tell("SessionStart", "person", source="startup")
-    with stage.restoring().client("person") as person:
+    harness.tell("SessionStart", "person", source="startup")
+    with harness.restoring().client("person") as person:
         person.acquire(APP)
-    author_unknown(stage, stage.run(f"echo bob > {APP}"))
-    assert stage.inbox("person")[0].subject == f"{APP} was changed, author unknown"
+    author_unknown(harness, harness.run(f"echo bob > {APP}"))
+    assert harness.inbox("person")[0].subject == f"{APP} was changed, author unknown"
 
 
-def test_one_shell_after_another_is_blamed_alone(stage: Stage) -> None:
+def test_one_shell_after_another_is_blamed_alone(harness: EffectsHarness) -> None:
     """Commands that did not overlap are told apart."""
-    stage.write(APP, "ada", "ada\n")
-    assert stage.run("true", "eve") == ""
-    assert "this command changed" in stage.run(f"echo bob > {APP}")
-    assert stage.run("true", "eve") == ""
+    harness.write(APP, "ada", "ada\n")
+    assert harness.run("true", "eve") == ""
+    assert "this command changed" in harness.run(f"echo bob > {APP}")
+    assert harness.run("true", "eve") == ""
 
 
-def test_a_content_that_is_not_the_blamed_one_any_more_is_left(stage: Stage) -> None:
+def test_a_content_that_is_not_the_blamed_one_any_more_is_left(harness: EffectsHarness) -> None:
     """What somebody has written since is never overwritten."""
-    (stage.root / APP).write_text("newer\n")
-    assert not give_back(Git(str(stage.root)), APP, 0o100644, b"ada\n", b"bob\n")
-    assert not give_back(Git(str(stage.root)), APP, 0o100644, b"ada\n", None)
-    assert stage.text() == "newer\n"
-    assert os.listdir(stage.root / "src") == ["app.py"]
+    (harness.root / APP).write_text("newer\n")
+    assert not restore_content(Git(str(harness.root)), APP, 0o100644, b"ada\n", b"bob\n")
+    assert not restore_content(Git(str(harness.root)), APP, 0o100644, b"ada\n", None)
+    assert harness.text() == "newer\n"
+    assert os.listdir(harness.root / "src") == ["app.py"]
 
 
 def test_a_content_that_comes_at_the_worst_moment_is_left(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
+    harness: EffectsHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is written after the last look comes back; what is written while it does, stays beside it."""
     really = exchange.take_place
@@ -251,95 +251,97 @@ def test_a_content_that_comes_at_the_worst_moment_is_left(
 
     def late(folder: int, name: str, new: str, taken: str) -> bool:
         calls.append(name)
-        (stage.root / APP).write_text(f"newer {len(calls)}\n")
+        (harness.root / APP).write_text(f"newer {len(calls)}\n")
         return really(folder, name, new, taken)
 
-    (stage.root / APP).write_text("bob\n")
+    (harness.root / APP).write_text("bob\n")
     monkeypatch.setattr("coord.integrations.shell_effects.saved_content.take_place", late)
-    assert not give_back(Git(str(stage.root)), APP, 0o100644, b"ada\n", b"bob\n")
-    assert stage.text() == "newer 1\n"
-    (spare,) = (name for name in os.listdir(stage.root / "src") if name != "app.py")
-    assert (stage.root / "src" / spare).read_text() == "newer 2\n"
+    assert not restore_content(Git(str(harness.root)), APP, 0o100644, b"ada\n", b"bob\n")
+    assert harness.text() == "newer 1\n"
+    (spare,) = (name for name in os.listdir(harness.root / "src") if name != "app.py")
+    assert (harness.root / "src" / spare).read_text() == "newer 2\n"
 
 
-def test_a_file_that_the_holder_was_about_to_make_is_told_not_removed(stage: Stage) -> None:
+def test_a_file_that_the_holder_was_about_to_make_is_told_not_removed(harness: EffectsHarness) -> None:
     """There is no former content, and nothing that somebody wrote is thrown away."""
-    stage.restoring().write("other.txt", "ada")
-    with stage.client("ada") as ada:
+    harness.restoring().write("other.txt", "ada")
+    with harness.client("ada") as ada:
         ada.acquire("new.txt")
-    assert "It was not restored" in stage.run("echo bob > new.txt")
-    assert stage.text("new.txt") == "bob\n"
-    assert stage.inbox("ada")[0].kind == "stomp"
+    assert "It was not restored" in harness.run("echo bob > new.txt")
+    assert harness.text("new.txt") == "bob\n"
+    assert harness.inbox("ada")[0].kind == "overwrite"
 
 
-def test_another_worktree_is_not_looked_at(stage: Stage, tmp_path: Path) -> None:
+def test_another_worktree_is_not_looked_at(harness: EffectsHarness, tmp_path: Path) -> None:
     """A lock counts everywhere, but a write elsewhere has not touched the holder's file."""
-    added_worktree(stage.root, tmp_path / "tree")
-    stage.write(APP, "ada", "ada\n")
-    call = stage.shell("make", "bob", cwd=str(tmp_path / "tree"))
-    stage.before(call)
+    added_worktree(harness.root, tmp_path / "tree")
+    harness.write(APP, "ada", "ada\n")
+    call = harness.shell("make", "bob", cwd=str(tmp_path / "tree"))
+    harness.before(call)
     (tmp_path / "tree" / APP).write_text("bob\n")
-    assert "not seen by hooks" in stage.after(call).say
-    assert stage.text() == "ada\n"
+    assert "not seen by hooks" in harness.after(call).note
+    assert harness.text() == "ada\n"
 
 
-def test_files_of_submodules_and_nested_repositories_are_theirs(stage: Stage, tmp_path: Path) -> None:
+def test_files_of_submodules_and_nested_repositories_are_theirs(
+    harness: EffectsHarness, tmp_path: Path
+) -> None:
     """A path in there belongs to the other repository, and has no lock here."""
     made_repository(tmp_path / "lib")
-    git(stage.root, "submodule", "add", "-q", str(tmp_path / "lib"), "lib")
-    git(stage.root, "commit", "-q", "-m", "lib")
-    made_repository(stage.root / "nested")
-    assert stage.run("echo x >> lib/src/app.py; echo y >> nested/src/app.py; echo z > nested/new") == ""
-    assert stage.held() == {}
+    git(harness.root, "submodule", "add", "-q", str(tmp_path / "lib"), "lib")
+    git(harness.root, "commit", "-q", "-m", "lib")
+    made_repository(harness.root / "nested")
+    assert harness.run("echo x >> lib/src/app.py; echo y >> nested/src/app.py; echo z > nested/new") == ""
+    assert harness.held() == {}
 
 
-def test_names_that_cannot_be_locked_are_told(stage: Stage) -> None:
+def test_names_that_cannot_be_locked_are_told(harness: EffectsHarness) -> None:
     """Hostile names break nothing."""
-    said = stage.run("printf x > 'new\nline'; printf y > \"$(printf 'bad\\377')\"; printf z > -rf")
-    assert "2 more files were changed by this command and are not locked" in said
-    assert stage.held() == {"file:-rf": "bob"}
+    notes = harness.run("printf x > 'new\nline'; printf y > \"$(printf 'bad\\377')\"; printf z > -rf")
+    assert "2 more files were changed by this command and are not locked" in notes
+    assert harness.held() == {"file:-rf": "bob"}
 
 
-def test_a_killed_command_blocks_nobody_and_blames_nobody(stage: Stage) -> None:
+def test_a_killed_command_blocks_nobody_and_blames_nobody(harness: EffectsHarness) -> None:
     """Its end is never told: as long as it may run, nobody is blamed."""
-    stage.write(APP, "ada", "ada\n")
-    stage.begin("sleep 1000", "eve")
-    assert "Author unknown" in stage.run(f"echo bob > {APP}")
+    harness.write(APP, "ada", "ada\n")
+    harness.begin("sleep 1000", "eve")
+    assert "Author unknown" in harness.run(f"echo bob > {APP}")
 
 
-def test_damaged_files_of_ours_stop_nothing(stage: Stage) -> None:
+def test_damaged_files_of_ours_stop_nothing(harness: EffectsHarness) -> None:
     """What is kept between two hooks may be lost or damaged: then nothing is known, and nobody is blamed."""
-    stage.write(APP, "ada", "ada\n")
-    (folder,) = (stage.root / ".git/coord/effects").iterdir()
+    harness.write(APP, "ada", "ada\n")
+    (folder,) = (harness.root / ".git/coord/effects").iterdir()
     (folder / "calls").write_bytes(b"\xc1junk")
-    assert "Author unknown" in stage.run(f"echo bob > {APP}")
-    call = stage.begin("make")
+    assert "Author unknown" in harness.run(f"echo bob > {APP}")
+    call = harness.begin("make")
     for file in folder.iterdir():
         file.write_bytes(b"\xc1junk")
-    assert stage.after(call).say == ""
+    assert harness.after(call).note == ""
     assert [file.name for file in folder.iterdir() if file.name.startswith(("before-", "index-"))] == []
 
 
-def test_the_index_is_never_locked_or_written(stage: Stage) -> None:
+def test_the_index_is_never_locked_or_written(harness: EffectsHarness) -> None:
     """GIT_OPTIONAL_LOCKS=0: a git that is at work is not disturbed, and its lock does not disturb us."""
-    stage.run(f"touch {APP}")
-    index = (stage.root / ".git/index").stat()
-    (stage.root / ".git/index.lock").touch()
-    assert stage.run(f"touch {APP}; echo x > new.txt") == ""
-    now = (stage.root / ".git/index").stat()
+    harness.run(f"touch {APP}")
+    index = (harness.root / ".git/index").stat()
+    (harness.root / ".git/index.lock").touch()
+    assert harness.run(f"touch {APP}; echo x > new.txt") == ""
+    now = (harness.root / ".git/index").stat()
     assert (now.st_mtime_ns, now.st_ino) == (index.st_mtime_ns, index.st_ino)
-    assert stage.held() == {"file:new.txt": "bob"}
+    assert harness.held() == {"file:new.txt": "bob"}
 
 
-def test_a_stomp_that_git_cannot_keep_is_told_all_the_same(stage: Stage) -> None:
+def test_both_sides_hear_of_an_overwrite_that_git_cannot_keep(harness: EffectsHarness) -> None:
     """A file behind a link is not restored; its holder hears of it, and so do the holders of other files."""
-    stage.restoring().write(APP, "ada", "ada\n")
-    stage.write("other.txt", "ada", "ada\n")
-    said = stage.run("mv src moved; ln -s moved src; echo bob > moved/app.py; echo bob > other.txt")
-    assert f"changed {APP}" in said
-    assert {message.blob["path"]: message.blob["restored"] for message in stage.inbox("ada")} == {
+    harness.restoring().write(APP, "ada", "ada\n")
+    harness.write("other.txt", "ada", "ada\n")
+    notes = harness.run("mv src moved; ln -s moved src; echo bob > moved/app.py; echo bob > other.txt")
+    assert f"changed {APP}" in notes
+    assert {message.blob["path"]: message.blob["restored"] for message in harness.inbox("ada")} == {
         "src": False,
         APP: False,
         "other.txt": True,
     }
-    assert (stage.text(), stage.text("other.txt")) == ("bob\n", "ada\n")
+    assert (harness.text(), harness.text("other.txt")) == ("bob\n", "ada\n")

@@ -9,8 +9,8 @@ import pytest
 from coord.core.errors import Unavailable
 from coord.host.repository import git_dir_of
 from coord.integrations.git.run import Git
-from coord.integrations.shell_effects import worktree_state as effect_state
-from coord.integrations.shell_effects.worktree_state import Change, changes, keep_index, look
+from coord.integrations.shell_effects import worktree_state
+from coord.integrations.shell_effects.worktree_state import Change, changes, read_state, save_index
 from tests.support.git_folders import PLAIN, added_worktree, git
 
 HOUR_NS = 3600 * 10**9
@@ -49,8 +49,8 @@ def made_old(root: Path, *names: str) -> None:
 def touched(root: Path, act: Callable[[], object], environ: dict[str, str] = PLAIN) -> dict[str, Change]:
     """Return what is seen of an act."""
     repository, index = Git(str(root), environ=environ), f"{root}.index"
-    keep_index(git_dir_of(str(root)), index)
-    before = look(repository, index, WATCHED)
+    save_index(git_dir_of(str(root)), index)
+    before = read_state(repository, index, WATCHED)
     act()
     return {change.path: change for change in changes(repository, index, before, WATCHED)}
 
@@ -101,7 +101,7 @@ ACTS: dict[str, tuple[Callable[[Path], object], set[str]]] = {
 
 def test_every_way_to_change_a_file_is_seen(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was written is found, and what was only staged, committed or ignored until now is not."""
-    monkeypatch.setattr(effect_state, "RACY_NS", 0)
+    monkeypatch.setattr(worktree_state, "RACY_NS", 0)
     for name, (act, expected) in ACTS.items():
         found = touched(root, lambda act=act: act(root))  # type: ignore[misc]
         assert set(found) == expected, name
@@ -109,7 +109,7 @@ def test_every_way_to_change_a_file_is_seen(root: Path, monkeypatch: pytest.Monk
 
 def test_a_new_file_is_seen_whatever_its_times_say(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The clock of a file system may be far behind ours, and a renamed file may keep all its times."""
-    monkeypatch.setattr(effect_state, "RACY_NS", -HOUR_NS)
+    monkeypatch.setattr(worktree_state, "RACY_NS", -HOUR_NS)
 
     def act() -> None:
         (root / "clean").rename(root / "moved")
@@ -139,7 +139,7 @@ def test_a_file_that_was_ignored_until_now_is_not_new(
     write(root, "x.old")
     environ = {**PLAIN, "HOME": str(home), "XDG_CONFIG_HOME": str(home)}
     environ.pop("GIT_CONFIG_GLOBAL", None)
-    monkeypatch.setattr(effect_state, "RACY_NS", -HOUR_NS)
+    monkeypatch.setattr(worktree_state, "RACY_NS", -HOUR_NS)
     found = touched(root, lambda: path.write_text(plain), environ)
     assert set(found) <= {".gitignore"}
     assert git(root, "ls-files", "--others", "--exclude-standard", "x.old") == "x.old"
@@ -168,13 +168,13 @@ def test_times_that_are_put_back_hide_nothing(root: Path, name: str) -> None:
 @pytest.mark.parametrize("name", ["changed", "new"])
 def test_a_coarse_clock_hides_nothing(root: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Racily clean: written twice in one tick of the clock, with the same size, a file has the same stat."""
-    real = effect_state.seen
+    real = worktree_state.file_stat
 
-    def coarse(folder: str, path: str) -> effect_state.Seen | None:
+    def coarse(folder: str, path: str) -> worktree_state.FileStat | None:
         found = real(folder, path)
-        return found and effect_state.Seen(found.mode, found.size, 7 * 10**18, 7 * 10**18, found.inode)
+        return found and worktree_state.FileStat(found.mode, found.size, 7 * 10**18, 7 * 10**18, found.inode)
 
-    monkeypatch.setattr(effect_state, "seen", coarse)
+    monkeypatch.setattr(worktree_state, "file_stat", coarse)
     assert set(touched(root, lambda: None)) == set()
     assert name in touched(root, lambda: (root / name).write_text("SECOND\n"))
 
@@ -204,12 +204,12 @@ def test_a_huge_file_is_not_read(root: Path) -> None:
     grown("new")
     assert set(touched(root, lambda: os.truncate(root / "new", (1 << 40) - 1))) == {"new"}
     assert set(touched(root, lambda: grown("clean"))) == {"clean"}
-    assert effect_state.read_content(str(root), "new", 1 << 20) is None
+    assert worktree_state.read_content(str(root), "new", 1 << 20) is None
 
 
 def test_too_many_untracked_files_are_not_compared(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Work is bounded: tracked files are still looked at."""
-    monkeypatch.setattr(effect_state, "FILES_MAX", 3)
+    monkeypatch.setattr(worktree_state, "FILES_MAX", 3)
     for number in range(4):
         (root / f"many-{number}").touch()
     found = touched(root, lambda: [(root / name).write_text("later\n") for name in ("clean", "many-1")])
@@ -237,6 +237,6 @@ def test_hostile_names_are_compared_as_bytes(root: Path) -> None:
 
 def test_a_slow_git_is_not_waited_for(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A hook has a deadline: where git does not end in time, nothing is known."""
-    monkeypatch.setattr(effect_state, "GIT_SHARE", 0.0)
+    monkeypatch.setattr(worktree_state, "GIT_SHARE", 0.0)
     with pytest.raises(Unavailable):
-        look(Git(str(root), environ=PLAIN), str(root / ".git/index"), ())
+        read_state(Git(str(root), environ=PLAIN), str(root / ".git/index"), ())

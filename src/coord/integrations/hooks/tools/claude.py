@@ -7,11 +7,11 @@ from coord.integrations.hooks.events import (
     CALL_S,
     Event,
     Kind,
+    claude_output,
+    common_event,
     fields_in,
     number_in,
-    printed_like_claude,
     text_in,
-    told_event,
 )
 
 KINDS = {
@@ -35,17 +35,17 @@ EDITORS = {
 SHELLS = ("Bash", "PowerShell", "Monitor")
 SETTINGS_FILES = ("settings.json", "settings.local.json")
 
-printed = printed_like_claude
+output_of = claude_output
 
 
-def parse(told: Mapping[str, Any]) -> Event:
+def parse(payload: Mapping[str, Any]) -> Event:
     """Return the event that Claude Code tells."""
-    event, given = told_event("claude", KINDS, told), fields_in(told, "tool_input")
-    path = text_in(given, EDITORS[event.called]) if event.called in EDITORS else ""
+    event, given = common_event("claude", KINDS, payload), fields_in(payload, "tool_input")
+    path = text_in(given, EDITORS[event.tool_name]) if event.tool_name in EDITORS else ""
     return event._replace(
         writes=(path,) if path else event.writes,
-        command=text_in(given, "command") if event.called in SHELLS else None,
-        lasts_s=number_in(given, "timeout") / 1000 or CALL_S,
+        command=text_in(given, "command") if event.tool_name in SHELLS else None,
+        timeout_s=number_in(given, "timeout") / 1000 or CALL_S,
         failed=event.name == "PostToolUseFailure",
         background=given.get("run_in_background") is True,
     )

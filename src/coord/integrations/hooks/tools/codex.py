@@ -7,11 +7,11 @@ from coord.integrations.hooks.events import (
     CALL_S,
     Event,
     Kind,
+    claude_output,
+    common_event,
     fields_in,
     number_in,
-    printed_like_claude,
     text_in,
-    told_event,
 )
 from coord.integrations.hooks.tools.codex_patch import patched_files
 
@@ -28,15 +28,15 @@ KINDS = {
 SHELL, PATCH = "Bash", "apply_patch"
 SETTINGS_FILES = ("hooks.json", "config.toml")
 
-printed = printed_like_claude
+output_of = claude_output
 
 
-def parse(told: Mapping[str, Any]) -> Event:
+def parse(payload: Mapping[str, Any]) -> Event:
     """Return the event that Codex tells; a patch may be a tool's input, or stand in a command line."""
-    event, given = told_event("codex", KINDS, told), fields_in(told, "tool_input")
+    event, given = common_event("codex", KINDS, payload), fields_in(payload, "tool_input")
     line = text_in(given, "command")
     return event._replace(
-        writes=patched_files(line) if event.called in (SHELL, PATCH) else event.writes,
-        command=line if event.called == SHELL else None,
-        lasts_s=number_in(given, "timeout_ms") / 1000 or number_in(given, "timeout") / 1000 or CALL_S,
+        writes=patched_files(line) if event.tool_name in (SHELL, PATCH) else event.writes,
+        command=line if event.tool_name == SHELL else None,
+        timeout_s=number_in(given, "timeout_ms") / 1000 or number_in(given, "timeout") / 1000 or CALL_S,
     )

@@ -5,14 +5,14 @@ from typing import Any
 from zlib import crc32
 
 from coord.integrations.hooks.events import (
-    PASSED,
+    NO_OUTPUT,
+    Answer,
     Event,
     Kind,
-    Printed,
-    Verdict,
+    ToolOutput,
+    common_event,
     fields_in,
     text_in,
-    told_event,
 )
 
 KINDS = {
@@ -28,34 +28,34 @@ SHELL = "run_shell_command"
 SETTINGS_FILES = ("settings.json",)
 
 
-def parse(told: Mapping[str, Any]) -> Event:
+def parse(payload: Mapping[str, Any]) -> Event:
     """Return the event that Gemini CLI tells; its calls have no ids, but the same input before and after."""
-    event, given = told_event("gemini", KINDS, told), fields_in(told, "tool_input")
-    path = text_in(given, "file_path") if event.called in EDITORS else ""
+    event, given = common_event("gemini", KINDS, payload), fields_in(payload, "tool_input")
+    path = text_in(given, "file_path") if event.tool_name in EDITORS else ""
     folder = text_in(given, "dir_path") or text_in(given, "directory")
-    inside = folder and event.called == SHELL and not folder.startswith("/")
+    inside = folder and event.tool_name == SHELL and not folder.startswith("/")
     digest = crc32(repr(sorted(given.items(), key=str)).encode("utf-8", "replace"))
     return event._replace(
         agent="",
         agent_type="",
         cwd=f"{event.cwd}/{folder}" if inside else event.cwd,
-        call=f"{event.called}-{digest:08x}" if event.called else "",
+        call=f"{event.tool_name}-{digest:08x}" if event.tool_name else "",
         writes=(path,) if path else event.writes,
-        command=text_in(given, "command") if event.called == SHELL else None,
-        failed=bool(fields_in(told, "tool_response").get("error")),
+        command=text_in(given, "command") if event.tool_name == SHELL else None,
+        failed=bool(fields_in(payload, "tool_response").get("error")),
         background=given.get("is_background") is True,
     )
 
 
-def printed(event: Event, verdict: Verdict) -> Printed:
+def output_of(event: Event, answer: Answer) -> ToolOutput:
     """Return an answer as Gemini CLI reads it."""
-    if verdict.deny and event.kind is Kind.BEFORE:
-        return Printed({"decision": "deny", "reason": verdict.deny})
-    if verdict.deny:
-        return Printed(code=2, said=verdict.deny)
-    if verdict.go_on:
-        return Printed({"decision": "deny", "reason": verdict.go_on})
-    if verdict.say:
-        said = {"hookEventName": event.name, "additionalContext": verdict.say}
-        return Printed({"hookSpecificOutput": said})
-    return PASSED
+    if answer.deny and event.kind is Kind.BEFORE:
+        return ToolOutput({"decision": "deny", "reason": answer.deny})
+    if answer.deny:
+        return ToolOutput(code=2, said=answer.deny)
+    if answer.keep_going:
+        return ToolOutput({"decision": "deny", "reason": answer.keep_going})
+    if answer.note:
+        said = {"hookEventName": event.name, "additionalContext": answer.note}
+        return ToolOutput({"hookSpecificOutput": said})
+    return NO_OUTPUT

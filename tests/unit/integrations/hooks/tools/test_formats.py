@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from coord.integrations.hooks.events import NOTHING, Event, Kind, Printed, Verdict
+from coord.integrations.hooks.events import ALLOW, Answer, Event, Kind, ToolOutput
 from coord.integrations.hooks.tools import claude, codex, gemini
 from coord.integrations.hooks.tools.codex_patch import patched_files
 from tests.support.agents.recordings import recorded
@@ -78,9 +78,9 @@ def test_a_call_of_gemini_is_known_again_after_it() -> None:
 def test_how_long_a_command_may_take() -> None:
     """The tool's own timeout counts; without one the usual."""
     told = recorded("claude")["PreToolUse-Bash"]
-    assert claude.parse(told).lasts_s == 600
+    assert claude.parse(told).timeout_s == 600
     told = {**told, "tool_input": {**told["tool_input"], "timeout": 7_200_000}}
-    assert claude.parse(told).lasts_s == 7200
+    assert claude.parse(told).timeout_s == 7200
 
 
 def test_tools_of_servers_that_write_are_told_by_their_names() -> None:
@@ -149,17 +149,17 @@ def test_answers_have_the_form_of_their_tool(tool: str) -> None:
     no = {"decision": "deny", "reason": "no"}
     if tool != "gemini":
         no = {"hookSpecificOutput": {"hookEventName": "PreToolUse", **DENIED[tool]}}  # type: ignore[dict-item]
-    assert form.printed(before, Verdict(deny="no")) == Printed(no)
+    assert form.output_of(before, Answer(deny="no")) == ToolOutput(no)
     said = {"hookEventName": after.name, "additionalContext": "word"}
-    assert form.printed(after, Verdict(say="word")) == Printed({"hookSpecificOutput": said})
+    assert form.output_of(after, Answer(note="word")) == ToolOutput({"hookSpecificOutput": said})
     on = {"decision": "deny" if tool == "gemini" else "block", "reason": "more"}
-    assert form.printed(stop, Verdict(go_on="more")) == Printed(on)
-    assert form.printed(before, NOTHING) == Printed()
-    assert json.dumps(form.printed(before, Verdict(deny="no")).out)
+    assert form.output_of(stop, Answer(keep_going="more")) == ToolOutput(on)
+    assert form.output_of(before, ALLOW) == ToolOutput()
+    assert json.dumps(form.output_of(before, Answer(deny="no")).out)
 
 
 def test_changed_settings_are_refused_by_exit_code() -> None:
     """The way that Claude Code was seen to obey at ConfigChange."""
     event = read("claude", "ConfigChange-local_settings")
     assert event.kind is Kind.SETTINGS
-    assert claude.printed(event, Verdict(deny="no")) == Printed(None, 2, "no")
+    assert claude.output_of(event, Answer(deny="no")) == ToolOutput(None, 2, "no")
