@@ -24,7 +24,7 @@ def main(url: str, name: str, commits: int) -> None:
         except Conflict:
             continue
         except (Unavailable, Unknown) as error:
-            tell(type(error).__name__.lower(), str(error).replace("\n", " "))
+            tell(error.code, str(error).replace("\n", " "))
             return
     tell("end")
 

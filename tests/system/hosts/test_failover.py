@@ -18,7 +18,7 @@ from tests.support.servers.redis import RedisServer
 from tests.support.servers.server import poll_until, running
 from tests.support.stores.redis_lives import catch_up, follow, stop_following, take_over
 
-AWAY = ("Unavailable", "Unknown")
+AWAY = ("Unavailable", "Unreachable", "Unknown")
 LEASE_S = 3_600
 
 
