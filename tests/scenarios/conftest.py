@@ -1,4 +1,4 @@
-"""Scenes and repositories for the stories.
+"""Harnesses and repositories for the scenarios.
 
 The acceptance scenarios run on every store. The further cases are about rules, which see no store: they are
 tried on one in memory and one of each shape on disk; the soak tries them on all.
@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import SOAK
-from tests.support.client_harness import Office, opened_office
+from tests.support.client_harness import ClientHarness, open_client_harness
 from tests.support.git_folders import made_repository
 from tests.support.servers.kinds import STORES
-from tests.support.store_harness import Scene, opened_scene
+from tests.support.store_harness import StoreHarness, open_store_harness
 
 FEW_STORES = ("memory", "files", "sqlite")
 
@@ -32,10 +32,10 @@ def store_url(request: pytest.FixtureRequest, make_url: Callable[[str], str]) ->
 
 
 @pytest.fixture
-def scene(store_url: str) -> Iterator[Scene]:
-    """A scene over a fresh store of every kind."""
-    with opened_scene(store_url) as scene:
-        yield scene
+def harness(store_url: str) -> Iterator[StoreHarness]:
+    """Sessions on a fresh store of every kind."""
+    with open_store_harness(store_url) as harness:
+        yield harness
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def repository(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def office(store_url: str, repository: Path, tmp_path: Path) -> Iterator[Office]:
+def clients(store_url: str, repository: Path, tmp_path: Path) -> Iterator[ClientHarness]:
     """Clients of the library that share a fresh store of every kind."""
-    with opened_office(store_url, repository, tmp_path / "state") as office:
-        yield office
+    with open_client_harness(store_url, repository, tmp_path / "state") as clients:
+        yield clients

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from coord import CoordError, Invalid, NotFound
-from tests.support.client_harness import Office
+from tests.support.client_harness import ClientHarness
 from tests.support.git_folders import added_submodule
 
 TEN_KB = "x" * 10_000
@@ -20,9 +20,9 @@ for _ in range(2000):
 class Desk:
     """A session at work in an office, and the proof that what it asks is refused."""
 
-    def __init__(self, office: Office) -> None:
-        self.office = office
-        self.ann = office.client("ann")
+    def __init__(self, clients: ClientHarness) -> None:
+        self.clients = clients
+        self.ann = clients.client("ann")
         self.ann.register()
         assert self.ann.acquire("src/app.py").ok
 
@@ -34,20 +34,20 @@ class Desk:
         self, kind: type[CoordError], call: Callable[..., object], *given: Any, **named: Any
     ) -> CoordError:
         """Prove that a call is refused with a hint, and that the log did not grow."""
-        before = self.office.head
+        before = self.clients.head
         with pytest.raises(kind) as caught:
             call(*given, **named)
         assert caught.value.hint, f"{caught.value} says nothing of what to do"
         assert "defect" not in caught.value.hint, caught.value
         assert len(str(caught.value)) < 1000, "a message repeats no book"
-        assert self.office.head == before
+        assert self.clients.head == before
         return caught.value
 
 
 @pytest.fixture
-def desk(office: Office) -> Desk:
+def desk(clients: ClientHarness) -> Desk:
     """A session that holds one lock."""
-    return Desk(office)
+    return Desk(clients)
 
 
 RESOURCES = {
@@ -120,7 +120,7 @@ LEADING_OUT = ["out", "out/key", "out/*", "src/up/x", "inside/config", "loop", "
 
 def test_paths_that_lead_out(desk: Desk, tmp_path: Path) -> None:
     """A symlink out of the tree, into the git directory, to itself; and the inside of a submodule."""
-    root = desk.office.repository
+    root = desk.clients.repository
     (tmp_path / "secrets").mkdir()
     os.symlink(tmp_path / "secrets", root / "out")
     os.symlink("../..", root / "src/up")
@@ -250,7 +250,7 @@ def test_session_ids(desk: Desk) -> None:
         desk.refuse(ann.register, replaces=session)
         desk.refuse(ann.show, session)
         desk.refuse(ann.locks, session)
-        desk.refuse(desk.office.client, session)
+        desk.refuse(desk.clients.client, session)
     desk.refuse(ann.send, "", "status", "hello")
 
 
@@ -270,7 +270,7 @@ def test_what_is_not_there(desk: Desk) -> None:
 
 def test_orders_that_need_a_reason(desk: Desk) -> None:
     """Force and preemption are audited, so they say why; and one cannot drain and only look."""
-    bob = desk.office.client("bob")
+    bob = desk.clients.client("bob")
     bob.register()
     desk.refuse(bob.steal, "src/app.py", force=True)
     desk.refuse(bob.preempt, "src/app.py", priority=5, reason="")

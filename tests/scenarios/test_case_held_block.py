@@ -9,22 +9,22 @@ import pytest
 
 from coord.core.errors import LockLost
 from coord.stores.open import open_store
-from tests.support.client_harness import Office
+from tests.support.client_harness import ClientHarness
 
 WAITS_MAX = 200
 
 
-def test_a_block_raises_what_it_lost(office: Office) -> None:
+def test_a_block_raises_what_it_lost(clients: ClientHarness) -> None:
     """Whoever leaves a block under a lock that went to another is told so."""
-    ann, bob = office.client("ann"), office.client("bob")
+    ann, bob = clients.client("ann"), clients.client("bob")
     with pytest.raises(LockLost), ann.lock("src/a.py"):
         bob.steal("src/a.py", force=True, reason="stuck")
     assert [lock.owner for lock in ann.locks()] == ["bob"]
 
 
-def test_what_a_block_raises_itself_is_not_hidden(office: Office) -> None:
+def test_what_a_block_raises_itself_is_not_hidden(clients: ClientHarness) -> None:
     """An exception of the block is what is raised, although its lock is lost too."""
-    ann, bob = office.client("ann"), office.client("bob")
+    ann, bob = clients.client("ann"), clients.client("bob")
 
     def fail() -> None:
         bob.steal("src/a.py", force=True, reason="stuck")
@@ -34,9 +34,9 @@ def test_what_a_block_raises_itself_is_not_hidden(office: Office) -> None:
         fail()
 
 
-def test_a_coroutine_is_told_as_well(office: Office) -> None:
+def test_a_coroutine_is_told_as_well(clients: ClientHarness) -> None:
     """The same block in a coroutine."""
-    ann, bob = office.client("ann"), office.client("bob")
+    ann, bob = clients.client("ann"), clients.client("bob")
 
     async def work() -> None:
         async with ann.lock("src/a.py"):
@@ -46,9 +46,9 @@ def test_a_coroutine_is_told_as_well(office: Office) -> None:
         asyncio.run(work())
 
 
-def test_host_names_are_one_in_all_spellings(office: Office) -> None:
+def test_host_names_are_one_in_all_spellings(clients: ClientHarness) -> None:
     """LCK-64: a name of the host is locked in the user's own store, however it is spelled."""
-    ann, bob = office.client("ann"), office.client("bob")
+    ann, bob = clients.client("ann"), clients.client("bob")
     assert ann.acquire("name:claude-config").ok
     assert not bob.acquire("name:Claude-Config").ok
 
@@ -92,8 +92,8 @@ def test_a_wait_is_looked_after_however_busy_the_store_is(repository: Path, tmp_
     """LCK-35: while others commit without end, an expired lease in the way is noticed all the same."""
     with closing(open_store("memory:")) as database:
         busy: Any = BusyDatabase(database)
-        office = Office(busy, repository, tmp_path / "state")
-        ann, bob = (office.client(name) for name in ("ann", "bob"))
+        clients = ClientHarness(busy, repository, tmp_path / "state")
+        ann, bob = (clients.client(name) for name in ("ann", "bob"))
         ann.engine, bob.engine = (_on_its_clock(client, busy.store) for client in (ann, bob))
         assert ann.acquire("src/a.py", ttl_s=5).ok
         assert bob.acquire("src/a.py", wait_s=600).ok

@@ -11,7 +11,7 @@ from coord import Client, Corrupt, Invalid
 from coord.core.replies import Outcome
 from coord.host.pin import read_pin
 from coord.sdk.client.open import initialise
-from tests.support.client_harness import Office
+from tests.support.client_harness import ClientHarness
 from tests.support.git_folders import added_worktree, git
 from tests.support.stores.lost_store import remove_store
 
@@ -30,12 +30,12 @@ def pin_text(repository: Path) -> str:
     return (repository / ".git/coord/coord.id").read_text()
 
 
-def test_two_projects_see_each_others_files(office: Office) -> None:
+def test_two_projects_see_each_others_files(clients: ClientHarness) -> None:
     """File locks are keyed by repository, never by project; two projects of one repository exclude.
 
     CFL-1.
     """
-    shop, api = office.client("ann", project="shop"), office.client("bob", project="api")
+    shop, api = clients.client("ann", project="shop"), clients.client("bob", project="api")
     assert shop.acquire("src/app.py").ok
     denied = api.acquire("src/app.py")
     assert denied.outcome is Outcome.HELD
@@ -45,42 +45,42 @@ def test_two_projects_see_each_others_files(office: Office) -> None:
     assert [peer.project for peer in api.peers()] == ["shop"]
 
 
-def test_two_repositories_do_not(office: Office, tmp_path: Path) -> None:
+def test_two_repositories_do_not(clients: ClientHarness, tmp_path: Path) -> None:
     """The same path in another repository is another file, though the store is one."""
     other = tmp_path / "other"
     (other / "src").mkdir(parents=True)
     git(other, "init", "-q")
-    assert office.client("ann").acquire("src/app.py").ok
-    assert office.client("bob", cwd=other).acquire("src/app.py").ok
+    assert clients.client("ann").acquire("src/app.py").ok
+    assert clients.client("bob", cwd=other).acquire("src/app.py").ok
 
 
-def test_another_worktree_has_the_same_locks(office: Office, tmp_path: Path) -> None:
+def test_another_worktree_has_the_same_locks(clients: ClientHarness, tmp_path: Path) -> None:
     """The same file from a real git worktree, from a folder below, by its full path: one lock.
 
     CFL-4, PRB-9.
     """
     worktree = tmp_path / "feature"
-    added_worktree(office.repository, worktree)
-    ann = office.client("ann")
-    there, below = office.client("bob", cwd=worktree), office.client("cid", cwd=worktree / "src")
+    added_worktree(clients.repository, worktree)
+    ann = clients.client("ann")
+    there, below = clients.client("bob", cwd=worktree), clients.client("cid", cwd=worktree / "src")
     fence = ann.acquire("src/app.py").locks[0].fence
     assert there.acquire("src/app.py").outcome is Outcome.HELD
     assert there.acquire(str(worktree / "src/app.py")).outcome is Outcome.HELD
-    assert there.acquire(str(office.repository / "src/app.py")).outcome is Outcome.HELD
+    assert there.acquire(str(clients.repository / "src/app.py")).outcome is Outcome.HELD
     assert below.acquire("app.py").outcome is Outcome.HELD
     assert below.acquire("../src/./app.py").outcome is Outcome.HELD
     assert below.acquire("*.py").outcome is Outcome.HELD
     assert below.acquire("other.py").ok
-    own = office.client("ann", cwd=worktree)
+    own = clients.client("ann", cwd=worktree)
     assert own.renew("src/app.py", fence=fence).locks[0].fence == fence
     assert own.unlock("src/app.py", fence=fence).released == ["file:src/app.py"]
     assert there.acquire("src/app.py").ok
 
 
-def test_a_symlink_locks_both_forms(office: Office) -> None:
+def test_a_symlink_locks_both_forms(clients: ClientHarness) -> None:
     """A path through a symlink locks its lexical and its resolved form, so either name is excluded."""
-    os.symlink("src", office.repository / "source")
-    ann, bob = office.client("ann"), office.client("bob")
+    os.symlink("src", clients.repository / "source")
+    ann, bob = clients.client("ann"), clients.client("bob")
     locked = [lock.resource for lock in ann.acquire("source/app.py").locks]
     assert sorted(locked) == ["file:source/app.py", "file:src/app.py"]
     assert bob.acquire("src/app.py").outcome is Outcome.HELD
@@ -102,9 +102,9 @@ def test_a_symlink_locks_both_forms(office: Office) -> None:
         ("src//app.py", "./src/app.py"),
     ],
 )
-def test_spellings_of_one_name(office: Office, one: str, other: str) -> None:
+def test_spellings_of_one_name(clients: ClientHarness, one: str, other: str) -> None:
     """Compared form is NFC + casefold: spellings that some file system takes for one are one lock."""
-    ann, bob = office.client("ann"), office.client("bob")
+    ann, bob = clients.client("ann"), clients.client("bob")
     (lock,) = ann.acquire(one).locks
     assert bob.acquire(other).outcome is Outcome.HELD
     assert ann.unlock(other, fence=lock.fence).released == [lock.resource]

@@ -6,54 +6,54 @@ import pytest
 
 from coord.core.errors import LockLost, NotFound, NotOwner
 from coord.core.replies import Outcome
-from tests.support.store_harness import Actor, Scene
+from tests.support.store_harness import Actor, StoreHarness
 
 FILE = "file:src/app.py"
 
 
-def lose_by_expiry(scene: Scene, old: Actor, new: Actor) -> None:
-    scene.pass_seconds(300)
+def lose_by_expiry(harness: StoreHarness, old: Actor, new: Actor) -> None:
+    harness.pass_seconds(300)
     new.take(FILE)
 
 
-def lose_by_expiry_to_a_glob(scene: Scene, old: Actor, new: Actor) -> None:
-    scene.pass_seconds(300)
+def lose_by_expiry_to_a_glob(harness: StoreHarness, old: Actor, new: Actor) -> None:
+    harness.pass_seconds(300)
     new.take("file:src/*.py")
 
 
-def lose_by_expiry_to_nobody(scene: Scene, old: Actor, new: Actor) -> None:
-    scene.pass_seconds(300)
+def lose_by_expiry_to_nobody(harness: StoreHarness, old: Actor, new: Actor) -> None:
+    harness.pass_seconds(300)
 
 
-def lose_by_theft(scene: Scene, old: Actor, new: Actor) -> None:
+def lose_by_theft(harness: StoreHarness, old: Actor, new: Actor) -> None:
     assert new.steal(FILE, force=True, reason="it hangs").ok
 
 
-def lose_by_preemption(scene: Scene, old: Actor, new: Actor) -> None:
+def lose_by_preemption(harness: StoreHarness, old: Actor, new: Actor) -> None:
     assert new.preempt(FILE, priority=5, grace_s=30).asked == ["old"]
     place = new.wait_for(FILE, priority=5)
     with pytest.raises(LockLost) as caught:
         old.renew(FILE)
     assert "give it back" in caught.value.hint
     assert not new.check(FILE).free, "it may still finish"
-    scene.pass_seconds(30)
+    harness.pass_seconds(30)
     assert new.confirm(place).outcome is Outcome.GRANTED
 
 
-def lose_by_deadlock(scene: Scene, old: Actor, new: Actor) -> None:
+def lose_by_deadlock(harness: StoreHarness, old: Actor, new: Actor) -> None:
     new.take("file:other.py", priority=5)
     place = old.wait_for("file:other.py")
     assert new.lock(FILE, wait_s=60, priority=5).ok
     assert old.confirm(place).outcome is Outcome.DEADLOCK
 
 
-def lose_by_handing_over(scene: Scene, old: Actor, new: Actor) -> None:
+def lose_by_handing_over(harness: StoreHarness, old: Actor, new: Actor) -> None:
     place = new.wait_for(FILE)
     old.unlock(FILE)
     assert new.confirm(place).ok
 
 
-def lose_and_have_it_again(scene: Scene, old: Actor, new: Actor) -> None:
+def lose_and_have_it_again(harness: StoreHarness, old: Actor, new: Actor) -> None:
     new.steal(FILE, force=True, reason="it hangs")
     new.unlock(FILE)
     old.take(FILE)
@@ -73,18 +73,18 @@ LOSSES = [
 
 @pytest.mark.parametrize("lose", LOSSES)
 def test_what_the_old_holder_proves_is_refused(
-    scene: Scene, lose: Callable[[Scene, Actor, Actor], None]
+    harness: StoreHarness, lose: Callable[[StoreHarness, Actor, Actor], None]
 ) -> None:
     """After expiry, theft, preemption and deadlock every renew, release and fence check is refused.
 
     DLK-22.
     """
-    old, new = scene.actor("old"), scene.actor("new")
+    old, new = harness.actor("old"), harness.actor("new")
     fence = old.take(FILE).fence
     new.register()
     assert old.check(FILE, fence=fence).free
-    lose(scene, old, new)
-    holders = scene.holders()
+    lose(harness, old, new)
+    holders = harness.holders()
     for _ in range(2):
         with pytest.raises((LockLost, NotOwner, NotFound)) as renewal:
             old.renew(FILE, fence=fence)
@@ -93,29 +93,29 @@ def test_what_the_old_holder_proves_is_refused(
         assert renewal.value.hint
         assert release.value.hint
         assert not old.check(FILE, fence=fence).free
-        assert scene.holders() == holders, "nothing of the new holder is touched"
-        scene.pass_seconds(1)
+        assert harness.holders() == holders, "nothing of the new holder is touched"
+        harness.pass_seconds(1)
 
 
-def test_a_later_fence_is_larger_wherever_two_locks_meet(scene: Scene) -> None:
+def test_a_later_fence_is_larger_wherever_two_locks_meet(harness: StoreHarness) -> None:
     """Fences of overlapping resources compare: each later grant has a larger one (file, glob, directory)."""
     fences = []
     for number, resource in enumerate(("src/app.py", "src/*.py", "src", "{src,docs}/app.py", ".")):
-        holder = scene.actor(f"holder-{number}")
+        holder = harness.actor(f"holder-{number}")
         fences.append(holder.take(f"file:{resource}").fence)
         holder.unlock()
     assert fences == sorted(set(fences))
 
 
-def test_renewing_keeps_the_fence(scene: Scene) -> None:
+def test_renewing_keeps_the_fence(harness: StoreHarness) -> None:
     """CFL-18: renewing and asking again refresh the lease under the fence of the first grant."""
-    ann = scene.actor("ann")
+    ann = harness.actor("ann")
     fence = ann.take(FILE).fence
     for _ in range(3):
-        scene.pass_seconds(200)
+        harness.pass_seconds(200)
         assert ann.renew(FILE, fence=fence).locks[0].fence == fence
-        scene.pass_seconds(200)
+        harness.pass_seconds(200)
         again = ann.take(FILE)
         assert (again.fence, again.refreshed, again.expires_in_s) == (fence, True, 300)
     assert ann.unlock(FILE, fence=fence).released == [FILE]
-    assert len(scene.events("lock.acquired")) == 1
+    assert len(harness.events("lock.acquired")) == 1

@@ -1,15 +1,15 @@
 """The stories of the fourth founding document: locks on files between agents."""
 
 from coord.core.replies import Outcome
-from tests.support.store_harness import START_MS, Scene
+from tests.support.store_harness import START_MS, StoreHarness
 
 
-def test_scn_45_a_denial_names_holder_and_time(scene: Scene) -> None:
+def test_scn_45_a_denial_names_holder_and_time(harness: StoreHarness) -> None:
     """SCN-45, LCK-74: A locks a file; B is denied with holder, reason and the time left; A unlocks."""
-    ann, bob = scene.actor("ann-1"), scene.actor("bob-1")
+    ann, bob = harness.actor("ann-1"), harness.actor("bob-1")
     lock = ann.take("file:src/auth/login.ts", reason="fix login")
     assert lock.expires_in_s == 300, "LCK-75"
-    scene.pass_seconds(30)
+    harness.pass_seconds(30)
     denied = bob.lock("file:src/auth/login.ts")
     assert denied.outcome is Outcome.HELD
     assert denied.holder is not None
@@ -19,9 +19,9 @@ def test_scn_45_a_denial_names_holder_and_time(scene: Scene) -> None:
     assert bob.lock("file:src/auth/login.ts").ok
 
 
-def test_scn_46_a_glob_covers_what_it_matches(scene: Scene) -> None:
+def test_scn_46_a_glob_covers_what_it_matches(harness: StoreHarness) -> None:
     """SCN-46, LCK-76: `src/auth/*` denies `src/auth/login.ts`, existing or not, and nothing beside it."""
-    ann, bob = scene.actor("ann"), scene.actor("bob")
+    ann, bob = harness.actor("ann"), harness.actor("bob")
     ann.take("file:src/auth/*")
     for denied in ("src/auth/login.ts", "src/auth/session.ts", "src/auth", "src/*/login.ts", "SRC/Auth/x"):
         assert bob.lock(f"file:{denied}").outcome is Outcome.HELD, denied
@@ -32,18 +32,18 @@ def test_scn_46_a_glob_covers_what_it_matches(scene: Scene) -> None:
     assert bob.lock("file:src/auth/login.ts").ok
 
 
-def test_scn_47_expiry_is_told(scene: Scene) -> None:
+def test_scn_47_expiry_is_told(harness: StoreHarness) -> None:
     """SCN-47, MSG-16: a lease that ran out is in the log with its own end, and its owner is told."""
-    ann, bob = scene.actor("ann"), scene.actor("bob")
+    ann, bob = harness.actor("ann"), harness.actor("bob")
     old = ann.take("file:a.py")
-    scene.at(299.999)
+    harness.at(299.999)
     assert bob.lock("file:a.py").outcome is Outcome.HELD
-    scene.at(420)
-    assert scene.holders() == {}, "a deadline acts when it passes, written down or not"
+    harness.at(420)
+    assert harness.holders() == {}, "a deadline acts when it passes, written down or not"
     taken = bob.lock("file:a.py")
     assert taken.ok
     assert taken.locks[0].fence > old.fence
-    (ended,) = scene.events("lock.released")
+    (ended,) = harness.events("lock.released")
     assert (ended["session"], ended["ending"], ended["fence"]) == ("ann", "expired", old.fence)
     assert (ended["until_ms"], ended["held_s"]) == (START_MS + 300_000, 300)
     warned = ann.receive()

@@ -10,7 +10,7 @@ from coord.core.errors import NotFound
 from coord.core.tasks.lost import KEPT_MS
 from coord.sdk.client import session_memory as memory
 from coord.sdk.client.client import Client
-from tests.support.client_harness import Office, opened_office
+from tests.support.client_harness import ClientHarness, open_client_harness
 from tests.support.store_harness import START_MS
 
 MINUTE_MS = 60_000
@@ -19,10 +19,10 @@ NAMED = {"B-001": "schema-design", "B-002": "entity-models", "B-003": "repositor
 
 
 @pytest.fixture
-def desk(repository: Path, tmp_path: Path) -> Iterator[Office]:
+def desk(repository: Path, tmp_path: Path) -> Iterator[ClientHarness]:
     """An office over the store that only this process has."""
-    with opened_office("memory:", repository, tmp_path / "state") as office:
-        yield office
+    with open_client_harness("memory:", repository, tmp_path / "state") as clients:
+        yield clients
 
 
 def take(client: Client, task_id: str, lease_s: float = 300) -> int:
@@ -39,30 +39,30 @@ def load_tracks(client: Client) -> None:
         client.set_track(track, 3)
 
 
-def test_scn_6_the_memory_of_agent_beta(office: Office) -> None:
+def test_scn_6_the_memory_of_agent_beta(clients: ClientHarness) -> None:
     """Its log, claims, what it finished, and how far the tracks are.
 
     SCN-6, SES-27, SES-28, SES-29, SES-30, SES-31, SES-32, SES-33, TID-22, AUD-23, AUD-26, CLM-14,
     AMB-26.
     """
-    beta = office.client("sess-alice-20260104-001", agent="agent-beta", project="ecommerce-rebuild")
-    office.now = START_MS - 20 * MINUTE_MS
+    beta = clients.client("sess-alice-20260104-001", agent="agent-beta", project="ecommerce-rebuild")
+    clients.now = START_MS - 20 * MINUTE_MS
     load_tracks(beta)
-    alpha = office.client("sess-bob", agent="agent-alpha", project="ecommerce-rebuild")
+    alpha = clients.client("sess-bob", agent="agent-alpha", project="ecommerce-rebuild")
     for number in (1, 2, 3):
         take(alpha, f"A-00{number}-step", 7200)
     beta.submit_task("B-001-schema-design", take(beta, "B-001-schema-design"))
-    office.now = START_MS
+    clients.now = START_MS
     take(beta, "B-002-entity-models", 1200)
-    office.now = START_MS + 15 * MINUTE_MS
+    clients.now = START_MS + 15 * MINUTE_MS
     reference = beta.submit_task("B-002-entity-models", 1, {"files": 3}).work_product_ref
-    office.now += MINUTE_MS
+    clients.now += MINUTE_MS
     take(beta, "B-003-repositories")
 
     found = beta.session_memory()
     assert (found.session_id, found.tenant_id) == ("sess-alice-20260104-001", "local")
     assert (found.project_id, bool(found.user_id)) == ("ecommerce-rebuild", True)
-    assert (found.created_ms, found.last_activity_ms) == (START_MS - 20 * MINUTE_MS, office.now)
+    assert (found.created_ms, found.last_activity_ms) == (START_MS - 20 * MINUTE_MS, clients.now)
     told = [(each.event, each.task_id, each.track, each.sequence, each.outcome) for each in found.task_log]
     assert told == [
         ("CLAIM_ACQUIRED", "B-001-schema-design", "B", 1, None),
@@ -88,7 +88,7 @@ def test_scn_6_the_memory_of_agent_beta(office: Office) -> None:
     assert alpha.session_memory("sess-alice").completed_tasks == found.completed_tasks, "others may look"
 
 
-def test_a_resumed_agent_learns_what_to_go_on_with(desk: Office) -> None:
+def test_a_resumed_agent_learns_what_to_go_on_with(desk: ClientHarness) -> None:
     """SES-33: its claims with the time left, what it lost and to whom, locks, messages, the next step."""
     ann, bob = (desk.client(name, project="shop") for name in ("ann", "bob"))
     for name, files in (("kept", ["a.py"]), ("taken", []), ("open", []), ("reset", [])):
@@ -126,7 +126,7 @@ def test_a_resumed_agent_learns_what_to_go_on_with(desk: Office) -> None:
     ]
 
 
-def test_what_came_back_is_not_lost(desk: Office) -> None:
+def test_what_came_back_is_not_lost(desk: ClientHarness) -> None:
     """A claim whose late submission was accepted, or that the session has again, is lost no more."""
     ann = desk.client("ann", project="shop")
     for name in ("late", "again"):
@@ -141,7 +141,7 @@ def test_what_came_back_is_not_lost(desk: Office) -> None:
     assert [each.event for each in found.task_log].count("CLAIM_LOST") == 2, "the log keeps it"
 
 
-def test_lost_claims_are_forgotten_after_a_month(desk: Office) -> None:
+def test_lost_claims_are_forgotten_after_a_month(desk: ClientHarness) -> None:
     """What a session remembers is bounded: the record of a lost claim leaves after its time."""
     ann = desk.client("ann", project="shop")
     take(ann, "t", 60)
@@ -154,7 +154,7 @@ def test_lost_claims_are_forgotten_after_a_month(desk: Office) -> None:
     assert store.scan("lost/", by="key", limit=9) == []
 
 
-def test_memory_goes_on_through_a_replacement(desk: Office) -> None:
+def test_memory_goes_on_through_a_replacement(desk: ClientHarness) -> None:
     """DESIGN §5: the session that takes the place of another goes on with its memory as with its claims."""
     old = desk.client("old", project="shop")
     old.register()
@@ -169,7 +169,9 @@ def test_memory_goes_on_through_a_replacement(desk: Office) -> None:
     assert [entry.task_id for entry in found.task_log] == ["first", "first", "second"]
 
 
-def test_the_log_is_read_no_further_than_a_measure(desk: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_log_is_read_no_further_than_a_measure(
+    desk: ClientHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Bounded work: of a long log the end is read, and the answer says from when on."""
     monkeypatch.setattr(memory, "ENTRIES_MAX", 500)
     ann, bob = (desk.client(name, project="shop") for name in ("ann", "bob"))

@@ -11,7 +11,7 @@ from coord.core.tasks.types import ClaimReason
 from coord.sdk.client.client import Client
 from coord.sdk.plans.check import check_plan
 from coord.sdk.plans.file import parse_plan
-from tests.support.client_harness import Office
+from tests.support.client_harness import ClientHarness
 
 PLAN = """\
 project: shop
@@ -44,9 +44,9 @@ def states(client: Client) -> dict[str, str]:
     return {task.task_id[:5]: task.state for task in client.task_list()}
 
 
-def test_scn_7_cross_track_dependencies(office: Office) -> None:
+def test_scn_7_cross_track_dependencies(clients: ClientHarness) -> None:
     """SCN-7: B-002 can neither be claimed nor come next before both B-001 and A-001 are done."""
-    ann, bob = office.client("ann", project="shop"), office.client("bob", project="shop")
+    ann, bob = clients.client("ann", project="shop"), clients.client("bob", project="shop")
     assert len(load(ann).added) == 5
     pending = dict.fromkeys(["A-002", "B-002", "B-003"], "pending")
     assert states(bob) == {"A-001": "ready", "B-001": "ready", **pending}
@@ -66,9 +66,9 @@ def test_scn_7_cross_track_dependencies(office: Office) -> None:
     assert bob.next_task().outcome is Runnable.DONE
 
 
-def test_a_changed_plan_moves_what_follows(office: Office) -> None:
+def test_a_changed_plan_moves_what_follows(clients: ClientHarness) -> None:
     """Readiness follows a changed plan through all that depends on it; a circle is refused by its path."""
-    ann = office.client("ann", project="shop")
+    ann = clients.client("ann", project="shop")
     for task_id, depends_on in (("a", []), ("b", ["a"]), ("c", ["b"]), ("z", [])):
         ann.add_task(task_id, depends_on=depends_on)
     with pytest.raises(Invalid, match="a -> c -> b -> a"):
@@ -100,35 +100,35 @@ def at_once(*acts: Callable[[], None]) -> None:
     assert not any(thread.is_alive() for thread in threads)
 
 
-def test_scn_30_two_agents_race_for_one_task(office: Office) -> None:
+def test_scn_30_two_agents_race_for_one_task(clients: ClientHarness) -> None:
     """Two agents reach for one task at the same moment; one has it, the other is told who.
 
     SCN-30, CLM-10, DED-7, PRB-3.
     """
-    clients = [office.client(name, project="shop") for name in ("ann", "bob")]
-    clients[0].add_task("task-123", description="fix the login", type="code_gen", priority=5)
+    racers = [clients.client(name, project="shop") for name in ("ann", "bob")]
+    racers[0].add_task("task-123", description="fix the login", type="code_gen", priority=5)
     outcomes: dict[str, Runnable] = {}
 
     def take(client: Client) -> None:
         outcomes[client.caller.session] = client.next_task().outcome
 
-    at_once(*(lambda client=client: take(client) for client in clients))
+    at_once(*(lambda client=client: take(client) for client in racers))
     assert sorted(outcomes.values()) == [Runnable.BLOCKED, Runnable.TASK]
     (winner,) = [name for name, outcome in outcomes.items() if outcome is Runnable.TASK]
-    (loser,) = [client for client in clients if client.caller.session != winner]
+    (loser,) = [client for client in racers if client.caller.session != winner]
     assert loser.next_task().waiting_for == [f"task-123 is worked on by {winner}"]
-    assert clients[0].show_task("task-123").generation == 1
+    assert racers[0].show_task("task-123").generation == 1
 
 
-def test_no_claim_is_lost_among_many(office: Office) -> None:
+def test_no_claim_is_lost_among_many(clients: ClientHarness) -> None:
     """Agents that claim at the same moment all find their claims recorded, each task once.
 
     CLM-10, CLM-23.
     """
-    clients = [office.client(f"agent-{number}", project="shop") for number in range(4)]
+    racers = [clients.client(f"agent-{number}", project="shop") for number in range(4)]
     for number in range(12):
-        clients[0].add_task(f"8.{number}")
-    taken: dict[str, list[str]] = {client.caller.session: [] for client in clients}
+        racers[0].add_task(f"8.{number}")
+    taken: dict[str, list[str]] = {client.caller.session: [] for client in racers}
 
     def take_three(client: Client) -> None:
         for _ in range(3):
@@ -136,9 +136,9 @@ def test_no_claim_is_lost_among_many(office: Office) -> None:
             assert reply.task is not None, reply
             taken[client.caller.session].append(reply.task.task_id)
 
-    at_once(*(lambda client=client: take_three(client) for client in clients))
+    at_once(*(lambda client=client: take_three(client) for client in racers))
     recorded: dict[str, list[str]] = {}
-    for task in clients[0].task_list(state="in_progress"):
+    for task in racers[0].task_list(state="in_progress"):
         recorded.setdefault(task.session_id, []).append(task.task_id)
     assert {session: sorted(names) for session, names in taken.items()} == recorded
     assert sum(map(len, recorded.values())) == 12

@@ -17,8 +17,8 @@ from coord.core.replies import Liveness, Outcome
 from coord.engine.engine import Engine
 from coord.host.processes import describe, probe
 from coord.stores.contract import Commit, Put
-from tests.support.client_harness import Office
-from tests.support.store_harness import REPOSITORY, Actor, Scene
+from tests.support.client_harness import ClientHarness
+from tests.support.store_harness import REPOSITORY, Actor, StoreHarness
 
 
 class Crash(Exception):
@@ -29,26 +29,26 @@ def lock_key(resource: str, session: str) -> str:
     return parse_resource(resource, REPOSITORY)[0].hold_key(session)
 
 
-def write(scene: Scene, key: str, fields: dict[str, Any], index_key: str = "") -> None:
+def write(harness: StoreHarness, key: str, fields: dict[str, Any], index_key: str = "") -> None:
     """Put a record as another version of coord would have written it."""
-    version = scene.store.load([key])[key].version
+    version = harness.store.load([key])[key].version
     puts = {key: Put(msgspec.json.encode(fields), index_key)}
-    scene.store.commit(Commit({key: version}, puts, at=scene.now, id=os.urandom(8)))
+    harness.store.commit(Commit({key: version}, puts, at=harness.now, id=os.urandom(8)))
 
 
-def read(scene: Scene, key: str) -> dict[str, Any]:
-    value = scene.store.load([key])[key].value
+def read(harness: StoreHarness, key: str) -> dict[str, Any]:
+    value = harness.store.load([key])[key].value
     assert value is not None, f"there is no {key}"
     fields: dict[str, Any] = json.loads(value)
     return fields
 
 
-def test_scn_33_a_failing_task_gives_its_locks_back(office: Office) -> None:
+def test_scn_33_a_failing_task_gives_its_locks_back(clients: ClientHarness) -> None:
     """SCN-33, LCK-26: whatever is raised inside the block, the lock is free when the block is left."""
-    beatrice, otto = office.client("beatrice"), office.client("otto")
+    beatrice, otto = clients.client("beatrice"), clients.client("otto")
 
     def fail() -> None:
-        with beatrice.lock("src/app.py", ttl=300) as held:
+        with beatrice.lock("src/app.py", ttl_s=300) as held:
             assert otto.acquire("src/app.py").outcome is Outcome.HELD
             assert held.fence > 0
             raise Crash("tests failed")
@@ -62,27 +62,27 @@ def test_scn_33_a_failing_task_gives_its_locks_back(office: Office) -> None:
     assert [lock.resource for lock in otto.locks()] == ["file:src/app.py"], "the block took only its own"
 
 
-def test_scn_34_a_session_meets_its_peers(scene: Scene) -> None:
+def test_scn_34_a_session_meets_its_peers(harness: StoreHarness) -> None:
     """SCN-34, SES-18: who registers is shown the two others, where they are and what they do."""
-    scene.actor("c87d1c5c", cwd="/projects/reverie").register(task="TOD-406", phase="merge")
-    scene.pass_seconds(1)
-    scene.actor("3443aaaa", cwd="/projects/shop").register(status="working")
-    scene.pass_seconds(400)
-    scene.actor("3443aaaa").beat()
-    registered = scene.actor("newcomer").register()
+    harness.actor("c87d1c5c", cwd="/projects/reverie").register(task="TOD-406", phase="merge")
+    harness.pass_seconds(1)
+    harness.actor("3443aaaa", cwd="/projects/shop").register(status="working")
+    harness.pass_seconds(400)
+    harness.actor("3443aaaa").beat()
+    registered = harness.actor("newcomer").register()
     assert registered.new
     shown = {peer.session_id: (peer.cwd, peer.liveness, peer.current_task) for peer in registered.peers}
     assert shown == {
         "c87d1c5c": ("/projects/reverie", Liveness.STALE, {"ticket": "TOD-406", "phase": "merge"}),
         "3443aaaa": ("/projects/shop", Liveness.LIVE, {"status": "working"}),
     }
-    assert [peer.session_id for peer in scene.actor("newcomer").peers(live=True)] == ["3443aaaa"]
+    assert [peer.session_id for peer in harness.actor("newcomer").peers(live=True)] == ["3443aaaa"]
 
 
-def test_scn_35_two_race_for_one_name(scene: Scene) -> None:
+def test_scn_35_two_race_for_one_name(harness: StoreHarness) -> None:
     """SCN-35: of two sessions that lock `main-branch` at the same moment exactly one owns it."""
-    engines = [Engine(scene.database, scene.tenant, clock=lambda: scene.now) for _ in range(2)]
-    actors = [scene.actor("left"), scene.actor("right")]
+    engines = [Engine(harness.database, harness.tenant, clock=lambda: harness.now) for _ in range(2)]
+    actors = [harness.actor("left"), harness.actor("right")]
     for _ in range(8):
         start = threading.Barrier(2)
         outcomes: dict[str, Outcome] = {}
@@ -98,50 +98,50 @@ def test_scn_35_two_race_for_one_name(scene: Scene) -> None:
         for thread in threads:
             thread.join(60)
         assert sorted(outcomes.values()) == [Outcome.GRANTED, Outcome.HELD]
-        (owner,) = scene.holders().values()
+        (owner,) = harness.holders().values()
         assert outcomes[owner] is Outcome.GRANTED
-        scene.actor(owner).unlock("name:main-branch")
+        harness.actor(owner).unlock("name:main-branch")
 
 
-def refuse_theft(scene: Scene, thief: Actor, resource: str, lacking: str) -> None:
+def refuse_theft(harness: StoreHarness, thief: Actor, resource: str, lacking: str) -> None:
     """Prove that a theft is refused for this one reason, and that nothing is released."""
-    before = scene.head
+    before = harness.head
     with pytest.raises(NotStealable) as caught:
         thief.steal(resource)
     assert lacking in caught.value.message
     assert ";" not in caught.value.message, "nothing else is missing"
     assert "--force" in caught.value.hint
-    assert scene.events("lock.released", before) == []
+    assert harness.events("lock.released", before) == []
 
 
-def test_scn_36_a_theft_needs_three_things(scene: Scene) -> None:
+def test_scn_36_a_theft_needs_three_things(harness: StoreHarness) -> None:
     """Stale owner, lease over, ten minutes old; and the record keeps the theft.
 
     SCN-36, LCK-50, LCK-52, AUD-20, REC-26.
     """
-    silent, living, thief = scene.actor("silent"), scene.actor("living"), scene.actor("thief")
+    silent, living, thief = harness.actor("silent"), harness.actor("living"), harness.actor("thief")
     taken = silent.take("name:main-push", ttl_ms=60_000)
     silent.take("name:cargo-build", ttl_ms=3_600_000)
     living.take("name:pr-merge-queue", ttl_ms=60_000)
-    scene.at(400)
-    refuse_theft(scene, thief, "name:main-push", "it is 400 s old")
-    scene.at(690)
+    harness.at(400)
+    refuse_theft(harness, thief, "name:main-push", "it is 400 s old")
+    harness.at(690)
     living.beat()
-    scene.at(700)
-    refuse_theft(scene, thief, "name:cargo-build", "its lease lasts 2900 s more")
-    refuse_theft(scene, thief, "name:pr-merge-queue", "its owner was heard of 10 s ago")
+    harness.at(700)
+    refuse_theft(harness, thief, "name:cargo-build", "its lease lasts 2900 s more")
+    refuse_theft(harness, thief, "name:pr-merge-queue", "its owner was heard of 10 s ago")
 
     stolen = thief.steal("name:main-push")
     assert stolen.ok
     assert stolen.locks[0].fence > taken.fence
-    (kept,) = [json.loads(record.value) for record in scene.store.scan("grant/", by="key", limit=9)]
+    (kept,) = [json.loads(record.value) for record in harness.store.scan("grant/", by="key", limit=9)]
     assert (kept["ending"], kept["by"], kept["hold"]["owner"]) == ("stolen", "thief", "silent")
-    assert (kept["hold"]["fence"], kept["until_ms"]) == (taken.fence, scene.now)
+    assert (kept["hold"]["fence"], kept["until_ms"]) == (taken.fence, harness.now)
     assert "stale" in kept["note"]
     assert [message.kind for message in silent.receive()] == ["preempt"]
 
 
-def test_scn_37_a_pid_that_belongs_to_another_now(scene: Scene) -> None:
+def test_scn_37_a_pid_that_belongs_to_another_now(harness: StoreHarness) -> None:
     """The pid runs, but what runs was started later: the session is dead, and its lock free.
 
     SCN-37, SES-20.
@@ -149,22 +149,22 @@ def test_scn_37_a_pid_that_belongs_to_another_now(scene: Scene) -> None:
     own = describe(os.getpid())
     assert own is not None
     before_it = Process(own.pid, own.start - 1, own.machine, own.boot, own.namespace)
-    scene.engine = Engine(scene.database, scene.tenant, clock=lambda: scene.now, probe=probe)
-    reused, same = scene.actor("reused", process=before_it), scene.actor("same", process=own)
+    harness.engine = Engine(harness.database, harness.tenant, clock=lambda: harness.now, probe=probe)
+    reused, same = harness.actor("reused", process=before_it), harness.actor("same", process=own)
     reused.take("file:a.py")
     same.take("file:b.py")
-    looker = scene.actor("looker")
+    looker = harness.actor("looker")
     liveness = {peer.session_id: peer.liveness for peer in looker.peers()}
     assert liveness == {"reused": Liveness.DEAD, "same": Liveness.LIVE}
     assert [peer.session_id for peer in looker.peers(live=True)] == ["same"]
     assert looker.lock("file:b.py").outcome is Outcome.HELD
     assert looker.lock("file:a.py").outcome is Outcome.GRANTED
-    assert f"pid {own.pid}" in scene.events("session.ended")[0]["evidence"]
+    assert f"pid {own.pid}" in harness.events("session.ended")[0]["evidence"]
 
 
-def test_scn_38_areas_of_a_project(scene: Scene) -> None:
+def test_scn_38_areas_of_a_project(harness: StoreHarness) -> None:
     """SCN-38, LCK-56, LCK-57: one area serialises, two are independent, and so is the whole project."""
-    ann, bob = scene.actor("ann"), scene.actor("bob")
+    ann, bob = harness.actor("ann"), harness.actor("bob")
     ann.take("project:reverie:engram_compat")
     assert bob.lock("project:reverie:engram_compat").outcome is Outcome.HELD
     assert bob.lock("project:reverie:dream-runner").outcome is Outcome.GRANTED
@@ -172,52 +172,52 @@ def test_scn_38_areas_of_a_project(scene: Scene) -> None:
     assert ann.lock("project:reverie").outcome is Outcome.HELD
     ann.unlock("project:reverie:engram_compat")
     assert bob.lock("project:reverie:engram_compat").outcome is Outcome.GRANTED
-    assert set(scene.holders().values()) == {"bob"}
+    assert set(harness.holders().values()) == {"bob"}
 
 
-def test_scn_39_only_the_owner_unlocks(scene: Scene) -> None:
+def test_scn_39_only_the_owner_unlocks(harness: StoreHarness) -> None:
     """SCN-39, LCK-67: a release by another session is refused, names the owner, and changes nothing."""
-    ann, bob = scene.actor("ann"), scene.actor("bob")
+    ann, bob = harness.actor("ann"), harness.actor("bob")
     bob.register()
     ann.take("name:main-push")
-    before = scene.head
+    before = harness.head
     with pytest.raises(NotOwner) as caught:
         bob.unlock("name:main-push")
     assert "held by ann" in caught.value.message
     assert "steal" in caught.value.hint
-    assert (scene.head, scene.holders()) == (before, {"name:main-push": "ann"})
+    assert (harness.head, harness.holders()) == (before, {"name:main-push": "ann"})
 
 
-def test_scn_40_leaving_gives_everything_back(scene: Scene) -> None:
+def test_scn_40_leaving_gives_everything_back(harness: StoreHarness) -> None:
     """Dereg releases all locks at once, serves who waits, and removes the session.
 
     SCN-40, LCK-68, SES-39, SES-40.
     """
-    ann, bob = scene.actor("ann"), scene.actor("bob")
+    ann, bob = harness.actor("ann"), harness.actor("bob")
     bob.register()
     held = ["file:a.py", "file:src/*.py", "name:main-push", "project:shop"]
     for resource in held:
         ann.take(resource)
     place = bob.wait_for("name:main-push")
-    before = scene.head
+    before = harness.head
     assert sorted(ann.leave().released) == held
-    assert scene.head == before + 1
-    assert scene.holders() == {"name:main-push": "bob"}
+    assert harness.head == before + 1
+    assert harness.holders() == {"name:main-push": "bob"}
     assert bob.confirm(place).ok
     assert bob.peers() == []
     assert bob.show("ann").liveness is Liveness.ENDED
-    assert {event["ending"] for event in scene.events("lock.released")} == {"session_ended"}
+    assert {event["ending"] for event in harness.events("lock.released")} == {"session_ended"}
 
 
-def test_scn_41_messages_come_in_order(scene: Scene) -> None:
+def test_scn_41_messages_come_in_order(harness: StoreHarness) -> None:
     """SCN-41: messages are read in the order they were sent, also within a millisecond; drain empties."""
-    ann, bob, cid = scene.actor("ann"), scene.actor("bob"), scene.actor("cid")
+    ann, bob, cid = harness.actor("ann"), harness.actor("bob"), harness.actor("cid")
     for actor in (ann, bob, cid):
         actor.register()
     for number in range(12):
         sender = (ann, cid)[number % 2]
         sender.send("bob", "status", f"message {number}", blob={"number": number})
-        scene.pass_seconds((number // 4) * 0.001)
+        harness.pass_seconds((number // 4) * 0.001)
     expected = [f"message {number}" for number in range(12)]
     assert [message.subject for message in bob.peek()] == expected
     drained = bob.receive(drain=True)
@@ -228,51 +228,51 @@ def test_scn_41_messages_come_in_order(scene: Scene) -> None:
     assert ann.receive() == [], "nobody else got them"
 
 
-def test_scn_42_a_newer_schema_is_refused(scene: Scene) -> None:
+def test_scn_42_a_newer_schema_is_refused(harness: StoreHarness) -> None:
     """SCN-42: a lock written by a newer version is never skipped: what it could cover is refused."""
-    ann = scene.actor("ann")
+    ann = harness.actor("ann")
     ann.register()
     newer = {"schema": 2, "resource": "file:src/app.py", "owner": "future", "certainty": 0.9}
-    write(scene, lock_key("file:src/app.py", "future"), newer)
-    write(scene, keys.session("other"), {"schema": 7, "session_id": "other"})
-    before = scene.head
+    write(harness, lock_key("file:src/app.py", "future"), newer)
+    write(harness, keys.session("other"), {"schema": 7, "session_id": "other"})
+    before = harness.head
     for refused in (
         lambda: ann.lock("file:src/app.py"),
         lambda: ann.lock("file:src/*"),
         lambda: ann.lock("file:src", wait_s=60),
         lambda: ann.check("file:src/app.py"),
         lambda: ann.steal("file:src/app.py", force=True, reason="now"),
-        lambda: scene.actor("other").beat(),
+        lambda: harness.actor("other").beat(),
         lambda: ann.send("other", "status", "hello"),
     ):
         with pytest.raises(Unsupported) as caught:
             refused()
         assert "upgrade" in caught.value.hint
-    assert scene.head == before
+    assert harness.head == before
     assert ann.lock("file:docs/app.py").ok, "what it cannot cover is free as ever"
 
 
-def test_scn_43_unknown_fields_survive(scene: Scene) -> None:
+def test_scn_43_unknown_fields_survive(harness: StoreHarness) -> None:
     """SCN-43, SCM-6: what a newer version wrote beside our fields is there after we rewrote the record."""
-    ann, bob = scene.actor("ann"), scene.actor("bob")
+    ann, bob = harness.actor("ann"), harness.actor("bob")
     ann.register(task="TOD-1")
     bob.register()
     ann.take("file:a.py")
     bob.send("ann", "status", "hello")
-    (inbox,) = [record.key for record in scene.store.scan(keys.inbox_prefix("ann"), by="key", limit=9)]
+    (inbox,) = [record.key for record in harness.store.scan(keys.inbox_prefix("ann"), by="key", limit=9)]
     written = (keys.session("ann"), lock_key("file:a.py", "ann"), inbox)
     extra = {"mood": {"calm": [1, 2.5, None]}, "weather": "fine"}
     for key in written:
-        record = scene.store.load([key])[key]
-        write(scene, key, {**read(scene, key), **extra}, record.index_key)
-    scene.pass_seconds(20)
+        record = harness.store.load([key])[key]
+        write(harness, key, {**read(harness, key), **extra}, record.index_key)
+    harness.pass_seconds(20)
     ann.update(phase="review")
     fence = ann.renew("file:a.py").locks[0].fence
     assert [message.subject for message in ann.receive(drain=False)] == ["hello"]
-    scene.pass_seconds(20)
+    harness.pass_seconds(20)
     ann.beat()
     ann.take("file:a.py")
     for key in written:
-        assert extra.items() <= read(scene, key).items()
-    assert read(scene, keys.session("ann"))["current_task"] == {"ticket": "TOD-1", "phase": "review"}
+        assert extra.items() <= read(harness, key).items()
+    assert read(harness, keys.session("ann"))["current_task"] == {"ticket": "TOD-1", "phase": "review"}
     assert ann.check("file:a.py", fence=fence).free

@@ -1,4 +1,4 @@
-"""An office: clients of the library in one repository, over one store and a clock set by hand."""
+"""A harness for clients: several of them in one repository, on one store, with a clock set by hand."""
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -12,8 +12,8 @@ from coord.stores.open import open_store
 from tests.support.store_harness import START_MS
 
 
-class Office:
-    """Makes clients that share an open store, also one that only this process can see."""
+class ClientHarness:
+    """Makes clients that share an open store, even one in the memory of this process."""
 
     def __init__(self, database: Database[Any], repository: Path, state: Path) -> None:
         self.database = database
@@ -48,12 +48,12 @@ class Office:
 
 
 @contextmanager
-def opened_office(url: str, repository: Path, state: Path) -> Iterator[Office]:
-    """An office over the store of a url."""
+def open_client_harness(url: str, repository: Path, state: Path) -> Iterator[ClientHarness]:
+    """Open the store of a URL and close its clients at the end."""
     with closing(open_store(url)) as database:
-        office = Office(database, repository, state)
+        harness = ClientHarness(database, repository, state)
         try:
-            yield office
+            yield harness
         finally:
-            for client in office.clients:
+            for client in harness.clients:
                 client.close()

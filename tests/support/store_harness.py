@@ -1,4 +1,4 @@
-"""A scene: one store, one clock set by hand, processes that live or die on cue, and sessions that act."""
+"""A harness for a store: sessions that send commands, a clock set by hand, processes that die on request."""
 
 import itertools
 import json
@@ -32,8 +32,8 @@ START_MS = 1_767_506_400_000
 REPOSITORY = "repo"
 
 
-class Scene:
-    """Everything that the sessions of a story share."""
+class StoreHarness:
+    """The store, the engine, the clock and the processes that all sessions of a test share."""
 
     def __init__(self, database: Database[Any], tenant: str = "local") -> None:
         self.database = database
@@ -49,7 +49,7 @@ class Scene:
         return Evidence(life, f"pid {process.pid} is {life}")
 
     def process(self, pid: int, start: int = 1) -> Process:
-        """A process of this machine that is running."""
+        """Return a running process of this machine."""
         process = Process(pid, start, "machine", "boot", "namespace")
         self.life[process] = Life.ALIVE
         return process
@@ -58,14 +58,14 @@ class Scene:
         self.life[process] = Life.DEAD
 
     def actor(self, session: str, **described: Any) -> "Actor":
-        """One who acts in the name of a session."""
+        """Return an actor for a session; its agent is the first part of the id unless given."""
         return Actor(self, Caller(session, **{"agent": session.partition("-")[0], **described}))
 
     def pass_seconds(self, seconds: float) -> None:
         self.now += round(seconds * 1000)
 
     def at(self, seconds: float) -> None:
-        """Let it be so many seconds after the beginning."""
+        """Set the clock to a number of seconds after the start."""
         self.now = START_MS + round(seconds * 1000)
 
     def number(self) -> str:
@@ -81,24 +81,24 @@ class Scene:
         return int(self.store.seen.offset)
 
     def events(self, name: str = "", after: int = 0) -> list[dict[str, Any]]:
-        """What the log tells, oldest first; of one name, or all."""
+        """Return the events of the log, oldest first: those of one name, or all."""
         return [event for entry in self.entries(after) for event in entry if name in ("", event["event"])]
 
     def entries(self, after: int = 0) -> list[list[dict[str, Any]]]:
-        """The events of each entry of the log."""
+        """Return the events of each entry of the log."""
         return [[json.loads(event) for event in entry.events] for entry in self.store.tail(after, 100_000)]
 
     def holders(self) -> dict[str, str]:
-        """Who holds what, as anybody sees it."""
+        """Return the owner of each locked resource."""
         locks: list[LockShown] = self.call(commands.ListLocks(Caller("onlooker")))
         return {lock.resource: lock.owner for lock in locks}
 
 
 class Actor:
-    """A session's hands: each method is one command."""
+    """A session of a test; each method sends one command."""
 
-    def __init__(self, scene: Scene, caller: Caller) -> None:
-        self.scene = scene
+    def __init__(self, harness: StoreHarness, caller: Caller) -> None:
+        self.harness = harness
         self.caller = caller
 
     @property
@@ -108,22 +108,22 @@ class Actor:
     # Sessions.
 
     def register(self, **described: Any) -> Registered:
-        return self.scene.call(commands.Register(caller=self.caller, **described))
+        return self.harness.call(commands.Register(caller=self.caller, **described))
 
     def update(self, **described: Any) -> SessionShown:
-        return self.scene.call(commands.UpdateSession(caller=self.caller, **described))
+        return self.harness.call(commands.UpdateSession(caller=self.caller, **described))
 
     def beat(self) -> Beaten:
-        return self.scene.call(commands.Heartbeat(self.caller))
+        return self.harness.call(commands.Heartbeat(self.caller))
 
     def leave(self, session: str = "") -> Left:
-        return self.scene.call(commands.Deregister(self.caller, session))
+        return self.harness.call(commands.Deregister(self.caller, session))
 
     def peers(self, *, live: bool = False) -> list[SessionShown]:
-        return self.scene.call(commands.ListSessions(self.caller, live))
+        return self.harness.call(commands.ListSessions(self.caller, live))
 
     def show(self, session: str = "") -> SessionShown:
-        return self.scene.call(commands.GetSession(self.caller, session))
+        return self.harness.call(commands.GetSession(self.caller, session))
 
     # Locks.
 
@@ -135,41 +135,41 @@ class Actor:
             repository,
             resources,
             wait_ms=round(wait_s * 1000),
-            wait_id=self.scene.number(),
+            wait_id=self.harness.number(),
             **{"leased": False, **options},
         )
-        return self.scene.call(command)
+        return self.harness.call(command)
 
     def take(self, *resources: str, **options: Any) -> LockShown:
-        """Take a lock that must be free."""
+        """Acquire a lock that must be free."""
         reply = self.lock(*resources, **options)
         assert reply.outcome is Outcome.GRANTED, reply
         return reply.locks[0]
 
     def wait_for(self, *resources: str, wait_s: float = 3600, **options: Any) -> str:
-        """Get in line for something that must be held; return the place."""
+        """Queue for a resource that must be locked; return the wait id."""
         reply = self.lock(*resources, wait_s=wait_s, **options)
         assert reply.outcome is Outcome.WAITING, reply
         assert reply.wait is not None
         return reply.wait.wait_id
 
-    def confirm(self, place: str) -> LockReply:
-        return self.scene.call(commands.ConfirmWait(self.caller, place))
+    def confirm(self, wait_id: str) -> LockReply:
+        return self.harness.call(commands.ConfirmWait(self.caller, wait_id))
 
-    def withdraw(self, place: str) -> bool:
-        return self.scene.call(commands.WithdrawWait(self.caller, place))
+    def withdraw(self, wait_id: str) -> bool:
+        return self.harness.call(commands.WithdrawWait(self.caller, wait_id))
 
     def unlock(self, *resources: str, fence: int = 0) -> Released:
-        return self.scene.call(commands.ReleaseLocks(self.caller, REPOSITORY, resources, fence))
+        return self.harness.call(commands.ReleaseLocks(self.caller, REPOSITORY, resources, fence))
 
     def renew(self, *resources: str, fence: int = 0) -> Renewed:
-        return self.scene.call(commands.RenewLocks(self.caller, REPOSITORY, resources, fence))
+        return self.harness.call(commands.RenewLocks(self.caller, REPOSITORY, resources, fence))
 
     def check(self, *resources: str, **options: Any) -> Checked:
-        return self.scene.call(commands.CheckLocks(self.caller, REPOSITORY, resources, **options))
+        return self.harness.call(commands.CheckLocks(self.caller, REPOSITORY, resources, **options))
 
     def steal(self, *resources: str, **options: Any) -> LockReply:
-        return self.scene.call(commands.StealLock(self.caller, REPOSITORY, resources, **options))
+        return self.harness.call(commands.StealLock(self.caller, REPOSITORY, resources, **options))
 
     def preempt(self, *resources: str, priority: int, grace_s: float, reason: str = "urgent") -> Preempted:
         command = commands.PreemptLock(
@@ -180,31 +180,31 @@ class Actor:
             grace_ms=round(grace_s * 1000),
             reason=reason,
         )
-        return self.scene.call(command)
+        return self.harness.call(command)
 
     # Messages.
 
     def send(self, to: str, kind: str, subject: str, **options: Any) -> Sent:
-        return self.scene.call(
+        return self.harness.call(
             commands.SendMessage(self.caller, to=to, kind=kind, subject=subject, **options)
         )
 
     def receive(self, *, drain: bool = True) -> list[MessageShown]:
-        return self.scene.call(commands.ReceiveMessages(self.caller, drain)).messages
+        return self.harness.call(commands.ReceiveMessages(self.caller, drain)).messages
 
     def peek(self) -> list[MessageShown]:
-        return self.scene.call(commands.PeekMessages(self.caller)).messages
+        return self.harness.call(commands.PeekMessages(self.caller)).messages
 
     def acknowledge(self, *ids: str) -> Acked:
-        return self.scene.call(commands.AckMessages(self.caller, ids))
+        return self.harness.call(commands.AckMessages(self.caller, ids))
 
 
 @contextmanager
-def opened_scene(url: str) -> Iterator[Scene]:
-    """A scene over the store of a url."""
+def open_store_harness(url: str) -> Iterator[StoreHarness]:
+    """Open the store of a URL with a fresh harness."""
     with closing(open_store(url)) as database:
-        scene = Scene(database)
+        harness = StoreHarness(database)
         try:
-            yield scene
+            yield harness
         finally:
-            scene.engine.close()
+            harness.engine.close()

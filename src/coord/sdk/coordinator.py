@@ -297,14 +297,14 @@ def claim_command(
     key: tuple[str, str, str],
     agent_id: str,
     session_id: str,
-    lease_seconds: float,
+    lease_s: float,
     metadata: dict[str, Any],
     reason: str = "",
     expects: str = "",
 ) -> commands.ClaimTask:
     """Return the command for a claim, with all that was given checked."""
     agent, session = check_id("agent id", agent_id), check_id("session id", session_id)
-    lease_ms = _lease_ms(lease_seconds)
+    lease_ms = _lease_ms(lease_s)
     names, force = _names(*key), bool(reason)
     return commands.ClaimTask(*names, agent, session, lease_ms, metadata, force, reason, expects)
 

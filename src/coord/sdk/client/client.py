@@ -69,7 +69,7 @@ class Client(SessionCalls, LockCalls, MessageCalls, AgentCalls, LimitCalls, Main
     """An open store in the name of one session; use it in a `with` block.
 
     >>> with connect("memory:", session="s1", project="shop") as client:
-    ...     with client.lock("name:release", ttl=300) as held:
+    ...     with client.lock("name:release", ttl_s=300) as held:
     ...         held.locks[0].resource
     'name:release'
     """
@@ -78,13 +78,13 @@ class Client(SessionCalls, LockCalls, MessageCalls, AgentCalls, LimitCalls, Main
         self,
         *resources: str,
         mode: str = "",
-        ttl: float | None = None,
-        wait: float | None = None,
+        ttl_s: float | None = None,
+        wait_s: float | None = None,
         reason: str = "",
         **options: Any,
     ) -> LockBlock:
         """Return a block (`with`, `async with`) that holds locks, renews them, and raises if one is lost."""
-        return LockBlock(self, resources, mode=mode, ttl_s=ttl, wait_s=wait, reason=reason, **options)
+        return LockBlock(self, resources, mode=mode, ttl_s=ttl_s, wait_s=wait_s, reason=reason, **options)
 
     def session(self, **described: Any) -> SessionBlock:
         """Return a block (`with` or `async with`) in which this session is registered; it ends with it."""

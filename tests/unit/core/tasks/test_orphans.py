@@ -11,184 +11,188 @@ from coord.core.plans import commands as plan_commands
 from coord.core.plans.commands import AddTasks, ByCaller, ClaimNamed, ClaimNext, GetStuck, NewTask
 from coord.core.tasks.types import ReleaseReason
 from coord.engine.engine import Engine
-from tests.support.store_harness import Actor, Scene, opened_scene
+from tests.support.store_harness import Actor, StoreHarness, open_store_harness
 
 LEASE_MS = 60_000
 
 
 @pytest.fixture
-def scene() -> Iterator[Scene]:
-    with opened_scene("memory:") as scene:
-        yield scene
+def harness() -> Iterator[StoreHarness]:
+    with open_store_harness("memory:") as harness:
+        yield harness
 
 
-def add(scene: Scene, task: str, *files: str, **described: Any) -> None:
-    scene.call(AddTasks("p", (NewTask(task_id=task, files=files, repository="repo", **described),)))
+def add(harness: StoreHarness, task: str, *files: str, **described: Any) -> None:
+    harness.call(AddTasks("p", (NewTask(task_id=task, files=files, repository="repo", **described),)))
 
 
 def claim(actor: Actor, task: str = "t", **options: Any) -> Any:
-    return actor.scene.call(
+    return actor.harness.call(
         ClaimNamed(caller=actor.caller, tenant="local", project="p", task=task, lease_ms=LEASE_MS, **options)
     )
 
 
 def fail(actor: Actor, generation: int, *, final: bool = False) -> Any:
     asked = commands.ReleaseClaim("local", "p", "t", "", generation, ReleaseReason.ERROR, "no network", final)
-    return actor.scene.call(ByCaller(actor.caller, asked))
+    return actor.harness.call(ByCaller(actor.caller, asked))
 
 
 def take_next(actor: Actor) -> str:
     command = ClaimNext(caller=actor.caller, tenant="local", project="p", lease_ms=LEASE_MS)
-    return str(actor.scene.call(command).outcome.value)
+    return str(actor.harness.call(command).outcome.value)
 
 
-def state(scene: Scene, task: str = "t") -> str:
-    return str(scene.call(commands.GetTaskState("local", "p", task)).state.value)
+def state(harness: StoreHarness, task: str = "t") -> str:
+    return str(harness.call(commands.GetTaskState("local", "p", task)).state.value)
 
 
-def sweep(scene: Scene) -> int:
-    passed: int = scene.call(commands.Sweep("local", 100)).passed
+def sweep(harness: StoreHarness) -> int:
+    passed: int = harness.call(commands.Sweep("local", 100)).passed
     return passed
 
 
-def stuck(scene: Scene) -> list[str]:
-    return [task.task_id for task in scene.call(GetStuck("p")).tasks]
+def stuck(harness: StoreHarness) -> list[str]:
+    return [task.task_id for task in harness.call(GetStuck("p")).tasks]
 
 
-def test_a_killed_agent_gives_back_its_locks_and_tasks(scene: Scene) -> None:
+def test_a_killed_agent_gives_back_its_locks_and_tasks(harness: StoreHarness) -> None:
     """Its death is found and told with the evidence, and Otto proceeds.
 
     SCH-1, SCH-2, SCH-5, SCH-8, REC-1, REC-3, REC-25, PRB-31, PRB-32.
     """
-    process = scene.process(7)
-    beatrice, otto = scene.actor("beatrice", process=process), scene.actor("otto")
-    add(scene, "t", "file:CONTRACTS.md")
+    process = harness.process(7)
+    beatrice, otto = harness.actor("beatrice", process=process), harness.actor("otto")
+    add(harness, "t", "file:CONTRACTS.md")
     beatrice.register()
     assert claim(beatrice).success
-    scene.kill(process)
-    scene.pass_seconds(121)
-    assert sweep(scene)
-    (ended,) = scene.events("session.ended")
+    harness.kill(process)
+    harness.pass_seconds(121)
+    assert sweep(harness)
+    (ended,) = harness.events("session.ended")
     assert (ended["session"], ended["ending"], ended["evidence"]) == ("beatrice", "dead", "pid 7 is dead")
-    released = {event["ending"] for event in scene.events("lock.released")}
+    released = {event["ending"] for event in harness.events("lock.released")}
     assert released, "each lock that ends is told with how it ended"
-    assert state(scene) == "ready"
+    assert state(harness) == "ready"
     assert take_next(otto) == "task"
 
 
-def test_a_waiter_whose_process_is_gone_leaves_the_line(scene: Scene) -> None:
+def test_a_waiter_whose_process_is_gone_leaves_the_line(harness: StoreHarness) -> None:
     """SCH-8, AUD-14: an orphaned request stands in nobody's way, and its end is told with the reason."""
-    ann, bob, eve = (scene.actor(name) for name in ("ann", "bob", "eve"))
-    waiter = scene.process(8)
+    ann, bob, eve = (harness.actor(name) for name in ("ann", "bob", "eve"))
+    waiter = harness.process(8)
     ann.take("file:a.py")
     bob.wait_for("file:a.py", waiter=waiter)
-    scene.kill(waiter)
+    harness.kill(waiter)
     ann.unlock("file:a.py")
     assert eve.lock("file:a.py").ok
-    assert [event["session"] for event in scene.events("lock.withdrawn")] == ["bob"]
-    assert all(event["reason"] for event in scene.events("lock.withdrawn"))
+    assert [event["session"] for event in harness.events("lock.withdrawn")] == ["bob"]
+    assert all(event["reason"] for event in harness.events("lock.withdrawn"))
 
 
-def test_a_frozen_agent_loses_what_it_does_not_renew(scene: Scene) -> None:
+def test_a_frozen_agent_loses_what_it_does_not_renew(harness: StoreHarness) -> None:
     """DESIGN §5: silence frees by lease, never by guess; a new generation follows.
 
     SCH-4, SCH-9, REC-2, REC-4, REC-17, DLK-11, DLK-25.
     """
-    frozen, otto = scene.actor("frozen", process=scene.process(9)), scene.actor("otto")
-    add(scene, "t", "file:a.py")
+    frozen, otto = harness.actor("frozen", process=harness.process(9)), harness.actor("otto")
+    add(harness, "t", "file:a.py")
     frozen.register()
     assert claim(frozen).success
     assert not otto.lock("file:a.py").ok
-    scene.pass_seconds(LEASE_MS / 1000)
-    assert sweep(scene)
-    assert [event["task"] for event in scene.events("task.expired")] == ["t"]
-    assert scene.events("session.ended") == [], "it lives: only its leases ended"
+    harness.pass_seconds(LEASE_MS / 1000)
+    assert sweep(harness)
+    assert [event["task"] for event in harness.events("task.expired")] == ["t"]
+    assert harness.events("session.ended") == [], "it lives: only its leases ended"
     assert claim(otto).claim.generation.generation == 2
-    assert len(scene.call(commands.ListExpiredClaims("local"))) == 0
+    assert len(harness.call(commands.ListExpiredClaims("local"))) == 0
 
 
-def test_one_that_forgets_to_release_is_cleaned(scene: Scene) -> None:
+def test_one_that_forgets_to_release_is_cleaned(harness: StoreHarness) -> None:
     """SCN-59, REC-28: what an error path left behind blocks no later run."""
-    forgetful, later = scene.actor("forgetful"), scene.actor("later")
+    forgetful, later = harness.actor("forgetful"), harness.actor("later")
     for number in range(3):
-        add(scene, f"t{number}", f"file:{number}.py")
+        add(harness, f"t{number}", f"file:{number}.py")
         assert claim(forgetful, f"t{number}").success
-    scene.pass_seconds(LEASE_MS / 1000)
-    assert [claim.task_id for claim in scene.call(commands.ListExpiredClaims("local"))] == ["t0", "t1", "t2"]
+    harness.pass_seconds(LEASE_MS / 1000)
+    assert [claim.task_id for claim in harness.call(commands.ListExpiredClaims("local"))] == [
+        "t0",
+        "t1",
+        "t2",
+    ]
     assert all(claim(later, f"t{number}").success for number in range(3))
-    assert len(scene.events("task.expired")) == 3
+    assert len(harness.events("task.expired")) == 3
 
 
-def test_too_many_tries_are_surfaced(scene: Scene) -> None:
+def test_too_many_tries_are_surfaced(harness: StoreHarness) -> None:
     """Another try after 5, 20 and 80 s; then errored, and named to people.
 
     REC-6, REC-12, REC-13, CLM-6, SUP-7.
     """
-    ann, bob = scene.actor("ann"), scene.actor("bob")
-    add(scene, "t", retries_max=3)
+    ann, bob = harness.actor("ann"), harness.actor("bob")
+    add(harness, "t", retries_max=3)
     for generation, pause_s in ((1, 5), (2, 20), (3, 80)):
         assert claim(ann).success
         assert fail(ann, generation).success
-        assert (take_next(ann), stuck(scene)) == ("blocked", [])
-        scene.pass_seconds(pause_s)
-    retried = scene.events("task.retried")
+        assert (take_next(ann), stuck(harness)) == ("blocked", [])
+        harness.pass_seconds(pause_s)
+    retried = harness.events("task.retried")
     assert [event["retries"] for event in retried] == [1, 2, 3]
     assert claim(ann).success
     assert fail(ann, 4).success
-    (errored,) = scene.events("task.errored")
+    (errored,) = harness.events("task.errored")
     assert (errored["retries"], errored["reason"]) == (4, "no network")
-    assert (state(scene), stuck(scene), take_next(bob)) == ("errored", ["t"], "deadlocked")
-    scene.call(plan_commands.RetryTask("local", "p", "t"))
-    assert (stuck(scene), take_next(bob)) == ([], "task")
+    assert (state(harness), stuck(harness), take_next(bob)) == ("errored", ["t"], "deadlocked")
+    harness.call(plan_commands.RetryTask("local", "p", "t"))
+    assert (stuck(harness), take_next(bob)) == ([], "task")
 
 
 @pytest.mark.parametrize("way_out", ["retry", "skip", "reset"])
-def test_what_failed_is_named_until_somebody_acts(scene: Scene, way_out: str) -> None:
+def test_what_failed_is_named_until_somebody_acts(harness: StoreHarness, way_out: str) -> None:
     """REC-6: failed for good is stuck as well; each way out takes it off the list."""
-    ann = scene.actor("ann")
-    add(scene, "t")
+    ann = harness.actor("ann")
+    add(harness, "t")
     assert claim(ann).success
     assert fail(ann, 1, final=True).success
-    assert stuck(scene) == ["t"]
+    assert stuck(harness) == ["t"]
     ways: dict[str, commands.Command] = {
         "retry": plan_commands.RetryTask("local", "p", "t"),
         "skip": plan_commands.SkipTask("local", "p", "t"),
         "reset": commands.ResetTask("local", "p", "t"),
     }
-    scene.call(ways[way_out])
-    assert stuck(scene) == []
+    harness.call(ways[way_out])
+    assert stuck(harness) == []
 
 
-def test_two_who_think_they_hold_it(scene: Scene) -> None:
+def test_two_who_think_they_hold_it(harness: StoreHarness) -> None:
     """The higher generation wins; renewal and result of the lower are refused.
 
     REC-18, REC-21, REC-22, REC-23.
     """
-    cut_off, other = scene.actor("cut-off"), scene.actor("other")
-    add(scene, "t")
+    cut_off, other = harness.actor("cut-off"), harness.actor("other")
+    add(harness, "t")
     assert claim(cut_off).success
-    scene.pass_seconds(LEASE_MS / 1000)
+    harness.pass_seconds(LEASE_MS / 1000)
     assert claim(other).success
     asked = commands.RenewLease("local", "p", "t", "", 1)
-    assert scene.call(ByCaller(cut_off.caller, asked)).reason == "GENERATION_MISMATCH"
+    assert harness.call(ByCaller(cut_off.caller, asked)).reason == "GENERATION_MISMATCH"
     mine = commands.SubmitResult("local", "p", "t", "", 1, b"{}", "wp-1")
     theirs = commands.SubmitResult("local", "p", "t", "", 2, b"{}", "wp-2")
-    assert scene.call(ByCaller(cut_off.caller, mine)).reason == "STALE_GENERATION"
-    assert scene.call(ByCaller(other.caller, theirs)).reason == "ACCEPTED"
-    assert scene.call(ByCaller(other.caller, theirs)).reason == "TASK_ALREADY_COMPLETED"
+    assert harness.call(ByCaller(cut_off.caller, mine)).reason == "STALE_GENERATION"
+    assert harness.call(ByCaller(other.caller, theirs)).reason == "ACCEPTED"
+    assert harness.call(ByCaller(other.caller, theirs)).reason == "TASK_ALREADY_COMPLETED"
 
 
-def test_many_sweepers_pass_each_deadline_once(scene: Scene) -> None:
+def test_many_sweepers_pass_each_deadline_once(harness: StoreHarness) -> None:
     """SCH-9, SCH-20: processes that come by together do the same work once, a bounded part in each call."""
-    ann = scene.actor("ann")
+    ann = harness.actor("ann")
     for number in range(100):
         assert claim(ann, f"t{number}").success
-    scene.pass_seconds(LEASE_MS / 1000)
-    engines = [Engine(scene.database, "local", clock=lambda: scene.now) for _ in range(8)]
+    harness.pass_seconds(LEASE_MS / 1000)
+    engines = [Engine(harness.database, "local", clock=lambda: harness.now) for _ in range(8)]
     for number, engine in enumerate(engines):
-        before = len(scene.events("task.expired"))
+        before = len(harness.events("task.expired"))
         engine.call(commands.Heartbeat(Caller(f"passer-by-{number}")))
-        assert len(scene.events("task.expired")) - before <= 32
+        assert len(harness.events("task.expired")) - before <= 32
         engine.close()
-    expired = [event["task"] for event in scene.events("task.expired")]
+    expired = [event["task"] for event in harness.events("task.expired")]
     assert (len(expired), len(set(expired))) == (100, 100)

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.client_harness import Office, opened_office
+from tests.support.client_harness import ClientHarness, open_client_harness
 from tests.support.git_folders import added_worktree, git, made_repository
 
 GLOB = "**/*.py"
 
 
 @pytest.fixture
-def office(tmp_path: Path) -> Iterator[Office]:
+def clients(tmp_path: Path) -> Iterator[ClientHarness]:
     root = tmp_path / "repository"
     made_repository(root)
     (root / "docs" / "deep").mkdir(parents=True)
@@ -20,8 +20,8 @@ def office(tmp_path: Path) -> Iterator[Office]:
         (root / path).write_text("x\n")
     (root / "docs" / "link.md").symlink_to("../README.md")
     (root / "linked").symlink_to("docs")
-    with opened_office("memory:", root, tmp_path / "state") as office:
-        yield office
+    with open_client_harness("memory:", root, tmp_path / "state") as clients:
+        yield clients
 
 
 @pytest.mark.parametrize(
@@ -38,9 +38,9 @@ def office(tmp_path: Path) -> Iterator[Office]:
         ("docs/b.py", False),
     ],
 )
-def test_beside_a_glob(office: Office, word: str, granted: bool) -> None:
+def test_beside_a_glob(clients: ClientHarness, word: str, granted: bool) -> None:
     """LCK-76, CFL-19: beside a held glob a client gets files that it does not match, but nothing else."""
-    ann, bob = office.client("ann"), office.client("bob")
+    ann, bob = clients.client("ann"), clients.client("bob")
     ann.acquire(GLOB)
     assert bob.check(word).free is granted
     reply = bob.acquire(word)
@@ -48,14 +48,14 @@ def test_beside_a_glob(office: Office, word: str, granted: bool) -> None:
     assert all(lock.alone for lock in reply.locks)
 
 
-def test_where_the_client_is(office: Office, tmp_path: Path) -> None:
+def test_where_the_client_is(clients: ClientHarness, tmp_path: Path) -> None:
     """CFL-4: a file is looked for from where the client is, also in another worktree of the repository."""
-    git(office.repository, "add", "README.md")
-    git(office.repository, "commit", "-qm", "more")
+    git(clients.repository, "add", "README.md")
+    git(clients.repository, "commit", "-qm", "more")
     other = tmp_path / "other"
-    added_worktree(office.repository, other)
-    office.client("ann").acquire(GLOB)
-    inside = office.client("bob", cwd=office.repository / "docs")
+    added_worktree(clients.repository, other)
+    clients.client("ann").acquire(GLOB)
+    inside = clients.client("bob", cwd=clients.repository / "docs")
     assert inside.acquire("deep/a.md").locks[0].resource == "file:docs/deep/a.md"
     (other / "README.md").unlink()
     (other / "README.md").mkdir()
@@ -63,17 +63,17 @@ def test_where_the_client_is(office: Office, tmp_path: Path) -> None:
     assert inside.acquire("../README.md").ok
 
 
-def test_steal_and_preempt_take_no_glob(office: Office) -> None:
+def test_steal_and_preempt_take_no_glob(clients: ClientHarness) -> None:
     """LCK-28, LCK-49: a thief of one file leaves the glob beside it to its holder; in a folder, too."""
     ann, bob, cid = (
-        office.client("ann"),
-        office.client("bob"),
-        office.client("cid", cwd=office.repository / "docs"),
+        clients.client("ann"),
+        clients.client("bob"),
+        clients.client("cid", cwd=clients.repository / "docs"),
     )
     ann.acquire(GLOB)
     bob.acquire("README.md")
     assert cid.steal("../README.md", force=True, reason="needed").ok
-    dan = office.client("dan", cwd=office.repository / "docs")
+    dan = clients.client("dan", cwd=clients.repository / "docs")
     reply = dan.preempt("../README.md", priority=3, reason="urgent", grace_s=0)
     assert {(lock.resource, lock.owner) for lock in ann.locks()} == {
         ("file:**/*.py", "ann"),
@@ -82,30 +82,30 @@ def test_steal_and_preempt_take_no_glob(office: Office) -> None:
     assert reply.locks[0].resource == "file:README.md"
 
 
-def test_fence_is_believed_when_the_file_is_gone(office: Office) -> None:
+def test_fence_is_believed_when_the_file_is_gone(clients: ClientHarness) -> None:
     """Who holds a file under a fence still does when it removed the file, whatever globs are held."""
-    bob = office.client("bob")
+    bob = clients.client("bob")
     fence = bob.acquire("README.md").locks[0].fence
-    office.client("ann").acquire(GLOB)
-    (office.repository / "README.md").unlink()
+    clients.client("ann").acquire(GLOB)
+    (clients.repository / "README.md").unlink()
     assert bob.check("README.md", fence=fence).free
 
 
-def test_block_in_a_folder(office: Office) -> None:
+def test_block_in_a_folder(clients: ClientHarness) -> None:
     """A block renews and gives back what it took, wherever in the repository its client is.
 
     LCK-24, SDK-5.
     """
-    inside = office.client("bob", cwd=office.repository / "docs")
+    inside = clients.client("bob", cwd=clients.repository / "docs")
     with inside.lock("b.py") as held:
         held.check()
         assert [lock.resource for lock in inside.locks()] == ["file:docs/b.py"]
     assert inside.locks() == []
 
 
-def test_task_locks_its_files_alone(office: Office) -> None:
+def test_task_locks_its_files_alone(clients: ClientHarness) -> None:
     """CLM-12: the files of a task are locked as they were when it was added, beside the globs of others."""
-    ann, bob = office.client("ann", project="shop"), office.client("bob", project="shop")
+    ann, bob = clients.client("ann", project="shop"), clients.client("bob", project="shop")
     ann.acquire(GLOB)
     ann.add_task("T1", files=["README.md"])
     ann.add_task("T2", files=["docs/deep"])

@@ -12,15 +12,15 @@ from coord.sdk.client.client import Client, connect
 from coord.sdk.plans.check import check_plan
 from coord.sdk.plans.file import parse_plan
 from coord.sdk.validation.tasks import new_task
-from tests.support.client_harness import Office, opened_office
+from tests.support.client_harness import ClientHarness, open_client_harness
 from tests.support.docs.pages import rows_of
 
 ALLOCATION = {"alpha": "A", "beta": "B", "gamma": "C", "delta": "D"}
 
 
 @pytest.fixture
-def office(repository: Path, tmp_path: Path):
-    with opened_office("memory:", repository, tmp_path / "state") as found:
+def clients(repository: Path, tmp_path: Path):
+    with open_client_harness("memory:", repository, tmp_path / "state") as found:
         yield found
 
 
@@ -51,16 +51,16 @@ def test_the_usual_tracks_have_a_purpose() -> None:
     assert told == PURPOSES
 
 
-def test_the_documented_allocation_comes_true(office: Office) -> None:
+def test_the_documented_allocation_comes_true(clients: ClientHarness) -> None:
     """Four agents, each on its track, in order, two of them of one session.
 
     TID-8, TID-12, TID-25, TID-26.
     """
-    plan = office.client("planner", project="shop")
+    plan = clients.client("planner", project="shop")
     plan.add_tasks(new_task(f"{track}-{n:03d}-part") for n in (3, 1, 2) for track in "DCBA")
     family = {"delta": "alpha"}
     agents = {
-        name: office.client(name, agent=name, project="shop", parent=family.get(name, ""))
+        name: clients.client(name, agent=name, project="shop", parent=family.get(name, ""))
         for name in ALLOCATION
     }
     for number in (1, 2, 3):
@@ -74,16 +74,16 @@ def test_the_documented_allocation_comes_true(office: Office) -> None:
     assert agents["delta"].show().parent == "alpha"
 
 
-def test_the_sequence_is_the_order_within_a_track(office: Office) -> None:
+def test_the_sequence_is_the_order_within_a_track(clients: ClientHarness) -> None:
     """TID-9: of tasks that came together, the lower sequence comes first, also past the ninth."""
-    client = office.client("ann", project="shop")
+    client = clients.client("ann", project="shop")
     client.add_tasks(new_task(f"A-{n:03d}-x") for n in (10, 2, 9, 1))
     assert [taken(client)[0][:5] for _ in range(4)] == ["A-001", "A-002", "A-009", "A-010"]
 
 
-def test_generations_count_per_task(office: Office) -> None:
+def test_generations_count_per_task(clients: ClientHarness) -> None:
     """TID-15: every task id has a clock of its own, also those that differ in the description only."""
-    client = office.client("ann", project="shop")
+    client = clients.client("ann", project="shop")
     client.add_tasks(new_task(name) for name in ("A-001-x", "A-001-y"))
     for generation in (1, 2, 3):
         assert taken(client) == ("A-001-x", generation)
@@ -92,14 +92,14 @@ def test_generations_count_per_task(office: Office) -> None:
     assert taken(client) == ("A-001-y", 1)
 
 
-def test_ids_of_other_plans_are_welcome(office: Office) -> None:
+def test_ids_of_other_plans_are_welcome(clients: ClientHarness) -> None:
     """TID-28, TID-29, CFL-13: dotted ids in a parallel group, and tickets of other trackers, are tasks."""
     group = 'tracks: {phase-8-admin: {agents: 2, tasks: [{id: "8.1"}, {id: "8.2"}]}}'
     plan = parse_plan(f"{group}\ntasks: [{{id: TOD-406}}, {{id: task-101}}]")
     checked = check_plan(plan)
     assert checked.problems == []
     first, second = (
-        office.client(name, agent=name, project="shop") for name in ("subagent-8-1", "subagent-8-2")
+        clients.client(name, agent=name, project="shop") for name in ("subagent-8-1", "subagent-8-2")
     )
     first.add_tasks(checked.tasks)
     first.set_track("phase-8-admin", plan.agents["phase-8-admin"])

@@ -13,7 +13,7 @@ from coord import CannotBeDone, Client, GiveBack, RateLimited, Work, Worker, Wor
 from coord.core.commands import SubmitResult
 from coord.core.errors import ClaimLost, Unavailable, Unknown
 from coord.sdk.worker.worker import WorkerEvent, WorkerReport, WorkOutcome
-from tests.support.client_harness import Office, opened_office
+from tests.support.client_harness import ClientHarness, open_client_harness
 
 WAIT_S = 10.0
 SHORT_S = 1.5
@@ -21,16 +21,16 @@ SHORT_S = 1.5
 
 
 @pytest.fixture
-def office(tmp_path: Path) -> Iterator[Office]:
+def clients(tmp_path: Path) -> Iterator[ClientHarness]:
     """Clients that share a store in memory, with a task to do."""
-    with opened_office("memory:", tmp_path, tmp_path / "state") as office:
-        office.client("boss", project="shop").add_task("A-001-x", description="do it")
-        yield office
+    with open_client_harness("memory:", tmp_path, tmp_path / "state") as clients:
+        clients.client("boss", project="shop").add_task("A-001-x", description="do it")
+        yield clients
 
 
 @pytest.fixture
-def ann(office: Office) -> Client:
-    return office.client("ann", project="shop")
+def ann(clients: ClientHarness) -> Client:
+    return clients.client("ann", project="shop")
 
 
 def once(client: Client, handle: Any, **options: Any) -> WorkerReport:
@@ -84,9 +84,9 @@ def test_a_result_that_cannot_be_handed_in_is_a_failure(result: Any, ann: Client
     assert "the result cannot be handed in" in ann.show_task("A-001-x").note
 
 
-def test_a_worker_ends_when_all_is_done(office: Office, ann: Client) -> None:
+def test_a_worker_ends_when_all_is_done(clients: ClientHarness, ann: Client) -> None:
     """CLM-15: one task after the other, in their order, until nothing is left."""
-    office.clients[0].add_task("A-002-y", depends_on=["A-001-x"])
+    clients.clients[0].add_task("A-002-y", depends_on=["A-001-x"])
     seen: list[str] = []
     worked = Worker(ann).run(lambda work: seen.append(work.task_id))
     assert (seen, worked.ended_by, worked.endings) == (["A-001-x", "A-002-y"], "done", {"submitted": 2})
@@ -103,11 +103,11 @@ def test_a_worker_ends_when_all_is_stuck_and_says_why(ann: Client) -> None:
     assert (worked.ended_by, worked.waiting_for) == ("deadlocked", ["A-001-x failed"])
 
 
-def test_a_worker_waits_for_what_others_do_and_says_so_once(office: Office, ann: Client) -> None:
+def test_a_worker_waits_for_what_others_do_and_says_so_once(clients: ClientHarness, ann: Client) -> None:
     """The queue is not asked in circles: who works on what is told when it changes, and ends the wait."""
-    bob = office.client("bob", project="shop")
+    bob = clients.client("bob", project="shop")
     assert bob.claim_task("A-001-x").success
-    office.clients[0].add_task("A-002-y", depends_on=["A-001-x"])
+    clients.clients[0].add_task("A-002-y", depends_on=["A-001-x"])
     steps: list[WorkerEvent] = []
 
     def tell(step: WorkerEvent) -> None:
@@ -124,19 +124,19 @@ def test_a_worker_waits_for_what_others_do_and_says_so_once(office: Office, ann:
     assert "A-001-x is worked on by bob" in steps[0].note
 
 
-def test_a_worker_waits_no_longer_than_told(office: Office, ann: Client) -> None:
+def test_a_worker_waits_no_longer_than_told(clients: ClientHarness, ann: Client) -> None:
     """`wait_s=0` takes what is there, and ends."""
-    assert office.client("bob", project="shop").claim_task("A-001-x").success
+    assert clients.client("bob", project="shop").claim_task("A-001-x").success
     assert Worker(ann).run(lambda _: None, wait_s=0).ended_by == "blocked"
 
 
-def test_a_worker_that_keeps_stays_for_what_is_added(office: Office, ann: Client) -> None:
+def test_a_worker_that_keeps_stays_for_what_is_added(clients: ClientHarness, ann: Client) -> None:
     """SES-38: `keep`: done is not the end, and `stop` is."""
     seen: list[str] = []
 
     def tell(step: WorkerEvent) -> None:
         if step.event == "waiting" and len(seen) == 1:
-            office.clients[0].add_task("A-002-y")
+            clients.clients[0].add_task("A-002-y")
 
     def handle(work: Work) -> None:
         seen.append(work.task_id)
@@ -148,19 +148,19 @@ def test_a_worker_that_keeps_stays_for_what_is_added(office: Office, ann: Client
     assert seen == ["A-001-x", "A-002-y"]
 
 
-def taken_away(office: Office, work: Work) -> bool:
+def taken_away(clients: ClientHarness, work: Work) -> bool:
     """Let another session take the task by force; return whether the worker has noticed."""
-    bob = office.client("bob", project="shop")
+    bob = clients.client("bob", project="shop")
     return bob.claim_task(work.task_id, force=True, reason="urgent").success and not work.wait(WAIT_S)
 
 
-def test_a_lost_claim_is_noticed_and_nothing_is_handed_in(office: Office, ann: Client) -> None:
+def test_a_lost_claim_is_noticed_and_nothing_is_handed_in(clients: ClientHarness, ann: Client) -> None:
     """CLM-20, SCN-2: the renewal tells that somebody else has it; what comes of it counts for nothing."""
 
     noticed: list[bool] = []
 
     def handle(work: Work) -> dict[str, Any]:
-        noticed.append(taken_away(office, work))
+        noticed.append(taken_away(clients, work))
         with pytest.raises(ClaimLost, match="GENERATION_MISMATCH"):
             work.check()
         noticed.append(True)
@@ -268,13 +268,13 @@ def test_a_coroutine_function_does_the_same(ann: Client) -> None:
     assert result.result_data == {"of": "A-001-x"}
 
 
-def test_a_coroutine_is_cancelled_when_its_claim_is_lost(office: Office, ann: Client) -> None:
+def test_a_coroutine_is_cancelled_when_its_claim_is_lost(clients: ClientHarness, ann: Client) -> None:
     """Issue 4, part 9: cancellation is how a coroutine is told; it may clean up before."""
     cleaned = threading.Event()
 
     async def handle(work: Work) -> None:
         try:
-            await asyncio.to_thread(taken_away, office, work)
+            await asyncio.to_thread(taken_away, clients, work)
             await asyncio.Event().wait()
         finally:
             cleaned.set()
@@ -326,10 +326,10 @@ def test_a_worker_takes_only_what_it_was_told_to(ann: Client) -> None:
         Worker(ann, lease_s=-1).run(lambda _: None)
 
 
-def test_a_forced_claim_takes_its_place_on_the_track(office: Office, ann: Client) -> None:
+def test_a_forced_claim_takes_its_place_on_the_track(clients: ClientHarness, ann: Client) -> None:
     """AMB-13: whoever loses the task leaves the track by that, and is not in the way of its successor."""
     assert ann.claim_task("A-001-x").success
-    bob = office.client("bob", project="shop")
+    bob = clients.client("bob", project="shop")
     assert bob.claim_task("A-001-x", force=True, reason="stuck").success
     ann.add_task("A-002-y")
     assert ann.claim_task("A-002-y").reason == "DENIED_NOT_READY", "bob is on the track now, alone"

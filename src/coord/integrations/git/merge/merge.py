@@ -118,7 +118,7 @@ def merge(client: Client, git: Git, wanted: Wanted) -> Merge:
     for name in (wanted.into, *names):
         _tip(git, name)  # who misspelled one need not wait for the lock
     reason = as_text(f"merge {', '.join(names)}")[:100]
-    with client.lock(LOCK, profile="file", ttl=LOCK_TTL_S, wait=wanted.wait_s, reason=reason) as held:
+    with client.lock(LOCK, profile="file", ttl_s=LOCK_TTL_S, wait_s=wanted.wait_s, reason=reason) as held:
         remove_left_behind(git)
         before = _tip(git, wanted.into)
         branches = [_Branch(name, _tip(git, name)) for name in names]

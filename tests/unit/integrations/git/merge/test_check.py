@@ -156,7 +156,7 @@ def test_a_lock_that_is_lost_during_the_check_ends_it(yard: Yard) -> None:
     patient = (*steal[:2], f"{text}\nimport time; time.sleep(600)")
     with (
         pytest.raises(LockLost),
-        yard.client("ann").lock(LOCK, profile="file", ttl=1) as held,
+        yard.client("ann").lock(LOCK, profile="file", ttl_s=1) as held,
     ):
         merge_check.check(git, yard.tip(), patient, held, 600)
     assert left(yard) == []
