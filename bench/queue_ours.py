@@ -13,7 +13,7 @@ from coord.core.commands import Command, SubmitResult
 from coord.core.errors import Busy
 from coord.core.identity import Caller
 from coord.core.ids import work_product_ref
-from coord.core.plans.commands import ByCaller, ClaimNext, SubmitResults
+from coord.core.plans.commands import AsSession, ClaimNext, SubmitResults
 from coord.sdk.validation.tasks import new_task
 
 LEASE_MS = 60_000
@@ -86,7 +86,7 @@ class JoinedQueue(CoordQueue):
         (reply,) = self._together(self._next(ask))
         while reply.task is not None:
             moments.append(perf_counter())
-            submitted, reply = self._together(ByCaller(ask, self._result(reply)), self._next(ask))
+            submitted, reply = self._together(AsSession(ask, self._result(reply)), self._next(ask))
             assert submitted.accepted, "its claim is current"
         return Drained([moments], perf_counter())
 

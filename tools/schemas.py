@@ -14,13 +14,13 @@ from typing import Any
 
 import msgspec
 
-from coord.core.locks.locks import Hold
+from coord.core.locks.locks import Lock
 from coord.core.messages.message import Message
 from coord.core.records import Stored
 from coord.core.sessions.session import Session
 
 FOLDER = Path(__file__).resolve().parent.parent / "src" / "coord" / "schemas"
-KINDS: dict[str, type[Stored]] = {"session": Session, "lock": Hold, "message": Message}
+KINDS: dict[str, type[Stored]] = {"session": Session, "lock": Lock, "message": Message}
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _ORDER = [
     "$schema",

@@ -18,7 +18,7 @@ from coord.core.commands import SubmitResult
 from coord.core.identity import Caller
 from coord.core.ids import work_product_ref
 from coord.core.limits import UNLIMITED_TENANT
-from coord.core.plans.commands import AddTasks, ByCaller, ClaimNext, NewTask, SubmitResults
+from coord.core.plans.commands import AddTasks, AsSession, ClaimNext, NewTask, SubmitResults
 from coord.sdk.coordinator import TaskCoordinator
 from coord.stores.log import sole_writer as burst
 from coord.stores.open import open_store
@@ -240,7 +240,7 @@ def test_many_results_in_one_batch(in_memory: Desk) -> None:
     engine.call(AddTasks("shop", tuple(NewTask(task_id=name) for name in names)))
     assert all(reply.task for reply in engine.call_many([desk.next_task("worker")] * len(names)))
     results = [SubmitResult(desk.tenant, "shop", name, "", 1, b"{}", "product") for name in names]
-    handed_in = [ByCaller(Caller("worker"), result) for result in results]
+    handed_in = [AsSession(Caller("worker"), result) for result in results]
     cost = desk.cost(lambda: all(reply.accepted for reply in engine.call_many(handed_in)))
     assert (cost.commits, cost.loads, cost.ranges) == (1, 1, 0)
 

@@ -12,7 +12,7 @@ from psycopg.rows import dict_row
 
 import coord
 from coord.core import events, keys
-from coord.core.locks.locks import Hold
+from coord.core.locks.locks import Lock
 from coord.core.records import Stored
 from coord.core.sessions.session import Session
 from coord.core.tasks.schema import Task
@@ -24,7 +24,7 @@ from tests.support.stores.steps import write
 
 KINDS: dict[str, type[Stored]] = {
     "session/": Session,
-    "lock/": Hold,
+    "lock/": Lock,
     "task/": Task,
     "history/": Task,
 }
@@ -108,7 +108,7 @@ def test_everybody_can_be_asked_about(url: str, sql: psycopg.Connection[dict[str
     assert (planned["description"], planned["priority"], planned["generation"]) == ("rework the login", 2, 0)
     assert (claimed["tenant"], claimed["description"], claimed["generation"]) == ("other", "", 2)
     claims = sql.execute("SELECT * FROM coord_claims ORDER BY generation").fetchall()
-    told = [(each["generation"], each["session"], each["claim"], each["ending"]) for each in claims]
+    told = [(each["generation"], each["session"], each["claim"], each["end_reason"]) for each in claims]
     assert told == [(1, "s1", "RELEASED", "VOLUNTARY"), (2, "s2", "RELEASED", "VOLUNTARY")]
     history = sql.execute("SELECT * FROM coord_history WHERE tenant = 'other' ORDER BY log_offset").fetchall()
     assert [each["event"] for each in history] == ["task.claimed", "task.released"] * 2

@@ -21,7 +21,7 @@ PARTS = {
 """What can be asked for, and the locks that this means."""
 
 
-class Hold(NamedTuple):
+class Lock(NamedTuple):
     resource: str
     session: str
     mode: str
@@ -29,7 +29,7 @@ class Hold(NamedTuple):
 
 
 class State(NamedTuple):
-    holds: frozenset[Hold] = frozenset()
+    holds: frozenset[Lock] = frozenset()
     newest: int = 0
     """The newest fence that was given."""
 
@@ -57,7 +57,7 @@ def apply(state: State, op: Op) -> State | None:
     return _release_or_renew(state, op)
 
 
-def _others(state: State, op: Op) -> set[Hold]:
+def _others(state: State, op: Op) -> set[Lock]:
     return {
         hold
         for hold in state.holds
@@ -68,7 +68,7 @@ def _others(state: State, op: Op) -> set[Hold]:
     }
 
 
-def _own(state: State, session: str, part: str) -> Hold | None:
+def _own(state: State, session: str, part: str) -> Lock | None:
     return next((hold for hold in state.holds if hold[:2] == (part, session)), None)
 
 
@@ -91,7 +91,7 @@ def _acquire(state: State, op: Op) -> State | None:
             continue
         fresh = True
         holds.discard(before) if before else None
-        holds.add(Hold(part, op.session, op.mode, new))
+        holds.add(Lock(part, op.session, op.mode, new))
         told[part] = new
     if op.answer is not None and (told != op.answer[1] or (fresh and new <= state.newest)):
         return None

@@ -12,7 +12,7 @@ Phase = Literal["none", "active", "expired", "released", "error", "done"]
 Answer = tuple[Any, ...]
 
 
-class Life(NamedTuple):
+class ClaimLife(NamedTuple):
     """One generation: who had it, since when, and how and when it ended ("" while it lasts)."""
 
     session: str
@@ -31,7 +31,7 @@ class State(NamedTuple):
     deadline: int | None = None
     work: str = ""
     reset_generation: int = 0
-    lives: tuple[Life, ...] = ()
+    lives: tuple[ClaimLife, ...] = ()
 
 
 NEW = State()
@@ -99,7 +99,7 @@ def _claim(state: State, op: Op, now: int | None) -> tuple[Answer, State]:
         op.lease,
         deadline,
         reset_generation=state.reset_generation,
-        lives=(*state.lives, Life(op.session, now)),
+        lives=(*state.lives, ClaimLife(op.session, now)),
     )
     return ("GRANTED", granted.generation, deadline, None), granted
 
@@ -149,7 +149,7 @@ def _submission(state: State, op: Op) -> str:
     return "ACCEPTED" if op.session == state.session else "SESSION_MISMATCH"
 
 
-def _life(state: State, op: Op) -> Life | None:
+def _life(state: State, op: Op) -> ClaimLife | None:
     """The generation that a submitter names, if it was once that session's."""
     if not 0 < op.generation <= state.generation:
         return None

@@ -11,8 +11,8 @@ from tests.support.store_harness import Actor, StoreHarness
 
 def nameless(harness: StoreHarness, *pids: int) -> Actor:
     """A command below processes, in an agent tool that does not say which session it is."""
-    descent = tuple(process for pid in pids for process in harness.life if process.pid == pid)
-    return Actor(harness, Caller("", tool="cursor", descent=descent))
+    process_ancestors = tuple(process for pid in pids for process in harness.life if process.pid == pid)
+    return Actor(harness, Caller("", tool="cursor", process_ancestors=process_ancestors))
 
 
 def test_the_nearest_registered_ancestor_decides(harness: StoreHarness) -> None:
@@ -20,7 +20,7 @@ def test_the_nearest_registered_ancestor_decides(harness: StoreHarness) -> None:
     outer, inner = harness.process(10), harness.process(20)
     harness.process(30)
     harness.actor("outer", process=outer).register()
-    harness.actor("inner", process=inner, descent=(inner, outer)).register()
+    harness.actor("inner", process=inner, process_ancestors=(inner, outer)).register()
     nameless(harness, 30, 20, 10).take("file:a.py")
     nameless(harness, 30, 10).take("file:b.py")
     assert harness.holders() == {"file:a.py": "inner", "file:b.py": "outer"}
@@ -32,7 +32,7 @@ def test_the_parent_speaks_where_sub_agents_share_its_process(harness: StoreHarn
     harness.actor("parent", process=shared).register()
     harness.actor("child", process=shared, parent="parent").register()
     assert nameless(harness, 10).beat().session_id == "parent"
-    assert harness.actor("child", descent=(shared,)).beat().session_id == "child"
+    assert harness.actor("child", process_ancestors=(shared,)).beat().session_id == "child"
 
 
 def test_signs_of_a_tool_but_no_session(harness: StoreHarness) -> None:
@@ -52,8 +52,8 @@ def test_signs_of_a_tool_but_no_session(harness: StoreHarness) -> None:
 def test_two_terminals_are_two_owners(harness: StoreHarness) -> None:
     """The same person at two terminals excludes itself; a terminal that is closed frees its files."""
     first, second = harness.process(100), harness.process(200)
-    left = harness.actor("ann@host:100-1", user="ann", process=first, descent=(first,))
-    right = harness.actor("ann@host:200-1", user="ann", process=second, descent=(second,))
+    left = harness.actor("ann@host:100-1", user="ann", process=first, process_ancestors=(first,))
+    right = harness.actor("ann@host:200-1", user="ann", process=second, process_ancestors=(second,))
     left.take("file:a.py")
     assert right.lock("file:a.py").outcome is Outcome.HELD
     assert [peer.user for peer in right.peers()] == ["ann"]
@@ -64,11 +64,11 @@ def test_two_terminals_are_two_owners(harness: StoreHarness) -> None:
 def test_an_impostor_is_refused(harness: StoreHarness) -> None:
     """Who lives in one session cannot act in the name of another: nothing of the other's is touched."""
     mine, theirs = harness.process(10), harness.process(20)
-    harness.actor("me", process=mine, descent=(mine,)).register()
-    victim = harness.actor("victim", process=theirs, descent=(theirs,))
+    harness.actor("me", process=mine, process_ancestors=(mine,)).register()
+    victim = harness.actor("victim", process=theirs, process_ancestors=(theirs,))
     fence = victim.take("file:a.py").fence
     victim.send("me", "status", "hello")
-    posing = harness.actor("victim", descent=(harness.process(11), mine))
+    posing = harness.actor("victim", process_ancestors=(harness.process(11), mine))
     before = harness.head
     for act in (
         lambda: posing.unlock("file:a.py"),
@@ -94,8 +94,8 @@ def test_an_impostor_is_refused(harness: StoreHarness) -> None:
 def test_a_new_name_from_a_known_process_is_a_further_session(harness: StoreHarness) -> None:
     """Any other new id from a known pid is no impostor: a session of its own, beside the first."""
     process = harness.process(10)
-    harness.actor("first", process=process, descent=(process,)).take("file:a.py")
-    further = harness.actor("further", descent=(process,))
+    harness.actor("first", process=process, process_ancestors=(process,)).take("file:a.py")
+    further = harness.actor("further", process_ancestors=(process,))
     assert further.lock("file:a.py").outcome is Outcome.HELD
     assert further.lock("file:b.py").outcome is Outcome.GRANTED
     assert further.unlock("file:b.py").released == ["file:b.py"], "and it goes on from there"
@@ -105,11 +105,11 @@ def test_a_new_name_from_a_known_process_is_a_further_session(harness: StoreHarn
 def test_unknown_descent_is_accepted_and_told(harness: StoreHarness) -> None:
     """Where nothing is known of the ancestors the session is believed, and its event says so."""
     process = harness.process(10)
-    harness.actor("known", process=process, descent=(process,)).register()
-    harness.actor("below", descent=(process,)).take("file:a.py")
-    stranger = harness.actor("stranger", descent=(harness.process(99),))
+    harness.actor("known", process=process, process_ancestors=(process,)).register()
+    harness.actor("below", process_ancestors=(process,)).take("file:a.py")
+    stranger = harness.actor("stranger", process_ancestors=(harness.process(99),))
     stranger.take("file:b.py")
-    told = {event["session"]: event["descent"] for event in harness.events("session.registered")}
+    told = {event["session"]: event["process_ancestors"] for event in harness.events("session.registered")}
     assert told == {"known": "known", "below": "known", "stranger": "unknown"}
     assert harness.actor("stranger").unlock("file:b.py").released == ["file:b.py"]
 
@@ -117,12 +117,12 @@ def test_unknown_descent_is_accepted_and_told(harness: StoreHarness) -> None:
 def test_two_resumes_of_one_session(harness: StoreHarness) -> None:
     """SES-25: a second living process under one id is `<id>~2`; both exclude each other."""
     one, two, three = (harness.process(pid) for pid in (10, 20, 30))
-    first = harness.actor("s1", process=one, descent=(one,))
-    second = harness.actor("s1", process=two, descent=(two,))
+    first = harness.actor("s1", process=one, process_ancestors=(one,))
+    second = harness.actor("s1", process=two, process_ancestors=(two,))
     assert first.register().session.session_id == "s1"
     assert second.register().session.session_id == "s1~2"
     assert second.register().session.session_id == "s1~2", "and stays so"
-    assert harness.actor("s1", process=three, descent=(three,)).beat().session_id == "s1~3"
+    assert harness.actor("s1", process=three, process_ancestors=(three,)).beat().session_id == "s1~3"
     first.take("file:a.py")
     denied = second.lock("file:a.py")
     assert denied.outcome is Outcome.HELD
@@ -135,9 +135,9 @@ def test_two_resumes_of_one_session(harness: StoreHarness) -> None:
 def test_a_resume_after_the_process_died_is_the_same_session(harness: StoreHarness) -> None:
     """A session whose process is gone and that comes back in another is no twin."""
     one, two = harness.process(10), harness.process(20)
-    harness.actor("s1", process=one, descent=(one,)).register(task="T-1")
+    harness.actor("s1", process=one, process_ancestors=(one,)).register(task="T-1")
     harness.kill(one)
-    again = harness.actor("s1", process=two, descent=(two,)).register()
+    again = harness.actor("s1", process=two, process_ancestors=(two,)).register()
     assert again.session.session_id == "s1"
     assert again.session.current_task == {"ticket": "T-1"}, "what it does not name stays"
     assert again.session.pid == 20
@@ -187,8 +187,8 @@ def claims_of(harness: StoreHarness, session: str) -> list[tuple[str, int]]:
 def test_clear_moves_everything_in_one_commit(harness: StoreHarness) -> None:
     """`/clear`: the new id takes over locks with their fences, claims and messages; the old one ends."""
     process = harness.process(10)
-    old = harness.actor("old", process=process, descent=(process,))
-    new = harness.actor("new", process=process, descent=(process,))
+    old = harness.actor("old", process=process, process_ancestors=(process,))
+    new = harness.actor("new", process=process, process_ancestors=(process,))
     bob = harness.actor("bob")
     bob.register()
     fences = {name: old.take(name).fence for name in ("file:a.py", "name:main-push")}
@@ -211,7 +211,7 @@ def test_clear_moves_everything_in_one_commit(harness: StoreHarness) -> None:
 
     assert new.show("old").liveness is Liveness.ENDED
     (ended,) = harness.events("session.ended")
-    assert (ended["ending"], ended["successor"]) == ("replaced", "new")
+    assert (ended["end_reason"], ended["successor"]) == ("replaced", "new")
     moved = harness.events("lock.moved")
     assert {(event["session"], event["successor"]) for event in moved} == {("old", "new")}
     assert bob.lock("file:a.py").outcome is Outcome.HELD
@@ -262,8 +262,8 @@ def test_clear_from_another_process_is_refused(harness: StoreHarness) -> None:
 def test_a_twin_stays_itself_when_the_first_ends(harness: StoreHarness) -> None:
     """SES-25: what `<id>~2` holds stays its own when the process of `<id>` dies."""
     one, two = harness.process(10), harness.process(20)
-    harness.actor("s1", process=one, descent=(one,)).register()
-    second = harness.actor("s1", process=two, descent=(two,))
+    harness.actor("s1", process=one, process_ancestors=(one,)).register()
+    second = harness.actor("s1", process=two, process_ancestors=(two,))
     fence = second.take("file:a.py").fence
     harness.kill(one)
     assert second.beat().session_id == "s1~2"
@@ -274,11 +274,11 @@ def test_a_twin_stays_itself_when_the_first_ends(harness: StoreHarness) -> None:
 def test_a_command_below_a_twin_acts_for_the_twin(harness: StoreHarness) -> None:
     """SES-25: the tool's variable names `<id>` in both processes; the ancestors tell which one it is."""
     one, two = harness.process(10), harness.process(20)
-    harness.actor("s1", process=one, descent=(one,)).take("file:a.py")
-    harness.actor("s1", process=two, descent=(two,)).take("file:b.py")
-    below_two = harness.actor("s1", descent=(harness.process(21), two))
+    harness.actor("s1", process=one, process_ancestors=(one,)).take("file:a.py")
+    harness.actor("s1", process=two, process_ancestors=(two,)).take("file:b.py")
+    below_two = harness.actor("s1", process_ancestors=(harness.process(21), two))
     assert below_two.beat().session_id == "s1~2"
     assert below_two.lock("file:a.py").outcome is Outcome.HELD
     assert below_two.unlock("file:b.py").released == ["file:b.py"]
-    below_one = harness.actor("s1", descent=(harness.process(11), one))
+    below_one = harness.actor("s1", process_ancestors=(harness.process(11), one))
     assert below_one.unlock("file:a.py").released == ["file:a.py"]

@@ -48,7 +48,7 @@ def test_a_childs_grant_ends_with_its_parents(harness: StoreHarness, how: str) -
     with pytest.raises(CoordError):
         child.renew("file:src/a.py", fence=lent.fence)
     assert child.check("file:docs/a.md", fence=own.fence).free, "what it did not lend stays"
-    endings = {event["resource"]: event["ending"] for event in harness.events("lock.released")}
+    endings = {event["resource"]: event["end_reason"] for event in harness.events("lock.released")}
     assert endings["file:src/a.py"] == "parent_ended"
 
 

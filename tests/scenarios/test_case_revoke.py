@@ -23,7 +23,7 @@ def test_a_dead_owner_may_be_robbed_at_once(harness: StoreHarness) -> None:
     with pytest.raises(NotStealable):
         bob.steal("name:cargo-build", dead_owner=True)
     (ended,) = harness.events("lock.released")
-    assert (ended["ending"], ended["by"], ended["note"]) == ("stolen", "bob", "pid 10 is dead")
+    assert (ended["end_reason"], ended["by"], ended["note"]) == ("stolen", "bob", "pid 10 is dead")
     assert bob.show("ann").state == "crashed"
 
 
@@ -74,7 +74,7 @@ def test_preemption_asks_first(harness: StoreHarness) -> None:
     harness.at(30)
     assert bob.confirm(place).outcome is Outcome.GRANTED
     (ended,) = harness.events("lock.released")
-    assert (ended["ending"], ended["by"], ended["until_ms"]) == ("preempted", "bob", START_MS + 30_000)
+    assert (ended["end_reason"], ended["by"], ended["until_ms"]) == ("preempted", "bob", START_MS + 30_000)
 
 
 def test_who_gives_way_in_time_is_not_revoked(harness: StoreHarness) -> None:
@@ -86,7 +86,7 @@ def test_who_gives_way_in_time_is_not_revoked(harness: StoreHarness) -> None:
     harness.pass_seconds(10)
     ann.unlock("file:a.py")
     assert bob.confirm(place).ok
-    assert harness.events("lock.released")[0]["ending"] == "released"
+    assert harness.events("lock.released")[0]["end_reason"] == "released"
 
 
 def test_two_readers_that_both_want_to_write(harness: StoreHarness) -> None:

@@ -115,7 +115,7 @@ def test_a_hand_off_that_nobody_takes_lapses(harness: StoreHarness) -> None:
     assert next_one.confirm(place).outcome is Outcome.WAITING
     harness.pass_seconds(1)
     assert next_one.confirm(place).outcome is Outcome.GRANTED
-    assert harness.events("lock.released")[-1]["ending"] == "lapsed"
+    assert harness.events("lock.released")[-1]["end_reason"] == "lapsed"
     again = gone.confirm(late)
     assert again.outcome is Outcome.WAITING
     assert again.holder is not None

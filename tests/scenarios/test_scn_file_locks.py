@@ -14,7 +14,7 @@ def test_scn_45_a_denial_names_holder_and_time(harness: StoreHarness) -> None:
     assert denied.outcome is Outcome.HELD
     assert denied.holder is not None
     assert (denied.holder.owner, denied.holder.agent) == ("ann-1", "ann")
-    assert (denied.holder.reason, denied.holder.expires_in_s, denied.place) == ("fix login", 270, 1)
+    assert (denied.holder.reason, denied.holder.expires_in_s, denied.position) == ("fix login", 270, 1)
     assert ann.unlock("file:src/auth/login.ts", fence=lock.fence).released == ["file:src/auth/login.ts"]
     assert bob.lock("file:src/auth/login.ts").ok
 
@@ -44,7 +44,7 @@ def test_scn_47_expiry_is_told(harness: StoreHarness) -> None:
     assert taken.ok
     assert taken.locks[0].fence > old.fence
     (ended,) = harness.events("lock.released")
-    assert (ended["session"], ended["ending"], ended["fence"]) == ("ann", "expired", old.fence)
+    assert (ended["session"], ended["end_reason"], ended["fence"]) == ("ann", "expired", old.fence)
     assert (ended["until_ms"], ended["held_s"]) == (START_MS + 300_000, 300)
     warned = ann.receive()
     assert [(message.from_session_id, message.kind) for message in warned][-1] == ("system", "warn")

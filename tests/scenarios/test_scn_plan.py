@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from coord.core.errors import Invalid
-from coord.core.replies import Runnable, TasksAdded
+from coord.core.replies import AddTasksReply, Runnable
 from coord.core.tasks.types import ClaimReason
 from coord.sdk.client.client import Client
 from coord.sdk.plans.check import check_plan
@@ -26,7 +26,7 @@ tracks:
 """
 
 
-def load(client: Client) -> TasksAdded:
+def load(client: Client) -> AddTasksReply:
     checked = check_plan(parse_plan(PLAN))
     assert checked.problems == []
     return client.add_tasks(checked.tasks)

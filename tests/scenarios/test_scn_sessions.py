@@ -26,7 +26,7 @@ class Crash(Exception):
 
 
 def lock_key(resource: str, session: str) -> str:
-    return parse_resource(resource, REPOSITORY)[0].hold_key(session)
+    return parse_resource(resource, REPOSITORY)[0].lock_key(session)
 
 
 def write(harness: StoreHarness, key: str, fields: dict[str, Any], index_key: str = "") -> None:
@@ -134,9 +134,9 @@ def test_scn_36_a_theft_needs_three_things(harness: StoreHarness) -> None:
     stolen = thief.steal("name:main-push")
     assert stolen.ok
     assert stolen.locks[0].fence > taken.fence
-    (kept,) = [json.loads(record.value) for record in harness.store.scan("grant/", by="key", limit=9)]
-    assert (kept["ending"], kept["by"], kept["hold"]["owner"]) == ("stolen", "thief", "silent")
-    assert (kept["hold"]["fence"], kept["until_ms"]) == (taken.fence, harness.now)
+    (kept,) = [json.loads(record.value) for record in harness.store.scan("ended/", by="key", limit=9)]
+    assert (kept["end_reason"], kept["by"], kept["lock"]["owner"]) == ("stolen", "thief", "silent")
+    assert (kept["lock"]["fence"], kept["until_ms"]) == (taken.fence, harness.now)
     assert "stale" in kept["note"]
     assert [message.kind for message in silent.receive()] == ["preempt"]
 
@@ -206,7 +206,7 @@ def test_scn_40_leaving_gives_everything_back(harness: StoreHarness) -> None:
     assert bob.confirm(place).ok
     assert bob.peers() == []
     assert bob.show("ann").liveness is Liveness.ENDED
-    assert {event["ending"] for event in harness.events("lock.released")} == {"session_ended"}
+    assert {event["end_reason"] for event in harness.events("lock.released")} == {"session_ended"}
 
 
 def test_scn_41_messages_come_in_order(harness: StoreHarness) -> None:

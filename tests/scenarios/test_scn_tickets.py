@@ -58,7 +58,7 @@ def test_scn_18_the_second_writer_waits(harness: StoreHarness) -> None:
     waiting = bob.confirm(place)
     assert waiting.outcome is Outcome.WAITING
     assert waiting.holder is not None
-    assert (waiting.holder.owner, waiting.holder.expires_in_s, waiting.place) == ("ann", 200, 1)
+    assert (waiting.holder.owner, waiting.holder.expires_in_s, waiting.position) == ("ann", 200, 1)
     ann.unlock("file:foo.py")
     assert bob.confirm(place).outcome is Outcome.GRANTED
     assert harness.holders() == {"file:foo.py": "bob"}
@@ -167,13 +167,17 @@ def test_scn_23_a_killed_holder_blocks_nobody(harness: StoreHarness) -> None:
     assert otto.confirm(place).outcome is Outcome.GRANTED
     assert harness.holders() == {"file:CONTRACTS.md": "otto"}
     (ended,) = harness.events("lock.released")
-    assert (ended["session"], ended["ending"], ended["note"]) == (
+    assert (ended["session"], ended["end_reason"], ended["note"]) == (
         "beatrice",
         "owner_dead",
         "pid 1234 is dead",
     )
     (death,) = harness.events("session.ended")
-    assert (death["session"], death["ending"], death["evidence"]) == ("beatrice", "dead", "pid 1234 is dead")
+    assert (death["session"], death["end_reason"], death["evidence"]) == (
+        "beatrice",
+        "dead",
+        "pid 1234 is dead",
+    )
     assert otto.show("beatrice").state == "crashed"
 
 

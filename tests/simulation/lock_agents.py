@@ -8,7 +8,7 @@ from coord.core import commands
 from coord.core.errors import Busy, CoordError, Dead, Unavailable, Unknown
 from coord.core.identity import Caller
 from coord.core.identity import Process as HostProcess
-from coord.core.replies import LockReply, LockShown, Outcome
+from coord.core.replies import LockInfo, LockReply, Outcome
 from tests.simulation.agents import Agent, Ask, Memory, Rest, Routine
 from tests.simulation.resources import REPOSITORY, files_of
 
@@ -44,7 +44,7 @@ class LockAgent(Agent):
             agent=f"agent-{self.session}",
             parent=self.memory.parent,
             process=host,
-            descent=(host,) if host is not None and self.world.plan.futures else (),
+            process_ancestors=(host,) if host is not None and self.world.plan.futures else (),
         )
 
     # The routines.
@@ -87,7 +87,7 @@ class LockAgent(Agent):
             self.caller,
             REPOSITORY,
             wanted,
-            alone=files_of(wanted),
+            exact=files_of(wanted),
             mode=chance.choice(("", "", "read", "write", "exclusive")),
             profile="ticket" if chance.random() < 0.1 else "",
             ttl_ms=chance.choice(plan.ttls_ms),
@@ -138,7 +138,7 @@ class LockAgent(Agent):
         yield from self._ask(commands.WithdrawWait(self.caller, key))
         return LockReply(Outcome.WITHDRAWN)
 
-    def _hold(self, locks: list[LockShown], depth: int) -> Generator[Wish, Any, bool]:
+    def _hold(self, locks: list[LockInfo], depth: int) -> Generator[Wish, Any, bool]:
         chance = self.world.chance
         doings = ("rest", "rest", "renew", "check", "oversleep", "another", "another", "mail", "leave", "die")
         for doing in chance.choices(doings, k=chance.randrange(0, 4)):
@@ -162,7 +162,7 @@ class LockAgent(Agent):
         yield from self._give_back(locks)
         return False
 
-    def _give_back(self, locks: list[LockShown]) -> Routine:
+    def _give_back(self, locks: list[LockInfo]) -> Routine:
         """One by one with their fences, by name, all at once, or not at all."""
         match self.world.chance.choice(("each", "each", "each", "named", "all", "forget")):
             case "each":
@@ -182,20 +182,20 @@ class LockAgent(Agent):
             (self.caller, REPOSITORY, (resource,)),
             (self.caller, REPOSITORY, (chance.choice(plan.resources),)),
         )
-        alone = files_of(other[2])
+        exact = files_of(other[2])
         wish = chance.choice(
             (
                 commands.RenewLocks(*old, fence),
                 commands.ReleaseLocks(*old, fence),
                 commands.CheckLocks(*old, fence=fence),
-                commands.CheckLocks(*other, alone=alone),
+                commands.CheckLocks(*other, exact=exact),
                 commands.ListLocks(self.caller, own=fence % 2 == 0),
                 commands.ListSessions(self.caller, live=True),
-                commands.StealLock(*other, alone=alone),
-                commands.StealLock(*other, alone=alone, force=True, reason="urgent"),
-                commands.StealLock(*other, alone=alone, dead_owner=True),
+                commands.StealLock(*other, exact=exact),
+                commands.StealLock(*other, exact=exact, force=True, reason="urgent"),
+                commands.StealLock(*other, exact=exact, dead_owner=True),
                 commands.PreemptLock(
-                    *other, alone=alone, priority=2, grace_ms=chance.choice(GRACES_MS), reason="urgent"
+                    *other, exact=exact, priority=2, grace_ms=chance.choice(GRACES_MS), reason="urgent"
                 ),
                 commands.UpdateSession(caller=self.caller, phase=str(fence)),
                 commands.RenewLocks(self.caller, REPOSITORY, (), 0, chance.choice(plan.ttls_ms)),
@@ -269,11 +269,11 @@ class LockAgent(Agent):
     def _register(self, replaces: str = "") -> commands.Register:
         return commands.Register(caller=self.caller, task=self.world.draw_id(), replaces=replaces)
 
-    def _renew(self, lock: LockShown) -> Routine:
+    def _renew(self, lock: LockInfo) -> Routine:
         command = commands.RenewLocks(self.caller, REPOSITORY, (lock.resource,), lock.fence)
         return (yield from self._ask(command))
 
-    def _check(self, lock: LockShown) -> Routine:
+    def _check(self, lock: LockInfo) -> Routine:
         return (yield Ask(commands.CheckLocks(self.caller, REPOSITORY, (lock.resource,), fence=lock.fence)))
 
     def _release(self, resource: str, fence: int) -> Routine:

@@ -8,11 +8,11 @@ from typing import Any
 from coord.core import commands
 from coord.core.errors import Busy, CoordError, LockLost, NotFound, NotOwner, Refused, Unavailable, Unknown
 from coord.core.locks.resources import parse_resources
-from coord.core.replies import Checked, LockReply, Outcome, Released, Renewed
+from coord.core.replies import CheckReply, LockReply, Outcome, ReleaseReply, RenewReply
 from coord.stores.contract import Commit, Entry, Store
 from tests.linearizability.ledger import require
 from tests.simulation.agents import Ask
-from tests.simulation.oracles.locks import Held, LockBooks, read_request
+from tests.simulation.oracles.locks import LockBooks, LockRef, read_request
 from tests.simulation.oracles.messages import MailBooks
 from tests.simulation.process import Process
 from tests.simulation.resources import meet
@@ -127,14 +127,14 @@ class LockWatch:
 
     def _in_the_way(self, command: Any) -> bool:
         """Whether anything stands against a request now."""
-        found = parse_resources(command.resources, command.repository, 64, command.alone)
-        resources, alone = [one.text for one in found], [one.text for one in found if one.alone]
+        found = parse_resources(command.resources, command.repository, 64, command.exact)
+        resources, exact = [one.text for one in found], [one.text for one in found if one.exact]
         fields = {"session": command.caller.session, "mode": command.mode, "profile": command.profile}
         wish = read_request(
-            "", {**fields, "resources": resources, "alone": alone, "bid": True, "renewed_ms": 0}
+            "", {**fields, "resources": resources, "exact": exact, "denied": True, "renewed_ms": 0}
         )
         line = self.books.waiting()
-        return any(map(wish.competes, line)) or any(self.books.waits_for(wish, line))
+        return any(map(wish.conflicts_with, line)) or any(self.books.waits_for(wish, line))
 
     def _check_proof(
         self,
@@ -152,14 +152,14 @@ class LockWatch:
             if _names(held.owner, command)
         ]
         nows = asked.nows()
-        if isinstance(reply, Released | Renewed) or (isinstance(reply, Checked) and reply.free):
+        if isinstance(reply, ReleaseReply | RenewReply) or (isinstance(reply, CheckReply) and reply.free):
             self.counts[f"{type(command).__name__} proven"] += 1
             stood = [held for held in grants if held.ended == 0 or held.ended > asked.begin]
             require(stood, "an old fence was believed:", asked.ask, reply, grants)
-        elif isinstance(reply, LockLost | NotFound | NotOwner | Checked):
+        elif isinstance(reply, LockLost | NotFound | NotOwner | CheckReply):
             self.counts[f"{type(command).__name__} refused"] += 1
             stands = [held for held in grants if not held.ended and not _may_be_over(held, nows)]
-            untouched = self.store.seen.offset == asked.begin and not isinstance(reply, Checked)
+            untouched = self.store.seen.offset == asked.begin and not isinstance(reply, CheckReply)
             twin = self._has_twin(command) or f"{command.caller.session}~" in str(reply)  # met, never written
             require(
                 not (stands and untouched and not twin),
@@ -190,11 +190,11 @@ def _names(session: str, command: Any) -> bool:
     return session == caller or session.startswith(f"{caller}~")
 
 
-def _may_be_over(held: Held, nows: list[int]) -> bool:
+def _may_be_over(held: LockRef, nows: list[int]) -> bool:
     return held.preempt_ms > 0 or any(held.over(now) for now in nows)
 
 
-def _apart(holds: list[Held], books: LockBooks) -> bool:
+def _apart(holds: list[LockRef], books: LockBooks) -> bool:
     return not any(
         meet(one.thing, other.thing)
         and not one.mode == other.mode == "read"

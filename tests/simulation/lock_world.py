@@ -4,7 +4,7 @@ from typing import Any
 
 from coord.core import commands
 from coord.core.errors import CoordError, NotFound, NotStealable
-from coord.core.identity import Caller, Evidence, Life
+from coord.core.identity import Caller, Evidence, ProcessState
 from coord.core.identity import Process as HostProcess
 from coord.core.replies import LockReply
 from coord.stores.contract import Commit
@@ -61,8 +61,8 @@ class LockWorld(Scheduler):
 
     def probe(self, process: HostProcess) -> Evidence:
         if process.machine == FAR:
-            return Evidence(Life.UNKNOWN, "on another machine")
-        life = Life.DEAD if process.pid in self._dead else Life.ALIVE
+            return Evidence(ProcessState.UNKNOWN, "on another machine")
+        life = ProcessState.DEAD if process.pid in self._dead else ProcessState.ALIVE
         return Evidence(life, f"pid {process.pid} is {life}")
 
     # Agents.

@@ -88,7 +88,7 @@ class Process:
         self.database = ProcessDatabase(self)
         clock = self.given_clock if world.plan.clock == "given" else None
         self.engine = Engine(
-            self.database, world.plan.tenant, clock=clock, ambient=Surroundings(self), probe=world.probe
+            self.database, world.plan.tenant, clock=clock, runtime=Surroundings(self), probe=world.probe
         )
 
     def given_clock(self) -> int:

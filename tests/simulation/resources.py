@@ -65,7 +65,7 @@ def meet(one: Thing, other: Thing) -> bool:
     if is_path(one[0]) and is_path(other[0]):
         return not covers(one[0]).isdisjoint(covers(other[0]))
     mine, theirs = (
-        covers(name) & {name[5:].lower()} if alone else covers(name) for name, alone in (one, other)
+        covers(name) & {name[5:].lower()} if exact else covers(name) for name, exact in (one, other)
     )
     return not mine.isdisjoint(theirs)
 

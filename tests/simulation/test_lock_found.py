@@ -7,7 +7,7 @@ import pytest
 
 from coord.core import commands
 from coord.core.errors import CoordError, LockLost
-from coord.core.identity import Caller, Evidence, Life, Process
+from coord.core.identity import Caller, Evidence, Process, ProcessState
 from coord.core.replies import LockReply, Outcome
 from coord.engine.engine import Engine
 from coord.stores.memory import MemoryDatabase
@@ -29,7 +29,7 @@ class Office:
         return Engine(self.database, "local", clock=lambda: self.clocks[number], probe=self._probe)
 
     def _probe(self, process: Process) -> Evidence:
-        return Evidence(Life.DEAD if process.pid in self.dead else Life.ALIVE)
+        return Evidence(ProcessState.DEAD if process.pid in self.dead else ProcessState.ALIVE)
 
     def pass_time(self, ms: int) -> None:
         self.clocks = [clock + ms for clock in self.clocks]

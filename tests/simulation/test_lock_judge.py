@@ -23,8 +23,8 @@ def _grant(at: int, mode: str, profile: str, *before: dict[str, Any]) -> Commit:
     return Commit(puts={KEY: put}, events=[json.dumps(event).encode() for event in events], at=at)
 
 
-def _end(ending: str, until_ms: int) -> dict[str, Any]:
-    return {"event": "lock.released", **NAMES, "fence": 1, "ending": ending, "until_ms": until_ms}
+def _end(end_reason: str, until_ms: int) -> dict[str, Any]:
+    return {"event": "lock.released", **NAMES, "fence": 1, "end_reason": end_reason, "until_ms": until_ms}
 
 
 def _books(profile: str) -> LockBooks:

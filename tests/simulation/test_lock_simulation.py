@@ -84,7 +84,7 @@ def test_replay_tells_a_whole_lock_run() -> None:
 
 def test_the_judge_and_the_rules_agree_about_what_meets() -> None:
     """The table that the checks rest on was written by hand; the code comes to the same."""
-    things = [(name, alone) for name in (*RESOURCES, *RING) for alone in {False, is_path(name)}]
+    things = [(name, exact) for name in (*RESOURCES, *RING) for exact in {False, is_path(name)}]
     for one, other in product(things, repeat=2):
-        mine, theirs = (parse_resource(name, REPOSITORY, alone)[0] for name, alone in (one, other))
-        assert mine.meets(theirs) == meet(one, other), (one, other)
+        mine, theirs = (parse_resource(name, REPOSITORY, exact)[0] for name, exact in (one, other))
+        assert mine.overlaps(theirs) == meet(one, other), (one, other)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any, TypeVar
 
 from coord.core import keys
-from coord.core.locks.locks import Hold
+from coord.core.locks.locks import Lock
 from coord.core.records import Stored, decode
 from coord.core.tasks.planned import Track
 from coord.core.tasks.schema import ACTIVE, Task
@@ -35,13 +35,13 @@ def check_records(store: Any, project: str, books: WorkBooks) -> None:
     require(not _index(store, keys.unsettled_prefix(project)), "something was left half done")
     _check_tracks(store, project, tasks)
     needed = {name for task in tasks for name in books.plan[task].depends_on}
-    followed = {
+    has_dependents = {
         record.key.rpartition("/")[2]
         for record, spec in _records(store, keys.spec_prefix(project), Spec)
-        if spec.followed
+        if spec.has_dependents
     }
-    require(followed == needed, "some do not know that they are followed, or wrongly think so")
-    for _, hold in _records(store, keys.LOCK_PREFIX, Hold):
+    require(has_dependents == needed, "some do not know that they are followed, or wrongly think so")
+    for _, hold in _records(store, keys.LOCK_PREFIX, Lock):
         if hold.task:
             _, name, generation = hold.task.split("/")
             task = tasks[name][0]

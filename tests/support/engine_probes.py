@@ -11,7 +11,7 @@ from coord.core.commands import Command
 from coord.core.dispatch import RULES
 from coord.core.errors import Refused
 from coord.core.records import Stored
-from coord.core.transaction import View
+from coord.core.transaction import Transaction
 
 
 class Text(Stored, frozen=True, tag=1):
@@ -110,72 +110,72 @@ class Probes:
     def _counted(self, rule: Any) -> Any:
         """Count decisions that came to an end: a suspended one is not counted."""
 
-        def decide(view: View, command: Probe, now: int) -> Any:
+        def decide(tx: Transaction, command: Probe, now: int) -> Any:
             self.asked.append(now)
-            reply = rule(view, command)
+            reply = rule(tx, command)
             self.decided[type(command).__name__, command.key] += 1
             self.times.append(now)
             return reply
 
         return decide
 
-    def append(self, view: View, command: Probe) -> str:
-        text = _text(view, command.key) + command.text
-        view.put(command.key, Text(text=text))
-        view.emit(Appended(command.key, command.text))
+    def append(self, tx: Transaction, command: Probe) -> str:
+        text = _text(tx, command.key) + command.text
+        tx.put(command.key, Text(text=text))
+        tx.emit(Appended(command.key, command.text))
         return text
 
-    def look(self, view: View, command: Probe) -> str:
-        return _text(view, command.key)
+    def look(self, tx: Transaction, command: Probe) -> str:
+        return _text(tx, command.key)
 
-    def look_twice(self, view: View, command: Probe) -> str:
-        return _text(view, _text(view, command.key))
+    def look_twice(self, tx: Transaction, command: Probe) -> str:
+        return _text(tx, _text(tx, command.key))
 
-    def once(self, view: View, command: Probe) -> str:
-        before = _text(view, command.key)
+    def once(self, tx: Transaction, command: Probe) -> str:
+        before = _text(tx, command.key)
         if not before:
-            self.append(view, command)
+            self.append(tx, command)
         return before
 
-    def once_elsewhere(self, view: View, command: Probe) -> str:
-        named = _text(view, command.key) or "elsewhere"
-        before = _text(view, named)
+    def once_elsewhere(self, tx: Transaction, command: Probe) -> str:
+        named = _text(tx, command.key) or "elsewhere"
+        before = _text(tx, named)
         if not before:
-            view.put(named, Text(text=command.text))
+            tx.put(named, Text(text=command.text))
         return before
 
-    def copy(self, view: View, command: Probe) -> str:
-        text = _text(view, command.key)
-        view.put(command.text, Text(text=text))
+    def copy(self, tx: Transaction, command: Probe) -> str:
+        text = _text(tx, command.key)
+        tx.put(command.text, Text(text=text))
         return text
 
-    def gather(self, view: View, command: Probe) -> str:
-        text = "".join(_text(view, found.key) for found in view.scan(command.key, limit=9))
-        _text(view, command.text)
-        view.put(command.text, Text(text=text))
+    def gather(self, tx: Transaction, command: Probe) -> str:
+        text = "".join(_text(tx, found.key) for found in tx.scan(command.key, limit=9))
+        _text(tx, command.text)
+        tx.put(command.text, Text(text=text))
         return text
 
-    def explode(self, view: View, command: Probe) -> str:
-        self.append(view, command)
+    def explode(self, tx: Transaction, command: Probe) -> str:
+        self.append(tx, command)
         raise ZeroDivisionError("a defect")
 
-    def refuse(self, view: View, command: Probe) -> str:
-        text = _text(view, command.key)
-        self.append(view, command)
+    def refuse(self, tx: Transaction, command: Probe) -> str:
+        text = _text(tx, command.key)
+        self.append(tx, command)
         raise Refused(f"not today: {text}" if text else "not today")
 
-    def fill(self, view: View, command: Fill) -> str:
-        _text(view, command.key)
-        view.put(command.key, Text(text="x" * command.size))
+    def fill(self, tx: Transaction, command: Fill) -> str:
+        _text(tx, command.key)
+        tx.put(command.key, Text(text="x" * command.size))
         return command.key
 
 
-def _text(view: View, key: str) -> str:
-    record = view.get(key, Text)
+def _text(tx: Transaction, key: str) -> str:
+    record = tx.get(key, Text)
     return "" if record is None else record.text
 
 
-class StillAmbient:
+class StillRuntime:
     """Time passes only by sleeping, and chance is always in the middle."""
 
     def __init__(self) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from coord.core.replies import LockShown
+from coord.core.replies import LockInfo
 from coord.integrations.hooks.events import Answer, Event
 from coord.integrations.hooks.handler import HookHandler
 from coord.integrations.hooks.tools import claude
@@ -74,7 +74,7 @@ class HookHarness:
     def held(self) -> dict[str, str]:
         """Who holds what."""
         with self.client("watcher") as client:
-            found: list[LockShown] = client.locks()
+            found: list[LockInfo] = client.locks()
         return {lock.resource: lock.owner for lock in found}
 
     def commit(self, *paths: str) -> None:

@@ -6,8 +6,8 @@ import msgspec
 
 from coord.core import commands as c
 from coord.core import keys
-from coord.core.identity import Caller, Evidence, Life, Process
-from coord.core.locks.locks import Held, Hold, line_of
+from coord.core.identity import Caller, Evidence, Process, ProcessState
+from coord.core.locks.locks import Lock, LockRef, deadline_key
 from coord.core.locks.resources import parse_resource
 from coord.core.records import encode
 from coord.engine.engine import Engine
@@ -65,14 +65,14 @@ class LockDesk:
         self.now = T0
         self.pids: dict[str, int] = {}
         self.parents: dict[str, str] = {}
-        self.life: dict[int, Life] = {}
+        self.life: dict[int, ProcessState] = {}
         self.database = CountedDatabase()
         self.store = self.database.store
         self.engine = Engine(self.database, "local", clock=lambda: self.now, probe=self._probe)  # type: ignore[arg-type]
         self._waits = 0
 
     def _probe(self, process: Process) -> Evidence:
-        return Evidence(self.life.get(process.pid, Life.UNKNOWN), f"pid {process.pid}")
+        return Evidence(self.life.get(process.pid, ProcessState.UNKNOWN), f"pid {process.pid}")
 
     def who(self, name: str) -> Caller:
         pid = self.pids.get(name)
@@ -140,10 +140,10 @@ class LockDesk:
         puts: dict[str, Put] = {}
         for text in resources:
             (resource,) = parse_resource(text, REPOSITORY)
-            key = resource.hold_key(name)
-            hold = Hold(resource=text, repository=REPOSITORY, owner=name, expires_ms=self.now + 3_600_000)
-            puts[key] = Put(encode(hold), line_of(hold))
-            puts[keys.held(name, key)] = Put(encode(Held(key=key)))
+            key = resource.lock_key(name)
+            hold = Lock(resource=text, repository=REPOSITORY, owner=name, expires_ms=self.now + 3_600_000)
+            puts[key] = Put(encode(hold), deadline_key(hold))
+            puts[keys.session_lock(name, key)] = Put(encode(LockRef(key=key)))
         expects = {key: record.version for key, record in self.store.load(puts).items()}
         self.store.commit(Commit(expects, puts, at=self.now))
 

@@ -12,7 +12,7 @@ from coord.core.identity import NO_EVIDENCE, Evidence, Process
 from coord.core.ranges import Range
 from coord.core.records import Stored, decode, encode
 from coord.core.tasks.types import ReleaseReason
-from coord.core.transaction import Found, View, Written
+from coord.core.transaction import Found, Transaction, Written
 
 AnyStored = TypeVar("AnyStored", bound=Stored)
 
@@ -49,16 +49,16 @@ class Desk:
         self.records: dict[str, Kept] = {}
         self.known: dict[str, Written] = {}
 
-    crowd = 1
+    batch_size = 1
 
     def get(self, key: str, kind: type[AnyStored]) -> AnyStored | None:
         kept = self.records.get(key)
         return None if kept is None else decode(kept.data, kind, key)
 
-    def want(self, keys: Sequence[str], ranges: Sequence[Range] = ()) -> None:
+    def prefetch(self, keys: Sequence[str], ranges: Sequence[Range] = ()) -> None:
         """Everything is at hand."""
 
-    def lacks(self, keys: Iterable[str]) -> bool:
+    def not_loaded(self, keys: Iterable[str]) -> bool:
         return False
 
     def version(self, key: str) -> int:
@@ -88,18 +88,18 @@ class Desk:
 
     def run(self, command: commands.Command, now: int = T0) -> Outcome:
         """Decide a command and keep what it writes."""
-        view = View(self)
-        reply = decide(view, command, now)
-        for key, item in view.writes.items():
+        tx = Transaction(self)
+        reply = decide(tx, command, now)
+        for key, item in tx.writes.items():
             if item.value is None:
                 self.records.pop(key, None)
             else:
                 self.records[key] = Kept(encode(item.value), item.index_key)
         return Outcome(
             reply,
-            {key: item.value for key, item in view.writes.items()},
-            {key: item.index_key for key, item in view.writes.items()},
-            [msgspec.json.decode(event) for event in view.events],
+            {key: item.value for key, item in tx.writes.items()},
+            {key: item.index_key for key, item in tx.writes.items()},
+            [msgspec.json.decode(event) for event in tx.events],
         )
 
     def read(self, key: str, kind: type[AnyStored]) -> AnyStored:

@@ -7,22 +7,22 @@ from contextlib import closing, contextmanager
 from typing import Any
 
 from coord.core import commands
-from coord.core.identity import Caller, Evidence, Life, Process
+from coord.core.identity import Caller, Evidence, Process, ProcessState
 from coord.core.replies import (
-    Acked,
-    Beaten,
-    Checked,
-    Left,
+    AckReply,
+    CheckReply,
+    DeregisterReply,
+    HeartbeatReply,
+    LockInfo,
     LockReply,
-    LockShown,
-    MessageShown,
+    MessageInfo,
     Outcome,
-    Preempted,
-    Registered,
-    Released,
-    Renewed,
-    Sent,
-    SessionShown,
+    PreemptReply,
+    RegisterReply,
+    ReleaseReply,
+    RenewReply,
+    SendReply,
+    SessionInfo,
 )
 from coord.engine.engine import Engine
 from coord.stores.database import Database
@@ -40,22 +40,22 @@ class StoreHarness:
         self.tenant = tenant
         self.store = database.log(tenant)
         self.now = START_MS
-        self.life: dict[Process, Life] = {}
+        self.life: dict[Process, ProcessState] = {}
         self.engine = Engine(database, tenant, clock=lambda: self.now, probe=self.probe)
         self._numbers = itertools.count(1)
 
     def probe(self, process: Process) -> Evidence:
-        life = self.life.get(process, Life.UNKNOWN)
+        life = self.life.get(process, ProcessState.UNKNOWN)
         return Evidence(life, f"pid {process.pid} is {life}")
 
     def process(self, pid: int, start: int = 1) -> Process:
         """Return a running process of this machine."""
         process = Process(pid, start, "machine", "boot", "namespace")
-        self.life[process] = Life.ALIVE
+        self.life[process] = ProcessState.ALIVE
         return process
 
     def kill(self, process: Process) -> None:
-        self.life[process] = Life.DEAD
+        self.life[process] = ProcessState.DEAD
 
     def actor(self, session: str, **described: Any) -> "Actor":
         """Return an actor for a session; its agent is the first part of the id unless given."""
@@ -90,7 +90,7 @@ class StoreHarness:
 
     def holders(self) -> dict[str, str]:
         """Return the owner of each locked resource."""
-        locks: list[LockShown] = self.call(commands.ListLocks(Caller("onlooker")))
+        locks: list[LockInfo] = self.call(commands.ListLocks(Caller("onlooker")))
         return {lock.resource: lock.owner for lock in locks}
 
 
@@ -107,22 +107,22 @@ class Actor:
 
     # Sessions.
 
-    def register(self, **described: Any) -> Registered:
+    def register(self, **described: Any) -> RegisterReply:
         return self.harness.call(commands.Register(caller=self.caller, **described))
 
-    def update(self, **described: Any) -> SessionShown:
+    def update(self, **described: Any) -> SessionInfo:
         return self.harness.call(commands.UpdateSession(caller=self.caller, **described))
 
-    def beat(self) -> Beaten:
+    def beat(self) -> HeartbeatReply:
         return self.harness.call(commands.Heartbeat(self.caller))
 
-    def leave(self, session: str = "") -> Left:
+    def leave(self, session: str = "") -> DeregisterReply:
         return self.harness.call(commands.Deregister(self.caller, session))
 
-    def peers(self, *, live: bool = False) -> list[SessionShown]:
+    def peers(self, *, live: bool = False) -> list[SessionInfo]:
         return self.harness.call(commands.ListSessions(self.caller, live))
 
-    def show(self, session: str = "") -> SessionShown:
+    def show(self, session: str = "") -> SessionInfo:
         return self.harness.call(commands.GetSession(self.caller, session))
 
     # Locks.
@@ -140,7 +140,7 @@ class Actor:
         )
         return self.harness.call(command)
 
-    def take(self, *resources: str, **options: Any) -> LockShown:
+    def take(self, *resources: str, **options: Any) -> LockInfo:
         """Acquire a lock that must be free."""
         reply = self.lock(*resources, **options)
         assert reply.outcome is Outcome.GRANTED, reply
@@ -159,19 +159,19 @@ class Actor:
     def withdraw(self, wait_id: str) -> bool:
         return self.harness.call(commands.WithdrawWait(self.caller, wait_id))
 
-    def unlock(self, *resources: str, fence: int = 0) -> Released:
+    def unlock(self, *resources: str, fence: int = 0) -> ReleaseReply:
         return self.harness.call(commands.ReleaseLocks(self.caller, REPOSITORY, resources, fence))
 
-    def renew(self, *resources: str, fence: int = 0) -> Renewed:
+    def renew(self, *resources: str, fence: int = 0) -> RenewReply:
         return self.harness.call(commands.RenewLocks(self.caller, REPOSITORY, resources, fence))
 
-    def check(self, *resources: str, **options: Any) -> Checked:
+    def check(self, *resources: str, **options: Any) -> CheckReply:
         return self.harness.call(commands.CheckLocks(self.caller, REPOSITORY, resources, **options))
 
     def steal(self, *resources: str, **options: Any) -> LockReply:
         return self.harness.call(commands.StealLock(self.caller, REPOSITORY, resources, **options))
 
-    def preempt(self, *resources: str, priority: int, grace_s: float, reason: str = "urgent") -> Preempted:
+    def preempt(self, *resources: str, priority: int, grace_s: float, reason: str = "urgent") -> PreemptReply:
         command = commands.PreemptLock(
             self.caller,
             REPOSITORY,
@@ -184,18 +184,18 @@ class Actor:
 
     # Messages.
 
-    def send(self, to: str, kind: str, subject: str, **options: Any) -> Sent:
+    def send(self, to: str, kind: str, subject: str, **options: Any) -> SendReply:
         return self.harness.call(
             commands.SendMessage(self.caller, to=to, kind=kind, subject=subject, **options)
         )
 
-    def receive(self, *, drain: bool = True) -> list[MessageShown]:
+    def receive(self, *, drain: bool = True) -> list[MessageInfo]:
         return self.harness.call(commands.ReceiveMessages(self.caller, drain)).messages
 
-    def peek(self) -> list[MessageShown]:
+    def peek(self) -> list[MessageInfo]:
         return self.harness.call(commands.PeekMessages(self.caller)).messages
 
-    def acknowledge(self, *ids: str) -> Acked:
+    def acknowledge(self, *ids: str) -> AckReply:
         return self.harness.call(commands.AckMessages(self.caller, ids))
 
 

@@ -120,7 +120,7 @@ class SetLimits(Command, frozen=True):
 class GetLimits(Command, frozen=True):
     """Ask for a tenant's limits, and what is used of them."""
 
-    reply = replies.LimitsShown
+    reply = replies.LimitsInfo
     reads_only = True
     tenant: str
 
@@ -173,7 +173,7 @@ SWEEP_MOST = 32
 class Sweep(Command, frozen=True):
     """Pass deadlines: the engine adds one to a batch when something may be due."""
 
-    reply = replies.Swept
+    reply = replies.SweepReply
     tenant: str
     most: int
 
@@ -191,7 +191,7 @@ class SessionCommand(Command, frozen=True):
 class UpdateSession(SessionCommand, frozen=True, kw_only=True):
     """Change what a session says of itself; what is None stays."""
 
-    reply = replies.SessionShown
+    reply = replies.SessionInfo
     task: str | None = None
     phase: str | None = None
     status: str | None = None
@@ -207,14 +207,14 @@ class UpdateSession(SessionCommand, frozen=True, kw_only=True):
 class Register(UpdateSession, frozen=True, kw_only=True):
     """Begin a session, or come back to it; `replaces` names the one whose place it takes."""
 
-    reply = replies.Registered  # type: ignore[assignment]
+    reply = replies.RegisterReply  # type: ignore[assignment]
     replaces: str = ""
 
 
 class Heartbeat(SessionCommand, frozen=True):
     """Say that a session is alive."""
 
-    reply = replies.Beaten
+    reply = replies.HeartbeatReply
 
 
 class Deregister(SessionCommand, frozen=True):
@@ -223,7 +223,7 @@ class Deregister(SessionCommand, frozen=True):
     With `to_parent` what hooks locked for it goes to the session above: its edits are there still.
     """
 
-    reply = replies.Left
+    reply = replies.DeregisterReply
     session: str = ""
     to_parent: bool = False
 
@@ -231,7 +231,7 @@ class Deregister(SessionCommand, frozen=True):
 class GetSession(SessionCommand, frozen=True):
     """Ask for a session, the caller's own if none is named."""
 
-    reply = replies.SessionShown
+    reply = replies.SessionInfo
     reads_only = True
     session: str = ""
 
@@ -239,7 +239,7 @@ class GetSession(SessionCommand, frozen=True):
 class ListSessions(SessionCommand, frozen=True):
     """Ask who is there."""
 
-    reply = list[replies.SessionShown]
+    reply = list[replies.SessionInfo]
     reads_only = True
     live: bool = False
 
@@ -251,13 +251,13 @@ class LockCommand(SessionCommand, frozen=True):
     resources: tuple[str, ...]
 
 
-class LockWish(LockCommand, frozen=True, kw_only=True):
-    """A command about what a caller would have; `alone` are the resources that are single files."""
+class ResourceCommand(LockCommand, frozen=True, kw_only=True):
+    """A command about what a caller would have; `exact` are the resources that are single files."""
 
-    alone: tuple[str, ...] = ()
+    exact: tuple[str, ...] = ()
 
 
-class AcquireLocks(LockWish, frozen=True, kw_only=True):
+class AcquireLocks(ResourceCommand, frozen=True, kw_only=True):
     """Take locks, all or none. With `wait_ms` the request gets in line under `wait_id`."""
 
     reply = replies.LockReply
@@ -276,7 +276,7 @@ class AcquireLocks(LockWish, frozen=True, kw_only=True):
 
     def content(self) -> Command:
         """Return the command without who waits, under which name, and what it found where the files are."""
-        plain = msgspec.structs.replace(self, wait_id="", waiter=None, leased=True, alone=())
+        plain = msgspec.structs.replace(self, wait_id="", waiter=None, leased=True, exact=())
         return super(AcquireLocks, plain).content()
 
 
@@ -309,22 +309,22 @@ class WithdrawWait(SessionCommand, frozen=True):
 class ReleaseLocks(LockCommand, frozen=True):
     """Give locks back; a fence, where given, must be that of the hold. No resource names all."""
 
-    reply = replies.Released
+    reply = replies.ReleaseReply
     fence: int = 0
 
 
 class RenewLocks(LockCommand, frozen=True):
     """Begin leases anew; no resource names all."""
 
-    reply = replies.Renewed
+    reply = replies.RenewReply
     fence: int = 0
     ttl_ms: int = 0
 
 
-class CheckLocks(LockWish, frozen=True):
+class CheckLocks(ResourceCommand, frozen=True):
     """Ask whether a caller could have resources now; with a fence, whether it still holds them under it."""
 
-    reply = replies.Checked
+    reply = replies.CheckReply
     reads_only = True
     mode: str = ""
     fence: int = 0
@@ -333,13 +333,13 @@ class CheckLocks(LockWish, frozen=True):
 class ListLocks(SessionCommand, frozen=True):
     """Ask for the locks of a session, of the caller's `own`, or for all."""
 
-    reply = list[replies.LockShown]
+    reply = list[replies.LockInfo]
     reads_only = True
     session: str = ""
     own: bool = False
 
 
-class StealLock(LockWish, frozen=True, kw_only=True):
+class StealLock(ResourceCommand, frozen=True, kw_only=True):
     """Take locks from a holder that is gone; with `force` from any, for a reason that is recorded."""
 
     reply = replies.LockReply
@@ -350,10 +350,10 @@ class StealLock(LockWish, frozen=True, kw_only=True):
     ttl_ms: int = 0
 
 
-class PreemptLock(LockWish, frozen=True, kw_only=True):
+class PreemptLock(ResourceCommand, frozen=True, kw_only=True):
     """Ask holders of lower priority to give way within a time."""
 
-    reply = replies.Preempted
+    reply = replies.PreemptReply
     priority: int
     grace_ms: int
     reason: str
@@ -362,7 +362,7 @@ class PreemptLock(LockWish, frozen=True, kw_only=True):
 class SendMessage(SessionCommand, frozen=True, kw_only=True):
     """Send a message to a session, or without one to all that are there."""
 
-    reply = replies.Sent
+    reply = replies.SendReply
     to: str = ""
     kind: str
     subject: str
@@ -378,19 +378,19 @@ class SendMessage(SessionCommand, frozen=True, kw_only=True):
 class ReceiveMessages(SessionCommand, frozen=True):
     """Be offered what waits; with `drain` it is delivered for good."""
 
-    reply = replies.Received
+    reply = replies.ReceiveReply
     drain: bool = False
 
 
 class PeekMessages(SessionCommand, frozen=True):
     """Look at what waits."""
 
-    reply = replies.Received
+    reply = replies.ReceiveReply
     reads_only = True
 
 
 class AckMessages(SessionCommand, frozen=True):
     """Say that messages were delivered."""
 
-    reply = replies.Acked
+    reply = replies.AckReply
     ids: tuple[str, ...]

@@ -9,7 +9,7 @@ from typing import Any
 
 from coord.core.commands import Command
 from coord.core.ranges import Range
-from coord.core.transaction import View
+from coord.core.transaction import Transaction
 
 
 def imported(name: str) -> Callable[..., Any]:
@@ -57,13 +57,13 @@ RULES = ByCommand(
         "SetTrack": "plans.plan.set_track",
         "EnableAgent": "routing.pool.enable_agent",
         "GetAgents": "routing.pool.get_agents",
-        "FindAlike": "plans.similarity.find_alike",
+        "FindSimilarTasks": "plans.similarity.find_similar_tasks",
         "GetTasks": "plans.plan.get_tasks",
         "GetStuck": "plans.plan.get_stuck",
-        "Recall": "lifecycle.memory.recall",
+        "GetSessionMemory": "lifecycle.memory.get_session_memory",
         "ClaimNext": "plans.queue.claim_next",
         "ClaimNamed": "plans.queue.claim_named",
-        "ByCaller": "tasks.as_session.by_caller",
+        "AsSession": "tasks.as_session.as_session",
         "SubmitResults": "tasks.as_session.submit_results",
         "Register": "lifecycle.end.register",
         "Deregister": "lifecycle.end.deregister",
@@ -80,9 +80,9 @@ RULES = ByCommand(
         "CheckLocks": "locks.release.check_locks",
         "CheckFences": "locks.queries.check_fences",
         "ListLocks": "locks.release.list_locks",
-        "BeginCall": "locks.tool_calls.begin_call",
-        "EndCall": "locks.tool_calls.end_call",
-        "LetGo": "locks.tool_calls.let_go",
+        "BeginToolCall": "locks.tool_calls.begin_tool_call",
+        "EndToolCall": "locks.tool_calls.end_tool_call",
+        "ReleaseHookLocks": "locks.tool_calls.release_hook_locks",
         "RecordCommit": "git_log.record_commit",
         "RecordMerge": "git_log_merge.record_merge",
         "StealLock": "locks.revoke.steal_lock",
@@ -118,7 +118,7 @@ READS = ReadsAhead(
         "ClaimNext": "plans.queue.next_reads",
         "PutChunk": "tasks.chunks.chunk_reads",
         "ClaimNamed": "plans.queue.claim_named_reads",
-        "ByCaller": "tasks.as_session.by_caller_reads",
+        "AsSession": "tasks.as_session.as_session_reads",
         "SubmitResults": "tasks.as_session.submit_results_reads",
         "Heartbeat": "sessions.session.caller_reads",
         "UpdateSession": "sessions.session.caller_reads",
@@ -130,9 +130,9 @@ READS = ReadsAhead(
         "ReleaseLocks": "locks.locks.lock_reads",
         "RenewLocks": "locks.locks.lock_reads",
         "CheckLocks": "locks.locks.lock_reads",
-        "BeginCall": "locks.locks.lock_reads",
-        "LetGo": "locks.locks.lock_reads",
-        "EndCall": "sessions.session.caller_reads",
+        "BeginToolCall": "locks.locks.lock_reads",
+        "ReleaseHookLocks": "locks.locks.lock_reads",
+        "EndToolCall": "sessions.session.caller_reads",
         "RecordCommit": "locks.locks.lock_reads",
     }
 )
@@ -144,28 +144,28 @@ RANGES = ReadsAhead(
         "ClaimNext": "plans.queue.next_ranges",
         "AcquireLocks": "locks.locks.lock_ranges",
         "CheckLocks": "locks.locks.lock_ranges",
-        "BeginCall": "locks.locks.lock_ranges",
+        "BeginToolCall": "locks.locks.lock_ranges",
     }
 )
 
 
-def decide(view: View, command: Command, now: int) -> Any:
+def decide(tx: Transaction, command: Command, now: int) -> Any:
     """Answer a command by its rule; what it changes is in the view."""
-    return RULES[type(command)](view, command, now)
+    return RULES[type(command)](tx, command, now)
 
 
-def foresees(command: Command) -> bool:
+def has_prefetch(command: Command) -> bool:
     """Whether a command says what it is going to read."""
     return type(command).__name__ in READS.names
 
 
-def reads_ahead(command: Command) -> list[str]:
+def prefetch_reads(command: Command) -> list[str]:
     """Return keys that are worth loading before the command is decided."""
     found: list[str] = READS[type(command)](command)
     return found
 
 
-def ranges_ahead(command: Command) -> list[Range]:
+def prefetch_ranges(command: Command) -> list[Range]:
     """Return ranges that are worth reading together with those keys."""
     found: list[Range] = RANGES[type(command)](command)
     return found

@@ -165,12 +165,12 @@ class ClockAccepted(Event, frozen=True, tag="clock.accepted"):
 
 
 class SessionRegistered(Event, frozen=True, tag="session.registered"):
-    """A session began; `descent` says whether it was seen below a known process."""
+    """A session began; `process_ancestors` says whether it was seen below a known process."""
 
     session: str
     agent: str
     parent: str = ""
-    descent: str = ""
+    process_ancestors: str = ""
     on_the_way: bool = False
 
 
@@ -186,7 +186,7 @@ class SessionEnded(Event, frozen=True, tag="session.ended"):
 
     session: str
     agent: str
-    ending: str
+    end_reason: str
     evidence: str = ""
     successor: str = ""
 
@@ -219,7 +219,7 @@ class LockEnded(Event, frozen=True, tag="lock.released"):
     session: str
     agent: str
     fence: int
-    ending: str
+    end_reason: str
     until_ms: int
     held_s: float
     by: str = ""

@@ -2,26 +2,26 @@
 
 from coord.core.errors import LockLost
 from coord.core.events import CommitMade
-from coord.core.git_log_commands import CommitRecorded, RecordCommit
-from coord.core.locks.locks import ended_by_time, read_hold
+from coord.core.git_log_commands import RecordCommit, RecordCommitReply
+from coord.core.locks.locks import ended_by_time, read_lock
 from coord.core.locks.resources import parse_resource
-from coord.core.sessions.session import enlist
-from coord.core.transaction import View
+from coord.core.sessions.session import ensure_session
+from coord.core.transaction import Transaction
 
 
-def record_commit(view: View, command: RecordCommit, now: int) -> CommitRecorded:
+def record_commit(tx: Transaction, command: RecordCommit, now: int) -> RecordCommitReply:
     """Tell of a commit, unless one of its locks was lost meanwhile, or granted anew."""
-    session = enlist(view, command.caller, now)
+    session = ensure_session(tx, command.caller, now)
     resources = [parse_resource(text, command.repository)[0] for text in command.resources]
-    view.want(*(resource.hold_key(session.session_id) for resource in resources))
+    tx.prefetch(*(resource.lock_key(session.session_id) for resource in resources))
     for resource, fence in zip(resources, command.fences, strict=True):
-        hold = read_hold(view, resource.hold_key(session.session_id))
-        if hold is None or hold.fence != fence or ended_by_time(hold, now) is not None:
+        lock = read_lock(tx, resource.lock_key(session.session_id))
+        if lock is None or lock.fence != fence or ended_by_time(lock, now) is not None:
             raise LockLost(
                 f"the lock on {resource.text} (fence {fence}) was lost",
                 hint=f"coord log locks {resource.text} says to whom; look at {command.commit[:12]}",
             )
-    view.emit(
+    tx.emit(
         CommitMade(
             session.session_id,
             session.agent,
@@ -33,4 +33,4 @@ def record_commit(view: View, command: RecordCommit, now: int) -> CommitRecorded
             command.fences,
         )
     )
-    return CommitRecorded(command.commit)
+    return RecordCommitReply(command.commit)

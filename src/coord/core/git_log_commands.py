@@ -4,13 +4,13 @@ from coord.core.commands import Command, LockCommand, SessionCommand
 from coord.core.replies import Reply
 
 
-class FenceShown(Reply, frozen=True):
+class FenceInfo(Reply, frozen=True):
     """How the lock of a fence stands (`held`, `unknown`) or ended, and who was granted it since."""
 
     resource: str
     fence: int
     owner: str
-    ending: str
+    end_reason: str
     superseded: bool = False
     by: str = ""
     by_fence: int = 0
@@ -19,13 +19,13 @@ class FenceShown(Reply, frozen=True):
 class CheckFences(Command, frozen=True):
     """Ask whether fences still count, each with the resource it was given for and the file that is meant."""
 
-    reply = list[FenceShown]
+    reply = list[FenceInfo]
     reads_only = True
     repository: str
     fences: tuple[tuple[int, str, str], ...]
 
 
-class CommitRecorded(Reply, frozen=True):
+class RecordCommitReply(Reply, frozen=True):
     """A commit that stands in the log."""
 
     commit: str
@@ -34,7 +34,7 @@ class CommitRecorded(Reply, frozen=True):
 class RecordCommit(LockCommand, frozen=True, kw_only=True):
     """Write down a git commit, unless a lock it was made under was lost; `fences` are of `resources`."""
 
-    reply = CommitRecorded
+    reply = RecordCommitReply
     fences: tuple[int, ...]
     commit: str
     branch: str

@@ -2,16 +2,16 @@
 
 from coord.core.events import BranchMerged, MergeRefused
 from coord.core.git_log_commands import RecordMerge
-from coord.core.sessions.session import enlist
-from coord.core.transaction import View
+from coord.core.sessions.session import ensure_session
+from coord.core.transaction import Transaction
 
 
-def record_merge(view: View, command: RecordMerge, now: int) -> bool:
+def record_merge(tx: Transaction, command: RecordMerge, now: int) -> bool:
     """Tell that a branch was merged, or why it was not."""
-    session = enlist(view, command.caller, now)
+    session = ensure_session(tx, command.caller, now)
     names = (session.session_id, session.agent, command.branch, command.into, command.tip)
     if command.commit:
-        view.emit(BranchMerged(*names, command.commit, command.files))
+        tx.emit(BranchMerged(*names, command.commit, command.files))
     else:
-        view.emit(MergeRefused(*names, command.verdict, command.files, command.parties, command.detail))
+        tx.emit(MergeRefused(*names, command.verdict, command.files, command.parties, command.detail))
     return True

@@ -15,7 +15,7 @@ class Process(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     namespace: str = ""
 
 
-class Life(StrEnum):
+class ProcessState(StrEnum):
     """What could be found out about a process from where the question was asked."""
 
     ALIVE = "alive"
@@ -26,20 +26,20 @@ class Life(StrEnum):
 class Evidence(msgspec.Struct, frozen=True):
     """The answer of a probe, and in a few words what it rests on (it is kept in events)."""
 
-    life: Life
+    life: ProcessState
     detail: str = ""
 
 
-NO_EVIDENCE = Evidence(Life.UNKNOWN, "nobody looked")
+NO_EVIDENCE = Evidence(ProcessState.UNKNOWN, "nobody looked")
 
 
 class Caller(msgspec.Struct, frozen=True, omit_defaults=True):
     """In whose name a command comes. Ids are checked by the shell that fills this in.
 
     `session` is empty where only signs of an agent tool were found: then the nearest ancestor that
-    registered decides. `process` is the session's own process, never that of a one-shot command; `descent`
-    are the ancestors of the process that asks, nearest first, for telling an impostor. `tenant` is empty
-    where no limit stands against one more session.
+    registered decides. `process` is the session's own process, never that of a one-shot command.
+    `process_ancestors` are the ancestors of the process that asks, nearest first. `tenant` is
+    empty where no limit applies to one more session.
     """
 
     session: str
@@ -52,5 +52,5 @@ class Caller(msgspec.Struct, frozen=True, omit_defaults=True):
     cwd: str = ""
     tool: str = ""
     process: Process | None = None
-    descent: tuple[Process, ...] = ()
+    process_ancestors: tuple[Process, ...] = ()
     tenant: str = ""

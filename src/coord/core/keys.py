@@ -155,13 +155,13 @@ def agent_prefix(project: str) -> str:
     return f"agent/{project}/"
 
 
-def past(project: str, agent: str, session: str) -> str:
+def track_record(project: str, agent: str, session: str) -> str:
     """How an agent did in a session."""
-    return f"past/{project}/{agent}/{session}"
+    return f"record/{project}/{agent}/{session}"
 
 
-def past_prefix(project: str) -> str:
-    return f"past/{project}/"
+def track_record_prefix(project: str) -> str:
+    return f"record/{project}/"
 
 
 def ready(project: str, queue_class: str, rank_ms: int) -> str:
@@ -223,9 +223,9 @@ def process(of: Process) -> str:
 
 
 @lru_cache(maxsize=64)
-def processes(descent: tuple[Process, ...]) -> tuple[str, ...]:
+def processes(process_ancestors: tuple[Process, ...]) -> tuple[str, ...]:
     """The keys of several processes: those of a caller are the same in each of its commands."""
-    return tuple(process(each) for each in descent)
+    return tuple(process(each) for each in process_ancestors)
 
 
 LOCK_PREFIX = "lock/"
@@ -241,30 +241,30 @@ def guard(space: str) -> str:
     return f"guard/{space}"
 
 
-def held(session_id: str, hold_key: str) -> str:
+def session_lock(session_id: str, lock_key: str) -> str:
     """Index: the locks of a session (its name is a digest, since the key of a lock may be long)."""
-    return f"held/{session_id}/{digest(hold_key)}"
+    return f"held/{session_id}/{digest(lock_key)}"
 
 
-def held_prefix(session_id: str) -> str:
+def session_lock_prefix(session_id: str) -> str:
     return f"held/{session_id}/"
 
 
-def grant(space: str, fence: int, hold_key: str) -> str:
+def ended_lock(space: str, fence: int, lock_key: str) -> str:
     """A lock that ended: who had it, from when to when, and how it ended."""
-    return f"grant/{space}/{fence:016d}/{digest(hold_key)}"
+    return f"ended/{space}/{fence:016d}/{digest(lock_key)}"
 
 
-def grant_prefix(space: str = "", fence: int = 0) -> str:
+def ended_lock_prefix(space: str = "", fence: int = 0) -> str:
     """All locks that ended, those of a space, or those that one commit had granted there."""
     if fence:
-        return f"grant/{space}/{fence:016d}/"
-    return f"grant/{space}/" if space else "grant/"
+        return f"ended/{space}/{fence:016d}/"
+    return f"ended/{space}/" if space else "ended/"
 
 
-def lapsed(session_id: str, hold_key: str) -> str:
+def lost_hook_lock(session_id: str, lock_key: str) -> str:
     """A lock that a hook took and its session lost."""
-    return f"lapsed/{session_id}/{digest(hold_key)}"
+    return f"lost-hook/{session_id}/{digest(lock_key)}"
 
 
 WAIT_PREFIX = "wait/"
@@ -275,12 +275,12 @@ def wait(rank_ms: int, wait_id: str) -> str:
     return f"wait/{rank_ms:015d}/{wait_id}"
 
 
-def bid(session_id: str, places: str) -> str:
+def denied_request(session_id: str, places: str) -> str:
     """A request that was refused and did not wait."""
-    return f"bid/{session_id}/{digest(places)}"
+    return f"denied/{session_id}/{digest(places)}"
 
 
-BID_PREFIX = "bid/"
+DENIED_PREFIX = "denied/"
 
 
 def waits(session_id: str) -> str:

@@ -11,9 +11,9 @@ from coord.core.commands import GetLimits, SetLimits
 from coord.core.errors import Invalid, LimitReached
 from coord.core.events import LimitsSet
 from coord.core.records import Stored
-from coord.core.replies import LimitsShown
+from coord.core.replies import LimitsInfo
 from coord.core.tasks.types import ClaimReason
-from coord.core.transaction import View
+from coord.core.transaction import Transaction
 
 UNLIMITED_TENANT = "local"
 LEASE_MS_MAX = 366 * 24 * 3600 * 1000
@@ -75,11 +75,11 @@ LAST_CLAIM = Count(1)
 """What a session counts for that holds one claim and is not registered."""
 
 
-def limits_of(view: View, tenant: str) -> TenantLimits | None:
+def limits_of(tx: Transaction, tenant: str) -> TenantLimits | None:
     """Return the tenant's limits; None for the unlimited tenant."""
     if tenant == UNLIMITED_TENANT:
         return None
-    return view.get(keys.LIMITS, TenantLimits) or PROFILES["default"]
+    return tx.get(keys.LIMITS, TenantLimits) or PROFILES["default"]
 
 
 def result_bytes_most(limits: TenantLimits | None) -> int:
@@ -110,113 +110,113 @@ def claim_refusal(limits: TenantLimits | None, lease_ms: int, generations: int) 
     return None
 
 
-def admit(view: View, limits: TenantLimits | None, session: str, leaving: str | None) -> Refusal | None:
+def admit(tx: Transaction, limits: TenantLimits | None, session: str, leaving: str | None) -> Refusal | None:
     """Count one more claim of this session, or return why it is one too many (and count nothing).
 
     `leaving` is the session whose claim ends in the same change, if there is one; it is counted off here.
     """
     if limits is None:
         return None
-    claims = _n(view, keys.COUNT_CLAIMS) - (leaving is not None)
+    claims = _n(tx, keys.COUNT_CLAIMS) - (leaving is not None)
     if claims >= limits.max_concurrent_claims:
         return ClaimReason.DENIED_LIMIT_CONCURRENT_CLAIMS, f"{claims} claims are active in this tenant"
     if leaving == session:
         return None  # one ends and one begins: the counts stay
     mine_key = keys.count_session(session)
-    mine, sessions = view.get(mine_key, Count), 0
+    mine, sessions = tx.get(mine_key, Count), 0
     if mine is None:
-        ends = leaving is not None and view.get(keys.count_session(leaving), Count) == LAST_CLAIM
-        sessions = _n(view, keys.COUNT_SESSIONS) - ends
+        ends = leaving is not None and tx.get(keys.count_session(leaving), Count) == LAST_CLAIM
+        sessions = _n(tx, keys.COUNT_SESSIONS) - ends
         if sessions >= limits.max_active_sessions:
             return ClaimReason.DENIED_LIMIT_ACTIVE_SESSIONS, f"{sessions} sessions are active in this tenant"
     if leaving is not None:
-        count_off(view, leaving)
-    view.put_late(keys.COUNT_CLAIMS, Count(claims + 1))
+        count_off(tx, leaving)
+    tx.put_late(keys.COUNT_CLAIMS, Count(claims + 1))
     if mine is None:
-        view.put_late(mine_key, LAST_CLAIM)
-        view.put_late(keys.COUNT_SESSIONS, Count(sessions + 1))
+        tx.put_late(mine_key, LAST_CLAIM)
+        tx.put_late(keys.COUNT_SESSIONS, Count(sessions + 1))
     else:
-        view.put_late(mine_key, Count(mine.n + 1, here=mine.here))
+        tx.put_late(mine_key, Count(mine.n + 1, here=mine.here))
     return None
 
 
-def count_off(view: View, session: str) -> None:
+def count_off(tx: Transaction, session: str) -> None:
     """Count a claim of this session that ended."""
-    claims = _n(view, keys.COUNT_CLAIMS)
-    mine = view.get(keys.count_session(session), Count)
+    claims = _n(tx, keys.COUNT_CLAIMS)
+    mine = tx.get(keys.count_session(session), Count)
     assert mine is not None, f"session {session} ends a claim that was never counted"
     assert mine.n > 0, f"session {session} ends a claim that was never counted"
-    view.put_late(keys.COUNT_CLAIMS, Count(claims - 1))
-    _put_or_drop(view, session, Count(mine.n - 1, here=mine.here))
+    tx.put_late(keys.COUNT_CLAIMS, Count(claims - 1))
+    _put_or_drop(tx, session, Count(mine.n - 1, here=mine.here))
 
 
-def _put_or_drop(view: View, session: str, mine: Count) -> None:
+def _put_or_drop(tx: Transaction, session: str, mine: Count) -> None:
     """Write what a session counts for; one without claims that is not here counts no more."""
     if mine.n or mine.here:
-        view.put_late(keys.count_session(session), mine)
+        tx.put_late(keys.count_session(session), mine)
         return
-    view.delete(keys.count_session(session))
-    view.put_late(keys.COUNT_SESSIONS, Count(_n(view, keys.COUNT_SESSIONS) - 1))
+    tx.delete(keys.count_session(session))
+    tx.put_late(keys.COUNT_SESSIONS, Count(_n(tx, keys.COUNT_SESSIONS) - 1))
 
 
-def count_in(view: View, tenant: str, session: str, *, refuse: bool) -> None:
+def count_in(tx: Transaction, tenant: str, session: str, *, refuse: bool) -> None:
     """Count a session that is here; `refuse` one that is one too many, else let it be one more."""
-    limits = limits_of(view, tenant or UNLIMITED_TENANT)
+    limits = limits_of(tx, tenant or UNLIMITED_TENANT)
     if limits is None:
         return
-    mine = view.get(keys.count_session(session), Count)
+    mine = tx.get(keys.count_session(session), Count)
     if mine is not None:
         if not mine.here:
-            view.put_late(keys.count_session(session), Count(mine.n, here=True))
+            tx.put_late(keys.count_session(session), Count(mine.n, here=True))
         return
-    sessions = _n(view, keys.COUNT_SESSIONS)
+    sessions = _n(tx, keys.COUNT_SESSIONS)
     if refuse and sessions >= limits.max_active_sessions:
         raise LimitReached(
             f"{sessions} sessions are active in this tenant, and no more are allowed",
             hint="end one (coord dereg), or raise the limit: coord limits set max_active_sessions=N",
         )
-    view.put_late(keys.count_session(session), Count(0, here=True))
-    view.put_late(keys.COUNT_SESSIONS, Count(sessions + 1))
+    tx.put_late(keys.count_session(session), Count(0, here=True))
+    tx.put_late(keys.COUNT_SESSIONS, Count(sessions + 1))
 
 
-def count_out(view: View, session: str) -> None:
+def count_out(tx: Transaction, session: str) -> None:
     """Count a session no more that has ended or fell silent, but for the claims it has."""
-    mine = view.get(keys.count_session(session), Count)
+    mine = tx.get(keys.count_session(session), Count)
     if mine is not None and mine.here:
-        _put_or_drop(view, session, Count(mine.n))
+        _put_or_drop(tx, session, Count(mine.n))
 
 
-def _n(view: View, key: str) -> int:
-    count = view.get(key, Count)
+def _n(tx: Transaction, key: str) -> int:
+    count = tx.get(key, Count)
     return count.n if count is not None else 0
 
 
-def set_limits(view: View, command: SetLimits, _now: int) -> dict[str, int]:
+def set_limits(tx: Transaction, command: SetLimits, _now: int) -> dict[str, int]:
     """Change the limits that are named; a profile replaces them all first."""
-    current = view.get(keys.LIMITS, TenantLimits) or PROFILES["default"]
+    current = tx.get(keys.LIMITS, TenantLimits) or PROFILES["default"]
     base = PROFILES.get(command.profile, current)
     changed = msgspec.structs.replace(base, **command.limits, unknown=current.unknown)
     if changed.min_lease_duration_seconds > changed.max_lease_duration_seconds:
         raise Invalid("the shortest lease is longer than the longest", hint="set both in one call")
     shown = {name: getattr(changed, name) for name in RATIONALE}
     if changed != current:
-        view.put(keys.LIMITS, changed)
-        view.emit(LimitsSet(shown, command.by))
+        tx.put(keys.LIMITS, changed)
+        tx.emit(LimitsSet(shown, command.by))
     return shown
 
 
-def get_limits(view: View, command: GetLimits, _now: int) -> LimitsShown:
+def get_limits(tx: Transaction, command: GetLimits, _now: int) -> LimitsInfo:
     """Return the limits of a tenant, the profile they are of, and how much of them is used."""
-    limits = limits_of(view, command.tenant)
+    limits = limits_of(tx, command.tenant)
     if limits is None:
-        return LimitsShown(command.tenant, limited=False)
+        return LimitsInfo(command.tenant, limited=False)
     shown = {name: getattr(limits, name) for name in RATIONALE}
     known = {
         profile: {name: getattr(numbers, name) for name in RATIONALE} for profile, numbers in PROFILES.items()
     }
     profile = next((name for name, numbers in known.items() if numbers == shown), "")
     used = {
-        "max_concurrent_claims": _n(view, keys.COUNT_CLAIMS),
-        "max_active_sessions": _n(view, keys.COUNT_SESSIONS),
+        "max_concurrent_claims": _n(tx, keys.COUNT_CLAIMS),
+        "max_active_sessions": _n(tx, keys.COUNT_SESSIONS),
     }
-    return LimitsShown(command.tenant, profile=profile, limits=shown, used=used)
+    return LimitsInfo(command.tenant, profile=profile, limits=shown, used=used)

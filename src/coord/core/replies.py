@@ -27,7 +27,7 @@ class Liveness(StrEnum):
     ENDED = "ended"
 
 
-class SessionShown(Reply, frozen=True):
+class SessionInfo(Reply, frozen=True):
     """A session as others see it."""
 
     session_id: str
@@ -51,17 +51,17 @@ class SessionShown(Reply, frozen=True):
     capabilities: dict[str, float] = {}
 
 
-class Registered(Reply, frozen=True):
+class RegisterReply(Reply, frozen=True):
     """A session after it registered, and the peers it has."""
 
-    session: SessionShown
-    peers: list[SessionShown]
+    session: SessionInfo
+    peers: list[SessionInfo]
     new: bool = True
     moved_locks: int = 0
     moved_claims: int = 0
 
 
-class Beaten(Reply, frozen=True):
+class HeartbeatReply(Reply, frozen=True):
     """The answer to a heartbeat."""
 
     session_id: str
@@ -69,14 +69,14 @@ class Beaten(Reply, frozen=True):
     written: bool
 
 
-class Left(Reply, frozen=True):
+class DeregisterReply(Reply, frozen=True):
     """What a session gave back when it ended."""
 
     session_id: str
     released: list[str]
 
 
-class LockShown(Reply, frozen=True):
+class LockInfo(Reply, frozen=True):
     """A lock as its holder and others see it."""
 
     resource: str
@@ -95,18 +95,18 @@ class LockShown(Reply, frozen=True):
     provisional: bool = False
     preempted_by: str = ""
     worktree: str = ""
-    alone: bool = False
+    exact: bool = False
 
     def settled(self, offset: int) -> Self:
         """Return the lock with its fence, where the commit at this offset granted it."""
         return self if self.fence or not offset else msgspec.structs.replace(self, fence=offset)
 
 
-class WaitShown(Reply, frozen=True):
+class WaitInfo(Reply, frozen=True):
     """A request that waits in line; `look_ms` is when something may change by itself."""
 
     wait_id: str
-    place: int
+    position: int
     look_ms: int
 
 
@@ -128,10 +128,10 @@ class LockReply(Reply, frozen=True):
     """
 
     outcome: Outcome
-    locks: list[LockShown] = []
-    holder: LockShown | None = None
-    wait: WaitShown | None = None
-    place: int = 0
+    locks: list[LockInfo] = []
+    holder: LockInfo | None = None
+    wait: WaitInfo | None = None
+    position: int = 0
     cycle: list[str] = []
     warnings: list[str] = []
     after_loss: bool = False
@@ -149,41 +149,41 @@ class LockReply(Reply, frozen=True):
         )
 
 
-class Released(Reply, frozen=True):
+class ReleaseReply(Reply, frozen=True):
     """The locks that were given back."""
 
     released: list[str]
 
 
-class CallEnded(Reply, frozen=True):
+class EndToolCallReply(Reply, frozen=True):
     """What a session holds after a call, how many others are under way, and what it was reminded of."""
 
-    locks: list[LockShown]
+    locks: list[LockInfo]
     under_way: int = 0
     reminded: int = 0
 
 
-class Renewed(Reply, frozen=True):
+class RenewReply(Reply, frozen=True):
     """The locks whose lease begins anew."""
 
-    locks: list[LockShown]
+    locks: list[LockInfo]
 
 
-class Checked(Reply, frozen=True):
+class CheckReply(Reply, frozen=True):
     """Whether resources are free for a caller, and who holds them if not."""
 
     free: bool
-    holders: list[LockShown]
+    holders: list[LockInfo]
 
 
-class Preempted(Reply, frozen=True):
+class PreemptReply(Reply, frozen=True):
     """Who was asked to give way, and until when."""
 
     asked: list[str]
     until_ms: int
 
 
-class MessageShown(Reply, frozen=True):
+class MessageInfo(Reply, frozen=True):
     """A message as its recipient sees it."""
 
     id: str
@@ -201,27 +201,27 @@ class MessageShown(Reply, frozen=True):
     expires_ms: int
 
 
-class Sent(Reply, frozen=True):
+class SendReply(Reply, frozen=True):
     """A message on its way; `recipients` says how alive each one seems."""
 
     id: str
     recipients: dict[str, Liveness]
 
 
-class Received(Reply, frozen=True):
+class ReceiveReply(Reply, frozen=True):
     """Messages for this session, oldest first; `more` says that others wait."""
 
-    messages: list[MessageShown]
+    messages: list[MessageInfo]
     more: bool = False
 
 
-class Acked(Reply, frozen=True):
+class AckReply(Reply, frozen=True):
     """Messages that are delivered for good."""
 
     acked: list[str]
 
 
-class Alike(Reply, frozen=True):
+class SimilarTask(Reply, frozen=True):
     """An unfinished task that is much like one that was added: the share of words, and the words."""
 
     task_id: str
@@ -233,16 +233,16 @@ class Alike(Reply, frozen=True):
         return f"{self.to} is {self.share:.0%} like {self.task_id} ({', '.join(self.words)})"
 
 
-class TasksAdded(Reply, frozen=True):
+class AddTasksReply(Reply, frozen=True):
     """What became of each task that was to be added; `alike` warns of work that may be done twice."""
 
     added: list[str]
     changed: list[str]
     same: list[str]
-    alike: list[Alike] = []
+    alike: list[SimilarTask] = []
 
 
-class Past(msgspec.Struct, frozen=True, omit_defaults=True):
+class TrackRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     """How an agent did with tasks of a type: how many, and how long they took against what was expected."""
 
     done: int = 0
@@ -251,8 +251,8 @@ class Past(msgspec.Struct, frozen=True, omit_defaults=True):
     expected_s: float = 0
 
 
-class AgentShown(Reply, frozen=True, kw_only=True):
-    """An agent as lists show it; `held_back` says why it gets nothing now (`until_ms` 0: until told so)."""
+class AgentInfo(Reply, frozen=True, kw_only=True):
+    """An agent as lists show it; `blocked_reason` says why it gets no task (`until_ms` 0: for good)."""
 
     name: str
     role: str = ""
@@ -261,15 +261,15 @@ class AgentShown(Reply, frozen=True, kw_only=True):
     sessions: int = 0
     claims: int = 0
     enabled: bool = True
-    held_back: str = ""
+    blocked_reason: str = ""
     until_ms: int = 0
     limited_until_ms: int = 0
     recent_failures: int = 0
     capabilities: dict[str, float] = {}
-    past: dict[str, Past] = {}
+    past: dict[str, TrackRecord] = {}
 
 
-class TaskListed(Reply, frozen=True, kw_only=True):
+class TaskInfo(Reply, frozen=True, kw_only=True):
     """A task as lists show it: what it is, and how it stands."""
 
     task_id: str
@@ -301,7 +301,7 @@ class TaskListed(Reply, frozen=True, kw_only=True):
 class TaskList(Reply, frozen=True):
     """A page of tasks, in the order of their ids."""
 
-    tasks: list[TaskListed]
+    tasks: list[TaskInfo]
     more: bool = False
 
 
@@ -319,9 +319,9 @@ class NextTask(Reply, frozen=True):
     """The task that was claimed, or why there was none; `more` were claimed in the same step after it."""
 
     outcome: Runnable
-    task: TaskListed | None = None
+    task: TaskInfo | None = None
     claim: TaskClaim | None = None
-    locks: list[LockShown] = []
+    locks: list[LockInfo] = []
     waiting_for: list[str] = []
     look_ms: int = 0
     more: list["NextTask"] = []
@@ -342,14 +342,14 @@ class NextTask(Reply, frozen=True):
 class ClaimReply(ClaimResult, frozen=True, gc=False):
     """The answer to a claim by its id, with the locks that came with it."""
 
-    locks: list[LockShown] = []
+    locks: list[LockInfo] = []
 
     def settled(self, offset: int) -> Self:
         """Return the reply with the fence of the locks that came with the claim."""
         return msgspec.structs.replace(self, locks=[lock.settled(offset) for lock in self.locks])
 
 
-class LimitsShown(Reply, frozen=True):
+class LimitsInfo(Reply, frozen=True):
     """The limits of a tenant and what is used of them; `profile` is empty where some were set singly."""
 
     tenant: str
@@ -359,7 +359,7 @@ class LimitsShown(Reply, frozen=True):
     used: dict[str, int] = {}
 
 
-class Swept(Reply, frozen=True):
+class SweepReply(Reply, frozen=True):
     """How many deadlines were passed, and when the next one is (None: there is none)."""
 
     passed: int
@@ -384,15 +384,15 @@ class LostClaim(Reply, frozen=True):
     still_open: bool
 
 
-class Recalled(Reply, frozen=True):
+class SessionMemoryReply(Reply, frozen=True):
     """What stands of a session at a moment; `session` is None where its record is forgotten."""
 
     session_id: str
     now_ms: int
-    session: SessionShown | None
+    session: SessionInfo | None
     claims: list[TaskClaim]
     tracks: list[str]
     lost: list[LostClaim]
-    locks: list[LockShown]
+    locks: list[LockInfo]
     unread: int
     waiting_for: list[str]

@@ -1,8 +1,8 @@
 """What a rule may see and do: read a record, scan a range, put, delete, emit.
 
-A `View` belongs to one command. It reads through the draft of the batch, remembers every key it read, and
+A `Transaction` belongs to one command. It reads through the batch, remembers every key it read, and
 collects the writes; nothing happens until the engine commits them. A read that the draft does not hold
-raises `Missing`: the engine loads it and decides the command again, so rules read as if all were at hand.
+raises `ReadNeeded`: the engine loads it and decides the command again, so rules read as if all were at hand.
 What is known about a process being alive (`evidence`) is asked for in the same way.
 """
 
@@ -18,7 +18,7 @@ from coord.core.records import MARKER, Stored, encode, encode_known
 AnyStored = TypeVar("AnyStored", bound=Stored)
 
 
-class Missing(Exception):
+class ReadNeeded(Exception):
     """The draft does not hold these reads yet: the rule is suspended, not failed."""
 
     def __init__(
@@ -33,14 +33,14 @@ class Missing(Exception):
         self.processes = processes
 
 
-class Later(Exception):
+class NextBatch(Exception):
     """The rule rests on the version of what this batch has yet to commit: it waits for the next one."""
 
 
 class Written(msgspec.Struct, frozen=True, gc=False):
     """A record as a command leaves it; `value` is None where it is deleted.
 
-    `data` is empty where the record is encoded only when the batch is committed (`View.put_late`).
+    `data` is empty where the record is encoded only when the batch is committed (`Transaction.put_late`).
     """
 
     value: Stored | None
@@ -60,11 +60,11 @@ class Source(Protocol):
 
     known: dict[str, Written]
 
-    crowd: int
+    batch_size: int
 
     def get(self, key: str, kind: type[AnyStored]) -> AnyStored | None: ...
-    def lacks(self, keys: Iterable[str]) -> bool: ...
-    def want(self, keys: Sequence[str], ranges: Sequence[Range] = ()) -> None: ...
+    def not_loaded(self, keys: Iterable[str]) -> bool: ...
+    def prefetch(self, keys: Sequence[str], ranges: Sequence[Range] = ()) -> None: ...
     def version(self, key: str) -> int: ...
     def evidence(self, processes: Sequence[Process]) -> list[Evidence]: ...
     def scan(self, range_: Range, own: dict[str, Written]) -> list[Found]: ...
@@ -78,7 +78,7 @@ WRITE_BYTES = 64
 """What a write weighs in a log entry besides its key, index key and value."""
 
 
-class View:
+class Transaction:
     """One command's reads and writes."""
 
     __slots__ = ("_known", "_source", "conflicts", "events", "reads", "scanned", "size", "writes")
@@ -95,22 +95,22 @@ class View:
         self.writes: dict[str, Written] = {}
         self.events: list[bytes] = []
 
-    def want(self, *keys: str, prefixes: Iterable[str] = (), limit: int = PAGE) -> None:
+    def prefetch(self, *keys: str, prefixes: Iterable[str] = (), limit: int = PAGE) -> None:
         """Ask for several records at once, and ranges to `scan` after, so that they are loaded together."""
-        self._source.want(keys, [Range(prefix, "key", limit) for prefix in prefixes])
+        self._source.prefetch(keys, [Range(prefix, "key", limit) for prefix in prefixes])
 
     @property
-    def crowd(self) -> int:
+    def batch_size(self) -> int:
         """How many commands are decided together: where they are many, a rule may load what the next need."""
-        return self._source.crowd
+        return self._source.batch_size
 
-    def lacks(self, *keys: str) -> bool:
+    def not_loaded(self, *keys: str) -> bool:
         """Whether one of these is not loaded yet."""
-        return self._source.lacks(keys)
+        return self._source.not_loaded(keys)
 
-    def want_scans(self, ranges: Sequence[Range]) -> None:
+    def prefetch_scans(self, ranges: Sequence[Range]) -> None:
         """Ask for several scans at once, of keys or of index keys."""
-        self._source.want((), ranges)
+        self._source.prefetch((), ranges)
 
     def get(self, key: str, kind: type[AnyStored]) -> AnyStored | None:
         """Return the record, or None where it is absent; either way the answer becomes an expectation."""

@@ -12,8 +12,8 @@ from typing import TypeVar
 from coord.core.identity import Evidence, Process
 from coord.core.ranges import By, Range
 from coord.core.records import Stored, decode, encode
-from coord.core.transaction import GONE, Found, Later, Missing, View, Written
-from coord.engine.pending import Job
+from coord.core.transaction import GONE, Found, NextBatch, ReadNeeded, Transaction, Written
+from coord.engine.pending import PendingCommand
 from coord.stores.contract import NO_READ_POINT, Commit, Put, Record, Store
 
 AnyStored = TypeVar("AnyStored", bound=Stored)
@@ -23,18 +23,18 @@ SPARE_RECORDS = 64
 """How many more records than asked for a scan reads once writes of the batch have hidden some."""
 
 
-Decided = tuple[Job, View]
+Decided = tuple[PendingCommand, Transaction]
 """A command as it was decided: its answer is in the job, its reads and writes are in the view."""
 
 Beginning = tuple[str, By, tuple[str, str]]
 """Where a range begins: its prefix, the order, and after what."""
 
 
-class Draft:
+class Batch:
     """An overlay over the store for the commands of one batch."""
 
-    def __init__(self, store: Store, probe: Callable[[Process], Evidence], crowd: int = 1) -> None:
-        self.crowd = crowd
+    def __init__(self, store: Store, probe: Callable[[Process], Evidence], batch_size: int = 1) -> None:
+        self.batch_size = batch_size
         self._store = store
         self._probe = probe
         self._evidence: dict[Process, Evidence] = {}
@@ -59,7 +59,7 @@ class Draft:
     def get(self, key: str, kind: type[AnyStored]) -> AnyStored | None:
         record = self._loaded.get(key)
         if record is None:
-            raise Missing((key,))
+            raise ReadNeeded((key,))
         if record.value is None:
             self.known[key] = GONE
             return None
@@ -67,33 +67,33 @@ class Draft:
         self.known[key] = Written(value, b"", "")
         return value
 
-    def want(self, keys: Sequence[str], ranges: Sequence[Range] = ()) -> None:
-        if self.lacks(keys) or not self._stretches.keys() >= {_beginning(range_) for range_ in ranges}:
-            raise Missing(keys, ranges)
+    def prefetch(self, keys: Sequence[str], ranges: Sequence[Range] = ()) -> None:
+        if self.not_loaded(keys) or not self._stretches.keys() >= {_beginning(range_) for range_ in ranges}:
+            raise ReadNeeded(keys, ranges)
 
-    def lacks(self, keys: Iterable[str]) -> bool:
+    def not_loaded(self, keys: Iterable[str]) -> bool:
         return not self._loaded.keys() >= set(keys)
 
     def version(self, key: str) -> int:
         if key in self._written:
-            raise Later
+            raise NextBatch
         return self._loaded[key].version
 
     def evidence(self, processes: Sequence[Process]) -> list[Evidence]:
         if not self._evidence.keys() >= set(processes):
-            raise Missing(processes=processes)
+            raise ReadNeeded(processes=processes)
         return [self._evidence[process] for process in processes]
 
     def scan(self, range_: Range, own: dict[str, Written]) -> list[Found]:
         stretch = self._stretches.get(_beginning(range_))
         if stretch is None:
-            raise Missing(ranges=(range_,))
+            raise ReadNeeded(ranges=(range_,))
         places = stretch.seen(range_.limit, self._written, own)
         if len(places) < range_.limit and not stretch.whole:
             # The store has more in this range than was read of it, or than writes have left: read further.
             del self._stretches[_beginning(range_)]
             self._spare = max(self._spare, len(self._written) + len(own) + SPARE_RECORDS)
-            raise Missing(ranges=(range_,))
+            raise ReadNeeded(ranges=(range_,))
         by_index_key, start = range_.by == "index_key", _start(range_)
         read = len(places)
         places += self._places.within(range_, start, self._written, own)
@@ -136,21 +136,21 @@ class Draft:
             for record in records:
                 self._loaded.setdefault(record.key, record)
 
-    def accept(self, job: Job, view: View) -> None:
+    def accept(self, job: PendingCommand, tx: Transaction) -> None:
         """Take a decided command into the batch."""
-        self._written.update(view.writes)
-        self.known.update(view.writes)
-        self.decided.append((job, view))
-        self.size += view.size
+        self._written.update(tx.writes)
+        self.known.update(tx.writes)
+        self.decided.append((job, tx))
+        self.size += tx.size
 
-    def accept_failure(self, job: Job, view: View) -> None:
+    def accept_failure(self, job: PendingCommand, tx: Transaction) -> None:
         """Take in a command that failed: it writes nothing, and its error stands only if what it read does.
 
         Reads of one command come from several moments; only the commit shows that they belong together. A
         rule that met a mixture may fail for no other reason, and is then decided again.
         """
-        view.withdraw()
-        self.accept(job, view)
+        tx.withdraw()
+        self.accept(job, tx)
 
     def deadline(self) -> float:
         """Return until when the most patient caller waits."""
@@ -164,7 +164,7 @@ class Draft:
     def commit(self, at: int, commit_id: bytes) -> Commit:
         """Return the batch as one commit."""
         loaded = self._loaded
-        reads = set(self._written).union(*[view.reads for _, view in self.decided])
+        reads = set(self._written).union(*[tx.reads for _, tx in self.decided])
         expected_versions = {key: loaded[key].version for key in reads}
         written = self._written.items()
         puts = {
@@ -173,7 +173,7 @@ class Draft:
             if item.value is not None
         }
         deletes = [key for key, item in written if item.value is None and loaded[key].value is not None]
-        events = [event for _, view in self.decided for event in view.events]
+        events = [event for _, tx in self.decided for event in tx.events]
         return Commit(
             expected_versions,
             puts,
@@ -185,7 +185,7 @@ class Draft:
             self.maybe_stale and not self.conflicts,
         )
 
-    def forget(self, changed: Iterable[str]) -> list[Job]:
+    def forget(self, changed: Iterable[str]) -> list[PendingCommand]:
         """Drop what rests on changed keys; return the commands that have to be decided again."""
         self.conflicts += 1
         tainted = set(changed)
@@ -193,24 +193,24 @@ class Draft:
             self._loaded.pop(key, None)
             self.known.pop(key, None)
         self._stretches.clear()
-        again: list[Job] = []
+        again: list[PendingCommand] = []
         kept: list[Decided] = []
         unwritten = False
-        for job, view in self.decided:
+        for job, tx in self.decided:
             # A scan rests on every write before it: the dropped one may have shown a record or hidden one.
-            stale_scan = view.scanned and unwritten
-            if tainted.isdisjoint(view.reads) and tainted.isdisjoint(view.writes) and not stale_scan:
-                kept.append((job, view))
+            stale_scan = tx.scanned and unwritten
+            if tainted.isdisjoint(tx.reads) and tainted.isdisjoint(tx.writes) and not stale_scan:
+                kept.append((job, tx))
             else:
                 again.append(job)
-                tainted.update(view.writes)
-                unwritten = unwritten or bool(view.writes)
+                tainted.update(tx.writes)
+                unwritten = unwritten or bool(tx.writes)
         self.start_over()
-        for job, view in kept:
-            self.accept(job, view)
+        for job, tx in kept:
+            self.accept(job, tx)
         return again
 
-    def start_over(self) -> list[Job]:
+    def start_over(self) -> list[PendingCommand]:
         """Drop every decision and keep what was loaded; return the commands they were about."""
         dropped, self.decided = self.decided, []
         for key in self._written:
@@ -293,7 +293,7 @@ class Places:
         return found
 
     def _arrange(self) -> None:
-        fresh = [view.writes for _, view in self._decided[self._arranged :]]
+        fresh = [tx.writes for _, tx in self._decided[self._arranged :]]
         keys = [(key, "") for writes in fresh for key in writes]
         index_keys = [
             (item.index_key, key) for writes in fresh for key, item in writes.items() if item.index_key

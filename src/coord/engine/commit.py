@@ -7,24 +7,24 @@ first attempt did land, the second is a conflict, and the log shows the id.
 from collections.abc import Callable
 
 from coord.core.errors import Conflict, Trimmed, Unavailable, Unknown
-from coord.engine.runtime import Ambient
+from coord.engine.runtime import Runtime
 from coord.stores.contract import Commit, Store
 
 PAGE = 500
 PAUSE_S = 0.05
 
 
-def commit_surely(store: Store, commit: Commit, deadline: Callable[[], float], ambient: Ambient) -> int:
+def commit_and_confirm(store: Store, commit: Commit, deadline: Callable[[], float], runtime: Runtime) -> int:
     """Commit, and settle an unknown outcome until the deadline; return the offset."""
     before = store.seen.offset
     try:
         return store.commit(commit)
     except Unknown as lost:
-        return _settle(store, commit, before, deadline(), ambient, lost)
+        return _settle(store, commit, before, deadline(), runtime, lost)
 
 
 def _settle(
-    store: Store, commit: Commit, before: int, deadline: float, ambient: Ambient, lost: Unknown
+    store: Store, commit: Commit, before: int, deadline: float, runtime: Runtime, lost: Unknown
 ) -> int:
     while True:
         try:
@@ -38,9 +38,9 @@ def _settle(
         except Trimmed:
             raise lost from None
         except (Unknown, Unavailable):
-            if ambient.monotonic() > deadline:
+            if runtime.monotonic() > deadline:
                 raise lost from None
-            ambient.sleep(ambient.jitter(PAUSE_S))
+            runtime.sleep(runtime.jitter(PAUSE_S))
 
 
 def _find(store: Store, commit_id: bytes, after: int) -> int | None:

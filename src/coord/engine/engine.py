@@ -24,18 +24,18 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from coord.core.commands import SWEEP_MOST, Command, Sweep
-from coord.core.dispatch import foresees, ranges_ahead, reads_ahead
+from coord.core.dispatch import has_prefetch, prefetch_ranges, prefetch_reads
 from coord.core.errors import Busy, Conflict, CoordError, LimitReached, Unavailable, Unknown
 from coord.core.events import ClockAccepted
 from coord.core.identity import NO_EVIDENCE, Evidence, Process
 from coord.core.ranges import Range
-from coord.core.transaction import Later, Missing, View, encode_event
-from coord.engine.batch import Draft
+from coord.core.transaction import NextBatch, ReadNeeded, Transaction, encode_event
+from coord.engine.batch import Batch
 from coord.engine.clock import Clock
-from coord.engine.commit import commit_surely
-from coord.engine.idempotency import decide_once
-from coord.engine.pending import Job, deliver, new_loop_future
-from coord.engine.runtime import Ambient, RealAmbient
+from coord.engine.commit import commit_and_confirm
+from coord.engine.idempotency import run_once
+from coord.engine.pending import PendingCommand, deliver, new_loop_future
+from coord.engine.runtime import Runtime, SystemRuntime
 from coord.stores.contract import Commit, Limits
 from coord.stores.database import Database
 
@@ -64,7 +64,7 @@ class Engine:
         *,
         clock: Callable[[], int] | None = None,
         queue_max: int = QUEUE_MAX,
-        ambient: Ambient | None = None,
+        runtime: Runtime | None = None,
         probe: Callable[[Process], Evidence] | None = None,
     ) -> None:
         self.tenant = tenant
@@ -73,8 +73,8 @@ class Engine:
         self._store = database.log(tenant)
         self._limits: Limits = self._store.limits
         self._clock = Clock(self._store, clock)
-        self._ambient = ambient or RealAmbient()
-        self._queue: deque[Job] = deque()
+        self._ambient = runtime or SystemRuntime()
+        self._queue: deque[PendingCommand] = deque()
         self._queue_max = queue_max
         self._queue_lock = threading.Lock()
         self._turn = threading.Lock()
@@ -93,9 +93,9 @@ class Engine:
         """Run several commands together; return their replies, or raise the first error after all ran."""
         return [job.result() for job in self._call_all(commands, timeout, "")]
 
-    def _call_all(self, commands: Sequence[Command], timeout: float, command_id: str) -> list[Job]:
+    def _call_all(self, commands: Sequence[Command], timeout: float, command_id: str) -> list[PendingCommand]:
         deadline = self._ambient.monotonic() + timeout
-        jobs = [Job(command, deadline, command_id) for command in commands]
+        jobs = [PendingCommand(command, deadline, command_id) for command in commands]
         self._enqueue(jobs)
         try:
             with self._turn:
@@ -111,7 +111,7 @@ class Engine:
         from concurrent.futures import Future
 
         future: Future[Any] = Future()
-        job = Job(command, self._ambient.monotonic() + timeout, command_id, future=future)
+        job = PendingCommand(command, self._ambient.monotonic() + timeout, command_id, future=future)
         self._enqueue([job], drain=True)
         return future
 
@@ -120,7 +120,7 @@ class Engine:
     ) -> "asyncio.Future[Any]":
         """Queue a command from a coroutine; await what this returns for its reply."""
         future = new_loop_future()
-        job = Job(command, self._ambient.monotonic() + timeout, command_id, loop_future=future)
+        job = PendingCommand(command, self._ambient.monotonic() + timeout, command_id, loop_future=future)
         self._enqueue([job], drain=True)
         return future
 
@@ -134,7 +134,7 @@ class Engine:
 
     # The queue.
 
-    def _enqueue(self, jobs: list[Job], *, drain: bool = False) -> None:
+    def _enqueue(self, jobs: list[PendingCommand], *, drain: bool = False) -> None:
         """Queue jobs; with `drain`, see to it that a committer thread runs them."""
         with self._queue_lock:
             if self._closed:
@@ -161,7 +161,7 @@ class Engine:
                     committers.submit(self._drain)
                     return
 
-    def _gather(self) -> list[Job]:
+    def _gather(self) -> list[PendingCommand]:
         with self._queue_lock:
             if len(self._queue) > BATCH_MAX:
                 return [self._queue.popleft() for _ in range(BATCH_MAX)]
@@ -169,11 +169,11 @@ class Engine:
             self._queue.clear()
             return jobs
 
-    def _put_back(self, jobs: Sequence[Job]) -> None:
+    def _put_back(self, jobs: Sequence[PendingCommand]) -> None:
         with self._queue_lock:
             self._queue.extendleft(reversed(jobs))
 
-    def _withdraw(self, jobs: Sequence[Job]) -> None:
+    def _withdraw(self, jobs: Sequence[PendingCommand]) -> None:
         """Take back commands that were not begun: their caller was interrupted."""
         with self._queue_lock:
             self._queue = deque(job for job in self._queue if job not in jobs)
@@ -182,7 +182,7 @@ class Engine:
 
     def _run_batch(self) -> None:
         jobs = [job for job in self._gather() if not job.withdrawn()]
-        later: list[Job] = []
+        later: list[PendingCommand] = []
         try:
             with NoCollection():
                 later = self._attempt(jobs)
@@ -200,7 +200,7 @@ class Engine:
                 self._put_back(later)
             deliver(jobs)
 
-    def _attempt(self, jobs: list[Job]) -> list[Job]:
+    def _attempt(self, jobs: list[PendingCommand]) -> list[PendingCommand]:
         """Carry the jobs out; while the store is away nothing has happened, so begin again a few times."""
         for tries in range(1, UNAVAILABLE_TRIES + 1):
             try:
@@ -214,19 +214,19 @@ class Engine:
                 self._ambient.sleep(self._ambient.jitter(pause))
         raise AssertionError("the last try returns or raises")
 
-    def _turn_between_processes(self, jobs: list[Job]) -> contextlib.AbstractContextManager[None]:
+    def _turn_between_processes(self, jobs: list[PendingCommand]) -> contextlib.AbstractContextManager[None]:
         """Let processes that write go one after the other; who only asks is in nobody's way."""
         if all(job.command.reads_only for job in jobs):
             return contextlib.nullcontext()
         return self._database.turn()
 
-    def _decide_and_commit(self, jobs: list[Job]) -> list[Job]:
+    def _decide_and_commit(self, jobs: list[PendingCommand]) -> list[PendingCommand]:
         """Decide and commit until nothing conflicts; return the jobs for which this commit had no room."""
         jobs = self._allowed(jobs)
         now = self._clock.now()
         pending = self._with_sweep(jobs, now)
-        draft = Draft(self._store, self._probe, len(jobs))
-        later: list[Job] = []
+        draft = Batch(self._store, self._probe, len(jobs))
+        later: list[PendingCommand] = []
         while True:
             later += self._decide_all(draft, self._in_time(pending), now)
             draft.load_unread()
@@ -244,7 +244,7 @@ class Engine:
                 continue
             return later
 
-    def _allowed(self, jobs: list[Job]) -> list[Job]:
+    def _allowed(self, jobs: list[PendingCommand]) -> list[PendingCommand]:
         """Refuse those who write while the log is far ahead of the clock; return the jobs that may go on."""
         if all(job.command.reads_only for job in jobs):
             return jobs
@@ -254,21 +254,21 @@ class Engine:
         _fail([job for job in jobs if not job.command.reads_only], refusal)
         return [job for job in jobs if job.command.reads_only]
 
-    def _in_time(self, jobs: Sequence[Job]) -> list[Job]:
+    def _in_time(self, jobs: Sequence[PendingCommand]) -> list[PendingCommand]:
         now = self._ambient.monotonic()
         return [job for job in jobs if job.deadline >= now or not job.fail_if_late(now)]
 
-    def _with_sweep(self, jobs: list[Job], now: int) -> list[Job]:
+    def _with_sweep(self, jobs: list[PendingCommand], now: int) -> list[PendingCommand]:
         """Add a sweep when something may be due; deadlines act without it, it only keeps the books."""
         if now < self._sweep_at or all(job.command.reads_only or type(job.command) is Sweep for job in jobs):
             return jobs
         self._sweep_at = now + SWEEP_EVERY_MS
         patience = max(job.deadline for job in jobs)
-        return [Job(Sweep(self.tenant, SWEEP_MOST), patience), *jobs]
+        return [PendingCommand(Sweep(self.tenant, SWEEP_MOST), patience), *jobs]
 
-    def _decide_all(self, draft: Draft, jobs: list[Job], now: int) -> list[Job]:
+    def _decide_all(self, draft: Batch, jobs: list[PendingCommand], now: int) -> list[PendingCommand]:
         """Decide in order, loading what is missing; return the jobs that have to wait for the next commit."""
-        later: list[Job] = []
+        later: list[PendingCommand] = []
         room = self._limits.commit_bytes // 2
         place = loaded = 0
         while place < len(jobs):
@@ -278,10 +278,10 @@ class Engine:
                 loaded = self._load_ahead(draft, jobs, place)
             try:
                 fits = self._decide_one(draft, jobs[place], now)
-            except Missing as lack:
+            except ReadNeeded as lack:
                 self._load(draft, lack, _alike(jobs, place), now)
                 continue
-            except Later:
+            except NextBatch:
                 later.append(jobs[place])
                 fits = True
             if not fits:
@@ -289,28 +289,28 @@ class Engine:
             place += 1
         return later
 
-    def _load_ahead(self, draft: Draft, jobs: list[Job], place: int) -> int:
+    def _load_ahead(self, draft: Batch, jobs: list[PendingCommand], place: int) -> int:
         """Load what the next commands say they read, up to a measure; return the first not looked at."""
         keys: set[str] = set()
         ranges: list[Range] = []
         while place < len(jobs) and len(keys) < AHEAD_KEYS and len(ranges) < AHEAD_RANGES:
             command = jobs[place].command
-            keys.update(reads_ahead(command))
-            ranges += ranges_ahead(command)
+            keys.update(prefetch_reads(command))
+            ranges += prefetch_ranges(command)
             place += 1
         draft.load(keys, ranges)
         return place
 
-    def _load(self, draft: Draft, lack: Missing, others: Iterable[Job], now: int) -> None:
+    def _load(self, draft: Batch, lack: ReadNeeded, others: Iterable[PendingCommand], now: int) -> None:
         """Load what one command lacks, together with what the commands after it are going to lack."""
         keys, in_vain = set(lack.keys), 0
         ranges, processes = dict.fromkeys(lack.ranges), dict.fromkeys(lack.processes)  # in order, not by hash
         for job in others:
-            view, known = View(draft, draft.conflicts), len(keys) + len(ranges) + len(processes)
+            tx, known = Transaction(draft, draft.conflicts), len(keys) + len(ranges) + len(processes)
             try:
-                decide_once(view, job, now)
-                keys.update(view.writes)  # what is written unread is expected too, so it has to be loaded
-            except Missing as more:
+                run_once(tx, job, now)
+                keys.update(tx.writes)  # what is written unread is expected too, so it has to be loaded
+            except ReadNeeded as more:
                 keys.update(more.keys)
                 ranges.update(dict.fromkeys(more.ranges))
                 processes.update(dict.fromkeys(more.processes))
@@ -321,33 +321,33 @@ class Engine:
                 break
         draft.load(keys, ranges, processes)
 
-    def _decide_one(self, draft: Draft, job: Job, now: int) -> bool:
+    def _decide_one(self, draft: Batch, job: PendingCommand, now: int) -> bool:
         """Decide a command and take it into the draft; False if it has to wait for the next commit."""
-        view, limits = View(draft, draft.conflicts), self._limits
+        tx, limits = Transaction(draft, draft.conflicts), self._limits
         try:
-            job.reply, job.error = decide_once(view, job, now), None
-            if view.size > limits.record_bytes:
-                _check_size(view, limits)
-            if draft.size + view.size > limits.commit_bytes:
+            job.reply, job.error = run_once(tx, job, now), None
+            if tx.size > limits.record_bytes:
+                _check_size(tx, limits)
+            if draft.size + tx.size > limits.commit_bytes:
                 return False
-            draft.accept(job, view)
-        except (Missing, Later):
+            draft.accept(job, tx)
+        except (ReadNeeded, NextBatch):
             raise
         except CoordError as error:
             job.error = error
-            draft.accept_failure(job, view)
+            draft.accept_failure(job, tx)
         except Exception as error:  # noqa: BLE001 - a defect in one rule must not harm other commands
             defect = CoordError(f"the command failed: {error!r}", hint="a defect of coord; please report it")
             job.error = defect
-            draft.accept_failure(job, view)
+            draft.accept_failure(job, tx)
         return True
 
-    def _commit(self, draft: Draft, now: int) -> None:
+    def _commit(self, draft: Batch, now: int) -> None:
         commit = draft.commit(now, self._ambient.commit_id())
         one_snapshot = not commit.writes and draft.reads_of_store <= 1 and not draft.maybe_stale
         offset = 0
         if not one_snapshot:
-            offset = commit_surely(self._store, commit, draft.deadline, self._ambient)
+            offset = commit_and_confirm(self._store, commit, draft.deadline, self._ambient)
         for job, _ in draft.decided:
             job.answered = True
             command = job.command
@@ -378,21 +378,21 @@ class NoCollection:
             gc.enable()
 
 
-def _alike(jobs: list[Job], place: int) -> list[Job]:
+def _alike(jobs: list[PendingCommand], place: int) -> list[PendingCommand]:
     """Return the later jobs that may lack reads, too: those that foresee theirs, only if one alike does."""
     kind = type(jobs[place].command)
-    return [job for job in jobs[place + 1 :] if type(job.command) is kind or not foresees(job.command)]
+    return [job for job in jobs[place + 1 :] if type(job.command) is kind or not has_prefetch(job.command)]
 
 
-def _check_size(view: View, limits: Limits) -> None:
+def _check_size(tx: Transaction, limits: Limits) -> None:
     """Refuse a command that the store would refuse, before it takes others along."""
-    if view.size > limits.commit_bytes:
+    if tx.size > limits.commit_bytes:
         raise LimitReached("the command changes more than one commit can hold")
-    if any(len(item.data) > limits.record_bytes for item in view.writes.values()):
+    if any(len(item.data) > limits.record_bytes for item in tx.writes.values()):
         raise LimitReached("the command writes more than one record can hold")
 
 
-def _fail(jobs: Iterable[Job], error: CoordError) -> None:
+def _fail(jobs: Iterable[PendingCommand], error: CoordError) -> None:
     for job in jobs:
         if not job.answered:
             job.fail(error)

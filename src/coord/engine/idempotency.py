@@ -8,8 +8,8 @@ from coord.core import keys
 from coord.core.dispatch import RULES, decide
 from coord.core.errors import Invalid
 from coord.core.records import Stored
-from coord.core.transaction import View
-from coord.engine.pending import Job
+from coord.core.transaction import Transaction
+from coord.engine.pending import PendingCommand
 
 KEPT_MS = 3_600_000
 
@@ -21,16 +21,16 @@ class Done(Stored, frozen=True, tag=1):
     reply: msgspec.Raw = msgspec.Raw(b"null")
 
 
-def decide_once(view: View, job: Job, now: int) -> Any:
+def run_once(tx: Transaction, job: PendingCommand, now: int) -> Any:
     """Decide a command, or return the reply that its id was given before."""
     command = job.command
     if not job.command_id:
-        return RULES[type(command)](view, command, now)  # not by `decide`: this is the way of most commands
+        return RULES[type(command)](tx, command, now)  # not by `decide`: this is the way of most commands
     key = keys.done(job.command_id)
     from hashlib import sha256  # slow to import, and most commands have no id
 
     digest = sha256(msgspec.json.encode(command.content())).hexdigest()
-    before = view.get(key, Done)
+    before = tx.get(key, Done)
     if before is not None and before.digest != digest:
         raise Invalid(
             f"command id {job.command_id!r} was used for another command",
@@ -38,8 +38,8 @@ def decide_once(view: View, job: Job, now: int) -> Any:
         )
     if before is not None:
         reply = msgspec.json.decode(before.reply, type=command.reply)
-        return reply.settled(view.version(key)) if command.fenced else reply
-    reply = decide(view, command, now)
-    if view.writes:
-        view.put(key, Done(digest, msgspec.Raw(msgspec.json.encode(reply))), keys.due(now + KEPT_MS))
+        return reply.settled(tx.version(key)) if command.fenced else reply
+    reply = decide(tx, command, now)
+    if tx.writes:
+        tx.put(key, Done(digest, msgspec.Raw(msgspec.json.encode(reply))), keys.due(now + KEPT_MS))
     return reply

@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # they take longer to import than all of coord; only who uses
     from types import ModuleType
 
 
-class Job(msgspec.Struct, eq=False):
+class PendingCommand(msgspec.Struct, eq=False):
     """One command, its deadline, and who waits for it: a future, that of an event loop, or nobody."""
 
     command: Command
@@ -66,9 +66,9 @@ def new_loop_future() -> "asyncio.Future[Any]":
     return future
 
 
-def deliver(jobs: Iterable[Job]) -> None:
+def deliver(jobs: Iterable[PendingCommand]) -> None:
     """Tell the callers whose commands are answered; each event loop is woken once for all of its callers."""
-    by_loop: dict[asyncio.AbstractEventLoop, list[Job]] = {}
+    by_loop: dict[asyncio.AbstractEventLoop, list[PendingCommand]] = {}
     for job in jobs:
         if not job.answered:
             continue
@@ -85,13 +85,13 @@ def deliver(jobs: Iterable[Job]) -> None:
             loop.call_soon_threadsafe(_settle_all, theirs)
 
 
-def _settle_all(jobs: list[Job]) -> None:
+def _settle_all(jobs: list[PendingCommand]) -> None:
     for job in jobs:
         if job.loop_future is not None and not job.loop_future.done():
             _settle(job.loop_future, job)
 
 
-def _settle(future: "Future[Any] | asyncio.Future[Any]", job: Job) -> None:
+def _settle(future: "Future[Any] | asyncio.Future[Any]", job: PendingCommand) -> None:
     if job.error is not None:
         future.set_exception(job.error)
     else:

@@ -5,7 +5,7 @@ import time
 from typing import Protocol
 
 
-class Ambient(Protocol):
+class Runtime(Protocol):
     """The surroundings of an engine."""
 
     def monotonic(self) -> float: ...
@@ -14,7 +14,7 @@ class Ambient(Protocol):
     def commit_id(self) -> bytes: ...
 
 
-class RealAmbient:
+class SystemRuntime:
     """The surroundings of a running process."""
 
     def monotonic(self) -> float:

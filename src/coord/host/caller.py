@@ -66,14 +66,14 @@ def find_caller(
     repository: Repository | None = None,
 ) -> Caller:
     """Return who calls. An empty session means: an agent tool, whose registered ancestor must be found."""
-    descent = ancestors()
+    process_ancestors = ancestors()
     tools = _tools(environ)
     session = _given(flags.session, "--session", environ, "COORD_SESSION_ID")
     process = None
     if not session and not tools:
-        session, process = _person(environ, descent)
+        session, process = _person(environ, process_ancestors)
     elif not session:
-        session, process = _session_of_tool(tools, environ, descent)
+        session, process = _session_of_tool(tools, environ, process_ancestors)
     if flags.pid is not None:
         process = _process_given(flags.pid)
     return Caller(
@@ -87,7 +87,7 @@ def find_caller(
         cwd=cwd.encode("utf-8", "backslashreplace").decode(),  # a folder's name may be no text
         tool="+".join(tool.name for tool in tools),
         process=process,
-        descent=tuple(descent),
+        process_ancestors=tuple(process_ancestors),
     )
 
 
@@ -114,7 +114,7 @@ def _tools(environ: Mapping[str, str]) -> list[Tool]:
 
 
 def _session_of_tool(
-    tools: list[Tool], environ: Mapping[str, str], descent: list[Process]
+    tools: list[Tool], environ: Mapping[str, str], process_ancestors: list[Process]
 ) -> tuple[str, Process | None]:
     """Return the session that the tool names, and its process if that is among our ancestors."""
     naming = [tool for tool in tools if environ.get(tool.session)]
@@ -122,19 +122,19 @@ def _session_of_tool(
         return "", None  # one tool runs inside another: which of them calls, only the ancestors can tell
     (tool,) = naming
     pid = environ.get(tool.pid, "")
-    process = next((each for each in descent if str(each.pid) == pid), None)
+    process = next((each for each in process_ancestors if str(each.pid) == pid), None)
     return _given("", "", environ, tool.session), process
 
 
-def _person(environ: Mapping[str, str], descent: list[Process]) -> tuple[str, Process | None]:
+def _person(environ: Mapping[str, str], process_ancestors: list[Process]) -> tuple[str, Process | None]:
     """Return the session of a person: the terminal session, so that two terminals are two owners."""
     leader = os.getsid(0)
     process = describe(leader)
     if leader == 0:  # it is outside of our pid namespace: the outermost process that we see stands for it
-        process = descent[-1] if descent else None
+        process = process_ancestors[-1] if process_ancestors else None
         leader = process.pid if process else 0
     elif leader == os.getpid():  # started by itself, as ssh and cron do: then who started it stands for it
-        process = next((each for each in descent if each.pid > 1), None)
+        process = next((each for each in process_ancestors if each.pid > 1), None)
         leader = process.pid if process else 0
     if leader <= 0:
         raise Invalid(

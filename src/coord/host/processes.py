@@ -8,7 +8,7 @@ import os
 from functools import cache
 from typing import NamedTuple
 
-from coord.core.identity import Evidence, Life, Process
+from coord.core.identity import Evidence, Process, ProcessState
 
 PID_MAX = 2**22
 """The most that Linux can give."""
@@ -72,18 +72,20 @@ def probe(process: Process) -> Evidence:
         here._fields, here, (process.machine, process.boot, process.namespace), strict=True
     ):
         if not mine or mine != its:
-            return Evidence(Life.UNKNOWN, f"pid {process.pid} is of another {what}, or of an unknown one")
+            return Evidence(
+                ProcessState.UNKNOWN, f"pid {process.pid} is of another {what}, or of an unknown one"
+            )
     if not 0 < process.pid <= PID_MAX:
-        return Evidence(Life.UNKNOWN, f"{process.pid} is no pid")
+        return Evidence(ProcessState.UNKNOWN, f"{process.pid} is no pid")
     named = f"pid {process.pid} started {process.start}"
     stat = _read_stat(process.pid)
     if stat is None:
         return _probe_unseen(process.pid, named)
     if stat.start != process.start:
-        return Evidence(Life.DEAD, f"{named} is gone: the pid now has one started {stat.start}")
+        return Evidence(ProcessState.DEAD, f"{named} is gone: the pid now has one started {stat.start}")
     if stat.state in _ENDED and stat.threads <= 1:  # a first thread that ended leaves its process running
-        return Evidence(Life.DEAD, f"{named} has ended and waits for its parent")
-    return Evidence(Life.ALIVE, f"{named} is running")
+        return Evidence(ProcessState.DEAD, f"{named} has ended and waits for its parent")
+    return Evidence(ProcessState.ALIVE, f"{named} is running")
 
 
 def _probe_unseen(pid: int, named: str) -> Evidence:
@@ -91,12 +93,12 @@ def _probe_unseen(pid: int, named: str) -> Evidence:
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
-        return Evidence(Life.DEAD, f"{named} is gone")
+        return Evidence(ProcessState.DEAD, f"{named} is gone")
     except PermissionError:
-        return Evidence(Life.ALIVE, f"pid {pid} belongs to another user")
+        return Evidence(ProcessState.ALIVE, f"pid {pid} belongs to another user")
     except OSError:
         pass
-    return Evidence(Life.UNKNOWN, f"{named} cannot be looked at")
+    return Evidence(ProcessState.UNKNOWN, f"{named} cannot be looked at")
 
 
 def _read_stat(pid: int) -> _Stat | None:

@@ -11,7 +11,7 @@ from coord.core import commands
 from coord.core.errors import Invalid
 from coord.core.ids import check_id, shown
 from coord.core.limits import LEASE_MS_MAX
-from coord.core.replies import LimitsShown
+from coord.core.replies import LimitsInfo
 from coord.core.tasks import result_commands, types
 from coord.engine.engine import Engine
 from coord.sdk.client import results as large
@@ -258,7 +258,7 @@ class TaskCoordinator:
 
     # Limits.
 
-    def get_limits(self, tenant_id: str) -> LimitsShown:
+    def get_limits(self, tenant_id: str) -> LimitsInfo:
         """Return a tenant's limits, and what is used of them."""
         return self._call(commands.GetLimits(check_id("tenant id", tenant_id)))
 

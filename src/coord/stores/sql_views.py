@@ -47,7 +47,7 @@ _CLAIM = (
     Column("claimed_at", "claimed_ms", "moment"),
     Column("expires_at", "expires_ms", "moment"),
     Column("ended_at", "ended_ms", "moment"),
-    Column("ending"),
+    Column("end_reason"),
 )
 
 RECORD_VIEWS = {
@@ -67,7 +67,7 @@ RECORD_VIEWS = {
             Column("started_at", "started_ms", "moment"),
             Column("heartbeat_at", "beat_ms", "moment"),
             Column("ended_at", "ended_ms", "moment"),
-            Column("ending"),
+            Column("end_reason"),
             Column("current_task", form="json"),
         ),
     ),

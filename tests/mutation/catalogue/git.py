@@ -61,14 +61,14 @@ MUTANTS = [
     Mutant(
         "a commit under an expired lock is recorded",
         "coord.core.git_log:record_commit",
-        " or ended_by_time(hold, now) is not None",
+        " or ended_by_time(lock, now) is not None",
         "",
         ("tests/unit/core/test_git_log.py::test_a_commit_under_a_lost_lock_is_not_told[ran out]",),
     ),
     Mutant(
         "a commit under another fence is recorded",
         "coord.core.git_log:record_commit",
-        " or hold.fence != fence",
+        " or lock.fence != fence",
         "",
         ("tests/unit/core/test_git_log.py::test_a_commit_under_a_lost_lock_is_not_told[other fence]",),
     ),

@@ -22,7 +22,7 @@ MUTANTS = [
     Mutant(
         "a hook looks at a patch of two worktrees in one of them",
         "coord.integrations.hooks.targets:targets_of",
-        "part.worktree",
+        "target.worktree",
         'worktree_of(home) if home else ""',
         (
             "tests/unit/integrations/hooks/test_handler.py::test_a_patch_of_two_worktrees_is_looked_at_in_both",
@@ -31,7 +31,7 @@ MUTANTS = [
     Mutant(
         "a hook does not report that tools write single files",
         "coord.integrations.hooks.handler:HookHandler._begin",
-        "alone=part.alone,",
+        "exact=target.exact,",
         "",
         ("tests/unit/integrations/hooks/test_handler.py::test_beside_a_held_glob_other_files_are_written",),
     ),

@@ -13,7 +13,7 @@ MUTANTS = [
     Mutant(
         "an acknowledged message is delivered again",
         "coord.core.messages.message:ack_messages",
-        "_deliver(view, *by_id.pop(name), session)",
+        "_deliver(tx, *by_id.pop(name), session)",
         "by_id.pop(name)",
         ("tests/unit/core/messages/test_send.py::test_ack_ends_a_message",),
     ),
@@ -27,8 +27,8 @@ MUTANTS = [
     Mutant(
         "an unread message is deleted without notice",
         "coord.core.lifecycle.deadlines:pass_message",
-        'return_message(view, key, "nobody read it in time", now)',
-        "view.delete(key)",
+        'return_message(tx, key, "nobody read it in time", now)',
+        "tx.delete(key)",
         ("tests/unit/core/messages/test_send.py::test_unread_message_comes_back",),
     ),
     Mutant(

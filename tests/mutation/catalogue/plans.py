@@ -6,14 +6,14 @@ MUTANTS = [
     Mutant(
         "a claim stays although a file of its task is locked",
         "coord.core.plans.queue:claim_named",
-        "view.withdraw()",
+        "tx.withdraw()",
         "pass",
         ("tests/unit/core/tasks/test_as_session.py",),
     ),
     Mutant(
         "dead sessions keep their tasks until the lease expires",
         "coord.core.plans.queue:claim_next",
-        "bury_holders(view, working, session.session_id, now)",
+        "reap_dead_holders(tx, working, session.session_id, now)",
         "False",
         (
             "tests/unit/transports/cli/work/test_run.py::test_a_runner_killed_outright_takes_its_command_along",
@@ -22,7 +22,7 @@ MUTANTS = [
     Mutant(
         "a changed task forgets its followers",
         "coord.core.plans.plan:_spec",
-        '"followed", ',
+        '"has_dependents", ',
         "",
         (
             "tests/unit/core/tasks/test_planned.py::test_a_task_that_is_changed_still_knows_that_it_is_followed",
@@ -31,7 +31,7 @@ MUTANTS = [
     Mutant(
         "a task added late waits forever",
         "coord.core.plans.plan:add_one",
-        "state_by_dependencies(view, project, new.task_id, spec)",
+        "state_by_dependencies(tx, project, new.task_id, spec)",
         "TaskStatus.PENDING",
         ("tests/unit/core/tasks/test_planned.py::test_a_task_added_after_its_dependencies_is_ready",),
     ),
@@ -66,7 +66,7 @@ MUTANTS = [
     Mutant(
         "every caller of a batch reads the store",
         "coord.core.plans.queue:_candidates",
-        "min(view.crowd, FURTHER) // share",
+        "min(tx.batch_size, FURTHER) // share",
         "0",
         ("tests/contract/test_costs.py::test_many_next_tasks_in_one_batch",),
     ),
@@ -113,7 +113,7 @@ MUTANTS = [
         ("tests/unit/core/tasks/test_planned.py::test_classes_share_one_order",),
     ),
     Mutant(
-        "an agent gets tasks that need abilities it lacks",
+        "an agent gets tasks that need abilities it not_loaded",
         "coord.core.plans.queue:_may_take",
         " set(kind.needs) <= has and",
         "",
@@ -136,14 +136,14 @@ MUTANTS = [
     Mutant(
         "files that others have locked do not delay a task",
         "coord.core.plans.queue:_take",
-        "_held_by(view, request, now)[1]",
+        "_held_by(tx, request, now)[1]",
         '""',
         ("tests/unit/core/tasks/test_planned.py::test_a_task_far_behind_a_hot_file_is_found",),
     ),
     Mutant(
         "files of the same name in two repositories count as one",
         "coord.core.plans.queue:_take",
-        "request.resources, request.repository, request.alone",
+        "request.resources, request.repository, request.exact",
         "(request.resources,)",
         (
             "tests/unit/core/plans/test_queue_several.py::test_files_of_one_name_in_two_repositories_are_two_files",
@@ -158,7 +158,7 @@ MUTANTS = [
     ),
     Mutant(
         "a stuck plan counts as done",
-        "coord.core.plans.idle:which_nothing",
+        "coord.core.plans.idle:explain_empty_queue",
         "if not names",
         "if names",
         ("tests/unit/core/tasks/test_planned.py::test_which_nothing_there_is",),
@@ -166,7 +166,7 @@ MUTANTS = [
     Mutant(
         "a task changes its track without its claim",
         "coord.core.plans.plan:add_one",
-        "move_work(view, project, new.task_id, stored, task)",
+        "move_track(tx, project, new.task_id, stored, task)",
         "pass",
         ("tests/unit/core/tasks/test_planned.py::test_a_task_that_changes_its_track_takes_its_agent_along",),
     ),
@@ -182,13 +182,13 @@ MUTANTS = [
     Mutant(
         "a skip leaves an expired claim",
         "coord.core.plans.plan:skip_task",
-        "expire(view, msgspec.structs.replace(command, task=name), now)",
+        "expire(tx, msgspec.structs.replace(command, task=name), now)",
         "pass",
         ("tests/unit/core/tasks/test_planned.py::test_a_skip_ends_a_claim_that_ran_out_unnoticed",),
         also=(
             "coord.core.plans.plan:skip_task",
-            "worked_on = planned(view, command.project, name)[1]",
-            "worked_on = as_of(planned(view, command.project, name)[1], now)",
+            "worked_on = planned(tx, command.project, name)[1]",
+            "worked_on = as_of(planned(tx, command.project, name)[1], now)",
         ),
     ),
 ]

@@ -94,7 +94,7 @@ MUTANTS = [
         "changed files without a lock are not locked afterwards",
         "coord.integrations.shell_effects.compare:ShellCall._report_changes",
         "self._lock({path: names[path] for path in dirty[:LOCKS_MAX]})",
-        "list[str](), dict[str, list[LockShown]]()",
+        "list[str](), dict[str, list[LockInfo]]()",
         ("tests/unit/integrations/shell_effects/test_observe.py::test_a_free_file_is_locked_after_the_fact",),
     ),
 ]

@@ -317,7 +317,7 @@ MUTANTS = [
         ("tests/unit/stores/test_tenant_rows.py::test_no_statement_visits_the_rows_of_another",),
     ),
     Mutant(
-        "any store may serve a tenant",
+        "any store may grant_waiters a tenant",
         "coord.stores.tenants:RoutedDatabase._open",
         "own.store_id != noted",
         "False",

@@ -78,14 +78,14 @@ MUTANTS = [
     Mutant(
         "the old generation is not archived",
         "coord.core.tasks.claims:_make_room",
-        "view.put(keys.history(which.project, which.task, previous.generation), previous, index_key)",
+        "tx.put(keys.history(which.project, which.task, previous.generation), previous, index_key)",
         "pass",
         STORM,
     ),
     Mutant(
         "a claim that ended stays in the index of its session",
         "coord.core.tasks.claims:unlist",
-        "view.delete(keys.by_session(stored.session, which.project, which.task))",
+        "tx.delete(keys.by_session(stored.session, which.project, which.task))",
         "pass",
         STORM,
     ),
@@ -99,7 +99,7 @@ MUTANTS = [
     Mutant(
         "a rejected result leaves no trace",
         "coord.core.tasks.results:_reject",
-        "_record_rejection(view, command, reason, agent, lost, now, task.generation)",
+        "_record_rejection(tx, command, reason, agent, lost, now, task.generation)",
         "pass",
         STORM,
     ),
@@ -134,13 +134,13 @@ MUTANTS = [
     Mutant(
         "a session's claims are listed from two read points",
         "coord.core.tasks.queries:get_session_claims",
-        "view.get(index.key, Marker)",
+        "tx.get(index.key, Marker)",
         "Marker()",
         ("tests/simulation/test_found.py",),
     ),
     Mutant(
         "a result is accepted before all its data has arrived",
-        "coord.core.tasks.chunks:hold",
+        "coord.core.tasks.chunks:lock",
         " or blob.size != size or blob.chunks != chunks_of(size)",
         "",
         (
@@ -151,7 +151,7 @@ MUTANTS = [
     ),
     Mutant(
         "references to result data are not counted",
-        "coord.core.tasks.chunks:hold",
+        "coord.core.tasks.chunks:lock",
         "blob.holders + 1",
         "1",
         (
@@ -206,15 +206,15 @@ MUTANTS = [
     ),
     Mutant(
         "a task does not record that it has followers",
-        "coord.core.tasks.dependencies:follow",
-        "msgspec.structs.replace(spec, followed=True)",
+        "coord.core.tasks.dependencies:add_dependent",
+        "msgspec.structs.replace(spec, has_dependents=True)",
         "spec",
         ("tests/unit/core/tasks/test_planned.py::test_what_depends_on_something_waits_for_all_of_it",),
     ),
     Mutant(
         "a task records only its first follower",
-        "coord.core.tasks.dependencies:follow",
-        " or spec_key not in view.writes",
+        "coord.core.tasks.dependencies:add_dependent",
+        " or spec_key not in tx.writes",
         "",
         (
             "tests/unit/core/tasks/test_dependencies.py::test_a_follower_that_is_added_meanwhile_is_not_forgotten",
@@ -250,7 +250,7 @@ MUTANTS = [
     ),
     Mutant(
         "a running task is set back to waiting",
-        "coord.core.tasks.dependencies:settle",
+        "coord.core.tasks.dependencies:update_readiness",
         "not in WAITING",
         "in FINISHED",
         ("tests/unit/core/tasks/test_planned.py::test_work_that_runs_is_not_pushed_back",),
@@ -258,7 +258,7 @@ MUTANTS = [
     Mutant(
         "a released task is ready although it has to wait",
         "coord.core.tasks.planned:put_back",
-        "state_by_dependencies(view, project, task_id, spec)",
+        "state_by_dependencies(tx, project, task_id, spec)",
         "READY",
         ("tests/unit/core/tasks/test_planned.py::test_work_that_runs_is_not_pushed_back",),
     ),
@@ -273,8 +273,8 @@ MUTANTS = [
     ),
     Mutant(
         "a reset withdraws only the followers of one step",
-        "coord.core.tasks.dependencies:settle_followers",
-        "_states(view, project, (task_id,))[0] not in (*FINISHED, *STUCK)",
+        "coord.core.tasks.dependencies:update_dependents",
+        "_states(tx, project, (task_id,))[0] not in (*FINISHED, *STUCK)",
         "False",
         (
             "tests/unit/core/tasks/test_planned.py::test_a_reset_withdraws_everything_that_waits_for_it_at_once",
@@ -283,7 +283,7 @@ MUTANTS = [
     Mutant(
         "a reset withdraws no follower",
         "coord.core.tasks.planned:open_again",
-        "settle_followers(view, project, task_id, now)",
+        "update_dependents(tx, project, task_id, now)",
         "pass",
         (
             "tests/unit/core/tasks/test_planned.py::test_a_reset_withdraws_everything_that_waits_for_it_at_once",
@@ -292,7 +292,7 @@ MUTANTS = [
     Mutant(
         "the rest of the followers is forgotten",
         "coord.core.tasks.dependencies:_settle",
-        "view.put(key, msgspec.structs.replace(before, tasks=tasks), keys.due(0))",
+        "tx.put(key, msgspec.structs.replace(before, tasks=tasks), keys.due(0))",
         "assert key and tasks",
         ("tests/unit/core/tasks/test_planned.py::test_many_followers_are_settled_in_steps",),
     ),
@@ -305,11 +305,11 @@ MUTANTS = [
     ),
     Mutant(
         "a dropped dependency stays in the index",
-        "coord.core.tasks.dependencies:settle",
+        "coord.core.tasks.dependencies:update_readiness",
         "is task.state and parts_done == task.parts_done:\n        return False",
         "is TaskStatus.READY and task.state is TaskStatus.READY:\n        state = TaskStatus.BLOCKED",
         ("tests/unit/core/tasks/test_planned.py::test_a_dependency_that_is_dropped_is_waited_for_no_more",),
-        also=("coord.core.plans.plan:_index", "view.delete(keys.dependent(project, name, task_id))", "pass"),
+        also=("coord.core.plans.plan:_index", "tx.delete(keys.dependent(project, name, task_id))", "pass"),
     ),
     Mutant(
         "priority counts for nothing",
@@ -329,8 +329,8 @@ MUTANTS = [
     ),
     Mutant(
         "a claimed task does not count as progress",
-        "coord.core.tasks.planned:begin_work",
-        "view.put_marker(keys.working(project, task_id))",
+        "coord.core.tasks.planned:occupy_track",
+        "tx.put_marker(keys.working(project, task_id))",
         "pass",
         ("tests/unit/core/tasks/test_planned.py::test_which_nothing_there_is",),
         also=(
@@ -355,7 +355,7 @@ MUTANTS = [
     ),
     Mutant(
         "an agent is counted on the new track and the old",
-        "coord.core.tasks.planned:move_work",
+        "coord.core.tasks.planned:move_track",
         "before.planned and before.track",
         "not before.planned",
         ("tests/unit/core/tasks/test_planned.py::test_a_task_that_changes_its_track_takes_its_agent_along",),
@@ -381,7 +381,7 @@ MUTANTS = [
     Mutant(
         "a retry delay never ends",
         "coord.core.tasks.claims:expire",
-        "work.end_pause(view, which.project, which.task, stored, now)",
+        "work.end_pause(tx, which.project, which.task, stored, now)",
         "pass",
         ("tests/unit/core/tasks/test_planned.py::test_which_nothing_there_is",),
     ),
@@ -395,7 +395,7 @@ MUTANTS = [
     Mutant(
         "an expired lease bypasses the dependencies",
         "coord.core.tasks.claims:claim_one",
-        "expire(view, TaskCommand(command.tenant, project, task_id), now)",
+        "expire(tx, TaskCommand(command.tenant, project, task_id), now)",
         "stored = as_of(stored, now)\n    if False:",
         (
             "tests/unit/core/tasks/test_planned.py::test_a_claim_by_name_respects_what_became_of_the_dependencies",
@@ -403,8 +403,8 @@ MUTANTS = [
     ),
     Mutant(
         "the locks of a claim outlive it",
-        "coord.core.tasks.planned:end_work",
-        "end_hold(view, Standing(key, hold, resource_of(hold)), ending, now)",
+        "coord.core.tasks.planned:vacate_track",
+        "end_lock(tx, LockAt(key, lock, resource_of(lock)), end_reason, now)",
         "[]",
         ("tests/unit/core/plans/test_queue_locks.py::test_a_claim_locks_its_files_until_it_ends",),
     ),

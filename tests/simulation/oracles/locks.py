@@ -24,7 +24,7 @@ STEAL_ONLY = ("name", "project")
 
 
 @dataclass(slots=True)
-class Held:
+class LockRef:
     """A hold from its grant to its end, whoever it passes to."""
 
     resource: str
@@ -37,11 +37,11 @@ class Held:
     provisional: bool = False
     preempt_ms: int = 0
     under: str = ""
-    alone: bool = False
+    exact: bool = False
 
     @property
     def thing(self) -> Thing:
-        return self.resource, self.alone
+        return self.resource, self.exact
 
     def over(self, now: int) -> bool:
         """Whether a deadline has ended it, written down or not."""
@@ -56,12 +56,12 @@ class InLine:
     key: str
     session: str
     wants: tuple[tuple[Thing, str], ...]
-    bid: bool
+    denied: bool
     until_ms: int
     leased_until_ms: int
     process: Any
 
-    def competes(self, other: "InLine") -> bool:
+    def conflicts_with(self, other: "InLine") -> bool:
         return self.session != other.session and any(
             _excludes(mine, theirs) for mine in self.wants for theirs in other.wants
         )
@@ -77,8 +77,8 @@ class LockBooks:
     def __init__(self, is_dead: Callable[[Value], bool]) -> None:
         self._is_dead = is_dead
         self.at = self.newest_ms = 0
-        self.holds: dict[str, Held] = {}
-        self.granted: dict[tuple[str, int], list[Held]] = defaultdict(list)
+        self.holds: dict[str, LockRef] = {}
+        self.granted: dict[tuple[str, int], list[LockRef]] = defaultdict(list)
         self.line: dict[str, InLine] = {}
         self.sessions: dict[str, Value] = {}
         self.counts: Counter[str] = Counter()
@@ -102,7 +102,7 @@ class LockBooks:
         for held in granted:
             self._check_exclusion(held, offset)
         self._read_line(puts, commit.deletes)
-        if any(key.startswith(("lock/", "wait/", "bid/")) for key in (*puts, *commit.deletes)):
+        if any(key.startswith(("lock/", "wait/", "denied/")) for key in (*puts, *commit.deletes)):
             self._check_line(offset)
             self._check_circles(offset)
 
@@ -126,8 +126,8 @@ class LockBooks:
 
     def _check_end(self, event: Value, puts: dict[str, Value]) -> None:
         session = self.sessions.get(event["session"]) or puts[f"session/{event['session']}"]
-        self.counts[f"session {event['ending']}"] += 1
-        if event["ending"] != "dead":
+        self.counts[f"session {event['end_reason']}"] += 1
+        if event["end_reason"] != "dead":
             return
         process = session.get("process")
         silent = self.at - session.get("beat_ms", 0) >= SILENT_MS
@@ -162,40 +162,42 @@ class LockBooks:
                 continue
             self._end(held, told, offset)
 
-    def grants(self, resource: str, fence: int) -> list[Held]:
+    def grants(self, resource: str, fence: int) -> list[LockRef]:
         """All that was ever granted under a fence, however it is spelled."""
         return self.granted.get((resource.casefold(), fence), [])
 
-    def _end(self, held: Held, told: dict[str, list[Value]], offset: int) -> None:
+    def _end(self, held: LockRef, told: dict[str, list[Value]], offset: int) -> None:
         event = _take(told["lock.released"], **_names_of(held))
         require(event is not None, "a hold is gone and nobody tells:", offset, held)
         assert event is not None, "required above"
         held.ended = offset
-        ending, until = event["ending"], event["until_ms"]
-        self.counts[f"ended {ending}"] += 1
-        require(ending != "expired" or self.at >= held.expires_ms, "expired before its time:", event, held)
-        if ending in ("expired", "lapsed"):
+        end_reason, until = event["end_reason"], event["until_ms"]
+        self.counts[f"ended {end_reason}"] += 1
+        require(
+            end_reason != "expired" or self.at >= held.expires_ms, "expired before its time:", event, held
+        )
+        if end_reason in ("expired", "lapsed"):
             require(
                 until == min(held.expires_ms, self.at), "ended at another time than its lease:", event, held
             )
-        elif ending == "preempted":
+        elif end_reason == "preempted":
             require(until == held.preempt_ms, "ended at another time than promised:", event, held)
-        elif ending == "parent_ended":
+        elif end_reason == "parent_ended":
             require(until <= self.at, "ended after its end:", event)
         else:
             require(until == self.at, "ended at another time than now:", event)
-        require(ending != "released" or not held.over(self.at), "given back after its end:", event, held)
-        if ending == "owner_dead":
+        require(end_reason != "released" or not held.over(self.at), "given back after its end:", event, held)
+        if end_reason == "owner_dead":
             self._check_death(held, event)
 
-    def _check_death(self, held: Held, event: Value) -> None:
+    def _check_death(self, held: LockRef, event: Value) -> None:
         session = self.sessions[held.owner]
         process = session.get("process")
         silent = held.profile == "ticket" and "no heartbeat" in event.get("note", "")
-        declared = session.get("ending") == "dead" or session.get("started_ms") == self.at
+        declared = session.get("end_reason") == "dead" or session.get("started_ms") == self.at
         require(declared or silent or (process and self._is_dead(process)), "freed without proof:", event)
 
-    def _put_holds(self, puts: dict[str, Value], told: dict[str, list[Value]], offset: int) -> list[Held]:
+    def _put_holds(self, puts: dict[str, Value], told: dict[str, list[Value]], offset: int) -> list[LockRef]:
         """Holds that this commit grants or changes; return those that have to be looked at."""
         changed = []
         for key, value in puts.items():
@@ -210,7 +212,7 @@ class LockBooks:
                 require(fence == offset, "a grant under a fence of the past:", offset, value)
                 event = _take(told["lock.acquired"], resource=value["resource"], session=value["owner"])
                 require(event is not None, "a grant and nobody tells:", offset, value)
-                held = Held(value["resource"], value["owner"], "", "", fence, 0)
+                held = LockRef(value["resource"], value["owner"], "", "", fence, 0)
                 self.granted[held.resource.casefold(), fence].append(held)
                 self.holds[key] = held
             renewed = held.mode and held.expires_ms != value["expires_ms"]
@@ -226,13 +228,13 @@ class LockBooks:
             held.mode, held.profile = value.get("mode", "write"), value.get("profile", "file")
             held.expires_ms, held.provisional = value["expires_ms"], value.get("provisional", False)
             held.preempt_ms, held.under = value.get("preempt_ms", 0), value.get("under", "")
-            held.alone = value.get("alone", False)
+            held.exact = value.get("exact", False)
             changed.append(held)
         return changed
 
-    def _replaced(self, held: Held, told: dict[str, list[Value]], value: Value, offset: int) -> None:
+    def _replaced(self, held: LockRef, told: dict[str, list[Value]], value: Value, offset: int) -> None:
         """A new grant in place of a hold: that ended or is wider now, or its reader writes from now on."""
-        widened = held.alone and not value.get("alone", False)
+        widened = held.exact and not value.get("exact", False)
         if widened and not held.over(self.at):
             self.counts["widened"] += 1
         over = held.over(self.at) or _ticket_ended(held, told["lock.released"])
@@ -242,15 +244,17 @@ class LockBooks:
         else:
             self._end(held, told, offset)
 
-    def _check_exclusion(self, held: Held, offset: int) -> None:
+    def _check_exclusion(self, held: LockRef, offset: int) -> None:
         above = self.ancestors(held.owner)
         for other in self.holds.values():
             if other.owner == held.owner or other.over(self.at):
                 continue
             if not _excludes((held.thing, held.mode), (other.thing, other.mode)):
                 continue
-            beneath = held.owner in self.ancestors(other.owner)
-            kin = other.owner in above or (beneath and (held.fence < offset or other.under == held.owner))
+            parent_process = held.owner in self.ancestors(other.owner)
+            kin = other.owner in above or (
+                parent_process and (held.fence < offset or other.under == held.owner)
+            )
             require(kin, "two holds exclude each other at", offset, held, other)
             require(held.fence >= other.fence or held.fence < offset, "fences fall:", held, other)
 
@@ -261,7 +265,7 @@ class LockBooks:
         for key in deletes:
             self.line.pop(key, None)
         for key, value in puts.items():
-            if key.startswith(("wait/", "bid/")):
+            if key.startswith(("wait/", "denied/")):
                 self.line.pop(key, None)
                 if value.get("state", "waiting") == "waiting":
                     self.line[key] = read_request(key, value)
@@ -272,7 +276,7 @@ class LockBooks:
 
     def waiting(self) -> list[InLine]:
         """Requests in line, in the order of their turn."""
-        return [self.line[key] for key in sorted(self.line) if not self.line[key].bid]
+        return [self.line[key] for key in sorted(self.line) if not self.line[key].denied]
 
     def alive(self, request: InLine) -> bool:
         process = self.sessions.get(request.session, {}).get("process")
@@ -290,18 +294,18 @@ class LockBooks:
             if held.owner != request.session and held.owner not in above and blocks:
                 yield held.owner
         for other in line:
-            if other.key < request.key and not request.bid and request.competes(other):
+            if other.key < request.key and not request.denied and request.conflicts_with(other):
                 yield other.session
 
     def _would_hold(self, request: InLine) -> list[tuple[Thing, str]]:
         """What a request asks for, with what its session holds of it already."""
         found = list(request.wants)
         for held in self.holds.values():
-            for number, ((name, alone), mode) in enumerate(request.wants):
+            for number, ((name, exact), mode) in enumerate(request.wants):
                 same = held.owner == request.session and held.resource.casefold() == name.casefold()
-                if same and not held.over(self.at) and (held.alone > alone or held.mode == "read" != mode):
+                if same and not held.over(self.at) and (held.exact > exact or held.mode == "read" != mode):
                     both = mode if held.mode == "read" else held.mode
-                    found[number] = (name, alone and held.alone), both
+                    found[number] = (name, exact and held.exact), both
         return found
 
     def _check_line(self, offset: int) -> None:
@@ -309,7 +313,9 @@ class LockBooks:
         line = self.waiting()
         for request in line:
             if self.alive(request):
-                overtaken = [one for one in self._served if one.key > request.key and one.competes(request)]
+                overtaken = [
+                    one for one in self._served if one.key > request.key and one.conflicts_with(request)
+                ]
                 require(
                     not overtaken or request.key not in self._stood,
                     "overtaken in line:",
@@ -341,9 +347,9 @@ class LockBooks:
 def read_request(key: str, value: Value) -> InLine:
     """A request as its record says it."""
     profile = value.get("profile", "")
-    alone = value.get("alone", ())
+    exact = value.get("exact", ())
     wants = tuple(
-        ((text, text in alone), value.get("mode") or default_mode(text, profile))
+        ((text, text in exact), value.get("mode") or default_mode(text, profile))
         for text in value["resources"]
     )
     leased_until = value["renewed_ms"] + LEASE_MS if value.get("leased", True) else 0
@@ -351,7 +357,7 @@ def read_request(key: str, value: Value) -> InLine:
         key,
         value["session"],
         wants,
-        value.get("bid", False),
+        value.get("denied", False),
         value.get("until_ms", 0),
         leased_until,
         value.get("process"),
@@ -369,12 +375,12 @@ def _by_kind(events: list[Value]) -> dict[str, list[Value]]:
     return found
 
 
-def _ticket_ended(held: Held, released: list[Value]) -> bool:
+def _ticket_ended(held: LockRef, released: list[Value]) -> bool:
     """Whether the log tells the end of a ticket; what is known of its owner ends it, no deadline alone."""
     return held.profile == "ticket" and any(_fits(event, **_names_of(held)) for event in released)
 
 
-def _names_of(held: Held) -> Value:
+def _names_of(held: LockRef) -> Value:
     return {"resource": held.resource, "session": held.owner, "fence": held.fence}
 
 

@@ -22,9 +22,9 @@ def check_books(store: Store, ledger: Ledger, tenant: str) -> None:
     _check_indexes(by_kind, states)
     _check_archives(by_kind, states)
     _check_counts(by_kind["count"], states, limited=tenant != "local")
-    in_line = sorted((r.index_key, r.key) for kind in by_kind.values() for r in kind.values() if r.index_key)
+    waiters = sorted((r.index_key, r.key) for kind in by_kind.values() for r in kind.values() if r.index_key)
     lined_up = [(record.index_key, record.key) for record in store.scan("", by="index_key", limit=ALL)]
-    require(lined_up == in_line, "the line is not that of its records")
+    require(lined_up == waiters, "the line is not that of its records")
 
 
 def _check_tasks(records: dict[str, Record], states: dict[str, State]) -> None:

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from coord.core.replies import LockShown
+from coord.core.replies import LockInfo
 from coord.host.repository import find_repository
 from coord.integrations.hooks import main as program
 from coord.integrations.setup.checks import examine_hooks
@@ -42,7 +42,7 @@ def client_of(place: Place, session: str) -> Client:
     return connect(session=session, cwd=str(place.repository), environ=environ_of(place))
 
 
-def locks(place: Place) -> dict[str, LockShown]:
+def locks(place: Place) -> dict[str, LockInfo]:
     with client_of(place, "watcher") as watcher:
         return {lock.resource: lock for lock in watcher.locks()}
 

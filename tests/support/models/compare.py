@@ -221,9 +221,9 @@ class Twins:
     def check_history(self, key: Key, history: list[ClaimHistory]) -> None:
         task = self.model.tasks[key]
         ended = [
-            (number, g.session, g.claimed_ms, g.ending, g.ended_ms, g.ending == "COMPLETED")
+            (number, g.session, g.claimed_ms, g.end_reason, g.ended_ms, g.end_reason == "COMPLETED")
             for number, g in enumerate(task.generations, 1)
-            if g.ending
+            if g.end_reason
         ]
         told = [
             (e.generation, e.session_id, e.acquired_ms, e.release_reason, e.released_ms, e.result_accepted)

@@ -10,18 +10,18 @@ import msgspec
 
 from coord.core import commands as c
 from coord.core import keys
-from coord.core.identity import Caller, Evidence, Life, Process
-from coord.core.locks.locks import Grant, Guard, Held, Hold
+from coord.core.identity import Caller, Evidence, Process, ProcessState
+from coord.core.locks.locks import EndedLock, Guard, Lock, LockRef
 from coord.core.locks.resources import parse_resource
-from coord.core.locks.wait_queue import Request, Waits, WaitState
+from coord.core.locks.wait_queue import LockRequest, SessionWaits, WaitState
 from coord.core.records import Stored, decode
-from coord.engine.batch import Draft
+from coord.engine.batch import Batch
 from coord.engine.engine import Engine
-from coord.engine.pending import Job
+from coord.engine.pending import PendingCommand
 from coord.stores.open import open_store
 from tests.support.models.naive_lock_commands import NaiveLocks, Refusal
-from tests.support.models.naive_locks import Hold as NaiveHold
-from tests.support.models.naive_locks import Request as NaiveRequest
+from tests.support.models.naive_locks import Lock as NaiveHold
+from tests.support.models.naive_locks import LockRequest as NaiveRequest
 from tests.support.models.naive_locks import files, meet
 
 START_MS = 1_700_000_000_000
@@ -33,13 +33,13 @@ RESOURCES = ("file:x", "file:d", "file:d/y", "file:d/*", "file:*/z", "name:n")
 PATHS = tuple(resource for resource in RESOURCES if resource.startswith("file:") and "*" not in resource)
 """Those that may be single files."""
 KINDS: dict[str, type[Stored]] = {
-    "lock": Hold,
-    "held": Held,
+    "lock": Lock,
+    "held": LockRef,
     "guard": Guard,
-    "wait": Request,
-    "bid": Request,
-    "waits": Waits,
-    "grant": Grant,
+    "wait": LockRequest,
+    "denied": LockRequest,
+    "waits": SessionWaits,
+    "ended": EndedLock,
 }
 
 
@@ -51,18 +51,18 @@ class WatchedEngine(Engine):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self.carried_out: list[tuple[Job, list[dict[str, Any]], set[str]]] = []
+        self.carried_out: list[tuple[PendingCommand, list[dict[str, Any]], set[str]]] = []
 
-    def _with_sweep(self, jobs: list[Job], now: int) -> list[Job]:
+    def _with_sweep(self, jobs: list[PendingCommand], now: int) -> list[PendingCommand]:
         found = super()._with_sweep(jobs, now)
         if isinstance(found[0].command, c.Sweep):
             found[0].command = c.Sweep(self.tenant, 100_000)
         return found
 
-    def _commit(self, draft: Draft, now: int) -> None:
+    def _commit(self, draft: Batch, now: int) -> None:
         decided = [
-            (job, [msgspec.json.decode(event) for event in view.events], set(view.writes))
-            for job, view in draft.decided
+            (job, [msgspec.json.decode(event) for event in tx.events], set(tx.writes))
+            for job, tx in draft.decided
         ]
         super()._commit(draft, now)
         self.carried_out += decided
@@ -70,7 +70,7 @@ class WatchedEngine(Engine):
 
 def shown(locks: list[Any]) -> set[tuple[object, ...]]:
     return {
-        (k.resource, k.owner, k.mode, k.expires_ms, k.provisional, k.preempted_by, k.alone) for k in locks
+        (k.resource, k.owner, k.mode, k.expires_ms, k.provisional, k.preempted_by, k.exact) for k in locks
     }
 
 
@@ -80,7 +80,7 @@ def deadlocks(events: list[dict[str, Any]], written: set[str]) -> list[dict[str,
     for event in events:
         if event["event"] == "lock.deadlock":
             found.append({**event, "lost": set(), "written": written})
-        elif event["event"] == "lock.released" and event["ending"] == "deadlock":
+        elif event["event"] == "lock.released" and event["end_reason"] == "deadlock":
             found[-1]["lost"].add(event["resource"])
     return found
 
@@ -121,7 +121,7 @@ class LockTwins:
 
     def probe(self, process: Process) -> Evidence:
         dead = process.pid in self.naive.dead_pids
-        return Evidence(Life.DEAD if dead else Life.ALIVE, f"pid {process.pid}")
+        return Evidence(ProcessState.DEAD if dead else ProcessState.ALIVE, f"pid {process.pid}")
 
     # What can happen.
 
@@ -177,7 +177,7 @@ class LockTwins:
 
     # Comparing.
 
-    def _compare(self, job: Job, events: list[dict[str, Any]], written: set[str]) -> None:
+    def _compare(self, job: PendingCommand, events: list[dict[str, Any]], written: set[str]) -> None:
         trial: NaiveLocks = pickle.loads(pickle.dumps(self.naive))  # a copy, many times as quick as deepcopy
         trial.dead_pids = self.naive.dead_pids
         found = deadlocks(events, written)
@@ -195,18 +195,18 @@ class LockTwins:
         assert not found, f"{job.command}: these were no deadlocks: {found}"
         self._agree(job, expected)
         ended = [
-            (event["resource"], event["session"], event["ending"], event["until_ms"])
+            (event["resource"], event["session"], event["end_reason"], event["until_ms"])
             for event in events
             if event["event"] == "lock.released"
         ]
         assert alike(sorted(ended), sorted(trial.ended)), f"{job.command}: {ended} ended, not {trial.ended}"
-        self.met.update(ending for _, _, ending, _ in trial.ended)
+        self.met.update(end_reason for _, _, end_reason, _ in trial.ended)
         self.met["widened"] += isinstance(job.command, c.AcquireLocks) and "released" in str(trial.ended)
         self.ended += len(trial.ended)
         trial.ended.clear()
         self.naive = trial
 
-    def _agree(self, job: Job, expected: dict[str, Any]) -> None:
+    def _agree(self, job: PendingCommand, expected: dict[str, Any]) -> None:
         reply = job.reply
         got: dict[str, Any] = {}
         match job.command:
@@ -235,7 +235,7 @@ class LockTwins:
         if "holders" in expected:
             holder = shown([reply.holder] if reply.holder else [])
             fits = holder <= expected["holders"] and bool(holder) == bool(expected["holders"])
-            got |= {"holders": expected["holders"] if fits else holder, "place": reply.place}
+            got |= {"holders": expected["holders"] if fits else holder, "place": reply.position}
         if "cycles" in expected:
             cycle = {tuple(reply.cycle)} if reply.cycle else set()
             fits = cycle <= expected["cycles"] and bool(cycle) == bool(expected["cycles"])
@@ -259,9 +259,9 @@ class LockTwins:
         new = []
         for naive in self.naive.holds:
             hold, fence = real[naive.resource, naive.owner]
-            assert (hold.mode, hold.alone, hold.expires_ms, hold.provisional, hold.under) == (
+            assert (hold.mode, hold.exact, hold.expires_ms, hold.provisional, hold.under) == (
                 naive.mode,
-                naive.alone,
+                naive.exact,
                 naive.expires,
                 naive.provisional,
                 naive.under,
@@ -311,7 +311,7 @@ class LockTwins:
             held_up = self.naive.ahead_of(request) or self.naive.blockers(request)
             assert held_up or not self.naive.alive(request) or self._unswept(), f"{request} could be granted"
             for circle in self.naive.circles(request):
-                allowed = any(r.bid or self._does_more(r) for r in circle)
+                allowed = any(r.denied or self._does_more(r) for r in circle)
                 assert allowed, f"they wait for each other: {circle}"
 
     def _does_more(self, request: NaiveRequest) -> bool:
@@ -328,18 +328,18 @@ class LockTwins:
 
     def _check_index(self) -> None:
         holds, index = self.records("lock"), self.records("held")
-        assert sorted(index) == sorted(keys.held(hold.owner, key) for key, hold in holds.items())
+        assert sorted(index) == sorted(keys.session_lock(hold.owner, key) for key, hold in holds.items())
         waiting = {key: r for key, r in self.records("wait").items() if r.state is WaitState.WAITING}
         counts: Counter[str] = Counter()
         for request in waiting.values():
             counts.update({parse_resource(text, request.repository)[0].guard for text in request.resources})
         assert {key: g.waiters for key, g in self.records("guard").items() if g.waiters} == dict(counts)
         listed = [(key.partition("/")[2], w.keys) for key, w in self.records("waits").items()]
-        everything = waiting | self.records("bid")
+        everything = waiting | self.records("denied")
         assert sorted(everything) == sorted(key for _, found in listed for key in found)
         assert all(everything[key].session == session for session, found in listed for key in found)
         assert sorted(waiting) == [request.key for request in self.naive.line()]
 
     def _check_grants(self) -> None:
         """Every hold that ended is on record."""
-        assert len(self.records("grant")) == self.ended
+        assert len(self.records("ended")) == self.ended

@@ -8,20 +8,20 @@ from collections.abc import Callable
 from typing import Any
 
 from coord.core import commands as c
-from tests.support.models.naive_locks import PROFILES, Books, Hold, Refusal, Request, Thing, meet
+from tests.support.models.naive_locks import PROFILES, Books, Lock, LockRequest, Refusal, Thing, meet
 
 __all__ = ["NaiveLocks", "Refusal"]
 
 Answer = dict[str, Any]
 
 
-def shown(holds: list[Hold]) -> set[tuple[object, ...]]:
-    return {(h.resource, h.owner, h.mode, h.expires, h.provisional, h.preempted_by, h.alone) for h in holds}
+def shown(holds: list[Lock]) -> set[tuple[object, ...]]:
+    return {(h.resource, h.owner, h.mode, h.expires, h.provisional, h.preempted_by, h.exact) for h in holds}
 
 
-def named(command: c.LockWish) -> Thing:
+def named(command: c.ResourceCommand) -> Thing:
     (resource,) = command.resources
-    return resource, resource in command.alone
+    return resource, resource in command.exact
 
 
 class NaiveLocks(Books):
@@ -48,7 +48,7 @@ class NaiveLocks(Books):
         return rules[type(command)](command)
 
     def beat(self, command: c.Heartbeat) -> Answer:
-        self.enlist(command.caller)
+        self.ensure_session(command.caller)
         return {}
 
     def pass_deadlines(self, _: c.Sweep) -> Answer:
@@ -58,8 +58,8 @@ class NaiveLocks(Books):
     # Asking.
 
     def acquire(self, command: c.AcquireLocks, found: list[dict[str, Any]]) -> Answer:
-        session = self.enlist(command.caller)
-        request = Request(
+        session = self.ensure_session(command.caller)
+        request = LockRequest(
             session,
             tuple(dict.fromkeys(command.resources)),
             command.mode,
@@ -70,29 +70,29 @@ class NaiveLocks(Books):
             self.now,
             self.now,
             self.now + command.wait_ms,
-            bid=not command.wait_ms,
-            alone=tuple(sorted(command.alone)),
+            denied=not command.wait_ms,
+            exact=tuple(sorted(command.exact)),
         )
         if command.wait_ms:
             request.key = f"wait/{request.rank:015d}/{command.wait_id}"
         return self.attempt(request, found)
 
-    def attempt(self, request: Request, found: list[dict[str, Any]]) -> Answer:
-        self.clear_way(request)
-        ahead = self.ahead_of_bid(request) if request.bid else self.ahead_of(request)
-        owned = [(self.own(request.session, name), alone) for name, alone in request.things()]
-        if all(hold and not hold.ended(self.now) and not (hold.alone and not alone) for hold, alone in owned):
+    def attempt(self, request: LockRequest, found: list[dict[str, Any]]) -> Answer:
+        self.expire_blockers(request)
+        ahead = self.ahead_of_bid(request) if request.denied else self.ahead_of(request)
+        owned = [(self.own(request.session, name), exact) for name, exact in request.things()]
+        if all(hold and not hold.ended(self.now) and not (hold.exact and not exact) for hold, exact in owned):
             ahead = []
         in_way = self.blockers(request)
         if not in_way and not ahead:
             return self.granted(request)
-        if request.bid:
+        if request.denied:
             return self.refuse(request, in_way, len(ahead) + 1, found)
         self.requests.append(request)
         self.break_deadlocks(request, found)
         return self.state(request, found)
 
-    def clear_way(self, request: Request) -> None:
+    def expire_blockers(self, request: LockRequest) -> None:
         for thing, mode in self.wanted(request):
             for hold in list(self.holds):
                 if hold not in self.holds or not meet(hold.thing, thing):
@@ -102,46 +102,50 @@ class NaiveLocks(Books):
                 elif hold.owner != request.session and not mode == hold.mode == "read":
                     self.end_if_owner_gone(hold)
         for other in self.line():
-            if request.competes(other) and not self.alive(other):
+            if request.conflicts_with(other) and not self.alive(other):
                 self.drop(other)
         self.serve()
 
-    def granted(self, request: Request) -> Answer:
+    def granted(self, request: LockRequest) -> Answer:
         asked = set(request.resources)
         self.requests = [
             other
             for other in self.requests
-            if not (other.bid and other.session == request.session and asked.issuperset(other.resources))
+            if not (other.denied and other.session == request.session and asked.issuperset(other.resources))
         ]
         return {"outcome": "granted", "locks": shown(self.grant(request))}
 
-    def refuse(self, request: Request, in_way: list[Hold], place: int, found: list[dict[str, Any]]) -> Answer:
+    def refuse(
+        self, request: LockRequest, in_way: list[Lock], place: int, found: list[dict[str, Any]]
+    ) -> Answer:
         what = (request.session, set(request.resources))
-        bids = [other for other in self.requests if other.bid]
-        before = next((bid for bid in bids if (bid.session, set(bid.resources)) == what), None)
-        bid = request
+        bids = [other for other in self.requests if other.denied]
+        before = next((denied for denied in bids if (denied.session, set(denied.resources)) == what), None)
+        denied = request
         if before is not None:
             request.since = before.since
-        if before is not None and self.now - before.renewed < 5_000 and before.alone == request.alone:
-            bid = before
+        if before is not None and self.now - before.renewed < 5_000 and before.exact == request.exact:
+            denied = before
         else:
-            self.requests = [other for other in self.requests if other is not before] + [bid]
-        self.break_deadlocks(bid, found)
-        if bid.cycles:  # perhaps one was broken in favour of this request
+            self.requests = [other for other in self.requests if other is not before] + [denied]
+        self.break_deadlocks(denied, found)
+        if denied.cycles:  # perhaps one was broken in favour of this request
             in_way = self.blockers(request)
             if not in_way and not self.ahead_of_bid(request):
                 return self.granted(request)
         holders = self.longest(in_way)
-        return {"outcome": "held", "holders": holders, "place": place, "cycles": set(bid.cycles)}
+        return {"outcome": "held", "holders": holders, "place": place, "cycles": set(denied.cycles)}
 
-    def ahead_of_bid(self, request: Request) -> list[Request]:
-        return [other for other in self.line() if other.rank <= request.rank and request.competes(other)]
+    def ahead_of_bid(self, request: LockRequest) -> list[LockRequest]:
+        return [
+            other for other in self.line() if other.rank <= request.rank and request.conflicts_with(other)
+        ]
 
-    def longest(self, in_way: list[Hold]) -> set[tuple[object, ...]]:
+    def longest(self, in_way: list[Lock]) -> set[tuple[object, ...]]:
         last = max((hold.expires for hold in in_way), default=0)
         return shown([hold for hold in in_way if hold.expires == last])
 
-    def state(self, request: Request, found: list[dict[str, Any]]) -> Answer:
+    def state(self, request: LockRequest, found: list[dict[str, Any]]) -> Answer:
         if request not in self.requests:
             return {"outcome": "withdrawn"}
         if request.state == "refused":
@@ -152,7 +156,7 @@ class NaiveLocks(Books):
         place = len(self.ahead_of(request)) + 1
         return {"outcome": "waiting", "holders": self.longest(self.blockers(request)), "place": place}
 
-    def take_over(self, request: Request, found: list[dict[str, Any]]) -> Answer:
+    def take_over(self, request: LockRequest, found: list[dict[str, Any]]) -> Answer:
         self.requests.remove(request)
         holds = [self.own(request.session, resource) for resource in request.resources]
         standing = [hold for hold in holds if hold is not None and not hold.ended(self.now)]
@@ -166,18 +170,18 @@ class NaiveLocks(Books):
             hold.look = hold.due()
         return {"outcome": "granted", "locks": shown(standing)}
 
-    def find_request(self, session: str, key: str) -> Request | None:
+    def find_request(self, session: str, key: str) -> LockRequest | None:
         mine = [request for request in self.requests if request.session == session and request.key == key]
         return mine[0] if mine else None
 
     def confirm(self, command: c.ConfirmWait, found: list[dict[str, Any]]) -> Answer:
-        request = self.find_request(self.enlist(command.caller), command.wait_key)
+        request = self.find_request(self.ensure_session(command.caller), command.wait_key)
         if request is None:
             return {"outcome": "withdrawn"}
         if request.state == "waiting":
             if self.now - request.renewed >= 4_000:
                 request.renewed = self.now
-            self.clear_way(request)
+            self.expire_blockers(request)
         return self.state(request, found)
 
     def withdraw(self, command: c.WithdrawWait) -> Answer:
@@ -194,7 +198,7 @@ class NaiveLocks(Books):
 
     # Holding.
 
-    def mine(self, command: c.ReleaseLocks | c.RenewLocks, session: str) -> list[Hold]:
+    def mine(self, command: c.ReleaseLocks | c.RenewLocks, session: str) -> list[Lock]:
         if not command.resources:
             return [hold for hold in self.holds if hold.owner == session and not hold.ended(self.now)]
         (resource,) = command.resources
@@ -207,7 +211,7 @@ class NaiveLocks(Books):
         return [hold]
 
     def release(self, command: c.ReleaseLocks) -> Answer:
-        holds = self.mine(command, self.enlist(command.caller))
+        holds = self.mine(command, self.ensure_session(command.caller))
         released = {hold.resource for hold in holds}
         for hold in holds:
             self.end(hold, "released")
@@ -215,7 +219,7 @@ class NaiveLocks(Books):
         return {"released": released}
 
     def renew(self, command: c.RenewLocks) -> Answer:
-        holds = self.mine(command, self.enlist(command.caller))
+        holds = self.mine(command, self.ensure_session(command.caller))
         if any(hold.preempted_by for hold in holds):
             raise Refusal("lost")
         for hold in holds:
@@ -236,9 +240,9 @@ class NaiveLocks(Books):
     # Taking.
 
     def steal(self, command: c.StealLock) -> Answer:
-        thief, once = self.enlist(command.caller), (self.now, self.now, self.now)
-        request = Request(thief, command.resources, "", "", command.ttl_ms, 0, False, *once, bid=False)
-        request.alone = command.alone
+        thief, once = self.ensure_session(command.caller), (self.now, self.now, self.now)
+        request = LockRequest(thief, command.resources, "", "", command.ttl_ms, 0, False, *once, denied=False)
+        request.exact = command.exact
         in_way = self.blockers(request)
         if not in_way:
             raise Refusal("not_found")
@@ -252,7 +256,7 @@ class NaiveLocks(Books):
         self.serve()
         return answer
 
-    def may_steal(self, hold: Hold, command: c.StealLock) -> bool:
+    def may_steal(self, hold: Lock, command: c.StealLock) -> bool:
         life = self.life(hold.owner)
         if command.force:
             return True
@@ -262,7 +266,7 @@ class NaiveLocks(Books):
         return stale and self.now >= hold.expires and self.now >= hold.acquired + 600_000
 
     def preempt(self, command: c.PreemptLock) -> Answer:
-        session, (resource,) = self.enlist(command.caller), command.resources
+        session, (resource,) = self.ensure_session(command.caller), command.resources
         in_way = self.in_way(session, named(command), PROFILES[resource.partition(":")[0]][2])
         if not in_way:
             raise Refusal("not_found")
@@ -293,7 +297,7 @@ class NaiveLocks(Books):
         if seat is not None and seat.state == "dead":
             for hold in [hold for hold in self.holds if hold.owner == caller.session]:
                 self.end(hold, "owner_dead")
-        self.enlist(caller)
+        self.ensure_session(caller)
         if seat is not None:
             self.seats[caller.session].children = seat.children
         self.serve()

@@ -40,8 +40,8 @@ def meet(one: Thing, other: Thing) -> bool:
     """Whether something belongs to both; that a path is a single file counts between it and a glob."""
     globs = "*" in one[0] or "*" in other[0]
     mine, theirs = (
-        files(name) & {name.partition(":")[2]} if alone and globs else files(name)
-        for name, alone in (one, other)
+        files(name) & {name.partition(":")[2]} if exact and globs else files(name)
+        for name, exact in (one, other)
     )
     return bool(mine & theirs)
 
@@ -59,7 +59,7 @@ class Seat:
 
 
 @dataclass(eq=False)
-class Request:
+class LockRequest:
     """A request for locks; `key` is its place in line."""
 
     session: str
@@ -72,14 +72,14 @@ class Request:
     since: int
     renewed: int
     until: int
-    bid: bool
+    denied: bool
     key: str = ""
     state: str = "waiting"
     cycles: tuple[tuple[str, ...], ...] = ()
-    alone: tuple[str, ...] = ()
+    exact: tuple[str, ...] = ()
 
     def things(self) -> list[Thing]:
-        return [(resource, resource in self.alone) for resource in self.resources]
+        return [(resource, resource in self.exact) for resource in self.resources]
 
     def mode_of(self, resource: str) -> str:
         return self.mode or PROFILES[self.profile or resource.partition(":")[0]][2]
@@ -89,12 +89,12 @@ class Request:
         return self.since - 60_000 * self.priority
 
     def due(self) -> int:
-        if self.bid:
+        if self.denied:
             return self.renewed + 60_000
         patience = min(self.until, self.renewed + 15_000)
         return patience if self.state == "waiting" else max(self.until, self.renewed) + 15_000
 
-    def competes(self, other: "Request") -> bool:
+    def conflicts_with(self, other: "LockRequest") -> bool:
         return self.session != other.session and any(
             meet(mine, theirs) and not self.mode_of(mine[0]) == other.mode_of(theirs[0]) == "read"
             for mine in self.things()
@@ -103,7 +103,7 @@ class Request:
 
 
 @dataclass(eq=False)
-class Hold:
+class Lock:
     """A hold; a fence of 0 is to be filled in by whoever knows the offset of the commit."""
 
     resource: str
@@ -121,11 +121,11 @@ class Hold:
     preempted_by: str = ""
     preempt_at: int = 0
     look: int = 0
-    alone: bool = False
+    exact: bool = False
 
     @property
     def thing(self) -> Thing:
-        return self.resource, self.alone
+        return self.resource, self.exact
 
     @property
     def expiry(self) -> str:
@@ -149,8 +149,8 @@ class Books:
 
     now: int
     seats: dict[str, Seat] = field(default_factory=dict)
-    holds: list[Hold] = field(default_factory=list)
-    requests: list[Request] = field(default_factory=list)
+    holds: list[Lock] = field(default_factory=list)
+    requests: list[LockRequest] = field(default_factory=list)
     told: dict[frozenset[str], int] = field(default_factory=dict)
     dead_pids: set[int] = field(default_factory=set)
     ended: list[tuple[str, str, str, int]] = field(default_factory=list)
@@ -168,7 +168,7 @@ class Books:
         seat = self.seats.get(session)
         return [seat.parent, *self.above(seat.parent)] if seat is not None and seat.parent else []
 
-    def enlist(self, caller: Any) -> str:
+    def ensure_session(self, caller: Any) -> str:
         seat = self.seats.get(caller.session)
         if seat is not None and seat.state == "dead":
             raise Refusal("dead")
@@ -203,24 +203,24 @@ class Books:
 
     # Holds.
 
-    def end(self, hold: Hold, ending: str, at: int | None = None) -> None:
+    def end(self, hold: Lock, end_reason: str, at: int | None = None) -> None:
         """End a hold, unless it has ended before; what stood under it alone ends at the same moment."""
         if hold not in self.holds:
             return
         self.holds.remove(hold)
         self.freed.add(hold.thing)
         now = self.now if at is None else at
-        ending = hold.ended(now) or ending
+        end_reason = hold.ended(now) or end_reason
         until = {"expired": hold.expires, "lapsed": hold.expires, "preempted": hold.preempt_at}
-        ended = min(now, until.get(ending, now))
-        self.ended.append((hold.resource, hold.owner, ending, ended))
+        ended = min(now, until.get(end_reason, now))
+        self.ended.append((hold.resource, hold.owner, end_reason, ended))
         for child in list(self.holds):
             if child.under == hold.owner and meet(child.thing, hold.thing):
                 lenders = [h for h in self.holds if h.owner == hold.owner and not h.ended(now)]
                 if not any(meet(h.thing, child.thing) for h in lenders):
                     self.end(child, "parent_ended", ended)
 
-    def death(self, hold: Hold) -> str:
+    def death(self, hold: Lock) -> str:
         """How its owner's death or silence has ended a hold."""
         life = self.life(hold.owner)
         if hold.expiry == "steal_only":
@@ -233,17 +233,17 @@ class Books:
             return "owner_silent" if life == "alive" else "owner_dead"
         return "expired" if self.now >= hold.expires and life != "alive" else ""
 
-    def end_if_owner_gone(self, hold: Hold) -> None:
-        ending = self.death(hold)
-        if ending == "owner_dead":
+    def end_if_owner_gone(self, hold: Lock) -> None:
+        end_reason = self.death(hold)
+        if end_reason == "owner_dead":
             self.declare_dead(hold.owner)
-        elif ending:
-            self.end(hold, ending)
+        elif end_reason:
+            self.end(hold, end_reason)
 
-    def own(self, session: str, resource: str) -> Hold | None:
+    def own(self, session: str, resource: str) -> Lock | None:
         return next((hold for hold in self.holds if (hold.owner, hold.resource) == (session, resource)), None)
 
-    def in_way(self, session: str, thing: Thing, mode: str) -> list[Hold]:
+    def in_way(self, session: str, thing: Thing, mode: str) -> list[Lock]:
         return [
             hold
             for hold in self.holds
@@ -253,33 +253,33 @@ class Books:
             and not hold.ended(self.now)
         ]
 
-    def blockers(self, request: Request) -> list[Hold]:
+    def blockers(self, request: LockRequest) -> list[Lock]:
         return [
             hold for thing, mode in self.wanted(request) for hold in self.in_way(request.session, thing, mode)
         ]
 
-    def wanted(self, request: Request) -> list[tuple[Thing, str]]:
+    def wanted(self, request: LockRequest) -> list[tuple[Thing, str]]:
         """What a request would hold: where more is asked for than is held, all that is held stays held."""
         found = []
-        for resource, alone in request.things():
+        for resource, exact in request.things():
             own, mode = self.own(request.session, resource), request.mode_of(resource)
             if own is not None and not own.ended(self.now):
-                if own.alone and not alone:
+                if own.exact and not exact:
                     mode = mode if own.mode == "read" else own.mode
                 elif own.mode == "read" != mode:
-                    found.append(((resource, alone and own.alone), mode))
+                    found.append(((resource, exact and own.exact), mode))
                     continue
-            found.append(((resource, alone), mode))
+            found.append(((resource, exact), mode))
         return found
 
-    def grant(self, request: Request, *, provisional: bool = False) -> list[Hold]:
+    def grant(self, request: LockRequest, *, provisional: bool = False) -> list[Lock]:
         for hold in list(self.holds):
             if hold.ended(self.now) and any(meet(hold.thing, thing) for thing, _ in self.wanted(request)):
                 self.end(hold, "")
         return [self._grant_one(request, *wanted, provisional) for wanted in self.wanted(request)]
 
-    def _grant_one(self, request: Request, thing: Thing, mode: str, provisional: bool) -> Hold:
-        resource, alone = thing
+    def _grant_one(self, request: LockRequest, thing: Thing, mode: str, provisional: bool) -> Lock:
+        resource, exact = thing
         profile = request.profile or resource.partition(":")[0]
         ttl = request.ttl or PROFILES[profile][0]
         hold = self.own(request.session, resource)
@@ -287,13 +287,13 @@ class Books:
         under = next((name for name in self.above(request.session) if name in lenders), "")
         if hold is None:
             self.mark_parent(under)
-            hold = Hold(resource, request.session, mode, profile, self.now, ttl, 0, 0, False, True, under)
-            hold.alone = alone
+            hold = Lock(resource, request.session, mode, profile, self.now, ttl, 0, 0, False, True, under)
+            hold.exact = exact
             self.holds.append(hold)
-        elif hold.alone and not alone:
+        elif hold.exact and not exact:
             self.ended.append((resource, hold.owner, "released", self.now))
             self.mark_parent(under)
-            hold.alone, hold.under = False, under
+            hold.exact, hold.under = False, under
             hold.mode, hold.fence, hold.acquired = mode, 0, self.now
         elif hold.mode == "read" != mode:
             hold.mode, hold.fence, hold.acquired = mode, 0, self.now
@@ -307,18 +307,18 @@ class Books:
 
     # The line.
 
-    def line(self) -> list[Request]:
+    def line(self) -> list[LockRequest]:
         waiting = [request for request in self.requests if request.key and request.state == "waiting"]
         return sorted(waiting, key=lambda request: request.key)
 
-    def ahead_of(self, request: Request) -> list[Request]:
-        return [other for other in self.line() if other.key < request.key and request.competes(other)]
+    def ahead_of(self, request: LockRequest) -> list[LockRequest]:
+        return [other for other in self.line() if other.key < request.key and request.conflicts_with(other)]
 
-    def alive(self, request: Request) -> bool:
+    def alive(self, request: LockRequest) -> bool:
         in_time = self.now < request.until and self.now < request.renewed + 15_000
         return in_time and self.life(request.session) not in {"dead", "gone"}
 
-    def drop(self, request: Request) -> None:
+    def drop(self, request: LockRequest) -> None:
         self.requests.remove(request)
         self.freed.update(request.things())
 
@@ -341,7 +341,7 @@ class Books:
     def sweep(self) -> None:
         """Do what is due, in the order of time, then of the keys."""
         due: list[tuple[int, str, str, Any]] = [
-            *((request.due(), request.key or "bid", "request", request) for request in self.requests),
+            *((request.due(), request.key or "denied", "request", request) for request in self.requests),
             *((hold.look, key_of(hold), "lock", hold) for hold in self.holds),
             *((seat.look, f"session/{name}", "session", name) for name, seat in self.seats.items()),
             *((since + 120_000, "deadlock", "deadlock", circle) for circle, since in self.told.items()),
@@ -377,13 +377,13 @@ class Books:
 
     # Deadlocks.
 
-    def circles(self, new: Request) -> list[list[Request]]:
+    def circles(self, new: LockRequest) -> list[list[LockRequest]]:
         """All circles through a request, found by walking every way."""
-        found: list[list[Request]] = []
+        found: list[list[LockRequest]] = []
 
-        def follow(trail: list[Request]) -> None:
+        def follow(trail: list[LockRequest]) -> None:
             last = trail[-1]
-            ahead = [] if last.bid else self.ahead_of(last)
+            ahead = [] if last.denied else self.ahead_of(last)
             for session in {*(h.owner for h in self.blockers(last)), *(a.session for a in ahead)}:
                 if session == new.session:
                     found.append(trail)
@@ -395,7 +395,7 @@ class Books:
         follow([new])
         return found
 
-    def needed(self, session: str, wanted: Request) -> list[Hold]:
+    def needed(self, session: str, wanted: LockRequest) -> list[Lock]:
         return [
             hold
             for hold in self.holds
@@ -406,7 +406,7 @@ class Books:
             )
         ]
 
-    def victim(self, circle: list[Request]) -> int:
+    def victim(self, circle: list[LockRequest]) -> int:
         def cost(place: int) -> tuple[int, bool, int, str]:
             request = circle[place]
             needed = self.needed(request.session, circle[place - 1])
@@ -417,11 +417,11 @@ class Books:
 
         return min(range(len(circle)), key=cost)
 
-    def break_deadlocks(self, new: Request, found: list[dict[str, Any]]) -> None:
+    def break_deadlocks(self, new: LockRequest, found: list[dict[str, Any]]) -> None:
         """Resolve every circle; where there are several, `found` says which were taken, in which order."""
         new.cycles = ()
         while new.state == "waiting" and new in self.requests and (circles := self.circles(new)):
-            pure = [circle for circle in circles if not any(request.bid for request in circle)]
+            pure = [circle for circle in circles if not any(request.denied for request in circle)]
             if not found:
                 assert not pure, f"a circle of waits was left: {pure}"
                 unripe = [circle for circle in circles if self.told_of(circle) and not self.ripe(circle)]
@@ -438,10 +438,10 @@ class Books:
                 and (self.fits(circle, event) or not event["resolved"])
             ]
             assert taken, f"{event}: the victim is not the cheapest, or lost the wrong locks"
-            taken.sort(key=lambda circle: circle[self.victim(circle)].bid)
+            taken.sort(key=lambda circle: circle[self.victim(circle)].denied)
             circle, new.cycles = taken[0], (tuple(event["cycle"]),)
             who = frozenset(request.session for request in circle)
-            if any(request.bid for request in circle) and not self.ripe(circle):
+            if any(request.denied for request in circle) and not self.ripe(circle):
                 assert not event["resolved"], f"{who} had less than 30 s"
                 assert who not in self.told, f"{who} were told twice"
                 self.told[who] = self.now
@@ -450,23 +450,23 @@ class Books:
             self.told.pop(who, None)
             self._revoke(circle, self.victim(circle))
 
-    def told_of(self, circle: list[Request]) -> bool:
+    def told_of(self, circle: list[LockRequest]) -> bool:
         return frozenset(request.session for request in circle) in self.told
 
-    def ripe(self, circle: list[Request]) -> bool:
+    def ripe(self, circle: list[LockRequest]) -> bool:
         since = self.told.get(frozenset(request.session for request in circle), FOREVER)
-        return self.now - since >= 30_000 and all(r.renewed > since for r in circle if r.bid)
+        return self.now - since >= 30_000 and all(r.renewed > since for r in circle if r.denied)
 
-    def fits(self, circle: list[Request], event: dict[str, Any]) -> bool:
+    def fits(self, circle: list[LockRequest], event: dict[str, Any]) -> bool:
         """Whether breaking this circle takes what was taken."""
         place = self.victim(circle)
         lost = {hold.resource for hold in self.needed(circle[place].session, circle[place - 1])}
-        return lost == event["lost"] and (circle[place].bid or circle[place].key in event["written"])
+        return lost == event["lost"] and (circle[place].denied or circle[place].key in event["written"])
 
-    def _revoke(self, circle: list[Request], place: int) -> None:
+    def _revoke(self, circle: list[LockRequest], place: int) -> None:
         loser = circle[place]
         self.drop(loser)
-        if not loser.bid:
+        if not loser.denied:
             self.requests.append(loser)
         loser.state, loser.cycles = "refused", (names(circle),)
         for hold in self.needed(loser.session, circle[place - 1]):
@@ -474,11 +474,11 @@ class Books:
         self.serve()
 
 
-def key_of(hold: Hold) -> str:
+def key_of(hold: Lock) -> str:
     """Where a hold stands in the store; it matters only where two things are due at the same moment."""
-    return parse_resource(hold.resource, "r")[0].hold_key(hold.owner)
+    return parse_resource(hold.resource, "r")[0].lock_key(hold.owner)
 
 
-def names(circle: list[Request]) -> tuple[str, ...]:
+def names(circle: list[LockRequest]) -> tuple[str, ...]:
     """The sessions of a circle, the first one again at the end."""
     return (*(request.session for request in circle), circle[0].session)

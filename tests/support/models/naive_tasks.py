@@ -19,11 +19,11 @@ class Generation:
     claimed_ms: int
     lease_ms: int
     expires_ms: int
-    ending: str = ""
+    end_reason: str = ""
     ended_ms: int = 0
 
-    def end(self, ending: str, at_ms: int) -> None:
-        self.ending, self.ended_ms = ending, at_ms
+    def end(self, end_reason: str, at_ms: int) -> None:
+        self.end_reason, self.ended_ms = end_reason, at_ms
 
 
 @dataclass
@@ -44,11 +44,11 @@ class ModelTask:
         return self.generations[-1]
 
     def valid(self) -> bool:
-        return not self.open and not self.last.ending
+        return not self.open and not self.last.end_reason
 
     def current(self) -> bool:
         """Whether somebody may still hand in the result of the last generation."""
-        return not self.open and self.last.ending in ("", "EXPIRED")
+        return not self.open and self.last.end_reason in ("", "EXPIRED")
 
 
 class Model:
@@ -71,7 +71,7 @@ class Model:
 
     def expired(self, tenant: str) -> list[tuple[int, Key]]:
         lost = [(k, t) for k, t in self.tasks.items() if k[0] == tenant and not t.open]
-        return sorted((t.last.expires_ms, k) for k, t in lost if t.last.ending == "EXPIRED")
+        return sorted((t.last.expires_ms, k) for k, t in lost if t.last.end_reason == "EXPIRED")
 
     def _over_limit(self, key: Key, task: ModelTask, session: str, lease_ms: int) -> str:
         if key[0] == "local":
@@ -111,7 +111,7 @@ class Model:
             return "GENERATION_MISMATCH"
         if session != task.last.session:
             return "SESSION_MISMATCH"
-        return "ALREADY_EXPIRED" if task.last.ending else ""
+        return "ALREADY_EXPIRED" if task.last.end_reason else ""
 
     def renew(self, key: Key, session: str, number: int) -> tuple[object, ...]:
         task = self.tasks[key]
@@ -137,7 +137,7 @@ class Model:
             return (reason, task.number, False)
         granted = task.generations[number - 1 : number] if number else []
         mine = [held for held in granted if held.session == session]
-        lost = any(held.ending != "COMPLETED" for held in mine)
+        lost = any(held.end_reason != "COMPLETED" for held in mine)
         if granted and (lost or not mine):
             was, at, times = task.rejected.get((number, session), ("", 0, 0))
             if was != reason or self.now - at >= QUIET_MS:

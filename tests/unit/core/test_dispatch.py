@@ -41,4 +41,4 @@ def test_a_rule_takes_the_command_that_it_answers(table, place: int) -> None:
 def test_every_deadline_has_its_rule() -> None:
     """A deadline that cannot be passed would stop all those behind it."""
     for name in DEADLINES.values():
-        assert list(inspect.signature(imported(name)).parameters) == ["view", "key", "now"]
+        assert list(inspect.signature(imported(name)).parameters) == ["tx", "key", "now"]

@@ -25,7 +25,7 @@ TASK = Task(
     claimed_ms=T0,
     lease_ms=LEASE,
     expires_ms=T0 + LEASE,
-    ending=ReleaseReason.ERROR,
+    end_reason=ReleaseReason.ERROR,
     metadata={"user": "ü", "deep": [1, {"x": None}]},
 )
 RECORDS = [

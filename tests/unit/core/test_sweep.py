@@ -6,7 +6,7 @@ from coord.core import keys
 from coord.core.commands import SWEEP_MOST
 from coord.core.limits import DAY_MS
 from coord.core.records import MARKER, encode
-from coord.core.replies import Swept
+from coord.core.replies import SweepReply
 from coord.core.tasks.lost import KEPT_MS
 from coord.core.tasks.schema import Task
 from coord.core.tasks.types import ReleaseReason
@@ -21,11 +21,11 @@ def test_a_sweep_passes_so_many_and_says_when_the_next_is() -> None:
     desk = Desk()
     for number in range(SWEEP_MOST + 8):
         desk.claim("s", f"t{number}")
-    assert desk.sweep(now=LATE - 1).reply == Swept(0, LATE)
+    assert desk.sweep(now=LATE - 1).reply == SweepReply(0, LATE)
     first = desk.sweep(now=LATE)
-    assert (len(first.told), first.reply) == (SWEEP_MOST, Swept(SWEEP_MOST, LATE))
+    assert (len(first.told), first.reply) == (SWEEP_MOST, SweepReply(SWEEP_MOST, LATE))
     second = desk.sweep(now=LATE)
-    assert (len(second.told), second.reply) == (8, Swept(8, LATE + KEPT_MS))
+    assert (len(second.told), second.reply) == (8, SweepReply(8, LATE + KEPT_MS))
 
 
 def test_the_oldest_deadline_goes_first() -> None:
@@ -52,16 +52,16 @@ def test_expiry_is_written_down_as_of_its_deadline() -> None:
     desk.claim()
     (told,) = desk.sweep(now=LATE + 7_777).events
     task = desk.read(keys.task("p", "t"), Task)
-    assert (told["expired_ms"], task.ended_ms, task.ending) == (LATE, LATE, ReleaseReason.EXPIRED)
+    assert (told["expired_ms"], task.ended_ms, task.end_reason) == (LATE, LATE, ReleaseReason.EXPIRED)
 
 
 def test_replies_to_command_ids_are_forgotten() -> None:
     """DESIGN §4: what a command id was answered leaves at its deadline, without an event."""
     desk = Desk()
     desk.records[keys.done("c-1")] = Kept(encode(MARKER), keys.due(T0 + 5))
-    assert desk.sweep(now=T0 + 4).reply == Swept(0, T0 + 5)
+    assert desk.sweep(now=T0 + 4).reply == SweepReply(0, T0 + 5)
     done = desk.sweep(now=T0 + 5)
-    assert (done.reply, done.events, desk.records) == (Swept(1), [], {})
+    assert (done.reply, done.events, desk.records) == (SweepReply(1), [], {})
 
 
 def test_a_kind_that_only_a_newer_version_knows_is_left_alone() -> None:
@@ -97,7 +97,7 @@ def test_history_of_a_finished_task_is_forgotten_after_its_retention() -> None:
     assert [entry.generation for entry in desk.history()] == [1, 2]
     swept = desk.sweep(now=T0 + RETENTION)
     assert swept.events == [{"event": "task.history_forgotten", "project": "p", "task": "t", "generation": 1}]
-    assert swept.reply == Swept(1)
+    assert swept.reply == SweepReply(1)
     assert desk.keys() == [
         "count/claims",
         "count/sessions",
@@ -112,7 +112,7 @@ def test_history_of_an_unfinished_task_is_kept() -> None:
     """TEN-11, CLM-21: as long as a task is not done its lineage stays; it is looked at again a day later."""
     desk = finished_twice(done=False)
     swept = desk.sweep(now=T0 + RETENTION)
-    assert (swept.told, swept.reply) == ([], Swept(1, T0 + RETENTION + DAY_MS))
+    assert (swept.told, swept.reply) == ([], SweepReply(1, T0 + RETENTION + DAY_MS))
     assert [entry.generation for entry in desk.history()] == [1, 2]
     assert "result/p/t/00000001" in desk.records
     desk.claim("s3", now=T0 + RETENTION)

@@ -10,7 +10,7 @@ from coord.engine.engine import Engine
 from coord.stores.contract import Limits
 from coord.stores.database import Database
 from coord.stores.open import open_store
-from tests.support.engine_probes import Probes, StillAmbient
+from tests.support.engine_probes import Probes, StillRuntime
 from tests.support.stores.stand_in import StandIn, StandInDatabase
 
 NOW = 1_700_000_000_000
@@ -23,8 +23,8 @@ class Stage:
         self.database = database
         self.store: StandIn = database.log("local")
         self.now = NOW
-        self.ambient = StillAmbient()
-        options = {"clock": lambda: self.now, "ambient": self.ambient, **options}
+        self.runtime = StillRuntime()
+        options = {"clock": lambda: self.now, "runtime": self.runtime, **options}
         self.engine = Engine(database, "local", **options)
         # The first batch looks for what is due; after it the engine is quiet for a while.
         self.engine._sweep_at = NOW + 10**9

@@ -48,7 +48,7 @@ def test_a_conflict_is_decided_again_over_what_is_there_now(stage: Stage) -> Non
     assert stage.engine.call(Append("a", "+mine")) == "theirs+mine"
     assert text(stage, "a") == "theirs+mine"
     assert len(stage.store.written) == 1
-    assert len(stage.ambient.slept) == 1, "with a pause, so that two do not keep meeting"
+    assert len(stage.runtime.slept) == 1, "with a pause, so that two do not keep meeting"
 
 
 def test_only_the_commands_concerned_are_decided_again(stage: Stage, probes: Probes) -> None:
@@ -296,7 +296,7 @@ def test_an_outcome_that_cannot_be_settled_is_unknown(stage: Stage, landed: bool
     (stage.store.after_commit if landed else stage.store.before_commit).append(lose_and_leave)
     with pytest.raises(Unknown):
         stage.engine.call(Append("a", "x"), timeout=5)
-    assert stage.ambient.time >= 5
+    assert stage.runtime.time >= 5
     stage.store.away = False
     assert text(stage, "a") == ("x" if landed else "")
 
@@ -337,7 +337,7 @@ def test_unavailable_is_tried_again(stage: Stage) -> None:
 
     stage.store.before_commit.extend([go_away, go_away])
     assert stage.engine.call(Append("a", "x")) == "x"
-    assert len(stage.ambient.slept) == 2
+    assert len(stage.runtime.slept) == 2
 
 
 def test_unavailable_for_long_is_raised(stage: Stage) -> None:
@@ -345,7 +345,7 @@ def test_unavailable_for_long_is_raised(stage: Stage) -> None:
     stage.store.away = True
     with pytest.raises(Unavailable):
         stage.engine.call(Append("a", "x"))
-    assert len(stage.ambient.slept) == 2
+    assert len(stage.runtime.slept) == 2
     stage.store.away = False
     assert stage.engine.call(Append("a", "y")) == "y"
 
@@ -354,7 +354,7 @@ def test_who_has_no_time_left_is_told_that_the_store_is_away(stage: Stage) -> No
     """A server that is silent takes long to be given up: then it is away, and not too busy with others."""
 
     def go_away_slowly(_: Commit) -> None:
-        stage.ambient.sleep(5)
+        stage.runtime.sleep(5)
         raise Unavailable("away")
 
     stage.store.before_commit.extend([go_away_slowly] * 3)
@@ -384,7 +384,7 @@ def test_a_corrupt_store_is_not_tried_again(stage: Stage) -> None:
     stage.store.after_read.append(damaged)
     with pytest.raises(Corrupt):
         stage.engine.call(Append("a", "x"))
-    assert (stage.store.calls["load"], stage.ambient.slept) == (1, [])
+    assert (stage.store.calls["load"], stage.runtime.slept) == (1, [])
 
 
 def test_an_unforeseen_error_of_the_store_is_an_unknown_outcome(stage: Stage) -> None:

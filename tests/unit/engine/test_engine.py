@@ -245,7 +245,7 @@ def test_a_command_whose_time_is_up_is_busy(stage: Stage) -> None:
     with stage.engine._turn:
         late = stage.engine.submit(Append("a", "late"), timeout=1)
         patient = stage.engine.submit(Append("a", "patient"), timeout=100)
-        stage.ambient.time += 5
+        stage.runtime.time += 5
     with pytest.raises(Busy):
         late.result(PATIENCE_S)
     assert patient.result(PATIENCE_S) == "patient"
@@ -262,6 +262,6 @@ def test_conflicts_without_end_are_busy(stage: Stage, probes: Probes) -> None:
     with pytest.raises(Busy):
         stage.engine.call(Append("a", "mine"), timeout=2)
     stage.store.before_commit.clear()
-    assert 2 <= stage.ambient.time < 4
+    assert 2 <= stage.runtime.time < 4
     assert probes.decided["Append", "a"] > 10
     assert text(stage, "a") == "theirs"

@@ -201,7 +201,7 @@ def test_a_closed_database_answers_too(stage: Stage) -> None:
         stage.engine.call(Append("a", "x"))
     with pytest.raises(Unavailable):
         stage.engine.submit(Append("a", "x")).result(PATIENCE_S)
-    assert stage.ambient.slept == []
+    assert stage.runtime.slept == []
     stage.engine.close()
 
 

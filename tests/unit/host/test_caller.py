@@ -46,7 +46,7 @@ def test_a_person_is_the_leader_of_a_terminal_session() -> None:
     caller = asked("setsid", "--wait", *SHELL)
     leader = caller.process
     assert leader is not None
-    assert leader == caller.descent[0]
+    assert leader == caller.process_ancestors[0]
     assert caller.session == f"ada@{os.uname().nodename}:{leader.pid}-{leader.start}"
     assert (caller.user, caller.tool) == ("ada", "")
     assert asked().session == asked().session != caller.session
@@ -58,7 +58,7 @@ def test_a_terminal_outside_of_the_namespace_is_known_by_the_outermost_process()
     caller = asked("unshare", "--pid", "--fork", "--kill-child", "--mount-proc", *SHELL, *SHELL)
     assert caller.process is not None
     assert caller.process.pid == 1
-    assert caller.process == caller.descent[-1]
+    assert caller.process == caller.process_ancestors[-1]
     assert caller.session == f"ada@{os.uname().nodename}:1-{caller.process.start}"
 
 
@@ -77,14 +77,14 @@ def test_two_terminals_are_two_owners() -> None:
     (a, again), (b, _) = callers
     assert a.session == again.session != b.session
     assert a.process is not None
-    assert a.process == again.process == a.descent[0]
+    assert a.process == again.process == a.process_ancestors[0]
 
 
 def test_a_command_that_leads_its_own_session_is_not_its_owner() -> None:
     """lessons.md bug 9: the pid of a one-shot command is never the session's; its parent is."""
     first, second = asked("setsid", "--wait"), asked("setsid", "--wait")
     assert first.process is not None
-    assert first.process == first.descent[0]
+    assert first.process == first.process_ancestors[0]
     command = f"[sys.executable, '-c', {ASK!r}]"
     code = f"import subprocess, sys\nfor _ in 'ab': subprocess.run({command}, start_new_session=True)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -196,7 +196,7 @@ def test_the_rest_comes_from_the_environment_and_flags() -> None:
     caller = find_caller(environ, cwd="/here")
     assert (caller.agent, caller.role, caller.project, caller.parent) == ("builder", "worker", "shop", "p")
     assert (caller.user, caller.cwd, caller.host) == ("ada", "/here", os.uname().nodename)
-    assert caller.descent == tuple(ancestors())
+    assert caller.process_ancestors == tuple(ancestors())
     assert find_tenant(environ) == "acme"
     flags = Flags(session="S", agent="A", role="R", project="P", parent="Q")
     caller = find_caller(environ, flags)

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import msgspec
 import pytest
 
-from coord.core.identity import Life, Process
+from coord.core.identity import Process, ProcessState
 from coord.host.processes import ancestors, describe, probe, this_machine
 
 WAIT_FOR_END = "import sys; sys.stdin.read()"
@@ -118,9 +118,9 @@ def test_a_running_process_is_alive_and_a_reaped_one_dead() -> None:
     """PRB-28, DESIGN §5: death is proven when the pid is gone; the evidence says so in words."""
     with child() as process:
         known = described(process.pid)
-        assert probe(known).life is Life.ALIVE
+        assert probe(known).life is ProcessState.ALIVE
     evidence = probe(known)
-    assert evidence.life is Life.DEAD
+    assert evidence.life is ProcessState.DEAD
     assert evidence.detail == f"pid {known.pid} started {known.start} is gone"
 
 
@@ -129,7 +129,7 @@ def test_a_pid_that_was_given_away_again_is_dead() -> None:
     with child() as process:
         known = described(process.pid)
         earlier = msgspec.structs.replace(known, start=known.start - 1)
-        assert probe(earlier).life is Life.DEAD
+        assert probe(earlier).life is ProcessState.DEAD
         assert str(known.start) in probe(earlier).detail
 
 
@@ -140,7 +140,7 @@ def test_a_zombie_is_dead() -> None:
         assert process.stdin is not None
         process.stdin.close()
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-        assert probe(known).life is Life.DEAD
+        assert probe(known).life is ProcessState.DEAD
 
 
 def test_a_first_thread_that_ended_is_not_the_death_of_its_process() -> None:
@@ -160,7 +160,7 @@ def test_a_first_thread_that_ended_is_not_the_death_of_its_process() -> None:
     with child(code) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "working\n"
-        assert probe(described(process.pid)).life is Life.ALIVE
+        assert probe(described(process.pid)).life is ProcessState.ALIVE
 
 
 def test_a_process_of_another_user_is_alive() -> None:
@@ -185,16 +185,16 @@ def test_nothing_is_proven_from_elsewhere(field: str, value: str) -> None:
     """DESIGN §5: machine, boot and pid namespace must all equal the prober's; unknown never frees."""
     with child() as process:
         known = described(process.pid)
-    assert probe(known).life is Life.DEAD
+    assert probe(known).life is ProcessState.DEAD
     evidence = probe(msgspec.structs.replace(known, **{field: value}))
-    assert evidence.life is Life.UNKNOWN
+    assert evidence.life is ProcessState.UNKNOWN
     assert field in evidence.detail
 
 
 @pytest.mark.parametrize("pid", [0, -1, 2**31, 10**30])
 def test_a_number_that_is_no_pid_proves_nothing(pid: int) -> None:
     """A record may hold anything; 0 and -1 would even mean whole groups of processes."""
-    assert probe(Process(pid, 1, *this_machine())).life is Life.UNKNOWN
+    assert probe(Process(pid, 1, *this_machine())).life is ProcessState.UNKNOWN
 
 
 def test_another_pid_namespace_proves_nothing() -> None:
@@ -207,7 +207,7 @@ def test_another_pid_namespace_proves_nothing() -> None:
     code = "import os, msgspec; print(msgspec.json.encode(describe(os.getpid())).decode())"
     inside = msgspec.json.decode(said(code, *unshare), type=Process)
     assert inside.pid == 1
-    assert probe(inside).life is Life.UNKNOWN
+    assert probe(inside).life is ProcessState.UNKNOWN
 
 
 def test_a_foreign_proc_describes_nobody() -> None:

@@ -9,67 +9,67 @@ whose late submission was accepted, is lost no more.
 from coord.core import keys
 from coord.core.commands import GetSessionClaims, TaskCommand
 from coord.core.errors import NotFound
-from coord.core.locks.locks import ended_by_time, holds_of, shown_lock
-from coord.core.locks.wait_queue import Request, Waits
+from coord.core.locks.locks import ended_by_time, lock_info, locks_of
+from coord.core.locks.wait_queue import LockRequest, SessionWaits
 from coord.core.messages.message import waiting_messages
-from coord.core.plans.commands import Recall
-from coord.core.replies import LostClaim, Recalled
-from coord.core.sessions.session import Session, evidence_of, find_peer, find_session, shown_session
+from coord.core.plans.commands import GetSessionMemory
+from coord.core.replies import LostClaim, SessionMemoryReply
+from coord.core.sessions.session import Session, evidence_of, find_peer, find_session, session_info
 from coord.core.tasks.lost import Lost
 from coord.core.tasks.queries import get_session_claims
 from coord.core.tasks.schema import ACTIVE, EXPIRED, Task, as_of
 from coord.core.tasks.types import ReleaseReason
-from coord.core.transaction import View
+from coord.core.transaction import Transaction
 
 LOST_READ, LOST_SHOWN = 500, 50
 
 
-def recall(view: View, command: Recall, now: int) -> Recalled:
+def get_session_memory(tx: Transaction, command: GetSessionMemory, now: int) -> SessionMemoryReply:
     """Return what stands of a session as of now."""
-    name = _name(view, command, now)
-    session = view.get(keys.session(name), Session)
-    claims = get_session_claims(view, GetSessionClaims(command.tenant, name), now)
-    tasks = [view.get(keys.task(claim.project_id, claim.task_id), Task) for claim in claims]
-    return Recalled(
+    name = _name(tx, command, now)
+    session = tx.get(keys.session(name), Session)
+    claims = get_session_claims(tx, GetSessionClaims(command.tenant, name), now)
+    tasks = [tx.get(keys.task(claim.project_id, claim.task_id), Task) for claim in claims]
+    return SessionMemoryReply(
         name,
         now,
-        None if session is None else shown_session(session, now, evidence_of(view, session)),
+        None if session is None else session_info(session, now, evidence_of(tx, session)),
         claims,
         [task.track for task in tasks if task is not None],
-        _lost(view, name, now),
+        _lost(tx, name, now),
         [
-            shown_lock(standing.hold, now)
-            for standing in holds_of(view, name)
-            if ended_by_time(standing.hold, now) is None
+            lock_info(lock_at.lock, now)
+            for lock_at in locks_of(tx, name)
+            if ended_by_time(lock_at.lock, now) is None
         ],
-        len(waiting_messages(view, name, now)),
-        _waits(view, name),
+        len(waiting_messages(tx, name, now)),
+        _waits(tx, name),
     )
 
 
-def _name(view: View, command: Recall, now: int) -> str:
+def _name(tx: Transaction, command: GetSessionMemory, now: int) -> str:
     """Return the session that is meant; one that was forgotten may have left traces under its full name."""
     if not command.session:
-        return find_session(view, command.caller, now)
+        return find_session(tx, command.caller, now)
     try:
-        return find_peer(view, command.session)
+        return find_peer(tx, command.session)
     except NotFound:
         return command.session
 
 
-def _lost(view: View, name: str, now: int) -> list[LostClaim]:
+def _lost(tx: Transaction, name: str, now: int) -> list[LostClaim]:
     """Return the claims a session lost and did not get back, newest first."""
     prefix = keys.lost_prefix(name)
-    found = view.scan(prefix, limit=LOST_READ)
-    unwritten = view.scan(keys.by_session_prefix(name), limit=LOST_READ)
+    found = tx.scan(prefix, limit=LOST_READ)
+    unwritten = tx.scan(keys.by_session_prefix(name), limit=LOST_READ)
     places = [TaskCommand("", *keys.parts(entry.key)[-2:]) for entry in (*found, *unwritten)]
-    view.want(*(keys.task(which.project, which.task) for which in places), *(entry.key for entry in found))
+    tx.prefetch(*(keys.task(which.project, which.task) for which in places), *(entry.key for entry in found))
     lost = {}
     for which in places:
-        task = view.get(keys.task(which.project, which.task), Task)
+        task = tx.get(keys.task(which.project, which.task), Task)
         if task is None:
             continue
-        seen, record = as_of(task, now), view.get(keys.lost(name, which.project, which.task), Lost)
+        seen, record = as_of(task, now), tx.get(keys.lost(name, which.project, which.task), Lost)
         if seen is not task and task.session == name:  # its deadline has passed, and no sweep has come by yet
             record = Lost(generation=task.generation, at_ms=task.expires_ms)
         if record is not None and not _is_back(seen, name, record):
@@ -82,7 +82,7 @@ def _is_back(task: Task, name: str, lost: Lost) -> bool:
     if task.session != name:
         return False
     return task.claim is ACTIVE or (
-        task.generation >= lost.generation and task.ending is ReleaseReason.COMPLETED
+        task.generation >= lost.generation and task.end_reason is ReleaseReason.COMPLETED
     )
 
 
@@ -103,7 +103,7 @@ def _shown(which: TaskCommand, task: Task, name: str, lost: Lost) -> LostClaim:
     )
 
 
-def _waits(view: View, name: str) -> list[str]:
-    waits = view.get(keys.waits(name), Waits)
-    requests = [view.get(key, Request) for key in waits.keys] if waits is not None else []
+def _waits(tx: Transaction, name: str) -> list[str]:
+    waits = tx.get(keys.waits(name), SessionWaits)
+    requests = [tx.get(key, LockRequest) for key in waits.keys] if waits is not None else []
     return [resource for request in requests if request is not None for resource in request.resources]

@@ -7,25 +7,25 @@ from coord.core.errors import Invalid
 from coord.core.events import LockMoved
 from coord.core.limits import Count
 from coord.core.locks.locks import (
-    Held,
-    Hold,
-    Standing,
+    Lock,
+    LockAt,
+    LockRef,
+    deadline_key,
     ended_by_time,
-    holds_meeting,
-    holds_of,
-    line_of,
-    read_hold,
+    locks_of,
+    overlapping_locks,
+    read_lock,
     touch_guard,
 )
 from coord.core.messages.message import move_messages
 from coord.core.sessions.session import Session, ancestors, every_session, put_session
 from coord.core.tasks.schema import Task
-from coord.core.transaction import View
+from coord.core.transaction import Transaction
 
 
-def replaced_session(view: View, old_name: str, session: Session) -> Session | None:
+def replaced_session(tx: Transaction, old_name: str, session: Session) -> Session | None:
     """Return the session whose place this one takes, or refuse; None if there is none any more, or was."""
-    old = view.get(keys.session(old_name), Session)
+    old = tx.get(keys.session(old_name), Session)
     if old is None or old.ended_ms:
         return None
     if old.process is not None and old.process != session.process:
@@ -36,84 +36,84 @@ def replaced_session(view: View, old_name: str, session: Session) -> Session | N
     return old
 
 
-def move_everything(view: View, old: Session, session: Session, now: int) -> tuple[int, int]:
+def move_all(tx: Transaction, old: Session, session: Session, now: int) -> tuple[int, int]:
     """Move locks, claims, messages and sub-agents; return how many locks and claims."""
-    held = holds_of(view, old.session_id)
-    for standing in held:
-        _move_hold(view, standing, session, lent=old.children)
-    claims = _move_claims(view, old.session_id, session.session_id)
-    move_messages(view, old.session_id, session.session_id, now)
+    held = locks_of(tx, old.session_id)
+    for lock_at in held:
+        _move_hold(tx, lock_at, session, lent=old.children)
+    claims = _move_claims(tx, old.session_id, session.session_id)
+    move_messages(tx, old.session_id, session.session_id, now)
     if old.children:
-        _move_children(view, old.session_id, session)
+        _move_children(tx, old.session_id, session)
     return len(held), claims
 
 
-def hand_up(view: View, held: list[Standing], child: Session, parent: Session, now: int) -> list[Standing]:
+def hand_up(tx: Transaction, held: list[LockAt], child: Session, parent: Session, now: int) -> list[LockAt]:
     """Give what hooks locked for a sub-agent to the session above it; return what it keeps."""
     left = []
-    for standing in held:
-        has = view.get(standing.resource.hold_key(parent.session_id), Hold)
-        if not standing.hold.worktree or has is not None or ended_by_time(standing.hold, now) is not None:
-            left.append(standing)
+    for lock_at in held:
+        has = tx.get(lock_at.resource.lock_key(parent.session_id), Lock)
+        if not lock_at.lock.worktree or has is not None or ended_by_time(lock_at.lock, now) is not None:
+            left.append(lock_at)
             continue
-        _move_hold(view, standing, parent, lent=child.children)
+        _move_hold(tx, lock_at, parent, lent=child.children)
     return left
 
 
-def _move_hold(view: View, standing: Standing, session: Session, *, lent: bool) -> None:
+def _move_hold(tx: Transaction, lock_at: LockAt, session: Session, *, lent: bool) -> None:
     """Give a hold to another session, under the same fence; `lent`: with what sub-agents have under it."""
-    hold = read_hold(view, standing.key)
-    assert hold is not None, f"{standing.key} was just listed"
-    key = standing.resource.hold_key(session.session_id)
-    under = "" if hold.under == session.session_id else hold.under
+    lock = read_lock(tx, lock_at.key)
+    assert lock is not None, f"{lock_at.key} was just listed"
+    key = lock_at.resource.lock_key(session.session_id)
+    under = "" if lock.under == session.session_id else lock.under
     moved = msgspec.structs.replace(
-        hold, owner=session.session_id, agent=session.agent or hold.agent, under=under
+        lock, owner=session.session_id, agent=session.agent or lock.agent, under=under
     )
-    view.delete(standing.key)
-    view.delete(keys.held(hold.owner, standing.key))
-    view.put(key, moved, line_of(moved))
-    view.put(keys.held(session.session_id, key), Held(key=key))
-    touch_guard(view, standing.resource)
-    view.emit(LockMoved(hold.resource, hold.owner, session.session_id))
-    for theirs in list(holds_meeting(view, standing.resource)) if lent else ():
-        below = read_hold(view, theirs.key)
-        if below is not None and below.under == hold.owner:
-            view.put(theirs.key, msgspec.structs.replace(below, under=session.session_id), line_of(below))
+    tx.delete(lock_at.key)
+    tx.delete(keys.session_lock(lock.owner, lock_at.key))
+    tx.put(key, moved, deadline_key(moved))
+    tx.put(keys.session_lock(session.session_id, key), LockRef(key=key))
+    touch_guard(tx, lock_at.resource)
+    tx.emit(LockMoved(lock.resource, lock.owner, session.session_id))
+    for theirs in list(overlapping_locks(tx, lock_at.resource)) if lent else ():
+        below = read_lock(tx, theirs.key)
+        if below is not None and below.under == lock.owner:
+            tx.put(theirs.key, msgspec.structs.replace(below, under=session.session_id), deadline_key(below))
 
 
-def _move_children(view: View, old: str, session: Session) -> None:
+def _move_children(tx: Transaction, old: str, session: Session) -> None:
     """Let the sub-agents of a session be those of its successor, but for those that this one is below."""
-    above = (session.session_id, *ancestors(view, session.session_id))
-    for child in list(every_session(view)):
+    above = (session.session_id, *ancestors(tx, session.session_id))
+    for child in list(every_session(tx)):
         if child.parent == old and not child.ended_ms and child.session_id not in above:
-            put_session(view, msgspec.structs.replace(child, parent=session.session_id))
-    put_session(view, msgspec.structs.replace(session, children=True))
+            put_session(tx, msgspec.structs.replace(child, parent=session.session_id))
+    put_session(tx, msgspec.structs.replace(session, children=True))
 
 
-def _move_claims(view: View, old: str, new: str) -> int:
+def _move_claims(tx: Transaction, old: str, new: str) -> int:
     """Give the active claims of a session to another one, under the same generation."""
     moved = 0
-    for page in view.pages(keys.by_session_prefix(old)):
+    for page in tx.pages(keys.by_session_prefix(old)):
         for found in page:
             project, task_id = keys.parts(found.key)[2:]
             task_key = keys.task(project, task_id)
-            task = view.get(task_key, Task)
+            task = tx.get(task_key, Task)
             assert task is not None, f"{found.key} is an index of it"
-            view.put(task_key, msgspec.structs.replace(task, session=new), keys.due(task.expires_ms))
-            view.delete(found.key)
-            view.put_marker(keys.by_session(new, project, task_id))
+            tx.put(task_key, msgspec.structs.replace(task, session=new), keys.due(task.expires_ms))
+            tx.delete(found.key)
+            tx.put_marker(keys.by_session(new, project, task_id))
             moved += 1
-    _move_count(view, keys.count_session(old), keys.count_session(new))
+    _move_count(tx, keys.count_session(old), keys.count_session(new))
     return moved
 
 
-def _move_count(view: View, old_key: str, new_key: str) -> None:
+def _move_count(tx: Transaction, old_key: str, new_key: str) -> None:
     """Count the claims of a session for another one; the unlimited tenant has no counts."""
-    old, new = view.get(old_key, Count), view.get(new_key, Count)
+    old, new = tx.get(old_key, Count), tx.get(new_key, Count)
     if old is None:
         return
-    view.delete(old_key)
-    view.put(new_key, old if new is None else Count(old.n + new.n, here=new.here))
-    sessions = view.get(keys.COUNT_SESSIONS, Count)
+    tx.delete(old_key)
+    tx.put(new_key, old if new is None else Count(old.n + new.n, here=new.here))
+    sessions = tx.get(keys.COUNT_SESSIONS, Count)
     if new is not None and sessions is not None:  # two sessions became one
-        view.put(keys.COUNT_SESSIONS, Count(sessions.n - 1))
+        tx.put(keys.COUNT_SESSIONS, Count(sessions.n - 1))

@@ -14,7 +14,7 @@ What ends a hold besides its owner depends on its profile:
     ticket    300 s   pid_checked  ended when the owner is proven dead or silent for two minutes; past its
                                    lease as soon as nothing says that the owner is alive
 
-Deadlines act when they pass: every rule looks at a hold through `standing`, whether or not a sweep has
+Deadlines act when they pass: every rule looks at a hold through `lock_at`, whether or not a sweep has
 written its end down. The guard of a space is put by whatever grants, queues, releases or revokes there, and
 expected by every refusal, so that a decision resting on absence is safe (phantoms).
 """
@@ -28,13 +28,13 @@ import msgspec
 from coord.core import keys
 from coord.core.commands import LockCommand
 from coord.core.events import LockAcquired, LockEnded, LockRenewed
-from coord.core.identity import Life
-from coord.core.locks.resources import Resource, foreseen, parse_resource
+from coord.core.identity import ProcessState
+from coord.core.locks.resources import Resource, parse_resource, prefetch_keys
 from coord.core.ranges import Range
 from coord.core.records import Stored
-from coord.core.replies import LockShown
+from coord.core.replies import LockInfo
 from coord.core.sessions.session import SUSPECT_MS, Session, ancestors, caller_reads, evidence_of
-from coord.core.transaction import PAGE, View
+from coord.core.transaction import PAGE, Transaction
 
 GRANT_KEPT_MS = 90 * 24 * 3600 * 1000
 LAPSED_KEPT_MS = 24 * 3600 * 1000
@@ -72,7 +72,7 @@ PROFILES = {
 }
 
 
-class Ending(StrEnum):
+class EndReason(StrEnum):
     """How a hold ended."""
 
     RELEASED = "released"
@@ -90,8 +90,8 @@ class Ending(StrEnum):
 
 LOST = frozenset(
     (
-        *(Ending.EXPIRED, Ending.STOLEN, Ending.PREEMPTED, Ending.DEADLOCK),
-        *(Ending.OWNER_DEAD, Ending.OWNER_SILENT, Ending.PARENT_ENDED, Ending.CLAIM_LOST),
+        *(EndReason.EXPIRED, EndReason.STOLEN, EndReason.PREEMPTED, EndReason.DEADLOCK),
+        *(EndReason.OWNER_DEAD, EndReason.OWNER_SILENT, EndReason.PARENT_ENDED, EndReason.CLAIM_LOST),
     )
 )
 """Endings that its holder did not choose: half-done edits may be left of it."""
@@ -99,11 +99,11 @@ LOSS_KEPT_MS = 24 * 3600 * 1000
 """So long whoever gets a lock looks for what is left of those who lost theirs."""
 
 
-class Hold(Stored, frozen=True, tag=1):
+class Lock(Stored, frozen=True, tag=1):
     """One session's hold on one resource; `provisional` until a waiter that was handed it confirms.
 
     `worktree`: where the file is that a hook locked it for; empty where the session asked for it itself.
-    `alone`: on a single file, which globs meet only by matching it.
+    `exact`: on a single file, which globs meet only by matching it.
     """
 
     resource: str = ""
@@ -125,26 +125,26 @@ class Hold(Stored, frozen=True, tag=1):
     preempted_by: str = ""
     preempt_ms: int = 0
     worktree: str = ""
-    alone: bool = False
+    exact: bool = False
 
 
-class Held(Stored, frozen=True, tag=1):
+class LockRef(Stored, frozen=True, tag=1):
     """Index: the key of a hold."""
 
     key: str = ""
 
 
-class Grant(Stored, frozen=True, tag=1):
+class EndedLock(Stored, frozen=True, tag=1):
     """A hold that ended, for whoever has to know later who had the file when."""
 
-    hold: Hold = Hold()
+    lock: Lock = Lock()
     until_ms: int = 0
-    ending: Ending = Ending.RELEASED
+    end_reason: EndReason = EndReason.RELEASED
     by: str = ""
     note: str = ""
 
 
-class Lapsed(Stored, frozen=True, tag=1):
+class LostHookLock(Stored, frozen=True, tag=1):
     """A hook's lock that its session lost: who had the file since is looked for before it is taken again."""
 
     fence: int = 0
@@ -157,97 +157,97 @@ class Guard(Stored, frozen=True, tag=1):
     lost_ms: int = 0
 
 
-class Standing(NamedTuple):
+class LockAt(NamedTuple):
     """A hold where it stands."""
 
     key: str
-    hold: Hold
+    lock: Lock
     resource: Resource
 
 
 def lock_reads(command: LockCommand) -> list[str]:
     """Return what a command about locks is going to read by key."""
     reads, session = caller_reads(command), command.caller.session
-    for resource in foreseen(command.resources, command.repository):
-        hold_key = resource.hold_key(session)
-        reads += resource.guard, hold_key
+    for resource in prefetch_keys(command.resources, command.repository):
+        lock_key = resource.lock_key(session)
+        reads += resource.guard, lock_key
         if not command.reads_only:  # the index is only written; its name takes a digest
-            reads.append(keys.held(session, hold_key))
+            reads.append(keys.session_lock(session, lock_key))
     return [*reads, keys.waits(session)]
 
 
 def lock_ranges(command: LockCommand) -> list[Range]:
     """Return where holds stand that may be in the way of a command."""
-    resources = foreseen(command.resources, command.repository)
+    resources = prefetch_keys(command.resources, command.repository)
     return [Range(prefix, "key", PAGE) for resource in resources for prefix in resource.ranges]
 
 
-def resource_of(hold: Hold) -> Resource:
+def resource_of(lock: Lock) -> Resource:
     """Return what a hold is on."""
-    return parse_resource(hold.resource, hold.repository, hold.alone)[0]
+    return parse_resource(lock.resource, lock.repository, lock.exact)[0]
 
 
-def read_hold(view: View, key: str) -> Hold | None:
+def read_lock(tx: Transaction, key: str) -> Lock | None:
     """Return a hold with its fence."""
-    hold = view.get(key, Hold)
-    if hold is None or hold.fence:
-        return hold
-    return msgspec.structs.replace(hold, fence=view.version(key))
+    lock = tx.get(key, Lock)
+    if lock is None or lock.fence:
+        return lock
+    return msgspec.structs.replace(lock, fence=tx.version(key))
 
 
-def holds_meeting(view: View, resource: Resource) -> Iterator[Standing]:
+def overlapping_locks(tx: Transaction, resource: Resource) -> Iterator[LockAt]:
     """Go through all holds on what meets a resource, ended ones included."""
-    view.want(prefixes=resource.ranges)
+    tx.prefetch(prefixes=resource.ranges)
     for prefix in resource.ranges:
-        for page in view.pages(prefix):
+        for page in tx.pages(prefix):
             for found in page:
-                standing = standing_at(view, found.key)
-                if resource.meets(standing.resource):
-                    yield standing
+                lock_at = read_lock_at(tx, found.key)
+                if resource.overlaps(lock_at.resource):
+                    yield lock_at
 
 
-def standing_at(view: View, key: str) -> Standing:
+def read_lock_at(tx: Transaction, key: str) -> LockAt:
     """Return the hold that a scan has just met."""
-    hold = view.get(key, Hold)
-    assert hold is not None, f"{key} was just scanned"
-    return Standing(key, hold, resource_of(hold))
+    lock = tx.get(key, Lock)
+    assert lock is not None, f"{key} was just scanned"
+    return LockAt(key, lock, resource_of(lock))
 
 
-def ended_by_time(hold: Hold, now: int) -> Ending | None:
+def ended_by_time(lock: Lock, now: int) -> EndReason | None:
     """Return how a deadline that passed has ended a hold, or None."""
-    if hold.preempted_by and now >= hold.preempt_ms:
-        return Ending.PREEMPTED
-    if now < hold.expires_ms:
+    if lock.preempted_by and now >= lock.preempt_ms:
+        return EndReason.PREEMPTED
+    if now < lock.expires_ms:
         return None
-    if hold.provisional:
-        return Ending.LAPSED
-    return Ending.EXPIRED if PROFILES[hold.profile].expiry is Expiry.AUTO else None
+    if lock.provisional:
+        return EndReason.LAPSED
+    return EndReason.EXPIRED if PROFILES[lock.profile].expiry is Expiry.AUTO else None
 
 
-def end_ms(hold: Hold, ending: Ending, now: int) -> int:
+def end_ms(lock: Lock, end_reason: EndReason, now: int) -> int:
     """Return when a hold ended: a deadline ends it at that moment, not when somebody noticed."""
-    if ending is Ending.PREEMPTED:
-        return min(now, hold.preempt_ms)
-    return min(now, hold.expires_ms) if ending in (Ending.EXPIRED, Ending.LAPSED) else now
+    if end_reason is EndReason.PREEMPTED:
+        return min(now, lock.preempt_ms)
+    return min(now, lock.expires_ms) if end_reason in (EndReason.EXPIRED, EndReason.LAPSED) else now
 
 
-def ended_by_death(view: View, hold: Hold, now: int) -> tuple[Ending, str] | None:
+def ended_by_death(tx: Transaction, lock: Lock, now: int) -> tuple[EndReason, str] | None:
     """Return how the owner's death or silence has ended a hold, with the evidence, or None."""
-    expiry = PROFILES[hold.profile].expiry
+    expiry = PROFILES[lock.profile].expiry
     if expiry is Expiry.STEAL_ONLY:
         return None
-    owner = view.get(keys.session(hold.owner), Session)
+    owner = tx.get(keys.session(lock.owner), Session)
     if owner is None or owner.ended_ms:
-        return Ending.SESSION_ENDED, f"session {hold.owner} has ended"
-    evidence = evidence_of(view, owner)
-    if evidence is not None and evidence.life is Life.DEAD:
-        return Ending.OWNER_DEAD, evidence.detail
-    known_alive = evidence is not None and evidence.life is Life.ALIVE
+        return EndReason.SESSION_ENDED, f"session {lock.owner} has ended"
+    evidence = evidence_of(tx, owner)
+    if evidence is not None and evidence.life is ProcessState.DEAD:
+        return EndReason.OWNER_DEAD, evidence.detail
+    known_alive = evidence is not None and evidence.life is ProcessState.ALIVE
     if expiry is Expiry.PID_CHECKED and now - owner.beat_ms >= SUSPECT_MS:
-        ending = Ending.OWNER_SILENT if known_alive else Ending.OWNER_DEAD
-        return ending, f"no heartbeat for {(now - owner.beat_ms) // 1000} s"
-    if expiry is Expiry.PID_CHECKED and now >= hold.expires_ms and not known_alive:
-        return Ending.EXPIRED, "past its lease, and nothing says that the owner is alive"
+        end_reason = EndReason.OWNER_SILENT if known_alive else EndReason.OWNER_DEAD
+        return end_reason, f"no heartbeat for {(now - owner.beat_ms) // 1000} s"
+    if expiry is Expiry.PID_CHECKED and now >= lock.expires_ms and not known_alive:
+        return EndReason.EXPIRED, "past its lease, and nothing says that the owner is alive"
     return None
 
 
@@ -256,140 +256,148 @@ def compatible(one: Mode, other: Mode) -> bool:
     return one is Mode.READ and other is Mode.READ
 
 
-class Asker(NamedTuple):
+class Requester(NamedTuple):
     """Who wants a lock: its session and those above it."""
 
     session: str
     above: tuple[str, ...]
 
 
-def asker_of(view: View, session: str) -> Asker:
+def requester_of(tx: Transaction, session: str) -> Requester:
     """Return the session with its ancestors."""
-    return Asker(session, tuple(ancestors(view, session)))
+    return Requester(session, tuple(ancestors(tx, session)))
 
 
-def in_the_way(view: View, asker: Asker, resource: Resource, mode: Mode, now: int) -> list[Standing]:
+def conflicts(
+    tx: Transaction, requester: Requester, resource: Resource, mode: Mode, now: int
+) -> list[LockAt]:
     """Return the holds of others that exclude this one now; nothing is ended here."""
     return [
-        standing
-        for standing in holds_meeting(view, resource)
-        if standing.hold.owner != asker.session
-        and standing.hold.owner not in asker.above
-        and not compatible(mode, standing.hold.mode)
-        and ended_by_time(standing.hold, now) is None
+        lock_at
+        for lock_at in overlapping_locks(tx, resource)
+        if lock_at.lock.owner != requester.session
+        and lock_at.lock.owner not in requester.above
+        and not compatible(mode, lock_at.lock.mode)
+        and ended_by_time(lock_at.lock, now) is None
     ]
 
 
-def grant(view: View, resource: Resource, hold: Hold, *, refreshed: bool = False, waited_ms: int = 0) -> Hold:
+def grant(
+    tx: Transaction, resource: Resource, lock: Lock, *, refreshed: bool = False, waited_ms: int = 0
+) -> Lock:
     """Write a hold and tell of it; one that is only refreshed stays where it stands."""
-    key = resource.hold_key(hold.owner)
-    view.put(key, hold, line_of(hold))
+    key = resource.lock_key(lock.owner)
+    tx.put(key, lock, deadline_key(lock))
     if refreshed:
-        view.emit(LockRenewed(hold.resource, hold.owner, hold.fence, hold.expires_ms))
-        return hold
-    view.put(keys.held(hold.owner, key), Held(key=key))
-    touch_guard(view, resource)
-    names = (hold.resource, hold.owner, hold.agent, hold.mode.value)
-    view.emit(LockAcquired(*names, hold.expires_ms, hold.reason, waited_ms))
-    return hold
+        tx.emit(LockRenewed(lock.resource, lock.owner, lock.fence, lock.expires_ms))
+        return lock
+    tx.put(keys.session_lock(lock.owner, key), LockRef(key=key))
+    touch_guard(tx, resource)
+    names = (lock.resource, lock.owner, lock.agent, lock.mode.value)
+    tx.emit(LockAcquired(*names, lock.expires_ms, lock.reason, waited_ms))
+    return lock
 
 
-def line_of(hold: Hold) -> str:
+def deadline_key(lock: Lock) -> str:
     """Return the line of a hold: the next moment at which its end has to be looked at."""
-    deadlines = [hold.preempt_ms] if hold.preempted_by else []
-    if hold.provisional or PROFILES[hold.profile].expiry is not Expiry.STEAL_ONLY:
-        deadlines.append(hold.expires_ms)
+    deadlines = [lock.preempt_ms] if lock.preempted_by else []
+    if lock.provisional or PROFILES[lock.profile].expiry is not Expiry.STEAL_ONLY:
+        deadlines.append(lock.expires_ms)
     return keys.due(min(deadlines)) if deadlines else ""
 
 
-def end_hold(
-    view: View, standing: Standing, ending: Ending, now: int, *, by: str = "", note: str = ""
+def end_lock(
+    tx: Transaction, lock_at: LockAt, end_reason: EndReason, now: int, *, by: str = "", note: str = ""
 ) -> list[Resource]:
     """End a hold, and those that its owner's sub-agents had under it; return what came free."""
-    hold = read_hold(view, standing.key)
-    assert hold is not None, f"{standing.key} ends twice"
-    ending = ended_by_time(hold, now) or ending  # a deadline that passed has ended it before
-    until_ms = end_ms(hold, ending, now)
-    view.delete(standing.key)
-    view.delete(keys.held(hold.owner, standing.key))
-    touch_guard(view, standing.resource, lost_ms=until_ms if ending in LOST else 0)
-    tell_end(view, standing.key, Grant(hold=hold, until_ms=until_ms, ending=ending, by=by, note=note), now)
-    if hold.worktree and ending in LOST:
-        view.put(
-            keys.lapsed(hold.owner, standing.key), Lapsed(fence=hold.fence), keys.due(now + LAPSED_KEPT_MS)
+    lock = read_lock(tx, lock_at.key)
+    assert lock is not None, f"{lock_at.key} ends twice"
+    end_reason = ended_by_time(lock, now) or end_reason  # a deadline that passed has ended it before
+    until_ms = end_ms(lock, end_reason, now)
+    tx.delete(lock_at.key)
+    tx.delete(keys.session_lock(lock.owner, lock_at.key))
+    touch_guard(tx, lock_at.resource, lost_ms=until_ms if end_reason in LOST else 0)
+    record_end(
+        tx, lock_at.key, EndedLock(lock=lock, until_ms=until_ms, end_reason=end_reason, by=by, note=note), now
+    )
+    if lock.worktree and end_reason in LOST:
+        tx.put(
+            keys.lost_hook_lock(lock.owner, lock_at.key),
+            LostHookLock(fence=lock.fence),
+            keys.due(now + LAPSED_KEPT_MS),
         )
-    freed = [standing.resource]
-    owner = view.get(keys.session(hold.owner), Session)
+    freed = [lock_at.resource]
+    owner = tx.get(keys.session(lock.owner), Session)
     if owner is None or owner.children:
-        for child in list(holds_meeting(view, standing.resource)):
-            if child.hold.under == hold.owner and not _lent_on(view, child, now):
-                freed += end_hold(view, child, Ending.PARENT_ENDED, until_ms, by=by)
+        for child in list(overlapping_locks(tx, lock_at.resource)):
+            if child.lock.under == lock.owner and not _lent_on(tx, child, now):
+                freed += end_lock(tx, child, EndReason.PARENT_ENDED, until_ms, by=by)
     return freed
 
 
-def tell_end(view: View, key: str, ended: Grant, now: int) -> None:
+def record_end(tx: Transaction, key: str, ended: EndedLock, now: int) -> None:
     """Write down and tell that a fence proves nothing new from now on."""
-    hold = ended.hold
-    view.put(keys.grant(resource_of(hold).space, hold.fence, key), ended, keys.due(now + GRANT_KEPT_MS))
-    held_s = (ended.until_ms - hold.acquired_ms) / 1000
-    names = (hold.resource, hold.owner, hold.agent, hold.fence, ended.ending.value)
-    view.emit(LockEnded(*names, ended.until_ms, held_s, ended.by, ended.note))
+    lock = ended.lock
+    tx.put(keys.ended_lock(resource_of(lock).space, lock.fence, key), ended, keys.due(now + GRANT_KEPT_MS))
+    held_s = (ended.until_ms - lock.acquired_ms) / 1000
+    names = (lock.resource, lock.owner, lock.agent, lock.fence, ended.end_reason.value)
+    tx.emit(LockEnded(*names, ended.until_ms, held_s, ended.by, ended.note))
 
 
-def _lent_on(view: View, child: Standing, now: int) -> bool:
+def _lent_on(tx: Transaction, child: LockAt, now: int) -> bool:
     """Whether a sub-agent's hold stands under another lock of the same ancestor."""
     return any(
-        standing.hold.owner == child.hold.under and ended_by_time(standing.hold, now) is None
-        for standing in holds_meeting(view, child.resource)
+        lock_at.lock.owner == child.lock.under and ended_by_time(lock_at.lock, now) is None
+        for lock_at in overlapping_locks(tx, child.resource)
     )
 
 
-def touch_guard(view: View, resource: Resource, waiters: int = 0, lost_ms: int = 0) -> None:
+def touch_guard(tx: Transaction, resource: Resource, waiters: int = 0, lost_ms: int = 0) -> None:
     """Put the guard of a space, counting requests that come to wait there or leave."""
-    guard = view.get(resource.guard, Guard) or Guard()
+    guard = tx.get(resource.guard, Guard) or Guard()
     lost_ms = max(guard.lost_ms, lost_ms)
     changed = msgspec.structs.replace(guard, waiters=guard.waiters + waiters, lost_ms=lost_ms)
-    view.put_late(resource.guard, changed)
+    tx.put_late(resource.guard, changed)
 
 
-def after_loss(view: View, resources: Iterable[Resource], now: int) -> bool:
+def after_loss(tx: Transaction, resources: Iterable[Resource], now: int) -> bool:
     """Whether a lock where these are was lost not long ago, so that edits may be left."""
-    guards = [view.get(key, Guard) for key in sorted({resource.guard for resource in resources})]
+    guards = [tx.get(key, Guard) for key in sorted({resource.guard for resource in resources})]
     return any(guard is not None and now - guard.lost_ms < LOSS_KEPT_MS for guard in guards)
 
 
-def holds_of(view: View, session: str) -> list[Standing]:
+def locks_of(tx: Transaction, session: str) -> list[LockAt]:
     """Return all holds of a session."""
     found = []
-    for page in view.pages(keys.held_prefix(session)):
-        indexes = [index for entry in page if (index := view.get(entry.key, Held)) is not None]
-        view.want(*(index.key for index in indexes))  # together: one by one, each would begin this anew
+    for page in tx.pages(keys.session_lock_prefix(session)):
+        indexes = [index for entry in page if (index := tx.get(entry.key, LockRef)) is not None]
+        tx.prefetch(*(index.key for index in indexes))  # together: one by one, each would begin this anew
         for index in indexes:
-            hold = view.get(index.key, Hold)
-            if hold is not None:
-                found.append(Standing(index.key, hold, resource_of(hold)))
+            lock = tx.get(index.key, Lock)
+            if lock is not None:
+                found.append(LockAt(index.key, lock, resource_of(lock)))
     return found
 
 
-def shown_lock(hold: Hold, now: int, *, refreshed: bool = False) -> LockShown:
+def lock_info(lock: Lock, now: int, *, refreshed: bool = False) -> LockInfo:
     """Return a hold as its owner and others see it."""
-    ends = min(hold.expires_ms, hold.preempt_ms) if hold.preempted_by else hold.expires_ms
-    return LockShown(
-        hold.resource,
-        hold.mode.value,
-        hold.fence,
-        hold.owner,
-        hold.agent,
-        hold.acquired_ms,
-        hold.expires_ms,
+    ends = min(lock.expires_ms, lock.preempt_ms) if lock.preempted_by else lock.expires_ms
+    return LockInfo(
+        lock.resource,
+        lock.mode.value,
+        lock.fence,
+        lock.owner,
+        lock.agent,
+        lock.acquired_ms,
+        lock.expires_ms,
         max(0, ends - now) / 1000,
-        hold.profile,
-        hold.reason,
-        hold.priority,
-        hold.resource.partition(":")[0],
+        lock.profile,
+        lock.reason,
+        lock.priority,
+        lock.resource.partition(":")[0],
         refreshed,
-        hold.provisional,
-        hold.preempted_by,
-        hold.worktree,
-        hold.alone,
+        lock.provisional,
+        lock.preempted_by,
+        lock.worktree,
+        lock.exact,
     )

@@ -8,86 +8,86 @@ from coord.core.errors import Invalid, LockLost, NotFound, NotOwner
 from coord.core.events import LockRenewed
 from coord.core.locks.locks import (
     PROFILES,
-    Ending,
+    EndReason,
     Guard,
-    Hold,
+    Lock,
+    LockAt,
     Mode,
-    Standing,
-    asker_of,
-    end_hold,
+    conflicts,
+    deadline_key,
+    end_lock,
     ended_by_death,
     ended_by_time,
-    holds_meeting,
-    holds_of,
-    in_the_way,
-    line_of,
-    read_hold,
+    lock_info,
+    locks_of,
+    overlapping_locks,
+    read_lock,
+    read_lock_at,
+    requester_of,
     resource_of,
-    shown_lock,
-    standing_at,
 )
 from coord.core.locks.resources import Resource, parse_resources
-from coord.core.locks.wait_queue import serve
-from coord.core.replies import Checked, LockShown, Released, Renewed
-from coord.core.sessions.session import enlist, find_peer, find_session
-from coord.core.transaction import View
+from coord.core.locks.wait_queue import grant_waiters
+from coord.core.replies import CheckReply, LockInfo, ReleaseReply, RenewReply
+from coord.core.sessions.session import ensure_session, find_peer, find_session
+from coord.core.transaction import Transaction
 
 RESOURCES_MAX = 256
 
 
-def release_locks(view: View, command: ReleaseLocks, now: int) -> Released:
+def release_locks(tx: Transaction, command: ReleaseLocks, now: int) -> ReleaseReply:
     """Give locks back, all that are named or none; those in line are served in the same commit."""
-    session = enlist(view, command.caller, now)
-    standings = _own(view, command, session.session_id, now)
+    session = ensure_session(tx, command.caller, now)
+    locks_at = _own(tx, command, session.session_id, now)
     freed: list[Resource] = []
-    for standing in standings:
-        if view.get(standing.key, Hold) is not None:
-            freed += end_hold(view, standing, Ending.RELEASED, now)
-    serve(view, freed, now)
-    return Released([standing.hold.resource for standing in standings])
+    for lock_at in locks_at:
+        if tx.get(lock_at.key, Lock) is not None:
+            freed += end_lock(tx, lock_at, EndReason.RELEASED, now)
+    grant_waiters(tx, freed, now)
+    return ReleaseReply([lock_at.lock.resource for lock_at in locks_at])
 
 
-def renew_locks(view: View, command: RenewLocks, now: int) -> Renewed:
+def renew_locks(tx: Transaction, command: RenewLocks, now: int) -> RenewReply:
     """Begin the leases anew; refused as soon as one of them is lost, or its holder was asked to give way."""
-    session = enlist(view, command.caller, now)
+    session = ensure_session(tx, command.caller, now)
     shown = []
-    for standing in _own(view, command, session.session_id, now):
-        hold = standing.hold
-        if hold.preempted_by:
+    for lock_at in _own(tx, command, session.session_id, now):
+        lock = lock_at.lock
+        if lock.preempted_by:
             raise LockLost(
-                f"{hold.preempted_by} was promised {hold.resource}",
+                f"{lock.preempted_by} was promised {lock.resource}",
                 hint="finish, give it back (coord unlock), and ask for it again",
             )
-        ttl_ms = command.ttl_ms or hold.ttl_ms
-        renewed = msgspec.structs.replace(hold, ttl_ms=ttl_ms, expires_ms=now + ttl_ms)
-        view.put(standing.key, renewed, line_of(renewed))
-        view.emit(LockRenewed(hold.resource, hold.owner, hold.fence, renewed.expires_ms))
-        shown.append(shown_lock(renewed, now))
-    return Renewed(shown)
+        ttl_ms = command.ttl_ms or lock.ttl_ms
+        renewed = msgspec.structs.replace(lock, ttl_ms=ttl_ms, expires_ms=now + ttl_ms)
+        tx.put(lock_at.key, renewed, deadline_key(renewed))
+        tx.emit(LockRenewed(lock.resource, lock.owner, lock.fence, renewed.expires_ms))
+        shown.append(lock_info(renewed, now))
+    return RenewReply(shown)
 
 
-def _own(view: View, command: ReleaseLocks | RenewLocks, session: str, now: int) -> list[Standing]:
+def _own(tx: Transaction, command: ReleaseLocks | RenewLocks, session: str, now: int) -> list[LockAt]:
     """Return the holds that are named, or all; refuse unless the session holds every one of them."""
     if not command.resources:
         return [
-            Standing(standing.key, _read(view, standing.key), standing.resource)
-            for standing in holds_of(view, session)
-            if ended_by_time(standing.hold, now) is None
+            LockAt(lock_at.key, _read(tx, lock_at.key), lock_at.resource)
+            for lock_at in locks_of(tx, session)
+            if ended_by_time(lock_at.lock, now) is None
         ]
     resources = parse_resources(command.resources, command.repository, RESOURCES_MAX)
-    view.want(*(resource.hold_key(session) for resource in resources))
-    return [_own_one(view, resource, session, command.fence, now) for resource in resources]
+    tx.prefetch(*(resource.lock_key(session) for resource in resources))
+    return [_own_one(tx, resource, session, command.fence, now) for resource in resources]
 
 
-def _own_one(view: View, resource: Resource, session: str, fence: int, now: int) -> Standing:
-    key = resource.hold_key(session)
-    hold = read_hold(view, key)
-    if hold is None:
-        view.get(resource.guard, Guard)  # the refusal rests on absence
+def _own_one(tx: Transaction, resource: Resource, session: str, fence: int, now: int) -> LockAt:
+    key = resource.lock_key(session)
+    lock = read_lock(tx, key)
+    if lock is None:
+        tx.get(resource.guard, Guard)  # the refusal rests on absence
         others = [
-            standing.hold
-            for standing in holds_meeting(view, resource)
-            if standing.resource.place == resource.place and ended_by_time(standing.hold, now) is None
+            lock_at.lock
+            for lock_at in overlapping_locks(tx, resource)
+            if lock_at.resource.place == resource.place and ended_by_time(lock_at.lock, now) is None
         ]
         if others:
             raise NotOwner(
@@ -95,53 +95,53 @@ def _own_one(view: View, resource: Resource, session: str, fence: int, now: int)
                 hint="only its owner gives it back; coord steal takes over from one that is gone",
             )
         raise NotFound(f"nobody holds {resource.text}", hint="coord locks lists what is held")
-    if fence and fence != hold.fence:
+    if fence and fence != lock.fence:
         raise LockLost(
-            f"{resource.text} is held under fence {hold.fence}, not {fence}", hint="it was granted anew since"
+            f"{resource.text} is held under fence {lock.fence}, not {fence}", hint="it was granted anew since"
         )
-    if ended_by_time(hold, now) is not None:
+    if ended_by_time(lock, now) is not None:
         raise LockLost(f"the lock on {resource.text} ran out", hint="ask for it again (coord lock)")
-    return Standing(key, hold, resource)
+    return LockAt(key, lock, resource)
 
 
-def _read(view: View, key: str) -> Hold:
-    hold = read_hold(view, key)
-    assert hold is not None, f"{key} was just listed"
-    return hold
+def _read(tx: Transaction, key: str) -> Lock:
+    lock = read_lock(tx, key)
+    assert lock is not None, f"{key} was just listed"
+    return lock
 
 
-def check_locks(view: View, command: CheckLocks, now: int) -> Checked:
+def check_locks(tx: Transaction, command: CheckLocks, now: int) -> CheckReply:
     """Say whether the caller could have resources now, or with a fence whether it has them under it."""
-    session = find_session(view, command.caller, now)
-    resources = parse_resources(command.resources, command.repository, RESOURCES_MAX, command.alone)
+    session = find_session(tx, command.caller, now)
+    resources = parse_resources(command.resources, command.repository, RESOURCES_MAX, command.exact)
     if command.mode and command.mode not in list(Mode):
         raise Invalid(f"{command.mode!r} is not a mode", hint="use read, write or exclusive")
-    asker = asker_of(view, session)
-    holders: dict[str, LockShown] = {}
+    requester = requester_of(tx, session)
+    holders: dict[str, LockInfo] = {}
     free = True
     for asked in resources:
-        view.get(asked.guard, Guard)  # a free way rests on absence
-        own = read_hold(view, asked.hold_key(session)) if command.fence else None
+        tx.get(asked.guard, Guard)  # a free way rests on absence
+        own = read_lock(tx, asked.lock_key(session)) if command.fence else None
         resource = asked if own is None else resource_of(own)  # a fence is about what is held
         mode = Mode(command.mode) if command.mode else PROFILES[resource.kind].mode
-        for standing in in_the_way(view, asker, resource, mode, now):
-            if ended_by_death(view, standing.hold, now) is None:
-                holders[standing.key] = shown_lock(_read(view, standing.key), now)
+        for lock_at in conflicts(tx, requester, resource, mode, now):
+            if ended_by_death(tx, lock_at.lock, now) is None:
+                holders[lock_at.key] = lock_info(_read(tx, lock_at.key), now)
                 free = False
         if command.fence:
             free = free and own is not None and own.fence == command.fence and ended_by_time(own, now) is None
-    return Checked(free, list(holders.values()))
+    return CheckReply(free, list(holders.values()))
 
 
-def list_locks(view: View, command: ListLocks, now: int) -> list[LockShown]:
+def list_locks(tx: Transaction, command: ListLocks, now: int) -> list[LockInfo]:
     """Return the locks that stand now, of one session or of all."""
     if command.session or command.own:
-        name = find_session(view, command.caller, now) if command.own else find_peer(view, command.session)
-        standings = holds_of(view, name)
+        name = find_session(tx, command.caller, now) if command.own else find_peer(tx, command.session)
+        locks_at = locks_of(tx, name)
     else:
-        standings = [standing_at(view, found.key) for page in view.pages(keys.LOCK_PREFIX) for found in page]
+        locks_at = [read_lock_at(tx, found.key) for page in tx.pages(keys.LOCK_PREFIX) for found in page]
     return [
-        shown_lock(_read(view, standing.key), now)
-        for standing in standings
-        if ended_by_time(standing.hold, now) is None
+        lock_info(_read(tx, lock_at.key), now)
+        for lock_at in locks_at
+        if ended_by_time(lock_at.lock, now) is None
     ]

@@ -39,14 +39,14 @@ class Resource(msgspec.Struct, frozen=True):
     text: str
     place: str
     pattern: Pattern | None
-    alone: bool = False
+    exact: bool = False
 
     @property
     def guard(self) -> str:
         """The record that every change of locks in this space puts."""
         return keys.guard(self.space)
 
-    def hold_key(self, session: str) -> str:
+    def lock_key(self, session: str) -> str:
         """Where the hold of a session on this stands."""
         return f"{self.place}={session}"
 
@@ -60,20 +60,20 @@ class Resource(msgspec.Struct, frozen=True):
         ancestors = ["/".join((base, *directory[:depth])) + "//" for depth in range(len(directory))]
         return [*ancestors, "/".join((base, *directory)) + "/"]
 
-    def meets(self, other: "Resource") -> bool:
+    def overlaps(self, other: "Resource") -> bool:
         """Whether something belongs to both."""
         if self.space != other.space:
             return False
         if self.pattern is None or other.pattern is None:
             return self.place == other.place
-        if self.alone and not other.pattern.literal:
+        if self.exact and not other.pattern.literal:
             return covers(other.pattern, self.pattern)
-        if other.alone and not self.pattern.literal:
+        if other.exact and not self.pattern.literal:
             return covers(self.pattern, other.pattern)
         return overlaps(self.pattern, other.pattern)
 
 
-def foreseen(texts: Iterable[str], repository: str) -> list[Resource]:
+def prefetch_keys(texts: Iterable[str], repository: str) -> list[Resource]:
     """Return what a command names; nothing if it cannot be read or is too much, as its rule will say."""
     try:
         found = [resource for text in texts for resource in parse_resource(text, repository)]
@@ -83,9 +83,9 @@ def foreseen(texts: Iterable[str], repository: str) -> list[Resource]:
 
 
 @lru_cache(maxsize=4096)
-def parse_resource(text: str, repository: str, alone: bool = False) -> tuple[Resource, ...]:
-    """Return what a text like `file:src/{a,b}.py` names, each of it a single file if `alone`."""
-    if alone:
+def parse_resource(text: str, repository: str, exact: bool = False) -> tuple[Resource, ...]:
+    """Return what a text like `file:src/{a,b}.py` names, each of it a single file if `exact`."""
+    if exact:
         return tuple(map(_alone, parse_resource(text, repository)))
     kind, colon, rest = text.partition(":")
     if colon and kind == "file":
@@ -114,7 +114,7 @@ def _alone(resource: Resource) -> Resource:
     pattern = resource.pattern
     if pattern is None or not pattern.literal or not pattern.directory:
         raise Invalid(f"{shown(resource.text)} is no single file", hint="say so of paths of files only")
-    return msgspec.structs.replace(resource, alone=True)
+    return msgspec.structs.replace(resource, exact=True)
 
 
 def _name(name: str, repository: str) -> Resource:
@@ -142,20 +142,20 @@ def _project(rest: str) -> Resource:
 
 
 def parse_resources(
-    texts: tuple[str, ...], repository: str, most: int, alone: tuple[str, ...] = ()
+    texts: tuple[str, ...], repository: str, most: int, exact: tuple[str, ...] = ()
 ) -> list[Resource]:
     """Return the resources of a request, each once, in an order that is the same for everybody.
 
-    `alone` are those of the texts that name single files.
+    `exact` are those of the texts that name single files.
     """
     if not texts:
         raise Invalid("no resource is named", hint="for example file:src/app.py or name:main-push")
-    if not set(alone) <= set(texts):
-        stray = min(set(alone) - set(texts))
+    if not set(exact) <= set(texts):
+        stray = min(set(exact) - set(texts))
         raise Invalid(f"{shown(stray)} is said to be a file and not asked for", hint="name it as a resource")
     found: dict[str, Resource] = {}
-    for text in sorted(texts, key=alone.__contains__, reverse=True):  # what is also named as a path is one
-        found.update((each.place, each) for each in parse_resource(text, repository, text in alone))
+    for text in sorted(texts, key=exact.__contains__, reverse=True):  # what is also named as a path is one
+        found.update((each.place, each) for each in parse_resource(text, repository, text in exact))
     if len(found) > most:
         raise Invalid(
             f"{len(found)} resources in one request", hint=f"at most {most}; a glob may say the same"

@@ -3,7 +3,7 @@
 One line per tenant, in the order of `enqueued − weight · priority`: a high priority is a head start, not a
 right of way for ever, so whoever waits long enough gets through (linear aging, fixed when the wait begins).
 A request is granted when it conflicts with no holder and with nobody ahead of it. That is looked at in the
-very commit that frees something (`serve`), so nobody can slip in between.
+very commit that frees something (`grant_waiters`), so nobody can slip in between.
 
 A hand-off is provisional until the process that waits confirms it; if it died meanwhile, the hold lapses and
 the next one is served. A *bid* is a request that was refused and went away: the deadlock search sees it and
@@ -19,38 +19,38 @@ import msgspec
 
 from coord.core import keys
 from coord.core.events import LockWithdrawn
-from coord.core.identity import Life, Process
+from coord.core.identity import Process, ProcessState
 from coord.core.locks.expiry import end_expired
 from coord.core.locks.locks import (
     PROFILES,
-    Asker,
-    Ending,
-    Grant,
+    EndedLock,
+    EndReason,
     Guard,
-    Hold,
+    Lock,
+    LockAt,
     Mode,
-    Standing,
-    asker_of,
+    Requester,
     compatible,
-    end_hold,
+    conflicts,
+    end_lock,
     ended_by_time,
     grant,
-    holds_meeting,
-    in_the_way,
-    read_hold,
-    tell_end,
+    overlapping_locks,
+    read_lock,
+    record_end,
+    requester_of,
     touch_guard,
 )
 from coord.core.locks.resources import Resource, parse_resource
 from coord.core.records import Stored
-from coord.core.sessions.session import Session, evidence_of, tell_parent
-from coord.core.transaction import View
+from coord.core.sessions.session import Session, evidence_of, mark_parent
+from coord.core.transaction import Transaction
 
 AGING_MS = 60_000
 """One step of priority is worth so long a wait."""
 CONFIRM_MS = 15_000
 LEASE_MS = 15_000
-BID_MS = 60_000
+DENIED_KEPT_MS = 60_000
 SERVED_BYTES_MAX = 256 * 1024
 FORESEEN_MAX = 32
 GONE = "its process is gone or its time was up"
@@ -64,11 +64,11 @@ class WaitState(StrEnum):
     REFUSED = "refused"
 
 
-class Request(Stored, frozen=True, tag=1):
+class LockRequest(Stored, frozen=True, tag=1):
     """A request for locks, in line or as a bid.
 
     It lives as long as `process`, that of the command which waits; where that cannot be seen from everywhere
-    (`leased`) it has to be renewed. `alone` are those of its resources that are single files.
+    (`leased`) it has to be renewed. `exact` are those of its resources that are single files.
     """
 
     session: str = ""
@@ -86,80 +86,80 @@ class Request(Stored, frozen=True, tag=1):
     until_ms: int = 0
     process: Process | None = None
     leased: bool = True
-    bid: bool = False
+    denied: bool = False
     worktree: str = ""
     state: WaitState = WaitState.WAITING
     cycle: tuple[str, ...] = ()
-    alone: tuple[str, ...] = ()
+    exact: tuple[str, ...] = ()
 
 
-class Waits(Stored, frozen=True, tag=1):
+class SessionWaits(Stored, frozen=True, tag=1):
     """What a session waits or bids for: put when a wait begins or ends, expected by a deadlock search."""
 
     keys: tuple[str, ...] = ()
 
 
-class Waiting(NamedTuple):
+class RequestAt(NamedTuple):
     """A request where it stands."""
 
     key: str
-    request: Request
+    request: LockRequest
 
 
-def resources_of(request: Request) -> list[Resource]:
+def resources_of(request: LockRequest) -> list[Resource]:
     """Return what a request asks for."""
-    return list(_parsed(request.resources, request.repository, request.alone))
+    return list(_parsed(request.resources, request.repository, request.exact))
 
 
 @lru_cache(maxsize=1024)
-def _parsed(texts: tuple[str, ...], repository: str, alone: tuple[str, ...]) -> tuple[Resource, ...]:
-    return tuple(each for text in texts for each in parse_resource(text, repository, text in alone))
+def _parsed(texts: tuple[str, ...], repository: str, exact: tuple[str, ...]) -> tuple[Resource, ...]:
+    return tuple(each for text in texts for each in parse_resource(text, repository, text in exact))
 
 
-def mode_of(request: Request, resource: Resource) -> Mode:
+def mode_of(request: LockRequest, resource: Resource) -> Mode:
     """Return the mode that a request means for a resource."""
     return request.mode or PROFILES[request.profile or resource.kind].mode
 
 
-def rank_of(request: Request) -> int:
+def rank_of(request: LockRequest) -> int:
     """Return the turn of a request: smaller is sooner."""
     return max(0, request.since_ms - AGING_MS * request.priority)
 
 
-def effective_priority(request: Request, now: int) -> int:
+def effective_priority(request: LockRequest, now: int) -> int:
     """Return the priority of a request, one step more for each that it waited."""
     return request.priority + max(0, now - request.since_ms) // AGING_MS
 
 
-def line_of(request: Request) -> str:
+def deadline_key(request: LockRequest) -> str:
     """Return the deadline of a request: its patience, or its lease."""
-    if request.bid:
-        return keys.due(request.renewed_ms + BID_MS)
+    if request.denied:
+        return keys.due(request.renewed_ms + DENIED_KEPT_MS)
     lease_ms = request.renewed_ms + LEASE_MS if request.leased else request.until_ms
     return keys.due(min(request.until_ms, lease_ms))
 
 
-def in_line(view: View, resources: Iterable[Resource]) -> list[Waiting]:
+def waiters(tx: Transaction, resources: Iterable[Resource]) -> list[RequestAt]:
     """Return the requests that wait, in order; none where the guards of these spaces say so."""
-    guards = [view.get(key, Guard) for key in sorted({resource.guard for resource in resources})]
+    guards = [tx.get(key, Guard) for key in sorted({resource.guard for resource in resources})]
     if not any(guard.waiters for guard in guards if guard is not None):
         return []
-    found: list[Waiting] = []
-    for page in view.pages(keys.WAIT_PREFIX):
+    found: list[RequestAt] = []
+    for page in tx.pages(keys.WAIT_PREFIX):
         for entry in page:
-            request = view.get(entry.key, Request)
+            request = tx.get(entry.key, LockRequest)
             if request is not None and request.state is WaitState.WAITING:
-                found.append(Waiting(entry.key, request))
+                found.append(RequestAt(entry.key, request))
     return found
 
 
-def competes(one: Request, other: Request) -> bool:
+def conflicts_with(one: LockRequest, other: LockRequest) -> bool:
     """Whether two requests exclude each other."""
     return one.session != other.session and _exclude(_wanted(one), _wanted(other))
 
 
-def _wanted(request: Request) -> tuple[Any, ...]:
-    return (request.resources, request.repository, request.alone), request.mode, request.profile
+def _wanted(request: LockRequest) -> tuple[Any, ...]:
+    return (request.resources, request.repository, request.exact), request.mode, request.profile
 
 
 @lru_cache(maxsize=16_384)  # a long line is gone through again and again, and each look may be 64 × 64
@@ -169,86 +169,86 @@ def _exclude(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
         [(resource, mode or PROFILES[profile or resource.kind].mode) for resource in _parsed(*named)]
         for named, mode, profile in (one, other)
     )
-    return any(a.meets(b) and not compatible(x, y) for a, x in mine for b, y in theirs)
+    return any(a.overlaps(b) and not compatible(x, y) for a, x in mine for b, y in theirs)
 
 
-def put_request(view: View, key: str, request: Request) -> None:
+def put_request(tx: Transaction, key: str, request: LockRequest) -> None:
     """Write a request, and where a deadlock search finds it."""
-    if view.get(key, Request) is None:
-        waits = view.get(keys.waits(request.session), Waits) or Waits()
-        view.put(keys.waits(request.session), msgspec.structs.replace(waits, keys=(*waits.keys, key)))
-        if not request.bid:
-            _count_waiter(view, request, 1)
-    view.put(key, request, line_of(request))
+    if tx.get(key, LockRequest) is None:
+        waits = tx.get(keys.waits(request.session), SessionWaits) or SessionWaits()
+        tx.put(keys.waits(request.session), msgspec.structs.replace(waits, keys=(*waits.keys, key)))
+        if not request.denied:
+            _count_waiter(tx, request, 1)
+    tx.put(key, request, deadline_key(request))
 
 
-def leave_line(view: View, waiting: Waiting, state: WaitState, cycle: tuple[str, ...] = ()) -> None:
+def leave_queue(tx: Transaction, waiting: RequestAt, state: WaitState, cycle: tuple[str, ...] = ()) -> None:
     """Take a request out of the line; what became of it stays for its process to read."""
-    _forget_wait(view, waiting)
-    _count_waiter(view, waiting.request, -1)
+    _forget_wait(tx, waiting)
+    _count_waiter(tx, waiting.request, -1)
     done = msgspec.structs.replace(waiting.request, state=state, cycle=cycle)
-    view.put(waiting.key, done, keys.due(max(done.until_ms, done.renewed_ms) + CONFIRM_MS))
+    tx.put(waiting.key, done, keys.due(max(done.until_ms, done.renewed_ms) + CONFIRM_MS))
 
 
-def drop_request(view: View, waiting: Waiting, reason: str) -> None:
+def drop_request(tx: Transaction, waiting: RequestAt, reason: str) -> None:
     """Forget a request that waits no more; `reason` is told where it was still in line."""
-    view.delete(waiting.key)
+    tx.delete(waiting.key)
     if waiting.request.state is not WaitState.WAITING:
         return
-    _forget_wait(view, waiting)
-    if not waiting.request.bid:
-        _count_waiter(view, waiting.request, -1)
-        view.emit(LockWithdrawn(waiting.request.resources, waiting.request.session, reason))
+    _forget_wait(tx, waiting)
+    if not waiting.request.denied:
+        _count_waiter(tx, waiting.request, -1)
+        tx.emit(LockWithdrawn(waiting.request.resources, waiting.request.session, reason))
 
 
-def _forget_wait(view: View, waiting: Waiting) -> None:
+def _forget_wait(tx: Transaction, waiting: RequestAt) -> None:
     key = keys.waits(waiting.request.session)
-    waits = view.get(key, Waits) or Waits()
+    waits = tx.get(key, SessionWaits) or SessionWaits()
     left = tuple(other for other in waits.keys if other != waiting.key)
     if left:
-        view.put(key, msgspec.structs.replace(waits, keys=left))
+        tx.put(key, msgspec.structs.replace(waits, keys=left))
     else:
-        view.delete(key)
+        tx.delete(key)
 
 
-def _count_waiter(view: View, request: Request, by: int) -> None:
+def _count_waiter(tx: Transaction, request: LockRequest, by: int) -> None:
     spaces = {resource.guard: resource for resource in resources_of(request)}
     for guard in sorted(spaces):
-        touch_guard(view, spaces[guard], waiters=by)
+        touch_guard(tx, spaces[guard], waiters=by)
 
 
-def foresee_alive(view: View, requests: list[Request]) -> None:
+def prefetch_liveness(tx: Transaction, requests: list[LockRequest]) -> None:
     """Ask together for what `alive` reads of each: a rule that asks one by one begins anew each time."""
-    view.want(*(keys.session(request.session) for request in requests))
-    sessions = [view.get(keys.session(request.session), Session) for request in requests]
+    tx.prefetch(*(keys.session(request.session) for request in requests))
+    sessions = [tx.get(keys.session(request.session), Session) for request in requests]
     processes = [session.process for session in sessions if session is not None and not session.ended_ms]
     processes += [request.process for request in requests if not request.leased]
-    view.evidence(*(process for process in processes if process is not None))
+    tx.evidence(*(process for process in processes if process is not None))
 
 
-def alive(view: View, request: Request, now: int) -> bool:
+def alive(tx: Transaction, request: LockRequest, now: int) -> bool:
     """Whether somebody still waits for this request, in the name of a session that is not proven dead."""
-    session = view.get(keys.session(request.session), Session)
+    session = tx.get(keys.session(request.session), Session)
     if now >= request.until_ms or session is None or session.ended_ms:
         return False
-    evidence = evidence_of(view, session)
-    if evidence is not None and evidence.life is Life.DEAD:
+    evidence = evidence_of(tx, session)
+    if evidence is not None and evidence.life is ProcessState.DEAD:
         return False
     if request.leased:
         return now < request.renewed_ms + LEASE_MS
-    return request.process is None or view.evidence(request.process)[0].life is not Life.DEAD
+    return request.process is None or tx.evidence(request.process)[0].life is not ProcessState.DEAD
 
 
-def blockers(view: View, asker: Asker, request: Request, now: int) -> list[Standing]:
+def blockers(tx: Transaction, requester: Requester, request: LockRequest, now: int) -> list[LockAt]:
     """Return the holds that stand in the way of a request now."""
-    found: dict[str, Standing] = {}
-    for resource, mode in would_hold(view, request, now):
-        for standing in in_the_way(view, asker, resource, mode, now):
-            found[standing.key] = standing
+    found: dict[str, LockAt] = {}
+    for resource, mode in resulting_locks(tx, request, now):
+        for lock_at in conflicts(tx, requester, resource, mode, now):
+            found[lock_at.key] = lock_at
     return list(found.values())
 
 
-def would_hold(view: View, request: Request, now: int) -> list[tuple[Resource, Mode]]:
+def resulting_locks(tx: Transaction, request: LockRequest, now: int) -> list[tuple[Resource, Mode]]:
     """Return what a session would hold after a request, and how; it is judged by that.
 
     One hold stands for all that a session has of a resource: where it writes to a single file and asks to
@@ -256,114 +256,116 @@ def would_hold(view: View, request: Request, now: int) -> list[tuple[Resource, M
     """
     found = []
     for resource in resources_of(request):
-        own = view.get(resource.hold_key(request.session), Hold)
+        own = tx.get(resource.lock_key(request.session), Lock)
         lives = own if own is not None and ended_by_time(own, now) is None else None
         found.append(_together(lives, resource, mode_of(request, resource)))
     return found
 
 
-def _together(own: Hold | None, resource: Resource, mode: Mode) -> tuple[Resource, Mode]:
+def _together(own: Lock | None, resource: Resource, mode: Mode) -> tuple[Resource, Mode]:
     if own is None or not _exceeds(own, resource, mode):
         return resource, mode
-    both = msgspec.structs.replace(resource, alone=resource.alone and own.alone)
+    both = msgspec.structs.replace(resource, exact=resource.exact and own.exact)
     return both, mode if own.mode is Mode.READ else own.mode
 
 
-def _exceeds(own: Hold, resource: Resource, mode: Mode) -> bool:
+def _exceeds(own: Lock, resource: Resource, mode: Mode) -> bool:
     """Whether more is asked for than is held: to write, or what is below a single file."""
     return (own.mode is Mode.READ and mode is not Mode.READ) or widens(own, resource)
 
 
-def widens(own: Hold, resource: Resource) -> bool:
+def widens(own: Lock, resource: Resource) -> bool:
     """Whether a path is asked for of which only the single file is held."""
-    return own.alone and not resource.alone
+    return own.exact and not resource.exact
 
 
-def _meets(request: Request, freed: list[Resource]) -> bool:
+def _meets(request: LockRequest, freed: list[Resource]) -> bool:
     """Whether a request may be better off; it may have to hold more than it asks for."""
     paths = _parsed(request.resources, request.repository, ())
-    return any(mine.meets(free) for mine in paths for free in freed)
+    return any(mine.overlaps(free) for mine in paths for free in freed)
 
 
-def serve(view: View, freed: list[Resource], now: int) -> None:
+def grant_waiters(tx: Transaction, freed: list[Resource], now: int) -> None:
     """Grant what came free to those whose turn it is, and pass over those that are gone."""
     while freed:
-        freed = _serve_once(view, freed, now)
+        freed = _grant_waiters_once(tx, freed, now)
 
 
-def _serve_once(view: View, freed: list[Resource], now: int) -> list[Resource]:
+def _grant_waiters_once(tx: Transaction, freed: list[Resource], now: int) -> list[Resource]:
     """Go through the line once; return what else came free, of holds that had expired.
 
     Whom a commit has no room for is served when it looks after its place: giving back must never fail.
     """
-    ahead: list[Request] = []
+    ahead: list[LockRequest] = []
     expired: list[Resource] = []
-    line = in_line(view, freed)
+    line = waiters(tx, freed)
     meeting = [waiting.request for waiting in line if _meets(waiting.request, freed)]
-    foresee_alive(view, meeting)
-    _foresee_grants(view, meeting)
-    room = view.size + SERVED_BYTES_MAX
+    prefetch_liveness(tx, meeting)
+    _foresee_grants(tx, meeting)
+    room = tx.size + SERVED_BYTES_MAX
     for waiting in line:
         request = waiting.request
-        if view.size > room:
+        if tx.size > room:
             break
         if not _meets(request, freed):
             ahead.append(request)
-        elif not alive(view, request, now):
-            drop_request(view, waiting, GONE)
+        elif not alive(tx, request, now):
+            drop_request(tx, waiting, GONE)
             freed = freed + resources_of(request)
-        elif any(competes(request, other) for other in ahead) or blockers(
-            view, asker_of(view, request.session), request, now
+        elif any(conflicts_with(request, other) for other in ahead) or blockers(
+            tx, requester_of(tx, request.session), request, now
         ):
             ahead.append(request)
         else:
-            leave_line(view, waiting, WaitState.GRANTED)
-            expired += end_expired(view, (one for one, _ in would_hold(view, request, now)), now)
-            grant_request(view, request, now, provisional=True)
+            leave_queue(tx, waiting, WaitState.GRANTED)
+            expired += end_expired(tx, (one for one, _ in resulting_locks(tx, request, now)), now)
+            grant_request(tx, request, now, provisional=True)
             freed = freed + resources_of(request)  # it is ahead of nobody now: its sub-agents may go on
     return expired
 
 
-def _foresee_grants(view: View, requests: list[Request]) -> None:
+def _foresee_grants(tx: Transaction, requests: list[LockRequest]) -> None:
     """Ask together for what the next grants will read: one by one, the rule would begin anew each time."""
-    likely: list[Request] = []
+    likely: list[LockRequest] = []
     for request in requests:
         if len(likely) == FORESEEN_MAX:
             break
-        if not any(competes(request, other) for other in likely):
+        if not any(conflicts_with(request, other) for other in likely):
             likely.append(request)
     wanted = [(request, resource) for request in likely for resource in resources_of(request)]
-    view.want(*(resource.hold_key(request.session) for request, resource in wanted))
-    view.want(prefixes=dict.fromkeys(place for _, resource in wanted for place in resource.ranges))
+    tx.prefetch(*(resource.lock_key(request.session) for request, resource in wanted))
+    tx.prefetch(prefixes=dict.fromkeys(place for _, resource in wanted for place in resource.ranges))
 
 
-def grant_request(view: View, request: Request, now: int, *, provisional: bool = False) -> list[Hold]:
+def grant_request(
+    tx: Transaction, request: LockRequest, now: int, *, provisional: bool = False
+) -> list[Lock]:
     """Grant all that a request asks for; nothing stands in its way."""
-    wanted = would_hold(view, request, now)
-    return [_grant_one(view, request, resource, mode, now, provisional) for resource, mode in wanted]
+    wanted = resulting_locks(tx, request, now)
+    return [_grant_one(tx, request, resource, mode, now, provisional) for resource, mode in wanted]
 
 
 def _grant_one(
-    view: View, request: Request, resource: Resource, mode: Mode, now: int, provisional: bool
-) -> Hold:
+    tx: Transaction, request: LockRequest, resource: Resource, mode: Mode, now: int, provisional: bool
+) -> Lock:
     profile = request.profile or resource.kind
     ttl_ms = request.ttl_ms or PROFILES[profile].ttl_ms
-    key = resource.hold_key(request.session)
-    before = read_hold(view, key)
+    key = resource.lock_key(request.session)
+    before = read_lock(tx, key)
     ended = None if before is None else ended_by_time(before, now)
     if before is not None and ended is not None:
-        end_hold(view, Standing(key, before, resource), ended, now)
+        end_lock(tx, LockAt(key, before, resource), ended, now)
         before = None
     same = before is not None and not _exceeds(before, resource, mode)
     if before is not None and same and provisional and not before.provisional:
         return before  # what is held already does not become less certain
     under = "" if before is None else before.under
     if before is not None and widens(before, resource):  # what was done under its fence stays proven
-        tell_end(view, key, Grant(hold=before, until_ms=now, ending=Ending.RELEASED), now)
+        record_end(tx, key, EndedLock(lock=before, until_ms=now, end_reason=EndReason.RELEASED), now)
     if before is None or widens(before, resource):
-        under = _lender(view, request.session, resource, now)
-    hold = msgspec.structs.replace(
-        before or Hold(),
+        under = _lender(tx, request.session, resource, now)
+    lock = msgspec.structs.replace(
+        before or Lock(),
         resource=resource.text,
         repository=request.repository,
         owner=request.session,
@@ -379,19 +381,19 @@ def _grant_one(
         under=under,
     )
     if not same:
-        hold = msgspec.structs.replace(hold, mode=mode, alone=resource.alone, acquired_ms=now, fence=0)
-    return grant(view, resource, hold, refreshed=same, waited_ms=now - request.since_ms)
+        lock = msgspec.structs.replace(lock, mode=mode, exact=resource.exact, acquired_ms=now, fence=0)
+    return grant(tx, resource, lock, refreshed=same, waited_ms=now - request.since_ms)
 
 
-def _lender(view: View, session: str, resource: Resource, now: int) -> str:
+def _lender(tx: Transaction, session: str, resource: Resource, now: int) -> str:
     """Return the nearest ancestor whose own lock covers this, so that the grant ends with it."""
-    above = asker_of(view, session).above
+    above = requester_of(tx, session).above
     owners = set()
-    for standing in holds_meeting(view, resource) if above else ():
-        if standing.hold.owner in above and ended_by_time(standing.hold, now) is None:
-            view.version(standing.key)  # one granted in this batch is let settle: the later fence is larger
-            owners.add(standing.hold.owner)
+    for lock_at in overlapping_locks(tx, resource) if above else ():
+        if lock_at.lock.owner in above and ended_by_time(lock_at.lock, now) is None:
+            tx.version(lock_at.key)  # one granted in this batch is let settle: the later fence is larger
+            owners.add(lock_at.lock.owner)
     lender = next((ancestor for ancestor in above if ancestor in owners), "")
     if lender:
-        tell_parent(view, lender)
+        mark_parent(tx, lender)
     return lender

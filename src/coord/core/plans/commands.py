@@ -18,7 +18,7 @@ from coord.core.tasks.spec import RETRIES_MAX
 
 
 class NewTask(msgspec.Struct, frozen=True, kw_only=True):
-    """A task to add; its fields become its `Spec`. `alone` are those of its files that are single files."""
+    """A task to add; its fields become its `Spec`. `exact` are those of its files that are single files."""
 
     task_id: str
     description: str = ""
@@ -34,13 +34,13 @@ class NewTask(msgspec.Struct, frozen=True, kw_only=True):
     estimate_s: float = 0
     retries_max: int = RETRIES_MAX
     repository: str = ""
-    alone: tuple[str, ...] = ()
+    exact: tuple[str, ...] = ()
 
 
 class AddTasks(Command, frozen=True):
     """Add tasks, or bring those that are there up to date; what one depends on comes first."""
 
-    reply = replies.TasksAdded
+    reply = replies.AddTasksReply
     project: str
     tasks: tuple[NewTask, ...]
 
@@ -48,21 +48,21 @@ class AddTasks(Command, frozen=True):
 class SplitTask(TaskCommand, frozen=True):
     """Split a task into parts, which are claimed and done by themselves."""
 
-    reply = replies.TaskListed
+    reply = replies.TaskInfo
     parts: int
 
 
 class SkipTask(TaskCommand, frozen=True):
     """Pass a task over."""
 
-    reply = replies.TaskListed
+    reply = replies.TaskInfo
     reason: str = ""
 
 
 class RetryTask(TaskCommand, frozen=True):
     """Bring back a task that failed or was skipped."""
 
-    reply = replies.TaskListed
+    reply = replies.TaskInfo
 
 
 class SetTrack(Command, frozen=True):
@@ -77,7 +77,7 @@ class SetTrack(Command, frozen=True):
 class EnableAgent(Command, frozen=True):
     """Take an agent out of a project's pool, or back into it."""
 
-    reply = replies.AgentShown
+    reply = replies.AgentInfo
     project: str
     agent: str
     enabled: bool
@@ -87,16 +87,16 @@ class EnableAgent(Command, frozen=True):
 class GetAgents(Command, frozen=True):
     """Ask for the agents of a project; for one where it is named."""
 
-    reply = list[replies.AgentShown]
+    reply = list[replies.AgentInfo]
     reads_only = True
     project: str
     agent: str = ""
 
 
-class FindAlike(Command, frozen=True):
+class FindSimilarTasks(Command, frozen=True):
     """Ask for unfinished tasks that are much like those that are named; `besides` are left out."""
 
-    reply = list[replies.Alike]
+    reply = list[replies.SimilarTask]
     reads_only = True
     project: str
     tasks: tuple[str, ...]
@@ -145,10 +145,10 @@ class GetStuck(Command, frozen=True):
     most: int = 20
 
 
-class Recall(SessionCommand, frozen=True, kw_only=True):
+class GetSessionMemory(SessionCommand, frozen=True, kw_only=True):
     """Ask what stands of a session: claims, those it lost, locks, messages; the caller's if none is named."""
 
-    reply = replies.Recalled
+    reply = replies.SessionMemoryReply
     reads_only = True
     tenant: str
     session: str = ""
@@ -176,7 +176,7 @@ class SubmitResults(SessionCommand, frozen=True):
     results: tuple[SubmitResult, ...]
 
 
-class ByCaller(SessionCommand, frozen=True):
+class AsSession(SessionCommand, frozen=True):
     """Something asked about a claim by its holder, whose session is found on the way."""
 
     asked: RenewLease | ReleaseClaim | SubmitResult

@@ -7,16 +7,16 @@ nothing will ever come by itself (*deadlocked*).
 from collections.abc import Sequence
 
 from coord.core import keys
-from coord.core.identity import Life
+from coord.core.identity import ProcessState
 from coord.core.lifecycle.end import declare_dead
-from coord.core.locks.wait_queue import serve
+from coord.core.locks.wait_queue import grant_waiters
 from coord.core.ranges import Range
 from coord.core.replies import NextTask, Runnable
 from coord.core.sessions.session import Session
 from coord.core.tasks.dependencies import FINISHED
 from coord.core.tasks.schema import ACTIVE, UNCLAIMED, Task, as_of
 from coord.core.tasks.types import TaskStatus
-from coord.core.transaction import View
+from coord.core.transaction import Transaction
 
 HOLDERS_LOOKED_AT = 16
 """How many of those who hold tasks are looked at, whether they are alive, where there is nothing to take."""
@@ -25,21 +25,21 @@ UNFINISHED_MOST = 1_000_000
 LOOK_MS = 5_000
 
 
-def pause(view: View, project: str, why: str, until_ms: int) -> NextTask:
+def pause(tx: Transaction, project: str, why: str, until_ms: int) -> NextTask:
     """Give an agent nothing, unless there is nothing: it may be back, or somebody has to bring it back."""
-    if not view.scan(keys.unfinished_prefix(project), limit=1):
+    if not tx.scan(keys.unfinished_prefix(project), limit=1):
         return NextTask(Runnable.DONE)
     outcome = Runnable.BLOCKED if until_ms else Runnable.DENIED
     return NextTask(outcome, waiting_for=[why], look_ms=until_ms)
 
 
-def worked_on(view: View, project: str) -> dict[str, Task]:
+def worked_on(tx: Transaction, project: str) -> dict[str, Task]:
     """Return the first of those tasks that somebody works on, or that are tried again after a pause."""
-    return _tasks_at(view, project, Range(keys.working_prefix(project), "key", NAMED_MAX))
+    return _tasks_at(tx, project, Range(keys.working_prefix(project), "key", NAMED_MAX))
 
 
-def which_nothing(
-    view: View, project: str, working: dict[str, Task], busy: list[str], heads: Sequence[Range], now: int
+def explain_empty_queue(
+    tx: Transaction, project: str, working: dict[str, Task], busy: list[str], heads: Sequence[Range], now: int
 ) -> NextTask:
     """Say which nothing it is; `busy` is what this agent cannot have now, `heads` where ready tasks stand.
 
@@ -47,15 +47,15 @@ def which_nothing(
     that is not finished is looked at: that nothing will ever come must be true of one moment, and a task may
     have gone from one of those places to another meanwhile.
     """
-    moving, look_ms = _moving(view, project, working, heads, now)
+    moving, look_ms = _moving(tx, project, working, heads, now)
     if reasons := [*busy, *moving]:
         return NextTask(Runnable.BLOCKED, waiting_for=reasons[:NAMED_MAX], look_ms=look_ms)
     prefix = keys.unfinished_prefix(project)
-    names = [found.key[len(prefix) :] for found in view.scan(prefix, limit=UNFINISHED_MOST)]
+    names = [found.key[len(prefix) :] for found in tx.scan(prefix, limit=UNFINISHED_MOST)]
     if not names:
         return NextTask(Runnable.DONE)
-    view.want(*(keys.task(project, name) for name in names))
-    tasks = [view.get(keys.task(project, name), Task) or UNCLAIMED for name in names]
+    tx.prefetch(*(keys.task(project, name) for name in names))
+    tasks = [tx.get(keys.task(project, name), Task) or UNCLAIMED for name in names]
     told = [_why_not(name, as_of(task, now)) for name, task in zip(names, tasks, strict=True)]
     reasons = [reason for reason, _ in told if reason]
     # Where nothing has failed, what they wait for is on its way from one place to another.
@@ -65,53 +65,53 @@ def which_nothing(
     return NextTask(outcome, waiting_for=reasons[:NAMED_MAX], look_ms=look_ms)
 
 
-def _tasks_at(view: View, project: str, *places: Range) -> dict[str, Task]:
+def _tasks_at(tx: Transaction, project: str, *places: Range) -> dict[str, Task]:
     """Return the tasks that stand in some ranges, by name."""
-    view.want_scans(places)
+    tx.prefetch_scans(places)
     keys_found = [
         found.key
         for place in places
-        for found in view.scan(place.prefix, by=place.by, limit=place.limit, after=place.after)
+        for found in tx.scan(place.prefix, by=place.by, limit=place.limit, after=place.after)
     ]
     names = [keys.parts(key)[-1] for key in keys_found]
-    view.want(*(keys.task(project, name) for name in names))
-    return {name: view.get(keys.task(project, name), Task) or UNCLAIMED for name in names}
+    tx.prefetch(*(keys.task(project, name) for name in names))
+    return {name: tx.get(keys.task(project, name), Task) or UNCLAIMED for name in names}
 
 
 def _moving(
-    view: View, project: str, working: dict[str, Task], heads: Sequence[Range], now: int
+    tx: Transaction, project: str, working: dict[str, Task], heads: Sequence[Range], now: int
 ) -> tuple[list[str], int]:
     """Return what is worked on, tried again soon, ready for others or about to be, and when to look again."""
     told, look_ms = [], now + LOOK_MS
-    for name, task in {**working, **_tasks_at(view, project, *heads)}.items():
+    for name, task in {**working, **_tasks_at(tx, project, *heads)}.items():
         reason, moves = _why_not(name, as_of(task, now))
         told += [reason] if moves else []
         due_ms = task.retry_ms or (task.expires_ms if task.claim is ACTIVE else 0)
         look_ms = max(now, min(look_ms, due_ms or look_ms))
     unsettled = keys.unsettled_prefix(project)
-    for found in view.scan(unsettled, limit=NAMED_MAX):
+    for found in tx.scan(unsettled, limit=NAMED_MAX):
         told.append(f"what depends on {found.key[len(unsettled) :]} is looked at now")
         look_ms = now
     return told, look_ms
 
 
-def bury_holders(view: View, working: dict[str, Task], own: str, now: int) -> bool:
+def reap_dead_holders(tx: Transaction, working: dict[str, Task], own: str, now: int) -> bool:
     """Declare holders dead that are proven to be; return whether there was one: its tasks are free."""
     holders = [task.session for task in working.values() if task.claim is ACTIVE and task.session != own]
     names = list(dict.fromkeys(holders))[:HOLDERS_LOOKED_AT]
-    view.want(*map(keys.session, names))
-    sessions = [view.get(keys.session(name), Session) for name in names]
+    tx.prefetch(*map(keys.session, names))
+    sessions = [tx.get(keys.session(name), Session) for name in names]
     living = [
         each for each in sessions if each is not None and each.process is not None and not each.ended_ms
     ]
-    found = view.evidence(*(each.process for each in living if each.process is not None))
-    dead = [(each, proof) for each, proof in zip(living, found, strict=True) if proof.life is Life.DEAD]
-    freed = [
-        resource
-        for each, proof in dead
-        for resource in declare_dead(view, each.session_id, proof.detail, now)
+    found = tx.evidence(*(each.process for each in living if each.process is not None))
+    dead = [
+        (each, proof) for each, proof in zip(living, found, strict=True) if proof.life is ProcessState.DEAD
     ]
-    serve(view, freed, now)
+    freed = [
+        resource for each, proof in dead for resource in declare_dead(tx, each.session_id, proof.detail, now)
+    ]
+    grant_waiters(tx, freed, now)
     return bool(dead)
 
 

@@ -7,32 +7,32 @@ from coord.core.errors import Invalid, NotFound, Refused
 from coord.core.events import TaskAdded, TaskRetried, TaskSkipped
 from coord.core.ids import part_ids
 from coord.core.plans.commands import AddTasks, GetStuck, GetTasks, NewTask, RetryTask, SetTrack, SkipTask
-from coord.core.replies import TaskList, TaskListed, TasksAdded
+from coord.core.replies import AddTasksReply, TaskInfo, TaskList
 from coord.core.tasks.claims import expire
 from coord.core.tasks.dependencies import (
     WAITING,
+    add_dependent,
     find_cycle,
-    follow,
-    settle,
-    settle_followers,
     state_by_dependencies,
+    update_dependents,
+    update_readiness,
 )
-from coord.core.tasks.planned import Track, finish, move_work, put_free
+from coord.core.tasks.planned import Track, finish, move_track, put_free
 from coord.core.tasks.reset import open_whole
 from coord.core.tasks.schema import ACTIVE, STUCK, Task, as_of
 from coord.core.tasks.spec import QueueClass, Spec, class_of, place_in_queue
 from coord.core.tasks.types import TaskStatus
-from coord.core.transaction import View
+from coord.core.transaction import Transaction
 
 
-def add_tasks(view: View, command: AddTasks, now: int) -> TasksAdded:
+def add_tasks(tx: Transaction, command: AddTasks, now: int) -> AddTasksReply:
     """Add tasks in the order given; what is known of one that is there already is brought up to date."""
-    reply = TasksAdded([], [], [])
+    reply = AddTasksReply([], [], [])
     outcomes = {"added": reply.added, "changed": reply.changed, "same": reply.same}
-    view.want(*(key for task in command.tasks for key in _reads(command.project, task)))
+    tx.prefetch(*(key for task in command.tasks for key in _reads(command.project, task)))
     for task in command.tasks:
-        _check_dependencies(view, command.project, task)
-        outcomes[add_one(view, command.project, task, now)].append(task.task_id)
+        _check_dependencies(tx, command.project, task)
+        outcomes[add_one(tx, command.project, task, now)].append(task.task_id)
     return reply
 
 
@@ -41,66 +41,66 @@ def _reads(project: str, task: NewTask) -> list[str]:
     return [key for name in named for key in (keys.task(project, name), keys.spec(project, name))]
 
 
-def _check_dependencies(view: View, project: str, task: NewTask) -> None:
+def _check_dependencies(tx: Transaction, project: str, task: NewTask) -> None:
     for name in task.depends_on:
-        if view.get(keys.spec(project, name), Spec) is None and name != task.task_id:
+        if tx.get(keys.spec(project, name), Spec) is None and name != task.task_id:
             raise NotFound(f"{task.task_id} depends on {name}, which was not added", hint="add that first")
     # Nobody depends on a task that is not there yet, so only a dependency that is new to an old one, or a
     # task that names itself, can close a circle: a plan is added without walking all of it for each task.
-    before = view.get(keys.spec(project, task.task_id), Spec)
+    before = tx.get(keys.spec(project, task.task_id), Spec)
     known = before.depends_on if before is not None else ()
     fresh = tuple(name for name in task.depends_on if name not in known)
     if before is None and task.task_id not in fresh:
         return
-    cycle = find_cycle(view, project, task.task_id, fresh)
+    cycle = find_cycle(tx, project, task.task_id, fresh)
     if cycle:
         raise Invalid(f"a task cannot wait for itself: {' -> '.join(cycle)}", hint="drop one of them")
 
 
-def add_one(view: View, project: str, new: NewTask, now: int) -> str:
+def add_one(tx: Transaction, project: str, new: NewTask, now: int) -> str:
     """Add a task or change it; return which of `added`, `changed` and `same` it was."""
     spec_key, task_key = keys.spec(project, new.task_id), keys.task(project, new.task_id)
-    before = view.get(spec_key, Spec)
+    before = tx.get(spec_key, Spec)
     spec = _spec(new, before, now)
     if before is not None and spec == before:
         return "same"
-    stored = view.get(task_key, Task) or Task(state=TaskStatus.PENDING)
+    stored = tx.get(task_key, Task) or Task(state=TaskStatus.PENDING)
     task = msgspec.structs.replace(
         stored, planned=True, queue=place_in_queue(project, spec), track=spec.track
     )
-    view.put(spec_key, spec)
-    _index(view, project, new.task_id, before, spec)
+    tx.put(spec_key, spec)
+    _index(tx, project, new.task_id, before, spec)
     if task.state in WAITING and task.claim is not ACTIVE and not task.retry_ms:
-        task = msgspec.structs.replace(task, state=state_by_dependencies(view, project, new.task_id, spec))
-        put_free(view, project, new.task_id, task)
+        task = msgspec.structs.replace(task, state=state_by_dependencies(tx, project, new.task_id, spec))
+        put_free(tx, project, new.task_id, task)
     else:
         if task.claim is ACTIVE:
-            move_work(view, project, new.task_id, stored, task)
+            move_track(tx, project, new.task_id, stored, task)
         index_key = keys.due(task.expires_ms if task.claim is ACTIVE else task.retry_ms)
-        view.put(task_key, task, index_key if task.claim is ACTIVE or task.retry_ms else "")
+        tx.put(task_key, task, index_key if task.claim is ACTIVE or task.retry_ms else "")
     if task.state is not TaskStatus.DONE and task.state is not TaskStatus.SKIPPED:
-        view.put_marker(keys.unfinished(project, new.task_id))
+        tx.put_marker(keys.unfinished(project, new.task_id))
     changed = () if before is None else _difference(before, spec)
-    view.emit(TaskAdded(project, new.task_id, task.state.value, changed))
+    tx.emit(TaskAdded(project, new.task_id, task.state.value, changed))
     if before is not None and task.state is not stored.state:
-        settle_followers(view, project, new.task_id, now)
+        update_dependents(tx, project, new.task_id, now)
     if before is not None and before.depends_on != spec.depends_on:
-        _pass_on(view, project, new.task_id, spec, now)
+        _pass_on(tx, project, new.task_id, spec, now)
     return "added" if before is None else "changed"
 
 
-def _pass_on(view: View, project: str, task_id: str, spec: Spec, now: int) -> None:
+def _pass_on(tx: Transaction, project: str, task_id: str, spec: Spec, now: int) -> None:
     """Let the parts of a task depend on what it depends on."""
-    for name in _parts(view, project, task_id, spec):
-        part = as_new(name, planned(view, project, name)[0], depends_on=spec.depends_on)
-        _check_dependencies(view, project, part)
-        add_one(view, project, part, now)
+    for name in _parts(tx, project, task_id, spec):
+        part = as_new(name, planned(tx, project, name)[0], depends_on=spec.depends_on)
+        _check_dependencies(tx, project, part)
+        add_one(tx, project, part, now)
 
 
-def _parts(view: View, project: str, task_id: str, spec: Spec) -> tuple[str, ...]:
+def _parts(tx: Transaction, project: str, task_id: str, spec: Spec) -> tuple[str, ...]:
     """Return the parts of a task, all loaded together."""
     names = part_ids(task_id, spec.parts)
-    view.want(*(key for name in names for key in (keys.task(project, name), keys.spec(project, name))))
+    tx.prefetch(*(key for name in names for key in (keys.task(project, name), keys.spec(project, name))))
     return names
 
 
@@ -115,7 +115,7 @@ def _spec(new: NewTask, before: Spec | None, now: int) -> Spec:
     del fields["task_id"]
     if before is None:
         return Spec(**fields, created_ms=now)
-    kept = {name: getattr(before, name) for name in ("created_ms", "parts", "followed", "unknown")}
+    kept = {name: getattr(before, name) for name in ("created_ms", "parts", "has_dependents", "unknown")}
     return Spec(**fields, **kept)
 
 
@@ -123,93 +123,93 @@ def _difference(before: Spec, after: Spec) -> tuple[str, ...]:
     return tuple(name for name in Spec.__struct_fields__ if getattr(before, name) != getattr(after, name))
 
 
-def _index(view: View, project: str, task_id: str, before: Spec | None, spec: Spec) -> None:
+def _index(tx: Transaction, project: str, task_id: str, before: Spec | None, spec: Spec) -> None:
     class_key = keys.queue_class(project, class_of(spec))
-    if view.get(class_key, QueueClass) is None:
-        view.put(class_key, QueueClass(track=spec.track, type=spec.type, role=spec.role, needs=spec.needs))
+    if tx.get(class_key, QueueClass) is None:
+        tx.put(class_key, QueueClass(track=spec.track, type=spec.type, role=spec.role, needs=spec.needs))
     old = before.depends_on if before is not None else ()
     for name in old:
         if name not in spec.depends_on:
-            view.delete(keys.dependent(project, name, task_id))
+            tx.delete(keys.dependent(project, name, task_id))
     for name in spec.depends_on:
         if name not in old:
-            follow(view, project, name, task_id)
+            add_dependent(tx, project, name, task_id)
 
 
-def skip_task(view: View, command: SkipTask, now: int) -> TaskListed:
+def skip_task(tx: Transaction, command: SkipTask, now: int) -> TaskInfo:
     """Pass a task over: what depends on it may go on without it."""
-    spec, task = planned(view, command.project, command.task)
-    names = _parts(view, command.project, command.task, spec)
+    spec, task = planned(tx, command.project, command.task)
+    names = _parts(tx, command.project, command.task, spec)
     for name in (command.task, *names):
-        expire(view, msgspec.structs.replace(command, task=name), now)
-        worked_on = planned(view, command.project, name)[1]
+        expire(tx, msgspec.structs.replace(command, task=name), now)
+        worked_on = planned(tx, command.project, name)[1]
         if worked_on.claim is ACTIVE:
             raise Refused(f"{worked_on.session} works on {name}", hint="release or reset it first")
-    task = planned(view, command.project, command.task)[1]
+    task = planned(tx, command.project, command.task)[1]
     if task.state is TaskStatus.DONE:
         raise Refused(f"{command.task} is done", hint="coord task reset opens it again")
     if task.state is not TaskStatus.SKIPPED:
         skipped = msgspec.structs.replace(task, state=TaskStatus.SKIPPED, retry_ms=0, note=command.reason)
-        view.put(keys.task(command.project, command.task), skipped)
+        tx.put(keys.task(command.project, command.task), skipped)
         if task.state in STUCK:
-            view.delete(keys.stuck(command.project, command.task))
-        view.emit(TaskSkipped(command.project, command.task, command.reason))
-        finish(view, command.project, command.task, now)
+            tx.delete(keys.stuck(command.project, command.task))
+        tx.emit(TaskSkipped(command.project, command.task, command.reason))
+        finish(tx, command.project, command.task, now)
         task = skipped
         for name in names:
-            if planned(view, command.project, name)[1].state is not TaskStatus.DONE:
-                skip_task(view, msgspec.structs.replace(command, task=name), now)
+            if planned(tx, command.project, name)[1].state is not TaskStatus.DONE:
+                skip_task(tx, msgspec.structs.replace(command, task=name), now)
     return listed(command.task, spec, task, now)
 
 
-def retry_task(view: View, command: RetryTask, now: int) -> TaskListed:
+def retry_task(tx: Transaction, command: RetryTask, now: int) -> TaskInfo:
     """Bring a failed, errored or skipped task back, with its count of tries at zero."""
-    spec, task = planned(view, command.project, command.task)
+    spec, task = planned(tx, command.project, command.task)
     if task.state not in (*STUCK, TaskStatus.SKIPPED):
         raise Refused(f"{command.task} is {task.state.value}", hint="only what failed or was skipped is")
-    for name in _parts(view, command.project, command.task, spec):
-        if planned(view, command.project, name)[1].state in (*STUCK, TaskStatus.SKIPPED):
-            retry_task(view, msgspec.structs.replace(command, task=name), now)
-    state = state_by_dependencies(view, command.project, command.task, spec)
+    for name in _parts(tx, command.project, command.task, spec):
+        if planned(tx, command.project, name)[1].state in (*STUCK, TaskStatus.SKIPPED):
+            retry_task(tx, msgspec.structs.replace(command, task=name), now)
+    state = state_by_dependencies(tx, command.project, command.task, spec)
     again = msgspec.structs.replace(task, state=state, retries=0, retry_ms=0)
     if task.state in STUCK:
-        view.delete(keys.stuck(command.project, command.task))
-    put_free(view, command.project, command.task, again)
-    view.put_marker(keys.unfinished(command.project, command.task))
-    view.emit(TaskRetried(command.project, command.task, task.generation, 0))
-    settle(view, command.project, command.task, now)
-    settle_followers(view, command.project, command.task, now)
-    open_whole(view, command, now)
-    return listed(command.task, *planned(view, command.project, command.task), now)
+        tx.delete(keys.stuck(command.project, command.task))
+    put_free(tx, command.project, command.task, again)
+    tx.put_marker(keys.unfinished(command.project, command.task))
+    tx.emit(TaskRetried(command.project, command.task, task.generation, 0))
+    update_readiness(tx, command.project, command.task, now)
+    update_dependents(tx, command.project, command.task, now)
+    open_whole(tx, command, now)
+    return listed(command.task, *planned(tx, command.project, command.task), now)
 
 
-def set_track(view: View, command: SetTrack, _now: int) -> int:
+def set_track(tx: Transaction, command: SetTrack, _now: int) -> int:
     """Say how many agents may work on a track at once."""
     key = keys.track(command.project, command.track)
-    track = view.get(key, Track) or Track()
+    track = tx.get(key, Track) or Track()
     if track.agents_max != command.agents_max:
-        view.put(key, msgspec.structs.replace(track, agents_max=command.agents_max))
+        tx.put(key, msgspec.structs.replace(track, agents_max=command.agents_max))
     return command.agents_max
 
 
-def planned(view: View, project: str, task_id: str) -> tuple[Spec, Task]:
+def planned(tx: Transaction, project: str, task_id: str) -> tuple[Spec, Task]:
     """Return what a task is and how it stands; it must have been added."""
-    spec, task = view.get(keys.spec(project, task_id), Spec), view.get(keys.task(project, task_id), Task)
+    spec, task = tx.get(keys.spec(project, task_id), Spec), tx.get(keys.task(project, task_id), Task)
     if spec is None or task is None:
         raise NotFound(f"task {task_id} was not added to {project}", hint="coord task list shows them")
     return spec, task
 
 
-def get_tasks(view: View, command: GetTasks, now: int) -> TaskList:
+def get_tasks(tx: Transaction, command: GetTasks, now: int) -> TaskList:
     """Return the tasks of a project after a name, a page at a time; or those that are named."""
     prefix = keys.spec_prefix(command.project)
     after = ("", prefix + command.after) if command.after else ("", "")
     if command.tasks:
         names = list(command.tasks)
     else:
-        page = view.scan(prefix, limit=command.most + 1, after=after)
+        page = tx.scan(prefix, limit=command.most + 1, after=after)
         names = [found.key[len(prefix) :] for found in page]
-    view.want(
+    tx.prefetch(
         *(
             key
             for name in names
@@ -218,26 +218,26 @@ def get_tasks(view: View, command: GetTasks, now: int) -> TaskList:
     )
     shown = []
     for name in names[: command.most]:
-        spec, task = planned(view, command.project, name)
+        spec, task = planned(tx, command.project, name)
         shown.append(listed(name, spec, task, now))
     return TaskList(shown, more=len(names) > command.most)
 
 
-def get_stuck(view: View, command: GetStuck, now: int) -> TaskList:
+def get_stuck(tx: Transaction, command: GetStuck, now: int) -> TaskList:
     """Return the first tasks of a project that failed or were tried too often."""
     prefix = keys.stuck_prefix(command.project)
-    page = view.scan(prefix, limit=command.most + 1)
+    page = tx.scan(prefix, limit=command.most + 1)
     names = tuple(found.key[len(prefix) :] for found in page)
     if not names:
         return TaskList([])
-    shown = get_tasks(view, GetTasks(command.project, names[: command.most], most=command.most), now).tasks
+    shown = get_tasks(tx, GetTasks(command.project, names[: command.most], most=command.most), now).tasks
     return TaskList(shown, more=len(names) > command.most)
 
 
-def listed(task_id: str, spec: Spec, task: Task, now: int) -> TaskListed:
+def listed(task_id: str, spec: Spec, task: Task, now: int) -> TaskInfo:
     """Return a task as lists show it."""
     seen = as_of(task, now)
-    return TaskListed(
+    return TaskInfo(
         task_id=task_id,
         state=seen.state.value,
         generation=seen.generation,

@@ -17,22 +17,29 @@ import msgspec
 from coord.core import keys
 from coord.core.commands import ClaimTask, ClaimTasks
 from coord.core.limits import UNLIMITED_TENANT, TenantLimits, count_keys, limits_of
-from coord.core.locks.acquire import clear_way, foresee_locks
-from coord.core.locks.locks import Mode, asker_of, resource_of, shown_lock
-from coord.core.locks.wait_queue import Request, blockers, competes, grant_request, in_line, resources_of
+from coord.core.locks.acquire import expire_blockers, prefetch_locks
+from coord.core.locks.locks import Mode, lock_info, requester_of, resource_of
+from coord.core.locks.wait_queue import (
+    LockRequest,
+    blockers,
+    conflicts_with,
+    grant_request,
+    resources_of,
+    waiters,
+)
 from coord.core.plans.commands import ClaimNamed, ClaimNext
-from coord.core.plans.idle import bury_holders, pause, which_nothing, worked_on
+from coord.core.plans.idle import explain_empty_queue, pause, reap_dead_holders, worked_on
 from coord.core.plans.plan import listed
 from coord.core.ranges import Range
-from coord.core.replies import ClaimReply, LockShown, NextTask, Runnable
-from coord.core.sessions.session import Session, caller_reads, enlist
-from coord.core.tasks.agent_record import EFFICIENCY_MIN, FREE, AgentRecord, held_back
+from coord.core.replies import ClaimReply, LockInfo, NextTask, Runnable
+from coord.core.sessions.session import Session, caller_reads, ensure_session
+from coord.core.tasks.agent_record import EFFICIENCY_MIN, FREE, AgentRecord, blocked_reason
 from coord.core.tasks.claims import claim_one, claim_task
 from coord.core.tasks.planned import track_is_full
 from coord.core.tasks.schema import Task
 from coord.core.tasks.spec import QueueClass, Spec, class_of
 from coord.core.tasks.types import ClaimReason
-from coord.core.transaction import View
+from coord.core.transaction import Transaction
 
 CLASSES_MAX = 1000
 NO_CLASS = class_of(Spec())
@@ -57,51 +64,51 @@ class Candidate(NamedTuple):
     task_id: str
 
 
-def claim_next(view: View, command: ClaimNext, now: int) -> NextTask:
+def claim_next(tx: Transaction, command: ClaimNext, now: int) -> NextTask:
     """Claim the first task that this agent may take, or as many as it asks for, as far as there are any."""
-    session = enlist(view, command.caller, now)
+    session = ensure_session(tx, command.caller, now)
     agent = session.agent or session.session_id
-    why, until_ms = _held_back(view, command, session, agent, now)
+    why, until_ms = _held_back(tx, command, session, agent, now)
     if why:
-        return pause(view, command.project, f"{agent} gets nothing: {why}", until_ms)
+        return pause(tx, command.project, f"{agent} gets nothing: {why}", until_ms)
     busy: list[str] = []
-    taken = _take(view, command, session, busy, now)
+    taken = _take(tx, command, session, busy, now)
     if taken:
         return msgspec.structs.replace(taken[0], more=taken[1:]) if len(taken) > 1 else taken[0]
-    working = worked_on(view, command.project)
-    if bury_holders(view, working, session.session_id, now):
-        return claim_next(view, command, now)
-    heads = [_heads(command.project, name) for name, _ in _classes(view, command.project)]
-    return which_nothing(view, command.project, working, busy, heads, now)
+    working = worked_on(tx, command.project)
+    if reap_dead_holders(tx, working, session.session_id, now):
+        return claim_next(tx, command, now)
+    heads = [_heads(command.project, name) for name, _ in _classes(tx, command.project)]
+    return explain_empty_queue(tx, command.project, working, busy, heads, now)
 
 
-def _take(view: View, command: ClaimNext, session: Session, busy: list[str], now: int) -> list[NextTask]:
+def _take(tx: Transaction, command: ClaimNext, session: Session, busy: list[str], now: int) -> list[NextTask]:
     """Claim tasks in the order of their turns; if there is none, `busy` says what stands in the way.
 
     Of tasks whose files meet, one step takes the first and ends there: with its locks a claim would else get
     those of another one, which end when that does.
     """
     taken: list[NextTask] = []
-    locked: list[Request] = []
+    locked: list[LockRequest] = []
     held: dict[tuple[object, ...], str] = {}
     answer_bytes = 0
     agent, name = session.agent or session.session_id, session.session_id
     ask = ClaimTasks(command.tenant, agent, name, command.lease_ms, ())
-    limits = limits_of(view, command.tenant)
-    for candidate in _candidates(view, command, session, busy, now):
-        request = _request(view, command, session, candidate.task_id, now)
+    limits = limits_of(tx, command.tenant)
+    for candidate in _candidates(tx, command, session, busy, now):
+        request = _request(tx, command, session, candidate.task_id, now)
         if request is not None:
-            if any(competes(msgspec.structs.replace(request, session=""), other) for other in locked):
+            if any(conflicts_with(msgspec.structs.replace(request, session=""), other) for other in locked):
                 break
-            files = request.resources, request.repository, request.alone
+            files = request.resources, request.repository, request.exact
             if files not in held:
-                held[files] = _held_by(view, request, now)[1]
+                held[files] = _held_by(tx, request, now)[1]
             if held[files]:
                 busy.append(f"{candidate.task_id}: {held[files]}")
                 if len(held) > HELD_MOST:
                     break
                 continue
-        reply = _claim(view, ask, command.project, candidate.task_id, limits, request, now)
+        reply = _claim(tx, ask, command.project, candidate.task_id, limits, request, now)
         if reply.outcome is Runnable.BLOCKED:
             busy += reply.waiting_for
             continue
@@ -113,7 +120,7 @@ def _take(view: View, command: ClaimNext, session: Session, busy: list[str], now
             break
         answer_bytes += len(msgspec.json.encode(reply))
         files_locked = sum(len(each.resources) for each in locked)
-        if files_locked >= STEP_FILES or view.size > STEP_BYTES or answer_bytes > ANSWER_BYTES:
+        if files_locked >= STEP_FILES or tx.size > STEP_BYTES or answer_bytes > ANSWER_BYTES:
             break
     return taken
 
@@ -130,13 +137,15 @@ def next_ranges(command: ClaimNext) -> list[Range]:
     return [_all_classes(command.project), _heads(command.project, NO_CLASS, max(HEADS, command.most))]
 
 
-def _held_back(view: View, command: ClaimNext, session: Session, agent: str, now: int) -> tuple[str, int]:
+def _held_back(
+    tx: Transaction, command: ClaimNext, session: Session, agent: str, now: int
+) -> tuple[str, int]:
     """Return why this agent gets nothing, and until when."""
     if session.state in AILING_STATES:
         return f"its state is {session.state}", 0
     if not command.enabled:
         return "disabled by configuration", 0
-    return held_back(view.get(keys.agent(command.project, agent), AgentRecord) or FREE, now)
+    return blocked_reason(tx.get(keys.agent(command.project, agent), AgentRecord) or FREE, now)
 
 
 def claim_named_reads(command: ClaimNamed) -> list[str]:
@@ -146,9 +155,9 @@ def claim_named_reads(command: ClaimNamed) -> list[str]:
     return [*reads, keys.by_session(session, project, task_id)] if session else reads
 
 
-def claim_named(view: View, command: ClaimNamed, now: int) -> ClaimReply:
+def claim_named(tx: Transaction, command: ClaimNamed, now: int) -> ClaimReply:
     """Claim one task with the locks on its files, all or nothing."""
-    session = enlist(view, command.caller, now)
+    session = ensure_session(tx, command.caller, now)
     ask = ClaimTask(
         command.tenant,
         command.project,
@@ -159,43 +168,43 @@ def claim_named(view: View, command: ClaimNamed, now: int) -> ClaimReply:
         force=command.force,
         reason=command.reason,
     )
-    result = claim_task(view, ask, now)
+    result = claim_task(tx, ask, now)
     if not result.success:
         return ClaimReply(False, result.reason, None, result.current_holder, result.detail)
-    request = _request(view, command, session, command.task, now)
+    request = _request(tx, command, session, command.task, now)
     if request is None:
         return ClaimReply(True, result.reason, result.claim)
-    holder, held = _held_by(view, request, now)  # after the claim: one that it ended has given its locks back
+    holder, held = _held_by(tx, request, now)  # after the claim: one that it ended has given its locks back
     if held:
-        view.withdraw()
+        tx.withdraw()
         return ClaimReply(False, ClaimReason.DENIED_LOCKED, None, holder, held)
-    locks = _lock(view, command.project, command.task, request, now)
+    locks = _lock(tx, command.project, command.task, request, now)
     return ClaimReply(True, result.reason, result.claim, locks=locks)
 
 
 def _candidates(
-    view: View, command: ClaimNext, session: Session, busy: list[str], now: int
+    tx: Transaction, command: ClaimNext, session: Session, busy: list[str], now: int
 ) -> Iterator[Candidate]:
     """Go through the lines that this agent may take from, in the order of turns."""
     agent = session.agent or session.session_id
     project = command.project
     names = []
-    classes = _classes_for(view, command, session)
-    view.want(*{keys.track(project, kind.track) for _, kind in classes if kind.track})
+    classes = _classes_for(tx, command, session)
+    tx.prefetch(*{keys.track(project, kind.track) for _, kind in classes if kind.track})
     for name, kind in classes:
-        full = track_is_full(view, project, kind.track, agent)
+        full = track_is_full(tx, project, kind.track, agent)
         if full:
             busy.append(full)
         else:
             names.append(name)
     share = max(1, len(names))
-    first = max(HEADS, command.most * (HEADS if view.conflicts else 1) // share)
-    ahead = min(view.crowd, FURTHER) // share
+    first = max(HEADS, command.most * (HEADS if tx.conflicts else 1) // share)
+    ahead = min(tx.batch_size, FURTHER) // share
     ahead = ahead if ahead > HEADS else 0
-    view.want_scans([_heads(project, name, first + ahead) for name in names])
-    merged = merge(*(_line(view, project, name, first, ahead) for name in names))
-    spread = _spread(merged, session.session_id, view.conflicts, command.most)
-    return spread if ahead and command.most == 1 else _loaded(view, command, session, spread, now)
+    tx.prefetch_scans([_heads(project, name, first + ahead) for name in names])
+    merged = merge(*(_line(tx, project, name, first, ahead) for name in names))
+    spread = _spread(merged, session.session_id, tx.conflicts, command.most)
+    return spread if ahead and command.most == 1 else _loaded(tx, command, session, spread, now)
 
 
 def _spread(candidates: Iterator[Candidate], session: str, conflicts: int, most: int) -> Iterator[Candidate]:
@@ -214,20 +223,20 @@ def _spread(candidates: Iterator[Candidate], session: str, conflicts: int, most:
 
 
 def _loaded(
-    view: View, command: ClaimNext, session: Session, candidates: Iterator[Candidate], now: int
+    tx: Transaction, command: ClaimNext, session: Session, candidates: Iterator[Candidate], now: int
 ) -> Iterator[Candidate]:
     """Go through tasks, the first few and then many at a time loaded with what their claims look at."""
     project = command.project
     first = size = max(HEADS, command.most)
     while some := list(islice(candidates, size)):
         names = [candidate.task_id for candidate in some]
-        view.want(
+        tx.prefetch(
             *(keys.spec(project, name) for name in names),
             *(keys.by_session(session.session_id, project, name) for name in names[:first]),
             *(keys.working(project, name) for name in names[:first]),
         )
-        requests = [_request(view, command, session, name, now) for name in names[: command.most]]
-        foresee_locks(view, [request for request in requests if request is not None][:STEP_FILES])
+        requests = [_request(tx, command, session, name, now) for name in names[: command.most]]
+        prefetch_locks(tx, [request for request in requests if request is not None][:STEP_FILES])
         yield from some
         size = FURTHER
 
@@ -236,7 +245,7 @@ def _heads(project: str, class_name: str, limit: int = HEADS) -> Range:
     return Range(keys.ready_prefix(project, class_name), "index_key", limit)
 
 
-def _line(view: View, project: str, class_name: str, first: int, ahead: int) -> Iterator[Candidate]:
+def _line(tx: Transaction, project: str, class_name: str, first: int, ahead: int) -> Iterator[Candidate]:
     """Go through the tasks of one class that are ready, as far as they are looked at.
 
     Where many commands are decided together, tasks `ahead` are loaded: each claim leaves the next command one
@@ -246,11 +255,11 @@ def _line(view: View, project: str, class_name: str, first: int, ahead: int) -> 
     depth = len(keys.task(project, ""))
     looked_at = 0
     while looked_at < LOOKED_AT:
-        page = view.scan(prefix, by="index_key", limit=limit, after=after)
+        page = tx.scan(prefix, by="index_key", limit=limit, after=after)
         names = [found.key[depth:] for found in page]
-        if ahead and view.lacks(*(keys.spec(project, name) for name in names)):
-            further = view.scan(prefix, by="index_key", limit=limit + ahead, after=after)
-            view.want(*(keys.spec(project, found.key[depth:]) for found in further))
+        if ahead and tx.not_loaded(*(keys.spec(project, name) for name in names)):
+            further = tx.scan(prefix, by="index_key", limit=limit + ahead, after=after)
+            tx.prefetch(*(keys.spec(project, found.key[depth:]) for found in further))
         yield from (
             Candidate(found.index_key[len(prefix) :], name) for found, name in zip(page, names, strict=True)
         )
@@ -264,22 +273,22 @@ def _all_classes(project: str) -> Range:
     return Range(keys.queue_class_prefix(project), "key", CLASSES_MAX)
 
 
-def _classes(view: View, project: str) -> list[tuple[str, QueueClass]]:
+def _classes(tx: Transaction, project: str) -> list[tuple[str, QueueClass]]:
     prefix, _, limit, _ = _all_classes(project)
     found = []
-    for entry in view.scan(prefix, limit=limit):
-        kind = view.get(entry.key, QueueClass)
+    for entry in tx.scan(prefix, limit=limit):
+        kind = tx.get(entry.key, QueueClass)
         if kind is not None:
             found.append((entry.key[len(prefix) :], kind))
     return found
 
 
-def _classes_for(view: View, command: ClaimNext, session: Session) -> list[tuple[str, QueueClass]]:
+def _classes_for(tx: Transaction, command: ClaimNext, session: Session) -> list[tuple[str, QueueClass]]:
     """Return the classes that this agent may take from."""
     able = {name for name, value in session.capabilities.items() if value >= EFFICIENCY_MIN}
     unable = _types((*command.cannot, *(session.capabilities.keys() - able)))
     has = able.union(command.has)
-    found = _classes(view, command.project)
+    found = _classes(tx, command.project)
     return [(name, kind) for name, kind in found if _may_take(command, kind, has, unable)]
 
 
@@ -300,13 +309,13 @@ def _may_take(command: ClaimNext, kind: QueueClass, has: set[str], unable: set[s
 
 
 def _request(
-    view: View, command: ClaimNext | ClaimNamed, session: Session, task_id: str, now: int
-) -> Request | None:
+    tx: Transaction, command: ClaimNext | ClaimNamed, session: Session, task_id: str, now: int
+) -> LockRequest | None:
     """Return the request for the files of a task, if its claim is to take them."""
-    spec = view.get(keys.spec(command.project, task_id), Spec)
+    spec = tx.get(keys.spec(command.project, task_id), Spec)
     if not command.lock_files or spec is None or not spec.files:
         return None
-    return Request(
+    return LockRequest(
         session=session.session_id,
         agent=session.agent,
         repository=spec.repository or command.repository,
@@ -315,61 +324,61 @@ def _request(
         ttl_ms=command.lease_ms,
         reason=f"task {task_id}",
         since_ms=now,
-        alone=spec.alone,
+        exact=spec.exact,
     )
 
 
-def _held_by(view: View, request: Request, now: int) -> tuple[str, str]:
+def _held_by(tx: Transaction, request: LockRequest, now: int) -> tuple[str, str]:
     """Return who stands in the way of the files of a task, a holder or one in line, and a sentence."""
-    asker = asker_of(view, request.session)
-    clear_way(view, asker, request, now)
-    in_way = blockers(view, asker, request, now)
+    requester = requester_of(tx, request.session)
+    expire_blockers(tx, requester, request, now)
+    in_way = blockers(tx, requester, request, now)
     if in_way:
-        owner = in_way[0].hold.owner
-        return owner, f"{in_way[0].hold.resource} is held by {owner}"
-    ahead = [other for _, other in in_line(view, resources_of(request)) if competes(request, other)]
+        owner = in_way[0].lock.owner
+        return owner, f"{in_way[0].lock.resource} is held by {owner}"
+    ahead = [other for _, other in waiters(tx, resources_of(request)) if conflicts_with(request, other)]
     if not ahead:
         return "", ""
     return ahead[0].session, f"{ahead[0].session} waits for {ahead[0].resources[0]}"
 
 
 def _claim(
-    view: View,
+    tx: Transaction,
     ask: ClaimTasks,
     project: str,
     task_id: str,
     limits: TenantLimits | None,
-    request: Request | None,
+    request: LockRequest | None,
     now: int,
 ) -> NextTask:
-    result = claim_one(view, ask, project, task_id, limits, now)
+    result = claim_one(tx, ask, project, task_id, limits, now)
     if not result.success:
         assert result.reason is not ClaimReason.DENIED_ACTIVE_CLAIM, f"{task_id} is ready and held"
         # One that was claimed too often waits for a person; those behind it do not.
         of_task = result.reason is ClaimReason.DENIED_LIMIT_GENERATIONS
         outcome = Runnable.BLOCKED if of_task else Runnable.DENIED
         return NextTask(outcome, waiting_for=[f"{task_id}: {result.reason} {result.detail}"])
-    locks = [] if request is None else _lock(view, project, task_id, request, now)
+    locks = [] if request is None else _lock(tx, project, task_id, request, now)
     task_key = keys.task(project, task_id)
-    task, spec = view.get(task_key, Task), view.get(keys.spec(project, task_id), Spec)
+    task, spec = tx.get(task_key, Task), tx.get(keys.spec(project, task_id), Spec)
     assert task is not None, f"{task_key} was just claimed"
     assert spec is not None, f"{task_key} stood in the queue"
     return NextTask(Runnable.TASK, listed(task_id, spec, task, now), result.claim, locks)
 
 
-def _lock(view: View, project: str, task_id: str, request: Request, now: int) -> list[LockShown]:
+def _lock(tx: Transaction, project: str, task_id: str, request: LockRequest, now: int) -> list[LockInfo]:
     """Take the locks of a task; they end with its claim."""
     task_key = keys.task(project, task_id)
-    task = view.get(task_key, Task)
+    task = tx.get(task_key, Task)
     assert task is not None, f"{task_key} was just claimed"
     shown, places = [], []
-    for hold in grant_request(view, request, now):
-        shown.append(shown_lock(hold, now))
-        if hold.fence:
+    for lock in grant_request(tx, request, now):
+        shown.append(lock_info(lock, now))
+        if lock.fence:
             continue  # the session had it before: it does not end with this claim
-        key = resource_of(hold).hold_key(hold.owner)
-        owned = msgspec.structs.replace(hold, task=f"{project}/{task_id}/{task.generation}")
-        view.put(key, owned, keys.due(owned.expires_ms))
+        key = resource_of(lock).lock_key(lock.owner)
+        owned = msgspec.structs.replace(lock, task=f"{project}/{task_id}/{task.generation}")
+        tx.put(key, owned, keys.due(owned.expires_ms))
         places.append(key)
-    view.put(task_key, msgspec.structs.replace(task, locked=tuple(places)), keys.due(task.expires_ms))
+    tx.put(task_key, msgspec.structs.replace(task, locked=tuple(places)), keys.due(task.expires_ms))
     return shown

@@ -8,10 +8,10 @@ import re
 from collections.abc import Iterable
 
 from coord.core import keys
-from coord.core.plans.commands import FindAlike
-from coord.core.replies import Alike
+from coord.core.plans.commands import FindSimilarTasks
+from coord.core.replies import SimilarTask
 from coord.core.tasks.spec import Spec
-from coord.core.transaction import View
+from coord.core.transaction import Transaction
 
 ALIKE_OVER = 0.5
 WORD_CHARS_MIN = 3
@@ -41,36 +41,36 @@ def overlap(mine: frozenset[str], theirs: frozenset[str]) -> float:
     return len(mine & theirs) / longer if longer else 0.0
 
 
-def find_alike(view: View, command: FindAlike, _now: int) -> list[Alike]:
+def find_similar_tasks(tx: Transaction, command: FindSimilarTasks, _now: int) -> list[SimilarTask]:
     """Return the unfinished tasks that are much like those that are named, most alike first.
 
     At most `COMPARED_MOST` are looked at: what is in hand first, then what waits, in the order of their ids.
     """
     besides = frozenset(command.besides)
-    others = [name for name in _unfinished(view, command.project) if name not in besides]
-    theirs = _words(view, command.project, others[:COMPARED_MOST])
+    others = [name for name in _unfinished(tx, command.project) if name not in besides]
+    theirs = _words(tx, command.project, others[:COMPARED_MOST])
     found = [
-        Alike(name, to, share, sorted(mine & words))
-        for to, mine in _words(view, command.project, command.tasks).items()
+        SimilarTask(name, to, share, sorted(mine & words))
+        for to, mine in _words(tx, command.project, command.tasks).items()
         for name, words in theirs.items()
         if (share := overlap(mine, words)) > ALIKE_OVER
     ]
     return sorted(found, key=lambda alike: (-alike.share, alike.to, alike.task_id))[:WARNINGS_MAX]
 
 
-def _unfinished(view: View, project: str) -> list[str]:
+def _unfinished(tx: Transaction, project: str) -> list[str]:
     """Return the tasks that are worked on, as far as they are few, and then all others of the first page."""
-    claims = [keys.parts(found.key)[2:] for found in view.scan(keys.BY_SESSION_PREFIX, limit=COMPARED_MOST)]
+    claims = [keys.parts(found.key)[2:] for found in tx.scan(keys.BY_SESSION_PREFIX, limit=COMPARED_MOST)]
     in_hand = [name for of, name in claims if of == project]
     prefix = keys.unfinished_prefix(project)
-    page = view.scan(prefix, limit=COMPARED_MOST)
+    page = tx.scan(prefix, limit=COMPARED_MOST)
     return list(dict.fromkeys((*in_hand, *(found.key[len(prefix) :] for found in page))))
 
 
-def _words(view: View, project: str, names: Iterable[str]) -> dict[str, frozenset[str]]:
+def _words(tx: Transaction, project: str, names: Iterable[str]) -> dict[str, frozenset[str]]:
     """Return the words of tasks that have some."""
     names = list(names)
-    view.want(*(keys.spec(project, name) for name in names))
-    specs = {name: view.get(keys.spec(project, name), Spec) for name in names}
+    tx.prefetch(*(keys.spec(project, name) for name in names))
+    specs = {name: tx.get(keys.spec(project, name), Spec) for name in names}
     words = {name: words_of(spec.description) for name, spec in specs.items() if spec is not None}
     return {name: found for name, found in words.items() if found}

@@ -19,39 +19,39 @@ from coord.core.ids import check_id, is_part_id, part_ids
 from coord.core.limits import limits_of, retention_index_key
 from coord.core.plans.commands import SplitTask
 from coord.core.plans.plan import add_one, as_new, listed, planned
-from coord.core.replies import TaskListed
+from coord.core.replies import TaskInfo
 from coord.core.tasks.claims import clear_books
-from coord.core.tasks.dependencies import WAITING, follow, settle
+from coord.core.tasks.dependencies import WAITING, add_dependent, update_readiness
 from coord.core.tasks.schema import ACTIVE, Task, as_of
 from coord.core.tasks.spec import Spec
-from coord.core.transaction import View
+from coord.core.transaction import Transaction
 
 
-def split_task(view: View, command: SplitTask, now: int) -> TaskListed:
+def split_task(tx: Transaction, command: SplitTask, now: int) -> TaskInfo:
     """Split a task that nobody works on; asked again for the same, it stays as it is."""
     project, task_id, parts = command.project, command.task, command.parts
-    spec, stored = planned(view, project, task_id)
+    spec, stored = planned(tx, project, task_id)
     if spec.parts == parts:
         return listed(task_id, spec, stored, now)
     names = part_ids(task_id, parts)
-    _check(view, command, spec, as_of(stored, now), names)
+    _check(tx, command, spec, as_of(stored, now), names)
     if stored.claim is not None:
-        clear_books(view, command, stored, now)
-        view.delete(keys.working(project, task_id))
-        index_key = retention_index_key(limits_of(view, command.tenant), now)
-        view.put(keys.history(project, task_id, stored.generation), as_of(stored, now), index_key)
+        clear_books(tx, command, stored, now)
+        tx.delete(keys.working(project, task_id))
+        index_key = retention_index_key(limits_of(tx, command.tenant), now)
+        tx.put(keys.history(project, task_id, stored.generation), as_of(stored, now), index_key)
     for name in names:
-        add_one(view, project, as_new(name, spec, track=""), now)
-        follow(view, project, name, task_id)
+        add_one(tx, project, as_new(name, spec, track=""), now)
+        add_dependent(tx, project, name, task_id)
     whole = msgspec.structs.replace(spec, parts=parts)
-    view.put(keys.spec(project, task_id), whole)
-    view.put(keys.task(project, task_id), _unclaimed(stored))
-    view.emit(TaskSplit(project, task_id, parts))
-    settle(view, project, task_id, now)
-    return listed(task_id, *planned(view, project, task_id), now)
+    tx.put(keys.spec(project, task_id), whole)
+    tx.put(keys.task(project, task_id), _unclaimed(stored))
+    tx.emit(TaskSplit(project, task_id, parts))
+    update_readiness(tx, project, task_id, now)
+    return listed(task_id, *planned(tx, project, task_id), now)
 
 
-def _check(view: View, command: SplitTask, spec: Spec, task: Task, names: tuple[str, ...]) -> None:
+def _check(tx: Transaction, command: SplitTask, spec: Spec, task: Task, names: tuple[str, ...]) -> None:
     task_id = command.task
     if spec.parts:
         raise Refused(f"{task_id} is split into {spec.parts} parts already", hint=f"its first is {names[0]}")
@@ -62,14 +62,14 @@ def _check(view: View, command: SplitTask, spec: Spec, task: Task, names: tuple[
     if task.state not in WAITING:
         raise Refused(f"{task_id} is {task.state.value}", hint="coord task retry or reset opens it again")
     check_id("task id", names[-1])
-    view.want(
+    tx.prefetch(
         *(
             key
             for name in names
             for key in (keys.task(command.project, name), keys.spec(command.project, name))
         )
     )
-    taken = [name for name in names if view.get(keys.task(command.project, name), Task) is not None]
+    taken = [name for name in names if tx.get(keys.task(command.project, name), Task) is not None]
     if taken:
         raise Refused(f"there is a task {taken[0]} already", hint="choose another id for the whole")
 

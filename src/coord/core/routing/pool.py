@@ -11,59 +11,59 @@ from coord.core import keys
 from coord.core.errors import NotFound
 from coord.core.events import AgentEnabled
 from coord.core.plans.commands import EnableAgent, GetAgents
-from coord.core.replies import AgentShown, Liveness, Past
+from coord.core.replies import AgentInfo, Liveness, TrackRecord
 from coord.core.sessions.session import Session, every_session, evidence_of, liveness
 from coord.core.tasks.agent_record import (
     FREE,
-    AgentPast,
     AgentRecord,
+    AgentTrackRecords,
     added,
+    blocked_reason,
     failures_now,
-    held_back,
     put_agent,
 )
-from coord.core.transaction import View
+from coord.core.transaction import Transaction
 
 AGENTS_MOST = 1000
 CLAIMS_MOST = 500
 """How many claims of a session are counted."""
 
 
-def enable_agent(view: View, command: EnableAgent, now: int) -> AgentShown:
+def enable_agent(tx: Transaction, command: EnableAgent, now: int) -> AgentInfo:
     """Take an agent out of the pool by hand, or back in; back in, its failures and limits are forgotten."""
     key = keys.agent(command.project, command.agent)
-    record = view.get(key, AgentRecord) or FREE
+    record = tx.get(key, AgentRecord) or FREE
     if command.enabled:
         changed = AgentRecord(unknown=record.unknown)
     else:
         changed = msgspec.structs.replace(record, enabled=False, because=command.reason)
     if changed != record:
-        put_agent(view, command.project, command.agent, changed, now)
-        view.emit(AgentEnabled(command.project, command.agent, command.enabled, command.reason))
+        put_agent(tx, command.project, command.agent, changed, now)
+        tx.emit(AgentEnabled(command.project, command.agent, command.enabled, command.reason))
     return _shown(command.agent, changed, [], {}, 0, now)
 
 
-def get_agents(view: View, command: GetAgents, now: int) -> list[AgentShown]:
+def get_agents(tx: Transaction, command: GetAgents, now: int) -> list[AgentInfo]:
     """Return the agents of a project by name, with what they have in hand and what stands against them."""
-    sessions = _sessions(view, command.project, command.agent)
-    records = _records(view, command.project, command.agent)
-    pasts = _pasts(view, command.project, command.agent)
+    sessions = _sessions(tx, command.project, command.agent)
+    records = _records(tx, command.project, command.agent)
+    pasts = _pasts(tx, command.project, command.agent)
     names = sorted({*sessions, *records, *pasts})[:AGENTS_MOST]
     if command.agent and not names:
         raise NotFound(f"nothing is known of an agent {command.agent}", hint="coord agents lists them")
     found = []
     for name in names:
         own = sessions.get(name, [])
-        claims = sum(_claims(view, session) for session in own)
+        claims = sum(_claims(tx, session) for session in own)
         found.append(
-            _shown(name, records.get(name, FREE), _by_life(view, own, now), pasts.get(name, {}), claims, now)
+            _shown(name, records.get(name, FREE), _by_life(tx, own, now), pasts.get(name, {}), claims, now)
         )
     return found
 
 
-def _sessions(view: View, project: str, agent: str) -> dict[str, list[Session]]:
+def _sessions(tx: Transaction, project: str, agent: str) -> dict[str, list[Session]]:
     found: dict[str, list[Session]] = {}
-    for session in every_session(view):
+    for session in every_session(tx):
         name = session.agent or session.session_id
         named = session.agent or session.capabilities  # people at a terminal are nobody's agents
         if named and not session.ended_ms and session.project == project and agent in ("", name):
@@ -71,40 +71,40 @@ def _sessions(view: View, project: str, agent: str) -> dict[str, list[Session]]:
     return found
 
 
-def _records(view: View, project: str, agent: str) -> dict[str, AgentRecord]:
+def _records(tx: Transaction, project: str, agent: str) -> dict[str, AgentRecord]:
     prefix = keys.agent_prefix(project)
     found = {}
-    for page in view.pages(prefix):
+    for page in tx.pages(prefix):
         for entry in page:
-            record, name = view.get(entry.key, AgentRecord), entry.key[len(prefix) :]
+            record, name = tx.get(entry.key, AgentRecord), entry.key[len(prefix) :]
             if record is not None and agent in ("", name):
                 found[name] = record
     return found
 
 
-def _pasts(view: View, project: str, agent: str) -> dict[str, dict[str, Past]]:
+def _pasts(tx: Transaction, project: str, agent: str) -> dict[str, dict[str, TrackRecord]]:
     """Return how agents did in all their sessions, by agent and type."""
-    prefix = keys.past_prefix(project)
-    found: dict[str, dict[str, Past]] = {}
-    for page in view.pages(f"{prefix}{agent}/" if agent else prefix):
+    prefix = keys.track_record_prefix(project)
+    found: dict[str, dict[str, TrackRecord]] = {}
+    for page in tx.pages(f"{prefix}{agent}/" if agent else prefix):
         for entry in page:
             name = keys.parts(entry.key)[2]
-            past = view.get(entry.key, AgentPast) or AgentPast()
+            past = tx.get(entry.key, AgentTrackRecords) or AgentTrackRecords()
             sums = found.setdefault(name, {})
             for type_, more in past.types.items():
-                sums[type_] = added(sums.get(type_, Past()), more)
+                sums[type_] = added(sums.get(type_, TrackRecord()), more)
     return found
 
 
-def _claims(view: View, session: Session) -> int:
+def _claims(tx: Transaction, session: Session) -> int:
     prefix = keys.by_session_prefix(session.session_id)
-    return len(view.scan(prefix, limit=CLAIMS_MOST))
+    return len(tx.scan(prefix, limit=CLAIMS_MOST))
 
 
-def _by_life(view: View, sessions: Iterable[Session], now: int) -> list[tuple[Liveness, Session]]:
+def _by_life(tx: Transaction, sessions: Iterable[Session], now: int) -> list[tuple[Liveness, Session]]:
     """Return sessions with how alive they seem, the best first."""
     grades = list(Liveness)
-    graded = [(liveness(session, now, evidence_of(view, session)), session) for session in sessions]
+    graded = [(liveness(session, now, evidence_of(tx, session)), session) for session in sessions]
     return sorted(graded, key=lambda entry: (grades.index(entry[0]), -entry[1].beat_ms))
 
 
@@ -112,16 +112,16 @@ def _shown(
     name: str,
     record: AgentRecord,
     sessions: list[tuple[Liveness, Session]],
-    past: dict[str, Past],
+    past: dict[str, TrackRecord],
     claims: int,
     now: int,
-) -> AgentShown:
+) -> AgentInfo:
     life, best = sessions[0] if sessions else (Liveness.ENDED, Session(state=""))
-    why, until_ms = held_back(record, now)
+    why, until_ms = blocked_reason(record, now)
     capabilities: dict[str, float] = {}
     for _, session in reversed(sessions):
         capabilities |= session.capabilities
-    return AgentShown(
+    return AgentInfo(
         name=name,
         role=best.role,
         state=best.state,
@@ -129,7 +129,7 @@ def _shown(
         sessions=len(sessions),
         claims=claims,
         enabled=record.enabled,
-        held_back=why,
+        blocked_reason=why,
         until_ms=until_ms,
         limited_until_ms=record.limited_until_ms if record.limited_until_ms > now else 0,
         recent_failures=failures_now(record, now),

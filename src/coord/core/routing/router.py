@@ -15,7 +15,7 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 from msgspec import Meta
 
-from coord.core.replies import AgentShown, Liveness, Past
+from coord.core.replies import AgentInfo, Liveness, TrackRecord
 from coord.core.routing.specialties import (
     Kind,
     Matrix,
@@ -66,8 +66,8 @@ class Declared(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 class Agent(Declared, frozen=True, kw_only=True):
     """What the router knows about an agent.
 
-    `running` counts the tasks it works on, `queue_depth` those that wait for it, `held_back` says why it gets
-    nothing now.
+    `running` counts the tasks it works on, `queue_depth` those that wait for it,
+    `blocked_reason` says why it gets none now.
     """
 
     name: str
@@ -76,8 +76,8 @@ class Agent(Declared, frozen=True, kw_only=True):
     running: int = 0
     queue_depth: int = 0
     average_s: float = 0
-    held_back: str = ""
-    past: dict[str, Past] = {}
+    blocked_reason: str = ""
+    past: dict[str, TrackRecord] = {}
 
 
 class RoutingTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -161,7 +161,7 @@ def declared(table: Any, what: str) -> Declared:
     return converted(table, Declared, what)
 
 
-def agent_as(shown: AgentShown, table: Declared) -> Agent:
+def agent_as(shown: AgentInfo, table: Declared) -> Agent:
     """Return an agent as it is now and as configuration has it; what it declares itself comes first."""
     count = sum(past.done for past in shown.past.values())
     took_s = sum(past.took_s for past in shown.past.values())
@@ -178,12 +178,12 @@ def agent_as(shown: AgentShown, table: Declared) -> Agent:
         running=running,
         queue_depth=shown.claims - running,
         average_s=took_s / count if count else 0,
-        held_back=shown.held_back,
+        blocked_reason=shown.blocked_reason,
         past=shown.past,
     )
 
 
-def past_factor(past: Past | None) -> float:
+def past_factor(past: TrackRecord | None) -> float:
     """Return what past tasks make of an agent's efficiency: success and pace, the more tasks the more."""
     count = past.done + past.failed if past is not None else 0
     if past is None or count == 0:
@@ -262,10 +262,10 @@ def _declared(agent: Agent, matrix: Matrix) -> dict[str, float]:
     return {type_name(name, matrix): value for name, value in agent.capabilities.items()}
 
 
-def _past(agent: Agent, type_: str, matrix: Matrix) -> Past:
+def _past(agent: Agent, type_: str, matrix: Matrix) -> TrackRecord:
     """Return how an agent did with a type, whichever of its names the tasks had."""
     of_type = [past for name, past in agent.past.items() if type_name(name, matrix) == type_]
-    return functools.reduce(added, of_type, Past())
+    return functools.reduce(added, of_type, TrackRecord())
 
 
 def _state(agent: Agent) -> str:
@@ -276,8 +276,8 @@ def _unavailable(agent: Agent) -> str:
     """Return why an agent gets nothing at all; empty if it may."""
     if not agent.enabled:
         return "disabled"
-    if agent.held_back:
-        return agent.held_back
+    if agent.blocked_reason:
+        return agent.blocked_reason
     if agent.capacity < 1:
         return "its capacity is 0"
     if _state(agent) in GONE_STATES:
@@ -290,11 +290,11 @@ def _unavailable(agent: Agent) -> str:
 def _incapable(agent: Agent, task: Spec, kind: Kind, matrix: Matrix) -> str:
     """Return why an agent cannot do this task; empty if it can."""
     able = _declared(agent, matrix)
-    lacks = sorted(need for need in task.needs if not able.get(type_name(need, matrix)))
+    missing = sorted(need for need in task.needs if not able.get(type_name(need, matrix)))
     if task.role and agent.role and task.role != agent.role:
         return f"the task is for a {task.role}, it is a {agent.role}"
-    if lacks:
-        return f"it lacks {', '.join(lacks)}"
+    if missing:
+        return f"it lacks {', '.join(missing)}"
     if able.get(kind.type, 1.0) < EFFICIENCY_MIN:
         return f"it declares that it cannot do {kind.type}"
     if (

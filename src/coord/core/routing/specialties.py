@@ -166,7 +166,7 @@ def names_of(name: str, matrix: Matrix = TASK_TYPES) -> set[str]:
 def stem(word: str) -> str:
     """Return a word without its ending, so that “creates” and “creating” are “create”."""
     word = word.casefold()
-    for ending, instead in (
+    for end_reason, instead in (
         ("ies", "y"),
         ("ied", "y"),
         ("ing", ""),
@@ -175,8 +175,8 @@ def stem(word: str) -> str:
         ("s", ""),
         ("e", ""),
     ):
-        if word.endswith(ending) and len(word) - len(ending) >= 3:
-            return word[: -len(ending)] + instead
+        if word.endswith(end_reason) and len(word) - len(end_reason) >= 3:
+            return word[: -len(end_reason)] + instead
     return word
 
 

@@ -3,35 +3,35 @@
 from coord.core import keys
 from coord.core.commands import GetSession, ListSessions
 from coord.core.errors import NotFound
-from coord.core.replies import Liveness, SessionShown
+from coord.core.replies import Liveness, SessionInfo
 from coord.core.sessions.session import (
     Session,
     every_session,
     evidence_of,
     find_peer,
     find_session,
-    shown_session,
+    session_info,
 )
-from coord.core.transaction import View
+from coord.core.transaction import Transaction
 
 
-def get_session(view: View, command: GetSession, now: int) -> SessionShown:
+def get_session(tx: Transaction, command: GetSession, now: int) -> SessionInfo:
     """Return one session, the caller's own if none is named."""
-    name = find_peer(view, command.session) if command.session else find_session(view, command.caller, now)
-    session = view.get(keys.session(name), Session)
+    name = find_peer(tx, command.session) if command.session else find_session(tx, command.caller, now)
+    session = tx.get(keys.session(name), Session)
     if session is None:
         raise NotFound(f"there is no session {name}", hint="coord register makes one; coord peers lists them")
-    return shown_session(session, now, evidence_of(view, session))
+    return session_info(session, now, evidence_of(tx, session))
 
 
-def list_sessions(view: View, command: ListSessions, now: int) -> list[SessionShown]:
+def list_sessions(tx: Transaction, command: ListSessions, now: int) -> list[SessionInfo]:
     """Return the other sessions that have not ended, oldest first; with `live` only those that seem alive."""
     found = []
-    own = find_session(view, command.caller, now)
-    for session in every_session(view):
+    own = find_session(tx, command.caller, now)
+    for session in every_session(tx):
         if session.session_id == own:
             continue
-        shown = shown_session(session, now, evidence_of(view, session))
+        shown = session_info(session, now, evidence_of(tx, session))
         stale = shown.liveness in (Liveness.STALE, Liveness.HUNG, Liveness.DEAD)
         if not session.ended_ms and not (command.live and stale):
             found.append(shown)

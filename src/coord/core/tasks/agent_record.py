@@ -14,10 +14,10 @@ from coord.core import keys
 from coord.core.events import AgentLimited
 from coord.core.limits import DAY_MS
 from coord.core.records import Stored
-from coord.core.replies import Past
+from coord.core.replies import TrackRecord
 from coord.core.tasks.schema import Task
 from coord.core.tasks.spec import Spec
-from coord.core.transaction import View
+from coord.core.transaction import Transaction
 
 FAILURES_MAX = 3
 """So many failures in a row, and an agent gets nothing."""
@@ -43,10 +43,10 @@ class AgentRecord(Stored, frozen=True, tag=1):
     failed_ms: int = 0
 
 
-class AgentPast(Stored, frozen=True, tag=1):
+class AgentTrackRecords(Stored, frozen=True, tag=1):
     """How a session of an agent did, by type of task."""
 
-    types: dict[str, Past] = {}
+    types: dict[str, TrackRecord] = {}
 
 
 FREE = AgentRecord()
@@ -62,7 +62,7 @@ def failures_now(record: AgentRecord, now: int) -> int:
     return max(0, record.failures - max(0, now - record.failed_ms) // FORGIVEN_MS)
 
 
-def held_back(record: AgentRecord, now: int) -> tuple[str, int]:
+def blocked_reason(record: AgentRecord, now: int) -> tuple[str, int]:
     """Return why an agent gets nothing now, and until when (0: until somebody says so); empty if it may."""
     if not record.enabled:
         return f"disabled{f': {record.because}' if record.because else ''}", 0
@@ -75,57 +75,57 @@ def held_back(record: AgentRecord, now: int) -> tuple[str, int]:
     return "", 0
 
 
-def limit_agent(view: View, project: str, agent: str, until_ms: int, note: str, now: int) -> None:
+def limit_agent(tx: Transaction, project: str, agent: str, until_ms: int, note: str, now: int) -> None:
     """Give an agent nothing until its rate limit is over; an earlier end does not shorten a later one."""
-    record = view.get(keys.agent(project, agent), AgentRecord) or FREE
+    record = tx.get(keys.agent(project, agent), AgentRecord) or FREE
     if until_ms > record.limited_until_ms:
         limited = msgspec.structs.replace(record, limited_until_ms=until_ms)
-        put_agent(view, project, agent, limited, now)
-        view.emit(AgentLimited(project, agent, until_ms, note))
+        put_agent(tx, project, agent, limited, now)
+        tx.emit(AgentLimited(project, agent, until_ms, note))
 
 
-def count_done(view: View, project: str, task_id: str, task: Task, now: int) -> None:
+def count_done(tx: Transaction, project: str, task_id: str, task: Task, now: int) -> None:
     """Write down that an agent did a task: its row of failures ends."""
     agent = agent_of(task)
-    record = view.get(keys.agent(project, agent), AgentRecord)
+    record = tx.get(keys.agent(project, agent), AgentRecord)
     if record is not None and record.failures:
-        put_agent(view, project, agent, msgspec.structs.replace(record, failures=0, failed_ms=0), now)
-    spec = view.get(keys.spec(project, task_id), Spec) or Spec()
+        put_agent(tx, project, agent, msgspec.structs.replace(record, failures=0, failed_ms=0), now)
+    spec = tx.get(keys.spec(project, task_id), Spec) or Spec()
     took_s = max(0, now - task.claimed_ms) / 1000
     # Without an estimate it took as long as was expected: no news about the pace.
-    _count(view, project, task, spec.type, Past(1, 0, took_s, spec.estimate_s or took_s), now)
+    _count(tx, project, task, spec.type, TrackRecord(1, 0, took_s, spec.estimate_s or took_s), now)
 
 
-def count_failed(view: View, project: str, task: Task, type_: str, now: int) -> None:
+def count_failed(tx: Transaction, project: str, task: Task, type_: str, now: int) -> None:
     """Write down that an agent failed at a task, or was lost with it."""
     agent = agent_of(task)
-    record = view.get(keys.agent(project, agent), AgentRecord) or FREE
+    record = tx.get(keys.agent(project, agent), AgentRecord) or FREE
     failures = min(failures_now(record, now) + 1, FAILURES_MOST)
-    put_agent(view, project, agent, msgspec.structs.replace(record, failures=failures, failed_ms=now), now)
-    _count(view, project, task, type_, Past(failed=1), now)
+    put_agent(tx, project, agent, msgspec.structs.replace(record, failures=failures, failed_ms=now), now)
+    _count(tx, project, task, type_, TrackRecord(failed=1), now)
 
 
-def put_agent(view: View, project: str, agent: str, record: AgentRecord, now: int) -> None:
+def put_agent(tx: Transaction, project: str, agent: str, record: AgentRecord, now: int) -> None:
     """Write what stands against an agent; nothing is forgotten before it is over."""
     index_key = keys.due(max(now, record.limited_until_ms) + KEPT_MS) if record.enabled else ""
-    view.put(keys.agent(project, agent), record, index_key)
+    tx.put(keys.agent(project, agent), record, index_key)
 
 
-def _count(view: View, project: str, task: Task, type_: str, more: Past, now: int) -> None:
-    key = keys.past(project, agent_of(task), task.session)
-    past = view.get(key, AgentPast) or AgentPast()
+def _count(tx: Transaction, project: str, task: Task, type_: str, more: TrackRecord, now: int) -> None:
+    key = keys.track_record(project, agent_of(task), task.session)
+    past = tx.get(key, AgentTrackRecords) or AgentTrackRecords()
     name = type_ if type_ in past.types or len(past.types) < TYPES_MOST else OTHER_TYPES
-    sum_ = added(past.types.get(name, Past()), more)
+    sum_ = added(past.types.get(name, TrackRecord()), more)
     if sum_.done + sum_.failed > PAST_MOST:
-        sum_ = Past(sum_.done // 2, sum_.failed // 2, sum_.took_s / 2, sum_.expected_s / 2)
+        sum_ = TrackRecord(sum_.done // 2, sum_.failed // 2, sum_.took_s / 2, sum_.expected_s / 2)
     # To the day, so that the record keeps its place in line while its agent works.
     index_key = keys.due((now // DAY_MS + 1) * DAY_MS + KEPT_MS)
-    view.put(key, msgspec.structs.replace(past, types={**past.types, name: sum_}), index_key)
+    tx.put(key, msgspec.structs.replace(past, types={**past.types, name: sum_}), index_key)
 
 
-def added(one: Past, other: Past) -> Past:
+def added(one: TrackRecord, other: TrackRecord) -> TrackRecord:
     """Return what two pasts come to."""
-    return Past(
+    return TrackRecord(
         one.done + other.done,
         one.failed + other.failed,
         round(one.took_s + other.took_s, 3),

@@ -6,47 +6,47 @@ import msgspec
 
 from coord.core import keys
 from coord.core.commands import SubmitResult
-from coord.core.dispatch import decide, reads_ahead
+from coord.core.dispatch import decide, prefetch_reads
 from coord.core.identity import Caller
-from coord.core.plans.commands import ByCaller, SubmitResults
-from coord.core.sessions.session import Session, caller_reads, enlist, find_session
+from coord.core.plans.commands import AsSession, SubmitResults
+from coord.core.sessions.session import Session, caller_reads, ensure_session, find_session
 from coord.core.tasks.planned import done_reads
 from coord.core.tasks.types import SubmissionResult
-from coord.core.transaction import View
+from coord.core.transaction import Transaction
 
 
-def by_caller(view: View, command: ByCaller, now: int) -> Any:
+def as_session(tx: Transaction, command: AsSession, now: int) -> Any:
     """Answer a command for the session of its caller, and take it for a heartbeat."""
-    name = _session_of(view, command.caller, now)
-    return decide(view, msgspec.structs.replace(command.asked, session=name), now)
+    name = _session_of(tx, command.caller, now)
+    return decide(tx, msgspec.structs.replace(command.asked, session=name), now)
 
 
-def submit_results(view: View, command: SubmitResults, now: int) -> list[SubmissionResult]:
+def submit_results(tx: Transaction, command: SubmitResults, now: int) -> list[SubmissionResult]:
     """Hand in several results for the session of a caller, and take it for a heartbeat."""
-    name = _session_of(view, command.caller, now)
-    return [decide(view, msgspec.structs.replace(each, session=name), now) for each in command.results]
+    name = _session_of(tx, command.caller, now)
+    return [decide(tx, msgspec.structs.replace(each, session=name), now) for each in command.results]
 
 
-def _session_of(view: View, caller: Caller, now: int) -> str:
+def _session_of(tx: Transaction, caller: Caller, now: int) -> str:
     """Return the session of a caller, with a fresh heartbeat.
 
     One that has ended is not begun again by this: its claims ended with it, and the rule says so.
     """
-    name = find_session(view, caller, now)
-    session = view.get(keys.session(name), Session)
+    name = find_session(tx, caller, now)
+    session = tx.get(keys.session(name), Session)
     if session is not None and not session.ended_ms:
-        enlist(view, caller, now, name)
+        ensure_session(tx, caller, now, name)
     return name
 
 
-def by_caller_reads(command: ByCaller) -> list[str]:
+def as_session_reads(command: AsSession) -> list[str]:
     """Return what the caller's session and the command itself are going to read."""
     reads, caller, asked = caller_reads(command), command.caller, command.asked
     if not caller.session:
         return reads
     if isinstance(asked, SubmitResult):
         return reads + _result_reads(caller, asked)
-    return reads + reads_ahead(msgspec.structs.replace(asked, session=caller.session))
+    return reads + prefetch_reads(msgspec.structs.replace(asked, session=caller.session))
 
 
 def submit_results_reads(command: SubmitResults) -> list[str]:
@@ -60,5 +60,5 @@ def submit_results_reads(command: SubmitResults) -> list[str]:
 
 def _result_reads(caller: Caller, result: SubmitResult) -> list[str]:
     name = caller.session
-    reads = reads_ahead(msgspec.structs.replace(result, session=name))
+    reads = prefetch_reads(msgspec.structs.replace(result, session=name))
     return reads + done_reads(result.project, result.task, caller.agent or name, name)

@@ -16,7 +16,7 @@ from coord.core.errors import Corrupt, Invalid, LimitReached
 from coord.core.limits import DAY_MS, limits_of, result_bytes_most
 from coord.core.records import Stored
 from coord.core.tasks.result_commands import GetChunks, PutChunk
-from coord.core.transaction import View
+from coord.core.transaction import Transaction
 
 CHUNK_BYTES = 192 * 1024 - 96
 """In base64, with what a record has around it, this is just below the 256 KiB of a record."""
@@ -50,72 +50,70 @@ def chunk_reads(command: PutChunk) -> list[str]:
     return [keys.LIMITS, keys.blob(command.digest), keys.chunk(command.digest, command.number)]
 
 
-def put_chunk(view: View, command: PutChunk, now: int) -> int:
+def put_chunk(tx: Transaction, command: PutChunk, now: int) -> int:
     """Take in the next chunk; return how many are there, so that whoever sends knows how to go on."""
     key = keys.blob(command.digest)
-    blob = view.get(key, Blob) or Blob(size=command.size)
-    most = result_bytes_most(limits_of(view, command.tenant))
+    blob = tx.get(key, Blob) or Blob(size=command.size)
+    most = result_bytes_most(limits_of(tx, command.tenant))
     if command.size > most:
         raise LimitReached(f"the data has {command.size} bytes; the limit is {most}")
     length = min(CHUNK_BYTES, command.size - command.number * CHUNK_BYTES)
     if blob.size != command.size or len(command.data) != length:
         raise Invalid(f"chunk {command.number} is not of data of {blob.size} bytes", hint="cut it anew")
     if command.number == blob.chunks:
-        view.put(keys.chunk(command.digest, command.number), Chunk(data=command.data))
+        tx.put(keys.chunk(command.digest, command.number), Chunk(data=command.data))
         blob = msgspec.structs.replace(blob, chunks=blob.chunks + 1)
-        _put(view, key, blob, now)
+        _put(tx, key, blob, now)
     elif not blob.holders and blob.until_ms < now + KEPT_MS // 2:
-        _put(view, key, blob, now)
+        _put(tx, key, blob, now)
     return blob.chunks
 
 
-def _put(view: View, key: str, blob: Blob, now: int) -> None:
+def _put(tx: Transaction, key: str, blob: Blob, now: int) -> None:
     """Write what is known of data; if nobody refers to it, it has a day from now on."""
     until_ms = 0 if blob.holders else now + KEPT_MS
-    view.put(
-        key, msgspec.structs.replace(blob, until_ms=until_ms), "" if blob.holders else keys.due(until_ms)
-    )
+    tx.put(key, msgspec.structs.replace(blob, until_ms=until_ms), "" if blob.holders else keys.due(until_ms))
 
 
-def hold(view: View, digest: str, size: int, now: int) -> bool:
+def lock(tx: Transaction, digest: str, size: int, now: int) -> bool:
     """Count a record that refers to the data from now on; False if the data is not all there."""
     key = keys.blob(digest)
-    blob = view.get(key, Blob)
+    blob = tx.get(key, Blob)
     if blob is None or blob.size != size or blob.chunks != chunks_of(size):
         return False
-    _put(view, key, msgspec.structs.replace(blob, holders=blob.holders + 1), now)
+    _put(tx, key, msgspec.structs.replace(blob, holders=blob.holders + 1), now)
     return True
 
 
-def let_go(view: View, digest: str, now: int) -> None:
+def release_hook_locks(tx: Transaction, digest: str, now: int) -> None:
     """Count a record off that referred to the data."""
     key = keys.blob(digest)
-    blob = view.get(key, Blob)
+    blob = tx.get(key, Blob)
     if blob is not None and blob.holders:
-        _put(view, key, msgspec.structs.replace(blob, holders=blob.holders - 1), now)
+        _put(tx, key, msgspec.structs.replace(blob, holders=blob.holders - 1), now)
 
 
-def remove_unheld(view: View, key: str, now: int) -> None:
+def remove_unheld(tx: Transaction, key: str, now: int) -> None:
     """Remove data that nobody referred to for a day, the last chunks first; the next sweep goes on."""
-    blob = view.get(key, Blob)
+    blob = tx.get(key, Blob)
     if blob is None or blob.holders:
         return
     digest = keys.parts(key)[-1]
     left = max(0, blob.chunks - REMOVED_AT_ONCE)
     for number in range(left, blob.chunks):
-        view.delete(keys.chunk(digest, number))
+        tx.delete(keys.chunk(digest, number))
     if left:
         until_ms = now + 1
-        view.put(key, msgspec.structs.replace(blob, chunks=left, until_ms=until_ms), keys.due(until_ms))
+        tx.put(key, msgspec.structs.replace(blob, chunks=left, until_ms=until_ms), keys.due(until_ms))
     else:
-        view.delete(key)
+        tx.delete(key)
 
 
-def get_chunks(view: View, command: GetChunks, _now: int) -> list[bytes]:
+def get_chunks(tx: Transaction, command: GetChunks, _now: int) -> list[bytes]:
     """Return some chunks in a row, all of them or none."""
     numbers = range(command.first, command.first + command.most)
-    view.want(*(keys.chunk(command.digest, number) for number in numbers))
-    found = [view.get(keys.chunk(command.digest, number), Chunk) for number in numbers]
+    tx.prefetch(*(keys.chunk(command.digest, number) for number in numbers))
+    found = [tx.get(keys.chunk(command.digest, number), Chunk) for number in numbers]
     if not all(found):
         raise Corrupt(
             f"chunk {command.first + found.index(None)} of {command.digest} is missing",

@@ -65,7 +65,7 @@ from coord.core.tasks.types import (
     TaskGeneration,
     TaskStatus,
 )
-from coord.core.transaction import View
+from coord.core.transaction import Transaction
 
 DUE_PAGE = 256
 GRANTED = ClaimReason.GRANTED
@@ -87,19 +87,19 @@ def claims_reads(command: ClaimTasks) -> list[str]:
     return reads
 
 
-def claim_task(view: View, command: ClaimTask, now: int) -> ClaimResult:
+def claim_task(tx: Transaction, command: ClaimTask, now: int) -> ClaimResult:
     """Grant the next generation, unless somebody holds the task, it is done, or a limit stands against it."""
-    return claim_one(view, command, command.project, command.task, limits_of(view, command.tenant), now)
+    return claim_one(tx, command, command.project, command.task, limits_of(tx, command.tenant), now)
 
 
-def claim_tasks(view: View, command: ClaimTasks, now: int) -> list[ClaimResult]:
+def claim_tasks(tx: Transaction, command: ClaimTasks, now: int) -> list[ClaimResult]:
     """Claim each of several tasks."""
-    limits = limits_of(view, command.tenant)
-    return [claim_one(view, command, project, task_id, limits, now) for project, task_id in command.tasks]
+    limits = limits_of(tx, command.tenant)
+    return [claim_one(tx, command, project, task_id, limits, now) for project, task_id in command.tasks]
 
 
 def claim_one(
-    view: View,
+    tx: Transaction,
     command: ClaimTask | ClaimTasks,
     project: str,
     task_id: str,
@@ -108,33 +108,31 @@ def claim_one(
 ) -> ClaimResult:
     """Claim one task for whoever asks, or say why not."""
     task_key = keys.task(project, task_id)
-    stored = view.get(task_key, Task) or UNCLAIMED
+    stored = tx.get(task_key, Task) or UNCLAIMED
     if stored.state is DONE:
         return ClaimResult(False, ClaimReason.DENIED_COMPLETED)
     if stored.planned and (stored.claim is ACTIVE or stored.retry_ms):
-        expire(view, TaskCommand(command.tenant, project, task_id), now)
-        stored = view.get(task_key, Task) or UNCLAIMED  # its dependencies may have changed
+        expire(tx, TaskCommand(command.tenant, project, task_id), now)
+        stored = tx.get(task_key, Task) or UNCLAIMED  # its dependencies may have changed
     if stored.claim is ACTIVE and now < stored.expires_ms and not command.force:
         return ClaimResult(False, ClaimReason.DENIED_ACTIVE_CLAIM, None, stored.session)
     if command.expects and command.expects != (stands := _standing(as_of(stored, now), command.expects)):
         return ClaimResult(False, ClaimReason.DENIED_UNEXPECTED, detail=f"it stands at {stands}")
     goes = agent_of(stored) if stored.claim is ACTIVE else ""
-    if stored.planned and (why := work.not_ready(view, project, stored, command.agent, goes)):
+    if stored.planned and (why := work.not_ready(tx, project, stored, command.agent, goes)):
         return ClaimResult(False, ClaimReason.DENIED_NOT_READY, detail=why)
     refusal = claim_refusal(limits, command.lease_ms, stored.generation - stored.reset_generation)
     if refusal is None:
-        refusal = admit(view, limits, command.session, leaving(stored))
-        while refusal is not None and expire_due(view, command.tenant, now, SWEEP_MOST):
-            stored = view.get(task_key, Task) or UNCLAIMED  # the books were behind the clock: look once more
-            refusal = admit(view, limits, command.session, leaving(stored))
+        refusal = admit(tx, limits, command.session, leaving(stored))
+        while refusal is not None and expire_due(tx, command.tenant, now, SWEEP_MOST):
+            stored = tx.get(task_key, Task) or UNCLAIMED  # the books were behind the clock: look once more
+            refusal = admit(tx, limits, command.session, leaving(stored))
     if refusal is not None:
         return ClaimResult(False, refusal[0], detail=refusal[1])
     previous = stored
     if stored.claim is not None:
-        previous = _make_room(
-            view, command, TaskCommand(command.tenant, project, task_id), stored, limits, now
-        )
-    return _grant(view, command, task_key, project, task_id, previous, now)
+        previous = _make_room(tx, command, TaskCommand(command.tenant, project, task_id), stored, limits, now)
+    return _grant(tx, command, task_key, project, task_id, previous, now)
 
 
 def _standing(task: Task, expected: str) -> str:
@@ -150,7 +148,7 @@ def leaving(stored: Task) -> str | None:
 
 
 def _grant(
-    view: View,
+    tx: Transaction,
     command: ClaimTask | ClaimTasks,
     task_key: str,
     project: str,
@@ -179,11 +177,11 @@ def _grant(
         unknown=previous.unknown,
     )
     if task.planned:
-        work.begin_work(view, project, task_id, task)
-    view.put(task_key, task, keys.due(expires_ms))
-    view.put_marker(keys.by_session(session, project, task_id))
+        work.occupy_track(tx, project, task_id, task)
+    tx.put(task_key, task, keys.due(expires_ms))
+    tx.put_marker(keys.by_session(session, project, task_id))
     state = "" if previous.claim is None else previous.claim.value
-    view.emit(
+    tx.emit(
         TaskClaimed(
             project, task_id, generation, session, agent, lease_ms, previous.generation, state, command.reason
         )
@@ -192,7 +190,7 @@ def _grant(
 
 
 def _make_room(
-    view: View,
+    tx: Transaction,
     command: ClaimTask | ClaimTasks,
     which: TaskCommand,
     stored: Task,
@@ -201,69 +199,69 @@ def _make_room(
 ) -> Task:
     """End and archive the old claim (`admit` has counted it off); what was still valid is superseded."""
     previous = as_of(stored, now)
-    unlist(view, which, stored, now)
+    unlist(tx, which, stored, now)
     if previous.claim is ACTIVE:
         names = (which.project, which.task, previous.generation, previous.session, previous.agent)
-        view.emit(TaskSuperseded(*names, command.session, command.reason))
+        tx.emit(TaskSuperseded(*names, command.session, command.reason))
         previous = msgspec.structs.replace(
             previous,
             claim=ClaimState.SUPERSEDED,
             ended_ms=now,
-            ending=ReleaseReason.SUPERSEDED,
+            end_reason=ReleaseReason.SUPERSEDED,
             note=command.reason,
         )
-        remember_taken(view, which, previous)
+        remember_taken(tx, which, previous)
     index_key = retention_index_key(limits, now)
-    view.put(keys.history(which.project, which.task, previous.generation), previous, index_key)
+    tx.put(keys.history(which.project, which.task, previous.generation), previous, index_key)
     return previous
 
 
-def renew_lease(view: View, command: RenewLease, now: int) -> RenewalResult:
+def renew_lease(tx: Transaction, command: RenewLease, now: int) -> RenewalResult:
     """Begin the lease anew, for as long as it was claimed for."""
     task_key = keys.task(command.project, command.task)
-    stored = view.get(task_key, Task) or UNCLAIMED
+    stored = tx.get(task_key, Task) or UNCLAIMED
     refusal = _holder_refusal(as_of(stored, now), command)
     if refusal is not None:
         return RenewalResult(False, RenewalReason(refusal))
     task = msgspec.structs.replace(stored, expires_ms=now + stored.lease_ms)
-    view.put(task_key, task, keys.due(task.expires_ms))
+    tx.put(task_key, task, keys.due(task.expires_ms))
     if task.planned:
-        work.renew_work(view, command.project, command.task, task)
-    view.emit(
+        work.renew_locks_of_task(tx, command.project, command.task, task)
+    tx.emit(
         TaskRenewed(command.project, command.task, task.generation, task.session, task.agent, task.expires_ms)
     )
     return RenewalResult(True, RenewalReason.RENEWED, task.expires_ms)
 
 
-def release_claim(view: View, command: ReleaseClaim, now: int) -> ReleaseResult:
+def release_claim(tx: Transaction, command: ReleaseClaim, now: int) -> ReleaseResult:
     """Give the claim back, so that the task is free for the next generation."""
     task_key = keys.task(command.project, command.task)
-    stored = view.get(task_key, Task) or UNCLAIMED
+    stored = tx.get(task_key, Task) or UNCLAIMED
     refusal = _holder_refusal(as_of(stored, now), command)
     if refusal is not None:
         return ReleaseResult(False, ReleaseOutcome(refusal))
-    clear_books(view, command, stored, now)
+    clear_books(tx, command, stored, now)
     failed = command.reason is ReleaseReason.ERROR
     task = msgspec.structs.replace(
         stored,
         claim=ClaimState.ERROR if failed else RELEASED,
         state=TaskStatus.READY,
         ended_ms=now,
-        ending=command.reason,
+        end_reason=command.reason,
         note=command.note,
     )
     if not task.planned:
-        view.put(task_key, task)
+        tx.put(task_key, task)
     elif failed and command.final:
-        work.fail_for_good(view, command.project, command.task, task, now)
+        work.fail_for_good(tx, command.project, command.task, task, now)
     elif failed:
-        work.try_again(view, command.project, command.task, task, now, pause=True)
+        work.try_again(tx, command.project, command.task, task, now, pause=True)
     else:
-        work.put_back(view, command.project, command.task, task, now)
+        work.put_back(tx, command.project, command.task, task, now)
     if command.limited_ms:
         until_ms = now + command.limited_ms
-        limit_agent(view, command.project, agent_of(task), until_ms, command.note, now)
-    view.emit(
+        limit_agent(tx, command.project, agent_of(task), until_ms, command.note, now)
+    tx.emit(
         TaskReleased(
             command.project,
             command.task,
@@ -288,68 +286,68 @@ def _holder_refusal(task: Task, command: RenewLease | ReleaseClaim) -> str | Non
     return "ALREADY_EXPIRED" if task.claim is EXPIRED else None
 
 
-def remember_taken(view: View, which: TaskCommand, ended: Task) -> None:
+def remember_taken(tx: Transaction, which: TaskCommand, ended: Task) -> None:
     """Let a session remember a claim that somebody else has ended."""
-    assert ended.ending is not None, "only what has ended is lost"
-    lost = Lost(generation=ended.generation, reason=ended.ending, at_ms=ended.ended_ms, note=ended.note)
-    remember_lost(view, ended.session, which.project, which.task, lost)
+    assert ended.end_reason is not None, "only what has ended is lost"
+    lost = Lost(generation=ended.generation, reason=ended.end_reason, at_ms=ended.ended_ms, note=ended.note)
+    remember_lost(tx, ended.session, which.project, which.task, lost)
 
 
-def expire_due(view: View, tenant: str, now: int, most: int) -> int:
+def expire_due(tx: Transaction, tenant: str, now: int, most: int) -> int:
     """Write down that up to `most` leases ran out, passing over what else is due; return how many."""
     expired = 0
     after = ("", "")
     while expired < most:
-        page = view.scan(keys.DUE_PREFIX, by="index_key", limit=DUE_PAGE, after=after)
+        page = tx.scan(keys.DUE_PREFIX, by="index_key", limit=DUE_PAGE, after=after)
         for found in page:
             if keys.due_ms(found.index_key) > now or expired == most:
                 return expired
             kind, *rest = keys.parts(found.key)
             if kind == "task":
-                expired += expire(view, TaskCommand(tenant, *rest), now)
+                expired += expire(tx, TaskCommand(tenant, *rest), now)
         if len(page) < DUE_PAGE:
             break
         after = (page[-1].index_key, page[-1].key)
     return expired
 
 
-def expire(view: View, which: TaskCommand, now: int) -> bool:
+def expire(tx: Transaction, which: TaskCommand, now: int) -> bool:
     """Write down that the lease of a task ran out; False if it did not."""
     task_key = keys.task(which.project, which.task)
-    stored = view.get(task_key, Task)
+    stored = tx.get(task_key, Task)
     if stored is not None and stored.retry_ms and now >= stored.retry_ms:
-        work.end_pause(view, which.project, which.task, stored, now)
+        work.end_pause(tx, which.project, which.task, stored, now)
     if stored is None or stored.claim is not ACTIVE or now < stored.expires_ms:
         return False
-    clear_books(view, which, stored, now)
+    clear_books(tx, which, stored, now)
     if stored.planned:
-        work.try_again(view, which.project, which.task, as_of(stored, now), now, pause=False)
+        work.try_again(tx, which.project, which.task, as_of(stored, now), now, pause=False)
     else:
-        view.put(task_key, as_of(stored, now))
-    view.put_marker(keys.expired(stored.expires_ms, which.project, which.task))
+        tx.put(task_key, as_of(stored, now))
+    tx.put_marker(keys.expired(stored.expires_ms, which.project, which.task))
     return True
 
 
-def clear_books(view: View, which: TaskCommand, stored: Task, now: int) -> None:
+def clear_books(tx: Transaction, which: TaskCommand, stored: Task, now: int) -> None:
     """Take a claim that ends off the lists and out of the counts."""
-    unlist(view, which, stored, now)
+    unlist(tx, which, stored, now)
     if stored.claim is ACTIVE and which.tenant != UNLIMITED_TENANT:
-        count_off(view, stored.session)
+        count_off(tx, stored.session)
 
 
-def unlist(view: View, which: TaskCommand, stored: Task, now: int) -> None:
+def unlist(tx: Transaction, which: TaskCommand, stored: Task, now: int) -> None:
     """Take a claim out of the index it stands in; tell if its lease ran out unnoticed."""
     if stored.claim is ACTIVE:
-        view.delete(keys.by_session(stored.session, which.project, which.task))
+        tx.delete(keys.by_session(stored.session, which.project, which.task))
         if stored.planned:
-            work.end_work(view, which, stored, now)
+            work.vacate_track(tx, which, stored, now)
         if now >= stored.expires_ms:
             names = (which.project, which.task, stored.generation, stored.session, stored.agent)
-            view.emit(TaskExpired(*names, stored.expires_ms))
+            tx.emit(TaskExpired(*names, stored.expires_ms))
             lost = Lost(generation=stored.generation, at_ms=stored.expires_ms)
-            remember_lost(view, stored.session, which.project, which.task, lost)
+            remember_lost(tx, stored.session, which.project, which.task, lost)
     elif stored.claim is EXPIRED:
-        view.delete(keys.expired(stored.expires_ms, which.project, which.task))
+        tx.delete(keys.expired(stored.expires_ms, which.project, which.task))
 
 
 def shown_claim(tenant: str, project: str, task_id: str, task: Task) -> TaskClaim:

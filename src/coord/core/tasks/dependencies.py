@@ -24,7 +24,7 @@ from coord.core.tasks.merge import merge
 from coord.core.tasks.schema import Task
 from coord.core.tasks.spec import Spec
 from coord.core.tasks.types import TaskStatus
-from coord.core.transaction import View
+from coord.core.transaction import Transaction
 
 PAGE = 500
 SETTLED_MOST = 1_000
@@ -42,17 +42,17 @@ def needs(task_id: str, spec: Spec) -> tuple[str, ...]:
     return part_ids(task_id, spec.parts) if spec.parts else spec.depends_on
 
 
-def state_by_dependencies(view: View, project: str, task_id: str, spec: Spec) -> TaskStatus:
+def state_by_dependencies(tx: Transaction, project: str, task_id: str, spec: Spec) -> TaskStatus:
     """Return the state of a task nobody works on."""
-    states = _states(view, project, needs(task_id, spec))
+    states = _states(tx, project, needs(task_id, spec))
     if any(state in STUCK for state in states):
         return TaskStatus.BLOCKED
     return TaskStatus.READY if all(state in FINISHED for state in states) else TaskStatus.PENDING
 
 
-def _states(view: View, project: str, names: tuple[str, ...]) -> list[TaskStatus]:
-    view.want(*(keys.task(project, name) for name in names))
-    tasks = [view.get(keys.task(project, name), Task) for name in names]
+def _states(tx: Transaction, project: str, names: tuple[str, ...]) -> list[TaskStatus]:
+    tx.prefetch(*(keys.task(project, name) for name in names))
+    tasks = [tx.get(keys.task(project, name), Task) for name in names]
     return [TaskStatus.PENDING if task is None else task.state for task in tasks]
 
 
@@ -65,72 +65,72 @@ class Unsettled(Stored, frozen=True, tag=1):
     tasks: tuple[tuple[str, str], ...] = ()
 
 
-def follow(view: View, project: str, task_id: str, follower: str) -> None:
+def add_dependent(tx: Transaction, project: str, task_id: str, follower: str) -> None:
     """Write down that one task depends on another; that one's own record tells that it has to be told.
 
     It is written for each follower: who finishes or opens that task meanwhile has looked for followers in
     vain, and is to meet a conflict.
     """
-    view.put_marker(keys.dependent(project, task_id, follower))
+    tx.put_marker(keys.dependent(project, task_id, follower))
     spec_key = keys.spec(project, task_id)
-    spec = view.get(spec_key, Spec)
+    spec = tx.get(spec_key, Spec)
     assert spec is not None, f"{follower} depends on {task_id}, which was added"
-    if not spec.followed or spec_key not in view.writes:
-        view.put(spec_key, msgspec.structs.replace(spec, followed=True))
+    if not spec.has_dependents or spec_key not in tx.writes:
+        tx.put(spec_key, msgspec.structs.replace(spec, has_dependents=True))
 
 
-def is_followed(view: View, project: str, task_id: str) -> bool:
+def has_dependents(tx: Transaction, project: str, task_id: str) -> bool:
     """Whether something may depend on a task: most have no followers, and need not look for them."""
-    spec = view.get(keys.spec(project, task_id), Spec)
-    return spec is not None and spec.followed
+    spec = tx.get(keys.spec(project, task_id), Spec)
+    return spec is not None and spec.has_dependents
 
 
-def settle_followers(view: View, project: str, task_id: str, now: int) -> None:
+def update_dependents(tx: Transaction, project: str, task_id: str, now: int) -> None:
     """Compute anew the state of all that depends on a task, and of what depends on these in turn.
 
     What must not be taken any more is withdrawn at once, however much it is. The rest, what becomes ready or
     blocked, is done in steps of a measure: a task that ten thousand depend on can be finished, too.
     """
-    if not is_followed(view, project, task_id):
+    if not has_dependents(tx, project, task_id):
         return
-    if _states(view, project, (task_id,))[0] not in (*FINISHED, *STUCK):
-        followers = _load(view, project, list(dependents(view, project, task_id)))
-        for follower, state in zip(followers, _states(view, project, tuple(followers)), strict=True):
+    if _states(tx, project, (task_id,))[0] not in (*FINISHED, *STUCK):
+        followers = _load(tx, project, list(dependents(tx, project, task_id)))
+        for follower, state in zip(followers, _states(tx, project, tuple(followers)), strict=True):
             if state is TaskStatus.READY:
-                settle(view, project, follower, now)
-    _settle(view, project, task_id, [(task_id, "")], now)
+                update_readiness(tx, project, follower, now)
+    _settle(tx, project, task_id, [(task_id, "")], now)
 
 
-def settle_rest(view: View, key: str, now: int) -> None:
+def update_remaining(tx: Transaction, key: str, now: int) -> None:
     """Go on where a change was left when it had reached its measure."""
     _, project, task_id = keys.parts(key)
-    rest = view.get(key, Unsettled)
+    rest = tx.get(key, Unsettled)
     if rest is not None:
-        view.delete(key)
-        _settle(view, project, task_id, list(rest.tasks), now)
+        tx.delete(key)
+        _settle(tx, project, task_id, list(rest.tasks), now)
 
 
-def _settle(view: View, project: str, cause: str, todo: list[tuple[str, str]], now: int) -> None:
+def _settle(tx: Transaction, project: str, cause: str, todo: list[tuple[str, str]], now: int) -> None:
     left = SETTLED_MOST
     for _ in range(LEVELS_MOST):
         if not todo or left <= 0:
             break
-        followers, rest = _followers(view, project, todo, left)
+        followers, rest = _followers(tx, project, todo, left)
         left -= len(followers)
-        changed = [name for name in followers if settle(view, project, name, now)]
-        todo = rest + [(name, "") for name in changed if is_followed(view, project, name)]
+        changed = [name for name in followers if update_readiness(tx, project, name, now)]
+        todo = rest + [(name, "") for name in changed if has_dependents(tx, project, name)]
     if todo:
         key = keys.unsettled(project, cause)
-        before = view.get(key, Unsettled) or Unsettled()
+        before = tx.get(key, Unsettled) or Unsettled()
         tasks = tuple(dict.fromkeys((*before.tasks, *todo)))
-        view.put(key, msgspec.structs.replace(before, tasks=tasks), keys.due(0))
+        tx.put(key, msgspec.structs.replace(before, tasks=tasks), keys.due(0))
 
 
 def _followers(
-    view: View, project: str, todo: list[tuple[str, str]], most: int
+    tx: Transaction, project: str, todo: list[tuple[str, str]], most: int
 ) -> tuple[list[str], list[tuple[str, str]]]:
     """Return what depends directly on some tasks, in few steps however many they are, and what is left."""
-    view.want_scans([_range(project, name, after) for name, after in todo])
+    tx.prefetch_scans([_range(project, name, after) for name, after in todo])
     found: dict[str, None] = {}
     rest = []
     for name, after in todo:
@@ -138,11 +138,11 @@ def _followers(
             rest.append((name, after))
             continue
         range_ = _range(project, name, after)
-        page = view.scan(range_.prefix, limit=PAGE, after=range_.after)
+        page = tx.scan(range_.prefix, limit=PAGE, after=range_.after)
         found |= dict.fromkeys(each.key[len(range_.prefix) :] for each in page)
         if len(page) == PAGE:
             rest.append((name, page[-1].key[len(range_.prefix) :]))
-    return _load(view, project, list(found)), rest
+    return _load(tx, project, list(found)), rest
 
 
 def _range(project: str, task_id: str, after: str) -> Range:
@@ -150,51 +150,51 @@ def _range(project: str, task_id: str, after: str) -> Range:
     return Range(prefix, "key", PAGE, ("", prefix + after) if after else ("", ""))
 
 
-def _load(view: View, project: str, names: list[str]) -> list[str]:
+def _load(tx: Transaction, project: str, names: list[str]) -> list[str]:
     """Load what it takes to compute tasks anew."""
-    view.want(*(key for name in names for key in (keys.task(project, name), keys.spec(project, name))))
-    specs = {name: view.get(keys.spec(project, name), Spec) or Spec() for name in names}
-    view.want(*{keys.task(project, each) for name, spec in specs.items() for each in needs(name, spec)})
+    tx.prefetch(*(key for name in names for key in (keys.task(project, name), keys.spec(project, name))))
+    specs = {name: tx.get(keys.spec(project, name), Spec) or Spec() for name in names}
+    tx.prefetch(*{keys.task(project, each) for name, spec in specs.items() for each in needs(name, spec)})
     return names
 
 
-def settle(view: View, project: str, task_id: str, now: int) -> bool:
+def update_readiness(tx: Transaction, project: str, task_id: str, now: int) -> bool:
     """Compute the state of one task anew; return whether it changed."""
     task_key = keys.task(project, task_id)
-    task = view.get(task_key, Task)
-    spec = view.get(keys.spec(project, task_id), Spec)
+    task = tx.get(task_key, Task)
+    spec = tx.get(keys.spec(project, task_id), Spec)
     if task is None or spec is None or task.state not in WAITING or task.retry_ms:
         return False
-    state = state_by_dependencies(view, project, task_id, spec)
+    state = state_by_dependencies(tx, project, task_id, spec)
     if spec.parts and state is TaskStatus.READY:
-        merge(view, project, task_id, spec.parts, task, now)
+        merge(tx, project, task_id, spec.parts, task, now)
         return True
-    parts = _states(view, project, part_ids(task_id, spec.parts))
+    parts = _states(tx, project, part_ids(task_id, spec.parts))
     parts_done = sum(each in FINISHED for each in parts)
     if state is task.state and parts_done == task.parts_done:
         return False
     index_key = task.queue if state is TaskStatus.READY else ""
-    view.put(task_key, msgspec.structs.replace(task, state=state, parts_done=parts_done), index_key)
+    tx.put(task_key, msgspec.structs.replace(task, state=state, parts_done=parts_done), index_key)
     return state is not task.state
 
 
-def dependents(view: View, project: str, task_id: str) -> Iterator[str]:
+def dependents(tx: Transaction, project: str, task_id: str) -> Iterator[str]:
     """Go through the tasks that depend on one directly."""
     prefix = keys.dependent_prefix(project, task_id)
-    for page in view.pages(prefix):
+    for page in tx.pages(prefix):
         for found in page:
             yield found.key[len(prefix) :]
 
 
-def find_cycle(view: View, project: str, task_id: str, depends_on: tuple[str, ...]) -> list[str]:
+def find_cycle(tx: Transaction, project: str, task_id: str, depends_on: tuple[str, ...]) -> list[str]:
     """Return the path by which a task would come to depend on itself; empty if it would not."""
     came_from = dict.fromkeys(depends_on, task_id)
     level = list(came_from)
     while level and task_id not in came_from:
-        view.want(*(keys.spec(project, name) for name in level))
+        tx.prefetch(*(keys.spec(project, name) for name in level))
         beyond: list[str] = []
         for name in level:
-            spec = view.get(keys.spec(project, name), Spec)
+            spec = tx.get(keys.spec(project, name), Spec)
             for other in needs(name, spec) if spec is not None else ():
                 if other not in came_from:
                     came_from[other] = name

@@ -3,7 +3,7 @@
 from coord.core import keys
 from coord.core.records import Stored
 from coord.core.tasks.types import ReleaseReason
-from coord.core.transaction import View
+from coord.core.transaction import Transaction
 
 KEPT_MS = 30 * 24 * 3600 * 1000
 
@@ -17,6 +17,6 @@ class Lost(Stored, frozen=True, tag=1):
     note: str = ""
 
 
-def remember_lost(view: View, session: str, project: str, task_id: str, lost: Lost) -> None:
+def remember_lost(tx: Transaction, session: str, project: str, task_id: str, lost: Lost) -> None:
     """Write down for its session that a claim is lost; of each task it remembers the latest."""
-    view.put(keys.lost(session, project, task_id), lost, keys.due(lost.at_ms + KEPT_MS))
+    tx.put(keys.lost(session, project, task_id), lost, keys.due(lost.at_ms + KEPT_MS))

@@ -8,12 +8,12 @@ from coord.core.ids import part_ids, work_product_ref
 from coord.core.tasks.result_records import Result, merged_bytes
 from coord.core.tasks.schema import DONE, RELEASED, UNCLAIMED, Task
 from coord.core.tasks.types import ReleaseReason, derived_uuid
-from coord.core.transaction import View
+from coord.core.transaction import Transaction
 
 
-def merge(view: View, project: str, task_id: str, parts: int, task: Task, now: int) -> None:
+def merge(tx: Transaction, project: str, task_id: str, parts: int, task: Task, now: int) -> None:
     """Write down that all parts are finished, as a generation of its own, with the generations they had."""
-    finished = [view.get(keys.task(project, name), Task) or UNCLAIMED for name in part_ids(task_id, parts)]
+    finished = [tx.get(keys.task(project, name), Task) or UNCLAIMED for name in part_ids(task_id, parts)]
     generations = tuple(part.generation if part.state is DONE else 0 for part in finished)
     generation = task.generation + 1
     size = merged_bytes(part.result_bytes if part.state is DONE else None for part in finished)
@@ -25,13 +25,13 @@ def merge(view: View, project: str, task_id: str, parts: int, task: Task, now: i
         claim=RELEASED,
         claimed_ms=now,
         ended_ms=now,
-        ending=ReleaseReason.COMPLETED,
+        end_reason=ReleaseReason.COMPLETED,
         work_product=product,
         result_bytes=size,
         parts_done=parts,
     )
-    view.put(keys.task(project, task_id), whole)
-    view.put(keys.result(project, task_id, generation), Result(part_generations=generations))
-    view.delete(keys.unfinished(project, task_id))
+    tx.put(keys.task(project, task_id), whole)
+    tx.put(keys.result(project, task_id, generation), Result(part_generations=generations))
+    tx.delete(keys.unfinished(project, task_id))
     skipped = generations.count(0)
-    view.emit(TaskMerged(project, task_id, generation, parts, skipped, product, size))
+    tx.emit(TaskMerged(project, task_id, generation, parts, skipped, product, size))

@@ -11,49 +11,49 @@ from coord.core.tasks.lost import Lost, remember_lost
 from coord.core.tasks.planned import try_again
 from coord.core.tasks.schema import Task, as_of
 from coord.core.tasks.types import ClaimState, ReleaseReason, TaskStatus
-from coord.core.transaction import View
+from coord.core.transaction import Transaction
 
 
-def end_claims(view: View, session: str, reason: ReleaseReason, note: str, now: int) -> int:
+def end_claims(tx: Transaction, session: str, reason: ReleaseReason, note: str, now: int) -> int:
     """End the active claims of a session that has ended; return how many."""
     ended = 0
-    for page in view.pages(keys.by_session_prefix(session)):
+    for page in tx.pages(keys.by_session_prefix(session)):
         for found in page:
             project, task_id = keys.parts(found.key)[2:]
-            _end_claim(view, TaskCommand(UNLIMITED_TENANT, project, task_id), reason, note, now)
+            _end_claim(tx, TaskCommand(UNLIMITED_TENANT, project, task_id), reason, note, now)
             ended += 1
     return ended
 
 
-def _end_claim(view: View, which: TaskCommand, reason: ReleaseReason, note: str, now: int) -> None:
+def _end_claim(tx: Transaction, which: TaskCommand, reason: ReleaseReason, note: str, now: int) -> None:
     task_key = keys.task(which.project, which.task)
-    stored = view.get(task_key, Task)
+    stored = tx.get(task_key, Task)
     assert stored is not None, f"{task_key} has an index entry"
-    unlist(view, which, stored, now)
-    if view.get(keys.count_session(stored.session), Count) is not None:  # a limited tenant counts
-        count_off(view, stored.session)
+    unlist(tx, which, stored, now)
+    if tx.get(keys.count_session(stored.session), Count) is not None:  # a limited tenant counts
+        count_off(tx, stored.session)
     if as_of(stored, now).claim is ClaimState.EXPIRED:
         if stored.planned:
-            try_again(view, which.project, which.task, as_of(stored, now), now, pause=False)
+            try_again(tx, which.project, which.task, as_of(stored, now), now, pause=False)
         else:
-            view.put(task_key, as_of(stored, now))
-        view.put_marker(keys.expired(stored.expires_ms, which.project, which.task))
+            tx.put(task_key, as_of(stored, now))
+        tx.put_marker(keys.expired(stored.expires_ms, which.project, which.task))
         return
     failed = reason is ReleaseReason.ERROR
     if failed:
         lost = Lost(generation=stored.generation, reason=reason, at_ms=now, note=note)
-        remember_lost(view, stored.session, which.project, which.task, lost)
+        remember_lost(tx, stored.session, which.project, which.task, lost)
     task = msgspec.structs.replace(
         stored,
         claim=ClaimState.ERROR if failed else ClaimState.RELEASED,
         state=TaskStatus.READY,
         ended_ms=now,
-        ending=reason,
+        end_reason=reason,
         note=note,
     )
     if task.planned:
-        try_again(view, which.project, which.task, task, now, pause=False)
+        try_again(tx, which.project, which.task, task, now, pause=False)
     else:
-        view.put(task_key, task)
+        tx.put(task_key, task)
     names = (which.project, which.task, task.generation, task.session, task.agent)
-    view.emit(TaskReleased(*names, reason.value, note))
+    tx.emit(TaskReleased(*names, reason.value, note))

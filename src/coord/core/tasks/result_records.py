@@ -10,7 +10,7 @@ from coord.core.limits import RECORD_RESULT_BYTES
 from coord.core.records import Stored
 from coord.core.tasks.schema import Task
 from coord.core.tasks.types import TaskResult
-from coord.core.transaction import View
+from coord.core.transaction import Transaction
 
 
 class Result(Stored, frozen=True, tag=1):
@@ -21,14 +21,14 @@ class Result(Stored, frozen=True, tag=1):
     part_generations: tuple[int, ...] = ()
 
 
-def shown_result(view: View, tenant: str, project: str, task_id: str, task: Task) -> TaskResult:
+def shown_result(tx: Transaction, tenant: str, project: str, task_id: str, task: Task) -> TaskResult:
     """Return the accepted result of a generation; data of more than one record can hold is left out."""
     import json  # slow to import, and few look at results
 
-    result = view.get(keys.result(project, task_id, task.generation), Result) or Result()
+    result = tx.get(keys.result(project, task_id, task.generation), Result) or Result()
     data = None
     if task.result_bytes <= RECORD_RESULT_BYTES:
-        data = json.loads(bytes(_whole(view, project, task_id, result)))
+        data = json.loads(bytes(_whole(tx, project, task_id, result)))
     return TaskResult(
         tenant,
         project,
@@ -46,7 +46,7 @@ def shown_result(view: View, tenant: str, project: str, task_id: str, task: Task
     )
 
 
-def _whole(view: View, project: str, task_id: str, result: Result) -> bytes | msgspec.Raw:
+def _whole(tx: Transaction, project: str, task_id: str, result: Result) -> bytes | msgspec.Raw:
     """Return the JSON of a small result, which may be made of those of its parts."""
     if not result.part_generations:
         return result.data
@@ -54,9 +54,9 @@ def _whole(view: View, project: str, task_id: str, result: Result) -> bytes | ms
         keys.result(project, part_id(task_id, number), generation)
         for number, generation in enumerate(result.part_generations, 1)
     ]
-    view.want(*places)
+    tx.prefetch(*places)
     return merged(
-        bytes((view.get(place, Result) or Result()).data) if generation else None
+        bytes((tx.get(place, Result) or Result()).data) if generation else None
         for place, generation in zip(places, result.part_generations, strict=True)
     )
 

@@ -16,13 +16,13 @@ from coord.core.limits import (
     retention_index_key,
 )
 from coord.core.records import Stored
-from coord.core.tasks.chunks import hold
+from coord.core.tasks.chunks import lock
 from coord.core.tasks.claims import clear_books
 from coord.core.tasks.planned import finish_done, foresee_done
 from coord.core.tasks.result_records import Result
 from coord.core.tasks.schema import ACTIVE, DONE, EXPIRED, RELEASED, UNCLAIMED, Task, as_of
 from coord.core.tasks.types import ReleaseReason, SubmissionReason, SubmissionResult
-from coord.core.transaction import View
+from coord.core.transaction import Transaction
 
 ACCEPTED, COMPLETED = SubmissionReason.ACCEPTED, ReleaseReason.COMPLETED
 REJECTION_QUIET_MS = 60_000
@@ -54,15 +54,15 @@ def submit_reads(command: SubmitResult) -> list[str]:
     return reads
 
 
-def submit_result(view: View, command: SubmitResult, now: int) -> SubmissionResult:
+def submit_result(tx: Transaction, command: SubmitResult, now: int) -> SubmissionResult:
     """Accept the result of the current generation from the session that holds it, once."""
     task_key = keys.task(command.project, command.task)
-    stored = view.get(task_key, Task) or UNCLAIMED
+    stored = tx.get(task_key, Task) or UNCLAIMED
     task = as_of(stored, now)
     reason = _verdict(task, command)
     if reason is not ACCEPTED:
-        return _reject(view, command, task, reason, now)
-    most = result_bytes_most(limits_of(view, command.tenant))
+        return _reject(tx, command, task, reason, now)
+    most = result_bytes_most(limits_of(tx, command.tenant))
     if command.result_bytes > most:
         return SubmissionResult(
             False,
@@ -74,9 +74,9 @@ def submit_result(view: View, command: SubmitResult, now: int) -> SubmissionResu
         raise LimitReached(
             f"a record holds {RECORD_RESULT_BYTES} bytes of a result", hint="bring a larger one in chunks"
         )
-    if command.digest and not hold(view, command.digest, command.size, now):
+    if command.digest and not lock(tx, command.digest, command.size, now):
         return SubmissionResult(False, SubmissionReason.DATA_MISSING, task.generation)
-    return _accept(view, command, task_key, stored, now)
+    return _accept(tx, command, task_key, stored, now)
 
 
 def _verdict(task: Task, command: SubmitResult) -> SubmissionReason:
@@ -94,25 +94,27 @@ def _verdict(task: Task, command: SubmitResult) -> SubmissionReason:
     return ACCEPTED
 
 
-def _accept(view: View, command: SubmitResult, task_key: str, stored: Task, now: int) -> SubmissionResult:
+def _accept(
+    tx: Transaction, command: SubmitResult, task_key: str, stored: Task, now: int
+) -> SubmissionResult:
     task = msgspec.structs.replace(
         stored,
         state=DONE,
         claim=RELEASED,
         ended_ms=now,
-        ending=COMPLETED,
+        end_reason=COMPLETED,
         work_product=command.work_product,
         result_bytes=command.result_bytes,
     )
     result_key = keys.result(command.project, command.task, task.generation)
     if task.planned:
-        foresee_done(view, command.project, command.task, stored)
-    clear_books(view, command, stored, now)
-    view.put(task_key, task)
+        foresee_done(tx, command.project, command.task, stored)
+    clear_books(tx, command, stored, now)
+    tx.put(task_key, task)
     if task.planned:
-        finish_done(view, command.project, command.task, task, now)
-    view.put(result_key, Result(data=msgspec.Raw(command.result or b"null"), digest=command.digest))
-    view.emit(
+        finish_done(tx, command.project, command.task, task, now)
+    tx.put(result_key, Result(data=msgspec.Raw(command.result or b"null"), digest=command.digest))
+    tx.emit(
         TaskCompleted(
             command.project,
             command.task,
@@ -127,30 +129,30 @@ def _accept(view: View, command: SubmitResult, task_key: str, stored: Task, now:
 
 
 def _reject(
-    view: View, command: SubmitResult, task: Task, reason: SubmissionReason, now: int
+    tx: Transaction, command: SubmitResult, task: Task, reason: SubmissionReason, now: int
 ) -> SubmissionResult:
     """Say no, and record it unless it is junk: a generation never granted, or the accepted one once more."""
-    held = _held_generation(view, command, task)
-    own_again = held is not None and held.ending is COMPLETED
+    held = _held_generation(tx, command, task)
+    own_again = held is not None and held.end_reason is COMPLETED
     lost = held is not None and not own_again
     if 0 < command.generation <= task.generation and not own_again:
         agent = held.agent if held is not None else ""
-        _record_rejection(view, command, reason, agent, lost, now, task.generation)
+        _record_rejection(tx, command, reason, agent, lost, now, task.generation)
     return SubmissionResult(False, reason, task.generation, lost)
 
 
-def _held_generation(view: View, command: SubmitResult, task: Task) -> Task | None:
+def _held_generation(tx: Transaction, command: SubmitResult, task: Task) -> Task | None:
     """Return the generation that the submitter names, if it was once granted to this session."""
     held: Task | None = task
     if command.generation != task.generation or task.claim is None:
         if not 0 < command.generation <= task.generation:
             return None
-        held = view.get(keys.history(command.project, command.task, command.generation), Task)
+        held = tx.get(keys.history(command.project, command.task, command.generation), Task)
     return held if held is not None and held.session == command.session else None
 
 
 def _record_rejection(
-    view: View,
+    tx: Transaction,
     command: SubmitResult,
     reason: SubmissionReason,
     agent: str,
@@ -159,15 +161,15 @@ def _record_rejection(
     current: int,
 ) -> None:
     key = keys.rejected(command.project, command.task, command.generation, command.session)
-    before = view.get(key, Rejection)
+    before = tx.get(key, Rejection)
     if before is not None and before.reason is reason and now - before.submitted_ms < REJECTION_QUIET_MS:
         return
-    limits: TenantLimits | None = limits_of(view, command.tenant)
+    limits: TenantLimits | None = limits_of(tx, command.tenant)
     times, unknown = (1, {}) if before is None else (before.times + 1, before.unknown)
     size = command.result_bytes
     rejection = Rejection(reason, agent, now, size, lost, times, unknown=unknown)
-    view.put(key, rejection, retention_index_key(limits, now))
-    view.emit(
+    tx.put(key, rejection, retention_index_key(limits, now))
+    tx.emit(
         ResultRejected(
             command.project,
             command.task,

@@ -30,7 +30,7 @@ class Task(Stored, frozen=True, tag=1):
     lease_ms: int = 0
     expires_ms: int = 0
     ended_ms: int = 0
-    ending: ReleaseReason | None = None
+    end_reason: ReleaseReason | None = None
     work_product: str = ""
     result_bytes: int = 0
     note: str = ""
@@ -57,5 +57,5 @@ def as_of(task: Task, now: int) -> Task:
         claim=EXPIRED,
         state=TaskStatus.READY,
         ended_ms=task.expires_ms,
-        ending=ReleaseReason.EXPIRED,
+        end_reason=ReleaseReason.EXPIRED,
     )

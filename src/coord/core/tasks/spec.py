@@ -11,7 +11,7 @@ RETRIES_MAX = 3
 
 
 class Spec(Stored, frozen=True, tag=1):
-    """The description of a task, and who may take it; `followed`: another one depends on it, or once did."""
+    """The description of a task, and who may take it; `has_dependents`: some task depends on it, or did."""
 
     description: str = ""
     type: str = ""
@@ -28,8 +28,8 @@ class Spec(Stored, frozen=True, tag=1):
     repository: str = ""
     created_ms: int = 0
     parts: int = 0
-    alone: tuple[str, ...] = ()
-    followed: bool = False
+    exact: tuple[str, ...] = ()
+    has_dependents: bool = False
 
 
 class QueueClass(Stored, frozen=True, tag=1):

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from coord.core.locks.paths import Pattern, covers, fold, literal_path, parse_pattern
-from coord.core.replies import LockShown
+from coord.core.replies import LockInfo
 from coord.integrations.git.run import Git, ended_by_nul
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -73,6 +73,6 @@ def pathspecs(paths: Iterable[str]) -> bytes:
     return ended_by_nul(f":(top,literal){path}" for path in paths)
 
 
-def writing(locks: Iterable[LockShown]) -> list[LockShown]:
+def writing(locks: Iterable[LockInfo]) -> list[LockInfo]:
     """Return the locks under which files may be written."""
     return [lock for lock in locks if lock.scope == "file" and lock.mode != "read"]

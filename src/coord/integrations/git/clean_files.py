@@ -4,7 +4,7 @@ import os
 from collections.abc import Sequence
 
 from coord.core.errors import CoordError
-from coord.core.replies import LockShown
+from coord.core.replies import LockInfo
 from coord.host.paths import path_in_resource
 from coord.integrations.deadline import deadline_s
 from coord.integrations.git.run import Git
@@ -15,7 +15,7 @@ FILES_MAX = 256
 """How many files are looked at in one go."""
 
 
-def clean_locks(held: Sequence[LockShown]) -> list[str]:
+def clean_locks(held: Sequence[LockInfo]) -> list[str]:
     """Return the locks of hooks whose files are clean, each looked at in the worktree it was taken for.
 
     Where git cannot tell, none is: a lock too many ends with its lease.

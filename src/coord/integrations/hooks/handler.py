@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 from coord.core.commands import AckMessages, Deregister, ReceiveMessages
 from coord.core.errors import CoordError, NotFound
-from coord.core.locks.tool_call_commands import BeginCall, EndCall, LetGo
-from coord.core.replies import CallEnded, LockReply, LockShown, Received
+from coord.core.locks.tool_call_commands import BeginToolCall, EndToolCall, ReleaseHookLocks
+from coord.core.replies import EndToolCallReply, LockInfo, LockReply, ReceiveReply
 from coord.host.paths import path_in_resource
 from coord.host.store_location import StoreLocation
 from coord.integrations.hooks import messages
@@ -94,7 +94,7 @@ class HookHandler:
                 salvaged += self._salvage(target, reply)
         if salvaged:  # what the agent knows of these files is out of date; it holds them now, and may go on
             for connection, _ in begun:
-                connection.call(EndCall(connection.caller, self._call()))
+                connection.call(EndToolCall(connection.caller, self._call()))
             self._reply(Answer(deny=messages.salvage_notice(salvaged)))
             return
         for connection, target in begun:
@@ -112,11 +112,11 @@ class HookHandler:
         return salvage_first(self._client(location), reply.locks)
 
     def _begin(self, connection: Connection, target: Target) -> LockReply:
-        command = BeginCall(
+        command = BeginToolCall(
             connection.caller,
             connection.location.repository_id,
             target.resources,
-            alone=target.alone,
+            exact=target.exact,
             call=self._call(),
             lease_ms=int((self.event.timeout_s + MARGIN_S) * 1000),
             worktree=target.worktree or "-",
@@ -139,19 +139,21 @@ class HookHandler:
     def _undo(self, begun: list[tuple[Connection, Target]]) -> None:
         """Give back what was taken in one store, where another one refuses."""
         for connection, target in begun:
-            connection.call(EndCall(connection.caller, self._call()))
+            connection.call(EndToolCall(connection.caller, self._call()))
             if target.resources:
-                connection.call(LetGo(connection.caller, connection.location.repository_id, target.resources))
+                connection.call(
+                    ReleaseHookLocks(connection.caller, connection.location.repository_id, target.resources)
+                )
 
     def _after(self) -> None:
         home = self._home()
-        ended: CallEnded | None = None
-        received = Received([])
+        ended: EndToolCallReply | None = None
+        received = ReceiveReply([])
         first = self._connect(home) if home is not None else None
         targets = targets_of(self.event, self._environ, home, self.settings)
         said = [self._observe_after(self._connect(target.location), target, home) for target in targets]
         for connection in dict.fromkeys(self._connect(target.location) for target in targets):
-            end = EndCall(connection.caller, self._call())
+            end = EndToolCall(connection.caller, self._call())
             if connection is first:
                 ended, received = connection.engine.call_many([end, ReceiveMessages(connection.caller)])
             else:
@@ -163,7 +165,7 @@ class HookHandler:
             with suppress(CoordError):  # it is offered again
                 first.call(AckMessages(first.caller, tuple(ids)))
 
-    def _release_done(self, connection: Connection, ended: CallEnded, *, look: bool) -> list[LockShown]:
+    def _release_done(self, connection: Connection, ended: EndToolCallReply, *, look: bool) -> list[LockInfo]:
         """Give back what hooks took and nothing needs any more; return what is still held."""
         if ended.under_way:
             return list(ended.locks)
@@ -175,7 +177,7 @@ class HookHandler:
 
             done += clean_locks(ended.locks)
         if done:
-            release = LetGo(connection.caller, connection.location.repository_id, tuple(done))
+            release = ReleaseHookLocks(connection.caller, connection.location.repository_id, tuple(done))
             done = list(connection.call(release).released)
         return [lock for lock in ended.locks if lock.resource not in done]
 
@@ -185,7 +187,7 @@ class HookHandler:
             self._reply(ALLOW)
             return
         connection = self._connect(home)
-        keep = EndCall(connection.caller, NO_CALL)
+        keep = EndToolCall(connection.caller, NO_CALL)
         _, received = connection.engine.call_many([keep, ReceiveMessages(connection.caller)])
         text, ids = messages.inbox(received.messages)
         self._reply(Answer(note=text))
@@ -199,7 +201,7 @@ class HookHandler:
             self._reply(ALLOW)
             return
         connection = self._connect(home)
-        ended: CallEnded = connection.call(EndCall(connection.caller))
+        ended: EndToolCallReply = connection.call(EndToolCall(connection.caller))
         held = [
             lock for lock in self._release_done(connection, ended, look=True) if lock.fence > ended.reminded
         ]
@@ -207,7 +209,7 @@ class HookHandler:
             self._reply(ALLOW)
             return
         newest = max(lock.fence for lock in held)
-        connection.call(LetGo(connection.caller, connection.location.repository_id, (), newest))
+        connection.call(ReleaseHookLocks(connection.caller, connection.location.repository_id, (), newest))
         self._reply(Answer(keep_going=messages.reminder(held)))
 
     def _start(self) -> None:

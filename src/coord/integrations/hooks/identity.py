@@ -18,7 +18,7 @@ def caller_of(event: Event, environ: Mapping[str, str], repository: Repository |
     """Return the caller: the session itself, or a sub-agent as a session below it."""
     given = environ.get("COORD_SESSION_ID", "")
     session = check_id("session id", given or event.session)
-    descent = ancestors()
+    process_ancestors = ancestors()
     agent = environ.get("COORD_AGENT", "") or event.tool
     user = made_id(environ.get("USER") or environ.get("LOGNAME") or "", f"uid{os.getuid()}")
     return Caller(
@@ -32,8 +32,8 @@ def caller_of(event: Event, environ: Mapping[str, str], repository: Repository |
         host=os.uname().nodename,
         cwd=event.cwd.encode("utf-8", "backslashreplace").decode(),
         tool=event.tool,
-        process=tool_process(environ, descent),
-        descent=tuple(descent),
+        process=tool_process(environ, process_ancestors),
+        process_ancestors=tuple(process_ancestors),
     )
 
 
@@ -47,13 +47,13 @@ def tenant_of(environ: Mapping[str, str]) -> str:
     return find_tenant(environ)
 
 
-def tool_process(environ: Mapping[str, str], descent: list[Process]) -> Process | None:
+def tool_process(environ: Mapping[str, str], process_ancestors: list[Process]) -> Process | None:
     """Return the process of the tool: the one it names, or the nearest that is no shell."""
     named = environ.get("CLAUDE_PID", "")
-    for process in descent:
+    for process in process_ancestors:
         if str(process.pid) == named:
             return process
-    return next((process for process in descent if _name(process.pid) not in SHELLS), None)
+    return next((process for process in process_ancestors if _name(process.pid) not in SHELLS), None)
 
 
 def _name(pid: int) -> str:

@@ -5,7 +5,7 @@ import sys
 import time
 from collections.abc import Sequence
 
-from coord.core.replies import LockReply, LockShown, MessageShown, Outcome, SessionShown
+from coord.core.replies import LockInfo, LockReply, MessageInfo, Outcome, SessionInfo
 
 NAMED_MAX = 5
 SAID_CHARS_MAX = 9_000
@@ -72,7 +72,7 @@ def failure(message: str, hint: str, *, closed: bool) -> str:
     return f"coord: {message}; {state}.{step} `{coord()} doctor` says what is wrong."
 
 
-def peers_notice(peers: Sequence[SessionShown], own: str) -> str:
+def peers_notice(peers: Sequence[SessionInfo], own: str) -> str:
     """Return who else is there, in one sentence (SES-21)."""
     if not peers:
         return ""
@@ -87,7 +87,7 @@ def peers_notice(peers: Sequence[SessionShown], own: str) -> str:
 
 
 def status_summary(
-    own: str, held: Sequence[LockShown], peers: Sequence[SessionShown], others: Sequence[LockShown]
+    own: str, held: Sequence[LockInfo], peers: Sequence[SessionInfo], others: Sequence[LockInfo]
 ) -> str:
     """Return who is doing what, for a session whose memory was cut."""
     mine = ", ".join(lock.resource for lock in held) or "nothing"
@@ -98,7 +98,7 @@ def status_summary(
     return " ".join(lines)
 
 
-def reminder(held: Sequence[LockShown]) -> str:
+def reminder(held: Sequence[LockInfo]) -> str:
     """Return what is still held when an agent is about to stop."""
     names = [lock.resource for lock in held]
     given_back = [lock.resource for lock in held if not lock.worktree]
@@ -114,7 +114,7 @@ def reminder(held: Sequence[LockShown]) -> str:
     )
 
 
-def inbox(messages: Sequence[MessageShown]) -> tuple[str, list[str]]:
+def inbox(messages: Sequence[MessageInfo]) -> tuple[str, list[str]]:
     """Return messages as text, as many as fit, and the ids of those."""
     text, ids = "", list[str]()
     for message in messages:
@@ -142,11 +142,11 @@ def coord() -> str:
     return f"{os.path.dirname(sys.executable)}/coord"
 
 
-def _holder(lock: LockShown) -> str:
+def _holder(lock: LockInfo) -> str:
     return f"{lock.agent} (session {lock.owner})" if lock.agent else f"session {lock.owner}"
 
 
-def _peer(peer: SessionShown) -> str:
+def _peer(peer: SessionInfo) -> str:
     task = " ".join(str(value) for value in peer.current_task.values() if value)
     at = f" in {peer.cwd}" if peer.cwd else ""
     return (

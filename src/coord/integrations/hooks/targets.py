@@ -22,7 +22,7 @@ class Target(NamedTuple):
     location: StoreLocation
     worktree: str
     resources: tuple[str, ...] = ()
-    alone: tuple[str, ...] = ()
+    exact: tuple[str, ...] = ()
     """Those of them that are single files."""
 
 
@@ -65,9 +65,9 @@ def targets_of(
             known = found.get(where, target._replace(resources=()))
             resources = dict.fromkeys((*known.resources, *target.resources))
             # Tools write files. Where a folder is among them, it may be moved to what is not there yet.
-            alone = target.resources if os.path.isfile(path) or not folders else ()
-            single = dict.fromkeys((*known.alone, *alone))
-            found[where] = target._replace(resources=tuple(resources), alone=tuple(single))
+            exact = target.resources if os.path.isfile(path) or not folders else ()
+            single = dict.fromkeys((*known.exact, *exact))
+            found[where] = target._replace(resources=tuple(resources), exact=tuple(single))
     return [each for target in found.values() for each in _of_host(target, environ)]
 
 

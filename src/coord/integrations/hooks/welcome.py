@@ -2,7 +2,7 @@
 
 from coord.core.commands import ListLocks
 from coord.core.errors import Refused
-from coord.core.replies import SessionShown
+from coord.core.replies import SessionInfo
 from coord.integrations.hooks import messages
 from coord.sdk.client.client import Client
 
@@ -32,5 +32,5 @@ def _session_before_clear(client: Client) -> str:
     return before[0].session_id if len(before) == 1 else ""
 
 
-def _shares_process(peer: SessionShown, client: Client, pid: int) -> bool:
+def _shares_process(peer: SessionInfo, client: Client, pid: int) -> bool:
     return peer.pid == pid and peer.host == client.caller.host and not peer.parent

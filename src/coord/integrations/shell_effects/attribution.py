@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from coord.core.commands import SendMessage
 from coord.core.errors import CoordError
-from coord.core.replies import LockShown
+from coord.core.replies import LockInfo
 from coord.integrations.git.run import Git
 from coord.integrations.git.salvage.salvage import keep
 from coord.integrations.shell_effects.call_log import Call, CallFolder, Calls
@@ -31,7 +31,7 @@ class Finding(NamedTuple):
     """A held file that was changed; without a doubt it was stomped."""
 
     change: Change
-    holders: Sequence[LockShown]
+    holders: Sequence[LockInfo]
     doubt: str
     saved: SavedFile | None
     now: bytes | None
@@ -56,7 +56,7 @@ class Attribution:
         self._calls = calls
         self._found: list[Finding] = []
 
-    def add(self, change: Change, holders: Sequence[LockShown]) -> None:
+    def add(self, change: Change, holders: Sequence[LockInfo]) -> None:
         """Judge one file."""
         owners = list(dict.fromkeys(lock.owner for lock in holders))
         left = [

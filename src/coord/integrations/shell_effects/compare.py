@@ -8,8 +8,8 @@ from coord.core.commands import CheckLocks
 from coord.core.errors import Invalid
 from coord.core.locks.paths import literal_path
 from coord.core.locks.resources import parse_resource
-from coord.core.locks.tool_call_commands import BeginCall
-from coord.core.replies import Checked, LockReply, LockShown, Outcome
+from coord.core.locks.tool_call_commands import BeginToolCall
+from coord.core.replies import CheckReply, LockInfo, LockReply, Outcome
 from coord.host.repository import git_dir_of
 from coord.integrations.git.clean_files import differing_from_head
 from coord.integrations.git.run import Git
@@ -94,23 +94,23 @@ class ShellCall:
             )
         return "\n".join(notes)
 
-    def _holders(self, texts: list[str]) -> dict[str, list[LockShown]]:
+    def _holders(self, texts: list[str]) -> dict[str, list[LockInfo]]:
         """Return who stands in the way of writing these files."""
         caller, repository = self._connection.caller, self._connection.location.repository_id
-        found: dict[str, list[LockShown]] = {}
+        found: dict[str, list[LockInfo]] = {}
         for start in range(0, len(texts), CHECKED_AT_ONCE):
             some = texts[start : start + CHECKED_AT_ONCE]
-            check = CheckLocks(caller, repository, tuple(some), "write", alone=self._files(some))
-            checked: Checked = self._connection.call(check)
+            check = CheckLocks(caller, repository, tuple(some), "write", exact=self._files(some))
+            checked: CheckReply = self._connection.call(check)
             for lock in checked.holders:
                 for text in self._overlapping(some, lock):
                     found.setdefault(text, []).append(lock)
         return found
 
-    def _lock(self, names: dict[str, str]) -> tuple[list[str], dict[str, list[LockShown]]]:
+    def _lock(self, names: dict[str, str]) -> tuple[list[str], dict[str, list[LockInfo]]]:
         """Lock files after the fact; return those, and who has just taken others."""
         locked: list[str] = []
-        taken: dict[str, list[LockShown]] = {}
+        taken: dict[str, list[LockInfo]] = {}
         paths = list(names)
         for start in range(0, len(paths), LOCKED_AT_ONCE):
             some = paths[start : start + LOCKED_AT_ONCE]
@@ -133,11 +133,11 @@ class ShellCall:
         return locked, taken
 
     def _try_lock(self, texts: list[str]) -> LockReply:
-        command = BeginCall(
+        command = BeginToolCall(
             self._connection.caller,
             self._connection.location.repository_id,
             tuple(texts),
-            alone=self._files(texts),
+            exact=self._files(texts),
             call=self._name,
             lease_ms=LEASE_MS,
             worktree=self._git.folder,
@@ -146,14 +146,14 @@ class ShellCall:
         reply: LockReply = self._connection.call(command)
         return reply
 
-    def _overlapping(self, texts: list[str], holder: LockShown) -> list[str]:
+    def _overlapping(self, texts: list[str], holder: LockInfo) -> list[str]:
         """Return which of these a lock is about."""
         repository = self._connection.location.repository_id
-        (held,) = parse_resource(holder.resource, repository, holder.alone)
+        (held,) = parse_resource(holder.resource, repository, holder.exact)
         return [
             text
             for text in texts
-            if held.meets(parse_resource(text, repository, alone=text not in self._folders)[0])
+            if held.overlaps(parse_resource(text, repository, exact=text not in self._folders)[0])
         ]
 
     def _files(self, texts: list[str]) -> tuple[str, ...]:

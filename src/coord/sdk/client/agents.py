@@ -8,7 +8,7 @@ from coord.core.errors import Invalid
 from coord.core.ids import check_id
 from coord.core.plans import commands as plan_commands
 from coord.core.plans.commands import NewTask
-from coord.core.replies import AgentShown
+from coord.core.replies import AgentInfo
 from coord.core.tasks.spec import Spec
 from coord.host.config import configuration_file, read_configuration
 from coord.host.presets import agents_by_type
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 class AgentCalls(TaskCalls):
     """Agents, enable, disable, route."""
 
-    def agents(self, name: str = "") -> list[AgentShown]:
+    def agents(self, name: str = "") -> list[AgentInfo]:
         """Return the agents of this project: what they have in hand, how they did, why one gets nothing."""
         return self.call(plan_commands.GetAgents(self.project, check_id("agent", name) if name else ""))
 
-    def enable_agent(self, name: str, *, reason: str = "") -> AgentShown:
+    def enable_agent(self, name: str, *, reason: str = "") -> AgentInfo:
         """Take an agent back into the pool of this project; its failures and limits are forgotten."""
         return self._enable(name, reason, enabled=True)
 
-    def disable_agent(self, name: str, *, reason: str = "") -> AgentShown:
+    def disable_agent(self, name: str, *, reason: str = "") -> AgentInfo:
         """Take an agent out of the pool of this project: it gets nothing until it is enabled."""
         return self._enable(name, reason, enabled=False)
 
@@ -42,13 +42,13 @@ class AgentCalls(TaskCalls):
         file = configuration_file(self.location.repository)
         configuration = read_configuration(file)
         rules = rules_from(configuration, file, agents_by_type(configuration))
-        here = {name: AgentShown(name=name) for name in rules.agents}
+        here = {name: AgentInfo(name=name) for name in rules.agents}
         here |= {agent.name: agent for agent in self.agents()}
         agents = [agent_as(agent, rules.agents.get(name, Declared())) for name, agent in here.items()]
         now = self.database.log(self.tenant).now() if self._clock is None else self._clock()
         return route(spec, agents, now, rules.matrix)
 
-    def _enable(self, name: str, reason: str, *, enabled: bool) -> AgentShown:
+    def _enable(self, name: str, reason: str, *, enabled: bool) -> AgentInfo:
         agent, why = check_id("agent", name), given.line("reason", reason)
         return self.call(plan_commands.EnableAgent(self.project, agent, enabled, why))
 

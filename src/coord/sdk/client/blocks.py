@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from coord.core import commands
 from coord.core.errors import CoordError, Denied, LockLost
-from coord.core.replies import LockReply, LockShown
+from coord.core.replies import LockInfo, LockReply
 from coord.sdk.client.lease import TRANSIENT, Lease, Renewal, clock
 from coord.sdk.client.locks import LockCalls
 from coord.sdk.client.sessions import SessionCalls
@@ -63,7 +63,7 @@ class LockBlock(Block):
         self._options = options
         self._renewal: Renewal | None = None
         self._not_released: CoordError | None = None
-        self.locks: list[LockShown] = []
+        self.locks: list[LockInfo] = []
 
     @property
     def lost(self) -> bool:
@@ -92,7 +92,7 @@ class LockBlock(Block):
             raise _denied(reply)
         self.keep(reply.locks)
 
-    def keep(self, granted: list[LockShown]) -> None:
+    def keep(self, granted: list[LockInfo]) -> None:
         """Keep locks that were granted just now, until the end."""
         self.locks = granted
         lease = Lease(min(lock.expires_in_s for lock in granted), asked=clock())

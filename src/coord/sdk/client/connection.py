@@ -85,12 +85,12 @@ class Connection:
             if not colon or kind not in ("file", "name", "project"):
                 kind, rest = "file", word
             if kind == "file":
-                alone = os.path.isfile(os.path.join(self._cwd, rest))
+                exact = os.path.isfile(os.path.join(self._cwd, rest))
                 for path in repository_path(self.location.repository, rest, self._cwd):
-                    found[f"file:{path}"] = alone and is_literal(path)
+                    found[f"file:{path}"] = exact and is_literal(path)
             else:
                 found[f"{kind}:{rest}"] = False
-        return tuple(found), tuple(text for text, alone in found.items() if alone)
+        return tuple(found), tuple(text for text, exact in found.items() if exact)
 
     def resolve_or_all(self, resources: str | Iterable[str] | None) -> tuple[str, ...]:
         """Return resources as `named` does; none where all are meant, which an empty list does not mean."""

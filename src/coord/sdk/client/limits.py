@@ -4,7 +4,7 @@ from coord.core import commands
 from coord.core.errors import Invalid
 from coord.core.ids import shown
 from coord.core.limits import PROFILES, RATIONALE, UNLIMITED_TENANT
-from coord.core.replies import LimitsShown
+from coord.core.replies import LimitsInfo
 from coord.sdk.client.connection import Connection
 
 
@@ -30,7 +30,7 @@ def limits_command(tenant: str, profile: str, limits: dict[str, int], by: str) -
 class LimitCalls(Connection):
     """Show and set the limits of this tenant."""
 
-    def limits(self) -> LimitsShown:
+    def limits(self) -> LimitsInfo:
         """Return the limits of this tenant, and what is used of them."""
         return self.call(commands.GetLimits(self.tenant))
 

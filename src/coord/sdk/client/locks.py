@@ -10,7 +10,15 @@ from collections.abc import Iterable
 
 from coord.core import commands
 from coord.core.ids import check_id
-from coord.core.replies import Checked, LockReply, LockShown, Outcome, Preempted, Released, Renewed
+from coord.core.replies import (
+    CheckReply,
+    LockInfo,
+    LockReply,
+    Outcome,
+    PreemptReply,
+    ReleaseReply,
+    RenewReply,
+)
 from coord.host.processes import describe, seen_by_all
 from coord.sdk.client.connection import Connection
 from coord.sdk.client.waiting import POLL_S, call_while_busy, wait_in_queue
@@ -37,7 +45,7 @@ class LockCalls(Connection):
         command_id: str = "",
     ) -> LockReply:
         """Take locks, all or none; wait in line up to `wait_s` (None: as long as it takes)."""
-        texts, alone = self.resolve_with_files(resources)
+        texts, exact = self.resolve_with_files(resources)
         client = self.store_for(texts)
         if client is not self and wait_s != 0 and self.call(commands.ListLocks(self.caller, own=True)):
             wait_s = 0  # who holds in one store never waits in the other: no circle could be seen
@@ -47,7 +55,7 @@ class LockCalls(Connection):
             self.caller,
             client.location.repository_id,
             texts,
-            alone=alone,
+            exact=exact,
             mode=str(mode or ""),
             profile=str(profile or ""),
             ttl_ms=0 if ttl_s is None else given.milliseconds("ttl", ttl_s),
@@ -69,7 +77,9 @@ class LockCalls(Connection):
             client.call(commands.WithdrawWait(self.caller, command.wait_id))
             raise
 
-    def unlock(self, resources: str | Iterable[str] | None = None, *, fence: int | None = None) -> Released:
+    def unlock(
+        self, resources: str | Iterable[str] | None = None, *, fence: int | None = None
+    ) -> ReleaseReply:
         """Give locks back; without a name all of this session."""
         texts = self.resolve_or_all(resources)
         client = self.store_for(texts)
@@ -82,7 +92,7 @@ class LockCalls(Connection):
         *,
         ttl_s: float | None = None,
         fence: int | None = None,
-    ) -> Renewed:
+    ) -> RenewReply:
         """Begin leases anew; without a name all of this session."""
         texts = self.resolve_or_all(resources)
         client = self.store_for(texts)
@@ -92,16 +102,18 @@ class LockCalls(Connection):
             commands.RenewLocks(self.caller, client.location.repository_id, texts, number, ttl_ms)
         )
 
-    def check(self, resources: str | Iterable[str], *, mode: str = "", fence: int | None = None) -> Checked:
+    def check(
+        self, resources: str | Iterable[str], *, mode: str = "", fence: int | None = None
+    ) -> CheckReply:
         """Ask whether resources are free for this session; with a fence, whether it still holds them."""
-        texts, alone = self.resolve_with_files(resources)
+        texts, exact = self.resolve_with_files(resources)
         client = self.store_for(texts)
         number = 0 if fence is None else given.fence(fence)
         return client.call(
-            commands.CheckLocks(self.caller, client.location.repository_id, texts, mode, number, alone=alone)
+            commands.CheckLocks(self.caller, client.location.repository_id, texts, mode, number, exact=exact)
         )
 
-    def locks(self, session: str | None = None) -> list[LockShown]:
+    def locks(self, session: str | None = None) -> list[LockInfo]:
         """Return the locks that stand, of one session or of all."""
         return self.call(commands.ListLocks(self.caller, check_id("session id", session) if session else ""))
 
@@ -115,13 +127,13 @@ class LockCalls(Connection):
         ttl_s: float | None = None,
     ) -> LockReply:
         """Take locks from a holder that is gone, or by force for a reason."""
-        texts, alone = self.resolve_with_files(resource)
+        texts, exact = self.resolve_with_files(resource)
         client = self.store_for(texts)
         command = commands.StealLock(
             self.caller,
             client.location.repository_id,
             texts,
-            alone=alone,
+            exact=exact,
             dead_owner=dead_owner,
             force=force,
             reason=given.line("reason", reason),
@@ -141,18 +153,18 @@ class LockCalls(Connection):
     ) -> LockReply:
         """Ask holders of lower priority to give way, and wait in line for it."""
         words = [resource] if isinstance(resource, str) else list(resource)
-        texts, alone = self.resolve_with_files(words)
+        texts, exact = self.resolve_with_files(words)
         client = self.store_for(texts)
         command = commands.PreemptLock(
             self.caller,
             client.location.repository_id,
             texts,
-            alone=alone,
+            exact=exact,
             priority=given.priority(priority),
             grace_ms=given.milliseconds("grace", grace_s, least_s=0),
             reason=given.line("reason", reason),
         )
-        asked: Preempted = client.call(command)
+        asked: PreemptReply = client.call(command)
         grace_left_s = max(0.0, (asked.until_ms - client.database.log(client.tenant).now()) / 1000)
         patience_s = grace_left_s + POLL_S if wait_s is None else wait_s
         return self.acquire(words, ttl_s=ttl_s, reason=reason, wait_s=patience_s, priority=priority)

@@ -7,7 +7,7 @@ from typing import Any
 from coord.core import commands
 from coord.core.errors import Invalid
 from coord.core.ids import check_id
-from coord.core.replies import Acked, Received, Sent
+from coord.core.replies import AckReply, ReceiveReply, SendReply
 from coord.sdk.client.connection import Connection
 from coord.sdk.client.locks import WAIT_S_MAX
 from coord.sdk.client.waiting import POLL_S
@@ -29,7 +29,7 @@ class MessageCalls(Connection):
         ttl_s: float | None = None,
         reply_to: str = "",
         hops: int = 0,
-    ) -> Sent:
+    ) -> SendReply:
         """Send a message to a session, named in full or by a beginning that fits only one."""
         to = check_id("session id", peer)
         return self._send(to, kind, subject, body, blob, priority, ttl_s, reply_to, hops)
@@ -45,7 +45,7 @@ class MessageCalls(Connection):
         ttl_s: float | None = None,
         hops: int = 0,
         live_only: bool = False,
-    ) -> Sent:
+    ) -> SendReply:
         """Send a message to all sessions that are there now."""
         return self._send("", kind, subject, body, blob, priority, ttl_s, "", hops, live_only=live_only)
 
@@ -62,7 +62,7 @@ class MessageCalls(Connection):
         hops: int,
         *,
         live_only: bool = False,
-    ) -> Sent:
+    ) -> SendReply:
         command = commands.SendMessage(
             self.caller,
             to=to,
@@ -78,7 +78,7 @@ class MessageCalls(Connection):
         )
         return self.call(command)
 
-    def recv(self, *, drain: bool = False, peek: bool = False, wait_s: float | None = 0) -> Received:
+    def recv(self, *, drain: bool = False, peek: bool = False, wait_s: float | None = 0) -> ReceiveReply:
         """Be offered what waits (`drain`: for good; `peek`: only look), waiting for something if asked to."""
         if drain and peek:
             raise Invalid("to drain and to peek exclude each other", hint="use one of them")
@@ -89,13 +89,13 @@ class MessageCalls(Connection):
         deadline = time.monotonic() + patience_s
         store = self.database.log(self.tenant)
         while True:
-            reply: Received = self.call(ask)
+            reply: ReceiveReply = self.call(ask)
             left = deadline - time.monotonic()
             if reply.messages or left <= 0:
                 return reply
             store.wait(store.seen.offset, min(left, POLL_S))
 
-    def ack(self, ids: str | Sequence[str]) -> Acked:
+    def ack(self, ids: str | Sequence[str]) -> AckReply:
         """Say that messages were dealt with."""
         names = (ids,) if isinstance(ids, str) else tuple(ids)
         return self.call(

@@ -10,7 +10,7 @@ from coord.core.errors import Corrupt, LimitReached, Unavailable
 from coord.core.identity import Caller
 from coord.core.ids import check_id, part_id, work_product_ref
 from coord.core.limits import RECORD_RESULT_BYTES, RESULT_BYTES_MAX
-from coord.core.plans.commands import ByCaller, SubmitResults
+from coord.core.plans.commands import AsSession, SubmitResults
 from coord.core.tasks.chunks import CHUNK_BYTES, chunks_of
 from coord.core.tasks.result_commands import GetChunks, GetResult, PutChunk
 from coord.core.tasks.result_records import merged
@@ -47,7 +47,7 @@ def submit(
     else:
         digest = _digest(data)
         command = SubmitResult(*names, session, generation, b"", product, digest, len(data))
-    asked = command if isinstance(by, str) else ByCaller(by, command)
+    asked = command if isinstance(by, str) else AsSession(by, command)
     for _ in range(TRIES):
         reply: SubmissionResult = engine.call(asked, command_id=command_id)
         if reply.reason is not SubmissionReason.DATA_MISSING:

@@ -14,7 +14,7 @@ from coord.core.errors import NotFound
 from coord.core.identity import Caller
 from coord.core.ids import TaskIdentifier
 from coord.core.plans import commands as plan_commands
-from coord.core.replies import LockShown, LostClaim, Recalled, TaskListed
+from coord.core.replies import LockInfo, LostClaim, SessionMemoryReply, TaskInfo
 from coord.core.tasks.types import TaskClaim
 from coord.engine.engine import Engine
 from coord.sdk.reports.activity import LoggedEvent, beginning, logged_events, pages_backwards
@@ -71,7 +71,7 @@ class Resume(msgspec.Struct, frozen=True):
 
     claims: list[ClaimRef]
     lost: list[LostClaim]
-    locks: list[LockShown]
+    locks: list[LockInfo]
     waiting_for: list[str]
     unread_messages: int
     next: list[str]
@@ -101,9 +101,11 @@ class SessionMemory(msgspec.Struct, frozen=True):
     resume: Resume
 
 
-def remember(engine: Engine, log: Store, command: plan_commands.Recall, project: str) -> SessionMemory:
+def remember(
+    engine: Engine, log: Store, command: plan_commands.GetSessionMemory, project: str
+) -> SessionMemory:
     """Put together what records and log tell of a session."""
-    stands: Recalled = engine.call(command)
+    stands: SessionMemoryReply = engine.call(command)
     past = _Past(stands.session_id)
     past.read(log)
     session = stands.session
@@ -135,7 +137,7 @@ def remember(engine: Engine, log: Store, command: plan_commands.Recall, project:
 
 def coordinator_memory(engine: Engine, log: Store, tenant: str, session: str, project: str) -> SessionMemory:
     """Return the memory of a session that may never have registered."""
-    command = plan_commands.Recall(caller=Caller(session), tenant=tenant)
+    command = plan_commands.GetSessionMemory(caller=Caller(session), tenant=tenant)
     return remember(engine, log, command, project)
 
 
@@ -230,13 +232,13 @@ def _progress(engine: Engine, project: str) -> dict[str, dict[str, int]] | None:
     return None
 
 
-def _stage(task: TaskListed) -> str:
+def _stage(task: TaskInfo) -> str:
     if task.state in ("done", "skipped"):
         return "completed"
     return "in_progress" if task.state == "in_progress" else "pending"
 
 
-def _next(stands: Recalled, claims: list[ClaimRef]) -> list[str]:
+def _next(stands: SessionMemoryReply, claims: list[ClaimRef]) -> list[str]:
     """Say what to do now, the most urgent first."""
     steps = []
     for lost in stands.lost:

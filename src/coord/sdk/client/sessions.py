@@ -7,7 +7,7 @@ from coord.core import commands
 from coord.core.errors import CoordError
 from coord.core.ids import check_id
 from coord.core.plans import commands as plan_commands
-from coord.core.replies import Beaten, Left, Registered, SessionShown
+from coord.core.replies import DeregisterReply, HeartbeatReply, RegisterReply, SessionInfo
 from coord.sdk.client.connection import Connection
 from coord.sdk.validation import arguments as given
 
@@ -30,7 +30,7 @@ class SessionCalls(Connection):
         blob: Mapping[str, Any] | None = None,
         capabilities: Mapping[str, float] | None = None,
         replaces: str = "",
-    ) -> Registered:
+    ) -> RegisterReply:
         """Begin this session or come back to it; return it with its peers."""
         command = commands.Register(
             caller=self.caller,
@@ -38,13 +38,13 @@ class SessionCalls(Connection):
             capabilities=given.capabilities(capabilities),
             replaces=check_id("session id", replaces) if replaces else "",
         )
-        reply: Registered = self.call(command)
+        reply: RegisterReply = self.call(command)
         self.mirror_to_user_store(command)
         return reply
 
-    def heartbeat(self) -> Beaten:
+    def heartbeat(self) -> HeartbeatReply:
         """Say that this session is alive."""
-        reply: Beaten = self.call(commands.Heartbeat(self.caller))
+        reply: HeartbeatReply = self.call(commands.Heartbeat(self.caller))
         if reply.written:
             self.mirror_to_user_store(commands.Heartbeat(self.caller))
         return reply
@@ -60,7 +60,7 @@ class SessionCalls(Connection):
         merge_blob: Mapping[str, Any] | None = None,
         owned: Mapping[str, Any] | None = None,
         capabilities: Mapping[str, float] | None = None,
-    ) -> SessionShown:
+    ) -> SessionInfo:
         """Change what is named of this session's record; capabilities: types of task, with efficiencies."""
         command = commands.UpdateSession(
             caller=self.caller,
@@ -71,17 +71,17 @@ class SessionCalls(Connection):
         )
         return self.call(command)
 
-    def peers(self, *, live: bool = False) -> list[SessionShown]:
+    def peers(self, *, live: bool = False) -> list[SessionInfo]:
         """Return the other sessions, those in other repositories of this host included."""
         command = commands.ListSessions(self.caller, live)
-        found: list[SessionShown] = self.call(command)
+        found: list[SessionInfo] = self.call(command)
         if self.location.repository is not None:
             known = {session.session_id for session in found}
             elsewhere = self._peers_of_host(command)
             found = found + [session for session in elsewhere if session.session_id not in known]
         return found
 
-    def _peers_of_host(self, command: commands.ListSessions) -> list[SessionShown]:
+    def _peers_of_host(self, command: commands.ListSessions) -> list[SessionInfo]:
         """Return whom the user's own store knows; what stands against that must not fail what was found."""
         try:
             host = self.user_store(make=False)
@@ -89,7 +89,7 @@ class SessionCalls(Connection):
         except CoordError:
             return []
 
-    def show(self, session: str = "") -> SessionShown:
+    def show(self, session: str = "") -> SessionInfo:
         """Return a session, this one if none is named."""
         return self.call(commands.GetSession(self.caller, check_id("session id", session) if session else ""))
 
@@ -98,13 +98,13 @@ class SessionCalls(Connection):
         from coord.sdk.client.session_memory import remember  # most commands never look back
 
         name = check_id("session id", session) if session else ""
-        command = plan_commands.Recall(caller=self.caller, tenant=self.tenant, session=name)
+        command = plan_commands.GetSessionMemory(caller=self.caller, tenant=self.tenant, session=name)
         return remember(self.engine, self.database.log(self.tenant), command, self.caller.project)
 
-    def dereg(self, session: str = "") -> Left:
+    def dereg(self, session: str = "") -> DeregisterReply:
         """End this session (or one below it, or a dead one) and give back all it holds."""
         command = commands.Deregister(self.caller, check_id("session id", session) if session else "")
-        reply: Left = self.call(command)
+        reply: DeregisterReply = self.call(command)
         self.mirror_to_user_store(command)
         return reply
 

@@ -10,7 +10,7 @@ from coord.core.errors import Invalid, NotFound
 from coord.core.ids import TaskIdentifier, check_id, shown
 from coord.core.plans import commands as plan_commands
 from coord.core.plans.commands import NewTask
-from coord.core.replies import ClaimReply, NextTask, TaskListed, TasksAdded
+from coord.core.replies import AddTasksReply, ClaimReply, NextTask, TaskInfo
 from coord.core.tasks import types
 from coord.core.tasks.spec import RETRIES_MAX
 from coord.core.tasks.types import TaskGeneration
@@ -51,7 +51,7 @@ class TaskCalls(Connection):
         track: str | None = None,
         needs: Iterable[str] = (),
         retries_max: int = RETRIES_MAX,
-    ) -> TasksAdded:
+    ) -> AddTasksReply:
         """Add a task, or bring what is known of it up to date; what it depends on must be there."""
         task = new_task(
             task_id,
@@ -72,7 +72,7 @@ class TaskCalls(Connection):
 
     def add_tasks(
         self, tasks: Iterable[NewTask], *, from_root: bool = False, progress: Progress | None = None
-    ) -> TasksAdded:
+    ) -> AddTasksReply:
         """Add tasks in order; `from_root`: their files are named from the top of the repository.
 
         The answer warns of other unfinished tasks that are much like the first hundred that are new.
@@ -81,10 +81,10 @@ class TaskCalls(Connection):
         if self.strict_ids:
             for task in located:
                 TaskIdentifier.parse(task.task_id)
-        outcome = TasksAdded([], [], [], [])
+        outcome = AddTasksReply([], [], [], [])
         for at in range(0, len(located), BATCH_TASKS):
             batch = tuple(located[at : at + BATCH_TASKS])
-            reply: TasksAdded = self.call(plan_commands.AddTasks(self.project, batch))
+            reply: AddTasksReply = self.call(plan_commands.AddTasks(self.project, batch))
             outcome.added.extend(reply.added)
             outcome.changed.extend(reply.changed)
             outcome.same.extend(reply.same)
@@ -94,7 +94,7 @@ class TaskCalls(Connection):
         compared = tuple(name for name in outcome.added if name in described)[:COMPARED_MAX]
         if compared:
             besides = tuple(task.task_id for task in located)
-            outcome.alike.extend(self.call(plan_commands.FindAlike(self.project, compared, besides)))
+            outcome.alike.extend(self.call(plan_commands.FindSimilarTasks(self.project, compared, besides)))
         return outcome
 
     def next_task(
@@ -182,7 +182,7 @@ class TaskCalls(Connection):
         command = commands.ClaimTasks(self.tenant, agent, session, _lease_ms(lease_s), names)
         return {name: reply for (_, name), reply in zip(names, self.call(command), strict=True)}
 
-    def split_task(self, task_id: str, parts: int) -> TaskListed:
+    def split_task(self, task_id: str, parts: int) -> TaskInfo:
         """Split a task into parts `ID::1` … that are done by themselves; it is done when they are."""
         if type(parts) is not int or not 1 < parts <= BATCH_TASKS:
             raise Invalid(f"{shown(parts)} is no number of parts", hint=f"2 to {BATCH_TASKS}")
@@ -245,15 +245,15 @@ class TaskCalls(Connection):
         """Open a task again, whatever became of it; what depends on it waits again."""
         return self.call(commands.ResetTask(*self._names(task_id), given.line("reason", reason)))
 
-    def skip_task(self, task_id: str, *, reason: str = "") -> TaskListed:
+    def skip_task(self, task_id: str, *, reason: str = "") -> TaskInfo:
         """Pass a task over: what depends on it goes on without it."""
         return self.call(plan_commands.SkipTask(*self._names(task_id), given.line("reason", reason)))
 
-    def retry_task(self, task_id: str) -> TaskListed:
+    def retry_task(self, task_id: str) -> TaskInfo:
         """Bring back a task that failed, was tried too often, or was skipped."""
         return self.call(plan_commands.RetryTask(*self._names(task_id)))
 
-    def show_task(self, task_id: str) -> TaskListed:
+    def show_task(self, task_id: str) -> TaskInfo:
         """Return what a task is and how it stands."""
         names = (check_id("task id", task_id),)
         (found,) = self.call(plan_commands.GetTasks(self.project, names)).tasks
@@ -267,7 +267,7 @@ class TaskCalls(Connection):
         """Return every ended generation, oldest first, with the submissions that came in vain."""
         return self.call(commands.GetClaimHistory(*self._names(task_id)))
 
-    def task_list(self, *, state: str = "", track: str = "", type: str = "") -> list[TaskListed]:  # noqa: A002
+    def task_list(self, *, state: str = "", track: str = "", type: str = "") -> list[TaskInfo]:  # noqa: A002
         """Return the tasks of this project in the order of their ids; empty choices mean any."""
         if state and state not in list(types.TaskStatus):
             raise Invalid(f"{shown(state)} is no state", hint=f"one of {', '.join(types.TaskStatus)}")
@@ -303,15 +303,15 @@ class TaskCalls(Connection):
             return task
         root = self.location.repository.root if from_root and self.location.repository is not None else None
         words = [_below(root, text) for text in task.files] if root else task.files
-        files, alone = self.resolve_with_files(words)
+        files, exact = self.resolve_with_files(words)
         of_host = [text for text in files if text in self.location.host_locks]
         if of_host:
             raise Invalid(
                 f"{of_host[0]} belongs to the host, tasks to a repository", hint="lock it by itself"
             )
-        return msgspec.structs.replace(task, files=files, alone=alone, repository=self.location.repository_id)
+        return msgspec.structs.replace(task, files=files, exact=exact, repository=self.location.repository_id)
 
-    def _tasks(self) -> Iterator[TaskListed]:
+    def _tasks(self) -> Iterator[TaskInfo]:
         after, more = "", True
         while more:
             page = self.call(plan_commands.GetTasks(self.project, after=after, most=PAGE))
@@ -359,16 +359,16 @@ class TaskCalls(Connection):
     def _me(self) -> tuple[str, str]:
         """Return this session and the agent that counts on a track, as `ClaimNext` finds them."""
         try:
-            shown_session = self.call(commands.GetSession(self.caller))
+            session_info = self.call(commands.GetSession(self.caller))
         except NotFound:
             if not self.caller.session:
                 raise
             return self.caller.session, self.caller.agent or self.caller.session
-        return shown_session.session_id, shown_session.agent or shown_session.session_id
+        return session_info.session_id, session_info.agent or session_info.session_id
 
     def _mine(self, asked: commands.RenewLease | commands.ReleaseClaim) -> Any:
         """Ask about a claim of this session; which one that is, is found out in the same step."""
-        return self.call(plan_commands.ByCaller(self.caller, asked))
+        return self.call(plan_commands.AsSession(self.caller, asked))
 
 
 def _list_of_ids(task_ids: Iterable[str]) -> list[str]:

@@ -9,7 +9,7 @@ from coord.core.errors import Invalid
 from coord.core.ids import TaskIdentifier
 from coord.core.locks.resources import Resource, parse_resource
 from coord.core.plans.commands import NewTask
-from coord.core.replies import TaskListed
+from coord.core.replies import TaskInfo
 from coord.sdk.plans.file import Plan
 
 WARNINGS_MAX = 100
@@ -32,7 +32,7 @@ class Checked(NamedTuple):
     warnings: list[str]
 
 
-def check_plan(plan: Plan, stored: Iterable[TaskListed] = (), *, strict: bool = False) -> Checked:
+def check_plan(plan: Plan, stored: Iterable[TaskInfo] = (), *, strict: bool = False) -> Checked:
     """Look a plan over.
 
     `stored` are the tasks of the project: the plan may depend on them without naming them, and close a
@@ -148,7 +148,7 @@ def _overlapping(users: dict[str, list[int]]) -> list[tuple[str, str]]:
     for text in users:
         mine = globs.get(text) or (_parsed(text) if globs else ())
         for other, theirs in globs.items():
-            if other != text and any(a.meets(b) for a in mine for b in theirs):
+            if other != text and any(a.overlaps(b) for a in mine for b in theirs):
                 pairs.append((text, other))
     return pairs
 
@@ -162,7 +162,7 @@ def _parsed(text: str) -> tuple[Resource, ...]:
         return ()
 
 
-def difference(tasks: Iterable[NewTask], stored: Iterable[TaskListed]) -> Changes:
+def difference(tasks: Iterable[NewTask], stored: Iterable[TaskInfo]) -> Changes:
     """Return which fields of which tasks differ from what is stored, and how."""
     there = {task.task_id: task for task in stored}
     changed: Changes = {}
@@ -177,6 +177,6 @@ def difference(tasks: Iterable[NewTask], stored: Iterable[TaskListed]) -> Change
     return changed
 
 
-def _plain(task: NewTask | TaskListed, name: str) -> object:
+def _plain(task: NewTask | TaskInfo, name: str) -> object:
     value = getattr(task, name)
     return list(value) if isinstance(value, tuple) else value

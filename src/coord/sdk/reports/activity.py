@@ -15,7 +15,7 @@ from coord.core import keys
 from coord.core.errors import CoordError, Corrupt, Invalid, Trimmed
 from coord.core.events import SEED_NAMES, event_names
 from coord.core.ids import shown
-from coord.core.locks.locks import Grant, Hold, end_ms, ended_by_time
+from coord.core.locks.locks import EndedLock, Lock, end_ms, ended_by_time
 from coord.core.locks.resources import Resource, parse_resource
 from coord.core.records import decode
 from coord.sdk.client.connection import Connection
@@ -78,7 +78,7 @@ class LockPeriod(msgspec.Struct, frozen=True):
     fence: int
     from_ms: int
     until_ms: int
-    ending: str = ""
+    end_reason: str = ""
     by: str = ""
     reason: str = ""
 
@@ -106,7 +106,7 @@ class EventFilter(msgspec.Struct, frozen=True):
     def _meets(self, details: dict[str, Any]) -> bool:
         named = [details["resource"]] if "resource" in details else details.get("resources", ())
         theirs = [each for text in named for each in _parsed(text, self.repository)]
-        return any(mine.meets(other) for mine in self.resources for other in theirs)
+        return any(mine.overlaps(other) for mine in self.resources for other in theirs)
 
 
 def event_filter(
@@ -184,7 +184,7 @@ def stats(connection: Connection, which: EventFilter) -> Stats:
             details = happening.details
             if happening.event == "lock.released":
                 holds.append(details["held_s"])
-                endings[details["ending"]] += 1
+                endings[details["end_reason"]] += 1
             elif happening.event == "lock.acquired" and details.get("waited_ms"):
                 waits.append(details["waited_ms"] / 1000)
     return Stats(
@@ -214,19 +214,21 @@ def _identity(tenure: LockPeriod) -> tuple[int, str, str]:
 def _standing(log: Store, which: EventFilter, now: int) -> Iterator[LockPeriod]:
     """Yield the holds there are; a deadline that passed has ended one, even if nobody wrote that down."""
     for record in records(log, keys.LOCK_PREFIX):
-        hold = decode(record.value or b"", Hold, record.key)
-        if _is_wanted(which, hold.resource, hold.owner):
-            ending = ended_by_time(hold, now)
-            until_ms = end_ms(hold, ending, now) if ending else 0
-            yield _tenure(hold, hold.fence or record.version, until_ms, ending.value if ending else "")
+        lock = decode(record.value or b"", Lock, record.key)
+        if _is_wanted(which, lock.resource, lock.owner):
+            end_reason = ended_by_time(lock, now)
+            until_ms = end_ms(lock, end_reason, now) if end_reason else 0
+            yield _tenure(
+                lock, lock.fence or record.version, until_ms, end_reason.value if end_reason else ""
+            )
 
 
 def _granted(log: Store, which: EventFilter, space: str) -> Iterator[LockPeriod]:
-    for record in records(log, keys.grant_prefix(space)):
-        grant = decode(record.value or b"", Grant, record.key)
-        hold = grant.hold
-        if grant.until_ms >= which.since_ms and _is_wanted(which, hold.resource, hold.owner):
-            yield _tenure(hold, hold.fence, grant.until_ms, grant.ending.value, grant.by)
+    for record in records(log, keys.ended_lock_prefix(space)):
+        ended = decode(record.value or b"", EndedLock, record.key)
+        lock = ended.lock
+        if ended.until_ms >= which.since_ms and _is_wanted(which, lock.resource, lock.owner):
+            yield _tenure(lock, lock.fence, ended.until_ms, ended.end_reason.value, ended.by)
 
 
 def pages(log: Store, begins_at: int) -> Iterator[list[Entry]]:
@@ -294,9 +296,9 @@ def _is_wanted(which: EventFilter, resource: str, owner: str) -> bool:
     return which.matches(LoggedEvent(0, which.since_ms, which.op, details))
 
 
-def _tenure(hold: Hold, fence: int, until_ms: int, ending: str, by: str = "") -> LockPeriod:
-    names = (hold.resource, hold.owner, hold.agent, hold.mode.value)
-    return LockPeriod(*names, fence, hold.acquired_ms, until_ms, ending, by, hold.reason)
+def _tenure(lock: Lock, fence: int, until_ms: int, end_reason: str, by: str = "") -> LockPeriod:
+    names = (lock.resource, lock.owner, lock.agent, lock.mode.value)
+    return LockPeriod(*names, fence, lock.acquired_ms, until_ms, end_reason, by, lock.reason)
 
 
 def _known(op: str) -> str:

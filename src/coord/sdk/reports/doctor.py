@@ -13,8 +13,8 @@ from coord.core import keys
 from coord.core.commands import GetSession
 from coord.core.errors import CoordError, NotFound, Unavailable, Unsupported
 from coord.core.identity import Caller
-from coord.core.locks.locks import Hold, ended_by_time
-from coord.core.locks.wait_queue import Request, WaitState
+from coord.core.locks.locks import Lock, ended_by_time
+from coord.core.locks.wait_queue import LockRequest, WaitState
 from coord.core.records import decode
 from coord.core.replies import Liveness
 from coord.core.sessions.session import Session, liveness
@@ -212,7 +212,7 @@ class _Visit:
             )
         else:
             self.note("peers", OK, f"{len(sessions)} known, none is silent")
-        holds = [decode(record.value or b"", Hold, record.key) for record in records(log, keys.LOCK_PREFIX)]
+        holds = [decode(record.value or b"", Lock, record.key) for record in records(log, keys.LOCK_PREFIX)]
         standing = [hold for hold in holds if ended_by_time(hold, now) is None]
         left = [hold for hold in standing if sessions.get(hold.owner, Liveness.ENDED) in _LEFT]
         if left:
@@ -239,7 +239,9 @@ class _Visit:
     def look_at_line(self, log: Store) -> None:
         """Look for requests that wait, and for how long they do."""
         now = max(log.now(), log.seen.at)
-        requests = [decode(each.value or b"", Request, each.key) for each in records(log, keys.WAIT_PREFIX)]
+        requests = [
+            decode(each.value or b"", LockRequest, each.key) for each in records(log, keys.WAIT_PREFIX)
+        ]
         waiting = [request for request in requests if request.state is WaitState.WAITING]
         oldest = min(waiting, key=lambda request: request.since_ms, default=None)
         if oldest is None:

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from coord.core import keys
-from coord.core.locks.locks import Hold, ended_by_time
-from coord.core.locks.wait_queue import Request, WaitState
+from coord.core.locks.locks import Lock, ended_by_time
+from coord.core.locks.wait_queue import LockRequest, WaitState
 from coord.core.records import decode
 from coord.core.replies import Liveness
 from coord.core.sessions.session import Session, liveness
@@ -84,18 +84,18 @@ def _of_sessions(log: Store, now: int) -> Iterator[Metric]:
 def _of_locks(log: Store, now: int) -> Iterator[Metric]:
     held: Counter[Labels] = Counter()
     for record in records(log, keys.LOCK_PREFIX):
-        hold = decode(record.value or b"", Hold, record.key)
+        hold = decode(record.value or b"", Lock, record.key)
         held[(hold.resource,)] += ended_by_time(hold, now) is None
     yield _gauge("coord_locks_held", "Locks that are held.", _bounded(+held), "resource")
     waiting = sum(_stands(record, now) for record in records(log, keys.WAIT_PREFIX))
-    bids = sum(_stands(record, now) for record in records(log, keys.BID_PREFIX))
+    bids = sum(_stands(record, now) for record in records(log, keys.DENIED_PREFIX))
     yield _gauge("coord_lock_waiters", "Requests that wait in line for locks.", {(): waiting})
     yield _gauge("coord_lock_bids", "Requests that were refused within the last minute.", {(): bids})
 
 
 def _stands(record: Record, now: int) -> bool:
     """Whether a request still counts: its line says until when, unless somebody renews it."""
-    request = decode(record.value or b"", Request, record.key)
+    request = decode(record.value or b"", LockRequest, record.key)
     return request.state is WaitState.WAITING and now < keys.due_ms(record.index_key)
 
 

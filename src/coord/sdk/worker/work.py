@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable
 
 from coord.core.errors import ClaimLost, CoordError
-from coord.core.replies import NextTask, TaskListed
+from coord.core.replies import NextTask, TaskInfo
 from coord.core.tasks.types import RenewalReason
 from coord.sdk.client.client import Client
 from coord.sdk.client.lease import TRANSIENT, Lease, Renewal, clock
@@ -51,7 +51,7 @@ class Work:
     ) -> None:
         assert granted.task is not None, "a task was granted"
         assert granted.claim is not None, "it comes with its claim"
-        self.task: TaskListed = granted.task
+        self.task: TaskInfo = granted.task
         self.claim = granted.claim
         self.locks = granted.locks
         self.task_id = granted.task.task_id

@@ -214,9 +214,9 @@ class Worker:
         self._end(work, came)
 
     def _end(self, work: Work, came: tuple[WorkOutcome, str]) -> None:
-        ending, note = came
-        self._endings[ending.value] += 1
-        self._tell(WorkerEvent(ending.value, work.task_id, work.generation, note))
+        end_reason, note = came
+        self._endings[end_reason.value] += 1
+        self._tell(WorkerEvent(end_reason.value, work.task_id, work.generation, note))
 
     def _result_of(self, work: Work, handle: Handle) -> tuple[WorkOutcome, str]:
         try:
@@ -263,13 +263,13 @@ class Worker:
         note = one_line(str(why))
         names = work.task_id, work.generation
         limited_s = why.seconds if isinstance(why, RateLimited) else 0.0
-        ending = WorkOutcome.LIMITED if isinstance(why, RateLimited) else WorkOutcome.GIVEN_BACK
+        end_reason = WorkOutcome.LIMITED if isinstance(why, RateLimited) else WorkOutcome.GIVEN_BACK
         return self._let_go(
-            work, ending, note, lambda: self._client.release_task(*names, note=note, limited_s=limited_s)
+            work, end_reason, note, lambda: self._client.release_task(*names, note=note, limited_s=limited_s)
         )
 
     def _let_go(
-        self, work: Work, ending: WorkOutcome, note: str, call: Callable[[], Any]
+        self, work: Work, end_reason: WorkOutcome, note: str, call: Callable[[], Any]
     ) -> tuple[WorkOutcome, str]:
         if work.lost:
             return WorkOutcome.LOST, work.why_lost
@@ -277,7 +277,7 @@ class Worker:
             reply = self._surely(call, HAND_BACK_S)
         except TRANSIENT as error:
             return WorkOutcome.LOST, f"{note} (the store was not told: {error.message})"
-        return (ending, note) if reply.success else (WorkOutcome.LOST, f"refused: {reply.reason.value}")
+        return (end_reason, note) if reply.success else (WorkOutcome.LOST, f"refused: {reply.reason.value}")
 
     def _surely(self, call: Callable[[], Any], patience_s: float) -> Any:
         """Ask until there is an answer, or patience ends."""

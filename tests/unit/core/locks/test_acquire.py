@@ -7,7 +7,7 @@ import pytest
 
 from coord.core import commands as c
 from coord.core.errors import CoordError, Invalid, NotFound, Refused
-from coord.core.identity import Life, Process
+from coord.core.identity import Process, ProcessState
 from coord.core.locks.resources import parse_resource
 from tests.support.lock_harness import REPOSITORY, LockDesk
 
@@ -52,7 +52,7 @@ def refused(code: str, ask: Callable[[], Any]) -> str:
 def test_what_ends_a_hold(desk: LockDesk, profile: str, owner: str, granted: bool) -> None:
     """CFL-6, CFL-8, LCK-27, LCK-38, LCK-77, SCH-4: what an acquire may pass over, by profile and owner."""
     desk.pids["ann"] = 7
-    desk.life[7] = {DEAD: Life.DEAD, ALIVE: Life.ALIVE}.get(owner, Life.UNKNOWN)
+    desk.life[7] = {DEAD: ProcessState.DEAD, ALIVE: ProcessState.ALIVE}.get(owner, ProcessState.UNKNOWN)
     ttl = 30_000 if owner == EXPIRED else 600_000
     first = desk.lock("ann", PROFILES[profile], ttl=ttl, profile=profile)
     desk.pass_time(121_000 if owner == SILENT else 20_000)
@@ -64,22 +64,22 @@ def test_what_ends_a_hold(desk: LockDesk, profile: str, owner: str, granted: boo
     if granted:
         assert reply.locks[0].fence > first.locks[0].fence
     else:
-        assert (reply.holder.owner, reply.place) == ("ann", 1)
+        assert (reply.holder.owner, reply.position) == ("ann", 1)
 
 
 def test_ticket_of_a_living_owner_outlasts_its_lease(desk: LockDesk) -> None:
     """LCK-27, CFL-6, AMB-4: past its lease a ticket stands as long as its owner's process is seen alive."""
-    desk.pids["ann"], desk.life[7] = 7, Life.ALIVE
+    desk.pids["ann"], desk.life[7] = 7, ProcessState.ALIVE
     desk.lock("ann", "file:a", ttl=30_000, profile="ticket")
     desk.pass_time(100_000)
     assert not desk.lock("bob", "file:a").ok
-    desk.life[7] = Life.UNKNOWN
+    desk.life[7] = ProcessState.UNKNOWN
     assert desk.lock("cid", "file:a").ok
 
 
 def test_silent_owner_keeps_its_other_locks_while_it_lives(desk: LockDesk) -> None:
     """SCN-24: two minutes of silence end a ticket; a process that is seen alive is not declared dead."""
-    desk.pids["ann"], desk.life[7] = 7, Life.ALIVE
+    desk.pids["ann"], desk.life[7] = 7, ProcessState.ALIVE
     desk.lock("ann", "file:t", profile="ticket", ttl=900_000)
     desk.lock("ann", "file:f", ttl=900_000)
     desk.pass_time(121_000)
@@ -108,13 +108,13 @@ def test_strict_steal(desk: LockDesk, silent: int, ttl: int, age: int) -> None:
         assert "took your lock on name:n" in desk.told("ann", "preempt")[0]
 
 
-@pytest.mark.parametrize("life", [Life.ALIVE, Life.UNKNOWN, Life.DEAD])
-def test_steal_from_a_dead_owner(desk: LockDesk, life: Life) -> None:
+@pytest.mark.parametrize("life", [ProcessState.ALIVE, ProcessState.UNKNOWN, ProcessState.DEAD])
+def test_steal_from_a_dead_owner(desk: LockDesk, life: ProcessState) -> None:
     """CFL-7, LCK-51: --dead-owner needs a proven death, then neither age nor lease matter."""
     desk.pids["ann"], desk.life[7] = 7, life
     desk.lock("ann", "name:n", "file:f")
     desk.pass_time(400_000)
-    if life is Life.DEAD:
+    if life is ProcessState.DEAD:
         assert desk.steal("bob", "name:n", dead_owner=True).ok
         assert desk.held() == {("bob", "name:n")}
         refused("dead", lambda: desk.lock("ann", "file:other"))
@@ -129,7 +129,7 @@ def test_steal_by_force_is_audited(desk: LockDesk) -> None:
         desk.steal("bob", "name:n", force=True)
     desk.steal("bob", "name:n", force=True, reason="stuck")
     (ended,) = desk.events("lock.released")
-    assert (ended["ending"], ended["by"], ended["note"]) == ("stolen", "bob", "by force: stuck")
+    assert (ended["end_reason"], ended["by"], ended["note"]) == ("stolen", "bob", "by force: stuck")
     refused("not_owner", lambda: desk.renew("ann", "name:n", fence=fence))
     refused("not_owner", lambda: desk.release("ann", "name:n"))
     assert not desk.check("ann", "name:n", fence=fence).free
@@ -179,7 +179,7 @@ def test_preempted_lock_is_revoked_after_the_grace(desk: LockDesk) -> None:
     assert desk.held() == set(), "the deadline acts before anybody writes it down"
     desk.beat("cid")
     (ended,) = desk.events("lock.released")
-    assert (ended["ending"], ended["by"], ended["until_ms"]) == ("preempted", "bob", until_ms)
+    assert (ended["end_reason"], ended["by"], ended["until_ms"]) == ("preempted", "bob", until_ms)
     assert "went to bob" in desk.told("ann", "preempt")[-1]
     refused("not_owner", lambda: desk.release("ann", "file:a", fence=fence))
     assert desk.confirm("bob", waiting).ok
@@ -256,7 +256,7 @@ def test_expiry_is_told(desk: LockDesk) -> None:
     desk.pass_time(400_000)
     desk.beat("bob")
     (ended,) = desk.events("lock.released")
-    assert (ended["ending"], ended["until_ms"], ended["held_s"]) == ("expired", desk.now - 100_000, 300.0)
+    assert (ended["end_reason"], ended["until_ms"], ended["held_s"]) == ("expired", desk.now - 100_000, 300.0)
     assert desk.told("ann", "warn") == ["[System] Your lock on file:src/a.py has expired."]
     refused("not_found", lambda: desk.renew("ann", "file:src/a.py", fence=fence))
 
@@ -265,7 +265,7 @@ def test_hand_off_lapses_unless_confirmed(desk: LockDesk) -> None:
     """LCK-35: the lock goes to the first in line, for 15 s; unconfirmed it goes to the next."""
     desk.lock("ann", "file:a")
     first, second = desk.wait("bob", "file:a"), desk.wait("cid", "file:a")
-    assert (first.place, second.place) == (1, 2)
+    assert (first.position, second.position) == (1, 2)
     desk.release("ann", "file:a")
     assert desk.held() == {("bob", "file:a")}
     desk.pass_time(15_000)
@@ -292,20 +292,20 @@ def test_line_goes_by_priority_then_age(desk: LockDesk) -> None:
     desk.lock("ann", "file:a")
     old = desk.wait("old", "file:a")
     desk.pass_time(59_999)
-    assert desk.wait("high", "file:a", priority=1).place == 1
+    assert desk.wait("high", "file:a", priority=1).position == 1
     desk.pass_time(2)
-    assert desk.wait("late", "file:a", priority=1).place == 3
-    assert desk.confirm("old", old).place == 2
+    assert desk.wait("late", "file:a", priority=1).position == 3
+    assert desk.confirm("old", old).position == 2
 
 
 def test_gone_waiter_is_passed_over(desk: LockDesk) -> None:
     """A request in line lives as long as its process: those behind it notice when that is dead."""
     desk.lock("ann", "file:a")
-    desk.life[9] = Life.ALIVE
+    desk.life[9] = ProcessState.ALIVE
     desk.wait("bob", "file:a", "file:b", waiter=Process(9, 1))
     behind = desk.wait("cid", "file:b")
     assert desk.confirm("cid", behind).outcome == "waiting"
-    desk.life[9] = Life.DEAD
+    desk.life[9] = ProcessState.DEAD
     assert desk.confirm("cid", behind).ok
 
 
@@ -331,7 +331,7 @@ def test_sub_agent_under_its_parents_lock(desk: LockDesk) -> None:
     desk.release("ann", "file:src")
     assert desk.held() == set()
     (_, lent) = desk.events("lock.released")
-    assert (lent["session"], lent["ending"]) == ("kid", "parent_ended")
+    assert (lent["session"], lent["end_reason"]) == ("kid", "parent_ended")
 
 
 def test_lent_lock_ends_when_its_lender_did(desk: LockDesk) -> None:
@@ -403,7 +403,7 @@ def test_nobody_overtakes_who_is_ahead(desk: LockDesk) -> None:
     desk.lock("cid", "file:b")
     both, one = desk.wait("bob", "file:a", "file:b"), desk.wait("dan", "file:b")
     desk.release("cid", "file:b")
-    assert desk.confirm("dan", one).place == 2
+    assert desk.confirm("dan", one).position == 2
     assert not desk.lock("eve", "file:b").ok, "who does not wait is behind those who do"
     desk.release("ann", "file:a")
     assert desk.confirm("bob", both).ok
@@ -460,7 +460,7 @@ def test_bids_are_bounded(desk: LockDesk) -> None:
         desk.wait("bob", "file:src/more")
     desk.pass_time(60_000)
     desk.beat("cid")
-    assert desk.wait("bob", "file:src/more").place == 1
+    assert desk.wait("bob", "file:src/more").position == 1
 
 
 # What it costs.
@@ -473,7 +473,7 @@ def test_records_per_operation(desk: LockDesk) -> None:
     assert desk.written_by(lambda: desk.renew("ann", "file:a")) == ["lock"]
     assert desk.written_by(lambda: desk.lock("ann", "file:a")) == ["lock"]
     assert desk.written_by(lambda: desk.check("bob", "file:a")) == []
-    assert desk.written_by(lambda: desk.release("ann", "file:a")) == ["grant", "guard", "held", "lock"]
+    assert desk.written_by(lambda: desk.release("ann", "file:a")) == ["ended", "guard", "held", "lock"]
     desk.pass_time(15_000)
     assert desk.written_by(lambda: desk.lock("ann", "file:a")) == ["guard", "held", "lock", "session"]
 
@@ -483,11 +483,11 @@ def test_repeated_refusal_is_quiet(desk: LockDesk) -> None:
     desk.beat("bob")
     desk.lock("ann", "file:a")
     first = desk.written_by(lambda: desk.lock("bob", "file:a"))
-    assert first == ["bid", "inbox", "mailbox", "waits"]
+    assert first == ["denied", "inbox", "mailbox", "waits"]
     desk.pass_time(4_999)
     assert desk.written_by(lambda: desk.lock("bob", "file:a")) == []
     desk.pass_time(1)
-    assert desk.written_by(lambda: desk.lock("bob", "file:a")) == ["bid"]
+    assert desk.written_by(lambda: desk.lock("bob", "file:a")) == ["denied"]
     assert len(desk.told("ann", "request")) == 1
 
 
@@ -501,10 +501,10 @@ def test_reads_do_not_grow_with_locks_elsewhere(desk: LockDesk) -> None:
 
     desk.beat("bob")
     work()
-    alone = desk.read_by(work)
+    exact = desk.read_by(work)
     desk.beat("ann")
     desk.give("ann", [f"file:src/{'' if n % 2 else f'p{n % 100}/'}m{n}.py" for n in range(10_000)])
-    assert desk.read_by(work) == alone
+    assert desk.read_by(work) == exact
     assert desk.check("bob", "file:src/m9999.py", "file:src/p98/m9998.py").free is False
 
 

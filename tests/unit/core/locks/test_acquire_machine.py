@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
 from coord.core import commands as c
-from coord.core.locks.locks import Ending
+from coord.core.locks.locks import EndReason
 from coord.core.replies import Outcome
 from tests.conftest import SOAK
 from tests.support.models.compare_locks import PATHS, REPOSITORY, RESOURCES, SESSIONS, LockTwins
@@ -24,7 +24,7 @@ def random_command(twins: LockTwins, random: Random, session: str = "") -> c.Com
     session = session or random.choice(SESSIONS)
     caller = twins.caller(session)
     one = (random.choice(RESOURCES),)
-    alone = _some_alone(random, one)
+    exact = _some_alone(random, one)
     kinds = [
         "acquire",
         "wait",
@@ -45,7 +45,7 @@ def random_command(twins: LockTwins, random: Random, session: str = "") -> c.Com
                 caller,
                 REPOSITORY,
                 wanted,
-                alone=_some_alone(random, wanted),
+                exact=_some_alone(random, wanted),
                 mode=random.choice(["", "", "write", "read", "read", "exclusive"]),
                 profile=random.choice(["", "", "", "ticket"]),
                 ttl_ms=random.choice([0, 0, 20_000, 900_000]),
@@ -66,14 +66,14 @@ def random_command(twins: LockTwins, random: Random, session: str = "") -> c.Com
         case "check":
             mode = random.choice(["", "read", "write"])
             fence = random.choice([0, 0, *(hold.fence for hold in twins.naive.holds)])
-            return c.CheckLocks(caller, REPOSITORY, one, mode, fence, alone=alone)
+            return c.CheckLocks(caller, REPOSITORY, one, mode, fence, exact=exact)
         case "steal":
             how = random.choice(["strict", "strict", "dead owner", "force"])
             return c.StealLock(
                 caller,
                 REPOSITORY,
                 one,
-                alone=alone,
+                exact=exact,
                 dead_owner=how == "dead owner",
                 force=how == "force",
                 reason="needed" if how == "force" else "",
@@ -84,7 +84,7 @@ def random_command(twins: LockTwins, random: Random, session: str = "") -> c.Com
                 caller,
                 REPOSITORY,
                 one,
-                alone=alone,
+                exact=exact,
                 priority=random.choice([1, 2, 3]),
                 grace_ms=grace_ms,
                 reason="urgent",
@@ -145,7 +145,7 @@ class LockMachine(RuleBasedStateMachine):
     @rule(
         session=st.sampled_from(SESSIONS),
         resources=st.lists(st.sampled_from(RESOURCES), min_size=1, max_size=3, unique=True),
-        alone=st.sets(st.sampled_from(PATHS)),
+        exact=st.sets(st.sampled_from(PATHS)),
         mode=st.sampled_from(["", "read", "write", "exclusive"]),
         profile=st.sampled_from(["", "ticket"]),
         priority=st.integers(0, 2),
@@ -156,7 +156,7 @@ class LockMachine(RuleBasedStateMachine):
         self,
         session: str,
         resources: list[str],
-        alone: set[str],
+        exact: set[str],
         mode: str,
         profile: str,
         priority: int,
@@ -171,7 +171,7 @@ class LockMachine(RuleBasedStateMachine):
                 self.twins.caller(session),
                 REPOSITORY,
                 wanted,
-                alone=tuple(sorted(alone.intersection(wanted))),
+                exact=tuple(sorted(exact.intersection(wanted))),
                 mode=mode,
                 profile=profile,
                 priority=priority,
@@ -252,6 +252,6 @@ def test_walks_reach_every_answer() -> None:
         twins.close()
         met |= set(twins.met)
     outcomes = {outcome.value for outcome in Outcome} - {"changed"}  # that of hooks
-    endings = {ending.value for ending in Ending} - {"claim_lost"}  # that of a plan
+    endings = {end_reason.value for end_reason in EndReason} - {"claim_lost"}  # that of a plan
     refusals = {"dead", "lost", "not_found", "not_owner", "not_stealable", "refused"}
     assert met >= outcomes | endings | refusals | {"told", "resolved", "widened"}

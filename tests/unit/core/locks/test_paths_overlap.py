@@ -141,9 +141,9 @@ def test_mixed_pairs(one: Path, other: Path) -> None:
 def test_single_file_meets_what_matches_it(glob: Path, path: list[str]) -> None:
     """LCK-76, CFL-19: a glob and a single file meet if and only if the glob matches the file."""
     (pattern,) = parse_resource(f"file:{written(glob)}", "r")
-    (file,) = parse_resource(f"file:{'/'.join(path)}", "r", alone=True)
+    (file,) = parse_resource(f"file:{'/'.join(path)}", "r", exact=True)
     if not pattern.pattern.literal:  # type: ignore[union-attr]
-        assert pattern.meets(file) is file.meets(pattern) is path_matches(glob, path)
+        assert pattern.overlaps(file) is file.overlaps(pattern) is path_matches(glob, path)
 
 
 characters = st.characters(codec="utf-8", exclude_categories=("Cc", "Cs"), exclude_characters="/")

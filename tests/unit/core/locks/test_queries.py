@@ -3,8 +3,8 @@
 import pytest
 
 from coord.core.errors import Invalid
-from coord.core.git_log_commands import CheckFences, FenceShown
-from coord.core.identity import Life
+from coord.core.git_log_commands import CheckFences, FenceInfo
+from coord.core.identity import ProcessState
 from coord.core.locks import queries as rules
 from tests.support.lock_harness import REPOSITORY, LockDesk
 
@@ -14,9 +14,9 @@ def desk() -> LockDesk:
     return LockDesk()
 
 
-def checked(desk: LockDesk, fence: int, resource: str = "file:a", part: str = "") -> FenceShown:
+def checked(desk: LockDesk, fence: int, resource: str = "file:a", part: str = "") -> FenceInfo:
     (shown,) = desk.engine.call(CheckFences(REPOSITORY, ((fence, resource, part),)))
-    assert isinstance(shown, FenceShown)
+    assert isinstance(shown, FenceInfo)
     return shown
 
 
@@ -29,7 +29,7 @@ def test_standing_lock_counts(desk: LockDesk) -> None:
     fence = desk.lock("ann", "file:a", "file:b").locks[0].fence
     desk.renew("ann", "file:a")
     for resource in ("file:a", "file:b"):
-        assert checked(desk, fence, resource) == FenceShown(resource, fence, "ann", "held")
+        assert checked(desk, fence, resource) == FenceInfo(resource, fence, "ann", "held")
 
 
 def test_lock_that_was_given_back_counts(desk: LockDesk) -> None:
@@ -37,7 +37,7 @@ def test_lock_that_was_given_back_counts(desk: LockDesk) -> None:
     fence = locked(desk, "ann")
     desk.release("ann", "file:a")
     locked(desk, "bob")
-    assert checked(desk, fence) == FenceShown("file:a", fence, "ann", "released")
+    assert checked(desk, fence) == FenceInfo("file:a", fence, "ann", "released")
     other = locked(desk, "cleo", "file:b")
     desk.leave("cleo")
     assert not checked(desk, other, "file:b").superseded
@@ -49,13 +49,13 @@ def test_lost_lock_that_another_had_since_is_superseded(desk: LockDesk, over: st
     """A lease that ran out counts until somebody else is granted something that overlaps."""
     fence = locked(desk, "ann")
     desk.pass_time(400_000)
-    assert checked(desk, fence) == FenceShown("file:a", fence, "ann", "expired")
+    assert checked(desk, fence) == FenceInfo("file:a", fence, "ann", "expired")
     locked(desk, "bob", "file:z")
     assert not checked(desk, fence).superseded
     later = locked(desk, "bob", over)
     if gone:
         desk.release("bob", over)
-    assert checked(desk, fence) == FenceShown("file:a", fence, "ann", "expired", True, "bob", later)
+    assert checked(desk, fence) == FenceInfo("file:a", fence, "ann", "expired", True, "bob", later)
 
 
 def test_lock_taken_anew_does_not_supersede_itself(desk: LockDesk) -> None:
@@ -82,8 +82,8 @@ def test_dead_and_stolen(desk: LockDesk) -> None:
     """A holder that died or was robbed is late as soon as another one holds."""
     desk.pids["ann"] = 7
     fence = locked(desk, "ann")
-    desk.life[7] = Life.DEAD
-    assert checked(desk, fence).ending == "owner_dead"
+    desk.life[7] = ProcessState.DEAD
+    assert checked(desk, fence).end_reason == "owner_dead"
     stolen = locked(desk, "bob")
     assert checked(desk, fence).superseded
     desk.steal("cleo", "file:a", force=True, reason="test")
@@ -93,8 +93,8 @@ def test_dead_and_stolen(desk: LockDesk) -> None:
 def test_unknown_fence(desk: LockDesk) -> None:
     """Of a fence that nobody was given, or of another resource, nothing is known."""
     fence = locked(desk, "ann")
-    assert checked(desk, fence + 1).ending == "unknown"
-    assert checked(desk, fence, "file:b").ending == "unknown"
+    assert checked(desk, fence + 1).end_reason == "unknown"
+    assert checked(desk, fence, "file:b").end_reason == "unknown"
 
 
 @pytest.mark.parametrize("fence", [(0, "file:a"), (10**16, "file:a"), (1, "file:{a,b}"), (1, "a")])

@@ -18,9 +18,9 @@ def desk() -> LockDesk:
     return LockDesk()
 
 
-def alone(desk: LockDesk, name: str, resource: str, **options: Any) -> Any:
+def exact(desk: LockDesk, name: str, resource: str, **options: Any) -> Any:
     """Lock one file, and nothing below it."""
-    return desk.lock(name, resource, alone=(resource,), **options)
+    return desk.lock(name, resource, exact=(resource,), **options)
 
 
 @pytest.mark.parametrize("glob_first", [True, False], ids=["glob first", "file first"])
@@ -32,8 +32,8 @@ def test_glob_and_file(desk: LockDesk, path: str, single: bool, granted: bool, g
     """LCK-76, CFL-19: a glob meets a single file only by matching it; a path may be a directory."""
     one, other = (GLOB, path) if glob_first else (path, GLOB)
     said = (path,) if single else ()
-    assert desk.lock("ann", one, alone=said if one == path else ()).ok
-    assert desk.lock("bob", other, alone=said if other == path else ()).ok is granted
+    assert desk.lock("ann", one, exact=said if one == path else ()).ok
+    assert desk.lock("bob", other, exact=said if other == path else ()).ok is granted
 
 
 @pytest.mark.parametrize(
@@ -41,20 +41,20 @@ def test_glob_and_file(desk: LockDesk, path: str, single: bool, granted: bool, g
 )
 def test_paths_meet_as_before(desk: LockDesk, held: str, wanted: str) -> None:
     """CFL-19: between two paths it counts for nothing that one is a file."""
-    assert alone(desk, "ann", held).ok
-    assert not alone(desk, "bob", wanted).ok
+    assert exact(desk, "ann", held).ok
+    assert not exact(desk, "bob", wanted).ok
 
 
 def test_check_steal_and_preempt_spare_a_glob(desk: LockDesk) -> None:
     """LCK-28, LCK-36, LCK-49: who asks for a file is not told of a glob beside it, and takes none of it."""
     desk.lock("ann", GLOB)
-    wish = c.CheckLocks(desk.who("bob"), REPOSITORY, (README,), alone=(README,))
+    wish = c.CheckLocks(desk.who("bob"), REPOSITORY, (README,), exact=(README,))
     assert desk.engine.call(wish).free
-    desk.lock("cid", README, alone=(README,))
-    stolen = desk.steal("bob", README, alone=(README,), force=True, reason="needed")
-    assert (stolen.ok, stolen.locks[0].alone) == (True, True)
+    desk.lock("cid", README, exact=(README,))
+    stolen = desk.steal("bob", README, exact=(README,), force=True, reason="needed")
+    assert (stolen.ok, stolen.locks[0].exact) == (True, True)
     asked = c.PreemptLock(
-        desk.who("dan"), REPOSITORY, (README,), alone=(README,), priority=1, grace_ms=1000, reason="urgent"
+        desk.who("dan"), REPOSITORY, (README,), exact=(README,), priority=1, grace_ms=1000, reason="urgent"
     )
     assert desk.engine.call(asked).asked == ["bob"]
     assert desk.held() == {("ann", GLOB), ("bob", README)}
@@ -62,18 +62,18 @@ def test_check_steal_and_preempt_spare_a_glob(desk: LockDesk) -> None:
 
 def test_who_waits_for_a_file_is_not_behind_a_glob(desk: LockDesk) -> None:
     """LCK-35: the line knows single files too: the file goes to the next one, whoever waits for a glob."""
-    desk.lock("ann", CODE, alone=(CODE,))
+    desk.lock("ann", CODE, exact=(CODE,))
     assert desk.wait("bob", GLOB).outcome is Outcome.WAITING
-    assert alone(desk, "cid", README).ok
-    assert not alone(desk, "cid", "file:b.py").ok, "bob is ahead"
-    waiting = desk.wait("dan", README, alone=(README,))
+    assert exact(desk, "cid", README).ok
+    assert not exact(desk, "cid", "file:b.py").ok, "bob is ahead"
+    waiting = desk.wait("dan", README, exact=(README,))
     desk.release("cid", README)
-    assert desk.confirm("dan", waiting).locks[0].alone
+    assert desk.confirm("dan", waiting).locks[0].exact
 
 
 def test_widening_is_judged_anew(desk: LockDesk) -> None:
     """LCK-13: who holds a file and asks for it as a path is refused while another holds what is below."""
-    first = alone(desk, "ann", "file:x").locks[0]
+    first = exact(desk, "ann", "file:x").locks[0]
     desk.lock("bob", "file:x/*")
     refused = desk.lock("ann", "file:x")
     assert (refused.outcome, refused.holder.owner) == (Outcome.HELD, "bob")
@@ -81,32 +81,32 @@ def test_widening_is_judged_anew(desk: LockDesk) -> None:
     desk.release("bob", "file:x/*")
     wide = desk.confirm("ann", waiting).locks[0]
     assert wide.fence > first.fence
-    assert not wide.alone
+    assert not wide.exact
     assert not desk.lock("bob", "file:x/*").ok
 
 
 def test_holder_that_widens_waits_its_turn(desk: LockDesk) -> None:
     """AMB-3: a holder goes ahead of those in line for what it holds, and not for more."""
-    alone(desk, "ann", "file:x", mode="read")
+    exact(desk, "ann", "file:x", mode="read")
     desk.lock("bob", "file:x/*", mode="read")
     desk.wait("cid", "file:x/*")
-    assert alone(desk, "ann", "file:x", mode="read").ok
-    assert desk.lock("ann", "file:x", mode="read").place == 2
+    assert exact(desk, "ann", "file:x", mode="read").ok
+    assert desk.lock("ann", "file:x", mode="read").position == 2
 
 
 def test_widening_is_judged_by_what_it_becomes(desk: LockDesk) -> None:
     """LCK-17: who writes to a file and asks to read what is below would write there too."""
-    alone(desk, "ann", "file:x")
+    exact(desk, "ann", "file:x")
     desk.lock("bob", "file:x/*", mode="read")
     assert desk.lock("ann", "file:x", mode="read").holder.owner == "bob"
 
 
 def test_fence_of_before_a_widening_stays_proven(desk: LockDesk) -> None:
     """CFL-19: a commit under a lock on a file counts as finished after the lock was widened."""
-    fence = alone(desk, "ann", "file:x").locks[0].fence
+    fence = exact(desk, "ann", "file:x").locks[0].fence
     desk.lock("ann", "file:x")
     (shown,) = desk.engine.call(CheckFences(REPOSITORY, ((fence, "file:x", ""),)))
-    assert (shown.owner, shown.ending, shown.superseded) == ("ann", "released", False)
+    assert (shown.owner, shown.end_reason, shown.superseded) == ("ann", "released", False)
 
 
 def test_file_of_a_commit_is_superseded_by_what_matches_it(desk: LockDesk) -> None:
@@ -121,19 +121,19 @@ def test_file_of_a_commit_is_superseded_by_what_matches_it(desk: LockDesk) -> No
 def test_asking_for_the_file_leaves_a_path_wide(desk: LockDesk) -> None:
     """LCK-79: what is held does not become less; if reading becomes writing, all of it is judged."""
     fence = desk.lock("ann", "file:x").locks[0].fence
-    again = alone(desk, "ann", "file:x").locks[0]
-    assert (again.fence, again.refreshed, again.alone) == (fence, True, False)
+    again = exact(desk, "ann", "file:x").locks[0]
+    assert (again.fence, again.refreshed, again.exact) == (fence, True, False)
     desk.lock("bob", "file:y", mode="read")
     desk.lock("cid", "file:y/*", mode="read")
-    assert alone(desk, "bob", "file:y", mode="write").holder.owner == "cid"
+    assert exact(desk, "bob", "file:y", mode="write").holder.owner == "cid"
 
 
 def test_sub_agent_under_a_glob(desk: LockDesk) -> None:
     """CFL-19: a sub-agent's file stands under its parent's glob if that matches it, and ends with it."""
     desk.parents["kid"] = "ann"
     desk.lock("ann", GLOB)
-    alone(desk, "kid", README)
-    alone(desk, "kid", CODE)
+    exact(desk, "kid", README)
+    exact(desk, "kid", CODE)
     desk.release("ann", GLOB)
     assert desk.held() == {("kid", README)}
 
@@ -151,12 +151,12 @@ def test_sub_agent_under_a_glob(desk: LockDesk) -> None:
 def test_only_a_path_is_a_file(desk: LockDesk, resources: tuple[str, ...], said: tuple[str, ...]) -> None:
     """CFL-4: what cannot be a single file is refused, and changes nothing."""
     with pytest.raises(Invalid) as refused:
-        desk.lock("ann", *resources, alone=said)
+        desk.lock("ann", *resources, exact=said)
     assert refused.value.hint
     assert desk.held() == set()
 
 
 def test_one_name_as_file_and_as_path_is_a_path(desk: LockDesk) -> None:
     """CFL-4: two spellings of one name are one lock, the wider one."""
-    (lock,) = desk.lock("ann", README, "file:readme.md", alone=(README,)).locks
-    assert not lock.alone
+    (lock,) = desk.lock("ann", README, "file:readme.md", exact=(README,)).locks
+    assert not lock.exact

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from coord.core import commands as c
-from coord.core.identity import Caller, Life, Process
+from coord.core.identity import Caller, Process, ProcessState
 from coord.core.locks import tool_calls as call
-from coord.core.locks.tool_call_commands import BeginCall, EndCall, LetGo
+from coord.core.locks.tool_call_commands import BeginToolCall, EndToolCall, ReleaseHookLocks
 from coord.core.replies import Liveness, Outcome
 from tests.support.lock_harness import REPOSITORY, LockDesk
 
@@ -21,14 +21,16 @@ class CallDesk(LockDesk):
 
     def begin(self, name: str, *resources: str, call: str = "c1", lease_ms: int = CALL_MS) -> Any:
         return self.engine.call(
-            BeginCall(self.who(name), REPOSITORY, resources, call=call, lease_ms=lease_ms, worktree=TREE)
+            BeginToolCall(self.who(name), REPOSITORY, resources, call=call, lease_ms=lease_ms, worktree=TREE)
         )
 
     def end(self, name: str, call: str = "c1") -> Any:
-        return self.engine.call(EndCall(self.who(name), call))
+        return self.engine.call(EndToolCall(self.who(name), call))
 
-    def let_go(self, name: str, *resources: str, reminded: int = 0) -> list[str]:
-        found: list[str] = self.engine.call(LetGo(self.who(name), REPOSITORY, resources, reminded)).released
+    def release_hook_locks(self, name: str, *resources: str, reminded: int = 0) -> list[str]:
+        found: list[str] = self.engine.call(
+            ReleaseHookLocks(self.who(name), REPOSITORY, resources, reminded)
+        ).released
         return found
 
     def left_ms(self, name: str, resource: str) -> int:
@@ -73,7 +75,7 @@ def test_what_was_asked_for_by_name_keeps_its_terms(desk: CallDesk) -> None:
     desk.begin("ada", "file:a")
     (lock,) = desk.end("ada").locks
     assert (lock.expires_ms - desk.now, lock.reason, lock.worktree) == (7_200_000, "mine", "")
-    assert desk.let_go("ada", "file:a") == []
+    assert desk.release_hook_locks("ada", "file:a") == []
     assert desk.held() == {("ada", "file:a")}
 
 
@@ -82,7 +84,7 @@ def test_what_is_asked_for_by_name_later_stays(desk: CallDesk) -> None:
     desk.begin("ada", "file:a")
     desk.lock("ada", "file:a")
     desk.end("ada")
-    assert desk.let_go("ada", "file:a") == []
+    assert desk.release_hook_locks("ada", "file:a") == []
 
 
 def test_a_read_lock_of_its_own_is_no_right_to_write(desk: CallDesk) -> None:
@@ -145,9 +147,9 @@ def test_nothing_is_given_back_while_a_call_is_under_way(desk: CallDesk) -> None
     desk.begin("ada", "file:a", call="edit")
     desk.begin("ada", call="shell")
     assert desk.end("ada", "shell").under_way == 1
-    assert desk.let_go("ada", "file:a") == []
+    assert desk.release_hook_locks("ada", "file:a") == []
     assert desk.end("ada", "edit").under_way == 0
-    assert desk.let_go("ada", "file:a", "file:never-held") == ["file:a"]
+    assert desk.release_hook_locks("ada", "file:a", "file:never-held") == ["file:a"]
     assert desk.held() == set()
 
 
@@ -156,9 +158,9 @@ def test_a_call_that_never_ended_is_over_in_time(desk: CallDesk) -> None:
     desk.begin("ada", "file:a", call="denied")
     desk.begin("ada", "file:a", call="other")
     desk.end("ada", "other")
-    assert desk.let_go("ada", "file:a") == []
+    assert desk.release_hook_locks("ada", "file:a") == []
     assert desk.end("ada", "").under_way == 0
-    assert desk.let_go("ada", "file:a") == ["file:a"]
+    assert desk.release_hook_locks("ada", "file:a") == ["file:a"]
 
 
 def test_what_is_given_back_goes_to_who_waits(desk: CallDesk) -> None:
@@ -166,7 +168,7 @@ def test_what_is_given_back_goes_to_who_waits(desk: CallDesk) -> None:
     desk.begin("ada", "file:a")
     desk.wait("bob", "file:a")
     desk.end("ada")
-    desk.let_go("ada", "file:a")
+    desk.release_hook_locks("ada", "file:a")
     assert desk.held() == {("bob", "file:a")}
 
 
@@ -234,10 +236,10 @@ def test_what_was_lost_is_forgotten_after_a_day(desk: CallDesk) -> None:
     desk.begin("ada", "file:a")
     desk.pass_time(CALL_MS + 1)
     desk.beat("bob")
-    assert [found.key for found in desk.store.scan("lapsed/", by="key", limit=9)] != []
+    assert [found.key for found in desk.store.scan("lost-hook/", by="key", limit=9)] != []
     desk.pass_time(24 * 3_600_000)
     desk.beat("bob")
-    assert [found.key for found in desk.store.scan("lapsed/", by="key", limit=9)] == []
+    assert [found.key for found in desk.store.scan("lost-hook/", by="key", limit=9)] == []
 
 
 def test_the_edits_of_a_sub_agent_stay_locked_for_its_session(desk: CallDesk) -> None:
@@ -251,7 +253,7 @@ def test_the_edits_of_a_sub_agent_stay_locked_for_its_session(desk: CallDesk) ->
     assert desk.held() == {("ada", "file:a")}
     assert desk.begin("ada", "file:a").ok
     desk.end("ada")
-    assert desk.let_go("ada", "file:a") == ["file:a"]
+    assert desk.release_hook_locks("ada", "file:a") == ["file:a"]
 
 
 def test_a_sub_agent_under_its_session_s_lock_hands_nothing_up_twice(desk: CallDesk) -> None:
@@ -269,7 +271,7 @@ def test_a_killed_session_s_lock_is_free(desk: CallDesk) -> None:
     """REC-1: a call under way does not protect a session whose process is proven dead."""
     desk.pids = {"ada": 7}
     desk.begin("ada", "file:a")
-    desk.life = {7: Life.DEAD}
+    desk.life = {7: ProcessState.DEAD}
     assert desk.begin("bob", "file:a").ok
 
 
@@ -287,18 +289,18 @@ def test_a_reminder_is_remembered(desk: CallDesk) -> None:
     """What a session was reminded of is known at its next stop."""
     fence = desk.begin("ada", "file:a").locks[0].fence
     assert desk.end("ada").reminded == 0
-    desk.let_go("ada", reminded=fence)
+    desk.release_hook_locks("ada", reminded=fence)
     assert desk.end("ada").reminded == fence
 
 
 def test_a_sub_agent_of_a_twin_belongs_to_the_twin(desk: CallDesk) -> None:
     """SES-25: of two processes that resumed one session, each has its own sub-agents."""
     desk.pids = {"ada": 1}
-    desk.life = {1: Life.ALIVE, 2: Life.ALIVE}
+    desk.life = {1: ProcessState.ALIVE, 2: ProcessState.ALIVE}
     desk.beat("ada")
     desk.pids = {"ada": 2}
     twin = desk.beat("ada").session_id
     kid = desk.who("kid")
-    below = Caller("kid", parent="ada", process=Process(2, 1), descent=(Process(2, 1),))
+    below = Caller("kid", parent="ada", process=Process(2, 1), process_ancestors=(Process(2, 1),))
     desk.engine.call(c.Heartbeat(below))
     assert (twin, desk.engine.call(c.GetSession(kid, "kid")).parent) == ("ada~2", "ada~2")

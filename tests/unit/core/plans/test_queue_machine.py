@@ -31,7 +31,7 @@ ONE = st.sampled_from([*NAMES, *PARTS])
 AGENTS = ("ann", "bob")
 
 
-class Told(NamedTuple):
+class DeadlockWarning(NamedTuple):
     """What the model knows of a task that was added."""
 
     depends_on: tuple[str, ...]
@@ -52,7 +52,7 @@ class QueueMachine(RuleBasedStateMachine):
         super().__init__()
         self.now = 1_700_000_000_000
         self.engine = Engine(open_store("memory:"), "local", clock=lambda: self.now)
-        self.told: dict[str, Told] = {}
+        self.told: dict[str, DeadlockWarning] = {}
         self.generation: dict[str, int] = {}
         self.failed: dict[str, list[int]] = {agent: [] for agent in AGENTS}
         self.limited: dict[str, int] = dict.fromkeys(AGENTS, 0)
@@ -76,7 +76,7 @@ class QueueMachine(RuleBasedStateMachine):
     def change(self, name: str, **fields: Any) -> None:
         self.told[name] = self.told[name]._replace(**fields)
 
-    def held_back(self, agent: str) -> bool:
+    def blocked_reason(self, agent: str) -> bool:
         """Rate limited, or three failures of which no minute took one back and no success all."""
         return self.now < self.limited[agent] or len(self.bear_in_mind(agent)) >= 3
 
@@ -115,7 +115,7 @@ class QueueMachine(RuleBasedStateMachine):
             self.refused(AddTasks("p", (task,)))
             return
         self.engine.call(AddTasks("p", (task,)))
-        before = self.told.get(name, Told((), 0, self.now))
+        before = self.told.get(name, DeadlockWarning((), 0, self.now))
         self.told[name] = before._replace(depends_on=depends_on, priority=priority)
         for part in before.parts:
             self.change(part, depends_on=depends_on)
@@ -131,7 +131,7 @@ class QueueMachine(RuleBasedStateMachine):
             parts = tuple(part for part in PARTS if part.startswith(f"{name}::"))
             self.change(name, parts=parts, retries=0, retry_ms=0)
             for part in parts:
-                self.told[part] = Told(told.depends_on, told.priority, self.now)
+                self.told[part] = DeadlockWarning(told.depends_on, told.priority, self.now)
 
     @rule(agent=st.sampled_from(AGENTS), most=st.sampled_from([1, 1, 2, 5]))
     def take_next(self, agent: str, most: int) -> None:
@@ -143,7 +143,7 @@ class QueueMachine(RuleBasedStateMachine):
         caller = Caller(agent, agent=agent)
         command = ClaimNext(caller=caller, tenant="local", project="p", lease_ms=LEASE_MS, most=most)
         reply = self.engine.call(command)
-        if ready and self.held_back(agent):
+        if ready and self.blocked_reason(agent):
             assert reply.outcome is Runnable.BLOCKED
             assert agent in reply.waiting_for[0]
             return
@@ -157,7 +157,7 @@ class QueueMachine(RuleBasedStateMachine):
             return
         unfinished = [name for name in self.told if self.state(name) not in ("done", "skipped")]
         moving = [n for n in unfinished if self.state(n) == "in_progress" or self.told[n].retry_ms]
-        moving += [agent] if self.held_back(agent) else []
+        moving += [agent] if self.blocked_reason(agent) else []
         expected = Runnable.DONE if not unfinished else Runnable.BLOCKED if moving else Runnable.DEADLOCKED
         assert reply.outcome is expected
 

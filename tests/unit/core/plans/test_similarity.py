@@ -4,16 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coord.core.plans.commands import AddTasks, FindAlike, NewTask
+from coord.core.plans.commands import AddTasks, FindSimilarTasks, NewTask
 from coord.core.plans.similarity import COMPARED_MOST, STOP_WORDS, overlap, words_of
-from coord.core.replies import Alike
+from coord.core.replies import SimilarTask
 from tests.support.rule_harness import Desk
 
 LOGIN = "Fix the validation of the login form"
 WORDS = st.frozensets(st.sampled_from("abcdefgh"))
 
 
-def alike(new: str, *, tasks: dict[str, str], hands: tuple[str, ...] = ()) -> list[Alike]:
+def alike(new: str, *, tasks: dict[str, str], hands: tuple[str, ...] = ()) -> list[SimilarTask]:
     """What is like a new task n, among tasks of which some are worked on."""
     desk = Desk()
     described = {**tasks, "n": new}
@@ -22,7 +22,7 @@ def alike(new: str, *, tasks: dict[str, str], hands: tuple[str, ...] = ()) -> li
     )
     for name in hands:
         assert desk.claim(task=name).reply.success
-    found: list[Alike] = desk.run(FindAlike("p", ("n",), ("n",))).reply
+    found: list[SimilarTask] = desk.run(FindSimilarTasks("p", ("n",), ("n",))).reply
     return found
 
 
@@ -77,7 +77,7 @@ def test_only_so_many_are_compared_and_those_in_hand_first() -> None:
     )
     desk.claim(task="a")
     desk.submit(task="a")
-    assert desk.run(FindAlike("p", ("n",), ("n",))).reply == []
+    assert desk.run(FindSimilarTasks("p", ("n",), ("n",))).reply == []
 
 
 @given(WORDS, WORDS)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from coord.core.errors import Invalid
 from coord.core.limits import DAY_MS
 from coord.core.plans.similarity import COMPARED_MOST, WARNINGS_MAX
-from coord.core.replies import AgentShown, Liveness, Past
+from coord.core.replies import AgentInfo, Liveness, TrackRecord
 from coord.core.routing.router import (
     LIGHT,
     PAST_MAX,
@@ -326,7 +326,7 @@ def test_completion_is_expected_by_durations_or_else_by_the_deadline() -> None:
         ({"state": "error"}, "its state is failed"),
         ({"liveness": Liveness.SUSPECT}, "its session is suspect"),
         ({"liveness": Liveness.ENDED}, "it is not here"),
-        ({"held_back": "rate limited for 1 s"}, "rate limited for 1 s"),
+        ({"blocked_reason": "rate limited for 1 s"}, "rate limited for 1 s"),
         ({"capabilities": {"api": 0}}, "it declares that it cannot do api"),
         ({"capabilities": {"api_integration": 0}}, "it declares that it cannot do api"),
     ],
@@ -376,9 +376,9 @@ def test_a_new_agent_joins_by_configuration() -> None:
         matrix=MATRIX,
     )
     table = declared({"capabilities": ["testing"], "capacity": 2}, "mallory")
-    mallory = agent_as(AgentShown(name="mallory", liveness=Liveness.LIVE, claims=3), table)
+    mallory = agent_as(AgentInfo(name="mallory", liveness=Liveness.LIVE, claims=3), table)
     assert (mallory.running, mallory.queue_depth) == (2, 1)
-    mallory = agent_as(AgentShown(name="mallory", liveness=Liveness.LIVE), table)
+    mallory = agent_as(AgentInfo(name="mallory", liveness=Liveness.LIVE), table)
     agents = [*team(), mallory]
     assert route(Spec(description="Create the layout"), agents, NOW, matrix).agent == "mallory"
     routing = route(Spec(description="Document it"), agents, NOW, matrix)
@@ -433,23 +433,23 @@ def test_configuration_that_makes_no_sense_is_refused(table: dict) -> None:
     ("past", "factor"),
     [
         (None, 1.0),
-        (Past(), 1.0),
-        (Past(done=5, took_s=100, expected_s=100), 1.0),
-        (Past(done=5, took_s=100, expected_s=140), 1.2),
-        (Past(done=1, took_s=100, expected_s=160), 1.1),
-        (Past(done=3, failed=2), 0.8),
-        (Past(failed=100), PAST_MIN),
-        (Past(done=100, took_s=1, expected_s=1000), PAST_MAX),
+        (TrackRecord(), 1.0),
+        (TrackRecord(done=5, took_s=100, expected_s=100), 1.0),
+        (TrackRecord(done=5, took_s=100, expected_s=140), 1.2),
+        (TrackRecord(done=1, took_s=100, expected_s=160), 1.1),
+        (TrackRecord(done=3, failed=2), 0.8),
+        (TrackRecord(failed=100), PAST_MIN),
+        (TrackRecord(done=100, took_s=1, expected_s=1000), PAST_MAX),
     ],
 )
-def test_the_past_adjusts_efficiency(past: Past | None, factor: float) -> None:
+def test_the_past_adjusts_efficiency(past: TrackRecord | None, factor: float) -> None:
     """RTE-18: success and pace count, few tasks count little, and there are bounds."""
     assert past_factor(past) == pytest.approx(factor)
 
 
 def test_the_past_decides_and_is_seen() -> None:
     """RTE-18: an agent that fails half of its tasks of a type loses them to the next, and one sees why."""
-    agents = team(beatrice={"past": {"code_gen": Past(done=5, failed=5)}})
+    agents = team(beatrice={"past": {"code_gen": TrackRecord(done=5, failed=5)}})
     assert chosen(NEW_CODE, agents) == "otto"
     assert "past 0.67" in choice_of("beatrice", NEW_CODE, agents).reason
     assert chosen(Spec(type="testing"), agents) == "beatrice"
@@ -465,7 +465,7 @@ AGENTS = st.builds(
     liveness=st.sampled_from(Liveness),
     queue_depth=st.integers(0, 5),
     average_s=st.floats(0, 1e6),
-    held_back=st.sampled_from(["", "it failed 3 times in a row"]),
+    blocked_reason=st.sampled_from(["", "it failed 3 times in a row"]),
 )
 TASKS = st.builds(
     Spec,
@@ -490,6 +490,6 @@ def test_whatever_comes_nobody_unfit_is_chosen(task: Spec, agents: list[Agent], 
     if winner is not None:
         assert (winner.enabled, winner.liveness) == (True, Liveness.LIVE)
         assert winner.state != "crashed"
-        assert winner.held_back == ""
+        assert winner.blocked_reason == ""
     elif task.priority >= URGENT:
         assert all(choice.refused for choice in routing.choices)

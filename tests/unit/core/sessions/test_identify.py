@@ -6,7 +6,7 @@ import pytest
 
 from coord.core import commands as c
 from coord.core.errors import Dead, Impostor, Invalid
-from coord.core.identity import Caller, Life, Process
+from coord.core.identity import Caller, Process, ProcessState
 from tests.support.lock_harness import LockDesk
 
 
@@ -17,7 +17,7 @@ def desk() -> LockDesk:
 
 def below(desk: LockDesk, name: str, *pids: int) -> Caller:
     """A caller that names a session and descends from these processes, nearest first."""
-    return Caller(name, descent=tuple(Process(pid, 1) for pid in pids))
+    return Caller(name, process_ancestors=tuple(Process(pid, 1) for pid in pids))
 
 
 def register(desk: LockDesk, name: str, **said: Any) -> Any:
@@ -32,26 +32,26 @@ def test_impostor(desk: LockDesk) -> None:
     with pytest.raises(Impostor):
         desk.engine.call(c.Heartbeat(below(desk, "ann", 8)))
     with pytest.raises(Impostor):
-        desk.engine.call(c.Heartbeat(Caller("kid", parent="ann", descent=(Process(8, 1),))))
+        desk.engine.call(c.Heartbeat(Caller("kid", parent="ann", process_ancestors=(Process(8, 1),))))
     assert desk.engine.call(c.Heartbeat(below(desk, "ann", 7))).session_id == "ann"
 
 
 def test_twin(desk: LockDesk) -> None:
     """SES-25: two living processes under one id are two sessions; the next one follows a dead one."""
-    desk.life = {7: Life.ALIVE, 8: Life.ALIVE}
+    desk.life = {7: ProcessState.ALIVE, 8: ProcessState.ALIVE}
     desk.pids["ann"] = 7
     desk.lock("ann", "file:a")
     desk.pids["ann"] = 8
     assert desk.beat("ann").session_id == "ann~2"
     assert desk.lock("ann", "file:a").holder.owner == "ann"
-    desk.life[7] = Life.DEAD
+    desk.life[7] = ProcessState.DEAD
     desk.pids["ann"] = 9
     assert desk.beat("ann").session_id == "ann"
 
 
 def test_unknown_is_not_dead(desk: LockDesk) -> None:
     """SES-19: what cannot be seen frees nothing, however long its owner is silent, before the lease ends."""
-    desk.pids["ann"], desk.life[7] = 7, Life.UNKNOWN
+    desk.pids["ann"], desk.life[7] = 7, ProcessState.UNKNOWN
     desk.lock("ann", "file:a", ttl=10_000_000)
     desk.pass_time(9_000_000)
     assert not desk.lock("bob", "file:a").ok
@@ -60,7 +60,7 @@ def test_unknown_is_not_dead(desk: LockDesk) -> None:
 
 def test_dead_session_must_register(desk: LockDesk) -> None:
     """One declared dead is refused everything until it registers, and then holds nothing."""
-    desk.pids["ann"], desk.life[7] = 7, Life.DEAD
+    desk.pids["ann"], desk.life[7] = 7, ProcessState.DEAD
     desk.lock("ann", "file:a")
     desk.lock("ann", "name:n")
     assert desk.lock("bob", "file:a").ok

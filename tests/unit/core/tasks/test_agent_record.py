@@ -8,15 +8,15 @@ from coord.core import keys
 from coord.core.commands import Register, ReleaseClaim, SubmitResult, UpdateSession
 from coord.core.identity import Caller
 from coord.core.plans.commands import AddTasks, ClaimNext, EnableAgent, GetAgents, NewTask
-from coord.core.replies import Past
+from coord.core.replies import TrackRecord
 from coord.core.tasks.agent_record import (
     FAILURES_MAX,
     FORGIVEN_MS,
     KEPT_MS,
     PAST_MOST,
     TYPES_MOST,
-    AgentPast,
     AgentRecord,
+    AgentTrackRecords,
 )
 from coord.core.tasks.types import ReleaseReason
 from tests.support.rule_harness import T0, Desk
@@ -56,8 +56,8 @@ class Shop(Desk):
     def record(self, agent: str = "ann") -> AgentRecord:
         return self.read(keys.agent("p", agent), AgentRecord)
 
-    def past(self, agent: str = "ann") -> dict[str, Past]:
-        return self.read(keys.past("p", agent, f"{agent}-1"), AgentPast).types
+    def past(self, agent: str = "ann") -> dict[str, TrackRecord]:
+        return self.read(keys.track_record("p", agent, f"{agent}-1"), AgentTrackRecords).types
 
 
 def test_a_rate_limit_is_neither_success_nor_failure() -> None:
@@ -72,7 +72,7 @@ def test_a_rate_limit_is_neither_success_nor_failure() -> None:
     assert reply.waiting_for == ["ann gets nothing: rate limited for 1 s"]
     taken = shop.next(BOB, T0 + 1)
     assert (taken.task.task_id, taken.task.retries, taken.task.generation) == ("t", 0, 2)
-    assert shop.keys("past/") == []
+    assert shop.keys("record/") == []
     shop.run(ReleaseClaim("local", "p", "t", "bob-1", 2), T0 + 2)
     assert shop.taken(now=T0 + 30_000) == ("t", 3)
 
@@ -120,10 +120,10 @@ def test_a_lost_lease_counts_as_a_failure_and_a_given_back_task_does_not() -> No
     """RTE-18, RTE-22: who vanishes with its task failed; who gives it back did not."""
     shop = Shop("t", type="api")
     shop.give_back(*shop.taken())
-    assert (shop.keys("agent/"), shop.keys("past/")) == ([], [])
+    assert (shop.keys("agent/"), shop.keys("record/")) == ([], [])
     shop.taken()
     shop.sweep(now=T0 + LEASE_MS)
-    assert (shop.record().failures, shop.past()) == (1, {"api": Past(failed=1)})
+    assert (shop.record().failures, shop.past()) == (1, {"api": TrackRecord(failed=1)})
 
 
 def test_accepted_results_are_counted_by_type_with_their_pace() -> None:
@@ -139,9 +139,9 @@ def test_accepted_results_are_counted_by_type_with_their_pace() -> None:
             f"by-session/ann-1/p/{task}",
             f"unfinished/p/{task}",
             f"working/p/{task}",
-            "past/p/ann/ann-1",
+            "record/p/ann/ann-1",
         }, "one record more than without agents"
-    assert shop.past() == {"doc": Past(2, 0, 60, 70), "api": Past(1, 0, 30, 30)}
+    assert shop.past() == {"doc": TrackRecord(2, 0, 60, 70), "api": TrackRecord(1, 0, 30, 30)}
     assert "agent/p/ann" not in shop.records
 
 
@@ -152,7 +152,7 @@ def test_a_task_that_was_only_claimed_says_nothing_of_its_agent() -> None:
     desk.release(reason=ReleaseReason.ERROR)
     desk.claim()
     desk.submit(generation=2)
-    assert (desk.keys("agent/"), desk.keys("past/")) == ([], [])
+    assert (desk.keys("agent/"), desk.keys("record/")) == ([], [])
 
 
 def test_the_past_fades_and_stays_small() -> None:
@@ -161,7 +161,7 @@ def test_the_past_fades_and_stays_small() -> None:
     shop = Shop(*names, type="doc", estimate_s=1)
     for _ in names:
         shop.do(*shop.taken(), now=T0 + 1000)
-    assert shop.past() == {"doc": Past(25, 0, 25.5, 25.5)}
+    assert shop.past() == {"doc": TrackRecord(25, 0, 25.5, 25.5)}
     others = [NewTask(task_id=f"u{number}", type=f"kind{number}") for number in range(TYPES_MOST + 5)]
     shop.run(AddTasks("p", tuple(others)))
     for _ in others:
@@ -209,5 +209,5 @@ def test_enabled_again_an_agent_begins_afresh() -> None:
     assert shop.run(off).told == []
     assert shop.records[keys.agent("p", "ann")].index_key == ""
     assert shop.next(now=T0 + 60_000).outcome.value == "denied"
-    assert shop.run(on).reply.held_back == ""
+    assert shop.run(on).reply.blocked_reason == ""
     assert shop.taken() == ("t", 2)

@@ -8,7 +8,7 @@ import pytest
 from coord.core.commands import ReleaseClaim, RenewLease, SubmitResult
 from coord.core.errors import Impostor
 from coord.core.identity import Caller, Process
-from coord.core.plans.commands import AddTasks, ByCaller, ClaimNamed, NewTask
+from coord.core.plans.commands import AddTasks, AsSession, ClaimNamed, NewTask
 from coord.core.sessions.session import BEAT_QUIET_MS
 from tests.support.lock_harness import REPOSITORY, LockDesk
 
@@ -29,15 +29,15 @@ class ClaimDesk(LockDesk):
 
     def renew_claim(self, name: str, generation: int = 1) -> str:
         asked = RenewLease("local", "p", "t", "", generation)
-        return str(self.engine.call(ByCaller(self.who(name), asked)).reason)
+        return str(self.engine.call(AsSession(self.who(name), asked)).reason)
 
     def submit(self, name: str, generation: int = 1) -> str:
         asked = SubmitResult("local", "p", "t", "", generation, b"{}", "wp")
-        return str(self.engine.call(ByCaller(self.who(name), asked)).reason)
+        return str(self.engine.call(AsSession(self.who(name), asked)).reason)
 
     def release_claim(self, name: str, generation: int = 1) -> str:
         asked = ReleaseClaim("local", "p", "t", "", generation)
-        return str(self.engine.call(ByCaller(self.who(name), asked)).reason)
+        return str(self.engine.call(AsSession(self.who(name), asked)).reason)
 
 
 @pytest.fixture
@@ -114,9 +114,9 @@ def test_nobody_asks_for_another(desk: ClaimDesk) -> None:
     desk.pids = {"ann": 1, "bob": 2}
     assert desk.claim("ann").success
     desk.lock("bob", "file:b.py")
-    caller = Caller("ann", descent=(Process(2, 1),))
+    caller = Caller("ann", process_ancestors=(Process(2, 1),))
     with pytest.raises(Impostor):
-        desk.engine.call(ByCaller(caller, RenewLease("local", "p", "t", "", 1)))
+        desk.engine.call(AsSession(caller, RenewLease("local", "p", "t", "", 1)))
 
 
 def test_a_command_id_is_of_the_session_not_of_the_process(desk: ClaimDesk) -> None:
@@ -124,7 +124,7 @@ def test_a_command_id_is_of_the_session_not_of_the_process(desk: ClaimDesk) -> N
     desk.add("t")
     assert desk.claim("ann").success
     asked = SubmitResult("local", "p", "t", "", 1, b"{}", "wp")
-    first = desk.engine.call(ByCaller(desk.who("ann"), asked), command_id="c1")
+    first = desk.engine.call(AsSession(desk.who("ann"), asked), command_id="c1")
     again = msgspec.structs.replace(desk.who("ann"), cwd="/elsewhere")
-    assert desk.engine.call(ByCaller(again, asked), command_id="c1") == first
+    assert desk.engine.call(AsSession(again, asked), command_id="c1") == first
     assert first.accepted

@@ -264,9 +264,9 @@ def test_transition(
     situation = state()
     COMMANDS[command](situation)
     task = situation.desk.read(keys.task("p", "t"), Task)
-    assert (task.claim, task.state, task.generation, task.ending) == becomes
+    assert (task.claim, task.state, task.generation, task.end_reason) == becomes
     kept = situation.desk.get(keys.history("p", "t", 2), Task)
-    assert (kept.ending if kept is not None else None) == archived
+    assert (kept.end_reason if kept is not None else None) == archived
 
 
 @pytest.mark.parametrize(

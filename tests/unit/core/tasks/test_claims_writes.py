@@ -134,7 +134,7 @@ def test_second_claim_archives_the_first() -> None:
         "count/session/s2",
     }
     assert done.index_keys[OLD] == keys.due(T0 + 7 + 90 * DAY_MS)
-    assert desk.read(OLD, Task).ending is ReleaseReason.VOLUNTARY
+    assert desk.read(OLD, Task).end_reason is ReleaseReason.VOLUNTARY
 
 
 def test_claim_of_a_swept_claim_clears_the_expired_index() -> None:

@@ -8,7 +8,7 @@ import pytest
 from coord.core import commands
 from coord.core.identity import Caller
 from coord.core.plans import commands as plan_commands
-from coord.core.plans.commands import AddTasks, ByCaller, ClaimNamed, ClaimNext, GetStuck, NewTask
+from coord.core.plans.commands import AddTasks, AsSession, ClaimNamed, ClaimNext, GetStuck, NewTask
 from coord.core.tasks.types import ReleaseReason
 from coord.engine.engine import Engine
 from tests.support.store_harness import Actor, StoreHarness, open_store_harness
@@ -34,7 +34,7 @@ def claim(actor: Actor, task: str = "t", **options: Any) -> Any:
 
 def fail(actor: Actor, generation: int, *, final: bool = False) -> Any:
     asked = commands.ReleaseClaim("local", "p", "t", "", generation, ReleaseReason.ERROR, "no network", final)
-    return actor.harness.call(ByCaller(actor.caller, asked))
+    return actor.harness.call(AsSession(actor.caller, asked))
 
 
 def take_next(actor: Actor) -> str:
@@ -69,8 +69,8 @@ def test_a_killed_agent_gives_back_its_locks_and_tasks(harness: StoreHarness) ->
     harness.pass_seconds(121)
     assert sweep(harness)
     (ended,) = harness.events("session.ended")
-    assert (ended["session"], ended["ending"], ended["evidence"]) == ("beatrice", "dead", "pid 7 is dead")
-    released = {event["ending"] for event in harness.events("lock.released")}
+    assert (ended["session"], ended["end_reason"], ended["evidence"]) == ("beatrice", "dead", "pid 7 is dead")
+    released = {event["end_reason"] for event in harness.events("lock.released")}
     assert released, "each lock that ends is told with how it ended"
     assert state(harness) == "ready"
     assert take_next(otto) == "task"
@@ -174,12 +174,12 @@ def test_two_who_think_they_hold_it(harness: StoreHarness) -> None:
     harness.pass_seconds(LEASE_MS / 1000)
     assert claim(other).success
     asked = commands.RenewLease("local", "p", "t", "", 1)
-    assert harness.call(ByCaller(cut_off.caller, asked)).reason == "GENERATION_MISMATCH"
+    assert harness.call(AsSession(cut_off.caller, asked)).reason == "GENERATION_MISMATCH"
     mine = commands.SubmitResult("local", "p", "t", "", 1, b"{}", "wp-1")
     theirs = commands.SubmitResult("local", "p", "t", "", 2, b"{}", "wp-2")
-    assert harness.call(ByCaller(cut_off.caller, mine)).reason == "STALE_GENERATION"
-    assert harness.call(ByCaller(other.caller, theirs)).reason == "ACCEPTED"
-    assert harness.call(ByCaller(other.caller, theirs)).reason == "TASK_ALREADY_COMPLETED"
+    assert harness.call(AsSession(cut_off.caller, mine)).reason == "STALE_GENERATION"
+    assert harness.call(AsSession(other.caller, theirs)).reason == "ACCEPTED"
+    assert harness.call(AsSession(other.caller, theirs)).reason == "TASK_ALREADY_COMPLETED"
 
 
 def test_many_sweepers_pass_each_deadline_once(harness: StoreHarness) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from coord.core.replies import MessageShown
+from coord.core.replies import MessageInfo
 from coord.integrations.git.run import Git
 from coord.integrations.git.salvage import swap as exchange
 from coord.integrations.git.salvage.salvage import kept
@@ -35,7 +35,7 @@ class EffectsHarness(HookHarness):
         self.before(call)
         return call
 
-    def inbox(self, session: str) -> list[MessageShown]:
+    def inbox(self, session: str) -> list[MessageInfo]:
         with self.client(session) as client:
             return client.recv(drain=True).messages
 

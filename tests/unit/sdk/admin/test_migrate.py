@@ -76,7 +76,7 @@ class Shop:
                 "messages": [(each.id, each.body) for each in bob.recv(peek=True).messages],
                 "history": tasks.get_claim_history("other", "shop", "A-001-x"),
                 "result": tasks.get_result("other", "shop", "A-001-x").result_data,
-                "grants": ann.database.log("local").scan("grant/", by="key", limit=10),
+                "grants": ann.database.log("local").scan("ended/", by="key", limit=10),
             }
 
 

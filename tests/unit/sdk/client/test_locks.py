@@ -45,7 +45,7 @@ def test_beside_a_glob(clients: ClientHarness, word: str, granted: bool) -> None
     assert bob.check(word).free is granted
     reply = bob.acquire(word)
     assert reply.ok is granted
-    assert all(lock.alone for lock in reply.locks)
+    assert all(lock.exact for lock in reply.locks)
 
 
 def test_where_the_client_is(clients: ClientHarness, tmp_path: Path) -> None:
@@ -110,5 +110,5 @@ def test_task_locks_its_files_alone(clients: ClientHarness) -> None:
     ann.add_task("T1", files=["README.md"])
     ann.add_task("T2", files=["docs/deep"])
     found = bob.next_task()
-    assert [(lock.resource, lock.alone) for lock in found.locks] == [("file:README.md", True)]
+    assert [(lock.resource, lock.exact) for lock in found.locks] == [("file:README.md", True)]
     assert bob.next_task().task is None

@@ -64,7 +64,7 @@ def test_everybody_can_be_asked_about(url: str, sql: DictCursor) -> None:
     )
     assert (claimed["tenant"], claimed["project"], claimed["generation"]) == ("Acme", "shop", 2)
     claims = asked(sql, "SELECT * FROM coord_claims WHERE tenant = 'Acme' ORDER BY generation")
-    assert [(each["session"], each["ending"]) for each in claims] == [
+    assert [(each["session"], each["end_reason"]) for each in claims] == [
         ("s1", "VOLUNTARY"),
         ("s2", "VOLUNTARY"),
     ]

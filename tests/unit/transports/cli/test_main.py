@@ -98,16 +98,16 @@ def test_a_signal_withdraws_from_the_line(signum: signal.Signals, code: int, coo
     """DESIGN §6: SIGTERM and SIGINT withdraw, so that the next in line is not kept waiting."""
     coord("ann lock main-push")
     process = started("bob", "lock", "main-push")
-    in_line = coord("eve lock main-push --no-wait").answer["place"]
-    while in_line < 2:
+    waiters = coord("eve lock main-push --no-wait").answer["position"]
+    while waiters < 2:
         assert process.poll() is None, "it ended without waiting"
-        in_line = coord("eve lock main-push --no-wait").answer["place"]
+        waiters = coord("eve lock main-push --no-wait").answer["position"]
     process.send_signal(signum)
     out, err = process.communicate(timeout=60)
     assert process.returncode == code
     assert json.loads(out)["error"]["code"] == "interrupted"
     assert "Traceback" not in err
-    assert coord("eve lock main-push --no-wait").answer["place"] == 1
+    assert coord("eve lock main-push --no-wait").answer["position"] == 1
 
 
 def test_a_defect_is_one_line_and_a_traceback_only_when_asked(coord: Coord, monkeypatch, capfd) -> None:

@@ -15,7 +15,7 @@ import msgspec
 from coord.core import commands
 from coord.core.errors import CoordError, Invalid, LockLost, NotOwner, Refused
 from coord.core.git_log_commands import RecordCommit
-from coord.core.replies import LockShown
+from coord.core.replies import LockInfo
 from coord.integrations.git.changes import Change, Covered, changes, literal_name, pathspecs, writing
 from coord.integrations.git.gate.sign import signed
 from coord.integrations.git.run import Git, GitFailed, Waiting, as_text, ended_by_nul
@@ -52,7 +52,7 @@ class _Choice(msgspec.Struct, frozen=True):
     """What goes into a commit, under which locks, and what else there is."""
 
     files: list[Change]
-    locks: list[LockShown]
+    locks: list[LockInfo]
     unchanged: list[str]
     left_out: list[str]
 
@@ -92,7 +92,7 @@ def commit(
     return _verified(git, client, branch, made, choice, own)
 
 
-def _choose(git: Git, own: list[LockShown], named: Sequence[str]) -> _Choice:
+def _choose(git: Git, own: list[LockInfo], named: Sequence[str]) -> _Choice:
     """Return what differs from HEAD and is held; what is named has to be."""
     held, wanted = Covered(lock.resource for lock in own), Covered(named)
     chosen: list[Change] = []
@@ -131,7 +131,7 @@ def _unchanged(git: Git, expected: Sequence[str], chosen: list[Change]) -> list[
     return [name for name in names if name not in paths and os.path.isfile(f"{git.folder}/{name}")]
 
 
-def _prove(client: Client, locks: list[LockShown], fence: int | None) -> None:
+def _prove(client: Client, locks: list[LockInfo], fence: int | None) -> None:
     """Refuse unless each lock is held in this repository under its fence; give it time for the commit."""
     repository = client.location.repository_id
     for lock in locks:
@@ -149,7 +149,7 @@ def _prove(client: Client, locks: list[LockShown], fence: int | None) -> None:
             )
 
 
-def _renew(client: Client, locks: list[LockShown]) -> None:
+def _renew(client: Client, locks: list[LockInfo]) -> None:
     for lock in locks:
         if not lock.preempted_by:
             command = commands.RenewLocks(
@@ -192,7 +192,7 @@ def _make(
 
 
 def _verified(
-    git: Git, client: Client, branch: str, made: str, choice: _Choice, own: list[LockShown]
+    git: Git, client: Client, branch: str, made: str, choice: _Choice, own: list[LockInfo]
 ) -> Committed:
     """Compare a commit with what it should have, and tell of it in the log."""
     expected = [change.path for change in choice.files]
@@ -244,7 +244,7 @@ def _record(
     branch: str,
     subject: str,
     files: list[str],
-    locks: list[LockShown],
+    locks: list[LockInfo],
     warnings: list[str],
 ) -> bool:
     command = RecordCommit(

@@ -8,13 +8,13 @@ import msgspec
 
 from coord.core import commands
 from coord.core.errors import Invalid
-from coord.core.git_log_commands import CheckFences, FenceShown
+from coord.core.git_log_commands import CheckFences, FenceInfo
 from coord.core.identity import Caller
 from coord.core.locks.paths import Pattern, fold, is_unprintable, literal_path, parse_pattern
 from coord.core.locks.paths import covers as path_covers
 from coord.core.locks.queries import FENCES_MAX
 from coord.core.locks.resources import PATH_BYTES_MAX
-from coord.core.replies import LockShown
+from coord.core.replies import LockInfo
 from coord.integrations.git.gate.commits import Judged
 from coord.integrations.git.gate.trailers import FenceTrailer
 from coord.sdk.client.connection import Connection
@@ -44,7 +44,7 @@ def judge(connection: Connection, caller: Caller, commits: Sequence[Judged]) -> 
 
 
 class _Lock(NamedTuple):
-    shown: LockShown
+    shown: LockInfo
     pattern: Pattern
 
 
@@ -90,11 +90,11 @@ class _Fences:
     def __init__(self, connection: Connection, trailers: Iterable[FenceTrailer]) -> None:
         self._connection = connection
         wanted = list(dict.fromkeys(trailers))
-        self._shown: dict[tuple[FenceTrailer, str], FenceShown] = {}
+        self._shown: dict[tuple[FenceTrailer, str], FenceInfo] = {}
         for start in range(0, len(wanted), FENCES_MAX):
             self._ask([(fence, "") for fence in wanted[start : start + FENCES_MAX]])
 
-    def of(self, fence: FenceTrailer, path: str) -> FenceShown:
+    def of(self, fence: FenceTrailer, path: str) -> FenceInfo:
         """Return how a fence stands for one file: of a glob, another may have been granted another part."""
         whole = self._shown[fence, ""]
         part = f"file:{literal_path(path).spelled}" if whole.superseded and _lockable(path) else ""
@@ -120,11 +120,11 @@ def _judge_paths(commit: Judged, locks: list[_Lock], fences: _Fences) -> Iterabl
     own = {fence.fence for fence in commit.trailers.fences}
     for path in commit.paths:
         covering = [fences.of(fence, path) for fence, pattern in proofs if covers(pattern, path)]
-        known = [shown for shown in covering if shown.ending != "unknown"]
+        known = [shown for shown in covering if shown.end_reason != "unknown"]
         proof = max(known, key=lambda shown: shown.fence, default=None)
         if proof is not None and proof.superseded:
             yield _late(commit, path, proof)
-        if proof is not None and proof.ending in IN_ORDER:
+        if proof is not None and proof.end_reason in IN_ORDER:
             continue
         for lock in locks:
             mine = lock.shown.owner == commit.trailers.session or lock.shown.fence in own
@@ -149,16 +149,16 @@ def _superseded_claims(connection: Connection, commits: Sequence[Judged]) -> Ite
             )
 
 
-def _late(commit: Judged, path: str, fence: FenceShown) -> Finding:
+def _late(commit: Judged, path: str, fence: FenceInfo) -> Finding:
     name = shown_path(path)
     return Finding(
         f"{_name(commit)} changes {name} under fence {fence.fence} of {fence.owner}, which was lost "
-        f"({fence.ending}); {fence.by} was granted it since, under {fence.by_fence}",
+        f"({fence.end_reason}); {fence.by} was granted it since, under {fence.by_fence}",
         f"lock it again (coord lock {name}), see what changed, and commit anew (git commit --amend)",
     )
 
 
-def _held(commit: Judged, path: str, lock: LockShown) -> Finding:
+def _held(commit: Judged, path: str, lock: LockInfo) -> Finding:
     name = shown_path(path)
     who = f"{lock.owner} ({lock.agent})" if lock.agent and lock.agent != lock.owner else lock.owner
     until = f" for {lock.expires_in_s:.0f} s more" if lock.expires_in_s else ""
@@ -183,5 +183,5 @@ def shown_path(path: str) -> str:
 def anonymous(caller: Caller) -> Caller:
     """Return a caller that is nobody in particular: who pushes to a shared repository is not known there."""
     return msgspec.structs.replace(
-        caller, session="pre-receive", parent="", process=None, descent=(), tool=""
+        caller, session="pre-receive", parent="", process=None, process_ancestors=(), tool=""
     )

@@ -6,7 +6,7 @@ from coord.core import commands
 from coord.core.errors import NotFound
 from coord.core.identity import Caller
 from coord.core.locks.paths import parse_pattern
-from coord.core.replies import LockShown
+from coord.core.replies import LockInfo
 from coord.integrations.git.changes import writing
 from coord.integrations.git.gate.check import covers
 from coord.integrations.git.gate.trailers import (
@@ -47,7 +47,7 @@ def held_trailers(connection: Connection, caller: Caller, paths: Sequence[str]) 
     )
 
 
-def _signs(lock: LockShown, paths: Sequence[str]) -> bool:
+def _signs(lock: LockInfo, paths: Sequence[str]) -> bool:
     """Whether a lock is one under which any of these files is changed."""
     patterns = parse_pattern(lock.resource.removeprefix("file:"))
     return any(covers(pattern, path) for pattern in patterns for path in paths)

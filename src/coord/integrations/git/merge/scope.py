@@ -111,7 +111,7 @@ def _known(client: Client, fences: Sequence[FenceTrailer]) -> set[FenceTrailer]:
         some = event_filter[start : start + FENCES_MAX]
         asked = git_commands.CheckFences(client.location.repository_id, tuple((*each, "") for each in some))
         shown = client.call(asked)
-        found.update(fence for fence, each in zip(some, shown, strict=True) if each.ending != UNKNOWN)
+        found.update(fence for fence, each in zip(some, shown, strict=True) if each.end_reason != UNKNOWN)
     return found
 
 

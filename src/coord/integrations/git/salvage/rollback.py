@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from coord.core.errors import CoordError
-from coord.core.locks.locks import LOSS_KEPT_MS, LOST, Ending
+from coord.core.locks.locks import LOSS_KEPT_MS, LOST, EndReason
 from coord.core.locks.resources import parse_resource
-from coord.core.replies import LockShown
+from coord.core.replies import LockInfo
 from coord.host.repository import find_repository
 from coord.integrations.git.changes import Covered, changes, literal_name, writing
 from coord.integrations.git.run import Git
@@ -22,11 +22,11 @@ from coord.sdk.reports.activity import EventFilter, LoggedEvent, newest_events
 SLACK_MS = 60_000
 """How far the clock of files may be from that of the store, and a holder from hearing that it lost."""
 EVENTS_MAX = 500
-PASSED_OVER = (Ending.LAPSED, Ending.PARENT_ENDED)
+PASSED_OVER = (EndReason.LAPSED, EndReason.PARENT_ENDED)
 """Endings that say nothing about edits: a hand-off that nobody took, a loan that ended with its lender's."""
 
 
-def salvage_first(client: Client, granted: Sequence[LockShown]) -> list[str]:
+def salvage_first(client: Client, granted: Sequence[LockInfo]) -> list[str]:
     """Put aside what holders who lost these locks left in this worktree; return what there is to say."""
     repository = client.location.repository
     fresh = [lock for lock in writing(granted) if not lock.refreshed]
@@ -40,14 +40,14 @@ def salvage_first(client: Client, granted: Sequence[LockShown]) -> list[str]:
     return _put_aside(client, git, changed, fresh) if changed else []
 
 
-def _where(git: Git, fresh: list[LockShown]) -> list[str]:
+def _where(git: Git, fresh: list[LockInfo]) -> list[str]:
     """Return where to look; none, which means everywhere, if a lock is a glob or spells a name otherwise."""
     names = [literal_name(lock.resource) for lock in fresh]
     there = [name for name in names if name is not None and os.path.lexists(f"{git.folder}/{name}")]
     return there if len(there) == len(fresh) else []
 
 
-def _put_aside(client: Client, git: Git, changed: list[str], fresh: list[LockShown]) -> list[str]:
+def _put_aside(client: Client, git: Git, changed: list[str], fresh: list[LockInfo]) -> list[str]:
     repository = client.location.repository_id
     resources = tuple(each for lock in fresh for each in parse_resource(lock.resource, repository))
     since_ms = fresh[0].acquired_ms - LOSS_KEPT_MS
@@ -67,7 +67,7 @@ def _put_aside(client: Client, git: Git, changed: list[str], fresh: list[LockSho
 def _last_holder(losses: list[LoggedEvent], path: str) -> int | None:
     """Return which of these endings, newest first, was that of the last one to hold a path."""
     for number, loss in enumerate(losses):
-        if loss.details["ending"] not in PASSED_OVER and path in Covered([loss.details["resource"]]):
+        if loss.details["end_reason"] not in PASSED_OVER and path in Covered([loss.details["resource"]]):
             return number
     return None
 
@@ -75,7 +75,7 @@ def _last_holder(losses: list[LoggedEvent], path: str) -> int | None:
 def _is_of(client: Client, loss: LoggedEvent, root: str, path: str, owner: str) -> bool:
     """Whether edits are those of a holder that lost its lock."""
     details = loss.details
-    if details["ending"] not in LOST or details["session"] == owner:
+    if details["end_reason"] not in LOST or details["session"] == owner:
         return False
     try:
         place = find_repository(client.show(details["session"]).cwd)
@@ -96,11 +96,11 @@ def _written_ms(path: str) -> float:
 
 
 def _put_one_aside(
-    client: Client, git: Git, loss: LoggedEvent, paths: list[str], lock: LockShown
+    client: Client, git: Git, loss: LoggedEvent, paths: list[str], lock: LockInfo
 ) -> list[str]:
     details = loss.details
     loser = details.get("agent") or details["session"]
-    why = f"edits of {loser}, whose lock on {details['resource']} ended ({details['ending']})"
+    why = f"edits of {loser}, whose lock on {details['resource']} ended ({details['end_reason']})"
     try:
         ref, restored = put_aside(git, str(details["fence"]), paths, f"{why}; next: {lock.owner}")
     except CoordError as error:

@@ -6,20 +6,20 @@ from typing import Any
 import msgspec
 
 from coord.core.errors import Invalid
-from coord.core.replies import AgentShown
+from coord.core.replies import AgentInfo
 from coord.core.routing.router import Choice, idle_others
 from coord.sdk.client.client import Client
 from coord.sdk.validation.tasks import new_task
 from coord.transports.cli.output import Answer, fields_of, moment
 
-COLUMNS = ("name", "liveness", "state", "claims", "done", "failed", "held_back", "capabilities")
+COLUMNS = ("name", "liveness", "state", "claims", "done", "failed", "blocked_reason", "capabilities")
 CHOICES = ("agent", "score", "place", "reason")
 
 
 def list_(client: Client, given: SimpleNamespace) -> Answer:
     """List the agents of this project."""
     found = client.agents(given.agent)
-    held = sum(bool(agent.held_back) for agent in found)
+    held = sum(bool(agent.blocked_reason) for agent in found)
     line = f"{len(found)} {'agent' if len(found) == 1 else 'agents'}, {held} of them held back"
     return Answer({"agents": fields_of(found)}, line, [_row(agent) for agent in found], COLUMNS)
 
@@ -97,7 +97,7 @@ def _choice_row(choice: Choice) -> dict[str, Any]:
     }
 
 
-def _row(agent: AgentShown) -> dict[str, Any]:
+def _row(agent: AgentInfo) -> dict[str, Any]:
     past = agent.past.values()
     return {
         **fields_of(agent),
@@ -107,5 +107,5 @@ def _row(agent: AgentShown) -> dict[str, Any]:
     }
 
 
-def _standing(agent: AgentShown) -> dict[str, Any]:
-    return {"name": agent.name, "enabled": agent.enabled, "held_back": agent.held_back}
+def _standing(agent: AgentInfo) -> dict[str, Any]:
+    return {"name": agent.name, "enabled": agent.enabled, "blocked_reason": agent.blocked_reason}

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from coord.core.errors import Invalid
-from coord.core.replies import LockReply, LockShown, Outcome
+from coord.core.replies import LockInfo, LockReply, Outcome
 from coord.sdk.client.client import Client
 from coord.transports import arguments as words
 from coord.transports import exit_codes as render
@@ -107,7 +107,7 @@ def take(client: Client, resources: Sequence[str], given: SimpleNamespace) -> Lo
         if first.ok:
             return _salvaged(client, first)
         holder = f"held by {holder_of(first.holder)}, " if first.holder else ""
-        say(f"Waiting for {', '.join(resources)} — {holder}place {first.place} in line")
+        say(f"Waiting for {', '.join(resources)} — {holder}place {first.position} in line")
     return _salvaged(client, client.acquire(resources, wait_s=wait_s, **asked))
 
 
@@ -144,19 +144,19 @@ def answer_of(reply: LockReply) -> Answer:
         return Answer(fields, _told(word, reply.locks), rows_of(reply.locks), COLUMNS)
     if reply.holder is not None:
         fields |= {"holder": fields_of(reply.holder), "expires_in_s": reply.holder.expires_in_s}
-    fields |= {"place": reply.place, "cycle": list(reply.cycle)}
+    fields |= {"position": reply.position, "cycle": list(reply.cycle)}
     failure = _denial(reply)
     rows = rows_of([reply.holder]) if reply.holder else []
     return Answer(fields, f"{failure.message}; {failure.hint}", rows, COLUMNS, failure)
 
 
-def holder_of(lock: LockShown) -> str:
+def holder_of(lock: LockInfo) -> str:
     """Return who holds a lock, and how long still: `NAME (expires in 4m30s)`."""
     name = lock.agent or lock.owner
     return f"{name} ({'expires in ' + words.span(lock.expires_in_s) if lock.expires_in_s > 0 else 'expired'})"
 
 
-def rows_of(found: Sequence[LockShown]) -> list[dict[str, Any]]:
+def rows_of(found: Sequence[LockInfo]) -> list[dict[str, Any]]:
     """Return locks as rows of a table."""
     return [{**fields_of(lock), "expires_in": words.span(lock.expires_in_s)} for lock in found]
 
@@ -182,7 +182,7 @@ def _released(reply: Any) -> Answer:
     return Answer(fields_of(reply), f"Lock released ✓ {', '.join(reply.released)}")
 
 
-def _told(word: str, found: Sequence[LockShown]) -> str:
+def _told(word: str, found: Sequence[LockInfo]) -> str:
     if not found:
         return "no lock is held"
     least = min(lock.expires_in_s for lock in found)

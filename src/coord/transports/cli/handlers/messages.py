@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 from typing import Any
 
-from coord.core.replies import Liveness, Sent
+from coord.core.replies import Liveness, SendReply
 from coord.sdk.client.client import Client
 from coord.transports import arguments as words
 from coord.transports import exit_codes as render
@@ -48,7 +48,7 @@ def _content(given: SimpleNamespace) -> dict[str, Any]:
     return {"body": given.body, "blob": given.blob, "priority": given.priority, "ttl_s": given.ttl}
 
 
-def _sent(reply: Sent) -> Answer:
+def _sent(reply: SendReply) -> Answer:
     silent = [name for name, life in reply.recipients.items() if life is not Liveness.LIVE]
     warning = f"; without a sign of life: {', '.join(silent[:5])}" if silent else ""
     return Answer(fields_of(reply), f"sent {reply.id} to {len(reply.recipients)}{warning}")

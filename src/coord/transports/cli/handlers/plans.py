@@ -8,7 +8,7 @@ from typing import Any
 from coord.core.errors import Invalid
 from coord.core.plans.commands import NewTask
 from coord.core.plans.tracks import title_of
-from coord.core.replies import TaskListed, TasksAdded
+from coord.core.replies import AddTasksReply, TaskInfo
 from coord.core.tasks.types import TaskStatus
 from coord.sdk.client.client import Client
 from coord.sdk.plans.check import Changes, Checked, check_plan, difference
@@ -52,22 +52,22 @@ def load(client: Client, given: SimpleNamespace) -> Answer:
     return Answer(fields, line, _rows(reply, changes, others), DIFFERENCE)
 
 
-def _loaded(client: Client, plan: Plan, checked: Checked) -> TasksAdded:
+def _loaded(client: Client, plan: Plan, checked: Checked) -> AddTasksReply:
     for track, agents in plan.agents.items():
         client.set_track(track, agents)
     person = is_terminal(sys.stderr)
     return client.add_tasks(checked.tasks, from_root=True, progress=_progress if person else None)
 
 
-def _compared(tasks: Sequence[NewTask], stored: Sequence[TaskListed], changes: Changes) -> TasksAdded:
+def _compared(tasks: Sequence[NewTask], stored: Sequence[TaskInfo], changes: Changes) -> AddTasksReply:
     """Return what loading would answer."""
     there = {task.task_id for task in stored}
     added = [task.task_id for task in tasks if task.task_id not in there]
     same = [task.task_id for task in tasks if task.task_id in there and task.task_id not in changes]
-    return TasksAdded(added, list(changes), same, [])
+    return AddTasksReply(added, list(changes), same, [])
 
 
-def _rows(reply: TasksAdded, changes: Changes, others: Sequence[str]) -> list[dict[str, Any]]:
+def _rows(reply: AddTasksReply, changes: Changes, others: Sequence[str]) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = [{"change": "added", "task_id": name} for name in reply.added]
     for name in reply.changed:
         rows += [
@@ -113,7 +113,7 @@ def show(client: Client, given: SimpleNamespace) -> Answer | str:
     )
 
 
-def _table(tracks: Sequence[Mapping[str, Any]], found: Sequence[TaskListed]) -> list[dict[str, Any]]:
+def _table(tracks: Sequence[Mapping[str, Any]], found: Sequence[TaskInfo]) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for track in tracks:
         rows.append({"track": track["track"], "task_id": f"{track['percent']} % of {track['total']}"})
@@ -121,7 +121,7 @@ def _table(tracks: Sequence[Mapping[str, Any]], found: Sequence[TaskListed]) -> 
     return rows
 
 
-def progress(tasks: Sequence[TaskListed]) -> list[dict[str, Any]]:
+def progress(tasks: Sequence[TaskInfo]) -> list[dict[str, Any]]:
     """Return how far each track is; what stands in none comes under the empty name."""
     found = []
     for track in sorted({task.track for task in tasks}):
@@ -145,7 +145,7 @@ def progress(tasks: Sequence[TaskListed]) -> list[dict[str, Any]]:
     return found
 
 
-def _read(client: Client, path: str) -> tuple[Plan, Checked, list[TaskListed]]:
+def _read(client: Client, path: str) -> tuple[Plan, Checked, list[TaskInfo]]:
     plan = read_plan(path)
     if plan.project and plan.project != client.project:
         raise Invalid(

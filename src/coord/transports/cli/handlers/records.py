@@ -80,7 +80,7 @@ def _stats(client: Client, which: EventFilter, _most: int) -> Answer:
 def _locks(client: Client, which: EventFilter, most: int) -> Answer:
     found = fields_of(lock_periods(client, which, most))
     held = sum(not tenure["until_at"] for tenure in found)
-    columns = ("resource", "owner", "mode", "fence", "from_at", "until_at", "ending", "by", "reason")
+    columns = ("resource", "owner", "mode", "fence", "from_at", "until_at", "end_reason", "by", "reason")
     return Answer({"locks": found}, f"{held} held now, {len(found) - held} ended", found, columns)
 
 

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from coord.core.errors import Invalid
-from coord.core.replies import SessionShown
+from coord.core.replies import SessionInfo
 from coord.sdk.client.client import Client
 from coord.sdk.client.session_memory import SessionMemory
 from coord.transports import arguments as words
@@ -88,7 +88,7 @@ def _capabilities(texts: Sequence[str] | None) -> dict[str, float] | None:
     return None if texts is None else {name: words.decimal(value or "1") for name, _, value in pairs}
 
 
-def _company(peers: Sequence[SessionShown]) -> str:
+def _company(peers: Sequence[SessionInfo]) -> str:
     if not peers:
         return "no other session is here"
     names = ", ".join(f"{peer.agent or peer.session_id} ({peer.liveness})" for peer in peers[:5])
@@ -96,7 +96,7 @@ def _company(peers: Sequence[SessionShown]) -> str:
     return f"{len(peers)} other {'session is' if len(peers) == 1 else 'sessions are'} here: {names}{more}"
 
 
-def _rows(peers: Sequence[SessionShown]) -> list[dict[str, Any]]:
+def _rows(peers: Sequence[SessionInfo]) -> list[dict[str, Any]]:
     return [{**fields_of(peer), "task": _task(peer.current_task)} for peer in peers]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from coord.core.errors import Invalid, NotFound
 from coord.core.ids import part_ids
-from coord.core.replies import LockShown, NextTask, Runnable, TaskListed, TasksAdded
+from coord.core.replies import AddTasksReply, LockInfo, NextTask, Runnable, TaskInfo
 from coord.core.tasks.types import ClaimHistory, ClaimReason, TaskClaim, TaskResult, TaskStatus
 from coord.sdk.client.client import Client
 from coord.transports import arguments as words
@@ -66,7 +66,7 @@ def add(client: Client, given: SimpleNamespace) -> Answer:
     return Answer(fields, line, rows_of([task]), COLUMNS)
 
 
-def warning(reply: TasksAdded) -> str:
+def warning(reply: AddTasksReply) -> str:
     """Return what is to be said of work that may be done twice."""
     return f"; is it work that is there already? {'; '.join(map(str, reply.alike))}" if reply.alike else ""
 
@@ -129,7 +129,7 @@ def claim(client: Client, given: SimpleNamespace) -> Answer:
     return _refused(reply.reason.value, {"holder": reply.current_holder}, told, hint)
 
 
-def _salvaged(client: Client, locks: Sequence[LockShown], fields: dict[str, Any]) -> str:
+def _salvaged(client: Client, locks: Sequence[LockInfo], fields: dict[str, Any]) -> str:
     """Put aside what an earlier holder left half done in the files of a task; return what there is to say."""
     if not locks:
         return ""
@@ -245,7 +245,7 @@ def show(client: Client, given: SimpleNamespace) -> Answer:
     """Show a task."""
     state = client.task_state(given.task)
     try:
-        task: TaskListed | None = client.show_task(given.task)
+        task: TaskInfo | None = client.show_task(given.task)
     except NotFound:
         if not state.generation:
             raise
@@ -361,17 +361,17 @@ def claim_fields(claim: TaskClaim) -> dict[str, Any]:
     }
 
 
-def rows_of(tasks: Sequence[TaskListed]) -> list[dict[str, Any]]:
+def rows_of(tasks: Sequence[TaskInfo]) -> list[dict[str, Any]]:
     """Return tasks as rows of a table; one that was split shows how many of its parts are done."""
     return [{**fields_of(task), "state": state_of(task)} for task in tasks]
 
 
-def state_of(task: TaskListed) -> str:
+def state_of(task: TaskInfo) -> str:
     """Return how a task stands, in a word or two."""
     return f"{task.state} {task.parts_done}/{task.parts}" if task.parts else task.state
 
 
-def _shown(task: TaskListed) -> Answer:
+def _shown(task: TaskInfo) -> Answer:
     return Answer({"task": fields_of(task)}, f"{task.task_id} is {task.state}", rows_of([task]), COLUMNS)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from coord.core.plans.tracks import title_of
-from coord.core.replies import TaskListed
+from coord.core.replies import TaskInfo
 from coord.core.tasks.types import TaskStatus
 from coord.transports.cli.plan_view.layout import Lane, lanes
 
@@ -33,7 +33,7 @@ _ARROW = (
 )
 
 
-def mermaid(tasks: Sequence[TaskListed]) -> str:
+def mermaid(tasks: Sequence[TaskInfo]) -> str:
     """Return the tasks as a Mermaid flowchart: one box per track, arrows from what comes first."""
     numbers = {task.task_id: f"t{number}" for number, task in enumerate(tasks)}
     lines = ["flowchart LR"]
@@ -60,12 +60,12 @@ def mermaid(tasks: Sequence[TaskListed]) -> str:
 class Box(NamedTuple):
     """Where a task stands."""
 
-    task: TaskListed
+    task: TaskInfo
     x: int
     y: int
 
 
-def svg(tasks: Sequence[TaskListed]) -> str:
+def svg(tasks: Sequence[TaskInfo]) -> str:
     """Return the tasks as an SVG: a lane per track, a column per step, arrows from what comes first."""
     found = lanes(tasks)
     boxes: dict[str, Box] = {}

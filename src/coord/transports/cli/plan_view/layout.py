@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from coord.core.replies import TaskListed
+from coord.core.replies import TaskInfo
 from coord.core.tasks.types import TaskStatus
 
-Cells = dict[int, list[TaskListed]]
+Cells = dict[int, list[TaskInfo]]
 """The tasks of a track by their step."""
 
 FINISHED = (TaskStatus.DONE, TaskStatus.SKIPPED)
@@ -19,7 +19,7 @@ class Lane(NamedTuple):
     cells: Cells
 
     @property
-    def tasks(self) -> list[TaskListed]:
+    def tasks(self) -> list[TaskInfo]:
         """All of them."""
         return [task for cell in self.cells.values() for task in cell]
 
@@ -29,7 +29,7 @@ class Lane(NamedTuple):
         return sum(task.state in FINISHED for task in self.tasks)
 
 
-def lanes(tasks: Sequence[TaskListed]) -> list[Lane]:
+def lanes(tasks: Sequence[TaskInfo]) -> list[Lane]:
     """Return the tracks by name; within each its tasks by step, in the order given."""
     step = steps(tasks)
     found: dict[str, Cells] = {}
@@ -38,7 +38,7 @@ def lanes(tasks: Sequence[TaskListed]) -> list[Lane]:
     return [Lane(track, dict(sorted(found[track].items()))) for track in sorted(found)]
 
 
-def steps(tasks: Iterable[TaskListed]) -> dict[str, int]:
+def steps(tasks: Iterable[TaskInfo]) -> dict[str, int]:
     """Return the step of each task: one after the last of those it depends on, from 0."""
     needs = {task.task_id: task.depends_on for task in tasks}
     found = dict.fromkeys(needs, 0)

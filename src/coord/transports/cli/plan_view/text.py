@@ -7,7 +7,7 @@ one line with a bar and its counts.
 from collections.abc import Sequence
 
 from coord.core.ids import TaskIdentifier
-from coord.core.replies import TaskListed
+from coord.core.replies import TaskInfo
 from coord.core.tasks.types import TaskStatus
 from coord.transports.cli.output import cells_wide, fitted, visible
 from coord.transports.cli.plan_view.layout import Lane, lanes
@@ -31,7 +31,7 @@ SIGNS = {
 """The sign and the colour of each state."""
 
 
-def picture(tasks: Sequence[TaskListed], width: int, *, colours: bool = False) -> str:
+def picture(tasks: Sequence[TaskInfo], width: int, *, colours: bool = False) -> str:
     """Return the plan as text, no line wider than `width` (but at least one cell)."""
     if not tasks:
         return ""
@@ -68,14 +68,14 @@ def _label(lane: Lane) -> str:
     return f"{lane.track or '-'} {100 * lane.finished // len(lane.tasks)} %"
 
 
-def _cell(cell: Sequence[TaskListed], row: int, texts: dict[str, str], wide: int, colours: bool) -> str:
+def _cell(cell: Sequence[TaskInfo], row: int, texts: dict[str, str], wide: int, colours: bool) -> str:
     if row >= len(cell):
         return " " * wide
     task = cell[row]
     return _painted(fitted(texts[task.task_id], wide), task.state, colours)
 
 
-def _cell_text(task: TaskListed, tracks: dict[str, str]) -> str:
+def _cell_text(task: TaskInfo, tracks: dict[str, str]) -> str:
     text = f"{SIGNS[TaskStatus(task.state)][0]} {task.task_id}"
     others = [_short(need) for need in task.depends_on if not task.track or tracks.get(need) != task.track]
     if task.agent:
@@ -104,12 +104,12 @@ def _summary(found: Sequence[Lane], width: int, colours: bool) -> list[str]:
     return lines
 
 
-def _counts(tasks: Sequence[TaskListed]) -> str:
+def _counts(tasks: Sequence[TaskInfo]) -> str:
     states = [task.state for task in tasks]
     return "  ".join(f"{sign} {states.count(s)}" for s, (sign, _) in SIGNS.items() if s in states)
 
 
-def _legend(tasks: Sequence[TaskListed], width: int, colours: bool) -> str:
+def _legend(tasks: Sequence[TaskInfo], width: int, colours: bool) -> str:
     """Return what the signs mean that were used, and how many there are of each."""
     states = [task.state for task in tasks]
     parts, used = [], 0

@@ -49,7 +49,7 @@ def test_agents_are_listed_disabled_and_enabled(coord: Coord) -> None:
     assert "rem gets nothing: disabled: its key has expired" in line
     (rem,) = coord("ann agent list").answer["agents"]
     assert (rem["name"], rem["liveness"], rem["claims"]) == ("rem", "live", 0)
-    assert rem["held_back"] == "disabled: its key has expired"
+    assert rem["blocked_reason"] == "disabled: its key has expired"
     assert rem["capabilities"] == {"api": 1.0, "testing": 1.5}
     assert coord("ann route t").answer["agent"] is None
     assert coord("ann agent enable rem").answer["agent"]["enabled"] is True

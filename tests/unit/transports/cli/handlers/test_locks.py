@@ -35,7 +35,7 @@ def test_a_denial_names_the_holder_and_the_time_left(coord: Coord) -> None:
     assert answer["ok"] is False
     assert answer["holder"]["owner"] == "s-ann"
     assert 0 < answer["expires_in_s"] <= 270
-    assert answer["place"] == 1
+    assert answer["position"] == 1
     assert answer["error"]["code"] == "held"
     assert line.startswith("Lock denied — held by ann (expires in 4m")
     assert coord("bob locks --owner s-bob").answer["locks"] == [], "all or nothing"

@@ -220,7 +220,7 @@ def test_who_held_what_when(morning: Morning) -> None:
     busy(morning)
     ann = morning["ann"]
     found = lock_periods(ann, event_filter(ann, resources=["src/app.py"]), now=morning.now)
-    assert [(each.resource, each.owner, each.ending) for each in found] == [
+    assert [(each.resource, each.owner, each.end_reason) for each in found] == [
         ("file:src/*", "ann-1", "released"),
         ("file:src/app.py", "bob-1", ""),
     ]
@@ -242,7 +242,7 @@ def test_the_commands_answer(morning: Morning, ran: Any) -> None:
     assert "held: once, p50 5 s" in line
     code, answer, line = ran("log", "locks", "src/app.py")
     assert (code, line, len(answer["locks"])) == (0, "0 held now, 2 ended\n", 2)
-    assert [each["ending"] for each in answer["locks"]] == [
+    assert [each["end_reason"] for each in answer["locks"]] == [
         "released",
         "expired",
     ]  # years ago, at its deadline
@@ -285,7 +285,7 @@ def test_following_goes_on_until_nobody_reads(folder: Path) -> None:
     """--follow prints what happens as it happens, and ends when its reader is gone or a signal comes."""
     with coord.connect(session="ann-1", cwd=str(folder), environ={"XDG_STATE_HOME": str(folder)}) as ann:
         ann.acquire("name:first")
-        for ending in ("signal", "closed"):
+        for end_reason in ("signal", "closed"):
             program = [
                 sys.executable,
                 "-m",
@@ -301,10 +301,10 @@ def test_following_goes_on_until_nobody_reads(folder: Path) -> None:
             ) as child:
                 assert child.stdout is not None
                 json.loads(child.stdout.readline())
-                ann.acquire(f"name:{ending}")
+                ann.acquire(f"name:{end_reason}")
                 seen = json.loads(child.stdout.readline())
-                assert (seen["event"], seen["resource"]) == ("lock.acquired", f"name:{ending}")
-                if ending == "signal":
+                assert (seen["event"], seen["resource"]) == ("lock.acquired", f"name:{end_reason}")
+                if end_reason == "signal":
                     child.send_signal(signal.SIGTERM)
                     assert child.wait(60) == 128 + signal.SIGTERM
                 else:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from coord.core.replies import TaskListed
+from coord.core.replies import TaskInfo
 from coord.transports.cli.main import main
 from coord.transports.cli.output import cells_wide
 from coord.transports.cli.plan_view.drawing import svg
@@ -19,14 +19,14 @@ SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = '</title><script>alert("1")</script> & \' \ufffe ]]> <!--'
 
 
-def task(task_id: str, *depends_on: str, state: str = "pending", **fields) -> TaskListed:
+def task(task_id: str, *depends_on: str, state: str = "pending", **fields) -> TaskInfo:
     texts = dict.fromkeys(("session_id", "agent", "note", "description", "type", "role"), "")
     numbers = dict.fromkeys(
         ("generation", "expires_ms", "retries", "retry_ms", "priority", "deadline_ms", "estimate_s"), 0
     )
     rest = {"track": task_id[0], "needs": [], "files": [], "requirements": {}, "retries_max": 3}
     given = {"task_id": task_id, "state": state, "depends_on": list(depends_on), "created_ms": 1}
-    return TaskListed(**{**texts, **numbers, **rest, **given, **fields})
+    return TaskInfo(**{**texts, **numbers, **rest, **given, **fields})
 
 
 SHOP = [
