@@ -45,7 +45,7 @@ class AgentCalls(TaskCalls):
         here = {name: AgentInfo(name=name) for name in rules.agents}
         here |= {agent.name: agent for agent in self.agents()}
         agents = [agent_as(agent, rules.agents.get(name, Declared())) for name, agent in here.items()]
-        now = self.database.log(self.tenant).now() if self._clock is None else self._clock()
+        now = self.log.now() if self._clock is None else self._clock()
         return route(spec, agents, now, rules.matrix)
 
     def _enable(self, name: str, reason: str, *, enabled: bool) -> AgentInfo:

@@ -17,6 +17,7 @@ from coord.host.paths import repository_path
 from coord.host.processes import probe
 from coord.host.store_location import StoreLocation, user_location
 from coord.sdk.client.open import open_location
+from coord.stores.contract import Store
 from coord.stores.database import Database
 from coord.stores.open import OPEN_TIMEOUT_S, retry_unreachable
 
@@ -47,6 +48,12 @@ class Connection:
         self._clock = clock
         self._timeout = timeout
         self._host: Connection | None = None
+
+    @property
+    def log(self) -> Store:
+        """The log of this connection's tenant."""
+        log: Store = self.database.log(self.tenant)
+        return log
 
     def __enter__(self) -> Self:
         return self

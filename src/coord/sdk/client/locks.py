@@ -165,6 +165,6 @@ class LockCalls(Connection):
             reason=given.line("reason", reason),
         )
         asked: PreemptReply = client.call(command)
-        grace_left_s = max(0.0, (asked.until_ms - client.database.log(client.tenant).now()) / 1000)
+        grace_left_s = max(0.0, (asked.until_ms - client.log.now()) / 1000)
         patience_s = grace_left_s + POLL_S if wait_s is None else wait_s
         return self.acquire(words, ttl_s=ttl_s, reason=reason, wait_s=patience_s, priority=priority)

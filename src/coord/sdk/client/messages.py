@@ -87,7 +87,7 @@ class MessageCalls(Connection):
         )
         patience_s = WAIT_S_MAX if wait_s is None else given.milliseconds("wait", wait_s, least_s=0) / 1000
         deadline = time.monotonic() + patience_s
-        store = self.database.log(self.tenant)
+        store = self.log
         while True:
             reply: ReceiveReply = self.call(ask)
             left = deadline - time.monotonic()

@@ -20,7 +20,9 @@ from coord.host.store_location import (
 from coord.stores.database import Database
 from coord.stores.open import OPEN_TIMEOUT_S, install, mover, open_store
 
-OPEN_TIMEOUT_S_MAX = 3600.0
+CONNECT_TIMEOUT_S = OPEN_TIMEOUT_S
+"""How long a client tries to reach a server unless told otherwise."""
+CONNECT_TIMEOUT_S_MAX = 3600.0
 
 
 def open_timeout_s(environ: Mapping[str, str]) -> float:
@@ -30,9 +32,9 @@ def open_timeout_s(environ: Mapping[str, str]) -> float:
         seconds = float(given or OPEN_TIMEOUT_S)
     except ValueError:
         seconds = -1.0
-    if not 0 <= seconds <= OPEN_TIMEOUT_S_MAX:
+    if not 0 <= seconds <= CONNECT_TIMEOUT_S_MAX:
         raise Invalid(
-            f"COORD_CONNECT_TIMEOUT is {shown(given)}", hint=f"give seconds, 0 to {OPEN_TIMEOUT_S_MAX:g}"
+            f"COORD_CONNECT_TIMEOUT is {shown(given)}", hint=f"give seconds, 0 to {CONNECT_TIMEOUT_S_MAX:g}"
         )
     return seconds
 

@@ -17,7 +17,7 @@ from coord.core.plans import commands as plan_commands
 from coord.core.replies import LockInfo, LostClaim, SessionMemoryReply, TaskInfo
 from coord.core.tasks.types import TaskClaim
 from coord.engine.engine import Engine
-from coord.sdk.reports.activity import LoggedEvent, beginning, logged_events, pages_backwards
+from coord.sdk.log_reader import LoggedEvent, first_offset, logged_events, pages_backwards
 from coord.stores.contract import Store
 
 ENTRIES_MAX = 20_000
@@ -153,7 +153,7 @@ class _Past:
 
     def read(self, log: Store) -> None:
         """Go back through the log, a measure at most."""
-        first, looked_at = beginning(log), 0
+        first, looked_at = first_offset(log), 0
         for page in pages_backwards(log, first):
             for happening in self._own(page):
                 self._note(happening)

@@ -99,7 +99,7 @@ class SessionCalls(Connection):
 
         name = check_id("session id", session) if session else ""
         command = plan_commands.GetSessionMemory(caller=self.caller, tenant=self.tenant, session=name)
-        return remember(self.engine, self.database.log(self.tenant), command, self.caller.project)
+        return remember(self.engine, self.log, command, self.caller.project)
 
     def dereg(self, session: str = "") -> DeregisterReply:
         """End this session (or one below it, or a dead one) and give back all it holds."""

@@ -32,7 +32,7 @@ def wait_in_queue(client: Connection, reply: LockReply, deadline: float) -> Lock
     """
     assert reply.wait is not None, "only a waiting request has a wait id"
     wait_id, waiting = reply.wait.wait_id, reply
-    store = client.database.log(client.tenant)
+    store = client.log
     peek, confirm = commands.PeekWait(client.caller, wait_id), commands.ConfirmWait(client.caller, wait_id)
     try:
         while reply.wait is not None:
@@ -60,7 +60,7 @@ def wait_in_queue(client: Connection, reply: LockReply, deadline: float) -> Lock
 def wait_for_task(client: Connection, command: ClaimNext, wait_s: float | None, command_id: str) -> NextTask:
     """Ask for a task until one is granted, none can become ready by itself, or `wait_s` has passed."""
     deadline = None if wait_s is None else time.monotonic() + wait_s
-    store = client.database.log(client.tenant)
+    store = client.log
     while True:
         seen = store.seen.offset  # read before the call: a later change ends the wait at once
         reply: NextTask = client.call(command, command_id)

@@ -1,7 +1,7 @@
-"""What happened: events read from the log, who held what when, and how long locks were held and waited for.
+"""What happened in a store: filtered events, lock periods, and how long locks were held and waited for.
 
-The log is read in pages, from its end where only the newest is wanted. Where its beginning was trimmed, the
-answer begins with the first entry that is left, and says so.
+Reports that want the newest events read the log from its end. Where old entries were trimmed, a report
+starts at the first entry that is left, and says so.
 """
 
 from array import array
@@ -12,36 +12,35 @@ from typing import Any
 import msgspec
 
 from coord.core import keys
-from coord.core.errors import CoordError, Corrupt, Invalid, Trimmed
+from coord.core.errors import CoordError, Invalid
 from coord.core.events import SEED_NAMES, event_names
 from coord.core.ids import shown
 from coord.core.locks.locks import EndedLock, Lock, end_ms, ended_by_time
 from coord.core.locks.resources import Resource, parse_resource
 from coord.core.records import decode
 from coord.sdk.client.connection import Connection
-from coord.stores.contract import Entry, Record, Store
+from coord.sdk.log_reader import (
+    PAGE_ENTRIES,
+    LoggedEvent,
+    first_offset,
+    follow_pages,
+    logged_events,
+    newest_offset,
+    pages,
+    pages_backwards,
+)
+from coord.stores.contract import Record, Store
 
-PAGE = 500
-SHOWN = 50
+EVENTS_MAX = 50
 ACTORS = ("session", "agent", "by", "by_session", "victim")
 """The fields of an event that name who did it, or on whose behalf."""
 
-_EVENT = msgspec.json.Decoder(dict[str, Any])
 _NAMES = event_names()
 _BY_SEED_NAME = {seed: name for name, seed in SEED_NAMES.items()}
 
 
-class LoggedEvent(msgspec.Struct, frozen=True):
-    """One event, and the offset and time of its entry."""
-
-    offset: int
-    at_ms: int
-    event: str
-    details: dict[str, Any]
-
-
 class Activity(msgspec.Struct, frozen=True):
-    """Events in order. `begins_at`: the first offset that is left, where earlier ones were trimmed."""
+    """Events in log order; `begins_at` is the first offset that is left if earlier entries were trimmed."""
 
     events: list[LoggedEvent]
     head: int
@@ -49,7 +48,7 @@ class Activity(msgspec.Struct, frozen=True):
 
 
 class DurationStats(msgspec.Struct, frozen=True):
-    """How long something took, in seconds."""
+    """The spread of durations in seconds."""
 
     count: int
     p50_s: float
@@ -58,7 +57,7 @@ class DurationStats(msgspec.Struct, frozen=True):
 
 
 class Stats(msgspec.Struct, frozen=True):
-    """The log in numbers: how often each event, how long locks were held and waited for, how they ended."""
+    """The log in numbers: events by name, durations of locks and waits, and how locks ended."""
 
     entries: int
     events: dict[str, int]
@@ -69,7 +68,7 @@ class Stats(msgspec.Struct, frozen=True):
 
 
 class LockPeriod(msgspec.Struct, frozen=True):
-    """Who held a lock from when to when; `until_ms` is 0 while it stands."""
+    """From when to when a session held a lock; `until_ms` is 0 while it still does."""
 
     resource: str
     owner: str
@@ -84,7 +83,7 @@ class LockPeriod(msgspec.Struct, frozen=True):
 
 
 class EventFilter(msgspec.Struct, frozen=True):
-    """Which events. `op` is an event or what is before its dot; resources are those it has to meet."""
+    """Selects events: `op` is an event name or its first part, `resources` must overlap the event's."""
 
     op: str = ""
     actor: str = ""
@@ -92,18 +91,18 @@ class EventFilter(msgspec.Struct, frozen=True):
     since_ms: int = 0
     repository: str = ""
 
-    def matches(self, happening: LoggedEvent) -> bool:
-        """Whether an event is one of them."""
-        details = happening.details
-        if happening.at_ms < self.since_ms:
+    def matches(self, logged: LoggedEvent) -> bool:
+        """Whether an event passes the filter."""
+        details = logged.details
+        if logged.at_ms < self.since_ms:
             return False
-        if self.op and self.op not in (happening.event, happening.event.partition(".")[0]):
+        if self.op and self.op not in (logged.event, logged.event.partition(".")[0]):
             return False
         if self.actor and self.actor not in [details.get(field) for field in ACTORS]:
             return False
-        return not self.resources or self._meets(details)
+        return not self.resources or self._overlaps(details)
 
-    def _meets(self, details: dict[str, Any]) -> bool:
+    def _overlaps(self, details: dict[str, Any]) -> bool:
         named = [details["resource"]] if "resource" in details else details.get("resources", ())
         theirs = [each for text in named for each in _parsed(text, self.repository)]
         return any(mine.overlaps(other) for mine in self.resources for other in theirs)
@@ -117,75 +116,58 @@ def event_filter(
     resources: Iterable[str] = (),
     since_s: float | None = None,
 ) -> EventFilter:
-    """Return which events are asked for, from words of the outside."""
+    """Return a filter from the words that a person typed; raise `Invalid` for an unknown event."""
     repository = connection.location.repository_id
     return EventFilter(
-        _known(op),
+        _event_name(op),
         actor,
         tuple(each for text in connection.resolve(resources) for each in parse_resource(text, repository)),
-        0 if since_s is None else log_of(connection).now() - round(since_s * 1000),
+        0 if since_s is None else connection.log.now() - round(since_s * 1000),
         repository,
     )
 
 
-def newest_events(connection: Connection, which: EventFilter, most: int = SHOWN) -> Activity:
-    """Return the newest events of those wanted, oldest first, reading from the end of the log."""
-    if most < 1:
-        raise Invalid(f"{most} events are none", hint="ask for 1 or more")
-    log = log_of(connection)
+def newest_events(connection: Connection, which: EventFilter, limit: int = EVENTS_MAX) -> Activity:
+    """Return the newest events that pass a filter, oldest first."""
+    if limit < 1:
+        raise Invalid(f"invalid event count: {limit}", hint="use 1 or more")
+    log = connection.log
     found: deque[LoggedEvent] = deque()
-    begins_at = beginning(log)
-    head = _head(log)
+    begins_at = first_offset(log)
+    head = newest_offset(log)
     for page in pages_backwards(log, begins_at):
-        for happening in reversed(list(logged_events(page))):
-            if len(found) < most and which.matches(happening):
-                found.appendleft(happening)
-        if page[0].at < which.since_ms or len(found) == most:
+        for logged in reversed(list(logged_events(page))):
+            if len(found) < limit and which.matches(logged):
+                found.appendleft(logged)
+        if page[0].at < which.since_ms or len(found) == limit:
             break
     return Activity(list(found), head, begins_at)
-
-
-def pages_backwards(log: Store, begins_at: int) -> Iterator[list[Entry]]:
-    """Yield pages of the log from its end to its beginning, each in order."""
-    up_to = _head(log)
-    while up_to >= max(begins_at, 1):
-        after = max(up_to - PAGE, begins_at - 1, 0)
-        page = [entry for entry in log.tail(after, up_to - after) if entry.offset <= up_to]
-        if page:
-            yield page
-        up_to = after
 
 
 def follow(
     connection: Connection, which: EventFilter, after: int, wait_s: float
 ) -> Iterator[list[LoggedEvent]]:
-    """Yield what happens after an offset, for ever; an empty list when nothing did for a while."""
-    log = log_of(connection)
-    while True:
-        page = log.tail(after, PAGE)
-        if page:
-            after = page[-1].offset
-        else:
-            log.wait(after, wait_s)
-        yield [happening for happening in logged_events(page) if which.matches(happening)]
+    """Yield matching events after an offset, for ever; an empty list after each `wait_s` without news."""
+    for page in follow_pages(connection.log, after, wait_s):
+        yield [logged for logged in logged_events(page) if which.matches(logged)]
 
 
 def stats(connection: Connection, which: EventFilter) -> Stats:
-    """Return the wanted part of the log in numbers."""
-    log = log_of(connection)
+    """Return the events that pass a filter in numbers."""
+    log = connection.log
     counts: Counter[str] = Counter()
     endings: Counter[str] = Counter()
     holds, waits = array("d"), array("d")
-    entries, begins_at = 0, beginning(log)
+    entries, begins_at = 0, first_offset(log)
     for page in pages(log, begins_at):
         entries += len(page)
-        for happening in filter(which.matches, logged_events(page)):
-            counts[happening.event] += 1
-            details = happening.details
-            if happening.event == "lock.released":
+        for logged in filter(which.matches, logged_events(page)):
+            counts[logged.event] += 1
+            details = logged.details
+            if logged.event == "lock.released":
                 holds.append(details["held_s"])
                 endings[details["end_reason"]] += 1
-            elif happening.event == "lock.acquired" and details.get("waited_ms"):
+            elif logged.event == "lock.acquired" and details.get("waited_ms"):
                 waits.append(details["waited_ms"] / 1000)
     return Stats(
         entries, _sorted(counts), duration_stats(holds), duration_stats(waits), _sorted(endings), begins_at
@@ -193,22 +175,22 @@ def stats(connection: Connection, which: EventFilter) -> Stats:
 
 
 def lock_periods(
-    connection: Connection, which: EventFilter, most: int = SHOWN, *, now: int | None = None
+    connection: Connection, which: EventFilter, limit: int = EVENTS_MAX, *, now: int | None = None
 ) -> list[LockPeriod]:
-    """Return who held the wanted resources when, in the order of fences; who holds them now comes last."""
-    log = log_of(connection)
+    """Return the newest periods in which resources were locked, by fence; current holders come last."""
+    log = connection.log
     now = log.now() if now is None else now
-    # What stands is read first: what ends meanwhile is met again among the grants, never missed.
-    found = {_identity(tenure): tenure for tenure in _standing(log, which, now)}
-    newest: deque[LockPeriod] = deque(maxlen=most)
+    # Current locks are read first: one that ends in between is found again among the ended ones.
+    found = {_identity(period): period for period in _standing(log, which, now)}
+    newest: deque[LockPeriod] = deque(maxlen=limit)
     for space in sorted({resource.space for resource in which.resources}) or [""]:
         newest.extend(_granted(log, which, space))
-    found.update((_identity(tenure), tenure) for tenure in newest)
-    return sorted(found.values(), key=lambda tenure: (not tenure.until_ms, tenure.fence))[-most:]
+    found.update((_identity(period), period) for period in newest)
+    return sorted(found.values(), key=lambda period: (not period.until_ms, period.fence))[-limit:]
 
 
-def _identity(tenure: LockPeriod) -> tuple[int, str, str]:
-    return tenure.fence, tenure.resource, tenure.owner
+def _identity(period: LockPeriod) -> tuple[int, str, str]:
+    return period.fence, period.resource, period.owner
 
 
 def _standing(log: Store, which: EventFilter, now: int) -> Iterator[LockPeriod]:
@@ -218,7 +200,7 @@ def _standing(log: Store, which: EventFilter, now: int) -> Iterator[LockPeriod]:
         if _is_wanted(which, lock.resource, lock.owner):
             end_reason = ended_by_time(lock, now)
             until_ms = end_ms(lock, end_reason, now) if end_reason else 0
-            yield _tenure(
+            yield _period(
                 lock, lock.fence or record.version, until_ms, end_reason.value if end_reason else ""
             )
 
@@ -228,21 +210,13 @@ def _granted(log: Store, which: EventFilter, space: str) -> Iterator[LockPeriod]
         ended = decode(record.value or b"", EndedLock, record.key)
         lock = ended.lock
         if ended.until_ms >= which.since_ms and _is_wanted(which, lock.resource, lock.owner):
-            yield _tenure(lock, lock.fence, ended.until_ms, ended.end_reason.value, ended.by)
-
-
-def pages(log: Store, begins_at: int) -> Iterator[list[Entry]]:
-    """Yield the whole log in pages."""
-    after = max(begins_at - 1, 0)
-    while page := log.tail(after, PAGE):
-        yield page
-        after = page[-1].offset
+            yield _period(lock, lock.fence, ended.until_ms, ended.end_reason.value, ended.by)
 
 
 def records(log: Store, prefix: str) -> Iterator[Record]:
     """Yield the records of a range, read in pages."""
     after: Record | None = None
-    while page := log.scan(prefix, by="key", after=after, limit=PAGE):
+    while page := log.scan(prefix, by="key", after=after, limit=PAGE_ENTRIES):
         yield from page
         after = page[-1]
 
@@ -250,8 +224,8 @@ def records(log: Store, prefix: str) -> Iterator[Record]:
 def duration_stats(seconds: "array[float]") -> DurationStats:
     """Return count, median, 95th percentile (nearest rank) and maximum.
 
-    >>> spread(array("d", [1, 2, 3, 4]))
-    Spread(count=4, p50_s=2.0, p95_s=4.0, max_s=4.0)
+    >>> duration_stats(array("d", [1, 2, 3, 4]))
+    DurationStats(count=4, p50_s=2.0, p95_s=4.0, max_s=4.0)
     """
     ordered = sorted(seconds)
     if not ordered:
@@ -260,57 +234,28 @@ def duration_stats(seconds: "array[float]") -> DurationStats:
     return DurationStats(len(ordered), p50_s, p95_s, round(ordered[-1], 3))
 
 
-def log_of(connection: Connection) -> Store:
-    """Return the log that a connection works in."""
-    log: Store = connection.database.log(connection.tenant)
-    return log
-
-
-def _head(log: Store) -> int:
-    log.load(["head"])  # any read makes the store look
-    return log.seen.offset
-
-
-def beginning(log: Store) -> int:
-    """Return the first offset there is, or 0 if nothing was trimmed."""
-    try:
-        log.tail(0, 1)
-    except Trimmed as trimmed:
-        return trimmed.first
-    return 0
-
-
-def logged_events(page: Iterable[Entry]) -> Iterator[LoggedEvent]:
-    """Yield the events of entries."""
-    for entry in page:
-        for event in entry.events:
-            try:
-                details = _EVENT.decode(event)
-                yield LoggedEvent(entry.offset, entry.at, str(details.pop("event")), details)
-            except (msgspec.MsgspecError, KeyError) as error:
-                raise Corrupt(f"an event at offset {entry.offset} cannot be read: {error}") from error
-
-
 def _is_wanted(which: EventFilter, resource: str, owner: str) -> bool:
     details = {"resource": resource, "session": owner}
     return which.matches(LoggedEvent(0, which.since_ms, which.op, details))
 
 
-def _tenure(lock: Lock, fence: int, until_ms: int, end_reason: str, by: str = "") -> LockPeriod:
+def _period(lock: Lock, fence: int, until_ms: int, end_reason: str, by: str = "") -> LockPeriod:
     names = (lock.resource, lock.owner, lock.agent, lock.mode.value)
     return LockPeriod(*names, fence, lock.acquired_ms, until_ms, end_reason, by, lock.reason)
 
 
-def _known(op: str) -> str:
-    """Return an event, or a kind of event, by the name that coord has for it."""
+def _event_name(op: str) -> str:
+    """Return coord's own name of an event, or of a group of events."""
     name = _BY_SEED_NAME.get(op, op)
     if name and name not in _NAMES and name not in {each.partition(".")[0] for each in _NAMES}:
-        raise Invalid(f"{shown(op)} is no event", hint="for example lock.denied, or lock for all of its kind")
+        raise Invalid(
+            f"unknown event {shown(op)}", hint="for example lock.denied, or lock for all lock events"
+        )
     return name
 
 
 def _parsed(text: str, repository: str) -> tuple[Resource, ...]:
-    """Return a resource that was written down; what cannot be parsed any more meets nothing."""
+    """Return a resource that an event names; one that no longer parses overlaps nothing."""
     try:
         return parse_resource(text, repository)
     except CoordError:

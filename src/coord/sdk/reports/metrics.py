@@ -20,7 +20,8 @@ from coord.core.tasks.schema import Task, as_of
 from coord.core.tasks.types import ClaimState, TaskStatus
 from coord.host.processes import probe
 from coord.sdk.client.connection import Connection
-from coord.sdk.reports.activity import LoggedEvent, beginning, log_of, logged_events, pages, records
+from coord.sdk.log_reader import LoggedEvent, first_offset, logged_events, pages
+from coord.sdk.reports.activity import records
 from coord.stores.contract import Record, Store
 
 LABELS_MAX = 100
@@ -53,7 +54,7 @@ class Metric(NamedTuple):
 
 def metrics(connection: Connection, *, now: int | None = None) -> str:
     """Return all metrics of a tenant as Prometheus reads them, as of a moment (in milliseconds)."""
-    log = log_of(connection)
+    log = connection.log
     now = log.now() if now is None else now
     found = [
         *_of_sessions(log, now),
@@ -119,7 +120,7 @@ def _of_events(log: Store, tenant: str) -> Iterator[Metric]:
     """Count what the log tells. A denied claim leaves no trace there, a rejected result one a minute."""
     total: Counter[str] = Counter()
     tasks: dict[str, Counter[Labels]] = {name: Counter() for name in _TASK_COUNTERS}
-    for page in pages(log, beginning(log)):
+    for page in pages(log, first_offset(log)):
         for happening in logged_events(page):
             total[happening.event] += 1
             if happening.event.startswith("task."):

@@ -137,7 +137,7 @@ class Worker:
     def _next(self, wait_s: float | None, *, keep: bool) -> "Work | WorkerReport":
         """Claim the next task, waiting for one; or say why there is none."""
         deadline = None if wait_s is None else clock() + wait_s
-        store = self._client.database.log(self._client.tenant)
+        store = self._client.log
         command_id, asked, pause_s = os.urandom(16).hex(), clock(), RETRY_S
         while not self._stopping.is_set():
             seen = store.seen.offset  # taken before: what comes meanwhile ends the wait at once

@@ -17,7 +17,8 @@ from coord.integrations.git.changes import Covered, changes, literal_name, writi
 from coord.integrations.git.run import Git
 from coord.integrations.git.salvage.swap import put_aside
 from coord.sdk.client.client import Client
-from coord.sdk.reports.activity import EventFilter, LoggedEvent, newest_events
+from coord.sdk.log_reader import LoggedEvent
+from coord.sdk.reports.activity import EventFilter, newest_events
 
 SLACK_MS = 60_000
 """How far the clock of files may be from that of the store, and a holder from hearing that it lost."""

@@ -11,11 +11,11 @@ from coord.core.errors import Invalid
 from coord.sdk.admin.migrate import MigrationReport, cancel_migration
 from coord.sdk.admin.migrate import migrate as move
 from coord.sdk.client.client import Client
+from coord.sdk.log_reader import LoggedEvent
 from coord.sdk.reports.activity import (
     Activity,
     DurationStats,
     EventFilter,
-    LoggedEvent,
     event_filter,
     follow,
     lock_periods,

@@ -324,12 +324,12 @@ def list_(client: Client, given: SimpleNamespace) -> Answer:
 
 def watch(options: SimpleNamespace, given: SimpleNamespace) -> Answer | int:
     """Print what happens to tasks, until interrupted or the task that was named is finished."""
-    from coord.sdk.reports.activity import event_filter, follow, log_of
+    from coord.sdk.reports.activity import event_filter, follow
     from coord.transports.cli.handlers.records import print_happenings
 
     with connected(options) as client:
         as_json = options.json or not is_terminal(sys.stdout)
-        log = log_of(client)
+        log = client.log
         log.load(())
         after = log.seen.offset  # before the look at the task: nothing falls between the two
         if given.task and client.task_state(given.task).state in FINISHED:

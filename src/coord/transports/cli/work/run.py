@@ -11,9 +11,9 @@ from coord.core.errors import CoordError, Unreachable
 from coord.host.caller import made_id
 from coord.host.processes import describe
 from coord.sdk.client.client import Client
+from coord.sdk.client.open import CONNECT_TIMEOUT_S
 from coord.sdk.worker.work import GiveBack, Work
 from coord.sdk.worker.worker import Worker, WorkerEvent, WorkerReport, WorkOutcome
-from coord.stores.open import OPEN_TIMEOUT_S
 from coord.transports import exit_codes as render
 from coord.transports.cli import signals
 from coord.transports.cli.connect import connected
@@ -44,7 +44,7 @@ def _connect(opened: ExitStack, options: SimpleNamespace, given: SimpleNamespace
     said = ""
     while True:
         try:
-            return opened.enter_context(connected(options, timeout=OPEN_TIMEOUT_S))
+            return opened.enter_context(connected(options, timeout=CONNECT_TIMEOUT_S))
         except Unreachable as error:
             if error.message != said:
                 said = error.message

@@ -14,6 +14,7 @@ import pytest
 
 import coord
 from coord.core.errors import Invalid
+from coord.sdk import log_reader
 from coord.sdk.client.client import Client
 from coord.sdk.coordinator import TaskCoordinator
 from coord.sdk.reports import activity
@@ -134,7 +135,7 @@ def test_events_are_found_by_what_they_are(morning: Morning) -> None:
         "lock.denied",
         "lock.released",
     }
-    with pytest.raises(Invalid, match="is no event"):
+    with pytest.raises(Invalid, match="unknown event"):
         event_filter(ann, op="lock.stolen")
 
 
@@ -173,7 +174,7 @@ def test_a_large_log_is_read_in_pages(morning: Morning, monkeypatch: pytest.Monk
     ann, which = morning["ann"], EventFilter(op="lock.released")
     answers = []
     for size in (2, 3, 500):
-        monkeypatch.setattr(activity, "PAGE", size)
+        monkeypatch.setattr(log_reader, "PAGE_ENTRIES", size)
         answers.append((newest_events(ann, which, 7), stats(ann, which), lock_periods(ann, EventFilter(), 9)))
     assert answers[0] == answers[1] == answers[2]
     assert [each.details["resource"] for each in answers[0][0].events] == [

@@ -1,0 +1,82 @@
+"""Read the log of a store as pages of entries and as events.
+
+A reader asks the store and nothing else: it needs no session and no connection. Where old entries were
+trimmed, reading starts at the first entry that is left (`first_offset`).
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from coord.core.errors import Corrupt, Trimmed
+from coord.stores.contract import Entry, Store
+
+PAGE_ENTRIES = 500
+
+_EVENT = msgspec.json.Decoder(dict[str, Any])
+
+
+class LoggedEvent(msgspec.Struct, frozen=True):
+    """An event with the offset and the time of its log entry."""
+
+    offset: int
+    at_ms: int
+    event: str
+    details: dict[str, Any]
+
+
+def newest_offset(log: Store) -> int:
+    """Return the offset of the newest entry; 0 if there is none."""
+    log.load(["head"])  # any read makes the store look
+    return log.seen.offset
+
+
+def first_offset(log: Store) -> int:
+    """Return the offset of the first entry that is left, or 0 if nothing was trimmed."""
+    try:
+        log.tail(0, 1)
+    except Trimmed as trimmed:
+        return trimmed.first
+    return 0
+
+
+def pages(log: Store, first: int) -> Iterator[list[Entry]]:
+    """Yield the log from an offset to its end, in pages."""
+    after = max(first - 1, 0)
+    while page := log.tail(after, PAGE_ENTRIES):
+        yield page
+        after = page[-1].offset
+
+
+def pages_backwards(log: Store, first: int) -> Iterator[list[Entry]]:
+    """Yield the log from its end back to an offset, in pages; the entries of a page are in log order."""
+    up_to = newest_offset(log)
+    while up_to >= max(first, 1):
+        after = max(up_to - PAGE_ENTRIES, first - 1, 0)
+        page = [entry for entry in log.tail(after, up_to - after) if entry.offset <= up_to]
+        if page:
+            yield page
+        up_to = after
+
+
+def follow_pages(log: Store, after: int, wait_s: float) -> Iterator[list[Entry]]:
+    """Yield the entries after an offset, for ever; an empty page after each `wait_s` without a new entry."""
+    while True:
+        page = log.tail(after, PAGE_ENTRIES)
+        if page:
+            after = page[-1].offset
+        else:
+            log.wait(after, wait_s)
+        yield page
+
+
+def logged_events(page: Iterable[Entry]) -> Iterator[LoggedEvent]:
+    """Yield the events of log entries; raise `Corrupt` for one that cannot be decoded."""
+    for entry in page:
+        for event in entry.events:
+            try:
+                details = _EVENT.decode(event)
+                yield LoggedEvent(entry.offset, entry.at, str(details.pop("event")), details)
+            except (msgspec.MsgspecError, KeyError) as error:
+                raise Corrupt(f"an event at offset {entry.offset} cannot be decoded: {error}") from error
