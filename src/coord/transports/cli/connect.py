@@ -2,15 +2,16 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import SimpleNamespace
 from typing import TYPE_CHECKING
+
+from coord.transports.cli.args import Options
 
 if TYPE_CHECKING:
     from coord.sdk.client.client import Client
 
 
 @contextmanager
-def connected(options: SimpleNamespace, *, timeout: float | None = None) -> "Iterator[Client]":
+def connected(options: Options, *, timeout: float | None = None) -> "Iterator[Client]":
     """Connect for one command; `timeout` as `connect` takes it."""
     from coord.sdk.client.client import connect
 

@@ -27,7 +27,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     as_json, command_id = _seems_to_want_json(words), ""
     try:
         request = parse(words)
-        command_id = getattr(request.given, "command_id", "")
+        command_id = request.values.get("command_id", "")
         answered = _answer(request)
     except KeyboardInterrupt as error:
         answered = output.failed(render.failure(error))
@@ -52,16 +52,19 @@ def _answer(request: Request) -> Answered:
     from coord.transports.cli.signals import Stopped, stopping
 
     import_msgspec()
+    from coord.transports.cli.args import Options, args_type
+
     module, _, function = request.command.handler.partition(":")
-    run = getattr(import_module(module), function)
+    handler = getattr(import_module(module), function)
+    args, options = args_type(handler)(**request.values), Options(**request.options)
     try:
         with stopping():
             if not request.command.connects:
-                return run(request.options, request.given)  # type: ignore[no-any-return]
+                return handler(options, args)  # type: ignore[no-any-return]
             from coord.transports.cli.connect import connected
 
-            with connected(request.options) as client:
-                return run(client, request.given)  # type: ignore[no-any-return]
+            with connected(options) as client:
+                return handler(client, args)  # type: ignore[no-any-return]
     except Stopped as stopped:
         return output.failed(render.Failure(128 + stopped.signum, "interrupted", str(stopped)))
 

@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Callable, Sequence
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from coord.core.errors import Invalid
@@ -23,8 +22,8 @@ class Request(NamedTuple):
     """
 
     command: CommandSpec | None
-    given: SimpleNamespace
-    options: SimpleNamespace
+    values: dict[str, Any]
+    options: dict[str, Any]
     wants: str = ""
     noun: str = ""
 
@@ -34,17 +33,16 @@ def parse(argv: Sequence[str]) -> Request:
     reading = _Reading(list(argv))
     wants = reading.read()
     if wants:
-        return Request(reading.command, SimpleNamespace(), SimpleNamespace(), wants, reading.noun)
+        return Request(reading.command, {}, {}, wants, reading.noun)
     if reading.command is None and reading.noun:
         raise Invalid(f"{reading.noun} needs a verb", hint=f"one of {', '.join(verbs(reading.noun))}")
     if reading.command is None:
         raise Invalid("no command is given", hint="see coord --help")
     command = reading.command
-    given = _values(command.flags, reading.found) | _assign(command, reading.words)
+    values = _values(command.flags, reading.found) | _assign(command, reading.words)
     if command.rest:
-        given[command.rest] = _rest(command, reading.rest)
-    options = _values(GLOBAL_FLAGS, reading.found)
-    return Request(command, SimpleNamespace(**given), SimpleNamespace(**options))
+        values[command.rest] = _rest(command, reading.rest)
+    return Request(command, values, _values(GLOBAL_FLAGS, reading.found))
 
 
 class _Reading:
@@ -154,9 +152,8 @@ def _assign(command: CommandSpec, given: list[str]) -> dict[str, Any]:
         left = left[len(taken) :]
         if not taken and not word.optional:
             raise Invalid(f"{word.spelled} is missing", hint=f"usage: {command.usage}")
-        for value in taken:
-            _check_choice(word.name, value, word)
-        values[word.field] = taken if word.many else next(iter(taken), "")
+        read = [_value(word.name, value, word) for value in taken]
+        values[word.field] = read if word.many else next(iter(read), "")
     if left:
         raise Invalid(f"{shown(left[0])} is one word too many", hint=f"usage: {command.usage}")
     return values
@@ -176,21 +173,18 @@ def _values(flags: Sequence[Flag], found: dict[str, str]) -> dict[str, Any]:
             continue
         if flag.excludes and flag.excludes in found:
             raise Invalid(f"{flag.spelled} and --{flag.excludes} exclude each other", hint="give one of them")
-        values[flag.field] = _value(flag, found[flag.name]) if flag.value else True
+        values[flag.field] = _value(flag.spelled, found[flag.name], flag) if flag.value else True
     return values
 
 
-def _value(flag: Flag, text: str) -> Any:
-    _check_choice(flag.spelled, text, flag)
+def _value(name: str, text: str, item: Flag | Argument) -> Any:
+    """Return a value that was typed, as its kind says."""
+    if item.choices and text not in item.choices:
+        raise Invalid(f"{name}: {shown(text)} is not known", hint=f"one of {', '.join(item.choices)}")
     try:
-        return _READERS[flag.kind](text)
+        return _READERS[item.kind](text)
     except Invalid as error:
-        raise Invalid(f"{flag.spelled}: {error.message}", hint=error.hint) from error
-
-
-def _check_choice(what: str, value: str, among: Flag | Argument) -> None:
-    if among.choices and value not in among.choices:
-        raise Invalid(f"{what}: {shown(value)} is not known", hint=f"one of {', '.join(among.choices)}")
+        raise Invalid(f"{name}: {error.message}", hint=error.hint) from error
 
 
 def _or_input(text: str) -> str:

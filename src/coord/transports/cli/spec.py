@@ -2,6 +2,9 @@
 
 from typing import Any, NamedTuple
 
+IN_SECONDS = ("duration", "duration or zero")
+"""The kinds of value that are seconds; the field of such a flag ends in `_s`."""
+
 
 class Flag(NamedTuple):
     """A flag. `value` names its value in the usage ("": it takes none); `kind` says how to read the value."""
@@ -24,7 +27,8 @@ class Flag(NamedTuple):
     @property
     def field(self) -> str:
         """The field of the handler's arguments that takes the value."""
-        return self.dest or self.name.replace("-", "_")
+        name = self.dest or self.name.replace("-", "_")
+        return f"{name}_s" if self.kind in IN_SECONDS else name
 
 
 class Argument(NamedTuple):

@@ -113,7 +113,7 @@ def test_a_signal_withdraws_from_the_line(signum: signal.Signals, code: int, coo
 def test_a_defect_is_one_line_and_a_traceback_only_when_asked(coord: Coord, monkeypatch, capfd) -> None:
     """A defect is answered in the agreed form (70); COORD_DEBUG=1 shows where it is."""
 
-    def broken(*_: object) -> None:
+    def broken(_client: object, _args: locks.LocksArgs) -> None:
         raise ZeroDivisionError("a defect")
 
     monkeypatch.setattr(locks, "locks", broken)

@@ -23,20 +23,20 @@ def test_words_and_flags_come_in_any_order() -> None:
     """LCK-47: `lock RES... [--ttl 1h] [--reason ...]`, with the flags where one likes, `=` or not."""
     first = parse(["lock", "a.py", "--ttl", "1h", "b.py", "--reason=two words"])
     other = parse(["lock", "--reason", "two words", "--ttl=1h", "a.py", "b.py"])
-    assert first.given == other.given
-    assert first.given.resource == ["a.py", "b.py"]
-    assert first.given.ttl == 3600
-    assert first.given.reason == "two words"
-    assert first.given.wait is None
+    assert first.values == other.values
+    assert first.values["resources"] == ["a.py", "b.py"]
+    assert first.values["ttl_s"] == 3600
+    assert first.values["reason"] == "two words"
+    assert first.values["wait_s"] is None
 
 
 def test_the_flags_of_every_command_stand_anywhere() -> None:
     """Issue 3, part 4: the caller can be named before or after the command."""
     for argv in (["--session", "s1", "--json", "locks"], ["locks", "--json", "--session", "s1"]):
         options = parse(argv).options
-        assert options.session == "s1"
-        assert options.json is True
-        assert options.agent == ""
+        assert options["session"] == "s1"
+        assert options["json"] is True
+        assert options["agent"] == ""
 
 
 def test_an_alias_is_the_same_command() -> None:
@@ -46,15 +46,15 @@ def test_an_alias_is_the_same_command() -> None:
 
 def test_what_follows_two_dashes_is_no_flag() -> None:
     """`--` ends the flags, so that a file may be called as it likes."""
-    assert parse(["lock", "--", "--ttl"]).given.resource == ["--ttl"]
+    assert parse(["lock", "--", "--ttl"]).values["resources"] == ["--ttl"]
 
 
 def test_guard_keeps_its_command_as_it_is() -> None:
     """The words after `--` belong to the command: flags, our flags, bytes that are no text, another `--`."""
     request = parse(["guard", "main-push", "--no-wait", "--", "git", "push", "--json", "--", "\udcff"])
-    assert request.given.command == ["git", "push", "--json", "--", "\udcff"]
-    assert request.given.resource == ["main-push"]
-    assert request.options.json is False
+    assert request.values["command"] == ["git", "push", "--json", "--", "\udcff"]
+    assert request.values["resources"] == ["main-push"]
+    assert request.options["json"] is False
     assert "COMMAND is missing" in refused("guard", "x").message
     assert "COMMAND is missing" in refused("guard", "x", "--").message
 
@@ -103,13 +103,13 @@ def test_help_wins_over_mistakes_that_follow() -> None:
 
 def test_a_value_may_begin_with_one_dash() -> None:
     """A negative priority is a value, not a flag."""
-    assert parse(["lock", "x", "--priority", "-5"]).given.priority == -5
+    assert parse(["lock", "x", "--priority", "-5"]).values["priority"] == -5
 
 
 def test_a_dash_reads_standard_input(monkeypatch) -> None:
     """MSG-6: a long body comes through a pipe; what is no text is refused."""
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("zwölf\n".encode())))
-    assert parse(["send", "otto", "warn", "s", "--body", "-"]).given.body == "zwölf\n"
+    assert parse(["send", "otto", "warn", "s", "--body", "-"]).values["body"] == "zwölf\n"
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\xff")))
     assert "not valid UTF-8" in refused("send", "otto", "warn", "s", "--body", "-").message
 

@@ -22,9 +22,13 @@ GLOBAL_FLAGS = (
 )
 
 RESOURCES = Argument(
-    "resource", "a path, a glob, a name, or file:… name:… project:…", many=True, completes="files"
+    "resource",
+    "a path, a glob, a name, or file:… name:… project:…",
+    many=True,
+    completes="files",
+    dest="resources",
 )
-HELD = Argument("resource", "what is held", many=True, completes="held")
+HELD = Argument("resource", "what is held", many=True, completes="held", dest="resources")
 ONE_HELD = Argument("resource", "what is held", completes="held")
 PROJECT = Argument("project", "the project's name")
 AREA = Flag("area", "only this area of the project, often a module's name", "AREA")

@@ -3,8 +3,12 @@
 from coord.transports.cli.commands.flags import FENCE
 from coord.transports.cli.spec import Argument, CommandSpec, Flag
 
-MESSAGE = Flag("m", "the commit's message (- reads it from standard input)", "TEXT", "text or input")
-FILES = Argument("file", "only these (default: all that is held and changed)", many=True, optional=True)
+MESSAGE = Flag(
+    "m", "the commit's message (- reads it from standard input)", "TEXT", "text or input", dest="message"
+)
+FILES = Argument(
+    "file", "only these (default: all that is held and changed)", many=True, optional=True, dest="files"
+)
 NAME = Argument("name", "its name (default: this agent's)", optional=True)
 INTO = Flag("into", "what is not in there is not merged (default: HEAD of the main tree)", "BRANCH", "name")
 OF = Argument("ref", "refs/coord/salvage/…, or what comes after that")
@@ -40,7 +44,14 @@ COMMANDS = (
         flags=(
             Flag("branch", "its branch (default: agent/{name})", "TEMPLATE", "name"),
             Flag("path", "its folder, from the main tree (default: .worktrees/{name})", "TEMPLATE"),
-            Flag("from", "where a new branch begins (default: HEAD)", "COMMIT", "name", default="HEAD"),
+            Flag(
+                "from",
+                "where a new branch begins (default: HEAD)",
+                "COMMIT",
+                "name",
+                default="HEAD",
+                dest="start",
+            ),
             Flag("setup", "what sh runs there before it is handed over", "COMMAND"),
             Flag("or-shared", "where none can be made, answer with the shared tree, and say so"),
         ),
@@ -68,7 +79,7 @@ COMMANDS = (
         "remove worktrees whose session is gone, if nothing of them would be lost",
         handler="coord.transports.cli.handlers.git:worktree_clean",
         examples=("coord worktree clean --dry-run", "coord worktree clean --salvage"),
-        arguments=(Argument("name", "only these, also one's own", many=True, optional=True),),
+        arguments=(Argument("name", "only these, also one's own", many=True, optional=True, dest="names"),),
         flags=(
             INTO,
             Flag("salvage", "put changes aside in refs/coord/salvage, and keep what is not merged as branch"),
@@ -96,7 +107,7 @@ COMMANDS = (
         "give up what some of them hold, if a branch has every byte of it",
         handler="coord.transports.cli.handlers.git:salvage_drop",
         examples=("coord salvage drop 17/1", "coord salvage drop 17/1 17/2 --force"),
-        arguments=(OF._replace(many=True),),
+        arguments=(OF._replace(many=True, dest="refs"),),
         flags=(Flag("force", "also what no branch has"),),
         connects=False,
         details="Nothing is ever given up that nobody asked for.",
@@ -126,7 +137,7 @@ COMMANDS = (
         "bring files back as they were put aside; what is there now is put aside first",
         handler="coord.transports.cli.handlers.git:salvage_restore",
         examples=("coord salvage restore 17/1", "coord salvage restore 17/1 src/app.py"),
-        arguments=(OF, Argument("file", "only these", many=True, optional=True)),
+        arguments=(OF, Argument("file", "only these", many=True, optional=True, dest="files")),
         details="Every file has to be held by this session.",
     ),
     CommandSpec(
@@ -135,7 +146,12 @@ COMMANDS = (
         handler="coord.transports.cli.handlers.git:merge",
         examples=("coord merge agent/otto", "coord merge login search --check 'make test' --wait 10m"),
         arguments=(
-            Argument("branch", "a branch; several are merged one upon the other and checked once", many=True),
+            Argument(
+                "branch",
+                "a branch; several are merged one upon the other and checked once",
+                many=True,
+                dest="branches",
+            ),
         ),
         flags=(
             Flag("into", "the branch that takes them (default: main, or master)", "BRANCH"),

@@ -29,7 +29,7 @@ COMMANDS = (
             "coord limits set --tenant acme --profile enterprise",
             "coord limits set --tenant acme max_active_sessions=80",
         ),
-        arguments=(Argument("limit", "NAME=NUMBER", many=True, optional=True),),
+        arguments=(Argument("limit", "NAME=NUMBER", many=True, optional=True, dest="limits"),),
         flags=(Flag("profile", "all of them as in this profile", "NAME", choices=("default", "enterprise")),),
         details="Tenant local is unlimited.",
     ),

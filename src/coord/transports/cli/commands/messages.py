@@ -28,7 +28,7 @@ COMMANDS = (
         "say that messages were dealt with",
         handler="coord.transports.cli.handlers.messages:ack",
         examples=("coord ack 17-0",),
-        arguments=(Argument("id", "a message", many=True),),
+        arguments=(Argument("id", "a message", many=True, dest="ids"),),
     ),
     CommandSpec(
         "broadcast",

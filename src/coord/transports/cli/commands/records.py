@@ -13,13 +13,18 @@ COMMANDS = (
             "coord log session otto",
         ),
         arguments=(
-            Argument("what", "which view of the log", choices=("tail", "stats", "locks", "session")),
             Argument(
-                "of", "with locks a resource, with session a session (default: this one)", optional=True
+                "what", "which view of the log", choices=("tail", "stats", "locks", "session"), dest="view"
+            ),
+            Argument(
+                "of",
+                "with locks a resource, with session a session (default: this one)",
+                optional=True,
+                dest="subject",
             ),
         ),
         flags=(
-            Flag("n", "at most so many (default: 50)", "N", "number", default=50),
+            Flag("n", "at most so many (default: 50)", "N", "number", default=50, dest="limit"),
             Flag("op", "only this event, such as lock.denied, or this kind of event", "EVENT", "name"),
             Flag("actor", "only what this session or agent did", "ID", "name", completes="peers"),
             Flag("resource", "only what concerns this", "RESOURCE", "name", completes="files"),

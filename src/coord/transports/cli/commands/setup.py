@@ -63,7 +63,7 @@ COMMANDS = (
                 "the shell, or words: what its script asks for",
                 choices=("bash", "zsh", "fish", "words"),
             ),
-            Argument("word", "what was typed so far", many=True, optional=True),
+            Argument("word", "what was typed so far", many=True, optional=True, dest="words"),
         ),
         connects=False,
     ),

@@ -5,7 +5,7 @@ from coord.transports.cli.spec import Argument, CommandSpec, Flag
 
 STATES = ("pending", "ready", "in_progress", "blocked", "done", "failed", "skipped", "errored")
 ID = Argument("task", "a task's id", completes="tasks")
-GENERATION = Argument("generation", "the one in the claim that was granted")
+GENERATION = Argument("generation", "the one in the claim that was granted", kind="number")
 NOTE = Flag("note", "what happened, in one line", "TEXT")
 WHY = Flag("reason", "why, in one line; it is recorded", "TEXT")
 LEASE = Flag(
@@ -85,7 +85,7 @@ COMMANDS = (
         "claim a task by its id with the locks on its files, or several in one step without",
         handler="coord.transports.cli.handlers.tasks:claim",
         examples=("coord task claim A-001-schema", "coord task claim A-001-schema::1 A-001-schema::2"),
-        arguments=(ID._replace(many=True),),
+        arguments=(ID._replace(many=True, dest="tasks"),),
         flags=(
             LEASE,
             NO_LOCKS,
@@ -100,7 +100,7 @@ COMMANDS = (
         "split a task into parts ID::1, ID::2 … that several may do at once; it is done when they are",
         handler="coord.transports.cli.handlers.tasks:split",
         examples=("coord task split A-002-login 3",),
-        arguments=(ID, Argument("parts", "how many")),
+        arguments=(ID, Argument("parts", "how many", kind="number")),
         details="Its result is the list of theirs, null for one that was skipped. Parts stand on no track.",
     ),
     CommandSpec(

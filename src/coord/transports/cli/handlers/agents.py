@@ -1,6 +1,6 @@
 """Commands about agents, and whom a task is for."""
 
-from types import SimpleNamespace
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -10,53 +10,94 @@ from coord.core.replies import AgentInfo
 from coord.core.routing.router import Choice, idle_others
 from coord.sdk.client.client import Client
 from coord.sdk.validation.tasks import new_task
+from coord.transports.cli.args import Args
 from coord.transports.cli.output import Answer, fields_of, moment
 
 COLUMNS = ("name", "liveness", "state", "claims", "done", "failed", "blocked_reason", "capabilities")
 CHOICES = ("agent", "score", "place", "reason")
 
 
-def list_(client: Client, given: SimpleNamespace) -> Answer:
+class ListArgs(Args, frozen=True):
+    """The arguments of `coord agent list`."""
+
+    agent: str
+
+
+def list_(client: Client, args: ListArgs) -> Answer:
     """List the agents of this project."""
-    found = client.agents(given.agent)
+    found = client.agents(args.agent)
     held = sum(bool(agent.blocked_reason) for agent in found)
     line = f"{len(found)} {'agent' if len(found) == 1 else 'agents'}, {held} of them held back"
     return Answer({"agents": fields_of(found)}, line, [_row(agent) for agent in found], COLUMNS)
 
 
-def disable(client: Client, given: SimpleNamespace) -> Answer:
+class DisableArgs(Args, frozen=True):
+    """The arguments of `coord agent disable`."""
+
+    agent: str
+    reason: str
+
+
+def disable(client: Client, args: DisableArgs) -> Answer:
     """Take an agent out of the pool."""
-    reply = client.disable_agent(given.agent, reason=given.reason)
+    reply = client.disable_agent(args.agent, reason=args.reason)
     return Answer({"agent": _standing(reply)}, f"{reply.name} gets no task until it is enabled")
 
 
-def enable(client: Client, given: SimpleNamespace) -> Answer:
+class EnableArgs(Args, frozen=True):
+    """The arguments of `coord agent enable`."""
+
+    agent: str
+    reason: str
+
+
+def enable(client: Client, args: EnableArgs) -> Answer:
     """Take an agent back into the pool."""
-    reply = client.enable_agent(given.agent, reason=given.reason)
+    reply = client.enable_agent(args.agent, reason=args.reason)
     return Answer({"agent": _standing(reply)}, f"{reply.name} gets tasks again")
 
 
-def track(client: Client, given: SimpleNamespace) -> Answer:
+class TrackArgs(Args, frozen=True):
+    """The arguments of `coord track`."""
+
+    track: str
+    agents: int
+
+
+def track(client: Client, args: TrackArgs) -> Answer:
     """Say how many agents may work on a track."""
-    agents = client.set_track(given.track, given.agents)
-    return Answer({"track": given.track, "agents": agents}, f"{agents} at once may work on {given.track}")
+    agents = client.set_track(args.track, args.agents)
+    return Answer({"track": args.track, "agents": agents}, f"{agents} at once may work on {args.track}")
 
 
-def route(client: Client, given: SimpleNamespace) -> Answer:
+class RouteArgs(Args, frozen=True):
+    """The arguments of `coord route`."""
+
+    task: str
+    explain: bool
+    description: str
+    type: str
+    priority: int
+    for_role: str
+    needs: Sequence[str]
+    estimate_s: float
+
+
+def route(client: Client, args: RouteArgs) -> Answer:
     """Say whom a task is for."""
-    if given.task and (given.description or given.type):
+    if args.task and (args.description or args.type):
         raise Invalid("a task that is there is described already", hint="leave --description and --type away")
     described = new_task(
         "described",
-        description=given.description,
-        type=given.type,
-        priority=given.priority,
-        role=given.for_role,
-        needs=given.needs,
-        estimate_s=given.estimate,
+        description=args.description,
+        type=args.type,
+        priority=args.priority,
+        role=args.for_role,
+        needs=args.needs,
+        estimate_s=args.estimate_s,
     )
-    routing = client.route_task(given.task or described)
-    state, worker = _as_it_stands(client, given.task)
+    routing = client.route_task(args.task or described)
+    state, worker = _as_it_stands(client, args.task)
     fields: dict[str, Any] = {
         "state": state or None,
         "agent": routing.agent or None,
@@ -68,8 +109,8 @@ def route(client: Client, given: SimpleNamespace) -> Answer:
         "late_s": routing.late_s,
         "idle_others": idle_others(routing.agent, routing.choices),
     }
-    rows = [_choice_row(choice) for choice in routing.choices] if given.explain else []
-    if given.explain:
+    rows = [_choice_row(choice) for choice in routing.choices] if args.explain else []
+    if args.explain:
         fields["matrix"] = routing.rationale
         fields["choices"] = [
             {**msgspec.structs.asdict(choice), "reason": choice.reason} for choice in routing.choices

@@ -2,7 +2,7 @@
 
 import os
 import shlex
-from types import SimpleNamespace
+from collections.abc import Sequence
 from typing import Any
 
 from coord.core import commands
@@ -21,21 +21,33 @@ from coord.integrations.git.worktree import worktree
 from coord.sdk.client.client import Client
 from coord.transports import exit_codes as render
 from coord.transports.arguments import duration
+from coord.transports.cli.args import Args, Options
 from coord.transports.cli.output import Answer, fields_of, say
 
 MERGE_COLUMNS = ("branch", "verdict", "commit", "why")
 SHORT = 10
 
 
-def merge(client: Client, given: SimpleNamespace) -> Answer:
+class MergeArgs(Args, frozen=True):
+    """The arguments of `coord merge`."""
+
+    branches: list[str]
+    into: str
+    check: str
+    check_timeout_s: float
+    any_file: bool
+    wait_s: float
+
+
+def merge(client: Client, args: MergeArgs) -> Answer:
     """Merge branches, and say of each what became of it."""
     git = Git(os.getcwd())
     try:
-        check = tuple(shlex.split(given.check))
+        check = tuple(shlex.split(args.check))
     except ValueError as error:
-        raise Invalid(f"--check {given.check!r}: {error}", hint="quote it as for a shell") from error
-    into = given.into or merging.default_branch(git, PROTECTED)
-    wanted = Wanted(tuple(given.branch), into, check, given.check_timeout, given.any_file, given.wait)
+        raise Invalid(f"--check {args.check!r}: {error}", hint="quote it as for a shell") from error
+    into = args.into or merging.default_branch(git, PROTECTED)
+    wanted = Wanted(tuple(args.branches), into, check, args.check_timeout_s, args.any_file, args.wait_s)
     return answer_of(merging.merge(client, git, wanted))
 
 
@@ -103,14 +115,26 @@ def _merged_line(merged: Merge) -> str:
     return f"Merged ✓ {', '.join(new)} into {as_text(merged.into)} ({merged.after[:SHORT]}){warned}"
 
 
-def commit(client: Client, given: SimpleNamespace) -> Answer:
+class CommitArgs(Args, frozen=True):
+    """The arguments of `coord commit`."""
+
+    files: list[str]
+    message: str
+    fence: int | None
+    unlock: bool
+    hooks_timeout_s: float | None
+
+
+def commit(client: Client, args: CommitArgs) -> Answer:
     """Commit what this session holds."""
-    timeout_s = given.hooks_timeout or _configured_timeout(client)
-    done = commit_held(client, given.m, given.file, fence=given.fence, hooks_timeout_s=timeout_s, tell=say)
+    timeout_s = args.hooks_timeout_s or _configured_timeout(client)
+    done = commit_held(
+        client, args.message, args.files, fence=args.fence, hooks_timeout_s=timeout_s, tell=say
+    )
     fields = fields_of(done)
     for warning in done.warnings:
         say(f"Warning: {warning}")
-    if given.unlock:
+    if args.unlock:
         fields["unlocked"] = _unlocked(client, done.locks)
     return Answer(fields, f"Committed ✓ {done.commit[:12]} {done.subject}")
 
@@ -140,29 +164,53 @@ def _unlocked(client: Client, resources: list[str]) -> list[str]:
 WORKTREE_COLUMNS = ("name", "branch", "owner", "liveness", "changed", "unmerged", "note")
 
 
-def worktree_add(client: Client, given: SimpleNamespace) -> Answer:
+class WorktreeAddArgs(Args, frozen=True):
+    """The arguments of `coord worktree add`."""
+
+    name: str
+    branch: str
+    path: str
+    start: str
+    setup: str
+    or_shared: bool
+
+
+def worktree_add(client: Client, args: WorktreeAddArgs) -> Answer:
     """Make a worktree, or go on in it."""
     return _entered(
         worktree.add(
             client,
-            given.name,
-            branch=given.branch,
-            path=given.path,
-            start=getattr(given, "from"),
-            setup=given.setup,
-            or_shared=given.or_shared,
+            args.name,
+            branch=args.branch,
+            path=args.path,
+            start=args.start,
+            setup=args.setup,
+            or_shared=args.or_shared,
         )
     )
 
 
-def worktree_enter(client: Client, given: SimpleNamespace) -> Answer:
+class WorktreeEnterArgs(Args, frozen=True):
+    """The arguments of `coord worktree enter`."""
+
+    name: str
+    force: bool
+
+
+def worktree_enter(client: Client, args: WorktreeEnterArgs) -> Answer:
     """Go on in a worktree."""
-    return _entered(worktree.enter(client, given.name, force=given.force))
+    return _entered(worktree.enter(client, args.name, force=args.force))
 
 
-def worktree_list(client: Client, given: SimpleNamespace) -> Answer:
+class WorktreeListArgs(Args, frozen=True):
+    """The arguments of `coord worktree list`."""
+
+    into: str
+
+
+def worktree_list(client: Client, args: WorktreeListArgs) -> Answer:
     """List the worktrees that coord made."""
-    found = cleaning.standings(client, given.into)
+    found = cleaning.standings(client, args.into)
     rows = [fields_of(each) | {"orphan": each.orphan} for each in found]
     orphans = sum(each.orphan for each in found)
     return Answer(
@@ -173,12 +221,21 @@ def worktree_list(client: Client, given: SimpleNamespace) -> Answer:
     )
 
 
-def worktree_clean(client: Client, given: SimpleNamespace) -> Answer:
+class WorktreeCleanArgs(Args, frozen=True):
+    """The arguments of `coord worktree clean`."""
+
+    names: list[str]
+    into: str
+    salvage: bool
+    dry_run: bool
+
+
+def worktree_clean(client: Client, args: WorktreeCleanArgs) -> Answer:
     """Remove worktrees of which nothing would be lost."""
-    done = cleaning.clean(client, given.name, into=given.into, salvage=given.salvage, dry_run=given.dry_run)
+    done = cleaning.clean(client, args.names, into=args.into, salvage=args.salvage, dry_run=args.dry_run)
     for name, why in done.kept.items():
         say(f"{name} is kept: {why}")
-    would = "would be " if given.dry_run else ""
+    would = "would be " if args.dry_run else ""
     return Answer(fields_of(done), f"{len(done.removed)} {would}removed, {len(done.kept)} kept")
 
 
@@ -192,30 +249,51 @@ def _entered(entered: worktree.Entered) -> Answer:
 SALVAGE_COLUMNS = ("ref", "at", "why")
 
 
-def salvage_list(_options: SimpleNamespace, _given: SimpleNamespace) -> Answer:
+def salvage_list(_options: Options, _args: Args) -> Answer:
     """List what was put aside."""
     rows = [each._asdict() for each in kept(Git(os.getcwd()))]
     return Answer({"salvage": rows}, f"{len(rows)} put aside", rows, SALVAGE_COLUMNS)
 
 
-def salvage_show(_options: SimpleNamespace, given: SimpleNamespace) -> Answer:
+class SalvageShowArgs(Args, frozen=True):
+    """The arguments of `coord salvage show`."""
+
+    ref: str
+
+
+def salvage_show(_options: Options, args: SalvageShowArgs) -> Answer:
     """Show one thing that was put aside."""
-    found = dropping.look(Git(os.getcwd()), given.ref)
+    found = dropping.look(Git(os.getcwd()), args.ref)
     has = "a branch has all of it" if found.in_branch else "no branch has all of it"
     line = f"{found.ref}, {found.at}: {found.why}; {has}"
     return Answer({"salvage": fields_of(found)}, line, found.files, ("state", "path"))
 
 
-def salvage_drop(_options: SimpleNamespace, given: SimpleNamespace) -> Answer:
+class SalvageDropArgs(Args, frozen=True):
+    """The arguments of `coord salvage drop`."""
+
+    refs: list[str]
+    force: bool
+
+
+def salvage_drop(_options: Options, args: SalvageDropArgs) -> Answer:
     """Give up what some refs hold."""
-    return _dropped(dropping.drop(Git(os.getcwd()), given.ref, force=given.force))
+    return _dropped(dropping.drop(Git(os.getcwd()), args.refs, force=args.force))
 
 
-def salvage_prune(_options: SimpleNamespace, given: SimpleNamespace) -> Answer:
+class SalvagePruneArgs(Args, frozen=True):
+    """The arguments of `coord salvage prune`."""
+
+    older_than_s: float | None
+    merged: bool
+    dry_run: bool
+
+
+def salvage_prune(_options: Options, args: SalvagePruneArgs) -> Answer:
     """Give up what is old, or in a branch."""
-    git, older_s = Git(os.getcwd()), given.older_than
-    found = dropping.prune(git, older_s=older_s, merged=given.merged, dry_run=given.dry_run)
-    return _dropped(found, "would be " if given.dry_run else "")
+    git, older_s = Git(os.getcwd()), args.older_than_s
+    found = dropping.prune(git, older_s=older_s, merged=args.merged, dry_run=args.dry_run)
+    return _dropped(found, "would be " if args.dry_run else "")
 
 
 def _dropped(found: list[dropping.PutAside], would: str = "") -> Answer:
@@ -225,25 +303,45 @@ def _dropped(found: list[dropping.PutAside], would: str = "") -> Answer:
     return Answer({"dropped": rows}, f"{len(rows)} {would}dropped", rows, ("ref", "commit", "why"))
 
 
-def salvage_keep(client: Client, given: SimpleNamespace) -> Answer:
+class SalvageKeepArgs(Args, frozen=True):
+    """The arguments of `coord salvage keep`."""
+
+    why: str
+
+
+def salvage_keep(client: Client, args: SalvageKeepArgs) -> Answer:
     """Put a copy of what this session changed aside."""
-    ref = checkpoint.keep_held(client, given.why)
+    ref = checkpoint.keep_held(client, args.why)
     return Answer({"ref": ref}, f"Kept in {ref}" if ref else "Nothing that this session holds is changed")
 
 
-def salvage_restore(client: Client, given: SimpleNamespace) -> Answer:
+class SalvageRestoreArgs(Args, frozen=True):
+    """The arguments of `coord salvage restore`."""
+
+    ref: str
+    files: list[str]
+
+
+def salvage_restore(client: Client, args: SalvageRestoreArgs) -> Answer:
     """Bring files back."""
-    restored, before = checkpoint.restore(client, given.ref, given.file)
+    restored, before = checkpoint.restore(client, args.ref, args.files)
     if before:
         say(f"What was there is in {before}")
     return Answer({"restored": restored, "before": before}, f"Restored {', '.join(restored)}")
 
 
-def gate(client: Client, given: SimpleNamespace) -> Answer:
+class GateArgs(Args, frozen=True):
+    """The arguments of `coord gate`."""
+
+    folder: str
+    protect: Sequence[str]
+
+
+def gate(client: Client, args: GateArgs) -> Answer:
     """Put the gate before a shared bare repository."""
     from coord.integrations.setup.shared_gate import share
 
-    shared = share(client.location, given.folder, given.protect, tenant=client.tenant, by=client.caller.tool)
+    shared = share(client.location, args.folder, args.protect, tenant=client.tenant, by=client.caller.tool)
     return Answer(
         shared._asdict(), f"Pushes to {shared.folder} are judged by the locks and claims of this repository"
     )

@@ -1,7 +1,5 @@
 """`coord guard`: a command that runs only while its locks are held."""
 
-from types import SimpleNamespace
-
 from coord.core.errors import LockLost, NotFound, Refused
 from coord.sdk.client.blocks import LockBlock
 from coord.sdk.client.client import Client
@@ -15,15 +13,21 @@ LOOK_S = 0.5
 """How often it is seen whether the locks are still held; they are renewed far less often."""
 
 
-def guard(client: Client, given: SimpleNamespace) -> Answer | int:
+class GuardArgs(locks.LockArgs, frozen=True):
+    """The arguments of `coord guard`."""
+
+    command: list[str]
+
+
+def guard(client: Client, args: GuardArgs) -> Answer | int:
     """Run a command under locks; the answer is its exit code, or a refusal if it was never started."""
-    resources = locks.resources_of(given.resource)
-    reply = locks.take(client, resources, given)
+    resources = locks.resources_of(args.resources)
+    reply = locks.take(client, resources, args, args.mode)
     if not reply.ok:
         return locks.answer_of(reply)
     held = client.lock(*resources)
     held.keep(reply.locks)
-    return _run(given.command, held)
+    return _run(args.command, held)
 
 
 def _run(command: list[str], held: LockBlock) -> Answer | int:

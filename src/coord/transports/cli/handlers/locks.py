@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Sequence
-from types import SimpleNamespace
 from typing import Any
 
 from coord.core.errors import Invalid
@@ -10,6 +9,7 @@ from coord.core.replies import LockInfo, LockReply, Outcome
 from coord.sdk.client.client import Client
 from coord.transports import arguments as words
 from coord.transports import exit_codes as render
+from coord.transports.cli.args import Args
 from coord.transports.cli.output import Answer, fields_of, is_terminal, say
 
 WAIT_S = 100.0
@@ -17,57 +17,133 @@ WAIT_S = 100.0
 COLUMNS = ("resource", "mode", "fence", "agent", "owner", "expires_in", "reason")
 
 
-def lock(client: Client, given: SimpleNamespace) -> Answer:
+class AcquireArgs(Args, frozen=True):
+    """How to take locks: the flags of `lock`, `guard` and `project-lock`."""
+
+    ttl_s: float | None
+    reason: str
+    wait_s: float | None
+    no_wait: bool
+    priority: int
+    profile: str
+    preemptible: bool
+    command_id: str
+
+
+class LockArgs(AcquireArgs, frozen=True):
+    """The arguments of `coord lock`."""
+
+    resources: list[str]
+    mode: str
+
+
+def lock(client: Client, args: LockArgs) -> Answer:
     """Lock resources, all or nothing."""
-    return answer_of(take(client, resources_of(given.resource), given))
+    return answer_of(take(client, resources_of(args.resources), args, args.mode))
 
 
-def project_lock(client: Client, given: SimpleNamespace) -> Answer:
+class ProjectLockArgs(AcquireArgs, frozen=True):
+    """The arguments of `coord project-lock`."""
+
+    project: str
+    area: str
+
+
+def project_lock(client: Client, args: ProjectLockArgs) -> Answer:
     """Lock a project or an area of it."""
-    return answer_of(take(client, [words.project_resource(given.project, given.area)], given))
+    return answer_of(take(client, [words.project_resource(args.project, args.area)], args))
 
 
-def unlock(client: Client, given: SimpleNamespace) -> Answer:
+class UnlockArgs(Args, frozen=True):
+    """The arguments of `coord unlock`."""
+
+    resources: list[str]
+    fence: int | None
+
+
+def unlock(client: Client, args: UnlockArgs) -> Answer:
     """Release locks of this session."""
-    return _released(client.unlock(resources_of(given.resource), fence=given.fence))
+    return _released(client.unlock(resources_of(args.resources), fence=args.fence))
 
 
-def project_unlock(client: Client, given: SimpleNamespace) -> Answer:
+class ProjectUnlockArgs(Args, frozen=True):
+    """The arguments of `coord project-unlock`."""
+
+    project: str
+    area: str
+
+
+def project_unlock(client: Client, args: ProjectUnlockArgs) -> Answer:
     """Release the lock on a project or an area of it."""
-    return _released(client.unlock([words.project_resource(given.project, given.area)]))
+    return _released(client.unlock([words.project_resource(args.project, args.area)]))
 
 
-def renew(client: Client, given: SimpleNamespace) -> Answer:
+class RenewArgs(Args, frozen=True):
+    """The arguments of `coord renew`."""
+
+    resources: list[str]
+    ttl_s: float | None
+    fence: int | None
+
+
+def renew(client: Client, args: RenewArgs) -> Answer:
     """Begin the leases of locks anew."""
-    reply = client.renew(resources_of(given.resource) or None, ttl_s=given.ttl, fence=given.fence)
+    reply = client.renew(resources_of(args.resources) or None, ttl_s=args.ttl_s, fence=args.fence)
     return Answer(fields_of(reply), _told("renewed", reply.locks), rows_of(reply.locks), COLUMNS)
 
 
-def steal(client: Client, given: SimpleNamespace) -> Answer:
+class StealArgs(Args, frozen=True):
+    """The arguments of `coord steal`."""
+
+    resource: str
+    dead_owner: bool
+    force: bool
+    reason: str
+
+
+def steal(client: Client, args: StealArgs) -> Answer:
     """Take over a lock whose owner is gone."""
-    if given.force and not given.reason:
+    if args.force and not args.reason:
         raise Invalid("--force needs a reason, which is recorded", hint="add --reason TEXT")
     reply = client.steal(
-        words.resource(given.resource), dead_owner=given.dead_owner, force=given.force, reason=given.reason
+        words.resource(args.resource), dead_owner=args.dead_owner, force=args.force, reason=args.reason
     )
     return answer_of(_salvaged(client, reply))
 
 
-def preempt(client: Client, given: SimpleNamespace) -> Answer:
+class PreemptArgs(Args, frozen=True):
+    """The arguments of `coord preempt`."""
+
+    resource: str
+    priority: int
+    reason: str
+    grace_s: float
+    wait_s: float | None
+
+
+def preempt(client: Client, args: PreemptArgs) -> Answer:
     """Ask a holder of lower priority to give way."""
     reply = client.preempt(
-        words.resource(given.resource),
-        priority=given.priority,
-        reason=given.reason,
-        grace_s=given.grace,
-        wait_s=given.wait,
+        words.resource(args.resource),
+        priority=args.priority,
+        reason=args.reason,
+        grace_s=args.grace_s,
+        wait_s=args.wait_s,
     )
     return answer_of(_salvaged(client, reply))
 
 
-def check(client: Client, given: SimpleNamespace) -> Answer:
+class CheckArgs(Args, frozen=True):
+    """The arguments of `coord check`."""
+
+    resources: list[str]
+    mode: str
+    fence: int | None
+
+
+def check(client: Client, args: CheckArgs) -> Answer:
     """Ask whether resources could be locked now."""
-    reply = client.check(resources_of(given.resource), mode=given.mode, fence=given.fence)
+    reply = client.check(resources_of(args.resources), mode=args.mode, fence=args.fence)
     if reply.free:
         return Answer(fields_of(reply), "free")
     message = (
@@ -77,9 +153,15 @@ def check(client: Client, given: SimpleNamespace) -> Answer:
     return Answer(fields_of(reply), message, rows_of(reply.holders), COLUMNS, failure)
 
 
-def locks(client: Client, given: SimpleNamespace) -> Answer:
+class LocksArgs(Args, frozen=True):
+    """The arguments of `coord locks`."""
+
+    owner: str | None
+
+
+def locks(client: Client, args: LocksArgs) -> Answer:
     """List the locks that are held."""
-    found = client.locks(session=given.owner)
+    found = client.locks(session=args.owner)
     line = f"{len(found)} {'lock is' if len(found) == 1 else 'locks are'} held"
     return Answer({"locks": fields_of(found)}, line, rows_of(found), COLUMNS)
 
@@ -89,20 +171,20 @@ def resources_of(typed: Sequence[str]) -> list[str]:
     return [words.resource(word) for word in typed]
 
 
-def take(client: Client, resources: Sequence[str], given: SimpleNamespace) -> LockReply:
+def take(client: Client, resources: Sequence[str], args: AcquireArgs, mode: str = "") -> LockReply:
     """Acquire, waiting as the flags say; a person is told who is in the way before the wait begins."""
     person = is_terminal(sys.stderr)
-    wait_s = wait_of(given, terminal=person)
+    wait_s = wait_of(args, terminal=person)
     asked: dict[str, Any] = {
-        "mode": getattr(given, "mode", ""),
-        "ttl_s": given.ttl,
-        "reason": given.reason,
-        "priority": given.priority,
-        "profile": given.profile,
-        "preemptible": given.preemptible,
-        "command_id": given.command_id,
+        "mode": mode,
+        "ttl_s": args.ttl_s,
+        "reason": args.reason,
+        "priority": args.priority,
+        "profile": args.profile,
+        "preemptible": args.preemptible,
+        "command_id": args.command_id,
     }
-    if person and wait_s != 0 and not given.command_id:
+    if person and wait_s != 0 and not args.command_id:
         first = client.acquire(resources, wait_s=0, **asked)
         if first.ok:
             return _salvaged(client, first)
@@ -125,12 +207,12 @@ def _salvaged(client: Client, reply: LockReply) -> LockReply:
     return msgspec.structs.replace(reply, warnings=[*reply.warnings, *told])
 
 
-def wait_of(given: SimpleNamespace, *, terminal: bool) -> float | None:
+def wait_of(args: AcquireArgs, *, terminal: bool) -> float | None:
     """Return how long to wait: as asked; else for ever where a person looks on, not too long elsewhere."""
-    if given.no_wait:
+    if args.no_wait:
         return 0
-    if given.wait is not None:
-        return float(given.wait)
+    if args.wait_s is not None:
+        return float(args.wait_s)
     return None if terminal else WAIT_S
 
 

@@ -1,19 +1,25 @@
 """Sweep expired records; show and set limits."""
 
 import threading
-from types import SimpleNamespace
 
 from coord.core.errors import Invalid
 from coord.core.limits import PROFILES, RATIONALE
 from coord.sdk.client.client import Client
 from coord.transports import arguments as words
 from coord.transports.cli import output
+from coord.transports.cli.args import Args
 from coord.transports.cli.output import Answer
 
 
-def sweep(client: Client, given: SimpleNamespace) -> Answer:
+class SweepArgs(Args, frozen=True):
+    """The arguments of `coord sweep`."""
+
+    every_s: float | None
+
+
+def sweep(client: Client, args: SweepArgs) -> Answer:
     """Pass what is due, once or again and again."""
-    if given.every is None:
+    if args.every_s is None:
         return _swept(client)
     from coord.sdk.scheduler import Scheduler
 
@@ -24,7 +30,7 @@ def sweep(client: Client, given: SimpleNamespace) -> Answer:
         output.say(f"coord: {error}")
 
     with Scheduler(on_error=complain) as scheduler:
-        scheduler.register("sweep", given.every, once, at_once=True)
+        scheduler.register("sweep", args.every_s, once, at_once=True)
         threading.Event().wait()  # a signal ends it
     raise AssertionError("nothing ends the wait but a signal")
 
@@ -39,7 +45,7 @@ def _swept(client: Client) -> Answer:
 COLUMNS = ("limit", "value", "used", *PROFILES, "because")
 
 
-def limits_show(client: Client, _given: SimpleNamespace) -> Answer:
+def limits_show(client: Client, _args: Args) -> Answer:
     """Show the limits, each with what is used of it and why it is there."""
     reply = client.limits()
     if not reply.limited:
@@ -60,13 +66,20 @@ def limits_show(client: Client, _given: SimpleNamespace) -> Answer:
     return Answer(fields, f"tenant {reply.tenant}, {profile}", rows, COLUMNS)
 
 
-def limits_set(client: Client, given: SimpleNamespace) -> Answer:
+class LimitsSetArgs(Args, frozen=True):
+    """The arguments of `coord limits set`."""
+
+    limits: list[str]
+    profile: str
+
+
+def limits_set(client: Client, args: LimitsSetArgs) -> Answer:
     """Change limits, and limits_show what is in force."""
-    if not given.profile and not given.limit:
+    if not args.profile and not args.limits:
         raise Invalid("no limit is named", hint="for example: coord limits set max_active_sessions=80")
-    pairs = [text.partition("=") for text in given.limit]
+    pairs = [text.partition("=") for text in args.limits]
     unclear = [name for name, equals, _ in pairs if not equals]
     if unclear:
         raise Invalid(f"{unclear[0]} has no value", hint=f"write {unclear[0]}=NUMBER")
-    client.set_limits(profile=given.profile, **{name: words.number(value) for name, _, value in pairs})
-    return limits_show(client, given)
+    client.set_limits(profile=args.profile, **{name: words.number(value) for name, _, value in pairs})
+    return limits_show(client, args)

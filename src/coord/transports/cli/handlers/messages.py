@@ -1,51 +1,87 @@
 """Commands about messages."""
 
-from types import SimpleNamespace
 from typing import Any
 
 from coord.core.replies import Liveness, SendReply
 from coord.sdk.client.client import Client
 from coord.transports import arguments as words
 from coord.transports import exit_codes as render
+from coord.transports.cli.args import Args
 from coord.transports.cli.output import Answer, fields_of
 
 COLUMNS = ("id", "kind", "from_session_id", "sent_at", "subject", "body")
 
 
-def send(client: Client, given: SimpleNamespace) -> Answer:
+class SendingArgs(Args, frozen=True):
+    """The content of a message."""
+
+    kind: str
+    subject: str
+    body: str
+    blob: Any
+    priority: int
+    ttl_s: float | None
+
+
+class SendArgs(SendingArgs, frozen=True):
+    """The arguments of `coord send`."""
+
+    peer: str
+    reply_to: str
+
+
+def send(client: Client, args: SendArgs) -> Answer:
     """Send a message to a session."""
-    return _sent(
-        client.send(given.peer, given.kind, given.subject, reply_to=given.reply_to, **_content(given))
-    )
+    return _sent(client.send(args.peer, args.kind, args.subject, reply_to=args.reply_to, **_content(args)))
 
 
-def broadcast(client: Client, given: SimpleNamespace) -> Answer:
+class BroadcastArgs(SendingArgs, frozen=True):
+    """The arguments of `coord broadcast`."""
+
+    live_only: bool
+
+
+def broadcast(client: Client, args: BroadcastArgs) -> Answer:
     """Send a message to every session."""
-    return _sent(client.broadcast(given.kind, given.subject, live_only=given.live_only, **_content(given)))
+    return _sent(client.broadcast(args.kind, args.subject, live_only=args.live_only, **_content(args)))
 
 
-def recv(client: Client, given: SimpleNamespace) -> Answer:
+class RecvArgs(Args, frozen=True):
+    """The arguments of `coord recv`."""
+
+    drain: bool
+    peek: bool
+    wait_s: float
+
+
+def recv(client: Client, args: RecvArgs) -> Answer:
     """Read the messages to this session."""
-    reply = client.recv(drain=given.drain, peek=given.peek, wait_s=given.wait)
+    reply = client.recv(drain=args.drain, peek=args.peek, wait_s=args.wait_s)
     count = len(reply.messages)
     line = (
         f"{count or 'no'} {'message' if count == 1 else 'messages'}{', and more wait' if reply.more else ''}"
     )
     failure = None
-    if given.wait and not count:
-        line = f"No message came within {words.span(given.wait)}"
+    if args.wait_s and not count:
+        line = f"No message came within {words.span(args.wait_s)}"
         failure = render.Failure(render.TIMED_OUT, "timed_out", line, "try again")
     return Answer(fields_of(reply), line, fields_of(reply.messages), COLUMNS, failure)
 
 
-def ack(client: Client, given: SimpleNamespace) -> Answer:
+class AckArgs(Args, frozen=True):
+    """The arguments of `coord ack`."""
+
+    ids: list[str]
+
+
+def ack(client: Client, args: AckArgs) -> Answer:
     """Say that messages were dealt with."""
-    reply = client.ack(given.id)
+    reply = client.ack(args.ids)
     return Answer(fields_of(reply), f"dealt with: {', '.join(reply.acked) or 'nothing'}")
 
 
-def _content(given: SimpleNamespace) -> dict[str, Any]:
-    return {"body": given.body, "blob": given.blob, "priority": given.priority, "ttl_s": given.ttl}
+def _content(args: SendingArgs) -> dict[str, Any]:
+    return {"body": args.body, "blob": args.blob, "priority": args.priority, "ttl_s": args.ttl_s}
 
 
 def _sent(reply: SendReply) -> Answer:

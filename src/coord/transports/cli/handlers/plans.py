@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Mapping, Sequence
-from types import SimpleNamespace
 from typing import Any
 
 from coord.core.errors import Invalid
@@ -14,6 +13,7 @@ from coord.sdk.client.client import Client
 from coord.sdk.plans.check import Changes, Checked, check_plan, difference
 from coord.sdk.plans.file import Plan, read_plan
 from coord.transports import exit_codes as render
+from coord.transports.cli.args import Args
 from coord.transports.cli.handlers.tasks import warning
 from coord.transports.cli.output import Answer, fields_of, has_colours, is_terminal, width
 from coord.transports.cli.plan_view import drawing as plan_drawing
@@ -24,14 +24,21 @@ NAMED_MOST = 5
 DIFFERENCE = ("change", "task_id", "field", "before", "after")
 
 
-def load(client: Client, given: SimpleNamespace) -> Answer:
+class LoadArgs(Args, frozen=True):
+    """The arguments of `coord plan load`."""
+
+    file: str
+    dry_run: bool
+
+
+def load(client: Client, args: LoadArgs) -> Answer:
     """Add the tasks of a plan, or only say what that would change."""
-    plan, checked, stored = _read(client, given.file)
+    plan, checked, stored = _read(client, args.file)
     if checked.problems:
         return _problems(checked)
     located = [client.located(task, from_root=True) for task in checked.tasks]
     changes = difference(located, stored)
-    reply = _compared(located, stored, changes) if given.dry_run else _loaded(client, plan, checked)
+    reply = _compared(located, stored, changes) if args.dry_run else _loaded(client, plan, checked)
     in_plan = {task.task_id for task in located}
     others = [task.task_id for task in stored if task.task_id not in in_plan]
     changed = {name: list(changes.get(name, {})) for name in reply.changed}
@@ -42,13 +49,13 @@ def load(client: Client, given: SimpleNamespace) -> Answer:
         "same": len(reply.same),
         "not_in_plan": others,
         "warnings": [*checked.warnings, *map(str, reply.alike)],
-        "dry_run": given.dry_run,
+        "dry_run": args.dry_run,
     }
     told = "; ".join(f"{name}: {', '.join(names)}" for name, names in list(changed.items())[:NAMED_MOST])
     line = f"{len(reply.added)} added, {len(changed)} changed{f' ({told})' if told else ''}"
     line += f", {len(reply.same)} as before{warning(reply)}"
     line += f"; not in this plan, and kept: {_few(others)}" if others else ""
-    line = f"nothing is loaded; it would be: {line}" if given.dry_run else line
+    line = f"nothing is loaded; it would be: {line}" if args.dry_run else line
     return Answer(fields, line, _rows(reply, changes, others), DIFFERENCE)
 
 
@@ -82,9 +89,15 @@ def _few(names: Sequence[str]) -> str:
     return ", ".join(names[:NAMED_MOST]) + more
 
 
-def check(client: Client, given: SimpleNamespace) -> Answer:
+class CheckArgs(Args, frozen=True):
+    """The arguments of `coord plan check`."""
+
+    file: str
+
+
+def check(client: Client, args: CheckArgs) -> Answer:
     """Look a plan over."""
-    plan, checked, _ = _read(client, given.file)
+    plan, checked, _ = _read(client, args.file)
     if checked.problems:
         return _problems(checked)
     tracks = len({task.track for task in checked.tasks if task.track})
@@ -93,20 +106,29 @@ def check(client: Client, given: SimpleNamespace) -> Answer:
     return Answer(fields, line, [{"warning": each} for each in checked.warnings], ("warning",))
 
 
-def show(client: Client, given: SimpleNamespace) -> Answer | str:
+class ShowArgs(Args, frozen=True):
+    """The arguments of `coord plan show`."""
+
+    table: bool
+    picture: bool
+    mermaid: bool
+    svg: bool
+
+
+def show(client: Client, args: ShowArgs) -> Answer | str:
     """Show the tasks of each track and how far they are."""
     found = client.task_list()
-    if given.mermaid:
+    if args.mermaid:
         return plan_drawing.mermaid(found)
-    if given.svg:
+    if args.svg:
         return plan_drawing.svg(found)
-    if given.picture:
+    if args.picture:
         return plan_text.picture(found, width(sys.stdout), colours=has_colours())
     tracks = progress(found)
     done = sum(task.state in ("done", "skipped") for task in found)
     line = f"{done} of {len(found)} tasks are done" if found else "there are no tasks"
     fields = {"tracks": tracks, "tasks": fields_of(found)}
-    if given.table:
+    if args.table:
         return Answer(fields, line, _table(tracks, found), COLUMNS)
     return Answer(
         fields, line, drawn=lambda: plan_text.picture(found, width(sys.stdout), colours=has_colours())

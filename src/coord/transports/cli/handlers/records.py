@@ -4,7 +4,6 @@ import json
 import os
 import sys
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 from coord.core.errors import Invalid
@@ -25,6 +24,7 @@ from coord.sdk.reports.activity import (
 from coord.sdk.reports.metrics import metrics as as_text
 from coord.transports import arguments as words
 from coord.transports import exit_codes as render
+from coord.transports.cli.args import Args, Options
 from coord.transports.cli.connect import connected
 from coord.transports.cli.output import Answer, fields_of, is_terminal, moment, say, visible
 
@@ -32,29 +32,42 @@ FOLLOW_S = 60.0
 """How long to wait for news at once; it only bounds one wait."""
 
 
-def log(options: SimpleNamespace, given: SimpleNamespace) -> Answer | int:
+class LogArgs(Args, frozen=True):
+    """The arguments of `coord log`."""
+
+    view: str
+    subject: str
+    limit: int
+    op: str
+    actor: str
+    resource: str
+    since_s: float | None
+    follow: bool
+
+
+def log(options: Options, args: LogArgs) -> Answer | int:
     """Look into the log."""
     with connected(options) as client:
-        actor = given.actor
-        if given.what == "session":
-            if given.actor:
+        actor = args.actor
+        if args.view == "session":
+            if args.actor:
                 raise Invalid("the session is named twice", hint="coord log session ID")
-            actor = given.of or client.caller.session
+            actor = args.subject or client.caller.session
             if not actor:
                 raise Invalid("it cannot be told which session is meant", hint="coord log session ID")
-        resources = [given.resource] if given.resource else []
-        if given.what == "locks" and given.of:
-            resources.append(given.of)
-        elif given.what in ("tail", "stats") and given.of:
-            raise Invalid(f"{given.of!r} is one word too many", hint="see coord log --help")
+        resources = [args.resource] if args.resource else []
+        if args.view == "locks" and args.subject:
+            resources.append(args.subject)
+        elif args.view in ("tail", "stats") and args.subject:
+            raise Invalid(f"{args.subject!r} is one word too many", hint="see coord log --help")
         which = event_filter(
-            client, op=given.op, actor=actor, resources=map(words.resource, resources), since_s=given.since
+            client, op=args.op, actor=actor, resources=map(words.resource, resources), since_s=args.since_s
         )
-        if given.follow and given.what not in ("tail", "session"):
-            raise Invalid(f"--follow goes with tail and session, not with {given.what}", hint="leave it out")
-        if given.follow:
-            return _follow(client, which, given.n, as_json=options.json or not is_terminal(sys.stdout))
-        return _ANSWERS[given.what](client, which, given.n)
+        if args.follow and args.view not in ("tail", "session"):
+            raise Invalid(f"--follow goes with tail and session, not with {args.view}", hint="leave it out")
+        if args.follow:
+            return _follow(client, which, args.limit, as_json=options.json or not is_terminal(sys.stdout))
+        return _ANSWERS[args.view](client, which, args.limit)
 
 
 def _tail(client: Client, which: EventFilter, most: int) -> Answer:
@@ -144,7 +157,7 @@ def _trimmed(begins_at: int) -> str:
     return f"; the log begins at offset {begins_at}, what was before is forgotten" if begins_at else ""
 
 
-def metrics(client: Client, _given: SimpleNamespace) -> str:
+def metrics(client: Client, _args: Args) -> str:
     """Return the metrics of the tenant."""
     return as_text(client)
 
@@ -153,13 +166,21 @@ TOLD_EVERY = 10_000
 """Records between two lines about the progress."""
 
 
-def migrate(options: SimpleNamespace, given: SimpleNamespace) -> Answer:
+class MigrateArgs(Args, frozen=True):
+    """The arguments of `coord migrate`."""
+
+    to_url: str
+    dry_run: bool
+    cancel: bool
+
+
+def migrate(options: Options, args: MigrateArgs) -> Answer:
     """Move the store of a repository to another url, or take that back."""
     if options.url:
         raise Invalid("migrate begins at the pinned store", hint="name the new one: --to-url URL")
-    if given.cancel == bool(given.to_url):
+    if args.cancel == bool(args.to_url):
         raise Invalid("give either --to-url or --cancel", hint="coord migrate --to-url URL --dry-run")
-    if given.cancel:
+    if args.cancel:
         return _cancelled(cancel_migration())
     told = 0
 
@@ -169,7 +190,7 @@ def migrate(options: SimpleNamespace, given: SimpleNamespace) -> Answer:
             told = count // TOLD_EVERY
             say(f"{tenant}: {count} records copied")
 
-    moved = move(given.to_url, dry_run=given.dry_run, progress=tell)
+    moved = move(args.to_url, dry_run=args.dry_run, progress=tell)
     rows = [
         {"tenant": tenant, "kind": kind, "records": count}
         for tenant, kinds in moved.records.items()

@@ -1,7 +1,6 @@
 """Commands about sessions."""
 
 from collections.abc import Sequence
-from types import SimpleNamespace
 from typing import Any
 
 from coord.core.errors import Invalid
@@ -9,6 +8,7 @@ from coord.core.replies import SessionInfo
 from coord.sdk.client.client import Client
 from coord.sdk.client.session_memory import SessionMemory
 from coord.transports import arguments as words
+from coord.transports.cli.args import Args
 from coord.transports.cli.output import Answer, fields_of, moment
 
 COLUMNS = ("session_id", "agent", "liveness", "state", "task", "last_heartbeat_at", "cwd")
@@ -18,51 +18,82 @@ STATUS_LINES = (
 )
 
 
-def register(client: Client, given: SimpleNamespace) -> Answer:
+class DescribeArgs(Args, frozen=True):
+    """How a session describes itself."""
+
+    task: str | None
+    phase: str | None
+    status: str | None
+    blob: Any
+    capabilities: Sequence[str] | None
+
+
+class RegisterArgs(DescribeArgs, frozen=True):
+    """The arguments of `coord register`."""
+
+    replaces: str
+    bin: str | None
+    tool_version: str | None
+
+
+def register(client: Client, args: RegisterArgs) -> Answer:
     """Say that this session is here, and who else is."""
     reply = client.register(
-        task=given.task,
-        phase=given.phase,
-        status=given.status,
-        bin=given.bin,
-        version=given.tool_version,
-        blob=given.blob,
-        capabilities=_capabilities(given.capabilities),
-        replaces=given.replaces,
+        task=args.task,
+        phase=args.phase,
+        status=args.status,
+        bin=args.bin,
+        version=args.tool_version,
+        blob=args.blob,
+        capabilities=_capabilities(args.capabilities),
+        replaces=args.replaces,
     )
     line = f"Registered {reply.session.session_id}; {_company(reply.peers)}"
     return Answer(fields_of(reply), line, _rows(reply.peers), COLUMNS)
 
 
-def heartbeat(client: Client, _given: SimpleNamespace) -> Answer:
+def heartbeat(client: Client, _args: Args) -> Answer:
     """Say that this session is still at work."""
     reply = client.heartbeat()
     return Answer(fields_of(reply), f"{reply.session_id} is alive")
 
 
-def update(client: Client, given: SimpleNamespace) -> Answer:
+class UpdateArgs(DescribeArgs, frozen=True):
+    """The arguments of `coord update`."""
+
+    merge_blob: bool
+    owned: Any
+
+
+def update(client: Client, args: UpdateArgs) -> Answer:
     """Change what this session says of itself."""
-    if given.merge_blob and given.blob is None:
+    if args.merge_blob and args.blob is None:
         raise Invalid("--merge-blob has nothing to merge", hint="give it with --blob JSON")
-    blob = {"merge_blob" if given.merge_blob else "blob": given.blob}
+    blob = {"merge_blob" if args.merge_blob else "blob": args.blob}
     reply = client.update(
-        task=given.task,
-        status=given.status,
-        phase=given.phase,
-        owned=given.owned,
-        capabilities=_capabilities(given.capabilities),
+        task=args.task,
+        status=args.status,
+        phase=args.phase,
+        owned=args.owned,
+        capabilities=_capabilities(args.capabilities),
         **blob,
     )
     return Answer({"session": fields_of(reply)}, f"Updated {reply.session_id}")
 
 
-def peers(client: Client, given: SimpleNamespace) -> Answer:
+class PeersArgs(Args, frozen=True):
+    """The arguments of `coord peers`."""
+
+    live: bool
+
+
+def peers(client: Client, args: PeersArgs) -> Answer:
     """List the sessions."""
-    found = client.peers(live=given.live)
+    found = client.peers(live=args.live)
     return Answer({"peers": fields_of(found)}, _company(found), _rows(found), COLUMNS)
 
 
-def status(client: Client, _given: SimpleNamespace) -> Answer:
+def status(client: Client, _args: Args) -> Answer:
     """Show this session: what it does, holds and has to read."""
     reply = client.status()
     session, locks, messages, stuck = (reply[name] for name in ("session", "locks", "messages", "stuck"))
@@ -75,9 +106,15 @@ def status(client: Client, _given: SimpleNamespace) -> Answer:
     return Answer(fields_of(reply), line, rows, ("what", "is"))
 
 
-def dereg(client: Client, given: SimpleNamespace) -> Answer:
+class DeregArgs(Args, frozen=True):
+    """The arguments of `coord dereg`."""
+
+    session: str
+
+
+def dereg(client: Client, args: DeregArgs) -> Answer:
     """End a session and release all it holds."""
-    reply = client.dereg(given.session)
+    reply = client.dereg(args.session)
     released = f"; released {', '.join(reply.released)}" if reply.released else ""
     return Answer(fields_of(reply), f"{reply.session_id} is gone{released}")
 
@@ -104,9 +141,15 @@ def _task(task: dict[str, Any]) -> str:
     return " ".join(str(value) for value in task.values() if value)
 
 
-def session_show(client: Client, given: SimpleNamespace) -> Answer:
+class SessionShowArgs(Args, frozen=True):
+    """The arguments of `coord session show`."""
+
+    session: str
+
+
+def session_show(client: Client, args: SessionShowArgs) -> Answer:
     """Show what a session did and needs to go on."""
-    memory = client.session_memory(given.session)
+    memory = client.session_memory(args.session)
     line = (
         f"{memory.session_id}: {len(memory.active_claims)} claimed, {len(memory.lost_claims)} lost, "
         f"{len(memory.completed_tasks)} finished; {memory.resume.next[0]}"

@@ -4,38 +4,48 @@ import os
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, NoReturn
 
 from coord.core.errors import Invalid, NotFound, Refused
-from coord.core.replies import Liveness
-from coord.host.caller import Flags
-from coord.host.repository import find_repository
-from coord.integrations.hooks.main import Hook
-from coord.sdk.admin.install import PreparedStore, prepare, rights
-from coord.sdk.reports.doctor import BAD, OK, WARN, Report, examine
 from coord.transports import exit_codes as render
+from coord.transports.cli.args import Args, Options
 from coord.transports.cli.connect import connected
 from coord.transports.cli.output import Answer, fields_of, is_terminal, say
 
 if TYPE_CHECKING:
     from coord.host.repository import Repository
     from coord.integrations.setup.changes import Plan
+    from coord.sdk.admin.install import PreparedStore
+    from coord.sdk.reports.doctor import Report
+
+STORE_COLUMNS = ("url", "tenant", "made", "store_id", "epoch")
+CHECK_COLUMNS = ("state", "check", "message", "hint")
 
 
-def init(options: SimpleNamespace, given: SimpleNamespace) -> Answer | str:
+class InitArgs(Args, frozen=True):
+    """The arguments of `coord init`."""
+
+    new_store: bool
+    dry_run: bool
+    yes: bool
+    shared: bool
+    user: bool
+    tools: str
+
+
+def init(options: Options, args: InitArgs) -> Answer | str:
     """Prepare and pin the store of this repository; put hooks where agents and git look for them."""
     from coord.integrations.setup.installer import plan_repository, plan_user
     from coord.integrations.setup.tools import TOOLS, named_tools
     from coord.sdk.client.open import initialise
     from coord.stores.urls import shown
 
-    tools = named_tools(given.tools) if given.tools else None
+    tools = named_tools(args.tools) if args.tools else None
     location = None
-    if not given.dry_run:
-        location = initialise(os.getcwd(), os.environ, url=options.url, new_store=given.new_store)
-    plans = [plan_repository(_repository(), os.environ, tools, shared=given.shared, by_user=given.user)]
-    if given.user:
+    if not args.dry_run:
+        location = initialise(os.getcwd(), os.environ, url=options.url, new_store=args.new_store)
+    plans = [plan_repository(_repository(), os.environ, tools, shared=args.shared, by_user=args.user)]
+    if args.user:
         found = [tool for tool in TOOLS if tool.name in plans[0].record.tools]
         plans.append(plan_user(os.environ, tools or found))
     if location is None:
@@ -47,15 +57,22 @@ def init(options: SimpleNamespace, given: SimpleNamespace) -> Answer | str:
         "repository_id": location.repository_id,
     }
     line = f"The store of this repository is {shown(location.url)}"
-    return _carry_out(plans, fields, line, agreed=given.yes or _agrees(plans, line))
+    return _carry_out(plans, fields, line, agreed=args.yes or _agrees(plans, line))
 
 
-def uninstall(_: SimpleNamespace, given: SimpleNamespace) -> Answer | str:
+class UninstallArgs(Args, frozen=True):
+    """The arguments of `coord uninstall`."""
+
+    dry_run: bool
+    user: bool
+
+
+def uninstall(_: Options, args: UninstallArgs) -> Answer | str:
     """Take out what `init` put into files."""
     from coord.integrations.setup.installer import plan_removal, plan_user_removal
 
-    plan = plan_user_removal(os.environ) if given.user else plan_removal(_repository())
-    if given.dry_run:
+    plan = plan_user_removal(os.environ) if args.user else plan_removal(_repository())
+    if args.dry_run:
         return plan.diff()
     plan.apply(by=_tool())
     changed = [change.path for change in plan.changes]
@@ -65,7 +82,6 @@ def uninstall(_: SimpleNamespace, given: SimpleNamespace) -> Answer | str:
 
 
 def _repository() -> "Repository":
-    from coord.core.errors import Invalid
     from coord.host.repository import find_repository
 
     repository = find_repository(os.getcwd())
@@ -106,12 +122,19 @@ def _carry_out(plans: "list[Plan]", fields: dict[str, object], line: str, *, agr
     return Answer({**fields, **done}, "".join((line, *(f"; {note}" for note in notes))))
 
 
-def completion(options: SimpleNamespace, given: SimpleNamespace) -> str:
+class CompletionArgs(Args, frozen=True):
+    """The arguments of `coord completion`."""
+
+    shell: str
+    words: list[str]
+
+
+def completion(options: Options, args: CompletionArgs) -> str:
     """Return the script for a shell, or the words that such a script asks for."""
     from coord.transports.cli.completion import SCRIPTS, candidates, quietly
 
-    if given.shell in SCRIPTS:
-        return SCRIPTS[given.shell]
+    if args.shell in SCRIPTS:
+        return SCRIPTS[args.shell]
 
     def ask(what: str) -> Iterable[str]:
         with connected(options) as client:
@@ -121,10 +144,10 @@ def completion(options: SimpleNamespace, given: SimpleNamespace) -> str:
                 return [lock.resource for lock in client.locks()]
             return [peer.session_id for peer in client.peers()]
 
-    return "".join(f"{word}\n" for word in candidates(given.word, quietly(ask)))
+    return "".join(f"{word}\n" for word in candidates(args.words, quietly(ask)))
 
 
-def version(_options: SimpleNamespace, _given: SimpleNamespace) -> Answer:
+def version(_options: Options, _args: Args) -> Answer:
     """Return the version of coord and of its Python, and the folder of the package."""
     import coord
 
@@ -134,28 +157,41 @@ def version(_options: SimpleNamespace, _given: SimpleNamespace) -> Answer:
     return Answer(fields, f"coord {coord.__version__} (Python {python}, in {folder})")
 
 
-def explain(_options: SimpleNamespace, given: SimpleNamespace) -> str:
+class ExplainArgs(Args, frozen=True):
+    """The arguments of `coord help`."""
+
+    command: list[str]
+
+
+def explain(_options: Options, args: ExplainArgs) -> str:
     """Return the same text as `--help` after the command."""
     from coord.transports.cli.help import help_of
     from coord.transports.cli.parser import parse
 
-    request = parse([*given.command, "--help"])
+    request = parse([*args.command, "--help"])
     return help_of(request.command, request.noun)
 
 
-STORE_COLUMNS = ("url", "tenant", "made", "store_id", "epoch")
+class InstallArgs(Args, frozen=True):
+    """The arguments of `coord install`."""
+
+    url: str
+    grants: bool
+    dry_run: bool
 
 
-def install(options: SimpleNamespace, given: SimpleNamespace) -> Answer:
+def install(options: Options, args: InstallArgs) -> Answer:
     """Prepare a store; again without harm."""
-    if given.url and options.url:
+    from coord.sdk.admin.install import prepare, rights
+
+    if args.url and options.url:
         raise Invalid("the url is given twice", hint="leave out --url")
-    url = given.url or options.url
-    if given.grants:
+    url = args.url or options.url
+    if args.grants:
         return _rights(rights(os.getcwd(), os.environ, url=url, tenant=options.tenant))
-    prepared = prepare(os.getcwd(), os.environ, url=url, tenant=options.tenant, dry_run=given.dry_run)
+    prepared = prepare(os.getcwd(), os.environ, url=url, tenant=options.tenant, dry_run=args.dry_run)
     fields = fields_of(prepared)
-    return Answer(fields, _install_line(prepared, dry_run=given.dry_run), [fields], STORE_COLUMNS)
+    return Answer(fields, _install_line(prepared, dry_run=args.dry_run), [fields], STORE_COLUMNS)
 
 
 def _rights(statements: list[str]) -> Answer:
@@ -163,27 +199,34 @@ def _rights(statements: list[str]) -> Answer:
     return Answer({"grants": statements}, line, drawn=lambda: "".join(f"{each}\n" for each in statements))
 
 
-def _install_line(prepared: PreparedStore, *, dry_run: bool) -> str:
+def _install_line(prepared: "PreparedStore", *, dry_run: bool) -> str:
     whose = f"The store of tenant {prepared.tenant}" if prepared.tenant else "The store"
     if dry_run:
         return f"{whose}, {prepared.url}, {'would be made' if prepared.made else 'is there already'}"
     return f"{whose}, {prepared.url}, {'is made' if prepared.made else 'was there already, and is renewed'}"
 
 
-CHECK_COLUMNS = ("state", "check", "message", "hint")
+class DoctorArgs(Args, frozen=True):
+    """The arguments of `coord doctor`."""
+
+    accept_clock: bool
+    fix: bool
 
 
-def doctor(options: SimpleNamespace, given: SimpleNamespace) -> Answer:
+def doctor(options: Options, args: DoctorArgs) -> Answer:
     """Look at everything in order; what is bad makes it fail. What can be mended safely is, if asked for."""
-    report = _look(options, given)
-    if given.fix and _mend(options, report):
-        report = _look(options, given)
+    report = _look(options, args)
+    if args.fix and _mend(options, report):
+        report = _look(options, args)
     rows = fields_of(report.findings)
     return Answer({"checks": rows}, _doctor_line(report), rows, CHECK_COLUMNS, _doctor_failure(report))
 
 
-def _look(options: SimpleNamespace, given: SimpleNamespace) -> Report:
+def _look(options: Options, args: DoctorArgs) -> "Report":
+    from coord.host.caller import Flags
+    from coord.host.repository import find_repository
     from coord.integrations.setup.checks import examine_hooks
+    from coord.sdk.reports.doctor import examine
 
     report = examine(
         options.url,
@@ -193,7 +236,7 @@ def _look(options: SimpleNamespace, given: SimpleNamespace) -> Report:
         tenant=options.tenant,
         cwd=os.getcwd(),
         environ=os.environ,
-        accept_clock=given.accept_clock,
+        accept_clock=args.accept_clock,
     )
     repository = None if report.error is not None else find_repository(os.getcwd())
     if repository is not None:
@@ -201,8 +244,10 @@ def _look(options: SimpleNamespace, given: SimpleNamespace) -> Report:
     return report
 
 
-def _mend(options: SimpleNamespace, report: Report) -> bool:
+def _mend(options: Options, report: "Report") -> bool:
     """Set hooks up again as they were, and end sessions that are proven dead; return whether it was tried."""
+    from coord.core.replies import Liveness
+    from coord.host.repository import find_repository
     from coord.integrations.setup.installer import plan_again
 
     repository = find_repository(os.getcwd())
@@ -220,7 +265,9 @@ def _mend(options: SimpleNamespace, report: Report) -> bool:
     return True
 
 
-def _doctor_line(report: Report) -> str:
+def _doctor_line(report: "Report") -> str:
+    from coord.sdk.reports.doctor import BAD, OK, WARN
+
     worst = [each for state in (BAD, WARN) for each in report.findings if each.state == state]
     if not worst:
         return f"All {report.count(OK)} checks are well"
@@ -229,14 +276,24 @@ def _doctor_line(report: Report) -> str:
     return f"{report.count(BAD)} bad, {report.count(WARN)} to look at: {first.check}: {first.message}{hint}"
 
 
-def _doctor_failure(report: Report) -> render.Failure | None:
+def _doctor_failure(report: "Report") -> render.Failure | None:
     """Return how it fails: as the first error does, or as a refusal."""
+    from coord.sdk.reports.doctor import BAD
+
     if report.error is not None:
         return render.failure(report.error)
     bad = next((each for each in report.findings if each.state == BAD), None)
     return None if bad is None else render.Failure(render.REFUSED, "bad", bad.message, bad.hint)
 
 
-def hook(_options: SimpleNamespace, given: SimpleNamespace) -> NoReturn:
+class HookArgs(Args, frozen=True):
+    """The arguments of `coord hook`."""
+
+    tool: str
+
+
+def hook(_options: Options, args: HookArgs) -> NoReturn:
     """Answer an event of a coding agent, and end this process."""
-    Hook(given.tool).run()
+    from coord.integrations.hooks.main import Hook
+
+    Hook(args.tool).run()

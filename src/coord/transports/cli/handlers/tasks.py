@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Sequence
-from types import SimpleNamespace
 from typing import Any
 
 from coord.core.errors import Invalid, NotFound
@@ -12,6 +11,7 @@ from coord.core.tasks.types import ClaimHistory, ClaimReason, TaskClaim, TaskRes
 from coord.sdk.client.client import Client
 from coord.transports import arguments as words
 from coord.transports import exit_codes as render
+from coord.transports.cli.args import Args, Options
 from coord.transports.cli.connect import connected
 from coord.transports.cli.output import Answer, fields_of, is_terminal, moment, safe_json
 
@@ -42,27 +42,67 @@ CLAIM_HINTS = {
 }
 
 
-def add(client: Client, given: SimpleNamespace) -> Answer:
+class TaskArgs(Args, frozen=True):
+    """A task."""
+
+    task: str
+
+
+class ClaimedTaskArgs(TaskArgs, frozen=True):
+    """A task and the generation of its claim."""
+
+    generation: int
+
+
+class ChooseArgs(Args, frozen=True):
+    """Which tasks to take: the flags of `task next` and `work`."""
+
+    types: Sequence[str]
+    tracks: Sequence[str]
+    roles: Sequence[str] | None
+    has: Sequence[str]
+    lease_s: float
+    no_locks: bool
+
+
+class AddArgs(TaskArgs, frozen=True):
+    """The arguments of `coord task add`."""
+
+    description: str
+    type: str
+    priority: int
+    files: Sequence[str]
+    depends_on: Sequence[str]
+    requirements: Any
+    deadline: str | None
+    estimate_s: float
+    for_role: str
+    track: str | None
+    needs: Sequence[str]
+    retries: int
+
+
+def add(client: Client, args: AddArgs) -> Answer:
     """Add a task."""
     reply = client.add_task(
-        given.task,
-        description=given.description,
-        type=given.type,
-        priority=given.priority,
-        files=[words.resource(name) if ":" in name else f"file:{name}" for name in given.files],
-        depends_on=given.depends_on,
-        requirements=given.requirements,
-        deadline=_deadline(client, given.deadline),
-        estimate_s=given.estimate,
-        role=given.for_role,
-        track=given.track,
-        needs=given.needs,
-        retries_max=given.retries,
+        args.task,
+        description=args.description,
+        type=args.type,
+        priority=args.priority,
+        files=[words.resource(name) if ":" in name else f"file:{name}" for name in args.files],
+        depends_on=args.depends_on,
+        requirements=args.requirements,
+        deadline=_deadline(client, args.deadline),
+        estimate_s=args.estimate_s,
+        role=args.for_role,
+        track=args.track,
+        needs=args.needs,
+        retries_max=args.retries,
     )
     word = "added" if reply.added else "changed" if reply.changed else "is there already"
-    task = client.show_task(given.task)
+    task = client.show_task(args.task)
     fields = {"task": fields_of(task), **fields_of(reply)}
-    line = f"{given.task} {word}: {task.state}{warning(reply)}"
+    line = f"{args.task} {word}: {task.state}{warning(reply)}"
     return Answer(fields, line, rows_of([task]), COLUMNS)
 
 
@@ -71,27 +111,36 @@ def warning(reply: AddTasksReply) -> str:
     return f"; is it work that is there already? {'; '.join(map(str, reply.alike))}" if reply.alike else ""
 
 
-def next_(client: Client, given: SimpleNamespace) -> Answer:
+class NextArgs(ChooseArgs, frozen=True):
+    """The arguments of `coord task next`."""
+
+    wait_s: float
+    no_wait: bool
+    most: int
+    command_id: str
+
+
+def next_(client: Client, args: NextArgs) -> Answer:
     """Claim the next task."""
     reply = client.next_task(
-        types=given.types,
-        tracks=given.tracks,
-        roles=given.roles,
-        has=given.has,
-        lease_s=given.lease,
-        lock_files=not given.no_locks,
-        wait_s=given.wait,
-        most=given.most,
-        command_id=given.command_id,
+        types=args.types,
+        tracks=args.tracks,
+        roles=args.roles,
+        has=args.has,
+        lease_s=args.lease_s,
+        lock_files=not args.no_locks,
+        wait_s=args.wait_s,
+        most=args.most,
+        command_id=args.command_id,
     )
     if not reply.ok:
-        return _nothing(reply, given.wait)
+        return _nothing(reply, args.wait_s)
     taken = [(each.task, each.claim, each.locks) for each in (reply, *reply.more) if each.task and each.claim]
     fields, *more = (
         {"task": fields_of(task), "claim": claim_fields(claim), "locks": fields_of(locks)}
         for task, claim, locks in taken
     )
-    if given.most > 1:
+    if args.most > 1:
         fields["more"] = more
     told = _salvaged(client, [lock for _, _, locks in taken for lock in locks], fields)
     lines = [f"{task.task_id} is yours, generation {claim.generation.generation}" for task, claim, _ in taken]
@@ -106,18 +155,29 @@ def _nothing(reply: NextTask, waited_s: float) -> Answer:
     return Answer(fields, line, failure=render.Failure(exit_code, reply.outcome.value, line, hint))
 
 
-def claim(client: Client, given: SimpleNamespace) -> Answer:
+class ClaimArgs(Args, frozen=True):
+    """The arguments of `coord task claim`."""
+
+    tasks: list[str]
+    lease_s: float
+    no_locks: bool
+    force: bool
+    reason: str
+    command_id: str
+
+
+def claim(client: Client, args: ClaimArgs) -> Answer:
     """Claim a task, or several."""
-    if len(given.task) > 1:
-        return _claim_several(client, given)
-    (task,) = given.task
+    if len(args.tasks) > 1:
+        return _claim_several(client, args)
+    (task,) = args.tasks
     reply = client.claim_task(
         task,
-        lease_s=given.lease,
-        lock_files=not given.no_locks,
-        force=given.force,
-        reason=given.reason,
-        command_id=given.command_id,
+        lease_s=args.lease_s,
+        lock_files=not args.no_locks,
+        force=args.force,
+        reason=args.reason,
+        command_id=args.command_id,
     )
     if reply.claim is not None:
         number = reply.claim.generation.generation
@@ -141,12 +201,12 @@ def _salvaged(client: Client, locks: Sequence[LockInfo], fields: dict[str, Any])
     return "".join(f"; {warning}" for warning in warnings)
 
 
-def _claim_several(client: Client, given: SimpleNamespace) -> Answer:
-    if given.force:
+def _claim_several(client: Client, args: ClaimArgs) -> Answer:
+    if args.force:
         raise Invalid("--force takes one task", hint="claim them one after the other")
-    if given.command_id:
+    if args.command_id:
         raise Invalid("--command-id takes one task", hint="claim them one after the other")
-    replies = client.claim_tasks(given.task, lease_s=given.lease)
+    replies = client.claim_tasks(args.tasks, lease_s=args.lease_s)
     claims = [claim_fields(reply.claim) for reply in replies.values() if reply.claim is not None]
     denied: list[dict[str, Any]] = [
         {
@@ -165,28 +225,39 @@ def _claim_several(client: Client, given: SimpleNamespace) -> Answer:
     return Answer({"claims": claims, "denied": denied}, "; ".join(told), claims, CLAIMS)
 
 
-def split(client: Client, given: SimpleNamespace) -> Answer:
+class SplitArgs(TaskArgs, frozen=True):
+    """The arguments of `coord task split`."""
+
+    parts: int
+
+
+def split(client: Client, args: SplitArgs) -> Answer:
     """Split a task into parts."""
-    task = client.split_task(given.task, words.number(given.parts))
-    parts = list(part_ids(given.task, task.parts))
-    line = f"{given.task} is split: {parts[0]} … {parts[-1]}"
+    task = client.split_task(args.task, args.parts)
+    parts = list(part_ids(args.task, task.parts))
+    line = f"{args.task} is split: {parts[0]} … {parts[-1]}"
     return Answer({"task": fields_of(task), "parts": parts}, line, rows_of([task]), COLUMNS)
 
 
-def renew(client: Client, given: SimpleNamespace) -> Answer:
+def renew(client: Client, args: ClaimedTaskArgs) -> Answer:
     """Begin the lease of a claim anew."""
-    reply = client.renew_task(given.task, words.number(given.generation))
+    reply = client.renew_task(args.task, args.generation)
     if not reply.success:
         return _refused(reply.reason.value, {}, "", "the claim is lost: stop, and ask coord task next")
     expires_at = moment(reply.new_expiry_ms)
-    return Answer({"expires_at": expires_at}, f"{given.task} is yours until {expires_at}")
+    return Answer({"expires_at": expires_at}, f"{args.task} is yours until {expires_at}")
 
 
-def submit(client: Client, given: SimpleNamespace) -> Answer:
+class SubmitArgs(ClaimedTaskArgs, frozen=True):
+    """The arguments of `coord task submit`."""
+
+    result: Any
+    command_id: str
+
+
+def submit(client: Client, args: SubmitArgs) -> Answer:
     """Hand in a result."""
-    reply = client.submit_task(
-        given.task, words.number(given.generation), given.result, command_id=given.command_id
-    )
+    reply = client.submit_task(args.task, args.generation, args.result, command_id=args.command_id)
     fields = {
         "accepted": reply.accepted,
         "work_product_ref": reply.work_product_ref,
@@ -197,21 +268,35 @@ def submit(client: Client, given: SimpleNamespace) -> Answer:
         return _refused(
             reply.reason.value, fields, reply.detail, "coord task lineage tells whose result counts"
         )
-    return Answer(fields, f"{given.task} is done ✓ {reply.work_product_ref}")
+    return Answer(fields, f"{args.task} is done ✓ {reply.work_product_ref}")
 
 
-def fail(client: Client, given: SimpleNamespace) -> Answer:
+class FailArgs(ClaimedTaskArgs, frozen=True):
+    """The arguments of `coord task fail`."""
+
+    note: str
+    final: bool
+
+
+def fail(client: Client, args: FailArgs) -> Answer:
     """Say that a task did not work."""
-    number = words.number(given.generation)
-    reply = client.fail_task(given.task, number, note=given.note, final=given.final)
-    return _given_back(client, given.task, reply)
+    number = args.generation
+    reply = client.fail_task(args.task, number, note=args.note, final=args.final)
+    return _given_back(client, args.task, reply)
 
 
-def release(client: Client, given: SimpleNamespace) -> Answer:
+class ReleaseArgs(ClaimedTaskArgs, frozen=True):
+    """The arguments of `coord task release`."""
+
+    note: str
+    limited_s: float
+
+
+def release(client: Client, args: ReleaseArgs) -> Answer:
     """Give a claim back."""
-    number = words.number(given.generation)
-    reply = client.release_task(given.task, number, note=given.note, limited_s=given.limited)
-    return _given_back(client, given.task, reply)
+    number = args.generation
+    reply = client.release_task(args.task, number, note=args.note, limited_s=args.limited_s)
+    return _given_back(client, args.task, reply)
 
 
 def _given_back(client: Client, task_id: str, reply: Any) -> Answer:
@@ -221,56 +306,68 @@ def _given_back(client: Client, task_id: str, reply: Any) -> Answer:
     return Answer({"task_id": task_id, "state": state}, f"{task_id} is given back: {state}")
 
 
-def reset(client: Client, given: SimpleNamespace) -> Answer:
+class ResetArgs(TaskArgs, frozen=True):
+    """The arguments of `coord task reset`."""
+
+    reason: str
+
+
+def reset(client: Client, args: ResetArgs) -> Answer:
     """Open a task again."""
-    reply = client.reset_task(given.task, reason=given.reason)
+    reply = client.reset_task(args.task, reason=args.reason)
     if not reply.success:
-        raise NotFound(f"there is no task {given.task}", hint="coord task list shows them")
-    state = client.task_state(given.task).state.value
-    fields = {"task_id": given.task, "state": state, "generation": reply.generation}
-    return Answer(fields, f"{given.task} is open again: {state}")
+        raise NotFound(f"there is no task {args.task}", hint="coord task list shows them")
+    state = client.task_state(args.task).state.value
+    fields = {"task_id": args.task, "state": state, "generation": reply.generation}
+    return Answer(fields, f"{args.task} is open again: {state}")
 
 
-def skip(client: Client, given: SimpleNamespace) -> Answer:
+class SkipArgs(TaskArgs, frozen=True):
+    """The arguments of `coord task skip`."""
+
+    reason: str
+
+
+def skip(client: Client, args: SkipArgs) -> Answer:
     """Pass a task over."""
-    return _shown(client.skip_task(given.task, reason=given.reason))
+    return _shown(client.skip_task(args.task, reason=args.reason))
 
 
-def retry(client: Client, given: SimpleNamespace) -> Answer:
+def retry(client: Client, args: TaskArgs) -> Answer:
     """Bring a task back."""
-    return _shown(client.retry_task(given.task))
+    return _shown(client.retry_task(args.task))
 
 
-def show(client: Client, given: SimpleNamespace) -> Answer:
+def show(client: Client, args: TaskArgs) -> Answer:
     """Show a task."""
-    state = client.task_state(given.task)
+    state = client.task_state(args.task)
     try:
-        task: TaskInfo | None = client.show_task(given.task)
+        task: TaskInfo | None = client.show_task(args.task)
     except NotFound:
         if not state.generation:
             raise
         task = None  # it was claimed without being added
     fields = {
-        "task": fields_of(task) if task is not None else {"task_id": given.task, "state": state.state.value},
+        "task": fields_of(task) if task is not None else {"task_id": args.task, "state": state.state.value},
         "claim": claim_fields(state.claim) if state.claim is not None else None,
         "result": fields_of(state.result),
         "rejected": fields_of(state.rejected),
     }
     rows = [{"field": name, "value": value} for name, value in fields["task"].items()]
-    line = f"{given.task} is {state_of(task) if task is not None else state.state.value}"
+    line = f"{args.task} is {state_of(task) if task is not None else state.state.value}"
     return Answer(fields, line, rows, ("field", "value"))
 
 
-def history(client: Client, given: SimpleNamespace) -> Answer:
+def history(client: Client, args: TaskArgs) -> Answer:
     """List the ended generations of a task."""
-    found = fields_of(client.task_history(given.task))
-    return Answer({"history": found}, f"{given.task}: {len(found)} ended", found, HISTORY)
+    found = fields_of(client.task_history(args.task))
+    return Answer({"history": found}, f"{args.task}: {len(found)} ended", found, HISTORY)
 
 
-def lineage(client: Client, given: SimpleNamespace) -> Answer:
+def lineage(client: Client, args: TaskArgs) -> Answer:
     """Show all generations of a task, and what was turned away."""
-    state = client.task_state(given.task)
-    ended = client.task_history(given.task)
+    state = client.task_state(args.task)
+    ended = client.task_history(args.task)
     rows = [_generation_row(each) for each in ended]
     if state.claim is not None and state.generation not in [each.generation for each in ended]:
         rows.append(_claim_row(state.claim))
@@ -279,8 +376,8 @@ def lineage(client: Client, given: SimpleNamespace) -> Answer:
         for each in (*(one for entry in ended for one in entry.rejected), *state.rejected)
     }
     rejected = [_rejected_row(each) for each in turned_away.values()]
-    fields = {"task_id": given.task, "state": state.state.value, "generations": rows, "rejected": rejected}
-    line = f"{given.task} is {state.state.value}: {len(rows)} generations, {len(rejected)} turned away"
+    fields = {"task_id": args.task, "state": state.state.value, "generations": rows, "rejected": rejected}
+    line = f"{args.task} is {state.state.value}: {len(rows)} generations, {len(rejected)} turned away"
     return Answer(fields, line, [*rows, *rejected], LINEAGE)
 
 
@@ -315,14 +412,22 @@ def _rejected_row(result: TaskResult) -> dict[str, Any]:
     }
 
 
-def list_(client: Client, given: SimpleNamespace) -> Answer:
+class ListArgs(Args, frozen=True):
+    """The arguments of `coord task list`."""
+
+    state: str
+    track: str
+    type: str
+
+
+def list_(client: Client, args: ListArgs) -> Answer:
     """List the tasks of this project."""
-    found = client.task_list(state=given.state, track=given.track, type=given.type)
+    found = client.task_list(state=args.state, track=args.track, type=args.type)
     line = f"{len(found)} {'task' if len(found) == 1 else 'tasks'}"
     return Answer({"tasks": fields_of(found)}, line, rows_of(found), COLUMNS)
 
 
-def watch(options: SimpleNamespace, given: SimpleNamespace) -> Answer | int:
+def watch(options: Options, args: TaskArgs) -> Answer | int:
     """Print what happens to tasks, until interrupted or the task that was named is finished."""
     from coord.sdk.reports.activity import event_filter, follow
     from coord.transports.cli.handlers.records import print_happenings
@@ -332,13 +437,13 @@ def watch(options: SimpleNamespace, given: SimpleNamespace) -> Answer | int:
         log = client.log
         log.load(())
         after = log.seen.offset  # before the look at the task: nothing falls between the two
-        if given.task and client.task_state(given.task).state in FINISHED:
-            return show(client, given)
+        if args.task and client.task_state(args.task).state in FINISHED:
+            return show(client, args)
         for logged_events in follow(client, event_filter(client, op="task"), after, WATCH_S):
-            news = [each for each in logged_events if _concerns(each.details, client.project, given.task)]
+            news = [each for each in logged_events if _concerns(each.details, client.project, args.task)]
             if not print_happenings(news, as_json=as_json):
                 return render.OK
-            if given.task and any(each.event in ENDINGS for each in news):
+            if args.task and any(each.event in ENDINGS for each in news):
                 return render.OK
         raise AssertionError("it ends by a signal")
 
@@ -392,7 +497,7 @@ def _deadline(client: Client, text: str | None) -> object:
     return client.database.log(client.tenant).now() + round(seconds * 1000)
 
 
-def result(client: Client, given: SimpleNamespace) -> str:
+def result(client: Client, args: TaskArgs) -> str:
     """Print a result as it was handed in."""
-    text = client.task_result(given.task).decode()
+    text = client.task_result(args.task).decode()
     return (safe_json(text) if is_terminal(sys.stdout) else text) + "\n"

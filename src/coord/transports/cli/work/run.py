@@ -3,7 +3,6 @@
 import os
 import signal
 from contextlib import ExitStack
-from types import SimpleNamespace
 
 import msgspec
 
@@ -16,8 +15,9 @@ from coord.sdk.worker.work import GiveBack, Work
 from coord.sdk.worker.worker import Worker, WorkerEvent, WorkerReport, WorkOutcome
 from coord.transports import exit_codes as render
 from coord.transports.cli import signals
+from coord.transports.cli.args import Options
 from coord.transports.cli.connect import connected
-from coord.transports.cli.handlers.tasks import NOTHING
+from coord.transports.cli.handlers.tasks import NOTHING, ChooseArgs
 from coord.transports.cli.output import Answer, failed
 from coord.transports.cli.process import NotStarted
 from coord.transports.cli.work.progress import Screen
@@ -27,20 +27,34 @@ from coord.transports.cli.work.task import LIMITED, TaskCommand
 STOPPING = (*signals.ENDING, signal.SIGINT)
 
 
-def work(options: SimpleNamespace, given: SimpleNamespace) -> Answer:
+class WorkArgs(ChooseArgs, frozen=True):
+    """The arguments of `coord work`."""
+
+    once: bool
+    keep: bool
+    wait_s: float | None
+    no_wait: bool
+    grace_s: float
+    limited_s: float
+    timeout_s: float | None
+    need_result: bool
+    command: list[str]
+
+
+def work(options: Options, args: WorkArgs) -> Answer:
     """Work on tasks until none is left."""
     screen = Screen(as_json=options.json)
     with ExitStack() as opened:
-        client = _connect(opened, options, given, screen)
+        client = _connect(opened, options, args, screen)
         _become_worker(client, options)
-        with client.session(bin=given.command[0][:100]):
-            return _work(client, options, given, screen)
+        with client.session(bin=args.command[0][:100]):
+            return _work(client, options, args, screen)
 
 
-def _connect(opened: ExitStack, options: SimpleNamespace, given: SimpleNamespace, screen: Screen) -> Client:
+def _connect(opened: ExitStack, options: Options, args: WorkArgs, screen: Screen) -> Client:
     """Connect; a worker without a limit of time waits for its store until somebody stops it."""
-    if given.once or given.no_wait or given.wait is not None:
-        return opened.enter_context(connected(options, timeout=given.wait))
+    if args.once or args.no_wait or args.wait_s is not None:
+        return opened.enter_context(connected(options, timeout=args.wait_s))
     said = ""
     while True:
         try:
@@ -51,19 +65,27 @@ def _connect(opened: ExitStack, options: SimpleNamespace, given: SimpleNamespace
                 screen.tell(WorkerEvent("waiting", note=said))
 
 
-def _work(client: Client, options: SimpleNamespace, given: SimpleNamespace, screen: Screen) -> Answer:
+def _work(client: Client, options: Options, args: WorkArgs, screen: Screen) -> Answer:
     worker = Worker(
         client,
-        types=given.types,
-        tracks=given.tracks,
-        roles=given.roles,
-        has=given.has,
-        lease_s=given.lease,
-        lock_files=not given.no_locks,
-        grace_s=given.grace,
+        types=args.types,
+        tracks=args.tracks,
+        roles=args.roles,
+        has=args.has,
+        lease_s=args.lease_s,
+        lock_files=not args.no_locks,
+        grace_s=args.grace_s,
         tell=screen.tell,
     )
-    command = TaskCommand(given.command, given, screen, _environment(client, options))
+    command = TaskCommand(
+        args.command,
+        screen,
+        _environment(client, options),
+        grace_s=args.grace_s,
+        limited_s=args.limited_s,
+        timeout_s=args.timeout_s,
+        needs_result=args.need_result,
+    )
     received: list[int] = []
     broken: list[NotStarted] = []
 
@@ -82,15 +104,13 @@ def _work(client: Client, options: SimpleNamespace, given: SimpleNamespace, scre
             raise GiveBack(str(error)) from error
 
     with adopting_orphans(), signals.asking_nobody(), signals.handling(STOPPING, stop):
-        worked = worker.run(
-            run, once=given.once, keep=given.keep, wait_s=0.0 if given.no_wait else given.wait
-        )
+        worked = worker.run(run, once=args.once, keep=args.keep, wait_s=0.0 if args.no_wait else args.wait_s)
     if broken:
         return failed(broken[0].failure("the task is given back; is the command spelled rightly?"))
     return _answer(worked, received)
 
 
-def _become_worker(client: Client, options: SimpleNamespace) -> None:
+def _become_worker(client: Client, options: Options) -> None:
     """Make the client a session of its own, which lives in this process, below whoever calls.
 
     One session is one owner: two runners of one session would not be in each other's way where they have to.
@@ -110,7 +130,7 @@ def _become_worker(client: Client, options: SimpleNamespace) -> None:
     )
 
 
-def _environment(client: Client, options: SimpleNamespace) -> dict[str, str]:
+def _environment(client: Client, options: Options) -> dict[str, str]:
     """Return the environment of commands: `coord` speaks there in the name of this session."""
     names = {
         "COORD_SESSION_ID": client.show().session_id,

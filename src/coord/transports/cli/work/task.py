@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import msgspec
@@ -70,7 +69,15 @@ class TaskCommand:
     """A command that is run once for each task."""
 
     def __init__(
-        self, command: list[str], given: SimpleNamespace, screen: Screen, environ: Mapping[str, str]
+        self,
+        command: list[str],
+        screen: Screen,
+        environ: Mapping[str, str],
+        *,
+        grace_s: float,
+        limited_s: float,
+        timeout_s: float | None,
+        needs_result: bool,
     ) -> None:
         if _PLACEHOLDER.search(command[0]):
             raise Invalid(
@@ -78,10 +85,10 @@ class TaskCommand:
                 hint="name the program, and give the task to it: sh -c '…' sh {task_id}",
             )
         self._command = command
-        self._grace_s: float = given.grace
-        self._limited_s: float = given.limited
-        self._timeout_s: float | None = given.timeout
-        self._needs_result: bool = given.need_result
+        self._grace_s = grace_s
+        self._limited_s = limited_s
+        self._timeout_s = timeout_s
+        self._needs_result = needs_result
         self._screen = screen
         self._environ = environ
         self.child: Child | None = None

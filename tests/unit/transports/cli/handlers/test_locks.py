@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from coord.transports.cli.handlers.locks import WAIT_S, wait_of
+from coord.transports.cli.handlers.locks import WAIT_S, LockArgs, wait_of
 from coord.transports.cli.parser import parse
 from tests.support.cli import Coord
 
@@ -65,7 +65,7 @@ def test_a_wait_that_passes_is_exit_3(coord: Coord) -> None:
 )
 def test_how_long_a_lock_is_waited_for(flags: list[str], terminal: bool, wait_s: float | None) -> None:
     """AMB-25, DESIGN §6: for ever on a terminal, 100 s without one, and as long as asked."""
-    assert wait_of(parse(["lock", "x", *flags]).given, terminal=terminal) == wait_s
+    assert wait_of(LockArgs(**parse(["lock", "x", *flags]).values), terminal=terminal) == wait_s
     assert WAIT_S == 100
 
 

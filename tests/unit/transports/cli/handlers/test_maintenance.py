@@ -105,4 +105,4 @@ def test_a_claim_by_name_is_all_or_nothing(coord: Coord) -> None:
     answer = coord("ann task claim t").answer
     assert [lock["resource"] for lock in answer["locks"]] == ["file:a.py", "file:b.py"]
     assert all(lock["fence"] for lock in answer["locks"])
-    assert parse(["task", "claim", "t", "--no-locks"]).given.no_locks
+    assert parse(["task", "claim", "t", "--no-locks"]).values["no_locks"]
