@@ -43,7 +43,7 @@ class Cost(NamedTuple):
     verifications: int = 0
 
 
-class Desk:
+class RuleHarness:
     """A coordinator over a counting store, by a clock that the test turns."""
 
     def __init__(self, url: str, tenant: str) -> None:
@@ -82,200 +82,209 @@ class Desk:
 
 
 @pytest.fixture(params=TENANTS)
-def desk(request: pytest.FixtureRequest, store_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
+def harness(
+    request: pytest.FixtureRequest, store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[RuleHarness]:
     monkeypatch.setattr(burst, "PAUSE_MS", 0)  # a load in haste would be verified: it depends on the time
-    desk = Desk(store_url, request.param)
-    with closing(desk.coordinator):
-        yield desk
+    harness = RuleHarness(store_url, request.param)
+    with closing(harness.coordinator):
+        yield harness
 
 
 @pytest.fixture(params=TENANTS)
-def in_memory(request: pytest.FixtureRequest) -> Iterator[Desk]:
+def in_memory(request: pytest.FixtureRequest) -> Iterator[RuleHarness]:
     """For how often something is read, which does not depend on the store."""
-    desk = Desk("memory:", request.param)
-    with closing(desk.coordinator):
-        yield desk
+    harness = RuleHarness("memory:", request.param)
+    with closing(harness.coordinator):
+        yield harness
 
 
-def limited(desk: Desk, records: int) -> int:
+def limited(harness: RuleHarness, records: int) -> int:
     """How many records more a limited tenant writes: its counts."""
-    return 0 if desk.tenant == UNLIMITED_TENANT else records
+    return 0 if harness.tenant == UNLIMITED_TENANT else records
 
 
-def test_a_first_claim(desk: Desk) -> None:
+def test_a_first_claim(harness: RuleHarness) -> None:
     """The task and the index of the session's claims; in a limited tenant also the three counts."""
-    assert desk.cost(desk.claim) == Cost(2 + limited(desk, 3), commits=1, loads=1)
+    assert harness.cost(harness.claim) == Cost(2 + limited(harness, 3), commits=1, loads=1)
 
 
-def test_a_further_claim_of_a_session(desk: Desk) -> None:
+def test_a_further_claim_of_a_session(harness: RuleHarness) -> None:
     """The number of sessions stays as it is, and is not written."""
-    assert desk.claim()
-    assert desk.cost(lambda: desk.claim(task="other")) == Cost(2 + limited(desk, 2), commits=1, loads=1)
+    assert harness.claim()
+    assert harness.cost(lambda: harness.claim(task="other")) == Cost(
+        2 + limited(harness, 2), commits=1, loads=1
+    )
 
 
-def test_a_refused_claim(desk: Desk) -> None:
+def test_a_refused_claim(harness: RuleHarness) -> None:
     """A refusal that one load answers writes nothing and commits nothing."""
-    assert desk.claim()
-    assert desk.cost(lambda: not desk.claim("other")) == Cost(0, commits=0, loads=1)
+    assert harness.claim()
+    assert harness.cost(lambda: not harness.claim("other")) == Cost(0, commits=0, loads=1)
 
 
-def test_a_renewal(desk: Desk) -> None:
+def test_a_renewal(harness: RuleHarness) -> None:
     """The task alone, in every tenant."""
-    assert desk.claim()
-    assert desk.cost(desk.renew) == Cost(1, commits=1, loads=1)
+    assert harness.claim()
+    assert harness.cost(harness.renew) == Cost(1, commits=1, loads=1)
 
 
-def test_a_refused_renewal(desk: Desk) -> None:
+def test_a_refused_renewal(harness: RuleHarness) -> None:
     """A stale renewal writes nothing."""
-    assert desk.claim()
-    assert desk.cost(lambda: not desk.renew(2)) == Cost(0, commits=0, loads=1)
+    assert harness.claim()
+    assert harness.cost(lambda: not harness.renew(2)) == Cost(0, commits=0, loads=1)
 
 
-def test_a_submission(desk: Desk) -> None:
+def test_a_submission(harness: RuleHarness) -> None:
     """The task, its result, and the index entry that goes; in a limited tenant also the counts."""
-    assert desk.claim()
-    assert desk.cost(desk.submit) == Cost(3 + limited(desk, 3), commits=1, loads=1)
+    assert harness.claim()
+    assert harness.cost(harness.submit) == Cost(3 + limited(harness, 3), commits=1, loads=1)
 
 
-def test_a_stale_submission(desk: Desk) -> None:
+def test_a_stale_submission(harness: RuleHarness) -> None:
     """A rejected submission is one record, once; repeated within the minute it writes nothing."""
-    assert desk.claim()
-    assert desk.release()
-    assert desk.claim("other")
-    assert desk.cost(lambda: not desk.submit(1)).records == 1
-    again = desk.cost(lambda: not desk.submit(1))
+    assert harness.claim()
+    assert harness.release()
+    assert harness.claim("other")
+    assert harness.cost(lambda: not harness.submit(1)).records == 1
+    again = harness.cost(lambda: not harness.submit(1))
     assert (again.records, again.commits) == (0, 0)
 
 
-def test_a_release(desk: Desk) -> None:
+def test_a_release(harness: RuleHarness) -> None:
     """The task, and the index entry that goes; in a limited tenant also the counts."""
-    assert desk.claim()
-    assert desk.cost(desk.release) == Cost(2 + limited(desk, 3), commits=1, loads=1)
+    assert harness.claim()
+    assert harness.cost(harness.release) == Cost(2 + limited(harness, 3), commits=1, loads=1)
 
 
-def test_a_claim_after_a_release(desk: Desk) -> None:
+def test_a_claim_after_a_release(harness: RuleHarness) -> None:
     """As a first claim, and the ended generation moves to its history."""
-    assert desk.claim()
-    assert desk.release()
-    assert desk.cost(desk.claim) == Cost(3 + limited(desk, 3), commits=1, loads=2)
+    assert harness.claim()
+    assert harness.release()
+    assert harness.cost(harness.claim) == Cost(3 + limited(harness, 3), commits=1, loads=2)
 
 
-def test_a_claim_after_an_expiry(desk: Desk) -> None:
+def test_a_claim_after_an_expiry(harness: RuleHarness) -> None:
     """The old index entry goes, the new one comes, the ended generation moves to its history: one commit.
 
     Its session is left a record of what it lost.
     Somebody passes the deadline on the way, so the due line is scanned.
     """
-    assert desk.claim()
-    desk.now += LEASE_S * 1000
-    cost = desk.cost(lambda: desk.claim("other"))
-    assert (cost.records, cost.commits) == (5 + limited(desk, 4), 1)
+    assert harness.claim()
+    harness.now += LEASE_S * 1000
+    cost = harness.cost(lambda: harness.claim("other"))
+    assert (cost.records, cost.commits) == (5 + limited(harness, 4), 1)
 
 
-def test_many_claims_in_one_batch(desk: Desk) -> None:
+def test_many_claims_in_one_batch(harness: RuleHarness) -> None:
     """A batch is one load and one commit; its counts are written once."""
-    keys = [(desk.tenant, "shop", f"task-{number}") for number in range(90)]
+    keys = [(harness.tenant, "shop", f"task-{number}") for number in range(90)]
 
     def claim_all() -> bool:
-        results = desk.coordinator.batch_claim(keys, ("agent", "session", LEASE_S))
+        results = harness.coordinator.batch_claim(keys, ("agent", "session", LEASE_S))
         return all(result.success for result in results.values())
 
-    assert desk.cost(claim_all) == Cost(180 + limited(desk, 3), commits=1, loads=1)
+    assert harness.cost(claim_all) == Cost(180 + limited(harness, 3), commits=1, loads=1)
 
 
-def test_many_next_tasks_in_one_batch(desk: Desk) -> None:
+def test_many_next_tasks_in_one_batch(harness: RuleHarness) -> None:
     """However many sessions ask for work at once, the store is read a few times: not once for each."""
-    engine = desk.coordinator.engine(desk.tenant)
-    if desk.tenant != UNLIMITED_TENANT:
-        desk.coordinator.set_limits(desk.tenant, max_concurrent_claims=100, max_active_sessions=100)
+    engine = harness.coordinator.engine(harness.tenant)
+    if harness.tenant != UNLIMITED_TENANT:
+        harness.coordinator.set_limits(harness.tenant, max_concurrent_claims=100, max_active_sessions=100)
     engine.call(AddTasks("shop", tuple(NewTask(task_id=f"task-{number:02d}") for number in range(99))))
 
     def all_next() -> bool:
-        replies = engine.call_many([desk.next_task(f"session-{number}") for number in range(90)])
+        replies = engine.call_many([harness.next_task(f"session-{number}") for number in range(90)])
         return [reply.task.task_id for reply in replies] == [f"task-{number:02d}" for number in range(90)]
 
-    cost = desk.cost(all_next)
+    cost = harness.cost(all_next)
     assert cost.commits == 1
     assert cost.loads <= READS_OF_A_CROWD
 
 
-def test_the_next_task_of_several_classes(in_memory: Desk) -> None:
+def test_the_next_task_of_several_classes(in_memory: RuleHarness) -> None:
     """What is at the heads of all classes is loaded at once; each has a line of its own to look at."""
-    desk = in_memory
-    engine = desk.coordinator.engine(desk.tenant)
+    harness = in_memory
+    engine = harness.coordinator.engine(harness.tenant)
     tasks = [NewTask(task_id=f"task-{number}", type=f"type-{number % 5}") for number in range(20)]
     engine.call(AddTasks("shop", tuple(tasks)))
-    assert engine.call(desk.next_task("worker")).task.task_id == "task-0"
-    cost = desk.cost(lambda: engine.call(desk.next_task("worker")).task.task_id == "task-1")
+    assert engine.call(harness.next_task("worker")).task.task_id == "task-0"
+    cost = harness.cost(lambda: engine.call(harness.next_task("worker")).task.task_id == "task-1")
     assert (cost.commits, cost.loads, cost.ranges) == (1, 3, 7)
 
 
-def test_several_tasks_in_one_step(in_memory: Desk) -> None:
+def test_several_tasks_in_one_step(in_memory: RuleHarness) -> None:
     """However many one step takes, it reads as often as for one; and handing them in is one load."""
-    desk = in_memory
-    engine = desk.coordinator.engine(desk.tenant)
+    harness = in_memory
+    engine = harness.coordinator.engine(harness.tenant)
     engine.call(AddTasks("shop", tuple(NewTask(task_id=f"task-{number:02d}") for number in range(90))))
-    command, taken = msgspec.structs.replace(desk.next_task("worker"), most=80), []
+    command, taken = msgspec.structs.replace(harness.next_task("worker"), most=80), []
 
     def take() -> bool:
         reply = engine.call(command)
         taken.extend([reply, *reply.more])
         return len(taken) == 80
 
-    assert engine.call(desk.next_task("worker")).ok
-    cost = desk.cost(take)
-    assert (cost.records, cost.commits, cost.loads, cost.ranges) == (3 * 80 + limited(desk, 2), 1, 2, 2)
+    assert engine.call(harness.next_task("worker")).ok
+    cost = harness.cost(take)
+    assert (cost.records, cost.commits, cost.loads, cost.ranges) == (3 * 80 + limited(harness, 2), 1, 2, 2)
     results = tuple(
-        SubmitResult(desk.tenant, "shop", each.task.task_id, "", 1, b"{}", "product") for each in taken
+        SubmitResult(harness.tenant, "shop", each.task.task_id, "", 1, b"{}", "product") for each in taken
     )
-    cost = desk.cost(lambda: len(engine.call(SubmitResults(Caller("worker"), results))) == 80)
-    assert (cost.records, cost.commits, cost.loads, cost.ranges) == (5 * 80 + 1 + limited(desk, 2), 1, 1, 0)
+    cost = harness.cost(lambda: len(engine.call(SubmitResults(Caller("worker"), results))) == 80)
+    assert (cost.records, cost.commits, cost.loads, cost.ranges) == (
+        5 * 80 + 1 + limited(harness, 2),
+        1,
+        1,
+        0,
+    )
 
 
-def test_many_results_in_one_batch(in_memory: Desk) -> None:
+def test_many_results_in_one_batch(in_memory: RuleHarness) -> None:
     """Tasks that nothing depends on need not look for what does: one load, no scan, however many they are."""
-    desk = in_memory
-    engine = desk.coordinator.engine(desk.tenant)
+    harness = in_memory
+    engine = harness.coordinator.engine(harness.tenant)
     names = [f"task-{number:02d}" for number in range(90)]
     engine.call(AddTasks("shop", tuple(NewTask(task_id=name) for name in names)))
-    assert all(reply.task for reply in engine.call_many([desk.next_task("worker")] * len(names)))
-    results = [SubmitResult(desk.tenant, "shop", name, "", 1, b"{}", "product") for name in names]
+    assert all(reply.task for reply in engine.call_many([harness.next_task("worker")] * len(names)))
+    results = [SubmitResult(harness.tenant, "shop", name, "", 1, b"{}", "product") for name in names]
     handed_in = [AsSession(Caller("worker"), result) for result in results]
-    cost = desk.cost(lambda: all(reply.accepted for reply in engine.call_many(handed_in)))
+    cost = harness.cost(lambda: all(reply.accepted for reply in engine.call_many(handed_in)))
     assert (cost.commits, cost.loads, cost.ranges) == (1, 1, 0)
 
 
-def test_a_result_and_the_next_task_in_one_commit(desk: Desk) -> None:
+def test_a_result_and_the_next_task_in_one_commit(harness: RuleHarness) -> None:
     """A worker hands in and takes its next task in one batch: one commit for each task, not two."""
-    engine = desk.coordinator.engine(desk.tenant)
+    engine = harness.coordinator.engine(harness.tenant)
     engine.call(AddTasks("shop", (NewTask(task_id="one"), NewTask(task_id="two"))))
-    first = engine.call(desk.next_task("worker"))
+    first = engine.call(harness.next_task("worker"))
     submission = SubmitResult(
-        desk.tenant, "shop", "one", "worker", 1, b"{}", work_product_ref("one", 1, "0" * 32)
+        harness.tenant, "shop", "one", "worker", 1, b"{}", work_product_ref("one", 1, "0" * 32)
     )
     found: list[Any] = []
 
     def submit_and_next() -> bool:
-        found.extend(engine.call_many([submission, desk.next_task("worker")]))
+        found.extend(engine.call_many([submission, harness.next_task("worker")]))
         return True
 
     assert first.task.task_id == "one"
-    assert desk.cost(submit_and_next).commits == 1
+    assert harness.cost(submit_and_next).commits == 1
     assert (found[0].accepted, found[1].task.task_id) == (True, "two")
 
 
-def test_questions_write_nothing(desk: Desk) -> None:
+def test_questions_write_nothing(harness: RuleHarness) -> None:
     """Questions never write, never sweep, and are answered by what they load."""
-    assert desk.claim()
-    coordinator, tenant = desk.coordinator, desk.tenant
-    desk.now += 10 * LEASE_S * 1000
+    assert harness.claim()
+    coordinator, tenant = harness.coordinator, harness.tenant
+    harness.now += 10 * LEASE_S * 1000
     for ask in (
         lambda: coordinator.get_task_state(tenant, "shop", "task"),
         lambda: coordinator.get_claim_history(tenant, "shop", "task"),
         lambda: coordinator.get_active_claims_for_session(tenant, "session"),
         lambda: coordinator.list_expired_claims(tenant),
     ):
-        cost = desk.cost(lambda ask=ask: ask() is not None)  # type: ignore[misc]
+        cost = harness.cost(lambda ask=ask: ask() is not None)  # type: ignore[misc]
         assert (cost.records, cost.commits) == (0, 0)
 
 

@@ -17,7 +17,7 @@ for _ in range(2000):
     DEEP = {"deeper": DEEP}
 
 
-class Desk:
+class RuleHarness:
     """A session at work in an office, and the proof that what it asks is refused."""
 
     def __init__(self, clients: ClientHarness) -> None:
@@ -45,9 +45,9 @@ class Desk:
 
 
 @pytest.fixture
-def desk(clients: ClientHarness) -> Desk:
+def harness(clients: ClientHarness) -> RuleHarness:
     """A session that holds one lock."""
-    return Desk(clients)
+    return RuleHarness(clients)
 
 
 RESOURCES = {
@@ -83,44 +83,44 @@ RESOURCES = {
 }
 
 
-def test_resources(desk: Desk) -> None:
+def test_resources(harness: RuleHarness) -> None:
     """CFL-4: what escapes, cannot be shown, is too long or malformed is no resource, for any command."""
-    ann = desk.ann
+    ann = harness.ann
     for resource in RESOURCES.values():
-        desk.refuse(ann.acquire, resource)
-        desk.refuse(ann.acquire, ["src/ok.py", resource])
-        desk.refuse(ann.acquire, resource, wait_s=10)
-        desk.refuse(ann.check, resource)
-        desk.refuse(ann.unlock, [resource])
-        desk.refuse(ann.renew, [resource])
-        desk.refuse(ann.steal, resource, force=True, reason="why")
-        desk.refuse(ann.preempt, resource, priority=5, reason="why")
+        harness.refuse(ann.acquire, resource)
+        harness.refuse(ann.acquire, ["src/ok.py", resource])
+        harness.refuse(ann.acquire, resource, wait_s=10)
+        harness.refuse(ann.check, resource)
+        harness.refuse(ann.unlock, [resource])
+        harness.refuse(ann.renew, [resource])
+        harness.refuse(ann.steal, resource, force=True, reason="why")
+        harness.refuse(ann.preempt, resource, priority=5, reason="why")
 
 
-def test_what_is_no_list_of_resources(desk: Desk) -> None:
+def test_what_is_no_list_of_resources(harness: RuleHarness) -> None:
     """An empty list, things that are no text, and more than can be meant."""
-    ann = desk.ann
+    ann = harness.ann
     for nothing in (list[str](), ()):
-        desk.refuse(ann.acquire, nothing)
-        desk.refuse(ann.check, nothing)
-        desk.refuse(ann.steal, nothing)
-        desk.refuse(ann.unlock, nothing)
-        desk.refuse(ann.renew, nothing)
-        desk.refuse(ann.preempt, nothing, priority=5, reason="why")
+        harness.refuse(ann.acquire, nothing)
+        harness.refuse(ann.check, nothing)
+        harness.refuse(ann.steal, nothing)
+        harness.refuse(ann.unlock, nothing)
+        harness.refuse(ann.renew, nothing)
+        harness.refuse(ann.preempt, nothing, priority=5, reason="why")
     for no_text in ([7], [None], [b"src"], [["src"]], 7):
-        desk.refuse(ann.acquire, no_text)
-        desk.refuse(ann.check, no_text)
-        desk.refuse(ann.unlock, no_text)
-    desk.refuse(ann.acquire, [f"src/{number}.py" for number in range(65)])
-    desk.refuse(ann.lock().begin)
+        harness.refuse(ann.acquire, no_text)
+        harness.refuse(ann.check, no_text)
+        harness.refuse(ann.unlock, no_text)
+    harness.refuse(ann.acquire, [f"src/{number}.py" for number in range(65)])
+    harness.refuse(ann.lock().begin)
 
 
 LEADING_OUT = ["out", "out/key", "out/*", "src/up/x", "inside/config", "loop", "loop/x", "vendor/src/app.py"]
 
 
-def test_paths_that_lead_out(desk: Desk, tmp_path: Path) -> None:
+def test_paths_that_lead_out(harness: RuleHarness, tmp_path: Path) -> None:
     """A symlink out of the tree, into the git directory, to itself; and the inside of a submodule."""
-    root = desk.clients.repository
+    root = harness.clients.repository
     (tmp_path / "secrets").mkdir()
     os.symlink(tmp_path / "secrets", root / "out")
     os.symlink("../..", root / "src/up")
@@ -128,41 +128,41 @@ def test_paths_that_lead_out(desk: Desk, tmp_path: Path) -> None:
     os.symlink("loop", root / "loop")
     added_submodule(root, tmp_path / "library", "vendor")
     for path in LEADING_OUT:
-        desk.refuse(desk.ann.acquire, path)
-        desk.refuse(desk.ann.check, path)
+        harness.refuse(harness.ann.acquire, path)
+        harness.refuse(harness.ann.check, path)
 
 
-def test_durations(desk: Desk) -> None:
+def test_durations(harness: RuleHarness) -> None:
     """A lease, a wait or a lifetime is a number of seconds in measure."""
-    ann = desk.ann
+    ann = harness.ann
     senseless = (-1, float("nan"), float("inf"), 10**9, 10**400, "300", True)
     for seconds in (*senseless, 0, 0.5):
-        desk.refuse(ann.acquire, "src/b.py", ttl_s=seconds)
-        desk.refuse(ann.renew, "src/app.py", ttl_s=seconds)
-        desk.refuse(ann.send, "ann", "status", "hello", ttl_s=seconds)
-        desk.refuse(ann.steal, "src/b.py", force=True, reason="why", ttl_s=seconds)
+        harness.refuse(ann.acquire, "src/b.py", ttl_s=seconds)
+        harness.refuse(ann.renew, "src/app.py", ttl_s=seconds)
+        harness.refuse(ann.send, "ann", "status", "hello", ttl_s=seconds)
+        harness.refuse(ann.steal, "src/b.py", force=True, reason="why", ttl_s=seconds)
     for seconds in (*senseless, -0.001):
-        desk.refuse(ann.acquire, "src/b.py", wait_s=seconds)
-        desk.refuse(ann.recv, wait_s=seconds)
-        desk.refuse(ann.preempt, "src/b.py", priority=1, reason="why", grace_s=seconds)
+        harness.refuse(ann.acquire, "src/b.py", wait_s=seconds)
+        harness.refuse(ann.recv, wait_s=seconds)
+        harness.refuse(ann.preempt, "src/b.py", priority=1, reason="why", grace_s=seconds)
 
 
-def test_priorities(desk: Desk) -> None:
+def test_priorities(harness: RuleHarness) -> None:
     """A priority is a whole number from -100 to 100."""
-    ann = desk.ann
+    ann = harness.ann
     for priority in (101, -101, 1.5, "5", True, None, 10**400):
-        desk.refuse(ann.acquire, "src/b.py", priority=priority)
-        desk.refuse(ann.preempt, "src/b.py", priority=priority, reason="why")
-        desk.refuse(ann.send, "ann", "status", "hello", priority=priority)
+        harness.refuse(ann.acquire, "src/b.py", priority=priority)
+        harness.refuse(ann.preempt, "src/b.py", priority=priority, reason="why")
+        harness.refuse(ann.send, "ann", "status", "hello", priority=priority)
     assert ann.acquire("src/b.py", priority=-100).ok
 
 
-def test_kinds(desk: Desk) -> None:
+def test_kinds(harness: RuleHarness) -> None:
     """MSG-2: kinds are an open set of short words."""
     for kind in ("", "Status", "two words", "a/b", "a\nb", "x" * 33, "7up", "é", None, 7):
-        desk.refuse(desk.ann.send, "ann", kind, "hello")
-        desk.refuse(desk.ann.broadcast, kind, "hello")
-    assert desk.ann.send("ann", "x" * 32, "hello").id
+        harness.refuse(harness.ann.send, "ann", kind, "hello")
+        harness.refuse(harness.ann.broadcast, kind, "hello")
+    assert harness.ann.send("ann", "x" * 32, "hello").id
 
 
 BLOBS = {
@@ -179,101 +179,101 @@ BLOBS = {
 }
 
 
-def test_blobs(desk: Desk) -> None:
+def test_blobs(harness: RuleHarness) -> None:
     """PRB-26: a blob is a JSON object in measure; whatever is in it is kept as it is."""
-    ann = desk.ann
+    ann = harness.ann
     for blob in BLOBS.values():
-        desk.refuse(ann.send, "ann", "status", "hello", blob=blob)
-        desk.refuse(ann.broadcast, "status", "hello", blob=blob)
-        desk.refuse(ann.register, blob=blob)
-        desk.refuse(ann.update, blob=blob)
-        desk.refuse(ann.update, merge_blob=blob)
-        desk.refuse(ann.update, owned=blob)
+        harness.refuse(ann.send, "ann", "status", "hello", blob=blob)
+        harness.refuse(ann.broadcast, "status", "hello", blob=blob)
+        harness.refuse(ann.register, blob=blob)
+        harness.refuse(ann.update, blob=blob)
+        harness.refuse(ann.update, merge_blob=blob)
+        harness.refuse(ann.update, owned=blob)
 
 
-def test_a_blob_that_grows_by_merging(desk: Desk) -> None:
+def test_a_blob_that_grows_by_merging(harness: RuleHarness) -> None:
     """Merging stays in measure, too: pieces that fit do not add up to what does not."""
-    ann = desk.ann
+    ann = harness.ann
     ann.update(merge_blob={"a": "x" * 30_000})
-    desk.refuse(ann.update, merge_blob={"b": "x" * 30_000})
+    harness.refuse(ann.update, merge_blob={"b": "x" * 30_000})
     ann.update(owned={"a": "x" * 30_000})
-    desk.refuse(ann.update, owned={"b": "x" * 30_000})
+    harness.refuse(ann.update, owned={"b": "x" * 30_000})
     assert ann.update(merge_blob={"a": "small again"}).blob == {"a": "small again"}
 
 
-def test_lines_of_text(desk: Desk) -> None:
+def test_lines_of_text(harness: RuleHarness) -> None:
     """A subject or a reason is one printable line in measure."""
-    ann = desk.ann
+    ann = harness.ann
     for text in ("a\nb", "a\0b", "x" * 501, 7, b"x"):
-        desk.refuse(ann.send, "ann", "status", text)
-        desk.refuse(ann.update, task=text)
-        desk.refuse(ann.register, phase=text)
-        desk.refuse(ann.acquire, "src/b.py", reason=text)
-    desk.refuse(ann.send, "ann", "status", None)
+        harness.refuse(ann.send, "ann", "status", text)
+        harness.refuse(ann.update, task=text)
+        harness.refuse(ann.register, phase=text)
+        harness.refuse(ann.acquire, "src/b.py", reason=text)
+    harness.refuse(ann.send, "ann", "status", None)
 
 
-def test_bodies(desk: Desk) -> None:
+def test_bodies(harness: RuleHarness) -> None:
     """A body is text of at most 64 KiB, to all of at most 8."""
     for body in ("a\0b", "\ud800", "x" * 65_537, "é" * 32_769, None, b"x"):
-        desk.refuse(desk.ann.send, "ann", "status", "hello", body=body)
-        desk.refuse(desk.ann.broadcast, "status", "hello", body=body)
-    desk.refuse(desk.ann.broadcast, "status", "hello", body="x" * 8193)
-    assert desk.ann.send("ann", "status", "hello", body="x" * 65_536).id
+        harness.refuse(harness.ann.send, "ann", "status", "hello", body=body)
+        harness.refuse(harness.ann.broadcast, "status", "hello", body=body)
+    harness.refuse(harness.ann.broadcast, "status", "hello", body="x" * 8193)
+    assert harness.ann.send("ann", "status", "hello", body="x" * 65_536).id
 
 
-def test_words_that_do_not_exist(desk: Desk) -> None:
+def test_words_that_do_not_exist(harness: RuleHarness) -> None:
     """An unknown mode or profile names the known ones."""
-    ann = desk.ann
+    ann = harness.ann
     for mode in ("shared", "READ", "w", "\0", ["read"]):
-        assert "exclusive" in desk.refuse(ann.acquire, "src/b.py", mode=mode).hint
-        assert "exclusive" in desk.refuse(ann.check, "src/b.py", mode=mode).hint
+        assert "exclusive" in harness.refuse(ann.acquire, "src/b.py", mode=mode).hint
+        assert "exclusive" in harness.refuse(ann.check, "src/b.py", mode=mode).hint
     for profile in ("tickets", "File", "*"):
-        assert "ticket" in desk.refuse(ann.acquire, "src/b.py", profile=profile).hint
+        assert "ticket" in harness.refuse(ann.acquire, "src/b.py", profile=profile).hint
 
 
-def test_fences(desk: Desk) -> None:
+def test_fences(harness: RuleHarness) -> None:
     """A fence is what a lock was granted with; zero is none."""
-    ann = desk.ann
+    ann = harness.ann
     for fence in (0, -1, 1.5, "7", True, 2**53):
-        desk.refuse(ann.unlock, "src/app.py", fence=fence)
-        desk.refuse(ann.renew, "src/app.py", fence=fence)
-        desk.refuse(ann.check, "src/app.py", fence=fence)
+        harness.refuse(ann.unlock, "src/app.py", fence=fence)
+        harness.refuse(ann.renew, "src/app.py", fence=fence)
+        harness.refuse(ann.check, "src/app.py", fence=fence)
     assert [lock.owner for lock in ann.locks()] == ["ann"]
 
 
-def test_session_ids(desk: Desk) -> None:
+def test_session_ids(harness: RuleHarness) -> None:
     """Ids from outside are checked before they become keys."""
-    ann = desk.ann
+    ann = harness.ann
     for session in ("a/b", "a b", "../x", "a\0b", "a\nb", "~2", "x" * 129, "é", 7):
-        desk.refuse(ann.send, session, "status", "hello")
-        desk.refuse(ann.dereg, session)
-        desk.refuse(ann.register, replaces=session)
-        desk.refuse(ann.show, session)
-        desk.refuse(ann.locks, session)
-        desk.refuse(desk.clients.client, session)
-    desk.refuse(ann.send, "", "status", "hello")
+        harness.refuse(ann.send, session, "status", "hello")
+        harness.refuse(ann.dereg, session)
+        harness.refuse(ann.register, replaces=session)
+        harness.refuse(ann.show, session)
+        harness.refuse(ann.locks, session)
+        harness.refuse(harness.clients.client, session)
+    harness.refuse(ann.send, "", "status", "hello")
 
 
-def test_what_is_not_there(desk: Desk) -> None:
+def test_what_is_not_there(harness: RuleHarness) -> None:
     """A peer, a lock or a message that does not exist is told apart from a malformed one."""
-    ann = desk.ann
-    desk.refuse_as(NotFound, ann.send, "nobody", "status", "hello")
-    desk.refuse_as(NotFound, ann.dereg, "nobody")
-    desk.refuse_as(NotFound, ann.show, "nobody")
-    desk.refuse_as(NotFound, ann.locks, "nobody")
-    desk.refuse_as(NotFound, ann.unlock, "src/free.py")
-    desk.refuse_as(NotFound, ann.renew, "src/free.py")
-    desk.refuse_as(NotFound, ann.steal, "src/free.py")
-    desk.refuse_as(NotFound, ann.preempt, "src/free.py", priority=5, reason="why")
-    desk.refuse_as(NotFound, ann.ack, "1-1")
+    ann = harness.ann
+    harness.refuse_as(NotFound, ann.send, "nobody", "status", "hello")
+    harness.refuse_as(NotFound, ann.dereg, "nobody")
+    harness.refuse_as(NotFound, ann.show, "nobody")
+    harness.refuse_as(NotFound, ann.locks, "nobody")
+    harness.refuse_as(NotFound, ann.unlock, "src/free.py")
+    harness.refuse_as(NotFound, ann.renew, "src/free.py")
+    harness.refuse_as(NotFound, ann.steal, "src/free.py")
+    harness.refuse_as(NotFound, ann.preempt, "src/free.py", priority=5, reason="why")
+    harness.refuse_as(NotFound, ann.ack, "1-1")
 
 
-def test_orders_that_need_a_reason(desk: Desk) -> None:
+def test_orders_that_need_a_reason(harness: RuleHarness) -> None:
     """Force and preemption are audited, so they say why; and one cannot drain and only look."""
-    bob = desk.clients.client("bob")
+    bob = harness.clients.client("bob")
     bob.register()
-    desk.refuse(bob.steal, "src/app.py", force=True)
-    desk.refuse(bob.preempt, "src/app.py", priority=5, reason="")
-    desk.refuse(bob.recv, drain=True, peek=True)
-    desk.refuse(bob.acquire, ["name:claude-config", "src/b.py"])
+    harness.refuse(bob.steal, "src/app.py", force=True)
+    harness.refuse(bob.preempt, "src/app.py", priority=5, reason="")
+    harness.refuse(bob.recv, drain=True, peek=True)
+    harness.refuse(bob.acquire, ["name:claude-config", "src/b.py"])
     assert [lock.owner for lock in bob.locks()] == ["ann"]

@@ -19,7 +19,7 @@ NAMED = {"B-001": "schema-design", "B-002": "entity-models", "B-003": "repositor
 
 
 @pytest.fixture
-def desk(repository: Path, tmp_path: Path) -> Iterator[ClientHarness]:
+def harness(repository: Path, tmp_path: Path) -> Iterator[ClientHarness]:
     """An office over the store that only this process has."""
     with open_client_harness("memory:", repository, tmp_path / "state") as clients:
         yield clients
@@ -88,21 +88,21 @@ def test_scn_6_the_memory_of_agent_beta(clients: ClientHarness) -> None:
     assert alpha.session_memory("sess-alice").completed_tasks == found.completed_tasks, "others may look"
 
 
-def test_a_resumed_agent_learns_what_to_go_on_with(desk: ClientHarness) -> None:
+def test_a_resumed_agent_learns_what_to_go_on_with(harness: ClientHarness) -> None:
     """SES-33: its claims with the time left, what it lost and to whom, locks, messages, the next step."""
-    ann, bob = (desk.client(name, project="shop") for name in ("ann", "bob"))
+    ann, bob = (harness.client(name, project="shop") for name in ("ann", "bob"))
     for name, files in (("kept", ["a.py"]), ("taken", []), ("open", []), ("reset", [])):
         ann.add_task(name, files=files)
     take(ann, "kept", 600)
     take(ann, "open", 60)
     take(ann, "taken", 60)
     take(ann, "reset", 600)
-    desk.now += MINUTE_MS
+    harness.now += MINUTE_MS
     assert take(bob, "taken", 600) == 2
     bob.reset_task("reset", reason="start over")
     bob.send("ann", "status", "I took it")
 
-    again = desk.client("ann", project="shop")
+    again = harness.client("ann", project="shop")
     resume = again.session_memory().resume
     assert [(each.task_id, each.generation, each.expires_in_s) for each in resume.claims] == [
         ("kept", 1, 540)
@@ -126,12 +126,12 @@ def test_a_resumed_agent_learns_what_to_go_on_with(desk: ClientHarness) -> None:
     ]
 
 
-def test_what_came_back_is_not_lost(desk: ClientHarness) -> None:
+def test_what_came_back_is_not_lost(harness: ClientHarness) -> None:
     """A claim whose late submission was accepted, or that the session has again, is lost no more."""
-    ann = desk.client("ann", project="shop")
+    ann = harness.client("ann", project="shop")
     for name in ("late", "again"):
         take(ann, name, 60)
-    desk.now += MINUTE_MS
+    harness.now += MINUTE_MS
     assert {each.task_id for each in ann.session_memory().lost_claims} == {"late", "again"}
     assert ann.submit_task("late", 1).accepted
     assert take(ann, "again") == 2
@@ -141,27 +141,27 @@ def test_what_came_back_is_not_lost(desk: ClientHarness) -> None:
     assert [each.event for each in found.task_log].count("CLAIM_LOST") == 2, "the log keeps it"
 
 
-def test_lost_claims_are_forgotten_after_a_month(desk: ClientHarness) -> None:
+def test_lost_claims_are_forgotten_after_a_month(harness: ClientHarness) -> None:
     """What a session remembers is bounded: the record of a lost claim leaves after its time."""
-    ann = desk.client("ann", project="shop")
+    ann = harness.client("ann", project="shop")
     take(ann, "t", 60)
-    desk.now += MINUTE_MS
+    harness.now += MINUTE_MS
     ann.sweep()
-    store = desk.database.log("local")
+    store = harness.database.log("local")
     assert [record.key for record in store.scan("lost/", by="key", limit=9)] == ["lost/ann/shop/t"]
-    desk.now += KEPT_MS
+    harness.now += KEPT_MS
     ann.sweep()
     assert store.scan("lost/", by="key", limit=9) == []
 
 
-def test_memory_goes_on_through_a_replacement(desk: ClientHarness) -> None:
+def test_memory_goes_on_through_a_replacement(harness: ClientHarness) -> None:
     """DESIGN §5: the session that takes the place of another goes on with its memory as with its claims."""
-    old = desk.client("old", project="shop")
+    old = harness.client("old", project="shop")
     old.register()
     take(old, "first")
     old.submit_task("first", 1)
     take(old, "second")
-    new = desk.client("new", project="shop")
+    new = harness.client("new", project="shop")
     new.register(replaces="old")
     found = new.session_memory()
     assert found.completed_tasks == ["first"]
@@ -170,16 +170,16 @@ def test_memory_goes_on_through_a_replacement(desk: ClientHarness) -> None:
 
 
 def test_the_log_is_read_no_further_than_a_measure(
-    desk: ClientHarness, monkeypatch: pytest.MonkeyPatch
+    harness: ClientHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Bounded work: of a long log the end is read, and the answer says from when on."""
     monkeypatch.setattr(memory, "ENTRIES_MAX", 500)
-    ann, bob = (desk.client(name, project="shop") for name in ("ann", "bob"))
+    ann, bob = (harness.client(name, project="shop") for name in ("ann", "bob"))
     take(ann, "early")
     ann.submit_task("early", 1)
     take(ann, "kept", 100_000)
     for number in range(500):
-        desk.now += 1000
+        harness.now += 1000
         bob.update(phase=f"step {number}")
     ann.renew_task("kept", 1)
     ann.renew_task("kept", 1)

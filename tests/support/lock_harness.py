@@ -1,4 +1,4 @@
-"""A desk for locks: an engine on the memory store, a clock and processes that stand still, short names."""
+"""Test the rules of locks on a memory store, with a clock and processes that the test moves."""
 
 from typing import Any
 
@@ -58,7 +58,7 @@ class CountedDatabase:
         return self.store
 
 
-class LockDesk:
+class LockHarness:
     """Sessions ask by name; `pids` says in which process one lives, `life` what is known about a process."""
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""One project on a memory store with a clock in hand: what the tests of the work rules begin with."""
+"""Test the rules of plans: one project on a memory store, with a clock that the test moves."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ from coord.stores.open import open_store
 LEASE_MS = 60_000
 
 
-class WorkDesk:
+class PlanHarness:
     """Agents by name; each is its own session."""
 
     def __init__(self) -> None:

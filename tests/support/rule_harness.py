@@ -1,4 +1,7 @@
-"""A desk for the core: records in a dict and commands with short names. Nothing is opened, no time passes."""
+"""Run the rules of the core without engine and store: records in a dict, commands with short names.
+
+Nothing is opened and no time passes.
+"""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, TypeVar
@@ -18,18 +21,18 @@ AnyStored = TypeVar("AnyStored", bound=Stored)
 
 T0 = 1_700_000_000_000
 LEASE = 60_000
-"""The lease of every claim here that does not say another."""
+"""The lease of a claim that gives none."""
 
 
 class Kept(NamedTuple):
-    """A record as it lies on the desk."""
+    """A record as a store would keep it."""
 
     data: bytes
     index_key: str
 
 
 class Outcome(NamedTuple):
-    """What one command did: its reply, what it wrote (None: deleted), and what it told."""
+    """What one command did: its reply, what it wrote (None: deleted), and its events."""
 
     reply: Any
     writes: dict[str, Stored | None]
@@ -37,12 +40,12 @@ class Outcome(NamedTuple):
     events: list[dict[str, Any]]
 
     @property
-    def told(self) -> list[str]:
+    def event_tags(self) -> list[str]:
         return [event["event"] for event in self.events]
 
 
-class Desk:
-    """The smallest source of a view: what is written is encoded, and decoded when it is read."""
+class RuleHarness:
+    """The smallest source of a transaction: it encodes what a rule writes and decodes what a rule reads."""
 
     def __init__(self, tenant: str = "local") -> None:
         self.tenant = tenant
@@ -111,7 +114,7 @@ class Desk:
     def keys(self, prefix: str = "") -> list[str]:
         return sorted(key for key in self.records if key.startswith(prefix))
 
-    # Commands by short names; `task` is t and `session` is s unless told otherwise.
+    # Commands by short names; by default the task is t and the session is s.
 
     def claim(self, session: str = "s", task: str = "t", *, lease_ms: int = LEASE, now: int = T0) -> Outcome:
         command = commands.ClaimTask(self.tenant, "p", task, f"agent-{session}", session, lease_ms)

@@ -14,7 +14,7 @@ from coord.core.tasks.result_records import Result
 from coord.core.tasks.results import Rejection
 from coord.core.tasks.schema import Task
 from coord.core.tasks.types import ClaimState, ReleaseReason, SubmissionReason, TaskStatus
-from tests.support.rule_harness import LEASE, T0, Desk, Kept
+from tests.support.rule_harness import LEASE, T0, Kept, RuleHarness
 
 TASK = Task(
     generation=7,
@@ -68,43 +68,43 @@ def test_unknown_fields_survive_a_rewrite(record) -> None:
 
 def test_unknown_fields_survive_every_command() -> None:
     """SCM-6: whatever this version does to a task, it drops nothing that a newer one wrote."""
-    desk = Desk("acme")
+    harness = RuleHarness("acme")
     key = keys.task("p", "t")
-    desk.records[key] = Kept(b'{"schema":1,"color":"red"}', "")
+    harness.records[key] = Kept(b'{"schema":1,"color":"red"}', "")
     steps = [
-        lambda: desk.claim(),
-        lambda: desk.renew(),
-        lambda: desk.release(),
-        lambda: desk.claim(),
-        lambda: desk.sweep(now=T0 + LEASE),
-        lambda: desk.force("s2", now=T0 + LEASE),
-        lambda: desk.reset(now=T0 + LEASE),
-        lambda: desk.claim(now=T0 + LEASE),
-        lambda: desk.submit(generation=4, now=T0 + LEASE),
+        lambda: harness.claim(),
+        lambda: harness.renew(),
+        lambda: harness.release(),
+        lambda: harness.claim(),
+        lambda: harness.sweep(now=T0 + LEASE),
+        lambda: harness.force("s2", now=T0 + LEASE),
+        lambda: harness.reset(now=T0 + LEASE),
+        lambda: harness.claim(now=T0 + LEASE),
+        lambda: harness.submit(generation=4, now=T0 + LEASE),
     ]
     for step in steps:
         assert step().writes, "every step changes something"
-        assert json.loads(desk.records[key].data)["color"] == "red"
+        assert json.loads(harness.records[key].data)["color"] == "red"
 
 
 @pytest.mark.parametrize("change", [SetLimits("enterprise"), SetLimits("", {"max_active_sessions": 3})])
 def test_unknown_limits_survive(change: SetLimits) -> None:
     """SCM-6: a limit that only a newer version knows is kept, by name and by profile."""
-    desk = Desk("acme")
-    desk.records[keys.LIMITS] = Kept(b'{"schema":1,"max_widgets":5}', "")
-    assert desk.run(change).writes
-    assert json.loads(desk.records[keys.LIMITS].data)["max_widgets"] == 5
+    harness = RuleHarness("acme")
+    harness.records[keys.LIMITS] = Kept(b'{"schema":1,"max_widgets":5}', "")
+    assert harness.run(change).writes
+    assert json.loads(harness.records[keys.LIMITS].data)["max_widgets"] == 5
 
 
 def test_unknown_fields_of_a_rejection_survive() -> None:
     """SCM-6: a submission that is rejected again keeps what a newer version noted about the first time."""
-    desk = Desk()
-    desk.claim()
+    harness = RuleHarness()
+    harness.claim()
     key = keys.rejected("p", "t", 1, "x")
-    desk.records[key] = Kept(b'{"schema":1,"color":"red","times":3}', "")
-    desk.submit("x")
-    assert json.loads(desk.records[key].data)["color"] == "red"
-    assert desk.read(key, Rejection).times == 4
+    harness.records[key] = Kept(b'{"schema":1,"color":"red","times":3}', "")
+    harness.submit("x")
+    assert json.loads(harness.records[key].data)["color"] == "red"
+    assert harness.read(key, Rejection).times == 4
 
 
 @pytest.mark.parametrize("schema", ["2", "3", "99999999999"])
@@ -151,20 +151,20 @@ def test_a_required_field_that_is_missing_is_corrupt() -> None:
 def test_doubt_refuses_the_command() -> None:
     """Rule 4: a command that meets damage or a newer record decides nothing, writes nothing."""
     for data, error in [(b'{"schema":2}', Unsupported), (b"{", Corrupt)]:
-        desk = Desk("acme")
-        desk.records[keys.task("p", "t")] = Kept(data, "")
+        harness = RuleHarness("acme")
+        harness.records[keys.task("p", "t")] = Kept(data, "")
         for command in (
-            desk.claim,
-            desk.renew,
-            desk.submit,
-            desk.release,
-            desk.reset,
-            desk.state,
-            desk.history,
+            harness.claim,
+            harness.renew,
+            harness.submit,
+            harness.release,
+            harness.reset,
+            harness.state,
+            harness.history,
         ):
             with pytest.raises(error):
                 command()
-        assert desk.keys() == ["task/p/t"]
+        assert harness.keys() == ["task/p/t"]
 
 
 def test_defaults_are_not_written() -> None:

@@ -4,209 +4,209 @@ from typing import Any
 
 import pytest
 
-from tests.support.lock_harness import LockDesk
+from tests.support.lock_harness import LockHarness
 
 
 @pytest.fixture
-def desk() -> LockDesk:
-    return LockDesk()
+def harness() -> LockHarness:
+    return LockHarness()
 
 
-def ring(desk: LockDesk, size: int, **options: dict[str, Any]) -> dict[str, Any]:
+def ring(harness: LockHarness, size: int, **options: dict[str, Any]) -> dict[str, Any]:
     """Let `s0` … hold a file each, a second apart, and wait for the next one's; return the replies.
 
     `options` are for the waits of single sessions.
     """
     names = [f"s{n}" for n in range(size)]
     for name in names:
-        desk.lock(name, f"file:{name}", ttl=3_600_000)
-        desk.pass_time(1_000)
+        harness.lock(name, f"file:{name}", ttl=3_600_000)
+        harness.pass_time(1_000)
     replies = {}
     for place, name in enumerate(names):
         wanted = names[(place + 1) % size]
-        replies[name] = desk.wait(name, f"file:{wanted}", **options.get(name, {}))
+        replies[name] = harness.wait(name, f"file:{wanted}", **options.get(name, {}))
     return replies
 
 
 @pytest.mark.parametrize("size", range(2, 9))
-def test_ring_of_waits(desk: LockDesk, size: int) -> None:
+def test_ring_of_waits(harness: LockHarness, size: int) -> None:
     """The youngest is refused with the circle; the others get through.
 
     DLK-2, DLK-3, DLK-6, DLK-13, DLK-14, DLK-15, DLK-21, DLK-24.
     """
-    replies = ring(desk, size)
+    replies = ring(harness, size)
     last, before = f"s{size - 1}", f"s{size - 2}"
     assert [replies[name].outcome for name in replies] == ["waiting"] * (size - 1) + ["deadlock"]
     assert replies[last].cycle == [last, *(f"s{n}" for n in range(size))]
-    (event,) = desk.events("lock.deadlock")
+    (event,) = harness.events("lock.deadlock")
     assert (event["victim"], event["resolved"]) == (last, True)
-    assert f"You lost file:{last} to {before}" in desk.told(last, "preempt")[0]
+    assert f"You lost file:{last} to {before}" in harness.told(last, "preempt")[0]
     for place in range(size - 2, -1, -1):
-        assert desk.confirm(f"s{place}", replies[f"s{place}"]).ok
-        desk.release(f"s{place}")
-    assert desk.held() == set()
+        assert harness.confirm(f"s{place}", replies[f"s{place}"]).ok
+        harness.release(f"s{place}")
+    assert harness.held() == set()
 
 
 @pytest.mark.parametrize("size", range(2, 9))
 @pytest.mark.parametrize("weak", [0, 1])
-def test_lowest_priority_gives_way(desk: LockDesk, size: int, weak: int) -> None:
+def test_lowest_priority_gives_way(harness: LockHarness, size: int, weak: int) -> None:
     """DLK-7, DLK-8: the lowest priority is the victim wherever it stands; who closed the circle waits on."""
     strong: dict[str, dict[str, Any]] = {f"s{n}": {"priority": 5} for n in range(size)}
     strong[f"s{weak}"] = {"priority": 3}
-    replies = ring(desk, size, **strong)
+    replies = ring(harness, size, **strong)
     loser = f"s{weak}"
-    assert desk.events("lock.deadlock")[0]["victim"] == loser
+    assert harness.events("lock.deadlock")[0]["victim"] == loser
     if weak != size - 1:
-        assert desk.confirm(loser, replies[loser]).outcome == "deadlock"
-    assert (loser, f"file:{loser}") not in desk.held()
+        assert harness.confirm(loser, replies[loser]).outcome == "deadlock"
+    assert (loser, f"file:{loser}") not in harness.held()
     winner = f"s{(weak - 1) % size}"
-    served = replies[winner] if replies[winner].ok else desk.confirm(winner, replies[winner])
+    served = replies[winner] if replies[winner].ok else harness.confirm(winner, replies[winner])
     assert served.ok, "who needed the victim's lock has it"
 
 
-def test_waiting_long_counts_like_priority(desk: LockDesk) -> None:
+def test_waiting_long_counts_like_priority(harness: LockHarness) -> None:
     """DLK-17: effective priority grows by one step a minute, also in the choice of the victim."""
-    desk.lock("old", "file:a", ttl=3_600_000)
-    desk.lock("new", "file:b", ttl=3_600_000)
-    desk.wait("old", "file:b")
-    desk.pass_time(120_000)
-    assert desk.wait("new", "file:a", priority=1).outcome == "deadlock"
+    harness.lock("old", "file:a", ttl=3_600_000)
+    harness.lock("new", "file:b", ttl=3_600_000)
+    harness.wait("old", "file:b")
+    harness.pass_time(120_000)
+    assert harness.wait("new", "file:a", priority=1).outcome == "deadlock"
 
 
 @pytest.mark.parametrize("where", ["wait", "hold"])
-def test_preemptible_gives_way(desk: LockDesk, where: str) -> None:
+def test_preemptible_gives_way(harness: LockHarness, where: str) -> None:
     """DLK-9, DLK-10: among equals the one that said it may be preempted, although it has worked longer."""
-    desk.lock("old", "file:a", preemptible=where == "hold")
-    desk.pass_time(60_000)
-    desk.lock("new", "file:b")
-    waiting = desk.wait("old", "file:b", preemptible=where == "wait")
-    assert desk.wait("new", "file:a").ok
-    assert desk.confirm("old", waiting).outcome == "deadlock"
+    harness.lock("old", "file:a", preemptible=where == "hold")
+    harness.pass_time(60_000)
+    harness.lock("new", "file:b")
+    waiting = harness.wait("old", "file:b", preemptible=where == "wait")
+    assert harness.wait("new", "file:a").ok
+    assert harness.confirm("old", waiting).outcome == "deadlock"
 
 
-def test_victim_loses_only_what_is_needed(desk: LockDesk) -> None:
+def test_victim_loses_only_what_is_needed(harness: LockHarness) -> None:
     """DLK-14: of the victim's locks only those that stand in the way are revoked."""
-    desk.lock("ann", "file:a")
-    desk.pass_time(1_000)
-    desk.lock("bob", "file:b", "file:other")
-    desk.wait("ann", "file:b")
-    assert desk.wait("bob", "file:a").outcome == "deadlock"
-    assert desk.held() == {("ann", "file:a"), ("ann", "file:b"), ("bob", "file:other")}
+    harness.lock("ann", "file:a")
+    harness.pass_time(1_000)
+    harness.lock("bob", "file:b", "file:other")
+    harness.wait("ann", "file:b")
+    assert harness.wait("bob", "file:a").outcome == "deadlock"
+    assert harness.held() == {("ann", "file:a"), ("ann", "file:b"), ("bob", "file:other")}
 
 
-def test_chain_is_no_deadlock(desk: LockDesk) -> None:
+def test_chain_is_no_deadlock(harness: LockHarness) -> None:
     """DLK-20, AMB-2: waits without a circle are left alone."""
-    desk.lock("ann", "file:a")
-    desk.lock("bob", "file:b")
-    assert desk.wait("bob", "file:a").outcome == "waiting"
-    assert desk.wait("cid", "file:b").outcome == "waiting"
-    assert desk.wait("dan", "file:b").outcome == "waiting"
-    assert desk.events("lock.deadlock") == []
+    harness.lock("ann", "file:a")
+    harness.lock("bob", "file:b")
+    assert harness.wait("bob", "file:a").outcome == "waiting"
+    assert harness.wait("cid", "file:b").outcome == "waiting"
+    assert harness.wait("dan", "file:b").outcome == "waiting"
+    assert harness.events("lock.deadlock") == []
 
 
-def test_two_readers_that_both_want_to_write(desk: LockDesk) -> None:
+def test_two_readers_that_both_want_to_write(harness: LockHarness) -> None:
     """LCK-17, DLK-3: two readers that upgrade wait for each other; one is refused, the other writes."""
-    desk.lock("ann", "file:a", mode="read")
-    desk.pass_time(1_000)
-    desk.lock("bob", "file:a", mode="read")
-    waiting = desk.wait("ann", "file:a", mode="write")
-    assert desk.wait("bob", "file:a", mode="write").outcome == "deadlock"
-    assert desk.confirm("ann", waiting).locks[0].mode == "write"
+    harness.lock("ann", "file:a", mode="read")
+    harness.pass_time(1_000)
+    harness.lock("bob", "file:a", mode="read")
+    waiting = harness.wait("ann", "file:a", mode="write")
+    assert harness.wait("bob", "file:a", mode="write").outcome == "deadlock"
+    assert harness.confirm("ann", waiting).locks[0].mode == "write"
 
 
-def test_place_in_line_closes_a_circle(desk: LockDesk) -> None:
+def test_place_in_line_closes_a_circle(harness: LockHarness) -> None:
     """DLK-2, DLK-9: who stands ahead in line is waited for, too; losing a place there costs least."""
-    desk.lock("bob", "file:b")
-    waiting = desk.wait("ann", "file:b", "file:c")
-    assert desk.wait("bob", "file:c").ok, "ann was ahead for c, and waits for b"
-    assert desk.confirm("ann", waiting).outcome == "deadlock"
-    assert "You lost your place in line to bob" in desk.told("ann", "preempt")[0]
+    harness.lock("bob", "file:b")
+    waiting = harness.wait("ann", "file:b", "file:c")
+    assert harness.wait("bob", "file:c").ok, "ann was ahead for c, and waits for b"
+    assert harness.confirm("ann", waiting).outcome == "deadlock"
+    assert "You lost your place in line to bob" in harness.told("ann", "preempt")[0]
 
 
-def bids(desk: LockDesk, size: int) -> None:
+def bids(harness: LockHarness, size: int) -> None:
     """Close a ring of bids: nobody waits, everybody was refused."""
     for n in range(size):
-        desk.lock(f"s{n}", f"file:{n}", ttl=3_600_000)
-        desk.pass_time(1_000)
+        harness.lock(f"s{n}", f"file:{n}", ttl=3_600_000)
+        harness.pass_time(1_000)
     for n in range(size):
-        desk.lock(f"s{n}", f"file:{(n + 1) % size}")
+        harness.lock(f"s{n}", f"file:{(n + 1) % size}")
 
 
 @pytest.mark.parametrize("size", range(2, 9))
-def test_bids_are_told_at_once_and_revoked_late(desk: LockDesk, size: int) -> None:
+def test_bids_are_told_at_once_and_revoked_late(harness: LockHarness, size: int) -> None:
     """A circle of bids is told at once; after 30 s of asking on, the victim loses.
 
     DLK-5, DLK-13, CFL-17, LCK-23.
     """
-    bids(desk, size)
+    bids(harness, size)
     loser = f"s{size - 1}"
-    (event,) = desk.events("lock.deadlock")
+    (event,) = harness.events("lock.deadlock")
     assert (event["victim"], event["resolved"]) == (loser, False)
-    assert f"Please give back file:{size - 1}" in desk.told(loser, "preempt")[0]
-    assert len(desk.held()) == size
-    desk.pass_time(29_000)
+    assert f"Please give back file:{size - 1}" in harness.told(loser, "preempt")[0]
+    assert len(harness.held()) == size
+    harness.pass_time(29_000)
     for n in range(size):
-        desk.lock(f"s{n}", f"file:{(n + 1) % size}")
-    assert len(desk.held()) == size, "30 s have not passed"
-    assert desk.told(loser, "preempt") == [], "nobody is told twice"
-    desk.pass_time(1_000)
-    assert desk.held() == {(f"s{n}", f"file:{n}") for n in range(size)}
-    reply = desk.lock(f"s{size - 2}", f"file:{size - 1}")
+        harness.lock(f"s{n}", f"file:{(n + 1) % size}")
+    assert len(harness.held()) == size, "30 s have not passed"
+    assert harness.told(loser, "preempt") == [], "nobody is told twice"
+    harness.pass_time(1_000)
+    assert harness.held() == {(f"s{n}", f"file:{n}") for n in range(size)}
+    reply = harness.lock(f"s{size - 2}", f"file:{size - 1}")
     assert reply.ok, "the lock that it needed was revoked in its favour"
-    assert (loser, f"file:{size - 1}") not in desk.held()
-    assert [event["resolved"] for event in desk.events("lock.deadlock")] == [False, True]
+    assert (loser, f"file:{size - 1}") not in harness.held()
+    assert [event["resolved"] for event in harness.events("lock.deadlock")] == [False, True]
 
 
-def test_bid_that_was_not_renewed_saves_the_victim(desk: LockDesk) -> None:
+def test_bid_that_was_not_renewed_saves_the_victim(harness: LockHarness) -> None:
     """CFL-17: one that stopped asking may have moved on; nothing is revoked for a bid of before."""
-    bids(desk, 3)
-    desk.pass_time(31_000)
-    desk.lock("s0", "file:1")
-    desk.lock("s1", "file:2")
-    assert desk.held() == {(f"s{n}", f"file:{n}") for n in range(3)}
-    desk.lock("s2", "file:0")
-    assert len(desk.events("lock.deadlock")) == 2, "now all three have asked again"
+    bids(harness, 3)
+    harness.pass_time(31_000)
+    harness.lock("s0", "file:1")
+    harness.lock("s1", "file:2")
+    assert harness.held() == {(f"s{n}", f"file:{n}") for n in range(3)}
+    harness.lock("s2", "file:0")
+    assert len(harness.events("lock.deadlock")) == 2, "now all three have asked again"
 
 
-def test_bids_that_lapsed_are_no_circle(desk: LockDesk) -> None:
+def test_bids_that_lapsed_are_no_circle(harness: LockHarness) -> None:
     """A bid of a minute ago is forgotten: who asks alone closes nothing."""
-    desk.lock("ann", "file:a", ttl=3_600_000)
-    desk.lock("bob", "file:b", ttl=3_600_000)
-    desk.lock("ann", "file:b")
-    desk.pass_time(60_000)
-    assert desk.lock("bob", "file:a").cycle == []
-    assert desk.events("lock.deadlock") == []
+    harness.lock("ann", "file:a", ttl=3_600_000)
+    harness.lock("bob", "file:b", ttl=3_600_000)
+    harness.lock("ann", "file:b")
+    harness.pass_time(60_000)
+    assert harness.lock("bob", "file:a").cycle == []
+    assert harness.events("lock.deadlock") == []
 
 
-def test_wait_and_bid_in_one_circle(desk: LockDesk) -> None:
+def test_wait_and_bid_in_one_circle(harness: LockHarness) -> None:
     """CFL-17: with a bid in the circle nobody is blocked for certain, also if the others wait."""
-    desk.lock("ann", "file:a", ttl=3_600_000)
-    desk.pass_time(1_000)
-    desk.lock("bob", "file:b", ttl=3_600_000)
-    waiting = desk.wait("ann", "file:b")
-    told = desk.lock("bob", "file:a")
+    harness.lock("ann", "file:a", ttl=3_600_000)
+    harness.pass_time(1_000)
+    harness.lock("bob", "file:b", ttl=3_600_000)
+    waiting = harness.wait("ann", "file:b")
+    told = harness.lock("bob", "file:a")
     assert (told.outcome, told.cycle) == ("held", ["bob", "ann", "bob"])
-    assert desk.held() == {("ann", "file:a"), ("bob", "file:b")}
-    desk.pass_time(30_000)
-    assert desk.lock("bob", "file:a").outcome == "held"
-    assert desk.confirm("ann", waiting).ok, "bob asked on, and lost b"
+    assert harness.held() == {("ann", "file:a"), ("bob", "file:b")}
+    harness.pass_time(30_000)
+    assert harness.lock("bob", "file:a").outcome == "held"
+    assert harness.confirm("ann", waiting).ok, "bob asked on, and lost b"
 
 
-def test_bids_do_not_hide_a_circle_of_waits(desk: LockDesk) -> None:
+def test_bids_do_not_hide_a_circle_of_waits(harness: LockHarness) -> None:
     """DLK-3, DLK-13: a circle of waits is resolved at once, also if one with a bid shares a wait with it."""
-    desk.lock("ann", "file:a")
-    desk.lock("aaa", "file:x", mode="read")
-    desk.lock("zoe", "file:x", mode="read")
-    desk.lock("aaa", "file:a")
-    desk.wait("zoe", "file:a")
-    desk.wait("ann", "file:x")
-    resolved = [event for event in desk.events("lock.deadlock") if event["resolved"]]
+    harness.lock("ann", "file:a")
+    harness.lock("aaa", "file:x", mode="read")
+    harness.lock("zoe", "file:x", mode="read")
+    harness.lock("aaa", "file:a")
+    harness.wait("zoe", "file:a")
+    harness.wait("ann", "file:x")
+    resolved = [event for event in harness.events("lock.deadlock") if event["resolved"]]
     assert [set(event["cycle"]) for event in resolved] == [{"ann", "zoe"}]
 
 
-def test_refused_wait_leaves_no_trace_in_line(desk: LockDesk) -> None:
+def test_refused_wait_leaves_no_trace_in_line(harness: LockHarness) -> None:
     """DLK-15: the victim may ask again at once, and waits behind the winner."""
-    ring(desk, 2)
-    again = desk.wait("s1", "file:1")
+    ring(harness, 2)
+    again = harness.wait("s1", "file:1")
     assert again.ok, "what it asks for now is free"
-    assert desk.wait("s1", "file:s0").outcome == "waiting"
+    assert harness.wait("s1", "file:s0").outcome == "waiting"

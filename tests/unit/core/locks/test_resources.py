@@ -8,19 +8,19 @@ from coord.core import commands as c
 from coord.core.errors import Invalid
 from coord.core.git_log_commands import CheckFences
 from coord.core.replies import Outcome
-from tests.support.lock_harness import REPOSITORY, LockDesk
+from tests.support.lock_harness import REPOSITORY, LockHarness
 
 README, CODE, GLOB = "file:README.md", "file:src/a.py", "file:**/*.py"
 
 
 @pytest.fixture
-def desk() -> LockDesk:
-    return LockDesk()
+def harness() -> LockHarness:
+    return LockHarness()
 
 
-def exact(desk: LockDesk, name: str, resource: str, **options: Any) -> Any:
+def exact(harness: LockHarness, name: str, resource: str, **options: Any) -> Any:
     """Lock one file, and nothing below it."""
-    return desk.lock(name, resource, exact=(resource,), **options)
+    return harness.lock(name, resource, exact=(resource,), **options)
 
 
 @pytest.mark.parametrize("glob_first", [True, False], ids=["glob first", "file first"])
@@ -28,114 +28,119 @@ def exact(desk: LockDesk, name: str, resource: str, **options: Any) -> Any:
     ("path", "single", "granted"),
     [(README, True, True), (README, False, False), (CODE, True, False), (CODE, False, False)],
 )
-def test_glob_and_file(desk: LockDesk, path: str, single: bool, granted: bool, glob_first: bool) -> None:
+def test_glob_and_file(
+    harness: LockHarness, path: str, single: bool, granted: bool, glob_first: bool
+) -> None:
     """LCK-76, CFL-19: a glob meets a single file only by matching it; a path may be a directory."""
     one, other = (GLOB, path) if glob_first else (path, GLOB)
     said = (path,) if single else ()
-    assert desk.lock("ann", one, exact=said if one == path else ()).ok
-    assert desk.lock("bob", other, exact=said if other == path else ()).ok is granted
+    assert harness.lock("ann", one, exact=said if one == path else ()).ok
+    assert harness.lock("bob", other, exact=said if other == path else ()).ok is granted
 
 
 @pytest.mark.parametrize(
     ("held", "wanted"), [("file:src", CODE), (CODE, "file:src"), (CODE, "file:src/a.py/b")]
 )
-def test_paths_meet_as_before(desk: LockDesk, held: str, wanted: str) -> None:
+def test_paths_meet_as_before(harness: LockHarness, held: str, wanted: str) -> None:
     """CFL-19: between two paths it counts for nothing that one is a file."""
-    assert exact(desk, "ann", held).ok
-    assert not exact(desk, "bob", wanted).ok
+    assert exact(harness, "ann", held).ok
+    assert not exact(harness, "bob", wanted).ok
 
 
-def test_check_steal_and_preempt_spare_a_glob(desk: LockDesk) -> None:
+def test_check_steal_and_preempt_spare_a_glob(harness: LockHarness) -> None:
     """LCK-28, LCK-36, LCK-49: who asks for a file is not told of a glob beside it, and takes none of it."""
-    desk.lock("ann", GLOB)
-    wish = c.CheckLocks(desk.who("bob"), REPOSITORY, (README,), exact=(README,))
-    assert desk.engine.call(wish).free
-    desk.lock("cid", README, exact=(README,))
-    stolen = desk.steal("bob", README, exact=(README,), force=True, reason="needed")
+    harness.lock("ann", GLOB)
+    wish = c.CheckLocks(harness.who("bob"), REPOSITORY, (README,), exact=(README,))
+    assert harness.engine.call(wish).free
+    harness.lock("cid", README, exact=(README,))
+    stolen = harness.steal("bob", README, exact=(README,), force=True, reason="needed")
     assert (stolen.ok, stolen.locks[0].exact) == (True, True)
     asked = c.PreemptLock(
-        desk.who("dan"), REPOSITORY, (README,), exact=(README,), priority=1, grace_ms=1000, reason="urgent"
+        harness.who("dan"), REPOSITORY, (README,), exact=(README,), priority=1, grace_ms=1000, reason="urgent"
     )
-    assert desk.engine.call(asked).asked == ["bob"]
-    assert desk.held() == {("ann", GLOB), ("bob", README)}
+    assert harness.engine.call(asked).asked == ["bob"]
+    assert harness.held() == {("ann", GLOB), ("bob", README)}
 
 
-def test_who_waits_for_a_file_is_not_behind_a_glob(desk: LockDesk) -> None:
+def test_who_waits_for_a_file_is_not_behind_a_glob(harness: LockHarness) -> None:
     """LCK-35: the line knows single files too: the file goes to the next one, whoever waits for a glob."""
-    desk.lock("ann", CODE, exact=(CODE,))
-    assert desk.wait("bob", GLOB).outcome is Outcome.WAITING
-    assert exact(desk, "cid", README).ok
-    assert not exact(desk, "cid", "file:b.py").ok, "bob is ahead"
-    waiting = desk.wait("dan", README, exact=(README,))
-    desk.release("cid", README)
-    assert desk.confirm("dan", waiting).locks[0].exact
+    harness.lock("ann", CODE, exact=(CODE,))
+    assert harness.wait("bob", GLOB).outcome is Outcome.WAITING
+    assert exact(harness, "cid", README).ok
+    assert not exact(harness, "cid", "file:b.py").ok, "bob is ahead"
+    waiting = harness.wait("dan", README, exact=(README,))
+    harness.release("cid", README)
+    assert harness.confirm("dan", waiting).locks[0].exact
 
 
-def test_widening_is_judged_anew(desk: LockDesk) -> None:
+def test_widening_is_judged_anew(harness: LockHarness) -> None:
     """LCK-13: who holds a file and asks for it as a path is refused while another holds what is below."""
-    first = exact(desk, "ann", "file:x").locks[0]
-    desk.lock("bob", "file:x/*")
-    refused = desk.lock("ann", "file:x")
+    first = exact(harness, "ann", "file:x").locks[0]
+    harness.lock("bob", "file:x/*")
+    refused = harness.lock("ann", "file:x")
     assert (refused.outcome, refused.holder.owner) == (Outcome.HELD, "bob")
-    waiting = desk.wait("ann", "file:x")
-    desk.release("bob", "file:x/*")
-    wide = desk.confirm("ann", waiting).locks[0]
+    waiting = harness.wait("ann", "file:x")
+    harness.release("bob", "file:x/*")
+    wide = harness.confirm("ann", waiting).locks[0]
     assert wide.fence > first.fence
     assert not wide.exact
-    assert not desk.lock("bob", "file:x/*").ok
+    assert not harness.lock("bob", "file:x/*").ok
 
 
-def test_holder_that_widens_waits_its_turn(desk: LockDesk) -> None:
+def test_holder_that_widens_waits_its_turn(harness: LockHarness) -> None:
     """AMB-3: a holder goes ahead of those in line for what it holds, and not for more."""
-    exact(desk, "ann", "file:x", mode="read")
-    desk.lock("bob", "file:x/*", mode="read")
-    desk.wait("cid", "file:x/*")
-    assert exact(desk, "ann", "file:x", mode="read").ok
-    assert desk.lock("ann", "file:x", mode="read").position == 2
+    exact(harness, "ann", "file:x", mode="read")
+    harness.lock("bob", "file:x/*", mode="read")
+    harness.wait("cid", "file:x/*")
+    assert exact(harness, "ann", "file:x", mode="read").ok
+    assert harness.lock("ann", "file:x", mode="read").position == 2
 
 
-def test_widening_is_judged_by_what_it_becomes(desk: LockDesk) -> None:
+def test_widening_is_judged_by_what_it_becomes(harness: LockHarness) -> None:
     """LCK-17: who writes to a file and asks to read what is below would write there too."""
-    exact(desk, "ann", "file:x")
-    desk.lock("bob", "file:x/*", mode="read")
-    assert desk.lock("ann", "file:x", mode="read").holder.owner == "bob"
+    exact(harness, "ann", "file:x")
+    harness.lock("bob", "file:x/*", mode="read")
+    assert harness.lock("ann", "file:x", mode="read").holder.owner == "bob"
 
 
-def test_fence_of_before_a_widening_stays_proven(desk: LockDesk) -> None:
+def test_fence_of_before_a_widening_stays_proven(harness: LockHarness) -> None:
     """CFL-19: a commit under a lock on a file counts as finished after the lock was widened."""
-    fence = exact(desk, "ann", "file:x").locks[0].fence
-    desk.lock("ann", "file:x")
-    (shown,) = desk.engine.call(CheckFences(REPOSITORY, ((fence, "file:x", ""),)))
+    fence = exact(harness, "ann", "file:x").locks[0].fence
+    harness.lock("ann", "file:x")
+    (shown,) = harness.engine.call(CheckFences(REPOSITORY, ((fence, "file:x", ""),)))
     assert (shown.owner, shown.end_reason, shown.superseded) == ("ann", "released", False)
 
 
-def test_file_of_a_commit_is_superseded_by_what_matches_it(desk: LockDesk) -> None:
+def test_file_of_a_commit_is_superseded_by_what_matches_it(harness: LockHarness) -> None:
     """CFL-19: a glob that was granted to another since supersedes the fence of a file only by matching it."""
-    fence = desk.lock("ann", "file:.").locks[0].fence
-    desk.pass_time(400_000)
-    desk.lock("bob", GLOB)
+    fence = harness.lock("ann", "file:.").locks[0].fence
+    harness.pass_time(400_000)
+    harness.lock("bob", GLOB)
     files = tuple((fence, "file:.", part) for part in (README, CODE))
-    assert [shown.superseded for shown in desk.engine.call(CheckFences(REPOSITORY, files))] == [False, True]
+    assert [shown.superseded for shown in harness.engine.call(CheckFences(REPOSITORY, files))] == [
+        False,
+        True,
+    ]
 
 
-def test_asking_for_the_file_leaves_a_path_wide(desk: LockDesk) -> None:
+def test_asking_for_the_file_leaves_a_path_wide(harness: LockHarness) -> None:
     """LCK-79: what is held does not become less; if reading becomes writing, all of it is judged."""
-    fence = desk.lock("ann", "file:x").locks[0].fence
-    again = exact(desk, "ann", "file:x").locks[0]
+    fence = harness.lock("ann", "file:x").locks[0].fence
+    again = exact(harness, "ann", "file:x").locks[0]
     assert (again.fence, again.refreshed, again.exact) == (fence, True, False)
-    desk.lock("bob", "file:y", mode="read")
-    desk.lock("cid", "file:y/*", mode="read")
-    assert exact(desk, "bob", "file:y", mode="write").holder.owner == "cid"
+    harness.lock("bob", "file:y", mode="read")
+    harness.lock("cid", "file:y/*", mode="read")
+    assert exact(harness, "bob", "file:y", mode="write").holder.owner == "cid"
 
 
-def test_sub_agent_under_a_glob(desk: LockDesk) -> None:
+def test_sub_agent_under_a_glob(harness: LockHarness) -> None:
     """CFL-19: a sub-agent's file stands under its parent's glob if that matches it, and ends with it."""
-    desk.parents["kid"] = "ann"
-    desk.lock("ann", GLOB)
-    exact(desk, "kid", README)
-    exact(desk, "kid", CODE)
-    desk.release("ann", GLOB)
-    assert desk.held() == {("kid", README)}
+    harness.parents["kid"] = "ann"
+    harness.lock("ann", GLOB)
+    exact(harness, "kid", README)
+    exact(harness, "kid", CODE)
+    harness.release("ann", GLOB)
+    assert harness.held() == {("kid", README)}
 
 
 @pytest.mark.parametrize(
@@ -148,15 +153,17 @@ def test_sub_agent_under_a_glob(desk: LockDesk) -> None:
     ],
     ids=["glob", "name", "all", "stranger"],
 )
-def test_only_a_path_is_a_file(desk: LockDesk, resources: tuple[str, ...], said: tuple[str, ...]) -> None:
+def test_only_a_path_is_a_file(
+    harness: LockHarness, resources: tuple[str, ...], said: tuple[str, ...]
+) -> None:
     """CFL-4: what cannot be a single file is refused, and changes nothing."""
     with pytest.raises(Invalid) as refused:
-        desk.lock("ann", *resources, exact=said)
+        harness.lock("ann", *resources, exact=said)
     assert refused.value.hint
-    assert desk.held() == set()
+    assert harness.held() == set()
 
 
-def test_one_name_as_file_and_as_path_is_a_path(desk: LockDesk) -> None:
+def test_one_name_as_file_and_as_path_is_a_path(harness: LockHarness) -> None:
     """CFL-4: two spellings of one name are one lock, the wider one."""
-    (lock,) = desk.lock("ann", README, "file:readme.md", exact=(README,)).locks
+    (lock,) = harness.lock("ann", README, "file:readme.md", exact=(README,)).locks
     assert not lock.exact

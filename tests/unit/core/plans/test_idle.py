@@ -9,13 +9,13 @@ from coord.core import keys
 from coord.core.plans.commands import SkipTask
 from coord.core.replies import Runnable
 from coord.engine.engine import Engine
-from tests.support.plan_harness import WorkDesk
+from tests.support.plan_harness import PlanHarness
 
 
-def asked_while(desk: WorkDesk, happens: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> Any:
+def asked_while(harness: PlanHarness, happens: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> Any:
     """Ask for work in another process, for which something happens right after it saw what is unfinished."""
-    engine = Engine(desk.database, "local", clock=lambda: desk.now)
-    store = desk.database.log("local")
+    engine = Engine(harness.database, "local", clock=lambda: harness.now)
+    store = harness.database.log("local")
     look, looks = store.load, list[Any]()
 
     def look_and_be_late(wanted: Any, ranges: Any = (), **options: Any) -> Any:
@@ -26,7 +26,7 @@ def asked_while(desk: WorkDesk, happens: Callable[[], object], monkeypatch: pyte
         return found
 
     monkeypatch.setattr(store, "load", look_and_be_late)
-    reply = engine.call(desk.next_command("bob"))
+    reply = engine.call(harness.next_command("bob"))
     monkeypatch.undo()
     assert looks, "everything unfinished was looked at"
     return reply
@@ -34,19 +34,19 @@ def asked_while(desk: WorkDesk, happens: Callable[[], object], monkeypatch: pyte
 
 def test_what_is_finished_meanwhile_is_no_deadlock(monkeypatch: pytest.MonkeyPatch) -> None:
     """CLM-15: tasks that are finished since they were looked for: look again, nothing is stuck."""
-    desk = WorkDesk()
-    desk.add("a")
-    desk.fail(desk.take(), final=True)
-    reply = asked_while(desk, lambda: desk.engine.call(SkipTask("local", "p", "a")), monkeypatch)
-    assert (reply.outcome, reply.look_ms) == (Runnable.BLOCKED, desk.now)
+    harness = PlanHarness()
+    harness.add("a")
+    harness.fail(harness.take(), final=True)
+    reply = asked_while(harness, lambda: harness.engine.call(SkipTask("local", "p", "a")), monkeypatch)
+    assert (reply.outcome, reply.look_ms) == (Runnable.BLOCKED, harness.now)
     assert reply.waiting_for == ["a was finished just now"]
-    assert desk.take("bob") == "done"
+    assert harness.take("bob") == "done"
 
 
 def test_what_stays_stuck_is_a_deadlock(monkeypatch: pytest.MonkeyPatch) -> None:
     """CLM-15: the same looks with nothing in between: what failed, and that nothing will come."""
-    desk = WorkDesk()
-    desk.add("a")
-    desk.fail(desk.take(), final=True)
-    reply = asked_while(desk, lambda: None, monkeypatch)
+    harness = PlanHarness()
+    harness.add("a")
+    harness.fail(harness.take(), final=True)
+    reply = asked_while(harness, lambda: None, monkeypatch)
     assert (reply.outcome, reply.waiting_for) == (Runnable.DEADLOCKED, ["a failed"])

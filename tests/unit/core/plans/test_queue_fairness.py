@@ -19,7 +19,7 @@ arrivals = st.lists(st.tuples(st.integers(0, 400_000), st.integers(0, MOST)), mi
 """How long after the one before each task is added, in ms, and its priority."""
 
 
-class Desk:
+class RuleHarness:
     """One agent that takes and finishes one task at a time, on a clock in hand."""
 
     def __init__(self) -> None:
@@ -48,17 +48,17 @@ def test_nobody_is_overtaken_by_what_comes_much_later(coming: list[tuple[int, in
     So a task of priority p is overtaken by none that is added more than (most - p) steps after it, and waits
     at most for those that were there or came within that time: adding more work later never delays it.
     """
-    desk = Desk()
+    harness = RuleHarness()
     added: dict[str, tuple[int, int]] = {}
     served: list[str] = []
     for number, (pause_ms, priority) in enumerate(coming):
-        desk.now += pause_ms
+        harness.now += pause_ms
         name = f"t{number:02d}"
-        desk.add(name, priority)
-        added[name] = (desk.now, priority)
+        harness.add(name, priority)
+        added[name] = (harness.now, priority)
         if number % every == 0:
-            served.append(desk.serve())
-    while name := desk.serve():
+            served.append(harness.serve())
+    while name := harness.serve():
         served.append(name)
     assert sorted(served) == sorted(added), "everybody had a turn, once"
     for place, name in enumerate(served):
@@ -73,12 +73,12 @@ def test_a_stream_of_urgent_work_does_not_starve_the_rest() -> None:
 
     DLK-17.
     """
-    desk = Desk()
-    desk.add("low", 0)
+    harness = RuleHarness()
+    harness.add("low", 0)
     turns = []
     for number in range(30):
-        desk.add(f"urgent-{number:02d}", MOST)
-        turns.append(desk.serve())
-        desk.now += PRIORITY_STEP_MS
+        harness.add(f"urgent-{number:02d}", MOST)
+        turns.append(harness.serve())
+        harness.now += PRIORITY_STEP_MS
     assert turns.index("low") == MOST
     assert turns[:MOST] == [f"urgent-{number:02d}" for number in range(MOST)]

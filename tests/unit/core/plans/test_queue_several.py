@@ -12,15 +12,15 @@ from coord.core.plans.commands import AddTasks, ClaimNext, NewTask, SetTrack, Su
 from coord.core.tasks.types import ReleaseReason, SubmissionReason
 from coord.engine.engine import Engine
 from coord.stores.open import open_store
-from tests.support.plan_harness import LEASE_MS, WorkDesk
+from tests.support.plan_harness import LEASE_MS, PlanHarness
 from tests.support.stores.stand_in import StandInDatabase
 
 EVERYTHING = 1000
 
 
 @pytest.fixture
-def desk() -> WorkDesk:
-    return WorkDesk()
+def harness() -> PlanHarness:
+    return PlanHarness()
 
 
 def names_of(reply: Any) -> list[str]:
@@ -28,13 +28,13 @@ def names_of(reply: Any) -> list[str]:
     return [each.task.task_id for each in (reply, *reply.more)]
 
 
-def held(desk: WorkDesk) -> list[str]:
-    return [lock.resource for lock in desk.engine.call(ListLocks(Caller("ann", agent="ann")))]
+def held(harness: PlanHarness) -> list[str]:
+    return [lock.resource for lock in harness.engine.call(ListLocks(Caller("ann", agent="ann")))]
 
 
-def told(desk: WorkDesk) -> tuple[list[Any], list[bytes]]:
+def records_and_events(harness: PlanHarness) -> tuple[list[Any], list[bytes]]:
     """All records and events of a store, whatever commits they came in."""
-    store = desk.database.log("local")
+    store = harness.database.log("local")
     records = [
         (record.key, record.value, record.index_key) for record in store.scan("", by="key", limit=EVERYTHING)
     ]
@@ -43,61 +43,63 @@ def told(desk: WorkDesk) -> tuple[list[Any], list[bytes]]:
 
 def test_several_at_once_are_recorded_as_one_by_one() -> None:
     """CLM-13, issue 6: the same tasks in the same order, with the same records and events."""
-    desks = [WorkDesk(), WorkDesk()]
-    for each in desks:
+    harnesses = [PlanHarness(), PlanHarness()]
+    for each in harnesses:
         for number in range(6):
             each.add(f"t{number}", priority=number % 3, track="AB"[number % 2], type="test" * (number > 3))
-    together = names_of(desks[0].ask(most=4))
-    one_by_one = [desks[1].take() for _ in range(4)]
+    together = names_of(harnesses[0].ask(most=4))
+    one_by_one = [harnesses[1].take() for _ in range(4)]
     assert together == one_by_one == ["t2", "t5", "t1", "t4"]
-    assert told(desks[0]) == told(desks[1])
-    results = tuple(desks[0].submission(name, "") for name in together)
-    replies = desks[0].engine.call(SubmitResults(Caller("ann", agent="ann"), results))
+    assert records_and_events(harnesses[0]) == records_and_events(harnesses[1])
+    results = tuple(harnesses[0].submission(name, "") for name in together)
+    replies = harnesses[0].engine.call(SubmitResults(Caller("ann", agent="ann"), results))
     assert (
-        [reply.accepted for reply in replies] == [desks[1].submit(name) for name in one_by_one] == [True] * 4
+        [reply.accepted for reply in replies]
+        == [harnesses[1].submit(name) for name in one_by_one]
+        == [True] * 4
     )
-    assert told(desks[0]) == told(desks[1])
+    assert records_and_events(harnesses[0]) == records_and_events(harnesses[1])
 
 
-def test_who_asks_for_several_gets_as_many_as_there_are(desk: WorkDesk) -> None:
+def test_who_asks_for_several_gets_as_many_as_there_are(harness: PlanHarness) -> None:
     """CLM-15, issue 6: fewer where there are fewer; where there is none, which nothing it is."""
-    desk.add_all({"a": (), "b": (), "c": ("a",)})
-    assert names_of(desk.ask(most=200)) == ["a", "b"]
-    assert desk.take(most=200) == "blocked"
-    assert desk.submit("a")
-    assert names_of(desk.ask(most=200)) == ["c"]
-    assert desk.submit("b")
-    assert desk.submit("c")
-    assert desk.take(most=200) == "done"
+    harness.add_all({"a": (), "b": (), "c": ("a",)})
+    assert names_of(harness.ask(most=200)) == ["a", "b"]
+    assert harness.take(most=200) == "blocked"
+    assert harness.submit("a")
+    assert names_of(harness.ask(most=200)) == ["c"]
+    assert harness.submit("b")
+    assert harness.submit("c")
+    assert harness.take(most=200) == "done"
 
 
-def test_a_track_of_others_is_passed_over_by_who_takes_several(desk: WorkDesk) -> None:
+def test_a_track_of_others_is_passed_over_by_who_takes_several(harness: PlanHarness) -> None:
     """Issue 6: one agent on a track, however many of its tasks that one takes in a step."""
     for name in ("a1", "a2", "b1", "b2"):
-        desk.add(name, track=name[0].upper())
-    assert names_of(desk.ask("bob", tracks=("A",), most=2)) == ["a1", "a2"]
-    assert names_of(desk.ask("ann", most=4)) == ["b1", "b2"]
-    assert (desk.on_track("A"), desk.on_track("B")) == ({"bob": 2}, {"ann": 2})
-    desk.engine.call(SetTrack("p", "A", 2))
-    assert desk.take("cid", most=4) == "blocked"
+        harness.add(name, track=name[0].upper())
+    assert names_of(harness.ask("bob", tracks=("A",), most=2)) == ["a1", "a2"]
+    assert names_of(harness.ask("ann", most=4)) == ["b1", "b2"]
+    assert (harness.on_track("A"), harness.on_track("B")) == ({"bob": 2}, {"ann": 2})
+    harness.engine.call(SetTrack("p", "A", 2))
+    assert harness.take("cid", most=4) == "blocked"
 
 
-def test_each_claim_of_a_step_has_locks_of_its_own(desk: WorkDesk) -> None:
+def test_each_claim_of_a_step_has_locks_of_its_own(harness: PlanHarness) -> None:
     """CLM-12: the locks of each end with its claim; tasks whose files meet are not taken in one step."""
     files = {"a": "file:src/a.py", "b": "file:src/b.py", "c": "file:src/*.py", "d": "file:d.py"}
     for name, file in files.items():
-        desk.add(name, files=(file,))
-    reply = desk.ask(most=4)
+        harness.add(name, files=(file,))
+    reply = harness.ask(most=4)
     assert names_of(reply) == ["a", "b"]
     assert [[lock.resource for lock in each.locks] for each in (reply, *reply.more)] == [
         ["file:src/a.py"],
         ["file:src/b.py"],
     ]
     assert all(lock.fence for each in (reply, *reply.more) for lock in each.locks)
-    assert desk.submit("a")
-    assert held(desk) == ["file:src/b.py"]
-    assert desk.submit("b")
-    assert names_of(desk.ask(most=4)) == ["c", "d"]
+    assert harness.submit("a")
+    assert held(harness) == ["file:src/b.py"]
+    assert harness.submit("b")
+    assert names_of(harness.ask(most=4)) == ["c", "d"]
 
 
 def test_a_limit_ends_a_step() -> None:
@@ -126,33 +128,33 @@ def test_a_task_that_was_claimed_too_often_is_in_nobodys_way(most: int) -> None:
     assert (reply.outcome.value, "GENERATIONS" in reply.waiting_for[0]) == ("blocked", True)
 
 
-def test_each_result_of_a_step_is_judged_by_itself(desk: WorkDesk) -> None:
+def test_each_result_of_a_step_is_judged_by_itself(harness: PlanHarness) -> None:
     """Issue 6: one that does not count is rejected, the others are accepted."""
-    desk.add_all({"a": (), "b": ()})
-    assert names_of(desk.ask(most=2)) == ["a", "b"]
+    harness.add_all({"a": (), "b": ()})
+    assert names_of(harness.ask(most=2)) == ["a", "b"]
     results = tuple(SubmitResult("local", "p", name, "", 1, b"{}", "wp") for name in ("a", "a", "b", "none"))
-    replies = desk.engine.call(SubmitResults(Caller("ann", agent="ann"), results))
+    replies = harness.engine.call(SubmitResults(Caller("ann", agent="ann"), results))
     assert [reply.reason for reply in replies] == [
         SubmissionReason.ACCEPTED,
         SubmissionReason.TASK_ALREADY_COMPLETED,
         SubmissionReason.ACCEPTED,
         SubmissionReason.NO_CLAIM,
     ]
-    assert desk.states("a", "b") == ["done", "done"]
+    assert harness.states("a", "b") == ["done", "done"]
 
 
 @pytest.mark.parametrize("most", [1, 2])
-def test_files_of_one_name_in_two_repositories_are_two_files(desk: WorkDesk, most: int) -> None:
+def test_files_of_one_name_in_two_repositories_are_two_files(harness: PlanHarness, most: int) -> None:
     """CLM-12: what is free, or held, in one repository says nothing of the other."""
     for name in ("one", "two"):
-        desk.add(name, files=("file:a.py",), repository=f"of {name}")
+        harness.add(name, files=("file:a.py",), repository=f"of {name}")
     caller = Caller("bob", agent="bob")
     for free, repository in (("one", "of two"), ("two", "of one")):
         lock = AcquireLocks(caller=caller, resources=("file:a.py",), repository=repository, ttl_ms=LEASE_MS)
-        assert desk.engine.call(lock).ok
-        assert names_of(desk.ask(most=most)) == [free]
-        desk.release(free)
-        desk.engine.call(ReleaseLocks(caller, repository, ("file:a.py",)))
+        assert harness.engine.call(lock).ok
+        assert names_of(harness.ask(most=most)) == [free]
+        harness.release(free)
+        harness.engine.call(ReleaseLocks(caller, repository, ("file:a.py",)))
 
 
 def test_the_locks_of_a_step_are_looked_for_together() -> None:
@@ -162,21 +164,21 @@ def test_the_locks_of_a_step_are_looked_for_together() -> None:
     new = [NewTask(task_id=f"t{number:03d}", files=(f"file:{number}/a.py",)) for number in range(100)]
     engine.call(AddTasks("p", tuple(new)))
     store.start_counting()
-    reply = engine.call(WorkDesk.next_command("ann", most=100))
+    reply = engine.call(PlanHarness.next_command("ann", most=100))
     assert names_of(reply) == [task.task_id for task in new[:RESOURCES_MAX]]
     assert store.calls["load"] < 10
 
 
-def test_a_step_is_no_larger_than_its_answer_and_its_commit_may_be(desk: WorkDesk) -> None:
+def test_a_step_is_no_larger_than_its_answer_and_its_commit_may_be(harness: PlanHarness) -> None:
     """CLM-13, issue 6: with a command id the answer is one record; asked again, it is the same."""
     text = "x" * 2000
     for number in range(250):
-        desk.add(f"t{number:03d}", description=text)
-    command = desk.next_command("ann", most=250)
-    reply = desk.engine.call(command, command_id="once")
+        harness.add(f"t{number:03d}", description=text)
+    command = harness.next_command("ann", most=250)
+    reply = harness.engine.call(command, command_id="once")
     assert 50 < len(names_of(reply)) < 250
-    assert desk.engine.call(command, command_id="once") == reply
+    assert harness.engine.call(command, command_id="once") == reply
     taken = names_of(reply)
-    while (reply := desk.ask(most=250)).ok:
+    while (reply := harness.ask(most=250)).ok:
         taken += names_of(reply)
     assert taken == [f"t{number:03d}" for number in range(250)]

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from coord.core.plans.commands import AddTasks, FindSimilarTasks, NewTask
 from coord.core.plans.similarity import COMPARED_MOST, STOP_WORDS, overlap, words_of
 from coord.core.replies import SimilarTask
-from tests.support.rule_harness import Desk
+from tests.support.rule_harness import RuleHarness
 
 LOGIN = "Fix the validation of the login form"
 WORDS = st.frozensets(st.sampled_from("abcdefgh"))
@@ -15,14 +15,14 @@ WORDS = st.frozensets(st.sampled_from("abcdefgh"))
 
 def alike(new: str, *, tasks: dict[str, str], hands: tuple[str, ...] = ()) -> list[SimilarTask]:
     """What is like a new task n, among tasks of which some are worked on."""
-    desk = Desk()
+    harness = RuleHarness()
     described = {**tasks, "n": new}
-    desk.run(
+    harness.run(
         AddTasks("p", tuple(NewTask(task_id=name, description=told) for name, told in described.items()))
     )
     for name in hands:
-        assert desk.claim(task=name).reply.success
-    found: list[SimilarTask] = desk.run(FindSimilarTasks("p", ("n",), ("n",))).reply
+        assert harness.claim(task=name).reply.success
+    found: list[SimilarTask] = harness.run(FindSimilarTasks("p", ("n",), ("n",))).reply
     return found
 
 
@@ -71,13 +71,13 @@ def test_only_so_many_are_compared_and_those_in_hand_first() -> None:
     tasks = {f"a{number:03d}": "something else" for number in range(COMPARED_MOST)}
     tasks |= {"y": LOGIN, "z": LOGIN}
     assert [each.task_id for each in alike(LOGIN, tasks=tasks, hands=("z",))] == ["z"]
-    desk = Desk()
-    desk.run(
+    harness = RuleHarness()
+    harness.run(
         AddTasks("p", (NewTask(task_id="a", description=LOGIN), NewTask(task_id="n", description=LOGIN)))
     )
-    desk.claim(task="a")
-    desk.submit(task="a")
-    assert desk.run(FindSimilarTasks("p", ("n",), ("n",))).reply == []
+    harness.claim(task="a")
+    harness.submit(task="a")
+    assert harness.run(FindSimilarTasks("p", ("n",), ("n",))).reply == []
 
 
 @given(WORDS, WORDS)

@@ -64,7 +64,7 @@ class Bench:
     def result(self) -> Any:
         return self.engine.call(GetResult(self.tenant, "p", "t")).result_data
 
-    def told(self, event: str) -> int:
+    def event_count(self, event: str) -> int:
         entries = self.database.log(self.tenant).tail(0, 1000)
         return sum(f'"{event}"'.encode() in each for entry in entries for each in entry.events)
 
@@ -96,7 +96,7 @@ def test_the_last_part_merges_the_results_in_order() -> None:
     assert state.result.result_data == bench.result()
     assert state.result.size_bytes == len('{"parts":[{"by":"t::1"},{"by":"t::2"},{"by":"t::3"}]}')
     assert state.result.work_product_ref.startswith("wp-t-gen1-")
-    assert (bench.told("task.split"), bench.told("task.merged")) == (1, 1)
+    assert (bench.event_count("task.split"), bench.event_count("task.merged")) == (1, 1)
 
 
 def test_parts_are_what_the_task_was_but_on_no_track() -> None:

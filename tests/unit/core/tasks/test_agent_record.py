@@ -19,14 +19,14 @@ from coord.core.tasks.agent_record import (
     AgentTrackRecords,
 )
 from coord.core.tasks.types import ReleaseReason
-from tests.support.rule_harness import T0, Desk
+from tests.support.rule_harness import T0, RuleHarness
 
 ANN, BOB = Caller("ann-1", agent="ann"), Caller("bob-1", agent="bob")
 LEASE_MS = 60_000
 
 
-class Shop(Desk):
-    """A desk with tasks that were added."""
+class Shop(RuleHarness):
+    """A harness with tasks that were added."""
 
     def __init__(self, *names: str, **fields: Any) -> None:
         super().__init__()
@@ -65,7 +65,7 @@ def test_a_rate_limit_is_neither_success_nor_failure() -> None:
     shop = Shop("t")
     task, generation = shop.taken()
     outcome = shop.give_back(task, generation, limited_ms=30_000, note="429")
-    assert outcome.told == ["agent.limited", "task.released"]
+    assert outcome.event_tags == ["agent.limited", "task.released"]
     assert outcome.events[0]["until_ms"] == T0 + 30_000
     reply = shop.next(now=T0 + 29_001)
     assert (reply.outcome.value, reply.look_ms) == ("blocked", T0 + 30_000)
@@ -82,7 +82,7 @@ def test_a_shorter_limit_does_not_end_a_longer_one() -> None:
     shop = Shop("t", "u")
     both = [shop.taken(), shop.taken()]
     shop.give_back(*both[0], limited_ms=60_000)
-    assert shop.give_back(*both[1], limited_ms=10_000).told == ["task.released"]
+    assert shop.give_back(*both[1], limited_ms=10_000).event_tags == ["task.released"]
     assert shop.record().limited_until_ms == T0 + 60_000
     assert shop.records[keys.agent("p", "ann")].index_key == keys.due(T0 + 60_000 + KEPT_MS)
     shop.sweep(now=T0 + 60_000 + KEPT_MS)
@@ -147,12 +147,12 @@ def test_accepted_results_are_counted_by_type_with_their_pace() -> None:
 
 def test_a_task_that_was_only_claimed_says_nothing_of_its_agent() -> None:
     """RTE-18: only tasks that were added are counted."""
-    desk = Desk()
-    desk.claim()
-    desk.release(reason=ReleaseReason.ERROR)
-    desk.claim()
-    desk.submit(generation=2)
-    assert (desk.keys("agent/"), desk.keys("record/")) == ([], [])
+    harness = RuleHarness()
+    harness.claim()
+    harness.release(reason=ReleaseReason.ERROR)
+    harness.claim()
+    harness.submit(generation=2)
+    assert (harness.keys("agent/"), harness.keys("record/")) == ([], [])
 
 
 def test_the_past_fades_and_stays_small() -> None:
@@ -205,8 +205,8 @@ def test_enabled_again_an_agent_begins_afresh() -> None:
     shop = Shop("t")
     shop.give_back(*shop.taken(), limited_ms=60_000)
     off, on = (EnableAgent("p", "ann", enabled) for enabled in (False, True))
-    assert shop.run(off).told == ["agent.enabled"]
-    assert shop.run(off).told == []
+    assert shop.run(off).event_tags == ["agent.enabled"]
+    assert shop.run(off).event_tags == []
     assert shop.records[keys.agent("p", "ann")].index_key == ""
     assert shop.next(now=T0 + 60_000).outcome.value == "denied"
     assert shop.run(on).reply.blocked_reason == ""

@@ -17,32 +17,32 @@ from coord.core.tasks.types import (
     SubmissionReason,
     TaskStatus,
 )
-from tests.support.rule_harness import LEASE, T0, Desk, Outcome
+from tests.support.rule_harness import LEASE, T0, Outcome, RuleHarness
 
 NOW = T0 + 1_000
 LATE = T0 + LEASE
 
 
 class Situation(NamedTuple):
-    """A task in some state: the desk, the time, the current generation and who holds or held it."""
+    """A task in some state: the harness, the time, the current generation and who holds or held it."""
 
-    desk: Desk
+    harness: RuleHarness
     now: int
     generation: int = 2
     holder: str = "owner"
 
 
-def owned(tenant: str = "local") -> Desk:
+def owned(tenant: str = "local") -> RuleHarness:
     """A task at its second generation, so that there is an older one and a newer one to name."""
-    desk = Desk(tenant)
-    desk.claim("earlier")
-    desk.release("earlier", 1)
-    desk.claim("owner")
-    return desk
+    harness = RuleHarness(tenant)
+    harness.claim("earlier")
+    harness.release("earlier", 1)
+    harness.claim("owner")
+    return harness
 
 
 def fresh() -> Situation:
-    return Situation(Desk(), NOW, generation=0)
+    return Situation(RuleHarness(), NOW, generation=0)
 
 
 def active() -> Situation:
@@ -54,78 +54,78 @@ def lapsed() -> Situation:
 
 
 def expired() -> Situation:
-    desk = owned()
-    desk.sweep(now=LATE)
-    return Situation(desk, LATE)
+    harness = owned()
+    harness.sweep(now=LATE)
+    return Situation(harness, LATE)
 
 
 def released() -> Situation:
-    desk = owned()
-    desk.release("owner", 2)
-    return Situation(desk, NOW)
+    harness = owned()
+    harness.release("owner", 2)
+    return Situation(harness, NOW)
 
 
 def preempted() -> Situation:
-    desk = owned()
-    desk.release("owner", 2, reason=ReleaseReason.PREEMPTED)
-    return Situation(desk, NOW)
+    harness = owned()
+    harness.release("owner", 2, reason=ReleaseReason.PREEMPTED)
+    return Situation(harness, NOW)
 
 
 def failed() -> Situation:
-    desk = owned()
-    desk.release("owner", 2, reason=ReleaseReason.ERROR)
-    return Situation(desk, NOW)
+    harness = owned()
+    harness.release("owner", 2, reason=ReleaseReason.ERROR)
+    return Situation(harness, NOW)
 
 
 def superseded() -> Situation:
-    desk = owned()
-    desk.force("usurper")
-    return Situation(desk, NOW, 3, "usurper")
+    harness = owned()
+    harness.force("usurper")
+    return Situation(harness, NOW, 3, "usurper")
 
 
 def done() -> Situation:
-    desk = owned()
-    desk.submit("owner", 2)
-    return Situation(desk, NOW)
+    harness = owned()
+    harness.submit("owner", 2)
+    return Situation(harness, NOW)
 
 
 def done_late() -> Situation:
-    desk = owned()
-    desk.submit("owner", 2, now=LATE)
-    return Situation(desk, LATE)
+    harness = owned()
+    harness.submit("owner", 2, now=LATE)
+    return Situation(harness, LATE)
 
 
 def reset() -> Situation:
-    desk = owned()
-    desk.reset()
-    return Situation(desk, NOW)
+    harness = owned()
+    harness.reset()
+    return Situation(harness, NOW)
 
 
 def reset_after_done() -> Situation:
-    desk = owned()
-    desk.submit("owner", 2)
-    desk.reset()
-    return Situation(desk, NOW)
+    harness = owned()
+    harness.submit("owner", 2)
+    harness.reset()
+    return Situation(harness, NOW)
 
 
 Act = Callable[[Situation], Outcome]
 
 COMMANDS: dict[str, Act] = {
-    "claim": lambda s: s.desk.claim("other", now=s.now),
-    "claim again": lambda s: s.desk.claim(s.holder, now=s.now),
-    "force": lambda s: s.desk.force("other", now=s.now),
-    "renew": lambda s: s.desk.renew(s.holder, s.generation, now=s.now),
-    "renew older": lambda s: s.desk.renew(s.holder, s.generation - 1, now=s.now),
-    "renew newer": lambda s: s.desk.renew(s.holder, s.generation + 1, now=s.now),
-    "renew other": lambda s: s.desk.renew("other", s.generation, now=s.now),
-    "release": lambda s: s.desk.release(s.holder, s.generation, now=s.now),
-    "release older": lambda s: s.desk.release(s.holder, s.generation - 1, now=s.now),
-    "release other": lambda s: s.desk.release("other", s.generation, now=s.now),
-    "submit": lambda s: s.desk.submit(s.holder, s.generation, now=s.now),
-    "submit older": lambda s: s.desk.submit(s.holder, s.generation - 1, now=s.now),
-    "submit newer": lambda s: s.desk.submit(s.holder, s.generation + 1, now=s.now),
-    "submit other": lambda s: s.desk.submit("other", s.generation, now=s.now),
-    "reset": lambda s: s.desk.reset(now=s.now),
+    "claim": lambda s: s.harness.claim("other", now=s.now),
+    "claim again": lambda s: s.harness.claim(s.holder, now=s.now),
+    "force": lambda s: s.harness.force("other", now=s.now),
+    "renew": lambda s: s.harness.renew(s.holder, s.generation, now=s.now),
+    "renew older": lambda s: s.harness.renew(s.holder, s.generation - 1, now=s.now),
+    "renew newer": lambda s: s.harness.renew(s.holder, s.generation + 1, now=s.now),
+    "renew other": lambda s: s.harness.renew("other", s.generation, now=s.now),
+    "release": lambda s: s.harness.release(s.holder, s.generation, now=s.now),
+    "release older": lambda s: s.harness.release(s.holder, s.generation - 1, now=s.now),
+    "release other": lambda s: s.harness.release("other", s.generation, now=s.now),
+    "submit": lambda s: s.harness.submit(s.holder, s.generation, now=s.now),
+    "submit older": lambda s: s.harness.submit(s.holder, s.generation - 1, now=s.now),
+    "submit newer": lambda s: s.harness.submit(s.holder, s.generation + 1, now=s.now),
+    "submit other": lambda s: s.harness.submit("other", s.generation, now=s.now),
+    "reset": lambda s: s.harness.reset(now=s.now),
 }
 
 # A holder whose lease has run out differs from one that is in time only where the deadline says so.
@@ -192,9 +192,9 @@ def test_refusal_keeps_the_task(state: Callable[[], Situation], command: str) ->
     CLM-60, CLM-62.
     """
     situation = state()
-    before = dict(situation.desk.records)
+    before = dict(situation.harness.records)
     COMMANDS[command](situation)
-    left = {key: kept for key, kept in situation.desk.records.items() if not key.startswith("rejected/")}
+    left = {key: kept for key, kept in situation.harness.records.items() if not key.startswith("rejected/")}
     assert left == before
 
 
@@ -263,9 +263,9 @@ def test_transition(
     """
     situation = state()
     COMMANDS[command](situation)
-    task = situation.desk.read(keys.task("p", "t"), Task)
+    task = situation.harness.read(keys.task("p", "t"), Task)
     assert (task.claim, task.state, task.generation, task.end_reason) == becomes
-    kept = situation.desk.get(keys.history("p", "t", 2), Task)
+    kept = situation.harness.get(keys.history("p", "t", 2), Task)
     assert (kept.end_reason if kept is not None else None) == archived
 
 
@@ -279,12 +279,12 @@ def test_transition(
 )
 def test_release_reasons(reason: ReleaseReason, claim: ClaimState) -> None:
     """CLM-39, AMB-12: a release for an error leaves an ERROR claim; the task is free either way."""
-    desk = Desk()
-    desk.claim()
-    desk.release(reason=reason)
-    state = desk.state()
+    harness = RuleHarness()
+    harness.claim()
+    harness.release(reason=reason)
+    state = harness.state()
     assert (state.claim.state, state.state) == (claim, TaskStatus.READY)
-    assert [entry.release_reason for entry in desk.history()] == [reason]
+    assert [entry.release_reason for entry in harness.history()] == [reason]
 
 
 @pytest.mark.parametrize(
@@ -298,26 +298,26 @@ def test_release_reasons(reason: ReleaseReason, claim: ClaimState) -> None:
 def test_the_deadline_millisecond(past_ms: int, claim: str, renewal: str, state: ClaimState) -> None:
     """CLM-25, CLM-37: a claim is valid until the millisecond before its deadline, and expired at it."""
     now = T0 + LEASE + past_ms
-    assert active().desk.claim("other", now=now).reply.reason == claim
-    assert active().desk.renew("owner", 2, now=now).reply.reason == renewal
-    shown: Any = active().desk.state(now=now)
+    assert active().harness.claim("other", now=now).reply.reason == claim
+    assert active().harness.renew("owner", 2, now=now).reply.reason == renewal
+    shown: Any = active().harness.state(now=now)
     assert shown.claim.state is state
 
 
 def test_expiry_is_dated_at_the_deadline() -> None:
     """DESIGN §5 Time: however late it is noticed, the claim ended at its deadline."""
-    desk = owned()
-    desk.claim("next", now=LATE + 5_000)
-    assert desk.read(keys.history("p", "t", 2), Task).ended_ms == LATE
-    assert [entry.released_ms for entry in desk.history(now=LATE + 5_000)] == [T0, LATE]
+    harness = owned()
+    harness.claim("next", now=LATE + 5_000)
+    assert harness.read(keys.history("p", "t", 2), Task).ended_ms == LATE
+    assert [entry.released_ms for entry in harness.history(now=LATE + 5_000)] == [T0, LATE]
 
 
 def test_late_submission_turns_the_one_history_entry() -> None:
     """DESIGN §5 Time: a late result by the holder is accepted; its entry turns from EXPIRED to COMPLETED."""
-    desk = expired().desk
-    assert [entry.release_reason for entry in desk.history(now=LATE)] == ["VOLUNTARY", "EXPIRED"]
-    desk.submit("owner", 2, now=LATE + 9)
-    assert [(e.release_reason, e.released_ms) for e in desk.history(now=LATE + 9)] == [
+    harness = expired().harness
+    assert [entry.release_reason for entry in harness.history(now=LATE)] == ["VOLUNTARY", "EXPIRED"]
+    harness.submit("owner", 2, now=LATE + 9)
+    assert [(e.release_reason, e.released_ms) for e in harness.history(now=LATE + 9)] == [
         ("VOLUNTARY", T0),
         ("COMPLETED", LATE + 9),
     ]
@@ -325,46 +325,46 @@ def test_late_submission_turns_the_one_history_entry() -> None:
 
 def test_renewal_begins_the_lease_anew() -> None:
     """AMB-16: a renewal lasts as long as the claim was taken for, from now on."""
-    desk = Desk()
-    desk.claim(lease_ms=40_000)
-    reply = desk.renew(now=T0 + 30_000).reply
+    harness = RuleHarness()
+    harness.claim(lease_ms=40_000)
+    reply = harness.renew(now=T0 + 30_000).reply
     assert reply.new_expiry_ms == T0 + 70_000
-    assert desk.state(now=T0 + 69_999).claim.state is ClaimState.ACTIVE
-    assert desk.state(now=T0 + 70_000).claim.state is ClaimState.EXPIRED
+    assert harness.state(now=T0 + 69_999).claim.state is ClaimState.ACTIVE
+    assert harness.state(now=T0 + 70_000).claim.state is ClaimState.EXPIRED
 
 
 def test_denial_names_the_holder() -> None:
     """CLM-48: who is denied learns who holds the task; a holder who asks again learns it is itself."""
     situation = active()
-    assert situation.desk.claim("other", now=NOW).reply.current_holder == "owner"
-    assert situation.desk.claim("owner", now=NOW).reply.current_holder == "owner"
-    assert situation.desk.claim("other", now=LATE).reply.current_holder is None
+    assert situation.harness.claim("other", now=NOW).reply.current_holder == "owner"
+    assert situation.harness.claim("owner", now=NOW).reply.current_holder == "owner"
+    assert situation.harness.claim("other", now=LATE).reply.current_holder is None
 
 
 def test_force_is_recorded_with_its_reason() -> None:
     """AMB-13: a forced claim makes SUPERSEDED reachable, and history keeps why."""
-    desk = owned()
-    told = desk.force("usurper", now=NOW).events
+    harness = owned()
+    told = harness.force("usurper", now=NOW).events
     assert [(event["event"], event["session"]) for event in told] == [
         ("task.superseded", "owner"),
         ("task.claimed", "usurper"),
     ]
     assert (told[0]["by_session"], told[0]["reason"], told[1]["reason"]) == ("usurper", "needed", "needed")
-    entry = desk.history(now=NOW)[1]
+    entry = harness.history(now=NOW)[1]
     assert (entry.release_reason, entry.note, entry.released_ms) == ("SUPERSEDED", "needed", NOW)
 
 
 def test_a_generation_never_falls_through_resets() -> None:
     """CLM-22, CLM-58: a reset opens the task again and the generation goes on rising."""
-    desk = Desk()
+    harness = RuleHarness()
     seen = []
     for turn in range(1, 6):
-        seen.append(desk.claim().reply.claim.generation.generation)
+        seen.append(harness.claim().reply.claim.generation.generation)
         if turn % 2:
-            desk.submit(generation=turn)
-        desk.reset()
+            harness.submit(generation=turn)
+        harness.reset()
     assert seen == [1, 2, 3, 4, 5]
-    assert [entry.release_reason for entry in desk.history()] == [
+    assert [entry.release_reason for entry in harness.history()] == [
         "COMPLETED",
         "RESET",
         "COMPLETED",

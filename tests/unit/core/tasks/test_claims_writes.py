@@ -9,7 +9,7 @@ from coord.core.limits import DAY_MS, Count
 from coord.core.tasks.lost import KEPT_MS
 from coord.core.tasks.schema import Task
 from coord.core.tasks.types import ReleaseReason
-from tests.support.rule_harness import LEASE, T0, Desk, Outcome
+from tests.support.rule_harness import LEASE, T0, Outcome, RuleHarness
 
 DUE = keys.due(T0 + LEASE)
 LATE = T0 + LEASE
@@ -21,23 +21,23 @@ LOST = "lost/s/p/t"
 KEPT_90_DAYS = keys.due(T0 + 90 * DAY_MS)
 
 
-def held(tenant: str) -> Desk:
-    desk = Desk(tenant)
-    desk.claim()
-    return desk
+def held(tenant: str) -> RuleHarness:
+    harness = RuleHarness(tenant)
+    harness.claim()
+    return harness
 
 
-def swept(tenant: str) -> Desk:
-    desk = held(tenant)
-    desk.sweep(now=LATE)
-    return desk
+def swept(tenant: str) -> RuleHarness:
+    harness = held(tenant)
+    harness.sweep(now=LATE)
+    return harness
 
 
 Step = Callable[[str], Outcome]
 
 # What is done; the lines of records put (None: deleted); what a limited tenant writes besides; the events.
 WRITES: list[tuple[str, Step, dict[str, str | None], dict[str, str | None], list[str]]] = [
-    ("first claim", lambda t: Desk(t).claim(), {TASK: DUE, MINE: ""}, {**COUNTS}, ["task.claimed"]),
+    ("first claim", lambda t: RuleHarness(t).claim(), {TASK: DUE, MINE: ""}, {**COUNTS}, ["task.claimed"]),
     ("denied claim", lambda t: held(t).claim("x"), {}, {}, []),
     ("renewal", lambda t: held(t).renew(now=T0 + 5), {TASK: keys.due(LATE + 5)}, {}, ["task.renewed"]),
     ("refused renewal", lambda t: held(t).renew("x"), {}, {}, []),
@@ -84,20 +84,20 @@ WRITES: list[tuple[str, Step, dict[str, str | None], dict[str, str | None], list
         {**COUNTS, "count/session/s": None, OLD: KEPT_90_DAYS},
         ["task.released", "task.reset"],
     ),
-    ("reset of nothing", lambda t: Desk(t).reset(), {}, {}, []),
-    ("submission of nothing", lambda t: Desk(t).submit(), {}, {}, []),
+    ("reset of nothing", lambda t: RuleHarness(t).reset(), {}, {}, []),
+    ("submission of nothing", lambda t: RuleHarness(t).submit(), {}, {}, []),
     ("question", lambda t: _question(held(t)), {}, {}, []),
 ]
 
 
-def _question(desk: Desk) -> Outcome:
+def _question(harness: RuleHarness) -> Outcome:
     """Ask everything there is to ask, after the deadline, when a command would have something to write."""
-    desk.state(now=LATE)
-    desk.history(now=LATE)
-    desk.claims_of(now=LATE)
-    before = dict(desk.records)
-    desk.expired(now=LATE)
-    assert desk.records == before
+    harness.state(now=LATE)
+    harness.history(now=LATE)
+    harness.claims_of(now=LATE)
+    before = dict(harness.records)
+    harness.expired(now=LATE)
+    assert harness.records == before
     return Outcome(None, {}, {}, [])
 
 
@@ -116,15 +116,15 @@ def test_writes(
     done = step(tenant)
     written = {key: None if done.writes[key] is None else done.index_keys[key] for key in done.writes}
     assert written == (plain if tenant == "local" else {**plain, **limited})
-    assert done.told == events
+    assert done.event_tags == events
 
 
 def test_second_claim_archives_the_first() -> None:
     """CLM-21, CLM-33: the latest ended generation moves to history when the next begins, and only then."""
-    desk = held("acme")
-    desk.release()
-    assert not desk.keys("history/")
-    done = desk.claim("s2", now=T0 + 7)
+    harness = held("acme")
+    harness.release()
+    assert not harness.keys("history/")
+    done = harness.claim("s2", now=T0 + 7)
     assert set(done.writes) == {
         TASK,
         "by-session/s2/p/t",
@@ -134,15 +134,15 @@ def test_second_claim_archives_the_first() -> None:
         "count/session/s2",
     }
     assert done.index_keys[OLD] == keys.due(T0 + 7 + 90 * DAY_MS)
-    assert desk.read(OLD, Task).end_reason is ReleaseReason.VOLUNTARY
+    assert harness.read(OLD, Task).end_reason is ReleaseReason.VOLUNTARY
 
 
 def test_claim_of_a_swept_claim_clears_the_expired_index() -> None:
     """CLM-25: what is taken over is no longer listed as expired."""
-    desk = swept("local")
-    done = desk.claim("s2", now=LATE)
+    harness = swept("local")
+    done = harness.claim("s2", now=LATE)
     assert done.writes[EXPIRED] is None
-    assert not desk.keys("expired/")
+    assert not harness.keys("expired/")
 
 
 def test_events_tell_the_audit_fields() -> None:
@@ -150,8 +150,8 @@ def test_events_tell_the_audit_fields() -> None:
 
     AUD-21, AUD-22.
     """
-    desk = held("local")
-    claimed = desk.claim("s2", now=LATE).events
+    harness = held("local")
+    claimed = harness.claim("s2", now=LATE).events
     assert claimed[0] == {
         "event": "task.expired",
         "project": "p",
@@ -172,7 +172,7 @@ def test_events_tell_the_audit_fields() -> None:
         "previous_generation": 1,
         "previous_state": "EXPIRED",
     }
-    (rejected,) = desk.submit(now=LATE, result=b'{"text":"abc"}').events
+    (rejected,) = harness.submit(now=LATE, result=b'{"text":"abc"}').events
     assert rejected == {
         "event": "task.result_rejected",
         "project": "p",
@@ -185,7 +185,7 @@ def test_events_tell_the_audit_fields() -> None:
         "work_lost": True,
         "result_bytes": 14,
     }
-    (completed,) = desk.submit("s2", 2, now=LATE).events
+    (completed,) = harness.submit("s2", 2, now=LATE).events
     assert (completed["work_product"], completed["result_bytes"]) == ("wp-t-gen2-abcdef", 7)
 
 
@@ -194,39 +194,39 @@ def test_the_holder_is_told_of_in_every_ending() -> None:
 
     CLM-33, CLM-36, CLM-37, CLM-38, CLM-39.
     """
-    endings: dict[str, Callable[[Desk], Outcome]] = {
-        "task.completed": lambda desk: desk.submit(),
-        "task.released": lambda desk: desk.release(),
-        "task.expired": lambda desk: desk.sweep(now=LATE),
-        "task.superseded": lambda desk: desk.force("s2"),
+    endings: dict[str, Callable[[RuleHarness], Outcome]] = {
+        "task.completed": lambda harness: harness.submit(),
+        "task.released": lambda harness: harness.release(),
+        "task.expired": lambda harness: harness.sweep(now=LATE),
+        "task.superseded": lambda harness: harness.force("s2"),
     }
     for name, end in endings.items():
-        told = end(held("local")).events[0]
-        assert (told["event"], told["session"], told["generation"]) == (name, "s", 1)
-    told = held("local").reset().events[0]
-    assert (told["event"], told["session"], told["reason"]) == ("task.released", "s", "RESET")
+        event = end(held("local")).events[0]
+        assert (event["event"], event["session"], event["generation"]) == (name, "s", 1)
+    event = held("local").reset().events[0]
+    assert (event["event"], event["session"], event["reason"]) == ("task.released", "s", "RESET")
 
 
 def test_counts_are_records_that_return_to_zero() -> None:
     """DESIGN §3: whatever way claims end, the counts of a limited tenant come back to zero."""
-    desk = Desk("acme")
+    harness = RuleHarness("acme")
     for task, session in [("a", "s1"), ("b", "s1"), ("c", "s2"), ("d", "s3"), ("e", "s4")]:
-        desk.claim(session, task)
-    assert (desk.read("count/claims", Count).n, desk.read("count/sessions", Count).n) == (5, 4)
-    assert desk.read("count/session/s1", Count).n == 2
-    desk.submit("s1", 1, "a")
-    desk.release("s1", 1, "b", reason=ReleaseReason.ERROR)
-    desk.force("s5", "c")
-    desk.reset("d")
-    desk.sweep(now=LATE)
-    assert (desk.read("count/claims", Count).n, desk.read("count/sessions", Count).n) == (0, 0)
-    assert desk.keys("count/session/") == []
+        harness.claim(session, task)
+    assert (harness.read("count/claims", Count).n, harness.read("count/sessions", Count).n) == (5, 4)
+    assert harness.read("count/session/s1", Count).n == 2
+    harness.submit("s1", 1, "a")
+    harness.release("s1", 1, "b", reason=ReleaseReason.ERROR)
+    harness.force("s5", "c")
+    harness.reset("d")
+    harness.sweep(now=LATE)
+    assert (harness.read("count/claims", Count).n, harness.read("count/sessions", Count).n) == (0, 0)
+    assert harness.keys("count/session/") == []
 
 
 def test_the_unlimited_tenant_counts_nothing() -> None:
     """DESIGN §3: tenant `local` is unlimited and keeps no counts, and its history for good."""
-    desk = Desk("local")
-    desk.claim(lease_ms=1)
-    desk.claim("s2", now=T0 + 1)
-    assert desk.keys("count/") == []
-    assert desk.records[OLD].index_key == ""
+    harness = RuleHarness("local")
+    harness.claim(lease_ms=1)
+    harness.claim("s2", now=T0 + 1)
+    assert harness.keys("count/") == []
+    assert harness.records[OLD].index_key == ""

@@ -7,7 +7,7 @@ from coord.core.plans.commands import AddTasks, NewTask
 from coord.engine.engine import Engine
 from coord.stores.contract import Limits
 from coord.stores.open import open_store
-from tests.support.plan_harness import WorkDesk
+from tests.support.plan_harness import PlanHarness
 from tests.support.stores.stand_in import StandInDatabase
 
 
@@ -15,7 +15,7 @@ from tests.support.stores.stand_in import StandInDatabase
 @pytest.mark.parametrize(
     ("done", "command", "becomes"),
     [
-        (False, WorkDesk.submission("a", "ann"), "ready"),
+        (False, PlanHarness.submission("a", "ann"), "ready"),
         (True, ResetTask("local", "p", "a"), "pending"),
     ],
 )
@@ -23,16 +23,16 @@ def test_a_follower_that_is_added_meanwhile_is_not_forgotten(
     before: tuple[str, ...], done: bool, command: Command, becomes: str
 ) -> None:
     """TID-14, issue 6: who has looked for followers in vain looks again, whether there were others or not."""
-    desk = WorkDesk()
-    desk.add("a")
+    harness = PlanHarness()
+    harness.add("a")
     for name in before:
-        desk.add(name, "a")
-    assert desk.take() == "a"
-    assert not done or desk.submit("a")
-    other = StandInDatabase(desk.database)
-    other.log("local").before_commit.append(lambda _: desk.add("new", "a"))
-    Engine(other, "local", clock=lambda: desk.now).call(command)
-    assert desk.states("new", *before) == [becomes] * (1 + len(before))
+        harness.add(name, "a")
+    assert harness.take() == "a"
+    assert not done or harness.submit("a")
+    other = StandInDatabase(harness.database)
+    other.log("local").before_commit.append(lambda _: harness.add("new", "a"))
+    Engine(other, "local", clock=lambda: harness.now).call(command)
+    assert harness.states("new", *before) == [becomes] * (1 + len(before))
 
 
 def test_a_plan_of_tasks_that_follow_each_other_fits_where_it_fitted_without() -> None:

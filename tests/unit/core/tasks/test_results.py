@@ -6,21 +6,21 @@ from coord.core import keys
 from coord.core.limits import DAY_MS
 from coord.core.tasks.results import REJECTION_QUIET_MS, Rejection
 from coord.core.tasks.types import ReleaseReason
-from tests.support.rule_harness import LEASE, T0, Desk
+from tests.support.rule_harness import LEASE, T0, RuleHarness
 
 LATE = T0 + LEASE
 
 
-def overtaken() -> Desk:
+def overtaken() -> RuleHarness:
     """Session s held generation 1 and lost it; s2 holds generation 2."""
-    desk = Desk()
-    desk.claim()
-    desk.claim("s2", now=LATE)
-    return desk
+    harness = RuleHarness()
+    harness.claim()
+    harness.claim("s2", now=LATE)
+    return harness
 
 
-def recorded(desk: Desk) -> list[str]:
-    return [key.removeprefix("rejected/p/t/") for key in desk.keys("rejected/")]
+def recorded(harness: RuleHarness) -> list[str]:
+    return [key.removeprefix("rejected/p/t/") for key in harness.keys("rejected/")]
 
 
 def test_a_stale_result_is_recorded() -> None:
@@ -28,15 +28,15 @@ def test_a_stale_result_is_recorded() -> None:
 
     CLM-73, AUD-29.
     """
-    desk = overtaken()
-    reply = desk.submit(now=LATE + 1, result=b'{"text":"late"}').reply
+    harness = overtaken()
+    reply = harness.submit(now=LATE + 1, result=b'{"text":"late"}').reply
     assert (reply.accepted, reply.reason, reply.current_generation, reply.work_lost) == (
         False,
         "STALE_GENERATION",
         2,
         True,
     )
-    (rejected,) = desk.state(now=LATE + 1).rejected
+    (rejected,) = harness.state(now=LATE + 1).rejected
     assert (rejected.accepted, rejected.rejection_reason, rejected.generation) == (
         False,
         "STALE_GENERATION",
@@ -44,40 +44,40 @@ def test_a_stale_result_is_recorded() -> None:
     )
     assert (rejected.session_id, rejected.agent_id, rejected.submitted_ms) == ("s", "agent-s", LATE + 1)
     assert (rejected.size_bytes, rejected.result_data, rejected.times) == (15, None, 1)
-    first, *_ = desk.history(now=LATE + 1)
+    first, *_ = harness.history(now=LATE + 1)
     assert (first.release_reason, first.result_accepted, first.rejected) == ("EXPIRED", False, (rejected,))
 
 
 def test_repetitions_are_coalesced_for_a_minute() -> None:
     """DESIGN §4: the same refusal of one owner is recorded once in 60 s, then counted on."""
-    desk = overtaken()
+    harness = overtaken()
     for after, writes in [(0, True), (1, False), (REJECTION_QUIET_MS - 1, False), (REJECTION_QUIET_MS, True)]:
-        done = desk.submit(now=LATE + after)
+        done = harness.submit(now=LATE + after)
         assert (bool(done.writes), bool(done.events)) == (writes, writes)
         assert (done.reply.reason, done.reply.work_lost) == ("STALE_GENERATION", True)
-    (rejected,) = desk.state(now=LATE).rejected
+    (rejected,) = harness.state(now=LATE).rejected
     assert (rejected.times, rejected.submitted_ms) == (2, LATE + REJECTION_QUIET_MS)
 
 
 def test_another_reason_is_told_at_once() -> None:
     """DESIGN §4: repetition means the same answer; when the reason changes, that is news."""
-    desk = overtaken()
-    desk.submit(now=LATE)
-    desk.release("s2", 2, now=LATE)
-    again = desk.submit(now=LATE + 1)
-    assert (again.reply.reason, again.told) == ("NO_CLAIM", ["task.result_rejected"])
-    (rejected,) = desk.state(now=LATE).rejected
+    harness = overtaken()
+    harness.submit(now=LATE)
+    harness.release("s2", 2, now=LATE)
+    again = harness.submit(now=LATE + 1)
+    assert (again.reply.reason, again.event_tags) == ("NO_CLAIM", ["task.result_rejected"])
+    (rejected,) = harness.state(now=LATE).rejected
     assert (rejected.rejection_reason, rejected.times) == ("NO_CLAIM", 2)
 
 
 def test_other_sessions_and_generations_are_their_own() -> None:
     """CLM-73: each session and each generation has its own record."""
-    desk = overtaken()
-    desk.submit(now=LATE)
-    desk.submit("s3", 1, now=LATE)
-    desk.submit("s3", 2, now=LATE)
-    assert recorded(desk) == ["00000001/s", "00000001/s3", "00000002/s3"]
-    by_generation = [[r.session_id for r in entry.rejected] for entry in desk.history(now=LATE + LEASE)]
+    harness = overtaken()
+    harness.submit(now=LATE)
+    harness.submit("s3", 1, now=LATE)
+    harness.submit("s3", 2, now=LATE)
+    assert recorded(harness) == ["00000001/s", "00000001/s3", "00000002/s3"]
+    by_generation = [[r.session_id for r in entry.rejected] for entry in harness.history(now=LATE + LEASE)]
     assert by_generation == [["s", "s3"], ["s3"]]
 
 
@@ -98,7 +98,7 @@ def test_junk_leaves_no_trace(session: str, generation: int, reason: str) -> Non
 
 def test_nothing_is_recorded_about_a_task_that_never_was() -> None:
     """CLM-68: a submission without any claim is refused; what does not exist gets no record."""
-    done = Desk().submit()
+    done = RuleHarness().submit()
     assert (done.reply.reason, done.reply.current_generation, done.writes) == ("NO_CLAIM", 0, {})
 
 
@@ -107,13 +107,13 @@ def test_the_accepted_result_once_more_is_no_loss() -> None:
 
     CLM-62, CLM-71.
     """
-    desk = Desk()
-    desk.claim()
-    desk.submit()
-    again = desk.submit()
+    harness = RuleHarness()
+    harness.claim()
+    harness.submit()
+    again = harness.submit()
     assert (again.reply.reason, again.reply.work_lost, again.writes) == ("TASK_ALREADY_COMPLETED", False, {})
-    desk.reset()
-    after_reset = desk.submit()
+    harness.reset()
+    after_reset = harness.submit()
     assert (after_reset.reply.reason, after_reset.reply.work_lost, after_reset.writes) == (
         "NO_CLAIM",
         False,
@@ -122,42 +122,42 @@ def test_the_accepted_result_once_more_is_no_loss() -> None:
 
 
 LOSSES = [
-    ("expired and taken", lambda desk: desk.claim("s2", now=LATE), True),
-    ("superseded", lambda desk: desk.force("s2"), True),
-    ("released", lambda desk: desk.release(), True),
-    ("failed", lambda desk: desk.release(reason=ReleaseReason.ERROR), True),
-    ("reset", lambda desk: desk.reset(), True),
+    ("expired and taken", lambda harness: harness.claim("s2", now=LATE), True),
+    ("superseded", lambda harness: harness.force("s2"), True),
+    ("released", lambda harness: harness.release(), True),
+    ("failed", lambda harness: harness.release(reason=ReleaseReason.ERROR), True),
+    ("reset", lambda harness: harness.reset(), True),
 ]
 
 
 @pytest.mark.parametrize(("end", "lost"), [pytest.param(*row[1:], id=row[0]) for row in LOSSES])
 def test_work_lost(end, lost: bool) -> None:
     """CLM-53: work is lost when this session held that generation and it counts no more."""
-    desk = Desk()
-    desk.claim()
-    end(desk)
-    mine = desk.submit(now=LATE).reply
+    harness = RuleHarness()
+    harness.claim()
+    end(harness)
+    mine = harness.submit(now=LATE).reply
     assert (mine.accepted, mine.work_lost) == (False, lost)
-    others = desk.submit("never", 1, now=LATE).reply
+    others = harness.submit("never", 1, now=LATE).reply
     assert (others.accepted, others.work_lost) == (False, False)
 
 
 def test_a_mismatched_session_loses_nothing_but_is_recorded() -> None:
     """CLM-66: the same generation from another session is rejected, and seen by auditors."""
-    desk = Desk()
-    desk.claim()
-    reply = desk.submit("x").reply
+    harness = RuleHarness()
+    harness.claim()
+    reply = harness.submit("x").reply
     assert (reply.reason, reply.work_lost, reply.current_generation) == ("SESSION_MISMATCH", False, 1)
-    rejection = desk.read(keys.rejected("p", "t", 1, "x"), Rejection)
+    rejection = harness.read(keys.rejected("p", "t", 1, "x"), Rejection)
     assert (rejection.agent, rejection.work_lost) == ("", False)
-    assert desk.submit().reply.accepted, "the holder is not harmed"
+    assert harness.submit().reply.accepted, "the holder is not harmed"
 
 
 @pytest.mark.parametrize(("tenant", "index_key"), [("local", ""), ("acme", keys.due(LATE + 90 * DAY_MS))])
 def test_a_rejection_is_kept_for_the_retention(tenant: str, index_key: str) -> None:
     """TEN-11: rejected submissions belong to the lineage and are kept as long as it."""
-    desk = Desk(tenant)
-    desk.claim()
-    desk.claim("s2", now=LATE)
-    desk.submit(now=LATE)
-    assert desk.records[keys.rejected("p", "t", 1, "s")].index_key == index_key
+    harness = RuleHarness(tenant)
+    harness.claim()
+    harness.claim("s2", now=LATE)
+    harness.submit(now=LATE)
+    assert harness.records[keys.rejected("p", "t", 1, "s")].index_key == index_key

@@ -8,20 +8,20 @@ import pytest
 
 from coord.core import events
 from coord.core.tasks import types
-from tests.support.rule_harness import LEASE, T0, Desk
+from tests.support.rule_harness import LEASE, T0, RuleHarness
 
 
 def test_moments_are_aware_and_exact() -> None:
     """CLM-70: every moment is UTC and exact to the millisecond."""
-    desk = Desk()
-    claim = desk.claim(now=T0 + 123).reply.claim
+    harness = RuleHarness()
+    claim = harness.claim(now=T0 + 123).reply.claim
     assert claim.generation.claimed_at == datetime(2023, 11, 14, 22, 13, 20, 123_000, UTC)
     assert claim.expires_at - claim.generation.claimed_at == timedelta(milliseconds=LEASE)
-    assert desk.renew(now=T0 + 500).reply.new_expiry == types.utc(T0 + 500 + LEASE)
-    assert desk.renew("x").reply.new_expiry is None
-    desk.submit(now=T0 + 777)
-    (entry,) = desk.history()
-    result = desk.state().result
+    assert harness.renew(now=T0 + 500).reply.new_expiry == types.utc(T0 + 500 + LEASE)
+    assert harness.renew("x").reply.new_expiry is None
+    harness.submit(now=T0 + 777)
+    (entry,) = harness.history()
+    result = harness.state().result
     assert (entry.acquired_at, entry.released_at, result.submitted_at) == (
         types.utc(T0 + 123),
         types.utc(T0 + 777),
@@ -38,11 +38,11 @@ def test_ids_are_uuids_that_follow_from_what_they_name() -> None:
     seen: set[str] = set()
     for tenant in ("acme", "other"):
         for task in ("t", "t2"):
-            desk = Desk(tenant)
-            claim = desk.claim(task=task).reply.claim
-            assert claim.id == desk.state(task).claim.id, "stable"
-            desk.submit(task=task)
-            ids = {claim.id, desk.history(task)[0].id, desk.state(task).result.id}
+            harness = RuleHarness(tenant)
+            claim = harness.claim(task=task).reply.claim
+            assert claim.id == harness.state(task).claim.id, "stable"
+            harness.submit(task=task)
+            ids = {claim.id, harness.history(task)[0].id, harness.state(task).result.id}
             assert len(ids) == 3, "a claim is not its history entry, nor its result"
             seen |= ids
     assert len(seen) == 12
@@ -53,10 +53,10 @@ def test_ids_are_uuids_that_follow_from_what_they_name() -> None:
 
 def test_the_next_generation_has_another_id() -> None:
     """CLM-29: a claim's id changes with its generation."""
-    desk = Desk()
-    first = desk.claim().reply.claim.id
-    desk.release()
-    assert desk.claim().reply.claim.id != first
+    harness = RuleHarness()
+    first = harness.claim().reply.claim.id
+    harness.release()
+    assert harness.claim().reply.claim.id != first
 
 
 def test_a_known_id_never_changes() -> None:
@@ -73,16 +73,16 @@ def test_track_and_sequence(task: str, track: str | None, sequence: int | None) 
 
     CLM-29, CLM-31, CLM-32, TID-11.
     """
-    desk = Desk()
-    claim = desk.claim(task=task).reply.claim
-    desk.submit(task=task)
-    for thing in (claim, desk.state(task), desk.state(task).result, *desk.history(task)):
+    harness = RuleHarness()
+    claim = harness.claim(task=task).reply.claim
+    harness.submit(task=task)
+    for thing in (claim, harness.state(task), harness.state(task).result, *harness.history(task)):
         assert (thing.track, thing.sequence) == (track, sequence)
 
 
 def test_a_generation_counts_as_its_number() -> None:
     """CLM-28: what a claim carries can be handed back as it is, and compared with numbers."""
-    generation = Desk().claim().reply.claim.generation
+    generation = RuleHarness().claim().reply.claim.generation
     assert (generation.task_id, generation.generation, generation.session_id) == ("t", 1, "s")
     assert generation.lease_duration == LEASE / 1000
     assert generation == 1
@@ -121,16 +121,16 @@ def test_release_reasons_are_the_documented_ones() -> None:
 
 def test_replies_come_back_from_json() -> None:
     """DESIGN §4: a reply is kept as JSON for a command id, and is equal when it is read again."""
-    desk = Desk()
+    harness = RuleHarness()
     replies = [
-        desk.claim().reply,
-        desk.claim("x").reply,
-        desk.renew().reply,
-        desk.submit().reply,
-        desk.release().reply,
-        desk.reset().reply,
-        desk.state(),
-        *desk.history(),
+        harness.claim().reply,
+        harness.claim("x").reply,
+        harness.renew().reply,
+        harness.submit().reply,
+        harness.release().reply,
+        harness.reset().reply,
+        harness.state(),
+        *harness.history(),
     ]
     for reply in replies:
         assert msgspec.json.decode(msgspec.json.encode(reply), type=type(reply)) == reply
