@@ -1,4 +1,4 @@
-"""How an error is shown outside: one table for every surface."""
+"""Exit codes and error replies: the same for every transport."""
 
 from typing import NamedTuple
 
@@ -19,24 +19,24 @@ EXIT_CODES: dict[type[errors.CoordError], int] = {
     errors.Conflict: TRY_AGAIN,
     errors.Unsupported: UNSUPPORTED,
 }
-"""A class that is not named here has the code of its nearest base that is."""
+"""An error class without an entry has the code of its nearest base class."""
 
 EXIT_MEANINGS = {
     OK: "done",
-    REFUSED: "refused: held by another, not the owner, lost, a deadlock, a limit",
-    INVALID: "the call is not valid",
-    TIMED_OUT: "the time to wait has passed",
-    NOT_FOUND: "no such thing",
-    UNAVAILABLE: "the store cannot be reached; nothing was done",
-    CORRUPT: "stored state is damaged, or coord has a defect",
-    TRY_AGAIN: "busy, or the outcome is not known: try again, with the same command id",
-    UNSUPPORTED: "this version of coord cannot do that",
-    INTERRUPTED: "interrupted (128 and the number of the signal)",
+    REFUSED: "refused: locked by another session, lost, a deadlock, a limit",
+    INVALID: "the command line or a value is invalid",
+    TIMED_OUT: "timed out while waiting",
+    NOT_FOUND: "not found",
+    UNAVAILABLE: "the store cannot be reached; nothing was changed",
+    CORRUPT: "the stored data is damaged, or coord has a bug",
+    TRY_AGAIN: "busy, or the outcome is unknown: repeat with the same command id",
+    UNSUPPORTED: "this version of coord does not support it",
+    INTERRUPTED: "interrupted (128 plus the number of the signal)",
 }
 
 
 class Failure(NamedTuple):
-    """What a caller is told when something failed."""
+    """An error as a caller sees it."""
 
     exit_code: int
     code: str
@@ -45,13 +45,13 @@ class Failure(NamedTuple):
     command_id: str = ""
 
     def as_error(self) -> dict[str, str]:
-        """Return what stands under `error` in an answer."""
+        """Return the `error` object of a reply."""
         shown = {"code": self.code, "message": self.message, "hint": self.hint}
         return {**shown, "command_id": self.command_id} if self.command_id else shown
 
 
 def failure(error: BaseException, command_id: str = "") -> Failure:
-    """Return how an error is shown; `command_id` is the one to repeat when the outcome is not known."""
+    """Return an error for the caller; if the outcome is unknown, it can repeat `command_id`."""
     if isinstance(error, errors.CoordError):
         exit_code = exit_code_of(type(error))
         again = command_id if exit_code == TRY_AGAIN else ""
@@ -62,12 +62,12 @@ def failure(error: BaseException, command_id: str = "") -> Failure:
         CORRUPT,
         "defect",
         f"{type(error).__name__}: {error}",
-        "a defect of coord; COORD_DEBUG=1 shows where, please report it",
+        "this is a bug in coord; please report it with the output of COORD_DEBUG=1",
     )
 
 
 def exit_code_of(kind: type[BaseException]) -> int:
-    """Return the exit code of a class of errors."""
+    """Return the exit code of an error class."""
     for base in kind.__mro__:
         if base in EXIT_CODES:
             return EXIT_CODES[base]
@@ -75,4 +75,4 @@ def exit_code_of(kind: type[BaseException]) -> int:
 
 
 def _again(command_id: str) -> str:
-    return f"try again with --command-id {command_id}" if command_id else ""
+    return f"retry with --command-id {command_id}" if command_id else ""

@@ -1,4 +1,4 @@
-"""Makes the pages of the command from its table: run `python -m tests.support.docs.cli_reference`."""
+"""Writes the reference of the `coord` command from its specs: run `python -m tests.support.docs.cli_reference`."""
 
 from collections.abc import Iterable, Iterator
 
@@ -16,61 +16,60 @@ GIT_PAGE = "docs/reference/cli-git.md"
 OF_TASKS = ("tasks", "plans", "agents")
 OF_MAINTENANCE = ("records", "maintenance", "setup")
 OF_GIT = ("git",)
-"""The groups that have a page of their own."""
+"""The groups that are not on the first page."""
 
 INTRODUCTION = """\
 # The `coord` command
 
 <!-- made by: python -m tests.support.docs.cli_reference -->
 
-A command answers with one JSON object on standard output, `ok` first, and with one line for people on
-standard error. On a terminal a table takes the place of the JSON, unless `--json` is given. When `ok` is
-false there is an `error` with `code`, `message` and `hint`. Moments are RFC 3339 in UTC (`expires_at`),
+A command prints one JSON object to standard output, `ok` first, and one line for people to standard
+error. On a terminal it prints a table instead of the JSON, unless you pass `--json`. If `ok` is
+false, `error` has a `code`, a `message` and a `hint`. Times are RFC 3339 in UTC (`expires_at`),
 durations are seconds (`expires_in_s`).
 
-Durations are typed as seconds or with units: `90`, `90s`, `5m`, `1h`, `7d`, `1h30m`; a year at most. A
-resource is typed as `file:…`, `name:…` or `project:…`; without one of these, a word with `/`, `.`, a glob
-character (`*?[]{}`), or that is an existing path, is a file, and any other word is a name. `--` ends the
-flags. Unknown flags and commands are errors.
+You type a duration in seconds or with units: `90`, `90s`, `5m`, `1h`, `7d`, `1h30m`; at most one
+year. You type a resource as `file:…`, `name:…` or `project:…`. Without such a prefix, a word is a
+file if it contains `/`, `.` or a glob character (`*?[]{}`), or if it is an existing path; any other
+word is a name. `--` ends the flags. Unknown flags and commands are errors.
 
-A path that is a regular file is locked alone: beside a held `**/*.py` others get `README.md`. Any other path
-means all that is or will be below it too, so it meets every glob that could match something there.
+A lock on a regular file covers only that file, so others can lock `README.md` beside a locked
+`**/*.py`. A lock on any other path covers everything below it, now and later, so it conflicts with
+every glob that could match something there.
 
-A command waits up to 5 seconds for a server that cannot be reached, then it ends with 69. Set
-`COORD_CONNECT_TIMEOUT` to other seconds; 0 tries once ([more](errors.md#opening-a-store)).
-
-Tasks, plans and agents have [a page of their own](cli-tasks.md), as have
-[records, maintenance and setup](cli-maintenance.md), and [git](cli-git.md).
+More pages: [tasks, plans and agents](cli-tasks.md), [records, maintenance and
+setup](cli-maintenance.md), [git](cli-git.md).
 """
 TASKS_INTRODUCTION = """\
 # The `coord` command: tasks, plans and agents
 
 <!-- made by: python -m tests.support.docs.cli_reference -->
 
-Answers, exit codes and the flags of every command are as [for the others](cli.md). A list is typed with
-commas: `--depends-on A-001-schema,A-002-login`. A claim has a generation, and whoever renews, submits,
-fails or releases states it: a worker that lost its task meanwhile cannot land anything.
+Replies, exit codes and global flags are described [on the first page](cli.md). You type a list with
+commas: `--depends-on A-001-schema,A-002-login`. Every claim has a generation, and you pass it to
+renew, submit, fail or release. A worker that has lost its claim is rejected, because its generation
+is too old.
 """
 MAINTENANCE_INTRODUCTION = """\
 # The `coord` command: records, maintenance and setup
 
 <!-- made by: python -m tests.support.docs.cli_reference -->
 
-Answers, exit codes and the flags of every command are as [for the others](cli.md).
+Replies, exit codes and global flags are described [on the first page](cli.md).
 """
 GIT_INTRODUCTION = """\
 # The `coord` command: git
 
 <!-- made by: python -m tests.support.docs.cli_reference -->
 
-Answers, exit codes and the flags of every command are as [for the others](cli.md). Nothing here ever removes
-work: what has to leave a worktree is first put into a commit under `refs/coord/salvage/`, from where
-`coord salvage restore` or git itself brings it back.
+Replies, exit codes and global flags are described [on the first page](cli.md). These commands never
+destroy work: before coord removes anything from a worktree, it saves it in a commit under
+`refs/coord/salvage/`. You get it back with `coord salvage restore` or with git itself.
 """
 
 
 def pages() -> dict[str, str]:
-    """Return each page as the table makes it."""
+    """Return the text of each page."""
     others = [group for group in GROUPS if group not in (*OF_TASKS, *OF_MAINTENANCE, *OF_GIT)]
     texts = {
         PAGE: [*_beginning(), *_groups(others)],
@@ -84,8 +83,10 @@ def pages() -> dict[str, str]:
 def _beginning() -> Iterator[str]:
     yield INTRODUCTION
     yield "## Exit codes\n"
-    yield from _table(("code", "means"), [(str(code), means) for code, means in render.EXIT_MEANINGS.items()])
-    yield "\n## Flags of every command\n"
+    yield from _table(
+        ("code", "meaning"), [(str(code), means) for code, means in render.EXIT_MEANINGS.items()]
+    )
+    yield "\n## Global flags\n"
     yield from _flags(GLOBAL_FLAGS)
 
 
@@ -105,7 +106,9 @@ def _command(command: CommandSpec) -> Iterator[str]:
     yield f"{command.usage}"
     yield "```\n"
     if command.arguments:
-        yield from _table(("word", "is"), [(f"`{each.spelled}`", each.summary) for each in command.arguments])
+        yield from _table(
+            ("argument", "meaning"), [(f"`{each.spelled}`", each.summary) for each in command.arguments]
+        )
         yield ""
     if command.flags:
         yield from _flags(command.flags)
@@ -116,7 +119,7 @@ def _command(command: CommandSpec) -> Iterator[str]:
 
 
 def _flags(flags: tuple[Flag, ...]) -> Iterator[str]:
-    yield from _table(("flag", "does"), [(f"`{flag_shape(flag)}`", flag.summary) for flag in flags])
+    yield from _table(("flag", "meaning"), [(f"`{flag_shape(flag)}`", flag.summary) for flag in flags])
 
 
 def _table(head: tuple[str, str], rows: list[tuple[str, str]]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""What `--help` prints, from the table."""
+"""The texts of `--help`, made from the command specs."""
 
 from collections.abc import Iterator, Sequence
 
@@ -8,7 +8,7 @@ from coord.transports.cli.spec import CommandSpec, Flag
 
 
 def help_of(command: CommandSpec | None, noun: str = "") -> str:
-    """Return the help of a command; without one that of a noun, and without both that of `coord`."""
+    """Return the help of a command, of a noun, or (without both) of `coord`."""
     if command is not None:
         return command_help(command)
     return noun_help(noun) if noun else overview()
@@ -25,15 +25,21 @@ def command_help(command: CommandSpec) -> str:
 
 
 def noun_help(noun: str) -> str:
-    """Return the help of a noun: its verbs."""
+    """Return the help of a noun, which lists its verbs."""
     own = [each for each in all_commands() if each.name.startswith(f"{noun} ")]
     pairs = _pairs([(each.name, each.summary) for each in own])
-    lines = [f"usage: coord {noun} VERB ...", "", *pairs, "", f"More with a verb: coord {own[0].name} --help"]
+    lines = [
+        f"usage: coord {noun} VERB ...",
+        "",
+        *pairs,
+        "",
+        f"For more, name a verb: coord {own[0].name} --help",
+    ]
     return "\n".join(lines) + "\n"
 
 
 def flag_shape(flag: Flag) -> str:
-    """Return a flag with what follows it, as in `--ttl DURATION`."""
+    """Return a flag with its value, as in `--ttl DURATION`."""
     value = "|".join(flag.choices) or flag.value
     return f"{flag.spelled} {value}" if value else flag.spelled
 
@@ -41,17 +47,17 @@ def flag_shape(flag: Flag) -> str:
 def _overview() -> Iterator[str]:
     yield "usage: coord [flags] COMMAND ..."
     yield ""
-    yield "Many agents on one codebase without stomping on each other."
+    yield "Keep AI coding agents from overwriting each other's work."
     for group, title in GROUPS.items():
         yield ""
         yield title
         yield from _pairs([(each.name, each.summary) for each in commands_of(group)])
     yield ""
-    yield "Flags of every command"
+    yield "Global flags"
     yield from _pairs([(flag_shape(flag), flag.summary) for flag in GLOBAL_FLAGS])
-    yield from _pairs([("--help, --version", "this, and more with a command: coord lock --help")])
+    yield from _pairs([("--help, --version", "show this text or, after a command, its help")])
     yield ""
-    yield "Answers are JSON on stdout (a table on a terminal), with one line for people on stderr."
+    yield "Replies are JSON on stdout (a table on a terminal), plus a line for people on stderr."
     yield "Durations: 90, 90s, 5m, 1h, 7d."
     yield "Exit codes: 0 done, 1 refused, 2 invalid, 3 timed out, 4 not found, 69 unavailable, 70 corrupt,"
     yield "75 try again, 78 unsupported."
@@ -70,7 +76,7 @@ def _command_help(command: CommandSpec) -> Iterator[str]:
         yield from _pairs([(word.spelled, word.summary) for word in command.arguments])
     if command.flags:
         yield ""
-        yield "Flags (and those of every command: coord --help)"
+        yield "Flags (see coord --help for the global ones)"
         yield from _pairs([(flag_shape(flag), flag.summary) for flag in command.flags])
     yield ""
     yield "Examples"

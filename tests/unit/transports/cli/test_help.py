@@ -72,6 +72,14 @@ def test_every_command_has_help_with_an_example_that_parses(command: CommandSpec
         assert parse(argv).command == command
 
 
+@NAMED
+def test_help_texts_are_short(command: CommandSpec) -> None:
+    """A summary is an imperative below 60 characters, so that it fits on a line; so is the text of a flag."""
+    for text in (command.summary, *(item.summary for item in (*command.arguments, *command.flags))):
+        assert len(text) < 60
+        assert not text.endswith(".")
+
+
 def test_the_overview_lists_every_command_once_in_its_group() -> None:
     """CLI-23: `coord --help` shows the commands in groups, one line each."""
     lines = texts.overview().splitlines()

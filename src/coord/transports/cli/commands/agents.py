@@ -3,20 +3,20 @@
 from coord.transports.cli.commands.flags import PRIORITY
 from coord.transports.cli.spec import Argument, CommandSpec, Flag
 
-NAME = Argument("agent", "an agent's name")
-WHY = Flag("reason", "why, in one line; it is recorded", "TEXT")
+NAME = Argument("agent", "the name of an agent")
+WHY = Flag("reason", "why, in one line; coord records it", "TEXT")
 
 COMMANDS = (
     CommandSpec(
         "agent list",
-        "list the agents of this project: what they have in hand, how they did, why one gets nothing",
+        "list the agents, their tasks and their track records",
         handler="coord.transports.cli.handlers.agents:list_",
         examples=("coord agent list", "coord agent list rem"),
         arguments=(NAME._replace(optional=True),),
     ),
     CommandSpec(
         "agent disable",
-        "take an agent out of the pool: it is given no task until it is enabled",
+        "give an agent no tasks until it is enabled",
         handler="coord.transports.cli.handlers.agents:disable",
         examples=("coord agent disable rem --reason 'its key has expired'",),
         arguments=(NAME,),
@@ -24,7 +24,7 @@ COMMANDS = (
     ),
     CommandSpec(
         "agent enable",
-        "take an agent back into the pool; its failures and limits are forgotten",
+        "give an agent tasks again; forget its failures",
         handler="coord.transports.cli.handlers.agents:enable",
         examples=("coord agent enable rem",),
         arguments=(NAME,),
@@ -32,30 +32,30 @@ COMMANDS = (
     ),
     CommandSpec(
         "route",
-        "say whom a task is for, and why; one that is there, or one that is described",
+        "recommend an agent for a task",
         handler="coord.transports.cli.handlers.agents:route",
         examples=(
             "coord route A-001-login --explain",
             "coord route --description 'create a signup form' --explain",
         ),
-        arguments=(Argument("task", "a task's id", optional=True, completes="tasks"),),
+        arguments=(Argument("task", "the id of a task", optional=True, completes="tasks"),),
         flags=(
-            Flag("explain", "show what speaks for each agent, and what against it"),
-            Flag("description", "what is to be done, in one line", "TEXT"),
-            Flag("type", "the kind of work (default: by the words of the description)", "TYPE", "name"),
-            PRIORITY._replace(summary="from 8 on it is given to somebody, busy or not (default: 0)"),
+            Flag("explain", "show the score of each agent, and the reasons"),
+            Flag("description", "what to do, in one line", "TEXT"),
+            Flag("type", "the type of work (default: guessed from --description)", "TYPE", "name"),
+            PRIORITY._replace(summary="from 8 on, busy agents count too (default: 0)"),
             Flag("for-role", "only for agents of this role", "ROLE", "name"),
-            Flag("needs", "only for agents that have all of these", "WORD,...", "names", default=()),
-            Flag("estimate", "how long it may take", "DURATION", "duration", default=0.0),
+            Flag("needs", "only for agents that offer all of these", "WORD,...", "names", default=()),
+            Flag("estimate", "how long it will probably take", "DURATION", "duration", default=0.0),
         ),
-        details="Nobody is assigned: agents take their tasks with coord task next.",
+        details="Assigns nobody: agents take their tasks with `coord task next`.",
     ),
     CommandSpec(
         "track",
-        "say how many agents may work on a track at once (one, unless said)",
+        "set how many agents may work on a track at once",
         handler="coord.transports.cli.handlers.agents:track",
         examples=("coord track A --agents 2",),
-        arguments=(Argument("track", "the track's name"),),
-        flags=(Flag("agents", "how many", "N", "number", default=1),),
+        arguments=(Argument("track", "the name of the track"),),
+        flags=(Flag("agents", "the number", "N", "number", default=1),),
     ),
 )

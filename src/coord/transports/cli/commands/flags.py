@@ -1,81 +1,81 @@
-"""The flags and words that several commands share."""
+"""Flags and arguments that several commands share."""
 
 from coord.transports.cli.spec import Argument, Flag
 
 KINDS = ("handoff", "warn", "emergency", "status", "request", "reply")
 """The usual kinds of message; others are allowed."""
 WELL_KNOWN = ("main-branch", "main-push", "pr-merge-queue", "cargo-build", "claude-config", "engram-serve")
-"""Names that everybody locks for the same purpose."""
+"""Lock names with a meaning that everybody knows."""
 
 GLOBAL_FLAGS = (
-    Flag("json", "answer in JSON on a terminal too"),
+    Flag("json", "print JSON on a terminal, too"),
     Flag("session", "the session to act as (COORD_SESSION_ID)", "ID", "name", completes="peers"),
     Flag("agent", "the agent's name (COORD_AGENT)", "NAME", "name"),
     Flag("role", "the agent's role (COORD_ROLE)", "NAME", "name"),
-    Flag("project", "the project (COORD_PROJECT; default: the repository's name)", "NAME", "name"),
+    Flag("project", "the project (COORD_PROJECT; default: the repository)", "NAME", "name"),
     Flag("tenant", "the tenant (COORD_TENANT; default: local)", "NAME", "name"),
     Flag(
         "parent", "the session that started this one (COORD_PARENT_SESSION)", "ID", "name", completes="peers"
     ),
-    Flag("pid", "the process the session lives in, never that of a command", "PID", "number", default=None),
+    Flag("pid", "the process of the session, never that of a command", "PID", "number", default=None),
     Flag("url", "the store (COORD_URL; default: in the repository)", "URL", "name"),
 )
 
 RESOURCES = Argument(
     "resource",
-    "a path, a glob, a name, or file:… name:… project:…",
+    "a path, glob or name; or file:…, name:…, project:…",
     many=True,
     completes="files",
     dest="resources",
 )
-HELD = Argument("resource", "what is held", many=True, completes="held", dest="resources")
-ONE_HELD = Argument("resource", "what is held", completes="held")
+HELD = Argument("resource", "a locked path, glob or name", many=True, completes="held", dest="resources")
+ONE_HELD = Argument("resource", "a locked path, glob or name", completes="held")
 PROJECT = Argument("project", "the project's name")
-AREA = Flag("area", "only this area of the project, often a module's name", "AREA")
+AREA = Flag("area", "lock only this area, for example a module", "AREA")
 MODE = Flag(
     "mode",
-    "how (default: write; names and projects: exclusive)",
+    "the lock mode (default: write; names: exclusive)",
     "MODE",
     choices=("read", "write", "exclusive"),
 )
-TTL = Flag("ttl", "how long it holds without being renewed", "DURATION", "duration", default=None)
-REASON = Flag("reason", "what for, shown to whoever is refused", "TEXT")
-PRIORITY = Flag("priority", "higher goes first in line (default: 0)", "N", "number", default=0)
+TTL = Flag("ttl", "how long the lock lasts unless you renew it", "DURATION", "duration", default=None)
+REASON = Flag("reason", "why, in one line; shown to agents that wait for it", "TEXT")
+PRIORITY = Flag("priority", "higher is served first (default: 0)", "N", "number", default=0)
 TAKING = (
     TTL,
     REASON,
-    Flag("wait", "wait this long at most; then exit 3", "DURATION", "duration or zero", default=None),
-    Flag("no-wait", "answer at once; exit 1 if it is held", excludes="wait"),
+    Flag("wait", "wait up to DURATION, then exit 3", "DURATION", "duration or zero", default=None),
+    Flag("no-wait", "do not wait; exit 1 if it is locked", excludes="wait"),
     PRIORITY,
     Flag(
         "profile",
-        "file, name, project or ticket: how it ends by itself (default: by kind of resource)",
+        "how it expires: file, name, project or ticket",
         "NAME",
         "name",
     ),
-    Flag("preemptible", "may be taken away first in a deadlock"),
-    Flag("command-id", "repeat with the same id, and it is done once", "ID", "name"),
+    Flag("preemptible", "let coord revoke it first to break a deadlock"),
+    Flag("command-id", "run once, even if repeated with the same id", "ID", "name"),
 )
-BODY = Flag("body", "the text (- reads it from standard input)", "TEXT", "text or input")
-BLOB = Flag("blob", "data kept as it is (- reads it from standard input)", "JSON", "document", default=None)
+BODY = Flag("body", "the text (-: read standard input)", "TEXT", "text or input")
+BLOB = Flag("blob", "any JSON data (-: read standard input)", "JSON", "document", default=None)
 SENDING = (
     BODY,
     BLOB,
     PRIORITY._replace(summary="higher is shown first (default: 0)"),
-    Flag("ttl", "forget it when it was not read for this long", "DURATION", "duration", default=None),
-    Flag("reply-to", "the message this answers", "ID", "name"),
+    Flag("ttl", "delete it if nobody reads it within DURATION", "DURATION", "duration", default=None),
+    Flag("reply-to", "the message that this one answers", "ID", "name"),
 )
-KIND = Argument("kind", f"what it is: {', '.join(KINDS)}, or another word", completes="kinds")
-SUBJECT = Argument("subject", "one line")
+KIND = Argument("kind", f"{', '.join(KINDS)}, …", completes="kinds")
+SUBJECT = Argument("subject", "the subject, in one line")
 TASK = (
-    Flag("task", "what it works on", "TEXT", default=None),
-    Flag("phase", "where in the task it is", "TEXT", default=None),
-    Flag("status", "how it goes: idle, working, blocked, …", "TEXT", default=None),
+    Flag("task", "the task it works on", "TEXT", default=None),
+    Flag("phase", "the phase of the task", "TEXT", default=None),
+    Flag("status", "its status: idle, working, blocked, …", "TEXT", default=None),
 )
-FENCE = Flag("fence", "only if the lock has this fence", "N", "number", default=None)
+FENCE = Flag("fence", "act only if the lock has this fence", "N", "number", default=None)
 CAPABILITIES = Flag(
     "capabilities",
-    "types of task it does, and how well: 1 is usual, 0 says it cannot",
+    "task types it can do; 1 is normal, 0 means not at all",
     "TYPE[=X],...",
     "names",
     default=None,

@@ -3,100 +3,100 @@
 from coord.transports.cli.commands.flags import FENCE
 from coord.transports.cli.spec import Argument, CommandSpec, Flag
 
-MESSAGE = Flag(
-    "m", "the commit's message (- reads it from standard input)", "TEXT", "text or input", dest="message"
-)
+MESSAGE = Flag("m", "the commit message (-: read standard input)", "TEXT", "text or input", dest="message")
 FILES = Argument(
-    "file", "only these (default: all that is held and changed)", many=True, optional=True, dest="files"
+    "file", "only these (default: all locked, changed files)", many=True, optional=True, dest="files"
 )
-NAME = Argument("name", "its name (default: this agent's)", optional=True)
-INTO = Flag("into", "what is not in there is not merged (default: HEAD of the main tree)", "BRANCH", "name")
-OF = Argument("ref", "refs/coord/salvage/…, or what comes after that")
+NAME = Argument("name", "its name (default: the agent's name)", optional=True)
+INTO = Flag("into", "compare with this branch (default: the main tree's HEAD)", "BRANCH", "name")
+OF = Argument("ref", "refs/coord/salvage/…, or the part after that")
 
 COMMANDS = (
     CommandSpec(
         "commit",
-        "commit the files that this session holds, and nothing else that is changed or staged",
+        "commit only the files that this session has locked",
         handler="coord.transports.cli.handlers.git:commit",
         examples=("coord commit -m 'feat: login'", "coord commit -m 'fix: typo' docs/login.md"),
         arguments=(FILES,),
         flags=(
             MESSAGE,
-            FENCE._replace(summary="the newest fence you know: refuse if a lock was granted later"),
-            Flag("unlock", "give back the locks that the commit was made under"),
+            FENCE._replace(summary="refuse if a lock was granted after this fence"),
+            Flag("unlock", "release the locks of the committed files"),
             Flag(
                 "hooks-timeout",
-                "give up on hooks that take longer (default: never, as git)",
+                "stop git hooks that take longer (default: no limit)",
                 "DURATION",
                 "duration",
                 default=None,
             ),
         ),
-        details="New and deleted files are included. The repository's hooks run; "
-        '[commit] hooks_timeout = "10m" in coord.toml limits their time, too.',
+        details="Includes new and deleted files, and runs the repository's hooks. To limit their time, set "
+        'hooks_timeout = "10m" below [commit] in coord.toml.',
     ),
     CommandSpec(
         "worktree add",
-        "make a worktree with a branch for this session, or go on in the one of this name",
+        "create a worktree and branch, or enter an existing one",
         handler="coord.transports.cli.handlers.git:worktree_add",
         examples=("coord worktree add", "coord worktree add A-001-login --setup 'npm ci'"),
         arguments=(NAME,),
         flags=(
             Flag("branch", "its branch (default: agent/{name})", "TEMPLATE", "name"),
-            Flag("path", "its folder, from the main tree (default: .worktrees/{name})", "TEMPLATE"),
+            Flag("path", "its folder (default: .worktrees/{name})", "TEMPLATE"),
             Flag(
                 "from",
-                "where a new branch begins (default: HEAD)",
+                "start of a new branch (default: HEAD)",
                 "COMMIT",
                 "name",
                 default="HEAD",
                 dest="start",
             ),
-            Flag("setup", "what sh runs there before it is handed over", "COMMAND"),
-            Flag("or-shared", "where none can be made, answer with the shared tree, and say so"),
+            Flag("setup", "a shell command to prepare the worktree", "COMMAND"),
+            Flag("or-shared", "use the shared tree if no worktree can be created"),
         ),
-        details="Other defaults: git config coord.worktreePath, coord.worktreeBranch, coord.worktreeSetup.",
+        details="You can change the defaults with git config: coord.worktreePath, coord.worktreeBranch, "
+        "coord.worktreeSetup.",
     ),
     CommandSpec(
         "worktree enter",
-        "go on in a worktree whose session is gone, or in one's own",
+        "enter your worktree, or one whose session is gone",
         handler="coord.transports.cli.handlers.git:worktree_enter",
         examples=("coord worktree enter A-001-login",),
-        arguments=(
-            Argument("name", "its folder's name or its branch (default: this session's)", optional=True),
-        ),
-        flags=(Flag("force", "also from a session that is silent, but not proven to be gone"),),
+        arguments=(Argument("name", "its folder or branch (default: this session's)", optional=True),),
+        flags=(Flag("force", "take it from a silent session that may be alive"),),
     ),
     CommandSpec(
         "worktree list",
-        "list the worktrees that coord made: whose they are, what is changed, what is not merged",
+        "list worktrees, their owners and unmerged changes",
         handler="coord.transports.cli.handlers.git:worktree_list",
         examples=("coord worktree list", "coord worktree list --into main"),
         flags=(INTO,),
     ),
     CommandSpec(
         "worktree clean",
-        "remove worktrees whose session is gone, if nothing of them would be lost",
+        "remove worktrees of ended sessions if no work is lost",
         handler="coord.transports.cli.handlers.git:worktree_clean",
         examples=("coord worktree clean --dry-run", "coord worktree clean --salvage"),
-        arguments=(Argument("name", "only these, also one's own", many=True, optional=True, dest="names"),),
+        arguments=(
+            Argument("name", "only these; may include your own", many=True, optional=True, dest="names"),
+        ),
         flags=(
             INTO,
-            Flag("salvage", "put changes aside in refs/coord/salvage, and keep what is not merged as branch"),
-            Flag("dry-run", "only say what would be removed"),
+            Flag("salvage", "save changes in refs/coord/salvage, then remove"),
+            Flag("dry-run", "show the worktrees without removing them"),
         ),
-        details="What is changed or not merged is kept. Ignored files go with their worktree.",
+        details="Worktrees with changes or unmerged commits are kept. Ignored files are removed with "
+        "their worktree.",
     ),
     CommandSpec(
         "salvage list",
-        "list what was put aside, the oldest first",
+        "list salvaged work, oldest first",
         handler="coord.transports.cli.handlers.git:salvage_list",
         examples=("coord salvage list",),
         connects=False,
     ),
     CommandSpec(
         "salvage show",
-        "show what one of them holds, and whether a branch has it",
+        "show the files of salvaged work",
         handler="coord.transports.cli.handlers.git:salvage_show",
         examples=("coord salvage show 17/1",),
         arguments=(OF,),
@@ -104,89 +104,96 @@ COMMANDS = (
     ),
     CommandSpec(
         "salvage drop",
-        "give up what some of them hold, if a branch has every byte of it",
+        "delete salvaged work that a branch contains",
         handler="coord.transports.cli.handlers.git:salvage_drop",
         examples=("coord salvage drop 17/1", "coord salvage drop 17/1 17/2 --force"),
         arguments=(OF._replace(many=True, dest="refs"),),
-        flags=(Flag("force", "also what no branch has"),),
+        flags=(Flag("force", "delete it even if no branch contains it"),),
         connects=False,
-        details="Nothing is ever given up that nobody asked for.",
+        details="coord never deletes salvaged work on its own initiative.",
     ),
     CommandSpec(
         "salvage prune",
-        "give up all that is in a branch, or older than a while, or both",
+        "delete salvaged work that is old or merged",
         handler="coord.transports.cli.handlers.git:salvage_prune",
         examples=("coord salvage prune --merged", "coord salvage prune --older-than 30d --merged --dry-run"),
         flags=(
-            Flag("older-than", "only what was put aside so long ago", "DURATION", "duration", default=None),
-            Flag("merged", "only what a branch has every byte of"),
-            Flag("dry-run", "only say what would be dropped"),
+            Flag(
+                "older-than", "only work salvaged at least DURATION ago", "DURATION", "duration", default=None
+            ),
+            Flag("merged", "only work that a branch contains completely"),
+            Flag("dry-run", "show the refs without deleting them"),
         ),
         connects=False,
-        details="Without --merged also work goes that is nowhere else.",
+        details="Without --merged this deletes work that exists nowhere else.",
     ),
     CommandSpec(
         "salvage keep",
-        "put a copy of what this session changed aside, as a checkpoint; the files stay as they are",
+        "save a copy of this session's changes",
         handler="coord.transports.cli.handlers.git:salvage_keep",
         examples=("coord salvage keep --why 'before the rework'",),
-        flags=(Flag("why", "what it is, in one line", "TEXT"),),
+        flags=(Flag("why", "a description, in one line", "TEXT"),),
     ),
     CommandSpec(
         "salvage restore",
-        "bring files back as they were put aside; what is there now is put aside first",
+        "restore salvaged files; the present ones are saved first",
         handler="coord.transports.cli.handlers.git:salvage_restore",
         examples=("coord salvage restore 17/1", "coord salvage restore 17/1 src/app.py"),
-        arguments=(OF, Argument("file", "only these", many=True, optional=True, dest="files")),
-        details="Every file has to be held by this session.",
+        arguments=(OF, Argument("file", "only these files", many=True, optional=True, dest="files")),
+        details="This session must have a lock on every file.",
     ),
     CommandSpec(
         "merge",
-        "merge branches into main: only what was changed under locks, for claims that still hold",
+        "merge branches, but only changes made under locks",
         handler="coord.transports.cli.handlers.git:merge",
         examples=("coord merge agent/otto", "coord merge login search --check 'make test' --wait 10m"),
         arguments=(
             Argument(
                 "branch",
-                "a branch; several are merged one upon the other and checked once",
+                "a branch; several are merged in order, checked once",
                 many=True,
                 dest="branches",
             ),
         ),
         flags=(
-            Flag("into", "the branch that takes them (default: main, or master)", "BRANCH"),
-            Flag("check", "a command, run without a shell, that the merged tree must pass", "COMMAND"),
+            Flag("into", "the target branch (default: main, or master)", "BRANCH"),
+            Flag("check", "a command that the merged tree must pass (no shell)", "COMMAND"),
             Flag(
-                "check-timeout", "how long it may take (default: 30m)", "DURATION", "duration", default=1800.0
+                "check-timeout",
+                "how long the check may take (default: 30m)",
+                "DURATION",
+                "duration",
+                default=1800.0,
             ),
-            Flag("any-file", "merge also what was changed without a lock; only for people"),
+            Flag("any-file", "merge unlocked changes, too; only for people"),
             Flag(
                 "wait",
-                "wait this long for other merges (default: 10m)",
+                "wait up to DURATION for other merges (default: 10m)",
                 "DURATION",
                 "duration or zero",
                 default=600.0,
             ),
         ),
-        details="What is not merged stays as it is, and the answer says why: exit 1, with files and parties.",
+        details="A branch that cannot be merged stays unchanged. The reply then names the files, the "
+        "people and the reason, with exit 1.",
     ),
     CommandSpec(
         "gate",
-        "put the gate before a shared bare repository: late commits cannot be pushed to it",
+        "install the push gate in a shared bare repository",
         handler="coord.transports.cli.handlers.git:gate",
         examples=("coord gate ../shop.git", "coord gate ../shop.git --protect main,release/*"),
         arguments=(Argument("folder", "the bare repository, on this machine"),),
         flags=(
             Flag(
                 "protect",
-                "the branches that late commits must not move (default: as before, or main,master)",
+                "branches to protect (default: unchanged, or main,master)",
                 "BRANCH,...",
                 "names",
                 default=(),
             ),
         ),
-        details="Run it where the store is that all clones use. A hook that is there runs after the gate. "
-        "What it protects is changed by people: agents are refused. "
-        "`coord uninstall` in the bare repository takes it out.",
+        details="Commits whose lock or claim is lost can then not be pushed. Run it in the repository whose "
+        "store all clones use. An existing hook runs after the gate. Only people may change what is "
+        "protected. To remove the gate, run `coord uninstall` in the bare repository.",
     ),
 )

@@ -18,7 +18,7 @@ from coord.transports.cli.spec import CommandSpec, Flag
 COMMANDS = (
     CommandSpec(
         "lock",
-        "lock files or names, all or nothing; waits in line",
+        "lock files or names, all or none",
         handler="coord.transports.cli.handlers.locks:lock",
         examples=(
             "coord lock src/app.py --ttl 1h --reason 'rework the login'",
@@ -26,7 +26,7 @@ COMMANDS = (
         ),
         arguments=(RESOURCES,),
         flags=(MODE, *TAKING),
-        details="Waits for ever on a terminal, and 100 s without one.",
+        details="Waits while another session has the lock: without limit on a terminal, else 100 s.",
     ),
     CommandSpec(
         "unlock",
@@ -38,7 +38,7 @@ COMMANDS = (
     ),
     CommandSpec(
         "renew",
-        "begin the leases of this session's locks anew (all of them, or those named)",
+        "renew all locks of this session, or those you name",
         handler="coord.transports.cli.handlers.locks:renew",
         examples=("coord renew", "coord renew src/app.py --ttl 1h"),
         arguments=(HELD._replace(optional=True),),
@@ -46,28 +46,29 @@ COMMANDS = (
     ),
     CommandSpec(
         "check",
-        "ask whether something could be locked now: exit 0 free, 1 held",
+        "check whether a lock is free: exit 0 free, 1 locked",
         handler="coord.transports.cli.handlers.locks:check",
         examples=("coord check src/app.py", "coord check docs --mode read"),
         arguments=(RESOURCES,),
-        flags=(MODE, FENCE._replace(summary="ask whether this session still holds it under this fence")),
+        flags=(MODE, FENCE._replace(summary="check that this session still has it with this fence")),
     ),
     CommandSpec(
         "locks",
-        "list the locks that are held",
+        "list the locks",
         handler="coord.transports.cli.handlers.locks:locks",
         examples=("coord locks",),
-        flags=(Flag("owner", "only those of this session", "ID", "name", default=None, completes="peers"),),
+        flags=(Flag("owner", "only locks of this session", "ID", "name", default=None, completes="peers"),),
     ),
     CommandSpec(
         "guard",
-        "run a command under locks: renew while it runs, always release, pass its exit code on",
+        "run a command while holding locks",
         handler="coord.transports.cli.handlers.guard:guard",
         examples=("coord guard main-push -- git push origin main",),
         arguments=(RESOURCES,),
         flags=(MODE, *TAKING),
         rest="command",
-        details="Stdout is the command's own. If a lock is lost, the command is ended, and guard exits 1.",
+        details="Renews the locks while the command runs, releases them afterwards, and exits with the "
+        "command's code. If a lock is lost, guard stops the command and exits 1.",
     ),
     CommandSpec(
         "steal",
@@ -79,28 +80,28 @@ COMMANDS = (
         ),
         arguments=(ONE_HELD,),
         flags=(
-            Flag("dead-owner", "before it expires, if the owner's process is proven dead"),
-            Flag("force", "whatever the owner does; needs --reason, and is recorded"),
+            Flag("dead-owner", "take it early if the owner's process is proven dead"),
+            Flag("force", "take it from a live owner; requires --reason"),
             REASON,
         ),
     ),
     CommandSpec(
         "preempt",
-        "ask a holder of lower priority to release; revoked after a grace period",
+        "ask a holder of lower priority to release its lock",
         handler="coord.transports.cli.handlers.locks:preempt",
         examples=("coord preempt src/app.py --priority 9 --reason 'hotfix' --grace 1m",),
         arguments=(ONE_HELD,),
         flags=(
-            PRIORITY._replace(summary="has to be higher than the holder's"),
+            PRIORITY._replace(summary="must be higher than the holder's"),
             REASON,
             Flag(
                 "grace",
-                "the time the holder has (default: 30s)",
+                "revoke it after DURATION (default: 30s)",
                 "DURATION",
                 "duration or zero",
                 default=30.0,
             ),
-            Flag("wait", "wait this long at most; then exit 3", "DURATION", "duration or zero", default=None),
+            Flag("wait", "wait up to DURATION, then exit 3", "DURATION", "duration or zero", default=None),
         ),
     ),
     CommandSpec(
@@ -113,7 +114,7 @@ COMMANDS = (
     ),
     CommandSpec(
         "project-unlock",
-        "release the lock on a project or area",
+        "release the lock on a project or an area",
         handler="coord.transports.cli.handlers.locks:project_unlock",
         examples=("coord project-unlock shop --area checkout",),
         arguments=(PROJECT,),

@@ -9,7 +9,7 @@ COMMANDS = (
         "send a message to a session",
         handler="coord.transports.cli.handlers.messages:send",
         examples=("coord send otto request 'please review' --body 'branch login-rework'",),
-        arguments=(Argument("peer", "a session or agent", completes="peers"), KIND, SUBJECT),
+        arguments=(Argument("peer", "a session or an agent", completes="peers"), KIND, SUBJECT),
         flags=SENDING,
     ),
     CommandSpec(
@@ -18,17 +18,23 @@ COMMANDS = (
         handler="coord.transports.cli.handlers.messages:recv",
         examples=("coord recv --drain", "coord recv --wait 30s"),
         flags=(
-            Flag("drain", "take them for good; without it they come again until coord ack"),
-            Flag("peek", "only look", excludes="drain"),
-            Flag("wait", "wait this long for one; then exit 3", "DURATION", "duration or zero", default=0.0),
+            Flag("drain", "acknowledge them at once"),
+            Flag("peek", "do not mark them as delivered", excludes="drain"),
+            Flag(
+                "wait",
+                "wait up to DURATION for one, then exit 3",
+                "DURATION",
+                "duration or zero",
+                default=0.0,
+            ),
         ),
     ),
     CommandSpec(
         "ack",
-        "say that messages were dealt with",
+        "acknowledge messages",
         handler="coord.transports.cli.handlers.messages:ack",
         examples=("coord ack 17-0",),
-        arguments=(Argument("id", "a message", many=True, dest="ids"),),
+        arguments=(Argument("id", "the id of a message", many=True, dest="ids"),),
     ),
     CommandSpec(
         "broadcast",
@@ -36,6 +42,6 @@ COMMANDS = (
         handler="coord.transports.cli.handlers.messages:broadcast",
         examples=("coord broadcast warn 'main is red' --live-only",),
         arguments=(KIND, SUBJECT),
-        flags=(*SENDING[:-1], Flag("live-only", "only to those with a sign of life")),
+        flags=(*SENDING[:-1], Flag("live-only", "only to sessions that show a sign of life")),
     ),
 )

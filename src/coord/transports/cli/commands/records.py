@@ -5,7 +5,7 @@ from coord.transports.cli.spec import Argument, CommandSpec, Flag
 COMMANDS = (
     CommandSpec(
         "log",
-        "what happened, in numbers (stats), who held what when (locks), what a session did (session)",
+        "show the log of events",
         handler="coord.transports.cli.handlers.records:log",
         examples=(
             "coord log tail -n 20 --op lock --since 1h",
@@ -14,36 +14,39 @@ COMMANDS = (
         ),
         arguments=(
             Argument(
-                "what", "which view of the log", choices=("tail", "stats", "locks", "session"), dest="view"
+                "what",
+                "events, counts, lock periods, or one session",
+                choices=("tail", "stats", "locks", "session"),
+                dest="view",
             ),
             Argument(
                 "of",
-                "with locks a resource, with session a session (default: this one)",
+                "a resource (locks) or a session (session)",
                 optional=True,
                 dest="subject",
             ),
         ),
         flags=(
-            Flag("n", "at most so many (default: 50)", "N", "number", default=50, dest="limit"),
-            Flag("op", "only this event, such as lock.denied, or this kind of event", "EVENT", "name"),
-            Flag("actor", "only what this session or agent did", "ID", "name", completes="peers"),
-            Flag("resource", "only what concerns this", "RESOURCE", "name", completes="files"),
-            Flag("since", "only what is not older", "DURATION", "duration", default=None),
-            Flag("follow", "go on as things happen, one line each, until interrupted"),
+            Flag("n", "at most N entries (default: 50)", "N", "number", default=50, dest="limit"),
+            Flag("op", "only this event, or kind: lock.denied, lock", "EVENT", "name"),
+            Flag("actor", "only events of this session or agent", "ID", "name", completes="peers"),
+            Flag("resource", "only events about this resource", "RESOURCE", "name", completes="files"),
+            Flag("since", "only events of the last DURATION", "DURATION", "duration", default=None),
+            Flag("follow", "print new events until interrupted"),
         ),
         connects=False,
-        details="Where the log was trimmed it begins later, and the answer says so (begins_at).",
+        details="If old entries were trimmed, begins_at is the first offset that is left.",
     ),
     CommandSpec(
         "metrics",
-        "print numbers for Prometheus",
+        "print metrics for Prometheus",
         handler="coord.transports.cli.handlers.records:metrics",
         examples=("coord metrics",),
-        details="Computed from records and log when asked; counters begin anew where the log was trimmed.",
+        details="Computed from records and log on each call. Counters start again when the log is trimmed.",
     ),
     CommandSpec(
         "migrate",
-        "move the store of this repository to another url: records, history and fences stay as they are",
+        "move this repository's store to another URL",
         handler="coord.transports.cli.handlers.records:migrate",
         examples=(
             "coord migrate --to-url postgresql://db.example/coord --dry-run",
@@ -51,10 +54,11 @@ COMMANDS = (
         ),
         flags=(
             Flag("to-url", "the new store, which must be empty", "URL", "name"),
-            Flag("dry-run", "only count what would be moved"),
-            Flag("cancel", "use the old store again, if the move was not completed"),
+            Flag("dry-run", "count the records without moving them"),
+            Flag("cancel", "reopen the old store after an incomplete move"),
         ),
         connects=False,
-        details="The old store is shut meanwhile. If it is interrupted, the same command goes on.",
+        details="Records, history and fences stay the same. The old store takes no commits during the "
+        "move. If the move is interrupted, run the same command again.",
     ),
 )

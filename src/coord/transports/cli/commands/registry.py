@@ -7,14 +7,14 @@ from importlib import import_module
 from coord.transports.cli.spec import CommandSpec
 
 GROUPS = {
-    "sessions": "Sessions: who is here",
+    "sessions": "Sessions: who is working",
     "locks": "Locks: who may change what",
-    "tasks": "Tasks: what there is to do",
+    "tasks": "Tasks: claim work and submit results",
     "plans": "Plans: many tasks at once",
-    "agents": "Agents: who should do what",
+    "agents": "Agents: who does what",
     "git": "Git: commits, worktrees, salvaged work",
     "messages": "Messages",
-    "records": "Records: the log, and where it is kept",
+    "records": "Records: the log and the store",
     "maintenance": "Maintenance: limits and expired records",
     "setup": "Setup",
 }

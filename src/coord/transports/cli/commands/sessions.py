@@ -6,7 +6,7 @@ from coord.transports.cli.spec import Argument, CommandSpec, Flag
 COMMANDS = (
     CommandSpec(
         "register",
-        "say that this session is here; again keeps what is not named",
+        "register this session, or update it",
         handler="coord.transports.cli.handlers.sessions:register",
         examples=(
             "coord register --task 'rework the login'",
@@ -17,20 +17,20 @@ COMMANDS = (
             *TASK,
             BLOB,
             CAPABILITIES,
-            Flag("replaces", "the session that this one goes on for", "ID", "name"),
-            Flag("bin", "the program of the agent", "PATH", default=None),
+            Flag("replaces", "the session that this one continues", "ID", "name"),
+            Flag("bin", "the agent's program", "PATH", default=None),
             Flag("tool-version", "the version of that program", "TEXT", default=None),
         ),
     ),
     CommandSpec(
         "heartbeat",
-        "say that this session is still at work (every 30 s)",
+        "report that this session is alive (every 30 s)",
         handler="coord.transports.cli.handlers.sessions:heartbeat",
         examples=("coord heartbeat",),
     ),
     CommandSpec(
         "update",
-        "change what this session says of itself",
+        "update this session's description",
         handler="coord.transports.cli.handlers.sessions:update",
         examples=(
             "coord update --status blocked",
@@ -40,10 +40,10 @@ COMMANDS = (
             *TASK,
             BLOB,
             CAPABILITIES,
-            Flag("merge-blob", "merge --blob into what is there, instead of replacing it"),
+            Flag("merge-blob", "merge --blob into the stored data instead of replacing it"),
             Flag(
                 "owned",
-                "what it owns: worktrees, branches, files, processes, agents",
+                "its worktrees, branches, files, processes and agents",
                 "JSON",
                 "document",
                 default=None,
@@ -52,31 +52,35 @@ COMMANDS = (
     ),
     CommandSpec(
         "peers",
-        "list the sessions",
+        "list the other sessions",
         handler="coord.transports.cli.handlers.sessions:peers",
         examples=("coord peers", "coord peers --live"),
-        flags=(Flag("live", "leave out those without a sign of life"),),
+        flags=(Flag("live", "leave out sessions that show no sign of life"),),
     ),
     CommandSpec(
         "status",
-        "show this session: what it holds, does and awaits",
+        "show this session: its task, locks and messages",
         handler="coord.transports.cli.handlers.sessions:status",
         examples=("coord status",),
     ),
     CommandSpec(
         "session show",
-        "show what a session claimed, lost and finished, and what it needs to go on",
+        "show a session's claims, results and next steps",
         handler="coord.transports.cli.handlers.sessions:session_show",
         examples=("coord session show", "coord session show otto"),
-        arguments=(Argument("session", "another one than this", optional=True, completes="peers"),),
+        arguments=(
+            Argument("session", "the session to show (default: this one)", optional=True, completes="peers"),
+        ),
     ),
     CommandSpec(
         "dereg",
-        "end this session and release all it holds",
+        "end this session and release its locks",
         handler="coord.transports.cli.handlers.sessions:dereg",
         examples=("coord dereg",),
         arguments=(
-            Argument("session", "one below this one, or a dead one", optional=True, completes="peers"),
+            Argument(
+                "session", "a child of this session, or a dead session", optional=True, completes="peers"
+            ),
         ),
         alias="deregister",
     ),
