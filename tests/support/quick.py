@@ -16,8 +16,10 @@ FOLDERS_LEFT_OUT = (
     "project/demo",
     "simulation",
     "system",
+    "unit/integrations/git",
+    "unit/stores/files",
 )
-"""Random runs, other processes and machines, real agents, tests about tests."""
+"""Random runs, other processes and machines, real agents, real merges, the files store, tests about tests."""
 STORES_LEFT_OUT = frozenset(STORES) - {"memory", "sqlite"}
 MARKER = "long: too long for `make quick`"
 
