@@ -29,7 +29,7 @@ class Ended(NamedTuple):
     said: str
 
 
-class Gated:
+class GateHarness:
     """A worktree of a repository with gates; `git("ann", …)` runs git in the name of a session."""
 
     def __init__(self, folder: Path, home: Path) -> None:
@@ -137,10 +137,10 @@ def put_stubs(
         (folder / hook).chmod(0o755)
 
 
-def made_gated(folder: Path, *, commits: bool = True) -> Gated:
+def made_gated(folder: Path, *, commits: bool = True) -> GateHarness:
     """Make a repository with one commit, gates before it, and its store pinned."""
     folder.mkdir()
-    gated = Gated(folder / "shop", folder)
+    gated = GateHarness(folder / "shop", folder)
     gated.folder.mkdir()
     gated.plain("init", "-q", "-b", "main")
     if commits:

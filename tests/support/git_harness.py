@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from coord.integrations.git.gate.sign import held_trailers
-from coord.integrations.git.merge.merge import Merge, Outcome, Wanted, merge
+from coord.integrations.git.gate.sign import current_trailers
+from coord.integrations.git.merge.merge import MergeReport, MergeRequest, Outcome, merge
 from coord.integrations.git.run import Git
 from coord.sdk.client.client import Client, connect
 from coord.sdk.reports import activity
@@ -17,7 +17,7 @@ T0 = 1_700_000_000_000
 SETTINGS = {"user.name": "a", "user.email": "a@b", "core.fsync": "none"}
 
 
-class Yard:
+class GitHarness:
     """`main` is checked out in `shop`, the branch of each agent in a folder beside it."""
 
     def __init__(self, folder: Path, files: dict[str, str]) -> None:
@@ -83,7 +83,9 @@ class Yard:
         place.write_text(text)
         self.git(where, "add", "--", path)
 
-    def commit(self, name: str, files: dict[str, str | None], *, where: str = "", signed: bool = True) -> str:
+    def commit(
+        self, name: str, files: dict[str, str | None], *, where: str = "", sign_message: bool = True
+    ) -> str:
         """Commit files in an agent's worktree, with the trailers that the gates would put there."""
         where = where or name
         for path, text in files.items():
@@ -92,7 +94,7 @@ class Yard:
             else:
                 self.write(where, path, text)
         client = self.client(name)
-        trailers = held_trailers(client, client.caller, list(files)).lines() if signed else []
+        trailers = current_trailers(client, client.caller, list(files)).lines() if sign_message else []
         self.git(where, "commit", "-q", "-m", "\n".join(["change", "", *trailers]))
         return self.tip(where)
 
@@ -107,9 +109,9 @@ class Yard:
         client.unlock(taken)
         return commit
 
-    def merge(self, name: str, *branches: str, check: Sequence[str] = (), **options: Any) -> Merge:
+    def merge(self, name: str, *branches: str, check: Sequence[str] = (), **options: Any) -> MergeReport:
         """Merge branches in somebody's name."""
-        wanted = Wanted(branches, "main", tuple(check), wait_s=0, **options)
+        wanted = MergeRequest(branches, "main", tuple(check), wait_s=0, **options)
         return merge(self.client(name), Git(str(self.shop), environ=self.environ), wanted)
 
     def one(self, name: str, branch: str, **options: Any) -> Outcome:

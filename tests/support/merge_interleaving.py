@@ -14,7 +14,7 @@ from typing import NamedTuple
 from coord.integrations.git.merge.merge import Verdict
 from coord.integrations.git.worktree import clean as worktree_clean
 from coord.integrations.git.worktree import worktree
-from tests.support.git_harness import Yard
+from tests.support.git_harness import GitHarness
 
 FILES = ("a.txt", "b.txt", "c.txt")
 AGENTS = ("ann", "ben", "cyd")
@@ -67,20 +67,20 @@ class Agent:
 class Interleaving:
     """One run of a seed: `step` does something, `check` compares the repository with the books."""
 
-    def __init__(self, yard: Yard, seed: int) -> None:
-        self.yard = yard
+    def __init__(self, harness: GitHarness, seed: int) -> None:
+        self.harness = harness
         self.random = random.Random(seed)
         self.written = 0
         self.accepted: set[Line] = set()
-        self.states = [yard.tip()]
-        self.agents = {name: Agent(name, yard.top / name) for name in (*AGENTS, ROGUE)}
+        self.states = [harness.tip()]
+        self.agents = {name: Agent(name, harness.top / name) for name in (*AGENTS, ROGUE)}
         self.counts: Counter[str] = Counter()
         for agent in self.agents.values():
             self._begin(agent)
 
     def _begin(self, agent: Agent) -> bool:
         """Begin a session, in the worktree that it had before, or a new one if that was taken away."""
-        client = self.yard.client(f"{agent.name}-{agent.life + 1}", agent.begin())
+        client = self.harness.client(f"{agent.name}-{agent.life + 1}", agent.begin())
         entered = worktree.add(client, agent.name, branch=agent.name, path=str(agent.folder), start="main")
         assert entered.path == str(agent.folder)
         return True
@@ -95,14 +95,14 @@ class Interleaving:
         names, weights = zip(*STEPS, strict=True)
         (name,) = self.random.choices(names, weights)
         agent = self.agents[self.random.choice(AGENTS)]
-        self.yard.now += 1000
+        self.harness.now += 1000
         done = getattr(self, name)(agent) if agent.process else self._begin(agent)
         self.counts[name] += done
 
     def write(self, agent: Agent) -> bool:
         """Insert a line somewhere into a file, if the lock on it is granted."""
         file = self.random.choice(FILES)
-        if not self.yard.client(agent.session).acquire(f"file:{file}").ok:
+        if not self.harness.client(agent.session).acquire(f"file:{file}").ok:
             return False
         agent.dirty.append(self._insert(agent, file))
         return True
@@ -118,17 +118,17 @@ class Interleaving:
     def commit(self, agent: Agent) -> bool:
         """Commit what is written, under locks: those from before may have run out, or died with a session."""
         held = {f"file:{line.file}" for line in agent.dirty}
-        if not held or not self.yard.client(agent.session).acquire(held).ok:
+        if not held or not self.harness.client(agent.session).acquire(held).ok:
             return False
         files = {line.file: (agent.folder / line.file).read_text() for line in agent.dirty}
-        self.yard.commit(agent.session, dict(files), where=agent.name)
+        self.harness.commit(agent.session, dict(files), where=agent.name)
         agent.committed += agent.dirty
         agent.dirty = []
         return True
 
     def unlock(self, agent: Agent) -> bool:
         """Give all locks back; what is written and not committed stays where it is."""
-        return bool(self.yard.client(agent.session).unlock().released)
+        return bool(self.harness.client(agent.session).unlock().released)
 
     def merge(self, agent: Agent) -> bool:
         """Merge the own branch."""
@@ -141,7 +141,7 @@ class Interleaving:
         return self._merge(agent, *names, check=("sh", "-c", "! grep '>>>>' *.txt"))
 
     def _merge(self, agent: Agent, *branches: str, check: tuple[str, ...] = ()) -> bool:
-        done = self.yard.merge(agent.session, *branches, check=check)
+        done = self.harness.merge(agent.session, *branches, check=check)
         merged = [each for each in done.outcomes if each.verdict is Verdict.MERGED]
         for outcome in merged:
             of_branch = self.agents[outcome.branch]
@@ -155,17 +155,17 @@ class Interleaving:
         """Bring main into the own branch; of what conflicts keep the lines of both, under locks."""
         if agent.dirty:
             return False
-        yard, where = self.yard, agent.name
-        if not yard.try_git(where, "merge", "-q", "--no-edit", "main"):
-            files = yard.git(where, "diff", "--name-only", "--diff-filter=U").splitlines()
-            if not yard.client(agent.session).acquire([f"file:{file}" for file in files]).ok:
-                yard.git(where, "merge", "--abort")
+        harness, where = self.harness, agent.name
+        if not harness.try_git(where, "merge", "-q", "--no-edit", "main"):
+            files = harness.git(where, "diff", "--name-only", "--diff-filter=U").splitlines()
+            if not harness.client(agent.session).acquire([f"file:{file}" for file in files]).ok:
+                harness.git(where, "merge", "--abort")
                 return False
             for file in files:
                 text = (agent.folder / file).read_text().splitlines()
                 kept = [line for line in text if not line.startswith(("<<<<<<<", "=======", ">>>>>>>"))]
                 (agent.folder / file).write_text("".join(f"{line}\n" for line in kept))
-            yard.commit(
+            harness.commit(
                 agent.session, {file: (agent.folder / file).read_text() for file in files}, where=where
             )
         return True
@@ -177,27 +177,29 @@ class Interleaving:
 
     def pass_time(self, agent: Agent) -> bool:
         """Let leases run out, or not."""
-        self.yard.now += self.random.choice((1_000, 100_000, 400_000))
+        self.harness.now += self.random.choice((1_000, 100_000, 400_000))
         return True
 
     def clean(self, agent: Agent) -> bool:
         """Take away the worktrees of those who are gone, if nothing is lost by it."""
-        return bool(worktree_clean.clean(self.yard.client(agent.session), [], into="main").removed)
+        return bool(worktree_clean.clean(self.harness.client(agent.session), [], into="main").removed)
 
     def rogue(self, agent: Agent) -> bool:
         """Let the rogue write without a lock, commit, signed or not, and try to merge."""
         rex = self.agents[ROGUE]
         line = self._insert(rex, self.random.choice(FILES))
         text = (rex.folder / line.file).read_text()
-        self.yard.commit(rex.session, {line.file: text}, where=ROGUE, signed=self.random.random() < 0.5)
+        self.harness.commit(
+            rex.session, {line.file: text}, where=ROGUE, sign_message=self.random.random() < 0.5
+        )
         assert not self._merge(self.random.choice((agent, rex)), ROGUE), "the rogue got in"
         return True
 
     def check(self) -> None:
         """Compare main and all worktrees with the books."""
-        assert self.yard.tip() == self.states[-1], "main is no state that an accepted merge produced"
-        assert self.yard.clean(), "the worktree of main is not as main is"
-        texts = {file: (self.yard.shop / file).read_text().splitlines() for file in FILES}
+        assert self.harness.tip() == self.states[-1], "main is no state that an accepted merge produced"
+        assert self.harness.clean(), "the worktree of main is not as main is"
+        texts = {file: (self.harness.shop / file).read_text().splitlines() for file in FILES}
         lost = [line for line in self.accepted if line.text not in texts[line.file]]
         assert not lost, f"accepted and lost: {lost}"
         assert not any(ROGUE in line for lines in texts.values() for line in lines)

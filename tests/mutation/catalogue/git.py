@@ -14,7 +14,7 @@ MUTANTS = [
     ),
     Mutant(
         "a merge trusts any fence that a commit names",
-        "coord.integrations.git.merge.scope:_proved",
+        "coord.integrations.git.merge.scope:_with_proofs",
         "[fence for fence in commit.trailers.fences if fence in known]",
         "list(commit.trailers.fences)",
         (
@@ -38,7 +38,7 @@ MUTANTS = [
     Mutant(
         "a merge does not look again after its check",
         "coord.integrations.git.merge.merge:_Queue.merge",
-        "self._wanted.check",
+        "self._request.check",
         "False",
         (
             "tests/unit/integrations/git/merge/test_check.py::test_what_is_superseded_during_the_check_is_refused",
@@ -53,7 +53,7 @@ MUTANTS = [
     ),
     Mutant(
         "a failing check refuses no branch",
-        "coord.integrations.git.merge.merge:_Queue._failed",
+        "coord.integrations.git.merge.merge:_Queue._failing_check",
         "if last.passed",
         "if True",
         ("tests/unit/integrations/git/merge/test_check.py::test_the_culprit_is_found_and_the_others_get_in",),
@@ -73,30 +73,30 @@ MUTANTS = [
         ("tests/unit/core/test_git_log.py::test_a_commit_under_a_lost_lock_is_not_told[other fence]",),
     ),
     Mutant(
-        "a commit without gates is not signed",
-        "coord.integrations.git.commit.commit:_make",
-        "signed(git, client, client.caller, message, [change.path for change in files])",
+        "a commit without gates is not sign_message",
+        "coord.integrations.git.commit.commit:_run_commit",
+        "sign_message(git, client, client.caller, message, [change.path for change in files])",
         "message",
         ("tests/unit/integrations/git/commit/test_commit.py::test_a_commit_is_signed_once",),
     ),
     Mutant(
         "a commit includes files that others staged",
-        "coord.integrations.git.commit.commit:_make",
+        "coord.integrations.git.commit.commit:_run_commit",
         '"--only", ',
         '"--include", ',
         ("tests/unit/integrations/git/commit/test_commit.py::test_scn_48_only_what_is_held_is_committed",),
     ),
     Mutant(
         "a restore overwrites later changes",
-        "coord.integrations.git.salvage.swap:put_back",
-        "snapshot(git, head, paths) != tree_of(git, kept_in)",
+        "coord.integrations.git.salvage.swap:restore_to_head",
+        "snapshot(git, head, paths) != tree_of(git, saved_in)",
         "False",
         ("tests/unit/integrations/git/salvage/test_salvage.py::test_what_changed_since_is_not_restored",),
     ),
     Mutant(
         "a swap drops changes of the last moment",
-        "coord.integrations.git.salvage.swap:exchange",
-        'keep_taken(git, name, f"{work}/taken", taken, beside=kept_in, why=why)',
+        "coord.integrations.git.salvage.swap:swap_files",
+        'save_removed(git, name, f"{work}/taken", taken, beside=saved_in, why=why)',
         '""',
         (
             "tests/unit/integrations/git/salvage/test_salvage.py::test_no_byte_is_lost_that_comes_at_the_worst_moment",
@@ -104,8 +104,8 @@ MUTANTS = [
     ),
     Mutant(
         "unmerged worktrees are cleaned",
-        "coord.integrations.git.worktree.clean:_why_kept",
-        "if standing.unmerged:",
+        "coord.integrations.git.worktree.clean:_reason_to_keep",
+        "if info.unmerged:",
         "if False:",
         (
             "tests/unit/integrations/git/worktree/test_worktree.py::test_cleaning_removes_only_what_would_not_be_lost",

@@ -61,7 +61,7 @@ MUTANTS = [
     Mutant(
         "content written over a locked file is not saved",
         "coord.integrations.shell_effects.attribution:Attribution._restore",
-        "keep(self._git, self._mine.session, [change.path], why)",
+        "save_to_ref(self._git, self._mine.session, [change.path], why)",
         '""',
         ("tests/unit/integrations/shell_effects/test_observe.py::test_what_was_written_over_is_kept",),
     ),

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from coord.core.locks.paths import Pattern, covers, fold, literal_path, parse_pattern
 from coord.core.replies import LockInfo
-from coord.integrations.git.run import Git, ended_by_nul
+from coord.integrations.git.run import Git, nul_terminated
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 STAND_IN = "\ufffd"
@@ -34,7 +34,7 @@ def changes(git: Git, paths: Iterable[str] = ()) -> list[Change]:
     return [Change(entry[3:], entry.startswith("??")) for entry in entries]
 
 
-class Covered:
+class CoveredPaths:
     """What resources (`file:…`) cover; those without wildcards are found by name, however many there are."""
 
     def __init__(self, resources: Iterable[str]) -> None:
@@ -48,9 +48,9 @@ class Covered:
                     self._globs.append((pattern, resource))
 
     def __contains__(self, path: str) -> bool:
-        return self.by(path) is not None
+        return self.covering(path) is not None
 
-    def by(self, path: str) -> str | None:
+    def covering(self, path: str) -> str | None:
         """Return a resource that covers a path."""
         shown = _CONTROL.sub(STAND_IN, path)
         names = tuple(fold(shown).split("/"))
@@ -70,9 +70,9 @@ def literal_name(resource: str) -> str | None:
 
 def pathspecs(paths: Iterable[str]) -> bytes:
     """Return names as git reads pathspecs from a file: each means itself, from the top of the worktree."""
-    return ended_by_nul(f":(top,literal){path}" for path in paths)
+    return nul_terminated(f":(top,literal){path}" for path in paths)
 
 
-def writing(locks: Iterable[LockInfo]) -> list[LockInfo]:
+def write_locks(locks: Iterable[LockInfo]) -> list[LockInfo]:
     """Return the locks under which files may be written."""
     return [lock for lock in locks if lock.scope == "file" and lock.mode != "read"]

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 TIMEOUT_S = 120.0
 WAITING_S = 10.0
 """After so long, and again after so long, is it told that git is still at work."""
-Waiting = Callable[[float], None]
-GIVE_UP_S = 5.0
+OnWait = Callable[[float], None]
+TERMINATE_S = 5.0
 """So long git has to take its lock files away when it is told to end."""
 INDEX_WAIT_S = 10.0
 INDEX_NAP_S = 0.03
-_OF_A_CALLER = (
+_HOOK_VARIABLES = (
     *("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_OBJECT_DIRECTORY"),
     *("GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_COMMON_DIR", "GIT_NAMESPACE", "GIT_QUARANTINE_PATH"),
 )
@@ -40,19 +40,19 @@ class GitFailed(Refused):
 
     code = "git_failed"
 
-    def __init__(self, arguments: tuple[str, ...], code: int, said: str) -> None:
+    def __init__(self, arguments: tuple[str, ...], code: int, stderr: str) -> None:
         self.git_code = code
-        self.said = said
-        first = next((line for line in said.splitlines() if line.strip()), f"it ended with {code}")
+        self.stderr = stderr
+        first = next((line for line in stderr.splitlines() if line.strip()), f"it ended with {code}")
         super().__init__(f"git {arguments[0] if arguments else ''}: {first}", hint="see what git status says")
 
 
-class Done(NamedTuple):
+class GitResult(NamedTuple):
     """How a git command ended, and what it said."""
 
     code: int
     out: bytes
-    said: str
+    stderr: str
 
     @property
     def text(self) -> str:
@@ -74,7 +74,7 @@ class Git:
         """`in_hook`: this process is a hook of that very repository, whose index and objects git named."""
         given = dict(os.environ if environ is None else environ)
         if not in_hook:
-            for name in _OF_A_CALLER:
+            for name in _HOOK_VARIABLES:
                 given.pop(name, None)
         self.folder = folder
         self.environ = {**given, **_ALWAYS}
@@ -84,10 +84,10 @@ class Git:
         *arguments: str,
         stdin: bytes = b"",
         timeout_s: float | None = TIMEOUT_S,
-        waiting: Waiting | None = None,
+        on_wait: OnWait | None = None,
         **environ: str,
-    ) -> Done:
-        """Run git to its end, however it ends; `waiting` is called again and again while it takes long."""
+    ) -> GitResult:
+        """Run git to its end, however it ends; `on_wait` is called again and again while it takes long."""
         import subprocess  # takes longer than a git that `quick` runs
 
         try:
@@ -103,7 +103,7 @@ class Git:
             raise Unavailable("git cannot be run here", hint="install git, or look at the folder") from error
         with process:
             try:
-                out, said = _waited_for(process, stdin, timeout_s, waiting)
+                out, stderr = _communicate(process, stdin, timeout_s, on_wait)
             except subprocess.TimeoutExpired as error:
                 raise Unavailable(
                     f"git {arguments[0]} did not end within {timeout_s:g} s",
@@ -112,9 +112,9 @@ class Git:
             finally:
                 if process.poll() is None:
                     _end(process)
-        return Done(process.returncode, out, said.decode("utf-8", "replace"))
+        return GitResult(process.returncode, out, stderr.decode("utf-8", "replace"))
 
-    def quick(self, *arguments: str, stdin: bytes = b"") -> Done:
+    def quick(self, *arguments: str, stdin: bytes = b"") -> GitResult:
         """Run a git that ends at once, or raise GitFailed: for hooks, which start anew for every call."""
         given, giving = os.pipe()
         taking, taken = os.pipe()
@@ -130,44 +130,44 @@ class Git:
         finally:
             for end in (given, taken, nowhere):
                 os.close(end)
-        with open(giving, "wb", 0) as told, open(taking, "rb") as said:
+        with open(giving, "wb", 0) as told, open(taking, "rb") as stderr:
             with contextlib.suppress(BrokenPipeError):  # it has ended already: its code says how
                 told.write(stdin)
             told.close()
-            out = said.read()
+            out = stderr.read()
         code = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
         if code:
             raise GitFailed(arguments, code, "")
-        return Done(code, out, "")
+        return GitResult(code, out, "")
 
-    def must(self, *arguments: str, stdin: bytes = b"", **environ: str) -> Done:
+    def must(self, *arguments: str, stdin: bytes = b"", **environ: str) -> GitResult:
         """Run git, and raise GitFailed unless it succeeds."""
-        done = self.run(*arguments, stdin=stdin, timeout_s=TIMEOUT_S, waiting=None, **environ)
+        done = self.run(*arguments, stdin=stdin, timeout_s=TIMEOUT_S, on_wait=None, **environ)
         if done.code:
-            raise GitFailed(arguments, done.code, done.said)
+            raise GitFailed(arguments, done.code, done.stderr)
         return done
 
-    def patient(
+    def retry_on_index_lock(
         self,
         *arguments: str,
         stdin: bytes = b"",
         timeout_s: float | None = TIMEOUT_S,
-        waiting: Waiting | None = None,
+        on_wait: OnWait | None = None,
         **environ: str,
-    ) -> Done:
+    ) -> GitResult:
         """Run git as `must` does; where another git has the index, wait for it a while."""
         deadline = time.monotonic() + INDEX_WAIT_S
         while True:
-            done = self.run(*arguments, stdin=stdin, timeout_s=timeout_s, waiting=waiting, **environ)
+            done = self.run(*arguments, stdin=stdin, timeout_s=timeout_s, on_wait=on_wait, **environ)
             if not done.code:
                 return done
-            if "index.lock': File exists" not in done.said or time.monotonic() >= deadline:
-                raise GitFailed(arguments, done.code, done.said)
+            if "index.lock': File exists" not in done.stderr or time.monotonic() >= deadline:
+                raise GitFailed(arguments, done.code, done.stderr)
             time.sleep(INDEX_NAP_S)  # noqa: TID251 - git has no way to wait for the index
 
 
-def _waited_for(
-    process: "subprocess.Popen[bytes]", stdin: bytes, timeout_s: float | None, waiting: Waiting | None
+def _communicate(
+    process: "subprocess.Popen[bytes]", stdin: bytes, timeout_s: float | None, on_wait: OnWait | None
 ) -> tuple[bytes, bytes]:
     """Return what a process says until it ends."""
     import subprocess
@@ -176,14 +176,14 @@ def _waited_for(
     while True:
         passed_s = time.monotonic() - began
         left_s = None if timeout_s is None else max(0.0, timeout_s - passed_s)
-        step_s = left_s if waiting is None else WAITING_S if left_s is None else min(WAITING_S, left_s)
+        step_s = left_s if on_wait is None else WAITING_S if left_s is None else min(WAITING_S, left_s)
         try:
             return process.communicate(given, step_s)
         except subprocess.TimeoutExpired:
-            if waiting is None or step_s == left_s:
+            if on_wait is None or step_s == left_s:
                 raise
             given = b""  # it has been told already
-            waiting(time.monotonic() - began)
+            on_wait(time.monotonic() - began)
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
@@ -192,12 +192,12 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
 
     process.terminate()
     try:
-        process.wait(GIVE_UP_S)
+        process.wait(TERMINATE_S)
     except subprocess.TimeoutExpired:
         process.kill()
 
 
-def ended_by_nul(paths: Iterable[str]) -> bytes:
+def nul_terminated(paths: Iterable[str]) -> bytes:
     """Return names as git reads them from its standard input."""
     return b"".join(os.fsencode(path) + b"\0" for path in paths)
 

@@ -227,7 +227,7 @@ class GitPart:
             done = self._git.run("config", "-f", path, *arguments)
             if done.code and arguments[0] == "--replace-all":
                 raise Unavailable(
-                    f"git cannot change its configuration: {done.said.strip()}", hint="git config --list"
+                    f"git cannot change its configuration: {done.stderr.strip()}", hint="git config --list"
                 )
             with open(path, "rb") as file:
                 return Content(file.read(), content.mode)

@@ -9,7 +9,7 @@ from coord.core.commands import SendMessage
 from coord.core.errors import CoordError
 from coord.core.replies import LockInfo
 from coord.integrations.git.run import Git
-from coord.integrations.git.salvage.salvage import keep
+from coord.integrations.git.salvage.salvage import save_to_ref
 from coord.integrations.shell_effects.call_log import Call, CallFolder, Calls
 from coord.integrations.shell_effects.saved_content import (
     BYTES_MAX,
@@ -129,7 +129,7 @@ class Attribution:
         if former is None:
             return ""
         why = f"written over what {_holder_name(finding)} holds"
-        ref = keep(self._git, self._mine.session, [change.path], why)
+        ref = save_to_ref(self._git, self._mine.session, [change.path], why)
         aside = ref or "HEAD"
         if not _unchanged(change.now, file_stat(self._git.folder, change.path)):
             return ""

@@ -13,7 +13,7 @@ import msgspec
 
 from coord.integrations.git.run import Git
 from coord.integrations.git.salvage.salvage import PREFIX, ref_name
-from coord.integrations.git.salvage.swap import open_folder, take_place
+from coord.integrations.git.salvage.swap import open_folder, swap_file
 from coord.integrations.shell_effects.call_log import CallFolder, read_file, remove, short, write_file
 from coord.integrations.shell_effects.worktree_state import Change, FileStat, file_stat, read_content
 
@@ -145,12 +145,12 @@ def _swap(folder: int, name: str, mode: int, content: bytes, blamed: bytes | Non
     new = _write_beside(folder, mode, content)
     taken = f"{new}-taken"
     try:
-        placed = take_place(folder, name, new, taken)
+        placed = swap_file(folder, name, new, taken)
         if placed and read_content("", taken, BYTES_MAX, folder) == blamed:
             return True
         if placed:
             os.unlink(new, dir_fd=folder)
-            take_place(folder, name, taken, new)
+            swap_file(folder, name, taken, new)
         else:
             with suppress(FileExistsError, FileNotFoundError):
                 os.link(taken, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)

@@ -166,7 +166,7 @@ def _query(git: Git, index: str, words: tuple[str, ...]) -> Callable[[], list[st
     def ask() -> list[str]:
         done = git.run(*words, timeout_s=deadline_s() * GIT_SHARE, GIT_INDEX_FILE=index)
         if done.code:
-            raise GitFailed(words, done.code, done.said)
+            raise GitFailed(words, done.code, done.stderr)
         return done.names
 
     return ask

@@ -8,8 +8,8 @@ import pytest
 
 from coord.core.replies import MessageInfo
 from coord.integrations.git.run import Git
-from coord.integrations.git.salvage import swap as exchange
-from coord.integrations.git.salvage.salvage import kept
+from coord.integrations.git.salvage import swap
+from coord.integrations.git.salvage.salvage import list_salvages
 from coord.integrations.shell_effects.saved_content import restore_content
 from tests.support.git_folders import PLAIN, added_worktree, git, made_repository
 from tests.support.hook_harness import HookHarness, Json
@@ -154,7 +154,7 @@ def test_what_was_written_over_is_kept(harness: EffectsHarness) -> None:
     """Nothing is lost by restoring: the ref that is named has the other content."""
     harness.restoring().write(APP, "ada", "ada\n")
     notes = harness.run(f"echo bob > {APP}")
-    (salvage,) = kept(Git(str(harness.root)), "bob")
+    (salvage,) = list_salvages(Git(str(harness.root)), "bob")
     assert salvage.ref in notes
     assert git(harness.root, "show", f"{salvage.ref}:{APP}") == "bob"
     assert harness.run(f"echo again > {APP}") != "", "a second overwrite is proven as the first one was"
@@ -246,7 +246,7 @@ def test_a_content_that_comes_at_the_worst_moment_is_left(
     harness: EffectsHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is written after the last look comes back; what is written while it does, stays beside it."""
-    really = exchange.take_place
+    really = swap.swap_file
     calls: list[str] = []
 
     def late(folder: int, name: str, new: str, taken: str) -> bool:
@@ -255,7 +255,7 @@ def test_a_content_that_comes_at_the_worst_moment_is_left(
         return really(folder, name, new, taken)
 
     (harness.root / APP).write_text("bob\n")
-    monkeypatch.setattr("coord.integrations.shell_effects.saved_content.take_place", late)
+    monkeypatch.setattr("coord.integrations.shell_effects.saved_content.swap_file", late)
     assert not restore_content(Git(str(harness.root)), APP, 0o100644, b"ada\n", b"bob\n")
     assert harness.text() == "newer 1\n"
     (spare,) = (name for name in os.listdir(harness.root / "src") if name != "app.py")

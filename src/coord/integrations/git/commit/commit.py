@@ -16,24 +16,24 @@ from coord.core import commands
 from coord.core.errors import CoordError, Invalid, LockLost, NotOwner, Refused
 from coord.core.git_log_commands import RecordCommit
 from coord.core.replies import LockInfo
-from coord.integrations.git.changes import Change, Covered, changes, literal_name, pathspecs, writing
-from coord.integrations.git.gate.sign import signed
-from coord.integrations.git.run import Git, GitFailed, Waiting, as_text, ended_by_nul
+from coord.integrations.git.changes import Change, CoveredPaths, changes, literal_name, pathspecs, write_locks
+from coord.integrations.git.gate.sign import sign_message
+from coord.integrations.git.run import Git, GitFailed, OnWait, as_text, nul_terminated
 from coord.sdk.client.client import Client
 
-RENEWED_BELOW_S = 60.0
+RENEW_BELOW_S = 60.0
 """A lock with less time left is renewed first, so that it does not run out under the commit."""
 LOCKS_MAX = 256
 MESSAGE_BYTES_MAX = 64 * 1024
-FILES_TOLD = 100
+FILES_MAX = 100
 SUBJECT_CHARS_MAX = 200
-_MADE = re.compile(
+_COMMIT_LINE = re.compile(
     r"\[(?:detached HEAD|(?P<branch>[^\n]*?))(?: \(root-commit\))? (?P<commit>[0-9a-f]{7,64})\] "
 )
 """What git says of a commit that it made: `[main 1a2b3c4] subject`."""
 
 
-class Committed(msgspec.Struct, frozen=True):
+class CommitReport(msgspec.Struct, frozen=True):
     """A commit, and what about it is not as it was meant."""
 
     commit: str
@@ -48,7 +48,7 @@ class Committed(msgspec.Struct, frozen=True):
     warnings: list[str] = []
 
 
-class _Choice(msgspec.Struct, frozen=True):
+class _Selection(msgspec.Struct, frozen=True):
     """What goes into a commit, under which locks, and what else there is."""
 
     files: list[Change]
@@ -64,12 +64,12 @@ def commit(
     *,
     fence: int | None = None,
     hooks_timeout_s: float | None = None,
-    tell: Callable[[str], None] = lambda _: None,
-) -> Committed:
+    notify: Callable[[str], None] = lambda _: None,
+) -> CommitReport:
     """Commit the held files that differ from HEAD, new and deleted ones too; or only those named.
 
     `fence`: the newest that the caller knows; a lock that was granted later stands in the way. Hooks may take
-    as long as they want, as in git, unless a time is given; `tell` hears of those that take long.
+    as long as they want, as in git, unless a time is given; `notify` hears of those that take long.
     """
     if not message.strip() or len(os.fsencode(message)) > MESSAGE_BYTES_MAX or "\0" in message:
         hint = f"coord commit -m 'what and why'; at most {MESSAGE_BYTES_MAX} bytes"
@@ -78,28 +78,28 @@ def commit(
     if repository is None or repository.root is None:
         raise Invalid("this is no worktree of a git repository", hint="run coord commit inside one")
     git = Git(repository.root)
-    own = writing(client.call(commands.ListLocks(client.caller, own=True)))
-    choice = _choose(git, own, client.resolve([f"file:{word}" for word in files]))
-    _prove(client, choice.locks, fence)
+    own = write_locks(client.call(commands.ListLocks(client.caller, own=True)))
+    selection = _select(git, own, client.resolve([f"file:{word}" for word in files]))
+    _verify_locks(client, selection.locks, fence)
 
-    def waiting(passed_s: float) -> None:
+    def on_wait(passed_s: float) -> None:
         """Tell that hooks are at work; the locks must not run out under them."""
-        tell(f"hooks of the commit are at work, for {passed_s:.0f} s so far")
+        notify(f"hooks of the commit are at work, for {passed_s:.0f} s so far")
         with suppress(CoordError):  # afterwards it is looked at what is still held
-            _renew(client, choice.locks)
+            _renew(client, selection.locks)
 
-    branch, made = _make(git, client, message, choice.files, (hooks_timeout_s, waiting))
-    return _verified(git, client, branch, made, choice, own)
+    branch, made = _run_commit(git, client, message, selection.files, (hooks_timeout_s, on_wait))
+    return _verify_commit(git, client, branch, made, selection, own)
 
 
-def _choose(git: Git, own: list[LockInfo], named: Sequence[str]) -> _Choice:
+def _select(git: Git, own: list[LockInfo], named: Sequence[str]) -> _Selection:
     """Return what differs from HEAD and is held; what is named has to be."""
-    held, wanted = Covered(lock.resource for lock in own), Covered(named)
+    held, wanted = CoveredPaths(lock.resource for lock in own), CoveredPaths(named)
     chosen: list[Change] = []
     needed: set[str] = set()
     left_out: list[str] = []
     for change in changes(git):
-        resource = held.by(change.path)
+        resource = held.covering(change.path)
         if named and change.path not in wanted:
             continue
         if resource is not None:
@@ -121,7 +121,7 @@ def _choose(git: Git, own: list[LockInfo], named: Sequence[str]) -> _Choice:
         )
     expected = named or [lock.resource for lock in own]
     locks = [lock for lock in own if lock.resource in needed]
-    return _Choice(chosen, locks, _unchanged(git, expected, chosen), left_out)
+    return _Selection(chosen, locks, _unchanged(git, expected, chosen), left_out)
 
 
 def _unchanged(git: Git, expected: Sequence[str], chosen: list[Change]) -> list[str]:
@@ -131,7 +131,7 @@ def _unchanged(git: Git, expected: Sequence[str], chosen: list[Change]) -> list[
     return [name for name in names if name not in paths and os.path.isfile(f"{git.folder}/{name}")]
 
 
-def _prove(client: Client, locks: list[LockInfo], fence: int | None) -> None:
+def _verify_locks(client: Client, locks: list[LockInfo], fence: int | None) -> None:
     """Refuse unless each lock is held in this repository under its fence; give it time for the commit."""
     repository = client.location.repository_id
     for lock in locks:
@@ -140,7 +140,7 @@ def _prove(client: Client, locks: list[LockInfo], fence: int | None) -> None:
                 f"{lock.resource} was granted anew (fence {lock.fence}) after fence {fence}",
                 hint=f"coord log locks {lock.resource} says who had it between; look at the file again",
             )
-    _renew(client, [lock for lock in locks if lock.expires_in_s < RENEWED_BELOW_S])
+    _renew(client, [lock for lock in locks if lock.expires_in_s < RENEW_BELOW_S])
     for number in sorted({lock.fence for lock in locks}):
         texts = tuple(lock.resource for lock in locks if lock.fence == number)
         if not client.call(commands.CheckLocks(client.caller, repository, texts, "", number)).free:
@@ -158,44 +158,44 @@ def _renew(client: Client, locks: list[LockInfo]) -> None:
             client.call(command)
 
 
-def _make(
+def _run_commit(
     git: Git,
     client: Client,
     message: str,
     files: list[Change],
-    patience: tuple[float | None, Waiting],
+    patience: tuple[float | None, OnWait],
 ) -> tuple[str, str]:
     """Let git commit exactly these files, and return the branch ("": none) and the commit as git calls it."""
     new = [change.path for change in files if change.new]
     if new:  # git commits only what it knows of; that a file is meant to be added changes nothing for others
-        git.patient(
+        git.retry_on_index_lock(
             "add", "--intent-to-add", "--pathspec-from-file=-", "--pathspec-file-nul", stdin=pathspecs(new)
         )
-    text = signed(git, client, client.caller, message, [change.path for change in files])
+    text = sign_message(git, client, client.caller, message, [change.path for change in files])
     who = {"COORD_SESSION_ID": client.caller.session, "COORD_AGENT": client.caller.agent}
     with tempfile.NamedTemporaryFile() as file:  # with many trailers it is too long for an argument
         file.write(os.fsencode(text))
         file.flush()
         try:
-            done = git.patient(
+            done = git.retry_on_index_lock(
                 *("commit", "--only", f"--file={file.name}", "--pathspec-from-file=-", "--pathspec-file-nul"),
                 stdin=pathspecs(change.path for change in files),
                 timeout_s=patience[0],
-                waiting=patience[1],
+                on_wait=patience[1],
                 **{name: value for name, value in who.items() if value},
             )
         except CoordError:  # else the next `git commit --all` of anybody would have the new files
-            git.run("update-index", "--force-remove", "-z", "--stdin", stdin=ended_by_nul(new))
+            git.run("update-index", "--force-remove", "-z", "--stdin", stdin=nul_terminated(new))
             raise
-    found = _MADE.match(done.text)
+    found = _COMMIT_LINE.match(done.text)
     return (found["branch"] or "", found["commit"]) if found else ("", "HEAD")
 
 
-def _verified(
-    git: Git, client: Client, branch: str, made: str, choice: _Choice, own: list[LockInfo]
-) -> Committed:
+def _verify_commit(
+    git: Git, client: Client, branch: str, made: str, selection: _Selection, own: list[LockInfo]
+) -> CommitReport:
     """Compare a commit with what it should have, and tell of it in the log."""
-    expected = [change.path for change in choice.files]
+    expected = [change.path for change in selection.files]
     warnings: list[str] = []
     try:
         commit_id, subject, found = _look(git, made)
@@ -203,25 +203,25 @@ def _verified(
     except GitFailed as error:
         warnings.append(f"the commit could not be looked at, and is not in the log: {error.message}")
         commit_id, subject, found, recorded = made, "", expected, False
-    held = Covered(lock.resource for lock in own)
-    missing = sorted({*expected, *choice.unchanged} - set(found))
+    held = CoveredPaths(lock.resource for lock in own)
+    missing = sorted({*expected, *selection.unchanged} - set(found))
     unexpected = [path for path in found if path not in expected and path not in held]
-    warnings += _told("expected file(s) not found in commit", missing)
-    warnings += _told("file(s) in the commit that this session does not hold", unexpected)
-    warnings += _told("changed file(s) left out, which this session does not hold", choice.left_out)
+    warnings += _report("expected file(s) not found in commit", missing)
+    warnings += _report("file(s) in the commit that this session does not hold", unexpected)
+    warnings += _report("changed file(s) left out, which this session does not hold", selection.left_out)
     if recorded:
         recorded = not unexpected and _record(
-            client, commit_id, branch, subject, found, choice.locks, warnings
+            client, commit_id, branch, subject, found, selection.locks, warnings
         )
-    return Committed(
+    return CommitReport(
         commit=commit_id,
         branch=as_text(branch),
         subject=as_text(subject),
         files=list(map(as_text, found)),
         missing=list(map(as_text, missing)),
         unexpected=list(map(as_text, unexpected)),
-        left_out=list(map(as_text, choice.left_out)),
-        locks=[lock.resource for lock in choice.locks],
+        left_out=list(map(as_text, selection.left_out)),
+        locks=[lock.resource for lock in selection.locks],
         recorded=recorded,
         warnings=warnings,
     )
@@ -255,7 +255,7 @@ def _record(
         commit=commit_id,
         branch=as_text(branch),
         subject=as_text(subject)[:SUBJECT_CHARS_MAX],
-        files=tuple(map(as_text, files[:FILES_TOLD])),
+        files=tuple(map(as_text, files[:FILES_MAX])),
         file_count=len(files),
     )
     try:
@@ -266,6 +266,6 @@ def _record(
     return True
 
 
-def _told(what: str, paths: list[str]) -> list[str]:
+def _report(what: str, paths: list[str]) -> list[str]:
     some = ", ".join(map(as_text, paths[:10])) + (", …" if len(paths) > 10 else "")
     return [f"{len(paths)} {what}: {some}"] if paths else []

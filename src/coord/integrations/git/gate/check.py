@@ -15,7 +15,7 @@ from coord.core.locks.paths import covers as path_covers
 from coord.core.locks.queries import FENCES_MAX
 from coord.core.locks.resources import PATH_BYTES_MAX
 from coord.core.replies import LockInfo
-from coord.integrations.git.gate.commits import Judged
+from coord.integrations.git.gate.commits import CommitUnderReview
 from coord.integrations.git.gate.trailers import FenceTrailer
 from coord.sdk.client.connection import Connection
 
@@ -31,14 +31,16 @@ class Finding(NamedTuple):
     next_step: str
 
 
-def judge(connection: Connection, caller: Caller, commits: Sequence[Judged]) -> list[Finding]:
+def check_commits(
+    connection: Connection, caller: Caller, commits: Sequence[CommitUnderReview]
+) -> list[Finding]:
     """Return what stands against commits that a caller makes or moves; each thing once."""
     paths = dict.fromkeys(path for commit in commits for path in commit.paths)
     locks = _foreign_locks(connection, caller, list(paths))
     fences = _Fences(connection, (fence for commit in commits for fence in commit.trailers.fences))
     found: dict[Finding, None] = {}
     for commit in commits:
-        found.update(dict.fromkeys(_judge_paths(commit, locks, fences)))
+        found.update(dict.fromkeys(_check_paths(commit, locks, fences)))
     found.update(dict.fromkeys(_superseded_claims(connection, commits)))
     return list(found)
 
@@ -108,7 +110,7 @@ class _Fences:
         self._shown.update(zip(wanted, self._connection.call(asked), strict=True))
 
 
-def _judge_paths(commit: Judged, locks: list[_Lock], fences: _Fences) -> Iterable[Finding]:
+def _check_paths(commit: CommitUnderReview, locks: list[_Lock], fences: _Fences) -> Iterable[Finding]:
     """Yield what stands against the files of a commit.
 
     Of several fences that cover a file the latest counts. One whose lock was given back in order proves that
@@ -123,7 +125,7 @@ def _judge_paths(commit: Judged, locks: list[_Lock], fences: _Fences) -> Iterabl
         known = [shown for shown in covering if shown.end_reason != "unknown"]
         proof = max(known, key=lambda shown: shown.fence, default=None)
         if proof is not None and proof.superseded:
-            yield _late(commit, path, proof)
+            yield _superseded_fence(commit, path, proof)
         if proof is not None and proof.end_reason in IN_ORDER:
             continue
         for lock in locks:
@@ -132,7 +134,7 @@ def _judge_paths(commit: Judged, locks: list[_Lock], fences: _Fences) -> Iterabl
                 yield _held(commit, path, lock.shown)
 
 
-def _superseded_claims(connection: Connection, commits: Sequence[Judged]) -> Iterable[Finding]:
+def _superseded_claims(connection: Connection, commits: Sequence[CommitUnderReview]) -> Iterable[Finding]:
     """Yield the claims that commits were made for and that somebody else has taken over since."""
     claims = {task: commit for commit in commits for task in commit.trailers.tasks}
     names = tuple(dict.fromkeys((task.project, task.task) for task in claims))
@@ -149,7 +151,7 @@ def _superseded_claims(connection: Connection, commits: Sequence[Judged]) -> Ite
             )
 
 
-def _late(commit: Judged, path: str, fence: FenceInfo) -> Finding:
+def _superseded_fence(commit: CommitUnderReview, path: str, fence: FenceInfo) -> Finding:
     name = shown_path(path)
     return Finding(
         f"{_name(commit)} changes {name} under fence {fence.fence} of {fence.owner}, which was lost "
@@ -158,7 +160,7 @@ def _late(commit: Judged, path: str, fence: FenceInfo) -> Finding:
     )
 
 
-def _held(commit: Judged, path: str, lock: LockInfo) -> Finding:
+def _held(commit: CommitUnderReview, path: str, lock: LockInfo) -> Finding:
     name = shown_path(path)
     who = f"{lock.owner} ({lock.agent})" if lock.agent and lock.agent != lock.owner else lock.owner
     until = f" for {lock.expires_in_s:.0f} s more" if lock.expires_in_s else ""
@@ -171,7 +173,7 @@ def _held(commit: Judged, path: str, lock: LockInfo) -> Finding:
     )
 
 
-def _name(commit: Judged) -> str:
+def _name(commit: CommitUnderReview) -> str:
     return f"commit {commit.commit[:10]}" if commit.commit else "what is staged"
 
 

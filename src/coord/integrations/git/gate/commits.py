@@ -7,7 +7,7 @@ from coord.integrations.git.gate.trailers import NO_TRAILERS, Trailers, read_tra
 from coord.integrations.git.run import Git
 
 
-class Judged(NamedTuple):
+class CommitUnderReview(NamedTuple):
     """A commit, or with no id what is about to be committed."""
 
     commit: str
@@ -15,7 +15,7 @@ class Judged(NamedTuple):
     trailers: Trailers = NO_TRAILERS
 
 
-def staged(git: Git) -> Judged:
+def staged(git: Git) -> CommitUnderReview:
     """Return what the index has changed against HEAD; for `commit --only` git names an index of its own."""
     head = git.run("rev-parse", "--verify", "-q", "HEAD").text
     if not head:  # nothing was ever committed: compared with the tree that has nothing
@@ -23,10 +23,10 @@ def staged(git: Git) -> Judged:
     done = git.must(
         "diff-index", "--cached", "--name-only", "--no-renames", "--ignore-submodules=none", "-z", head, "--"
     )
-    return Judged("", tuple(done.names))
+    return CommitUnderReview("", tuple(done.names))
 
 
-def new_commits(git: Git, new: str, known: Sequence[str]) -> list[Judged]:
+def new_commits(git: Git, new: str, known: Sequence[str]) -> list[CommitUnderReview]:
     """Return the commits that can be reached from `new` but not from what is known, oldest first.
 
     A merge is judged for what neither side had, and for what git alone would have made otherwise, such as
@@ -52,7 +52,7 @@ def new_commits(git: Git, new: str, known: Sequence[str]) -> list[Judged]:
     if any(" " in parents for parents in tokens[1::3]):
         _add_paths(paths, git.must(*merges, *raw, stdin=these).names)
     return [
-        Judged(commit, tuple(paths[commit]), read_trailers(trailers.splitlines()))
+        CommitUnderReview(commit, tuple(paths[commit]), read_trailers(trailers.splitlines()))
         for commit, trailers in found.items()
     ]
 

@@ -13,15 +13,15 @@ from coord.core.errors import Corrupt, Invalid, NotFound
 from coord.core.identity import Caller
 from coord.host.caller import find_caller, find_tenant, shows_agent
 from coord.host.store_location import find_location
-from coord.integrations.git.gate.check import Finding, anonymous, judge
+from coord.integrations.git.gate.check import Finding, anonymous, check_commits
 from coord.integrations.git.gate.commits import new_commits, staged, tips
-from coord.integrations.git.gate.sign import signed
+from coord.integrations.git.gate.sign import sign_message
 from coord.integrations.git.gate.stubs import PROTECTED, PROTECTED_VARIABLE
 from coord.integrations.git.run import Git
 from coord.sdk.client.connection import Connection
 from coord.sdk.client.open import open_location, open_timeout_s
 
-TOLD_MAX = 10
+FINDINGS_MAX = 10
 """How many findings are printed."""
 
 
@@ -78,7 +78,7 @@ def _who(connection: Connection, caller: Caller) -> tuple[Caller, bool]:
 
 
 def _pre_commit(gate: Gate) -> int:
-    return _told(gate, judge(gate.connection, gate.caller, [staged(gate.git)]))
+    return _report(gate, check_commits(gate.connection, gate.caller, [staged(gate.git)]))
 
 
 def _prepare_commit_msg(gate: Gate) -> int:
@@ -88,14 +88,14 @@ def _prepare_commit_msg(gate: Gate) -> int:
     file, source = gate.arguments[0], gate.arguments[1] if len(gate.arguments) > 1 else ""
     about_to = staged(gate.git)
     if source != "merge":  # in a merge, what others did is rightly among it
-        code = _told(gate, judge(gate.connection, gate.caller, [about_to]))
+        code = _report(gate, check_commits(gate.connection, gate.caller, [about_to]))
         if code:
             return code
     with open(file, encoding="utf-8", errors="surrogateescape", newline="") as message:
         text = message.read()
     if source == "message" and not text.strip():
         return 0  # git is going to refuse it for being empty
-    text = signed(gate.git, gate.connection, gate.caller, text, about_to.paths)
+    text = sign_message(gate.git, gate.connection, gate.caller, text, about_to.paths)
     with open(file, "w", encoding="utf-8", errors="surrogateescape", newline="") as message:
         message.write(text)
     return 0
@@ -107,8 +107,8 @@ def _reference_transaction(gate: Gate) -> int:
     findings: dict[Finding, None] = {}
     for _, new, ref in _stdin_words(3):
         if _is_protected(gate, ref) and new.strip("0"):
-            findings.update(dict.fromkeys(_judge_new(gate, new, _accepted(gate))))
-    return _told(gate, list(findings))
+            findings.update(dict.fromkeys(_check_new(gate, new, _accepted(gate))))
+    return _report(gate, list(findings))
 
 
 def _pre_push(gate: Gate) -> int:
@@ -125,8 +125,8 @@ def _pre_push(gate: Gate) -> int:
         )
         if old.strip("0") and gate.git.run("cat-file", "-e", f"{old}^{{commit}}").code == 0:
             known.append(old)
-        findings.update(dict.fromkeys(_judge_new(gate, new, known)))
-    return _told(gate, list(findings))
+        findings.update(dict.fromkeys(_check_new(gate, new, known)))
+    return _report(gate, list(findings))
 
 
 def _pre_receive(gate: Gate) -> int:
@@ -134,12 +134,12 @@ def _pre_receive(gate: Gate) -> int:
     for _, new, ref in _stdin_words(3):
         if new.strip("0") and ref.startswith("refs/heads/"):
             known = _accepted(gate) if _is_protected(gate, ref) else tips(gate.git, "refs/")
-            findings.update(dict.fromkeys(_judge_new(gate, new, known)))
-    return _told(gate, list(findings))
+            findings.update(dict.fromkeys(_check_new(gate, new, known)))
+    return _report(gate, list(findings))
 
 
-def _judge_new(gate: Gate, new: str, known: Sequence[str]) -> list[Finding]:
-    return judge(gate.connection, gate.caller, new_commits(gate.git, new, known))
+def _check_new(gate: Gate, new: str, known: Sequence[str]) -> list[Finding]:
+    return check_commits(gate.connection, gate.caller, new_commits(gate.git, new, known))
 
 
 def _accepted(gate: Gate) -> list[str]:
@@ -162,11 +162,11 @@ def _stdin_words(number: int) -> Iterator[list[str]]:
             raise Invalid(f"git said {line!r}", hint="is this git newer than coord? coord doctor")
 
 
-def _told(gate: Gate, findings: Sequence[Finding]) -> int:
+def _report(gate: Gate, findings: Sequence[Finding]) -> int:
     """Say what was found; return how the hook ends."""
-    said = [line for finding in findings[:TOLD_MAX] for line in (finding.what, f"  {finding.next_step}")]
-    if len(findings) > TOLD_MAX:
-        said.append(f"… and {len(findings) - TOLD_MAX} more")
+    said = [line for finding in findings[:FINDINGS_MAX] for line in (finding.what, f"  {finding.next_step}")]
+    if len(findings) > FINDINGS_MAX:
+        said.append(f"… and {len(findings) - FINDINGS_MAX} more")
     if findings:
         said.append("told, not refused: you are a person" if gate.person else "refused")
     sys.stderr.write("".join(f"coord: {line}\n" for line in said))

@@ -7,7 +7,7 @@ from coord.core.errors import NotFound
 from coord.core.identity import Caller
 from coord.core.locks.paths import parse_pattern
 from coord.core.replies import LockInfo
-from coord.integrations.git.changes import writing
+from coord.integrations.git.changes import write_locks
 from coord.integrations.git.gate.check import covers
 from coord.integrations.git.gate.trailers import (
     FenceTrailer,
@@ -20,9 +20,9 @@ from coord.integrations.git.run import Git
 from coord.sdk.client.connection import Connection
 
 
-def signed(git: Git, connection: Connection, caller: Caller, message: str, paths: Sequence[str]) -> str:
+def sign_message(git: Git, connection: Connection, caller: Caller, message: str, paths: Sequence[str]) -> str:
     """Return a message with what the session would sign now, in place of what it says of that already."""
-    trailers = held_trailers(connection, caller, paths).over(read_message(message))
+    trailers = current_trailers(connection, caller, paths).over(read_message(message))
     options = [word for line in trailers.lines() for word in ("--trailer", line)]
     how = ("--where", "end", "--if-exists", "add", "--if-missing", "add", "--no-divider")
     text = without_trailers(message).encode("utf-8", "surrogateescape")
@@ -32,14 +32,14 @@ def signed(git: Git, connection: Connection, caller: Caller, message: str, paths
     return done.out.decode("utf-8", "surrogateescape")
 
 
-def held_trailers(connection: Connection, caller: Caller, paths: Sequence[str]) -> Trailers:
+def current_trailers(connection: Connection, caller: Caller, paths: Sequence[str]) -> Trailers:
     """Return what a session would sign now: its name, its claims, its locks on these files."""
     try:
         session = connection.call(commands.GetSession(caller)).session_id
     except NotFound:
         session = caller.session  # nothing was done in its name yet
     claims = connection.call(commands.GetSessionClaims(connection.tenant, session))
-    locks = writing(connection.call(commands.ListLocks(caller, own=True)))
+    locks = write_locks(connection.call(commands.ListLocks(caller, own=True)))
     return Trailers(
         session,
         tuple(TaskTrailer(claim.project_id, claim.task_id, claim.generation.generation) for claim in claims),

@@ -25,14 +25,14 @@ SAID_BYTES_MAX = 4000
 NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
 
 
-class Checked(NamedTuple):
+class CheckResult(NamedTuple):
     """Whether a tree passed, and the end of what the command said."""
 
     passed: bool
     said: str
 
 
-def check(git: Git, commit: str, command: Sequence[str], held: LockBlock, timeout_s: float) -> Checked:
+def check(git: Git, commit: str, command: Sequence[str], held: LockBlock, timeout_s: float) -> CheckResult:
     """Run a command on a commit; raise if the lock is lost meanwhile, for then it decides nothing."""
     with _worktree(git, commit) as folder, tempfile.TemporaryFile() as said:
         environ = {**git.environ, "COORD_CHECKED_COMMIT": commit}
@@ -55,8 +55,8 @@ def check(git: Git, commit: str, command: Sequence[str], held: LockBlock, timeou
         said.seek(max(0, size - SAID_BYTES_MAX))
         text = said.read().decode("utf-8", "replace").strip()
     if code is None:
-        return Checked(False, f"{text}\nit did not end within {timeout_s:.0f} s".strip())
-    return Checked(code == 0, text or f"it ended with {code}")
+        return CheckResult(False, f"{text}\nit did not end within {timeout_s:.0f} s".strip())
+    return CheckResult(code == 0, text or f"it ended with {code}")
 
 
 def _wait(process: "subprocess.Popen[bytes]", held: LockBlock, deadline: float) -> int | None:
@@ -88,7 +88,7 @@ def _remove(git: Git, place: str) -> None:
     shutil.rmtree(place, ignore_errors=True)
 
 
-def remove_left_behind(git: Git) -> None:
+def remove_stale_worktrees(git: Git) -> None:
     """Remove the worktrees of checks whose process was killed."""
     for place in [os.path.dirname(each.path) for each in worktrees(git)]:
         if os.path.basename(place).startswith(PREFIX):

@@ -18,9 +18,16 @@ from coord.core.errors import Busy, Invalid, NotFound, Refused
 from coord.core.git_log_commands import RecordMerge
 from coord.integrations.git.gate.check import Finding, shown_path
 from coord.integrations.git.gate.trailers import SESSION
-from coord.integrations.git.merge.check import Checked, check, remove_left_behind
-from coord.integrations.git.merge.scope import Signer, signer_of, stands_against
-from coord.integrations.git.merge.tree import Party, changed, check_git, commit_tree, merged, parties
+from coord.integrations.git.merge.check import CheckResult, check, remove_stale_worktrees
+from coord.integrations.git.merge.scope import Signer, check_branch, signer_of
+from coord.integrations.git.merge.tree import (
+    Party,
+    changed_files,
+    check_git,
+    commit_tree,
+    merge_trees,
+    parties,
+)
 from coord.integrations.git.run import Git, GitFailed, as_text
 from coord.integrations.git.worktree.worktree import worktrees
 from coord.sdk.client.blocks import LockBlock
@@ -30,7 +37,7 @@ LOCK = "name:pr-merge-queue"
 LOCK_TTL_S = 60.0
 TRIES = 10
 BRANCHES_MAX = 256
-FILES_TOLD_MAX = 50
+FILES_MAX = 50
 CHECK_S = 1800.0
 
 
@@ -57,7 +64,7 @@ class Outcome(NamedTuple):
     said: str = ""
 
 
-class Wanted(NamedTuple):
+class MergeRequest(NamedTuple):
     """What is to be merged, and how it is judged."""
 
     branches: tuple[str, ...]
@@ -68,7 +75,7 @@ class Wanted(NamedTuple):
     wait_s: float | None = None
 
 
-class Merge(NamedTuple):
+class MergeReport(NamedTuple):
     """Where the branch stood before and after, and what became of each of the others."""
 
     into: str
@@ -96,7 +103,7 @@ class _Step(NamedTuple):
     files: tuple[str, ...]
 
 
-class _Stuck(Exception):
+class _RefNotMoved(Exception):
     """Git refuses to move the ref, though nobody else has."""
 
     def __init__(self, finding: Finding) -> None:
@@ -104,80 +111,84 @@ class _Stuck(Exception):
         self.finding = finding
 
 
-def merge(client: Client, git: Git, wanted: Wanted) -> Merge:
+def merge(client: Client, git: Git, request: MergeRequest) -> MergeReport:
     """Merge branches under the lock of the queue; what cannot be merged is told, and changes nothing."""
     check_git(git)
     signer = signer_of(client)
-    if wanted.any_file and not signer.person:
+    if request.any_file and not signer.person:
         raise Refused(
             "only a person may merge files that were changed without a lock", hint="lock them and commit anew"
         )
-    if not 0 < len(set(wanted.branches)) <= BRANCHES_MAX:
-        raise Invalid(f"{len(wanted.branches)} branches at once", hint=f"1 to {BRANCHES_MAX}")
-    names = list(dict.fromkeys(wanted.branches))
-    for name in (wanted.into, *names):
+    if not 0 < len(set(request.branches)) <= BRANCHES_MAX:
+        raise Invalid(f"{len(request.branches)} branches at once", hint=f"1 to {BRANCHES_MAX}")
+    names = list(dict.fromkeys(request.branches))
+    for name in (request.into, *names):
         _tip(git, name)  # who misspelled one need not wait for the lock
     reason = as_text(f"merge {', '.join(names)}")[:100]
-    with client.lock(LOCK, profile="file", ttl_s=LOCK_TTL_S, wait_s=wanted.wait_s, reason=reason) as held:
-        remove_left_behind(git)
-        before = _tip(git, wanted.into)
+    with client.lock(LOCK, profile="file", ttl_s=LOCK_TTL_S, wait_s=request.wait_s, reason=reason) as held:
+        remove_stale_worktrees(git)
+        before = _tip(git, request.into)
         branches = [_Branch(name, _tip(git, name)) for name in names]
-        queue = _Queue(client, git, signer, wanted, held)
+        queue = _Queue(client, git, signer, request, held)
         queue.merge(branches)
-        after = _tip(git, wanted.into)
+        after = _tip(git, request.into)
     outcomes = sorted(queue.outcomes, key=lambda outcome: names.index(outcome.branch))
-    return Merge(wanted.into, before, after, outcomes, _warnings(git, branches))
+    return MergeReport(request.into, before, after, outcomes, _warnings(git, branches))
 
 
 class _Queue:
     """The branches of one call on their way."""
 
-    def __init__(self, client: Client, git: Git, signer: Signer, wanted: Wanted, held: LockBlock) -> None:
-        self._client, self._git, self._signer, self._wanted, self._held = client, git, signer, wanted, held
-        self._ref = f"refs/heads/{wanted.into}"
+    def __init__(
+        self, client: Client, git: Git, signer: Signer, request: MergeRequest, held: LockBlock
+    ) -> None:
+        self._client, self._git, self._signer, self._request, self._held = client, git, signer, request, held
+        self._ref = f"refs/heads/{request.into}"
         self._owners = {each.branch: each.owner for each in worktrees(git)}
-        self._checked: dict[str, Checked] = {}
+        self._checked: dict[str, CheckResult] = {}
         self.outcomes: list[Outcome] = []
 
     def merge(self, branches: Sequence[_Branch]) -> None:
         """Merge branches in their order; after a failing check try each half by itself."""
         for _ in range(TRIES):
-            base = _tip(self._git, self._wanted.into)
-            branches = self._in_order(base, branches)
+            base = _tip(self._git, self._request.into)
+            branches = self._acceptable(base, branches)
             steps, conflicts = self._steps(base, branches)
-            failed = self._failed(base, steps)
+            failed = self._failing_check(base, steps)
             if failed is not None:
-                self._blame(branches, steps, failed)
+                self._find_culprit(branches, steps, failed)
                 return
             # The check may have taken long: what was in order when it began has to be so still.
-            again = [step.branch for step in steps] if self._wanted.check else []
-            if len(self._in_order(base, again)) < len(again):
+            again = [step.branch for step in steps] if self._request.check else []
+            if len(self._acceptable(base, again)) < len(again):
                 branches = self._undecided(branches)
                 continue
             try:
                 moved = not steps or self._move(base, steps[-1].commit)
-            except _Stuck as stuck:
-                self._tell(*(self._refused(step.branch, stuck.finding) for step in steps), *conflicts)
+            except _RefNotMoved as stuck:
+                self._record_outcomes(
+                    *(self._refused(step.branch, stuck.finding) for step in steps), *conflicts
+                )
                 return
             if moved:
-                self._tell(*(self._merged(step) for step in steps), *conflicts)
+                self._record_outcomes(*(self._merged(step) for step in steps), *conflicts)
                 return
-        raise Busy(f"{self._wanted.into} moves faster than it can be merged into", hint="try again")
+        raise Busy(f"{self._request.into} moves faster than it can be merged into", hint="try again")
 
-    def _in_order(self, base: str, branches: Sequence[_Branch]) -> list[_Branch]:
+    def _acceptable(self, base: str, branches: Sequence[_Branch]) -> list[_Branch]:
         """Return the branches that nothing stands against; the others are refused."""
         found = []
         for branch in branches:
             if self._git.run("merge-base", "--is-ancestor", branch.tip, base).code == 0:
-                self._tell(Outcome(*branch, Verdict.NOTHING_NEW, base))
+                self._record_outcomes(Outcome(*branch, Verdict.NOTHING_NEW, base))
                 continue
             owner = self._owners.get(branch.name, "")
             signer = Signer(owner, person=False) if owner else self._signer
-            findings = stands_against(
-                self._client, self._git, signer, branch.tip, base, any_file=self._wanted.any_file
+            findings = check_branch(
+                self._client, self._git, signer, branch.tip, base, any_file=self._request.any_file
             )
             if findings:
-                self._tell(self._refused(branch, *findings))
+                self._record_outcomes(self._refused(branch, *findings))
             else:
                 found.append(branch)
         return found
@@ -191,24 +202,24 @@ class _Queue:
         steps, conflicts, top = list[_Step](), list[Outcome](), base
         for branch in branches:
             try:
-                found = merged(self._git, top, branch.tip)
+                found = merge_trees(self._git, top, branch.tip)
             except GitFailed as error:  # histories that have nothing in common
                 conflicts.append(self._refused(branch, Finding(error.message, error.hint)))
                 continue
             if found.conflicts:
-                names = (self._wanted.into, branch.name)
+                names = (self._request.into, branch.name)
                 who = parties(self._git, top, branch.tip, found.conflicts, names)
                 conflicts.append(Outcome(*branch, Verdict.CONFLICT, "", found.conflicts, tuple(who)))
                 continue
             message = f"Merge branch '{branch.name}'\n\n{SESSION}: {self._signer.session}\n"
             commit = commit_tree(self._git, found.tree, [top, branch.tip], message)
-            steps.append(_Step(branch, commit, tuple(changed(self._git, top, commit))))
+            steps.append(_Step(branch, commit, tuple(changed_files(self._git, top, commit))))
             top = commit
         return steps, conflicts
 
-    def _failed(self, base: str, steps: Sequence[_Step]) -> Checked | None:
+    def _failing_check(self, base: str, steps: Sequence[_Step]) -> CheckResult | None:
         """Check what the steps lead to; return how that failed. What fails before them is not their fault."""
-        if not self._wanted.check or not steps:
+        if not self._request.check or not steps:
             return None
         last = self._check(steps[-1].commit)
         if last.passed:
@@ -216,19 +227,19 @@ class _Queue:
         before = self._check(base)
         if not before.passed:
             raise Refused(
-                f"the check fails on {self._wanted.into} itself: {before.said.splitlines()[-1]}",
+                f"the check fails on {self._request.into} itself: {before.said.splitlines()[-1]}",
                 hint="mend that first; nothing was merged since",
             )
         return last
 
-    def _check(self, commit: str) -> Checked:
+    def _check(self, commit: str) -> CheckResult:
         tree = self._git.must("rev-parse", f"{commit}^{{tree}}").text
         if tree not in self._checked:
-            wanted = self._wanted
-            self._checked[tree] = check(self._git, commit, wanted.check, self._held, wanted.check_s)
+            request = self._request
+            self._checked[tree] = check(self._git, commit, request.check, self._held, request.check_s)
         return self._checked[tree]
 
-    def _blame(self, branches: Sequence[_Branch], steps: Sequence[_Step], failed: Checked) -> None:
+    def _find_culprit(self, branches: Sequence[_Branch], steps: Sequence[_Step], failed: CheckResult) -> None:
         """Find who makes the check fail, and merge the others; who conflicted with it gets another try."""
         if len(steps) > 1:
             half = len(branches) // 2
@@ -236,7 +247,7 @@ class _Queue:
             self.merge(branches[half:])
             return
         (step,) = steps
-        self._tell(Outcome(*step.branch, Verdict.CHECK_FAILED, files=step.files, said=failed.said))
+        self._record_outcomes(Outcome(*step.branch, Verdict.CHECK_FAILED, files=step.files, said=failed.said))
         others = [branch for branch in branches if branch != step.branch]
         if others:
             self.merge(others)
@@ -244,9 +255,9 @@ class _Queue:
     def _move(self, base: str, commit: str) -> bool:
         """Move the ref if it still is where it was; the worktree that has it checked out follows."""
         self._held.check()
-        signed = {} if self._signer.person else {"COORD_SESSION_ID": self._signer.session}
-        folder = _checked_out(self._git).get(self._wanted.into, "")
-        git = Git(folder or self._git.folder, environ={**self._git.environ, **signed})
+        sign_message = {} if self._signer.person else {"COORD_SESSION_ID": self._signer.session}
+        folder = _checked_out(self._git).get(self._request.into, "")
+        git = Git(folder or self._git.folder, environ={**self._git.environ, **sign_message})
         if folder:
             # Like a pull: it refuses rather than touch what somebody changed there and has not committed,
             # even what is ignored.
@@ -254,12 +265,12 @@ class _Queue:
             done = git.run("merge", *options, commit)
         else:
             done = git.run("update-ref", "-m", "coord merge", self._ref, commit, base)
-        if done.code and _tip(git, self._wanted.into) == base:
+        if done.code and _tip(git, self._request.into) == base:
             if folder:  # git writes the files before its hook of refs may say no
                 git.run("read-tree", "-m", "-u", commit, base)
             where = f" in {shown_path(folder)}" if folder else ""
-            what = f"git does not move {self._wanted.into}{where}: {' '.join(done.said.split())[:500]}"
-            raise _Stuck(Finding(what, f"see to that{where}, and merge again; nothing was changed"))
+            what = f"git does not move {self._request.into}{where}: {' '.join(done.stderr.split())[:500]}"
+            raise _RefNotMoved(Finding(what, f"see to that{where}, and merge again; nothing was changed"))
         # Somebody may have switched that worktree to another branch just now.
         return not done.code and not git.run("merge-base", "--is-ancestor", commit, self._ref).code
 
@@ -269,7 +280,7 @@ class _Queue:
     def _refused(self, branch: _Branch, *findings: Finding) -> Outcome:
         return Outcome(*branch, Verdict.REFUSED, findings=findings)
 
-    def _tell(self, *outcomes: Outcome) -> None:
+    def _record_outcomes(self, *outcomes: Outcome) -> None:
         """Keep outcomes and write them into the log; what was no merge and no refusal is not worth a line."""
         for outcome in outcomes:
             self.outcomes.append(outcome)
@@ -281,11 +292,11 @@ class _Queue:
         return RecordMerge(
             self._client.caller,
             branch=as_text(outcome.branch),
-            into=as_text(self._wanted.into),
+            into=as_text(self._request.into),
             tip=outcome.tip,
             commit=outcome.commit,
             verdict=outcome.verdict.value,
-            files=tuple(as_text(path) for path in outcome.files[:FILES_TOLD_MAX]),
+            files=tuple(as_text(path) for path in outcome.files[:FILES_MAX]),
             parties=tuple(dict.fromkeys(as_text(party.who) for party in outcome.parties)),
             detail=as_text(detail[-500:]),
         )

@@ -15,8 +15,8 @@ from coord.core.locks.locks import Mode
 from coord.core.locks.paths import parse_pattern
 from coord.core.locks.queries import FENCES_MAX
 from coord.core.locks.resources import parse_resource
-from coord.integrations.git.gate.check import Finding, covers, judge, shown_path
-from coord.integrations.git.gate.commits import Judged, new_commits
+from coord.integrations.git.gate.check import Finding, check_commits, covers, shown_path
+from coord.integrations.git.gate.commits import CommitUnderReview, new_commits
 from coord.integrations.git.gate.trailers import FenceTrailer
 from coord.integrations.git.run import Git
 from coord.sdk.client.client import Client
@@ -42,26 +42,26 @@ def signer_of(client: Client) -> Signer:
     return Signer(session, person)
 
 
-def stands_against(
+def check_branch(
     client: Client, git: Git, signer: Signer, tip: str, onto: str, *, any_file: bool
 ) -> list[Finding]:
     """Return what stands against a tip: files out of scope or held by others, what was superseded."""
     commits = new_commits(git, tip, [onto])
-    commits, findings = _proved(client, git, signer, commits, onto)
-    return [*([] if any_file else findings), *judge(client, client.caller, commits)]
+    commits, findings = _with_proofs(client, git, signer, commits, onto)
+    return [*([] if any_file else findings), *check_commits(client, client.caller, commits)]
 
 
-def _proved(
-    client: Client, git: Git, signer: Signer, commits: Sequence[Judged], onto: str
-) -> tuple[list[Judged], list[Finding]]:
+def _with_proofs(
+    client: Client, git: Git, signer: Signer, commits: Sequence[CommitUnderReview], onto: str
+) -> tuple[list[CommitUnderReview], list[Finding]]:
     """Return commits with the fences that prove their scope, and what is not proved."""
-    known = _known(client, [fence for commit in commits for fence in commit.trailers.fences])
+    known = _granted(client, [fence for commit in commits for fence in commit.trailers.fences])
     proved, findings, holders = [], list[Finding](), _Holders(client)
     for commit in commits:
         session = commit.trailers.session or ("" if signer.person else signer.session)
         fences = [fence for fence in commit.trailers.fences if fence in known]
         left = [path for path in commit.paths if not _covered(fences, path)] if session else []
-        began_ms, made_ms = _moments(git, commit.commit, onto) if left else (0, 0)
+        began_ms, made_ms = _branch_times(git, commit.commit, onto) if left else (0, 0)
         for path in left:
             last = holders.last(path, session, began_ms, made_ms)
             if last is not None:
@@ -98,13 +98,13 @@ class _Holders:
             began_in_time = tenure.from_ms <= made_ms + SLACK_MS if own else tenure.from_ms < made_ms
             if began_in_time and _covers(tenure.resource, path):
                 fence = FenceTrailer(tenure.fence, tenure.resource)
-                if _known(self._client, [fence]):  # a store may know the same path in another repository
+                if _granted(self._client, [fence]):  # a store may know the same path in another repository
                     ended_before = tenure.until_ms and tenure.until_ms < began_ms - SLACK_MS
                     return fence if own and not ended_before else None
         return None
 
 
-def _known(client: Client, fences: Sequence[FenceTrailer]) -> set[FenceTrailer]:
+def _granted(client: Client, fences: Sequence[FenceTrailer]) -> set[FenceTrailer]:
     """Return the fences that were really granted."""
     event_filter, found = list(dict.fromkeys(fences)), set[FenceTrailer]()
     for start in range(0, len(event_filter), FENCES_MAX):
@@ -123,7 +123,7 @@ def _covers(resource: str, path: str) -> bool:
     return any(covers(pattern, path) for pattern in parse_pattern(resource.removeprefix("file:")))
 
 
-def _moments(git: Git, commit: str, onto: str) -> tuple[int, int]:
+def _branch_times(git: Git, commit: str, onto: str) -> tuple[int, int]:
     """Return when the branch of a commit parted, and when the commit was made."""
     base = git.run("merge-base", commit, onto).text
     shown = git.must("log", "--no-walk=unsorted", "--format=%ct", *([base] if base else []), commit)
@@ -131,7 +131,7 @@ def _moments(git: Git, commit: str, onto: str) -> tuple[int, int]:
     return moments[0] if base else 0, moments[-1]
 
 
-def _out_of_scope(commit: Judged, path: str, session: str) -> Finding:
+def _out_of_scope(commit: CommitUnderReview, path: str, session: str) -> Finding:
     return Finding(
         f"commit {commit.commit[:10]} changes {shown_path(path)}, which {session} did not hold",
         f"lock it (coord lock {shown_path(path)}), look at what others did to it, and commit anew "

@@ -8,14 +8,14 @@ from typing import NamedTuple
 from coord.core.errors import Unsupported
 from coord.integrations.git.run import Git, GitFailed
 
-GIT_LEAST = (2, 38)
+GIT_MIN = (2, 38)
 COORDINATION = (".coord", ".claude/settings.local.json", ".claude/subagent-status",
                 ".claude/agent-claims.json", ".claude/plans/task-status.json")  # fmt: skip
 """Files and folders that tell how somebody works in a worktree: they mean nothing in another one."""
 OBJECTS_MAX = 1000
 
 
-class Merged(NamedTuple):
+class MergedTree(NamedTuple):
     """What two commits make together; with conflicts there is nothing to use."""
 
     tree: str
@@ -34,18 +34,18 @@ def check_git(git: Git) -> None:
     """Refuse a git that cannot merge in memory."""
     words = git.must("version").text.split()
     numbers = tuple(int(part) for part in words[2].split(".")[:2]) if len(words) > 2 else (0,)
-    if numbers < GIT_LEAST:
+    if numbers < GIT_MIN:
         raise Unsupported(f"git {'.'.join(map(str, numbers))} cannot merge in memory", hint="2.38 can")
 
 
-def merged(git: Git, onto: str, tip: str) -> Merged:
+def merge_trees(git: Git, onto: str, tip: str) -> MergedTree:
     """Return what a branch's tip makes on top of a commit; coordination files stay as they are there."""
     side = without_coordination(git, onto, tip)
     done = git.run("merge-tree", "--write-tree", "-z", "--name-only", onto, side)
     if done.code not in (0, 1):
-        raise GitFailed(("merge-tree",), done.code, done.said)
+        raise GitFailed(("merge-tree",), done.code, done.stderr)
     tree, *names = (os.fsdecode(part) for part in done.out.split(b"\0"))
-    return Merged(tree, tuple(names[: names.index("")]) if done.code else ())
+    return MergedTree(tree, tuple(names[: names.index("")]) if done.code else ())
 
 
 def without_coordination(git: Git, onto: str, tip: str) -> str:
@@ -84,7 +84,7 @@ def commit_tree(git: Git, tree: str, parents: Iterable[str], message: str) -> st
     return done.text
 
 
-def changed(git: Git, before: str, after: str) -> list[str]:
+def changed_files(git: Git, before: str, after: str) -> list[str]:
     """Return the files in which two commits or trees differ."""
     return git.must("diff-tree", "-r", "-z", "--no-renames", "--name-only", before, after).names
 

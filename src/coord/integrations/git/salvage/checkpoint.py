@@ -4,18 +4,18 @@ from collections.abc import Sequence
 
 from coord.core import commands
 from coord.core.errors import Invalid, NotFound, NotOwner, Refused
-from coord.integrations.git.changes import Covered, changes, writing
+from coord.integrations.git.changes import CoveredPaths, changes, write_locks
 from coord.integrations.git.run import Git, as_text
-from coord.integrations.git.salvage.salvage import PREFIX, head_of, keep
-from coord.integrations.git.salvage.swap import exchange, stands_in_the_way
+from coord.integrations.git.salvage.salvage import PREFIX, head_of, save_to_ref
+from coord.integrations.git.salvage.swap import is_blocked, swap_files
 from coord.sdk.client.client import Client
 
 
-def keep_held(client: Client, why: str) -> str:
+def save_checkpoint(client: Client, why: str) -> str:
     """Put what this session holds and changed into a ref, and return it ("": nothing is changed)."""
     git, held = _git(client), _held(client)
     paths = [change.path for change in changes(git) if change.path in held]
-    return keep(git, _name(client), paths, why or "a checkpoint")
+    return save_to_ref(git, _name(client), paths, why or "a checkpoint")
 
 
 def restore(client: Client, ref: str, files: Sequence[str] = ()) -> tuple[list[str], str]:
@@ -29,7 +29,7 @@ def restore(client: Client, ref: str, files: Sequence[str] = ()) -> tuple[list[s
         if not git.run("rev-parse", "--quiet", "--verify", f"{ref}^1").code
         else git.must("mktree").text
     )
-    wanted = Covered(client.resolve([f"file:{word}" for word in files]))
+    wanted = CoveredPaths(client.resolve([f"file:{word}" for word in files]))
     listed = git.must("diff-tree", "-r", "-z", "--name-only", "--no-renames", base, ref).names
     paths = [path for path in listed if not files or path in wanted]
     if not paths:
@@ -37,10 +37,10 @@ def restore(client: Client, ref: str, files: Sequence[str] = ()) -> tuple[list[s
     for path in paths:
         if path not in held:
             raise NotOwner(f"{as_text(path)} is not held by this session", hint="coord lock takes it")
-        if stands_in_the_way(git.folder, path):
+        if is_blocked(git.folder, path):
             raise Refused(f"something else is where {as_text(path)} belongs", hint="move it away first")
-    before = keep(git, _name(client), paths, f"before {ref} was restored")
-    more, restored = exchange(git, ref, paths, kept_in=before or head_of(git), name=_name(client))
+    before = save_to_ref(git, _name(client), paths, f"before {ref} was restored")
+    more, restored = swap_files(git, ref, paths, saved_in=before or head_of(git), name=_name(client))
     left = [path for path in paths if path not in restored]
     if left:
         raise Refused(
@@ -56,9 +56,9 @@ def _git(client: Client) -> Git:
     return Git(repository.root)
 
 
-def _held(client: Client) -> Covered:
+def _held(client: Client) -> CoveredPaths:
     own = client.call(commands.ListLocks(client.caller, own=True))
-    return Covered(lock.resource for lock in writing(own))
+    return CoveredPaths(lock.resource for lock in write_locks(own))
 
 
 def _name(client: Client) -> str:

@@ -8,12 +8,12 @@ import msgspec
 
 from coord.core.errors import Invalid, NotFound, Refused
 from coord.integrations.git.run import Git, as_text
-from coord.integrations.git.salvage.salvage import PREFIX, Salvage, kept
+from coord.integrations.git.salvage.salvage import PREFIX, Salvage, list_salvages
 
 _STATES = {"A": "new", "D": "deleted", "T": "changed", "M": "changed"}
 
 
-class PutAside(msgspec.Struct, frozen=True):
+class SalvageInfo(msgspec.Struct, frozen=True):
     """A salvage ref, its files, and whether every byte of them is in the history of a branch."""
 
     ref: str
@@ -24,14 +24,14 @@ class PutAside(msgspec.Struct, frozen=True):
     in_branch: bool
 
 
-def look(git: Git, ref: str) -> PutAside:
+def describe(git: Git, ref: str) -> SalvageInfo:
     """Return what a ref holds."""
-    return _looked(git, _find(git, ref))
+    return _describe(git, _find(git, ref))
 
 
-def drop(git: Git, refs: Sequence[str], *, force: bool) -> list[PutAside]:
+def drop(git: Git, refs: Sequence[str], *, force: bool) -> list[SalvageInfo]:
     """Give up what these refs hold, all or nothing; what no branch has only by force."""
-    found = [_looked(git, _find(git, ref)) for ref in dict.fromkeys(refs)]
+    found = [_describe(git, _find(git, ref)) for ref in dict.fromkeys(refs)]
     for each in found:
         if not each.in_branch and not force:
             raise Refused(
@@ -40,17 +40,17 @@ def drop(git: Git, refs: Sequence[str], *, force: bool) -> list[PutAside]:
     return _dropped(git, found)
 
 
-def prune(git: Git, *, older_s: float | None, merged: bool, dry_run: bool = False) -> list[PutAside]:
+def prune(git: Git, *, older_s: float | None, merged: bool, dry_run: bool = False) -> list[SalvageInfo]:
     """Give up all that is older and in a branch, as far as these are asked for; one of them has to be."""
     if older_s is None and not merged:
         raise Invalid("what is to be given up?", hint="coord salvage prune --merged, or --older-than 30d")
     now_s = time.time()
-    old = [each for each in kept(git) if older_s is None or now_s - _made_s(each) >= older_s]
-    found = [look for each in old if (look := _looked(git, each)).in_branch or not merged]
+    old = [each for each in list_salvages(git) if older_s is None or now_s - _created_s(each) >= older_s]
+    found = [describe for each in old if (describe := _describe(git, each)).in_branch or not merged]
     return found if dry_run else _dropped(git, found)
 
 
-def _dropped(git: Git, found: list[PutAside]) -> list[PutAside]:
+def _dropped(git: Git, found: list[SalvageInfo]) -> list[SalvageInfo]:
     """Delete refs as they were looked at; git refuses all of them if one was changed since."""
     orders = "".join(f"delete {each.ref}\0{each.commit}\0" for each in found)
     git.must("update-ref", "--stdin", "-z", stdin=orders.encode())
@@ -59,13 +59,13 @@ def _dropped(git: Git, found: list[PutAside]) -> list[PutAside]:
 
 def _find(git: Git, ref: str) -> Salvage:
     name = ref if ref.startswith(f"{PREFIX}/") else f"{PREFIX}/{ref}"
-    for each in kept(git):
+    for each in list_salvages(git):
         if each.ref == name:
             return each
     raise NotFound(f"there is no {name}", hint="coord salvage list")
 
 
-def _looked(git: Git, each: Salvage) -> PutAside:
+def _describe(git: Git, each: Salvage) -> SalvageInfo:
     parents = git.must("show", "--no-patch", "--format=%P", each.commit).text.split()
     base = parents[0] if parents else git.must("mktree").text
     changed = _differing(git, base, each.commit)
@@ -76,7 +76,7 @@ def _looked(git: Git, each: Salvage) -> PutAside:
     }
     contents = {blob for _, blob, _ in changed if blob.strip("0")}
     in_branch = contents <= _in_branches(git, list(files)) if contents else True
-    return PutAside(each.ref, each.commit, each.at, each.why, list(files.values()), in_branch)
+    return SalvageInfo(each.ref, each.commit, each.at, each.why, list(files.values()), in_branch)
 
 
 def _differing(git: Git, base: str, commit: str) -> list[tuple[str, str, str]]:
@@ -100,5 +100,5 @@ def _in_branches(git: Git, paths: list[str]) -> set[str]:
     return set(done.text.split())
 
 
-def _made_s(each: Salvage) -> float:
+def _created_s(each: Salvage) -> float:
     return datetime.fromisoformat(each.at).timestamp()

@@ -13,9 +13,9 @@ from coord.core.locks.locks import LOSS_KEPT_MS, LOST, EndReason
 from coord.core.locks.resources import parse_resource
 from coord.core.replies import LockInfo
 from coord.host.repository import find_repository
-from coord.integrations.git.changes import Covered, changes, literal_name, writing
+from coord.integrations.git.changes import CoveredPaths, changes, literal_name, write_locks
 from coord.integrations.git.run import Git
-from coord.integrations.git.salvage.swap import put_aside
+from coord.integrations.git.salvage.swap import salvage_paths
 from coord.sdk.client.client import Client
 from coord.sdk.log_reader import LoggedEvent
 from coord.sdk.reports.activity import EventFilter, newest_events
@@ -23,22 +23,22 @@ from coord.sdk.reports.activity import EventFilter, newest_events
 SLACK_MS = 60_000
 """How far the clock of files may be from that of the store, and a holder from hearing that it lost."""
 EVENTS_MAX = 500
-PASSED_OVER = (EndReason.LAPSED, EndReason.PARENT_ENDED)
+IGNORED_ENDINGS = (EndReason.LAPSED, EndReason.PARENT_ENDED)
 """Endings that say nothing about edits: a hand-off that nobody took, a loan that ended with its lender's."""
 
 
 def salvage_first(client: Client, granted: Sequence[LockInfo]) -> list[str]:
     """Put aside what holders who lost these locks left in this worktree; return what there is to say."""
     repository = client.location.repository
-    fresh = [lock for lock in writing(granted) if not lock.refreshed]
+    fresh = [lock for lock in write_locks(granted) if not lock.refreshed]
     if not fresh or repository is None or repository.root is None:
         return []
-    git, held = Git(repository.root), Covered(lock.resource for lock in fresh)
+    git, held = Git(repository.root), CoveredPaths(lock.resource for lock in fresh)
     try:
         changed = [change.path for change in changes(git, _where(git, fresh)) if change.path in held]
     except CoordError as error:
         return [f"it could not be seen whether edits of others are left: {error.message}"]
-    return _put_aside(client, git, changed, fresh) if changed else []
+    return _salvage_changes(client, git, changed, fresh) if changed else []
 
 
 def _where(git: Git, fresh: list[LockInfo]) -> list[str]:
@@ -48,7 +48,7 @@ def _where(git: Git, fresh: list[LockInfo]) -> list[str]:
     return there if len(there) == len(fresh) else []
 
 
-def _put_aside(client: Client, git: Git, changed: list[str], fresh: list[LockInfo]) -> list[str]:
+def _salvage_changes(client: Client, git: Git, changed: list[str], fresh: list[LockInfo]) -> list[str]:
     repository = client.location.repository_id
     resources = tuple(each for lock in fresh for each in parse_resource(lock.resource, repository))
     since_ms = fresh[0].acquired_ms - LOSS_KEPT_MS
@@ -57,23 +57,25 @@ def _put_aside(client: Client, git: Git, changed: list[str], fresh: list[LockInf
     by_loss: dict[int, list[str]] = {}
     for path in changed:
         number = _last_holder(losses, path)
-        if number is not None and _is_of(client, losses[number], git.folder, path, fresh[0].owner):
+        if number is not None and _belongs_to(client, losses[number], git.folder, path, fresh[0].owner):
             by_loss.setdefault(number, []).append(path)
     told: list[str] = []
     for number, paths in by_loss.items():
-        told += _put_one_aside(client, git, losses[number], paths, fresh[0])
+        told += _salvage_holder(client, git, losses[number], paths, fresh[0])
     return told
 
 
 def _last_holder(losses: list[LoggedEvent], path: str) -> int | None:
     """Return which of these endings, newest first, was that of the last one to hold a path."""
     for number, loss in enumerate(losses):
-        if loss.details["end_reason"] not in PASSED_OVER and path in Covered([loss.details["resource"]]):
+        if loss.details["end_reason"] not in IGNORED_ENDINGS and path in CoveredPaths(
+            [loss.details["resource"]]
+        ):
             return number
     return None
 
 
-def _is_of(client: Client, loss: LoggedEvent, root: str, path: str, owner: str) -> bool:
+def _belongs_to(client: Client, loss: LoggedEvent, root: str, path: str, owner: str) -> bool:
     """Whether edits are those of a holder that lost its lock."""
     details = loss.details
     if details["end_reason"] not in LOST or details["session"] == owner:
@@ -96,14 +98,14 @@ def _written_ms(path: str) -> float:
     return os.lstat(path).st_mtime_ns / 1_000_000
 
 
-def _put_one_aside(
+def _salvage_holder(
     client: Client, git: Git, loss: LoggedEvent, paths: list[str], lock: LockInfo
 ) -> list[str]:
     details = loss.details
     loser = details.get("agent") or details["session"]
     why = f"edits of {loser}, whose lock on {details['resource']} ended ({details['end_reason']})"
     try:
-        ref, restored = put_aside(git, str(details["fence"]), paths, f"{why}; next: {lock.owner}")
+        ref, restored = salvage_paths(git, str(details["fence"]), paths, f"{why}; next: {lock.owner}")
     except CoordError as error:
         return [f"{why} could not be put aside: {error.message}"]
     if not ref:

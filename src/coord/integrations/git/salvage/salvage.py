@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from coord.core.errors import Refused
-from coord.integrations.git.run import Git, ended_by_nul
+from coord.integrations.git.run import Git, nul_terminated
 
 PREFIX = "refs/coord/salvage"
 NAME_CHARS_MAX = 100
@@ -33,7 +33,7 @@ class Salvage(NamedTuple):
     tree: str
 
 
-def keep(git: Git, name: str, paths: Sequence[str], why: str) -> str:
+def save_to_ref(git: Git, name: str, paths: Sequence[str], why: str) -> str:
     """Put the present content of paths into a ref and return it; "" where it is that of HEAD.
 
     What is kept already under this name is not kept twice, so that a crash in between costs nothing.
@@ -44,17 +44,17 @@ def keep(git: Git, name: str, paths: Sequence[str], why: str) -> str:
     if present == base and staged in ("", base):
         return ""
     staged = "" if staged in (base, present) else staged
-    found = kept(git, name)
+    found = list_salvages(git, name)
     for each in found:
         if each.tree == present and _shape(git, each.commit) == (present, head, staged):
             return each.ref
     parents = [head] if head else []
     if staged:
         parents.append(_commit(git, staged, parents, f"staged: {why}"))
-    return _in_ref(git, name, _commit(git, present, parents, why), found)
+    return _write_ref(git, name, _commit(git, present, parents, why), found)
 
 
-def _in_ref(git: Git, name: str, commit: str, found: Sequence[Salvage]) -> str:
+def _write_ref(git: Git, name: str, commit: str, found: Sequence[Salvage]) -> str:
     """Put a commit into the next ref of a name, after those found."""
     start = max((int(each.ref.rpartition("/")[2]) for each in found), default=0) + 1
     for number in range(start, start + TRIES):
@@ -65,17 +65,17 @@ def _in_ref(git: Git, name: str, commit: str, found: Sequence[Salvage]) -> str:
     raise Refused(f"{PREFIX}/{ref_name(name)} cannot be written", hint="what does git fsck say?")
 
 
-def keep_taken(git: Git, name: str, folder: str, paths: Sequence[str], *, beside: str, why: str) -> str:
+def save_removed(git: Git, name: str, folder: str, paths: Sequence[str], *, beside: str, why: str) -> str:
     """Put files that were taken out of the worktree into a ref, unless the commit `beside` has them so."""
     tree = snapshot(git, beside, paths, GIT_DIR=git.must("rev-parse", "--absolute-git-dir").text,
                      GIT_WORK_TREE=folder)  # fmt: skip
     if tree == tree_of(git, beside):
         return ""
     head = head_of(git)
-    return _in_ref(git, name, _commit(git, tree, [head] if head else [], why), kept(git, name))
+    return _write_ref(git, name, _commit(git, tree, [head] if head else [], why), list_salvages(git, name))
 
 
-def kept(git: Git, name: str = "") -> list[Salvage]:
+def list_salvages(git: Git, name: str = "") -> list[Salvage]:
     """Return what was put aside, under one name or all; the oldest first."""
     below = f"{PREFIX}/{ref_name(name)}/" if name else f"{PREFIX}/"
     shape = "%(refname)%00%(objectname)%00%(creatordate:iso-strict)%00%(contents:subject)%00%(tree)"
@@ -94,10 +94,10 @@ def ref_name(text: str) -> str:
     return re.sub(r"\.{2,}", ".", plain)[:NAME_CHARS_MAX].strip(".-@") or "unnamed"
 
 
-def known(git: Git, tree: str, paths: Sequence[str]) -> list[str]:
+def paths_in_tree(git: Git, tree: str, paths: Sequence[str]) -> list[str]:
     """Return which of these files a tree has."""
     found: set[str] = set()
-    for some in _portions(paths):
+    for some in _chunks(paths):
         listed = ("ls-tree", "-r", "-z", "--full-tree", "--name-only", tree, "--", *some)
         found.update(git.must(*listed, GIT_LITERAL_PATHSPECS="1").names)
     return [path for path in dict.fromkeys(paths) if path in found]
@@ -123,14 +123,14 @@ def snapshot(git: Git, head: str, paths: Sequence[str], **environ: str) -> str:
     """Return a tree: that of HEAD, with these paths as they are in the worktree now."""
     with index_of(git, head) as index:
         add = ("update-index", "--add", "--remove", "--replace", "-z", "--stdin")
-        git.must(*add, stdin=ended_by_nul(paths), GIT_INDEX_FILE=index, **environ)
+        git.must(*add, stdin=nul_terminated(paths), GIT_INDEX_FILE=index, **environ)
         return git.must("write-tree", GIT_INDEX_FILE=index).text
 
 
 def _staged(git: Git, head: str, paths: Sequence[str]) -> str:
     """Return a tree: that of HEAD, with these paths as they are staged; "" while a merge leaves that open."""
     lines: list[bytes] = []
-    for some in _portions(paths):
+    for some in _chunks(paths):
         lines += git.must("ls-files", "--stage", "-z", "--", *some, GIT_LITERAL_PATHSPECS="1").out.split(
             b"\0"
         )
@@ -142,7 +142,12 @@ def _staged(git: Git, head: str, paths: Sequence[str]) -> str:
     gone = [path for path in paths if path not in staged]
     with index_of(git, head) as index:
         git.must(
-            "update-index", "--force-remove", "-z", "--stdin", stdin=ended_by_nul(gone), GIT_INDEX_FILE=index
+            "update-index",
+            "--force-remove",
+            "-z",
+            "--stdin",
+            stdin=nul_terminated(gone),
+            GIT_INDEX_FILE=index,
         )
         entered = b"".join(line + b"\0" for line in entries)
         git.must(
@@ -168,6 +173,6 @@ def _shape(git: Git, commit: str) -> tuple[str, str, str]:
     return tree, head, tree_of(git, staged) if staged else ""
 
 
-def _portions(paths: Sequence[str]) -> Iterator[Sequence[str]]:
+def _chunks(paths: Sequence[str]) -> Iterator[Sequence[str]]:
     for start in range(0, len(paths), PATHS_AT_ONCE):
         yield paths[start : start + PATHS_AT_ONCE]

@@ -7,22 +7,22 @@ import msgspec
 from coord.core.errors import Busy, NotFound
 from coord.integrations.git.changes import changes
 from coord.integrations.git.run import Git, GitFailed
-from coord.integrations.git.salvage.salvage import keep, ref_name
+from coord.integrations.git.salvage.salvage import ref_name, save_to_ref
 from coord.integrations.git.worktree.worktree import (
     GONE,
     MARK,
     Worktree,
-    alone,
+    exclusive,
     git_dir,
     git_of,
-    life_of,
-    under_way,
+    liveness_of,
+    operation_in_progress,
     worktrees,
 )
 from coord.sdk.client.client import Client
 
 
-class Standing(msgspec.Struct, frozen=True):
+class WorktreeInfo(msgspec.Struct, frozen=True):
     """How a worktree stands: whose it is, what of it is nowhere else."""
 
     name: str
@@ -40,7 +40,7 @@ class Standing(msgspec.Struct, frozen=True):
         return self.liveness in GONE
 
 
-class Cleaned(msgspec.Struct, frozen=True):
+class CleanReport(msgspec.Struct, frozen=True):
     """What was taken away, what was put aside before, and what was kept and why."""
 
     removed: list[str]
@@ -48,15 +48,15 @@ class Cleaned(msgspec.Struct, frozen=True):
     kept: dict[str, str]
 
 
-def standings(client: Client, into: str = "") -> list[Standing]:
+def list_worktrees(client: Client, into: str = "") -> list[WorktreeInfo]:
     """Return the worktrees that coord made; unmerged is what is not in `into` (default: main tree's HEAD)."""
     git = git_of(client)
-    return [_standing(client, git, each, into or "HEAD") for each in worktrees(git) if each.owner]
+    return [_describe(client, git, each, into or "HEAD") for each in worktrees(git) if each.owner]
 
 
 def clean(
     client: Client, names: list[str], *, into: str = "", salvage: bool = False, dry_run: bool = False
-) -> Cleaned:
+) -> CleanReport:
     """Remove worktrees whose session is gone, or those named, where all is merged and nothing is changed.
 
     With `salvage` what is changed goes into a salvage ref, and a branch that is not merged stays, so that the
@@ -73,54 +73,54 @@ def clean(
     salvaged: dict[str, str] = {}
     kept: dict[str, str] = {}
     for name, each in made.items():
-        standing = _standing(client, git, each, target)
-        if not standing.orphan and not (each.owner == own and name in names):
+        info = _describe(client, git, each, target)
+        if not info.orphan and not (each.owner == own and name in names):
             if name in names:
-                kept[name] = f"it belongs to {each.owner}, who is {standing.liveness}"
+                kept[name] = f"it belongs to {each.owner}, who is {info.liveness}"
             continue
         if names and name not in names:
             continue
-        why = _why_kept(standing, salvage)
+        why = _reason_to_keep(info, salvage)
         if not why and not dry_run:
-            why = _remove_alone(client, git, each, target, salvaged if salvage else None)
+            why = _remove_exclusively(client, git, each, target, salvaged if salvage else None)
         if why:
             kept[name] = why
         else:
             removed.append(name)
-    return Cleaned(removed, salvaged, kept)
+    return CleanReport(removed, salvaged, kept)
 
 
-def _standing(client: Client, git: Git, each: Worktree, target: str) -> Standing:
+def _describe(client: Client, git: Git, each: Worktree, target: str) -> WorktreeInfo:
     counted = git.run("rev-list", "--count", each.head, f"^{target}", "--") if each.head else None
     unmerged = int(counted.text) if counted is not None and not counted.code else 1
-    name, life = os.path.basename(each.path), life_of(client, each.owner).value
+    name, life = os.path.basename(each.path), liveness_of(client, each.owner).value
     if not each.present:
-        return Standing(name, each.path, each.branch, each.owner, life, 0, unmerged, "its folder is gone")
+        return WorktreeInfo(name, each.path, each.branch, each.owner, life, 0, unmerged, "its folder is gone")
     inside = Git(each.path)
-    note = under_way(inside)
-    return Standing(name, each.path, each.branch, each.owner, life, len(changes(inside)), unmerged, note)
+    note = operation_in_progress(inside)
+    return WorktreeInfo(name, each.path, each.branch, each.owner, life, len(changes(inside)), unmerged, note)
 
 
-def _why_kept(standing: Standing, salvage: bool) -> str:
-    if standing.note:
-        return f"{standing.note}: look at it first"
-    if standing.unmerged and not standing.branch:
-        return f"{standing.unmerged} commits are on no branch"
+def _reason_to_keep(info: WorktreeInfo, salvage: bool) -> str:
+    if info.note:
+        return f"{info.note}: look at it first"
+    if info.unmerged and not info.branch:
+        return f"{info.unmerged} commits are on no branch"
     if salvage:
         return ""
-    if standing.changed:
-        return f"{standing.changed} files are changed (--salvage puts them aside)"
-    if standing.unmerged:
-        return f"{standing.unmerged} commits are not merged (--salvage keeps the branch)"
+    if info.changed:
+        return f"{info.changed} files are changed (--salvage puts them aside)"
+    if info.unmerged:
+        return f"{info.unmerged} commits are not merged (--salvage keeps the branch)"
     return ""
 
 
-def _remove_alone(
+def _remove_exclusively(
     client: Client, git: Git, each: Worktree, target: str, salvaged: dict[str, str] | None
 ) -> str:
     """Remove a worktree unless somebody has taken it over since it was looked at."""
     try:
-        with alone(client, each.path):
+        with exclusive(client, each.path):
             owner = next((now.owner for now in worktrees(git) if now.path == each.path), "")
             return _remove(git, each, target, salvaged) if owner == each.owner else "somebody took it over"
     except Busy as error:
@@ -141,11 +141,11 @@ def _remove(git: Git, each: Worktree, target: str, salvaged: dict[str, str] | No
         if changed and salvaged is not None:
             if _has_repositories(inside, changed):
                 return "there is another repository in it, of which git would keep nothing"
-            ref = keep(
+            ref = save_to_ref(
                 inside, f"worktree-{ref_name(name)}", changed, f"left in the worktree {name} of {each.owner}"
             )
             salvaged[name] = ref
-            if {change.path for change in changes(inside)} != set(changed) or keep(
+            if {change.path for change in changes(inside)} != set(changed) or save_to_ref(
                 inside, f"worktree-{ref_name(name)}", changed, "again"
             ) != ref:
                 return "somebody writes there"

@@ -19,7 +19,7 @@ from coord.core.replies import Liveness
 from coord.integrations.git.changes import changes
 from coord.integrations.git.run import Git, as_text
 from coord.integrations.git.salvage.salvage import ref_name
-from coord.integrations.git.salvage.swap import put_aside
+from coord.integrations.git.salvage.swap import salvage_paths
 from coord.integrations.git.worktree.index_lock import remove_stale
 from coord.sdk.client.client import Client
 
@@ -31,7 +31,7 @@ MARK = "coord: "
 READY = "coord-ready"
 SETUP_S = 1800.0
 GONE = frozenset((Liveness.DEAD, Liveness.ENDED))
-_UNDER_WAY = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG", "rebase-merge", "rebase-apply")
+_OPERATIONS = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG", "rebase-merge", "rebase-apply")
 
 
 class Worktree(msgspec.Struct, frozen=True):
@@ -49,7 +49,7 @@ class Worktree(msgspec.Struct, frozen=True):
         return os.path.exists(f"{self.path}/.git")
 
 
-class Entered(msgspec.Struct, frozen=True):
+class WorktreeEntry(msgspec.Struct, frozen=True):
     """A worktree to work in: newly made, or the one of before."""
 
     path: str
@@ -82,7 +82,7 @@ def add(
     start: str = "HEAD",
     setup: str = "",
     or_shared: bool = False,
-) -> Entered:
+) -> WorktreeEntry:
     """Return the worktree of this name in the hands of this session, made if it is not there.
 
     With `or_shared` the shared tree is the answer where none can be made, and says so.
@@ -92,7 +92,7 @@ def add(
     name = ref_name(name or client.caller.agent or owner)
     try:
         place, branch = _place(git, path, name), _branch(git, branch, name)
-        with alone(client, place):
+        with exclusive(client, place):
             return _add(client, git, owner, place, branch, start, setup)
     except Denied:
         raise
@@ -100,10 +100,12 @@ def add(
         if not or_shared:
             raise
         told = f"NOT isolated, this is the shared tree: {error.message}"
-        return Entered(git.folder, git.run("symbolic-ref", "-q", "--short", "HEAD").text, False, True, [told])
+        return WorktreeEntry(
+            git.folder, git.run("symbolic-ref", "-q", "--short", "HEAD").text, False, True, [told]
+        )
 
 
-def enter(client: Client, name: str = "", *, force: bool = False) -> Entered:
+def enter(client: Client, name: str = "", *, force: bool = False) -> WorktreeEntry:
     """Return a worktree that is there, by its folder or branch; without a name, that of this session.
 
     `force`: also from a session that is silent, but not proven to be gone.
@@ -120,35 +122,37 @@ def enter(client: Client, name: str = "", *, force: bool = False) -> Entered:
     if len(found) != 1:
         known = ", ".join(os.path.basename(each.path) for each in made) or "none"
         raise NotFound(f"{len(found)} worktrees fit {name or owner}", hint=f"there are: {known}")
-    with alone(client, found[0].path):
-        return _take(client, git, owner, found[0], "", force=force)
+    with exclusive(client, found[0].path):
+        return _take_over(client, git, owner, found[0], "", force=force)
 
 
-def _add(client: Client, git: Git, owner: str, place: str, branch: str, start: str, setup: str) -> Entered:
+def _add(
+    client: Client, git: Git, owner: str, place: str, branch: str, start: str, setup: str
+) -> WorktreeEntry:
     there = next((each for each in worktrees(git) if each.path == place), None)
     if there is None:
         if os.path.lexists(place) and (not os.path.isdir(place) or os.listdir(place)):
             raise Refused(f"{place} is there, and no worktree", hint="name another with --path")
-        _hide(git, place)
+        _ignore_folder(git, place)
         known = not git.run("rev-parse", "--quiet", "--verify", f"refs/heads/{branch}").code
         made = [place, branch] if known else ["-b", branch, place, start]
         git.must("worktree", "add", "--quiet", "--no-checkout", "--lock", "--reason", MARK + owner, *made)
         there = Worktree(place, branch, "", owner)
-        entered = _take(client, git, owner, there, setup)
+        entered = _take_over(client, git, owner, there, setup)
         return msgspec.structs.replace(entered, new=True)
     if there.branch != branch:
         raise Refused(
             f"{place} is on {there.branch or 'no branch'}, not {branch}", hint="coord worktree enter"
         )
-    return _take(client, git, owner, there, setup)
+    return _take_over(client, git, owner, there, setup)
 
 
-def _take(
+def _take_over(
     client: Client, git: Git, owner: str, there: Worktree, setup: str, *, force: bool = False
-) -> Entered:
+) -> WorktreeEntry:
     """Hand a worktree to a session, unless another lives in it; complete what a crash left undone."""
     if there.owner != owner:
-        life = life_of(client, there.owner) if there.owner else Liveness.ENDED
+        life = liveness_of(client, there.owner) if there.owner else Liveness.ENDED
         if life not in GONE and not force:
             raise Denied(
                 f"{there.path} belongs to {there.owner}, who is {life}",
@@ -160,33 +164,35 @@ def _take(
         raise Refused(f"the folder {there.path} is gone", hint="git worktree repair finds one that was moved")
     inside = Git(there.path)
     ready = f"{git_dir(inside)}/{READY}"
-    warnings = [] if os.path.exists(ready) else _complete(inside, git, there, setup, ready)
+    warnings = [] if os.path.exists(ready) else _finish_setup(inside, git, there, setup, ready)
     known = client.show().owned_resources.get("worktrees")
     listed = known if isinstance(known, dict) else {}
     client.update(owned={"worktrees": {**listed, as_text(there.path): there.branch}})
-    return Entered(there.path, there.branch, False, warnings=warnings)
+    return WorktreeEntry(there.path, there.branch, False, warnings=warnings)
 
 
-def _complete(inside: Git, git: Git, there: Worktree, setup: str, ready: str) -> list[str]:
+def _finish_setup(inside: Git, git: Git, there: Worktree, setup: str, ready: str) -> list[str]:
     """Check the files out and run the set-up command; what a crash left half written is put aside."""
     remove_stale(f"{os.path.dirname(ready)}/index.lock", there.path)
     warnings: list[str] = []
     if os.path.exists(f"{os.path.dirname(ready)}/index"):  # not the first time
-        inside.patient("reset", "--quiet")
+        inside.retry_on_index_lock("reset", "--quiet")
         paths = [change.path for change in changes(inside) if not change.new]
-        ref, _ = put_aside(inside, f"unfinished-{ref_name(there.branch)}", paths, "an unfinished worktree")
+        ref, _ = salvage_paths(
+            inside, f"unfinished-{ref_name(there.branch)}", paths, "an unfinished worktree"
+        )
         warnings += [f"what was there is in {ref}"] if ref else []
     else:
-        inside.patient("read-tree", "-m", "-u", "HEAD")
+        inside.retry_on_index_lock("read-tree", "-m", "-u", "HEAD")
     command = setup or setting(git, "setup")
     if command:
-        _set_up(command, there, git.folder)
+        _run_setup(command, there, git.folder)
     with open(ready, "w", encoding="utf-8"):
         pass
     return warnings
 
 
-def _set_up(command: str, there: Worktree, main: str) -> None:
+def _run_setup(command: str, there: Worktree, main: str) -> None:
     environ = {
         **os.environ,
         "COORD_WORKTREE": there.path,
@@ -225,7 +231,7 @@ def git_dir(git: Git) -> str:
     return git.must("rev-parse", "--absolute-git-dir").text
 
 
-def life_of(client: Client, session: str) -> Liveness:
+def liveness_of(client: Client, session: str) -> Liveness:
     """Return how alive a session seems; one that nobody knows any more has ended."""
     try:
         return client.show(session).liveness
@@ -233,10 +239,10 @@ def life_of(client: Client, session: str) -> Liveness:
         return Liveness.ENDED
 
 
-def under_way(git: Git) -> str:
+def operation_in_progress(git: Git) -> str:
     """Return what git is in the middle of in a worktree (a merge, a rebase), or ""."""
     folder = git_dir(git)
-    return next((name for name in _UNDER_WAY if os.path.exists(f"{folder}/{name}")), "")
+    return next((name for name in _OPERATIONS if os.path.exists(f"{folder}/{name}")), "")
 
 
 def setting(git: Git, name: str) -> str:
@@ -245,24 +251,24 @@ def setting(git: Git, name: str) -> str:
 
 
 def _place(git: Git, path: str, name: str) -> str:
-    filled = _filled(path or setting(git, "path") or PATH, name)
+    filled = _fill(path or setting(git, "path") or PATH, name)
     return os.path.realpath(os.path.join(git.folder, filled))
 
 
 def _branch(git: Git, branch: str, name: str) -> str:
-    filled = _filled(branch or setting(git, "branch") or BRANCH, name)
+    filled = _fill(branch or setting(git, "branch") or BRANCH, name)
     if git.run("check-ref-format", "--branch", filled).code:
         raise Invalid(f"{filled!r} is no name of a branch", hint="for example agent/{name}")
     return filled
 
 
-def _filled(template: str, name: str) -> str:
+def _fill(template: str, name: str) -> str:
     if not {"{", "}"}.isdisjoint(template.replace("{name}", "")):
         raise Invalid(f"{template!r} has a {{…}} that is not {{name}}", hint="for example .worktrees/{name}")
     return template.replace("{name}", name)
 
 
-def _hide(git: Git, place: str) -> None:
+def _ignore_folder(git: Git, place: str) -> None:
     """Let git not see the folder of worktrees inside the main one, by a file in that folder itself."""
     folder = os.path.dirname(place)
     os.makedirs(folder, exist_ok=True)
@@ -274,7 +280,7 @@ def _hide(git: Git, place: str) -> None:
 
 
 @contextmanager
-def alone(client: Client, place: str) -> Iterator[None]:
+def exclusive(client: Client, place: str) -> Iterator[None]:
     """Let one process of this machine at a time make, take or remove a worktree; its death ends that."""
     repository = client.location.repository
     assert repository is not None, "looked at before"

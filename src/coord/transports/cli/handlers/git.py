@@ -11,11 +11,11 @@ from coord.host.config import configuration_file, read_configuration
 from coord.integrations.git.commit.commit import commit as commit_held
 from coord.integrations.git.gate.stubs import PROTECTED
 from coord.integrations.git.merge import merge as merging
-from coord.integrations.git.merge.merge import Merge, Outcome, Verdict, Wanted
+from coord.integrations.git.merge.merge import MergeReport, MergeRequest, Outcome, Verdict
 from coord.integrations.git.run import Git, as_text
 from coord.integrations.git.salvage import checkpoint
 from coord.integrations.git.salvage import drop as dropping
-from coord.integrations.git.salvage.salvage import kept
+from coord.integrations.git.salvage.salvage import list_salvages
 from coord.integrations.git.worktree import clean as cleaning
 from coord.integrations.git.worktree import worktree
 from coord.sdk.client.client import Client
@@ -47,11 +47,11 @@ def merge(client: Client, args: MergeArgs) -> Answer:
     except ValueError as error:
         raise Invalid(f"--check {args.check!r}: {error}", hint="quote it as for a shell") from error
     into = args.into or merging.default_branch(git, PROTECTED)
-    wanted = Wanted(tuple(args.branches), into, check, args.check_timeout_s, args.any_file, args.wait_s)
+    wanted = MergeRequest(tuple(args.branches), into, check, args.check_timeout_s, args.any_file, args.wait_s)
     return answer_of(merging.merge(client, git, wanted))
 
 
-def answer_of(merged: Merge) -> Answer:
+def answer_of(merged: MergeReport) -> Answer:
     """Return the answer of a merge; it failed if one branch is left out."""
     rows = [{**fields, "why": _why(fields)} for fields in map(_outcome_fields, merged.outcomes)]
     fields: dict[str, Any] = {
@@ -107,7 +107,7 @@ def _why(fields: dict[str, Any]) -> str:
     return f"{len(fields['files'])} files" if fields["files"] else ""
 
 
-def _merged_line(merged: Merge) -> str:
+def _merged_line(merged: MergeReport) -> str:
     new = [as_text(each.branch) for each in merged.outcomes if each.verdict is Verdict.MERGED]
     if not new:
         return f"Nothing new for {as_text(merged.into)}"
@@ -129,7 +129,7 @@ def commit(client: Client, args: CommitArgs) -> Answer:
     """Commit what this session holds."""
     timeout_s = args.hooks_timeout_s or _configured_timeout(client)
     done = commit_held(
-        client, args.message, args.files, fence=args.fence, hooks_timeout_s=timeout_s, tell=say
+        client, args.message, args.files, fence=args.fence, hooks_timeout_s=timeout_s, notify=say
     )
     fields = fields_of(done)
     for warning in done.warnings:
@@ -210,7 +210,7 @@ class WorktreeListArgs(Args, frozen=True):
 
 def worktree_list(client: Client, args: WorktreeListArgs) -> Answer:
     """List the worktrees that coord made."""
-    found = cleaning.standings(client, args.into)
+    found = cleaning.list_worktrees(client, args.into)
     rows = [fields_of(each) | {"orphan": each.orphan} for each in found]
     orphans = sum(each.orphan for each in found)
     return Answer(
@@ -239,7 +239,7 @@ def worktree_clean(client: Client, args: WorktreeCleanArgs) -> Answer:
     return Answer(fields_of(done), f"{len(done.removed)} {would}removed, {len(done.kept)} kept")
 
 
-def _entered(entered: worktree.Entered) -> Answer:
+def _entered(entered: worktree.WorktreeEntry) -> Answer:
     for warning in entered.warnings:
         say(f"Warning: {warning}")
     word = "Made" if entered.new else "Entered"
@@ -251,7 +251,7 @@ SALVAGE_COLUMNS = ("ref", "at", "why")
 
 def salvage_list(_options: Options, _args: Args) -> Answer:
     """List what was put aside."""
-    rows = [each._asdict() for each in kept(Git(os.getcwd()))]
+    rows = [each._asdict() for each in list_salvages(Git(os.getcwd()))]
     return Answer({"salvage": rows}, f"{len(rows)} put aside", rows, SALVAGE_COLUMNS)
 
 
@@ -263,7 +263,7 @@ class SalvageShowArgs(Args, frozen=True):
 
 def salvage_show(_options: Options, args: SalvageShowArgs) -> Answer:
     """Show one thing that was put aside."""
-    found = dropping.look(Git(os.getcwd()), args.ref)
+    found = dropping.describe(Git(os.getcwd()), args.ref)
     has = "a branch has all of it" if found.in_branch else "no branch has all of it"
     line = f"{found.ref}, {found.at}: {found.why}; {has}"
     return Answer({"salvage": fields_of(found)}, line, found.files, ("state", "path"))
@@ -296,7 +296,7 @@ def salvage_prune(_options: Options, args: SalvagePruneArgs) -> Answer:
     return _dropped(found, "would be " if args.dry_run else "")
 
 
-def _dropped(found: list[dropping.PutAside], would: str = "") -> Answer:
+def _dropped(found: list[dropping.SalvageInfo], would: str = "") -> Answer:
     rows = [{"ref": each.ref, "commit": each.commit, "why": each.why} for each in found]
     if found and not would:
         say("Until git collects garbage: git update-ref REF COMMIT brings one back")
@@ -311,7 +311,7 @@ class SalvageKeepArgs(Args, frozen=True):
 
 def salvage_keep(client: Client, args: SalvageKeepArgs) -> Answer:
     """Put a copy of what this session changed aside."""
-    ref = checkpoint.keep_held(client, args.why)
+    ref = checkpoint.save_checkpoint(client, args.why)
     return Answer({"ref": ref}, f"Kept in {ref}" if ref else "Nothing that this session holds is changed")
 
 

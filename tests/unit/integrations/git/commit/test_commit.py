@@ -202,7 +202,7 @@ def test_a_slow_hook_is_told_and_waited_for(
         (shop / ".git/told").touch()
 
     with connect(session="s-ann", cwd=str(shop)) as client:
-        assert commit(client, "x", tell=tell).recorded
+        assert commit(client, "x", notify=tell).recorded
     assert "hooks of the commit are at work, for" in told[0]
     assert coord("ann log tail --op lock.renewed").answer["events"]
 

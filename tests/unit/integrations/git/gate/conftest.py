@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.gate_harness import Gated, made_gated
+from tests.support.gate_harness import GateHarness, made_gated
 
 
 @pytest.fixture(scope="session")
@@ -15,7 +15,7 @@ def made_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def shop(made_once: Path, tmp_path: Path) -> Gated:
+def shop(made_once: Path, tmp_path: Path) -> GateHarness:
     """A repository with `app.py` and `lib.py` on main, and gates; a copy, whose store moved along."""
     shutil.copytree(made_once, tmp_path / "made", symlinks=True)
-    return Gated(tmp_path / "made/shop", tmp_path / "made")
+    return GateHarness(tmp_path / "made/shop", tmp_path / "made")

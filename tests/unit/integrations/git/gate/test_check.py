@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.gate_harness import Gated, made_gated
+from tests.support.gate_harness import GateHarness, made_gated
 
 
-def test_commit_of_a_held_file_is_refused(shop: Gated) -> None:
+def test_commit_of_a_held_file_is_refused(shop: GateHarness) -> None:
     """Issue 5, part 4: no session commits what another holds; it learns who does, and the next step."""
     shop.lock("bob", "app.py")
     shop.write("app.py", "of bob\n")
@@ -21,7 +21,7 @@ def test_commit_of_a_held_file_is_refused(shop: Gated) -> None:
     shop.ok("bob", "commit", "-qm", "his")
 
 
-def test_a_glob_is_in_the_way_of_its_own_files_alone(shop: Gated) -> None:
+def test_a_glob_is_in_the_way_of_its_own_files_alone(shop: GateHarness) -> None:
     """Issue 5, part 4: a file in a commit is no folder: what others hold as `**/*.py` is not README.md."""
     shop.lock("bob", "**/*.py")
     shop.write("README.md", "of ann\n")
@@ -30,7 +30,7 @@ def test_a_glob_is_in_the_way_of_its_own_files_alone(shop: Gated) -> None:
     assert "deep/new.py is held by bob" in shop.refused("ann", "commit", "-qm", "more")
 
 
-def test_person_is_told(shop: Gated) -> None:
+def test_person_is_told(shop: GateHarness) -> None:
     """Issue 5, part 4: people are told that somebody works on a file, and decide themselves."""
     shop.lock("bob", "*.py")
     shop.write("app.py", "mine\n")
@@ -42,7 +42,7 @@ def test_person_is_told(shop: Gated) -> None:
 
 
 @pytest.mark.parametrize("sign", ["CLAUDECODE", "AI_AGENT"])
-def test_agent_without_session_is_no_person(shop: Gated, sign: str) -> None:
+def test_agent_without_session_is_no_person(shop: GateHarness, sign: str) -> None:
     """DESIGN 5: who shows signs of an agent tool is never taken for a person."""
     shop.write("app.py", "x\n")
     done = shop.git("", "commit", "-m", "mine", more={sign: "1"})
@@ -50,14 +50,14 @@ def test_agent_without_session_is_no_person(shop: Gated, sign: str) -> None:
     assert "no session is known" in done.said
 
 
-def test_read_lock_is_in_nobodys_way(shop: Gated) -> None:
+def test_read_lock_is_in_nobodys_way(shop: GateHarness) -> None:
     """Issue 5, part 4: only write locks count."""
     with shop.client("bob") as client:
         client.acquire("app.py", mode="read")
     assert shop.commit("ann", "app.py", "x\n") == shop.tip("main")
 
 
-def test_names_of_all_kinds(shop: Gated) -> None:
+def test_names_of_all_kinds(shop: GateHarness) -> None:
     """Names with spaces, quotes, dashes, wildcards and line ends are judged like others."""
     names = [
         "a b.py",
@@ -80,7 +80,7 @@ def test_names_of_all_kinds(shop: Gated) -> None:
     shop.ok("ann", "commit", "-qm", "mine")
 
 
-def test_many_files_are_judged_at_once(shop: Gated) -> None:
+def test_many_files_are_judged_at_once(shop: GateHarness) -> None:
     """A commit of more files than one question may name is judged all the same."""
     for number in range(300):
         (shop.folder / f"f{number}").write_text("x\n")
@@ -89,14 +89,14 @@ def test_many_files_are_judged_at_once(shop: Gated) -> None:
     assert "f299 is held by bob" in shop.refused("ann", "commit", "-qm", "all")
 
 
-def test_no_verify_does_not_help(shop: Gated) -> None:
+def test_no_verify_does_not_help(shop: GateHarness) -> None:
     """Issue 5, part 4: `--no-verify` leaves pre-commit out, but not the gate at the message."""
     shop.lock("bob", "app.py")
     shop.write("app.py", "x\n")
     assert "app.py is held by bob" in shop.refused("ann", "commit", "-qnm", "mine")
 
 
-def test_trailers(shop: Gated) -> None:
+def test_trailers(shop: GateHarness) -> None:
     """Issue 5, part 4: a commit says session, task, generation, and the fences of its locks."""
     app = shop.lock("ann", "app.py")
     shop.lock("ann", "other.py")
@@ -110,7 +110,7 @@ def test_trailers(shop: Gated) -> None:
     ]
 
 
-def test_trailers_of_an_amended_commit(shop: Gated) -> None:
+def test_trailers_of_an_amended_commit(shop: GateHarness) -> None:
     """Amending adds what is held now, each thing once, and keeps what is not held any more."""
     app = shop.lock("ann", "app.py")
     shop.commit("ann", "app.py", "x\n", "--trailer", "Reviewed-by: Pat")
@@ -127,7 +127,7 @@ def test_trailers_of_an_amended_commit(shop: Gated) -> None:
     ]
 
 
-def test_empty_message_stays_empty(shop: Gated) -> None:
+def test_empty_message_stays_empty(shop: GateHarness) -> None:
     """Trailers do not make a message of nothing."""
     shop.write("app.py", "x\n")
     done = shop.git("ann", "commit", "-m", "")
@@ -160,7 +160,7 @@ def test_repository_whose_pin_is_gone(tmp_path: Path) -> None:
     assert not list((shop.folder / ".git/coord").iterdir())
 
 
-def test_lost_store_refuses_sessions(shop: Gated) -> None:
+def test_lost_store_refuses_sessions(shop: GateHarness) -> None:
     """DESIGN 2: doubt refuses a session; a person is told, and goes on."""
     (shop.folder / ".git/coord/coord.db").unlink()
     shop.write("app.py", "x\n")
@@ -173,28 +173,28 @@ def test_lost_store_refuses_sessions(shop: Gated) -> None:
     assert "you are a person" in done.said
 
 
-def test_worktrees_share_the_gates(shop: Gated, tmp_path: Path) -> None:
+def test_worktrees_share_the_gates(shop: GateHarness, tmp_path: Path) -> None:
     """LCK: a lock means the same file in every worktree, and the gate runs in each."""
     shop.plain("worktree", "add", "-q", "-b", "side", str(tmp_path / "side"))
-    side = Gated(tmp_path / "side", shop.home)
+    side = GateHarness(tmp_path / "side", shop.home)
     shop.lock("bob", "app.py")
     side.write("app.py", "x\n")
     assert "app.py is held by bob" in side.refused("ann", "commit", "-qm", "mine")
 
 
-def test_submodule_is_judged_by_its_own_locks(shop: Gated, tmp_path: Path) -> None:
+def test_submodule_is_judged_by_its_own_locks(shop: GateHarness, tmp_path: Path) -> None:
     """DESIGN 6: in the repository above, a submodule is one path; its files belong to the submodule."""
     part = made_gated(tmp_path / "part")
     shop.plain("submodule", "--quiet", "add", str(part.folder), "sub")
     shop.plain("commit", "-qm", "with a part")
-    sub = Gated(shop.folder / "sub", shop.home)
+    sub = GateHarness(shop.folder / "sub", shop.home)
     sub.commit("ann", "app.py", "x\n")
     shop.plain("add", "sub")
     shop.lock("bob", "sub")
     assert "sub is held by bob" in shop.refused("ann", "commit", "-qm", "newer part")
 
 
-def test_stash_and_cherry_pick(shop: Gated) -> None:
+def test_stash_and_cherry_pick(shop: GateHarness) -> None:
     """Issue 5, proof: a stash is nobody's commit; a cherry-pick is judged as one."""
     shop.plain("checkout", "-qb", "side")
     picked = shop.commit("ann", "app.py", "x\n")

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.gate_harness import Gated
+from tests.support.gate_harness import GateHarness
 
 
 @pytest.fixture
-def late(shop: Gated) -> str:
+def late(shop: GateHarness) -> str:
     """A commit on branch `side`, made for a claim that somebody else has taken over since."""
     shop.plain("checkout", "-qb", "side")
     shop.claim("ann", "T-1")
@@ -17,7 +17,7 @@ def late(shop: Gated) -> str:
     return shop.tip()
 
 
-def test_superseded_claim_cannot_move_main(shop: Gated, late: str) -> None:
+def test_superseded_claim_cannot_move_main(shop: GateHarness, late: str) -> None:
     """Issue 5, part 4: by plumbing or porcelain, a superseded claim's commit does not get to main."""
     before = shop.tip("main")
     for move in (
@@ -33,14 +33,14 @@ def test_superseded_claim_cannot_move_main(shop: Gated, late: str) -> None:
         assert shop.tip("main") == before
 
 
-def test_main_is_guarded_from_every_worktree(shop: Gated, late: str, tmp_path: Path) -> None:
+def test_main_is_guarded_from_every_worktree(shop: GateHarness, late: str, tmp_path: Path) -> None:
     """Issue 5, proof: the gate of a protected branch runs in every worktree."""
     shop.plain("worktree", "add", "-q", "-b", "other", str(tmp_path / "other"), "main")
-    other = Gated(tmp_path / "other", shop.home)
+    other = GateHarness(tmp_path / "other", shop.home)
     assert late[:10] in other.refused("ann", "branch", "-f", "main", "side")
 
 
-def test_superseded_claim_cannot_be_merged(shop: Gated, late: str) -> None:
+def test_superseded_claim_cannot_be_merged(shop: GateHarness, late: str) -> None:
     """Issue 5, part 4: a merge into main is refused, not even `--no-verify` helps."""
     shop.plain("checkout", "-q", "main")
     before = shop.tip("main")
@@ -54,7 +54,7 @@ def test_superseded_claim_cannot_be_merged(shop: Gated, late: str) -> None:
         shop.plain("reset", "-q", "--hard", "main")
 
 
-def test_rebase_keeps_the_superseded_generation(shop: Gated, late: str) -> None:
+def test_rebase_keeps_the_superseded_generation(shop: GateHarness, late: str) -> None:
     """A rebased or picked commit keeps the generation it was made under, unless the task is claimed anew."""
     shop.plain("checkout", "-q", "main")
     shop.write("lib.py", "of pat\n")
@@ -73,7 +73,7 @@ def test_rebase_keeps_the_superseded_generation(shop: Gated, late: str) -> None:
     shop.ok("ann", "update-ref", "refs/heads/main", "side")
 
 
-def test_stolen_fence_cannot_move_main(shop: Gated) -> None:
+def test_stolen_fence_cannot_move_main(shop: GateHarness) -> None:
     """Issue 5, part 4: work under a lock that another took is late; locked again and amended it lands."""
     shop.plain("checkout", "-qb", "side")
     shop.lock("ann", "app.py")
@@ -88,7 +88,7 @@ def test_stolen_fence_cannot_move_main(shop: Gated) -> None:
     shop.ok("ann", "update-ref", "refs/heads/main", "side")
 
 
-def test_stolen_part_of_a_glob(shop: Gated) -> None:
+def test_stolen_part_of_a_glob(shop: GateHarness) -> None:
     """Of a lock on many files that was lost, only the part that another one had since is late."""
     shop.plain("checkout", "-qb", "side")
     shop.lock("ann", "*.py")
@@ -100,7 +100,7 @@ def test_stolen_part_of_a_glob(shop: Gated) -> None:
     assert "lib.py" not in said
 
 
-def test_finished_work_lands_while_another_holds_the_file(shop: Gated) -> None:
+def test_finished_work_lands_while_another_holds_the_file(shop: GateHarness) -> None:
     """A lock given back in order proves that its commit was finished: it lands, whoever holds it now."""
     shop.plain("checkout", "-qb", "side")
     shop.lock("ann", "app.py")
@@ -115,7 +115,7 @@ def test_finished_work_lands_while_another_holds_the_file(shop: Gated) -> None:
     shop.ok("ann", "update-ref", "refs/heads/main", "side~1")
 
 
-def test_what_main_has_is_not_judged_again(shop: Gated, tmp_path: Path) -> None:
+def test_what_main_has_is_not_judged_again(shop: GateHarness, tmp_path: Path) -> None:
     """A commit that was accepted stays accepted, also pulled from elsewhere, whatever became of its claim."""
     shop.claim("ann", "T-1")
     shop.commit("ann", "app.py", "of ann\n")
@@ -128,7 +128,7 @@ def test_what_main_has_is_not_judged_again(shop: Gated, tmp_path: Path) -> None:
     assert shop.tip("main") == shop.tip("far/main")
 
 
-def test_person_may_move_main(shop: Gated, late: str) -> None:
+def test_person_may_move_main(shop: GateHarness, late: str) -> None:
     """Issue 5, part 4: a person is told, and main moves."""
     done = shop.git("", "update-ref", "refs/heads/main", "side")
     assert done.code == 0
@@ -136,7 +136,7 @@ def test_person_may_move_main(shop: Gated, late: str) -> None:
     assert shop.tip("main") == late
 
 
-def test_other_branches_are_free(shop: Gated, late: str) -> None:
+def test_other_branches_are_free(shop: GateHarness, late: str) -> None:
     """Only protected branches are guarded: late work is kept, and can be looked at."""
     shop.ok("ann", "branch", "kept", "side")
     shop.ok("ann", "tag", "kept-too", "side")
@@ -144,7 +144,7 @@ def test_other_branches_are_free(shop: Gated, late: str) -> None:
     assert shop.tip("kept") == shop.tip("kept-too") == shop.tip("main-2") == late
 
 
-def test_merge_is_judged_for_what_neither_side_had(shop: Gated) -> None:
+def test_merge_is_judged_for_what_neither_side_had(shop: GateHarness) -> None:
     """Merging main into one's branch brings what others did, and is no change of theirs."""
     shop.plain("checkout", "-qb", "side")
     shop.commit("ann", "new.py", "x\n")
@@ -157,7 +157,7 @@ def test_merge_is_judged_for_what_neither_side_had(shop: Gated) -> None:
     assert shop.tip("main") == shop.tip("side")
 
 
-def test_merge_that_drops_what_a_side_did_is_judged(shop: Gated) -> None:
+def test_merge_that_drops_what_a_side_did_is_judged(shop: GateHarness) -> None:
     """A merge that git alone would have made otherwise changes the files in which it differs."""
     shop.plain("checkout", "-qb", "side")
     shop.commit("ann", "new.py", "x\n")

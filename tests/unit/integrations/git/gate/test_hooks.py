@@ -7,31 +7,31 @@ import pytest
 
 from coord.core.errors import Invalid
 from coord.integrations.setup.shared_gate import share
-from tests.support.gate_harness import Gated
+from tests.support.gate_harness import GateHarness
 
 
 @pytest.fixture
-def bare(shop: Gated, tmp_path: Path) -> Gated:
+def bare(shop: GateHarness, tmp_path: Path) -> GateHarness:
     """A shared bare repository, the origin of the shop, without a gate yet."""
     shop.plain("clone", "-q", "--bare", ".", str(tmp_path / "far.git"))
     shop.plain("remote", "add", "origin", str(tmp_path / "far.git"))
     shop.plain("fetch", "-q", "origin")
-    return Gated(tmp_path / "far.git", shop.home)
+    return GateHarness(tmp_path / "far.git", shop.home)
 
 
 @pytest.fixture
-def guarded(shop: Gated, bare: Gated) -> Gated:
+def guarded(shop: GateHarness, bare: GateHarness) -> GateHarness:
     """The same with a gate."""
     _share(shop, bare)
     return bare
 
 
-def _share(shop: Gated, bare: Gated, *protected: str) -> str:
+def _share(shop: GateHarness, bare: GateHarness, *protected: str) -> str:
     with shop.client("ann") as client:
         return share(client.location, str(bare.folder), protected).former
 
 
-def _late(shop: Gated) -> str:
+def _superseded_fence(shop: GateHarness) -> str:
     """Commit something on `side` for a claim that is taken over; return the commit."""
     shop.plain("checkout", "-qb", "side")
     shop.claim("ann", "T-1")
@@ -41,9 +41,9 @@ def _late(shop: Gated) -> str:
 
 
 @pytest.mark.parametrize("to", ["main", "side"])
-def test_push_of_late_work_is_refused(shop: Gated, bare: Gated, to: str) -> None:
+def test_push_of_late_work_is_refused(shop: GateHarness, bare: GateHarness, to: str) -> None:
     """Issue 5, part 4: pre-push refuses a superseded claim's commit, and a person is told."""
-    late = _late(shop)
+    late = _superseded_fence(shop)
     said = shop.refused("ann", "push", "-q", "origin", f"side:{to}")
     assert f"commit {late[:10]} was made for T-1 under generation 1" in said
     done = shop.git("", "push", "-q", "origin", f"side:{to}")
@@ -51,9 +51,9 @@ def test_push_of_late_work_is_refused(shop: Gated, bare: Gated, to: str) -> None
     assert "told, not refused" in done.said
 
 
-def test_push_is_judged_for_what_is_new_there(shop: Gated, bare: Gated) -> None:
+def test_push_is_judged_for_what_is_new_there(shop: GateHarness, bare: GateHarness) -> None:
     """What the other side has already is not judged; deleting a branch there neither."""
-    _late(shop)
+    _superseded_fence(shop)
     shop.plain("push", "-q", "origin", "side")
     shop.commit("ann", "new.py", "x\n", "--no-verify")
     shop.ok("ann", "push", "-q", "origin", "side")
@@ -63,9 +63,9 @@ def test_push_is_judged_for_what_is_new_there(shop: Gated, bare: Gated) -> None:
 
 
 @pytest.mark.parametrize("who", ["ann", ""], ids=["session", "person"])
-def test_shared_repository_refuses_everybody(shop: Gated, guarded: Gated, who: str) -> None:
+def test_shared_repository_refuses_everybody(shop: GateHarness, guarded: GateHarness, who: str) -> None:
     """Issue 5, part 4: pre-receive refuses late work, whoever pushes it and whatever was left out locally."""
-    late = _late(shop)
+    late = _superseded_fence(shop)
     before = guarded.tip("main")
     assert late[:10] in shop.refused(who, "push", "-q", "--no-verify", "origin", "side:main")
     assert late[:10] in shop.refused(
@@ -74,7 +74,7 @@ def test_shared_repository_refuses_everybody(shop: Gated, guarded: Gated, who: s
     assert guarded.tip("main") == before
 
 
-def test_shared_repository_judges_by_trailers(shop: Gated, guarded: Gated) -> None:
+def test_shared_repository_judges_by_trailers(shop: GateHarness, guarded: GateHarness) -> None:
     """A file that is held is changed by its holder's commits only, as they say, whoever pushes."""
     shop.lock("bob", "app.py")
     shop.commit("bob", "app.py", "of bob\n")
@@ -86,7 +86,7 @@ def test_shared_repository_judges_by_trailers(shop: Gated, guarded: Gated) -> No
     shop.ok("", "push", "-q", "--no-verify", "origin", "main")
 
 
-def test_work_that_was_pushed_in_time_is_late_for_main(shop: Gated, guarded: Gated) -> None:
+def test_work_that_was_pushed_in_time_is_late_for_main(shop: GateHarness, guarded: GateHarness) -> None:
     """A branch that was pushed while its claim held does not get to main after another took over."""
     shop.plain("checkout", "-qb", "side")
     shop.claim("ann", "T-1")
@@ -96,7 +96,7 @@ def test_work_that_was_pushed_in_time_is_late_for_main(shop: Gated, guarded: Gat
     assert "generation 2" in shop.refused("ann", "push", "-q", "--no-verify", "origin", "side:main")
 
 
-def test_protected_branches_can_be_named(shop: Gated, bare: Gated) -> None:
+def test_protected_branches_can_be_named(shop: GateHarness, bare: GateHarness) -> None:
     """Which branches are protected is said when the gate is put up; a pattern names several."""
     _share(shop, bare, "release/*")
     shop.plain("checkout", "-qb", "side")
@@ -108,7 +108,7 @@ def test_protected_branches_can_be_named(shop: Gated, bare: Gated) -> None:
     shop.ok("ann", "push", "-q", "--no-verify", "origin", "side:main")
 
 
-def test_hook_of_a_shared_repository_is_kept(shop: Gated, bare: Gated) -> None:
+def test_hook_of_a_shared_repository_is_kept(shop: GateHarness, bare: GateHarness) -> None:
     """The hook that was there runs after the gate and reads the same lines; sharing twice keeps it."""
     hook = bare.folder / "hooks/pre-receive"
     hook.parent.mkdir(exist_ok=True)
@@ -124,7 +124,7 @@ def test_hook_of_a_shared_repository_is_kept(shop: Gated, bare: Gated) -> None:
     shop.ok("", "push", "-q", "--no-verify", "origin", "main")
 
 
-def test_what_cannot_be_shared(shop: Gated, bare: Gated, tmp_path: Path) -> None:
+def test_what_cannot_be_shared(shop: GateHarness, bare: GateHarness, tmp_path: Path) -> None:
     """Bad input: no bare repository, no branch, a repository that belongs to other locks; nothing changes."""
     with shop.client("ann") as client:
         place = client.location
@@ -137,7 +137,7 @@ def test_what_cannot_be_shared(shop: Gated, bare: Gated, tmp_path: Path) -> None
         share(place._replace(repository_id="other"), str(bare.folder))
 
 
-def test_who_pushes_does_not_choose_by_whose_locks(shop: Gated, guarded: Gated) -> None:
+def test_who_pushes_does_not_choose_by_whose_locks(shop: GateHarness, guarded: GateHarness) -> None:
     """Issue 5, part 4: the tenant of a shared repository is the one that it was put before it for."""
     shop.lock("bob", "app.py")
     shop.write("app.py", "of ann\n")
@@ -146,7 +146,7 @@ def test_who_pushes_does_not_choose_by_whose_locks(shop: Gated, guarded: Gated) 
     assert "app.py is held by bob" in said
 
 
-def test_replaced_commits_are_judged_as_they_are(shop: Gated, guarded: Gated) -> None:
+def test_replaced_commits_are_judged_as_they_are(shop: GateHarness, guarded: GateHarness) -> None:
     """Issue 5, part 4: a pushed `refs/replace/…` does not hide what a commit changes."""
     shop.lock("bob", "app.py")
     first = shop.tip()
@@ -159,7 +159,7 @@ def test_replaced_commits_are_judged_as_they_are(shop: Gated, guarded: Gated) ->
     assert "app.py is held by bob" in shop.refused("ann", "push", "--no-verify", "origin", f"{bad}:main")
 
 
-def test_file_that_is_called_like_a_commit(shop: Gated, guarded: Gated) -> None:
+def test_file_that_is_called_like_a_commit(shop: GateHarness, guarded: GateHarness) -> None:
     """Issue 5, part 4: no name of a file makes another commit answer for the files after it."""
     shop.lock("bob", "zoo.py")
     shop.plain("commit", "-q", "--allow-empty", "-m", "x\n\nCoord-Session: bob")
@@ -169,7 +169,7 @@ def test_file_that_is_called_like_a_commit(shop: Gated, guarded: Gated) -> None:
     assert "zoo.py is held by bob" in shop.refused("ann", "push", "--no-verify", "origin", "main")
 
 
-def test_no_hook_is_written_over(shop: Gated, guarded: Gated) -> None:
+def test_no_hook_is_written_over(shop: GateHarness, guarded: GateHarness) -> None:
     """A hook that takes the place of the gate does not push the former one out when the gate comes back."""
     hook, former = guarded.folder / "hooks/pre-receive", guarded.folder / "hooks/pre-receive.coord-former"
     hook.write_text("#!/bin/sh\n# second\n")

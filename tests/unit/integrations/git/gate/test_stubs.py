@@ -5,17 +5,17 @@ from pathlib import Path
 import pytest
 
 from coord.integrations.git.gate.stubs import LOCAL_HOOKS, SHARED_HOOK, stub_text
-from tests.support.gate_harness import Gated, put_stubs
+from tests.support.gate_harness import GateHarness, put_stubs
 
 
-def _former(shop: Gated, hook: str, text: str) -> None:
+def _former(shop: GateHarness, hook: str, text: str) -> None:
     file = shop.folder / f".git/hooks/{hook}.coord-former"
     file.write_text(f"#!/bin/sh\n{text}\n")
     file.chmod(0o755)
 
 
 @pytest.mark.parametrize("python", ["", "/nowhere/python"], ids=["no client", "no python"])
-def test_stub_without_client_refuses_agents(shop: Gated, python: str) -> None:
+def test_stub_without_client_refuses_agents(shop: GateHarness, python: str) -> None:
     """Issue 5, part 4: where the client is gone people are warned and agents refused."""
     put_stubs(
         shop.folder / ".git/hooks", client="/nowhere/client.py", **({"python": python} if python else {})
@@ -34,18 +34,18 @@ def test_stub_without_client_refuses_agents(shop: Gated, python: str) -> None:
     assert shop.git("ann", "update-ref", "refs/heads/main", "HEAD~1").code != 0
 
 
-def test_client_that_cannot_be_loaded_refuses_agents(shop: Gated, tmp_path: Path) -> None:
+def test_client_that_cannot_be_loaded_refuses_agents(shop: GateHarness, tmp_path: Path) -> None:
     """A client whose package does not load any more judges nothing: people are told, agents refused."""
-    alone = tmp_path / "gate_client.py"
-    alone.write_text(Path(put_stubs.__globals__["CLIENT"]).read_text().replace("coord.", "no_coord."))
-    put_stubs(shop.folder / ".git/hooks", client=str(alone))
+    exclusive = tmp_path / "gate_client.py"
+    exclusive.write_text(Path(put_stubs.__globals__["CLIENT"]).read_text().replace("coord.", "no_coord."))
+    put_stubs(shop.folder / ".git/hooks", client=str(exclusive))
     shop.write("new.py", "x\n")
     done = shop.git("ann", "commit", "-qm", "mine")
     assert done.code == 1
     assert "pre-commit cannot be judged: No module named" in done.said
 
 
-def test_former_hook_runs_after_the_gate(shop: Gated) -> None:
+def test_former_hook_runs_after_the_gate(shop: GateHarness) -> None:
     """Chaining: the hook that was there sees the same arguments and lines, and may refuse after it."""
     _former(shop, "pre-commit", "echo former pre-commit >&2")
     _former(shop, "prepare-commit-msg", 'echo "former message $2" >&2')
@@ -62,7 +62,7 @@ def test_former_hook_runs_after_the_gate(shop: Gated) -> None:
     assert shop.git("ann", "commit", "-qm", "mine").code == 1
 
 
-def test_python_starts_for_protected_branches_only(shop: Gated) -> None:
+def test_python_starts_for_protected_branches_only(shop: GateHarness) -> None:
     """Speed: for other refs, and after a transaction, the stub alone answers, though the client is gone."""
     put_stubs(shop.folder / ".git/hooks", ("reference-transaction",), client="/nowhere/client.py")
     assert shop.git("ann", "branch", "side").code == 0
@@ -84,7 +84,7 @@ def test_stub_quotes_what_it_is_given(hook: str, tmp_path: Path) -> None:
     stub = tmp_path / "hooks" / hook
     stub.write_text(stub_text(hook, str(python), str(client), ("it's", "a*")))
     stub.chmod(0o755)
-    run = Gated(tmp_path, tmp_path)
+    run = GateHarness(tmp_path, tmp_path)
     run.plain("init", "-q", ".")
     lines = f"{'0' * 40} {'1' * 40} refs/heads/it's\n"
     done = run.git("", "-c", "alias.run=!sh", "run", str(stub), "prepared", stdin=lines)
@@ -99,7 +99,7 @@ def test_stub_quotes_what_it_is_given(hook: str, tmp_path: Path) -> None:
         ("-c", "core.hooksPath=/nowhere", "commit", "-qnm", "mine"),
     ],
 )
-def test_known_way_round_hooks(shop: Gated, way: tuple[str, ...]) -> None:
+def test_known_way_round_hooks(shop: GateHarness, way: tuple[str, ...]) -> None:
     """Known bypass: whoever sets core.hooksPath runs no hook; only a shared repository stops that."""
     shop.lock("bob", "app.py")
     shop.write("app.py", "x\n")
@@ -107,7 +107,7 @@ def test_known_way_round_hooks(shop: Gated, way: tuple[str, ...]) -> None:
     assert "Coord-" not in shop.message()
 
 
-def test_known_way_round_trailers(shop: Gated) -> None:
+def test_known_way_round_trailers(shop: GateHarness) -> None:
     """Known bypass: trailers prove order, not authorship; a commit written by plumbing says what it likes."""
     shop.plain("checkout", "-qb", "side")
     shop.claim("ann", "T-1")
@@ -119,7 +119,7 @@ def test_known_way_round_trailers(shop: Gated) -> None:
     assert shop.tip("main") == washed
 
 
-def test_known_way_round_a_ref(shop: Gated) -> None:
+def test_known_way_round_a_ref(shop: GateHarness) -> None:
     """Known bypass: a file written into the refs folder is no transaction."""
     shop.plain("checkout", "-qb", "side")
     shop.claim("ann", "T-1")

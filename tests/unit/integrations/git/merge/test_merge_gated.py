@@ -2,16 +2,16 @@
 
 from pathlib import Path
 
-from coord.integrations.git.merge.merge import Merge, Verdict, Wanted, merge
+from coord.integrations.git.merge.merge import MergeReport, MergeRequest, Verdict, merge
 from coord.integrations.git.run import Git
-from tests.support.gate_harness import Gated, made_gated
+from tests.support.gate_harness import GateHarness, made_gated
 
 
-def merged(shop: Gated, session: str, branch: str) -> Merge:
+def merged(shop: GateHarness, session: str, branch: str) -> MergeReport:
     """Merge a branch in the name of a session; its git runs the gates."""
     git = Git(str(shop.folder), environ=shop.environ(session))
     with shop.client(session) as client:
-        return merge(client, git, Wanted((branch,), "main", wait_s=0))
+        return merge(client, git, MergeRequest((branch,), "main", wait_s=0))
 
 
 def test_what_the_gates_signed_is_merged_and_what_they_refuse_is_not(tmp_path: Path) -> None:

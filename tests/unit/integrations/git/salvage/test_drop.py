@@ -7,9 +7,9 @@ import pytest
 
 from coord.core.errors import Invalid, NotFound, Refused
 from coord.integrations.git.run import Git
-from coord.integrations.git.salvage.drop import drop, look, prune
-from coord.integrations.git.salvage.salvage import COORD, keep, kept
-from coord.integrations.git.salvage.swap import put_aside
+from coord.integrations.git.salvage.drop import describe, drop, prune
+from coord.integrations.git.salvage.salvage import COORD, list_salvages, save_to_ref
+from coord.integrations.git.salvage.swap import salvage_paths
 from tests.support.git_folders import PLAIN, git, made_repository
 
 APP = "src/app.py"
@@ -22,7 +22,7 @@ def repo(tmp_path: Path) -> Git:
     made_repository(tmp_path / "shop")
     repo = Git(str(tmp_path / "shop"), environ=PLAIN)
     Path(repo.folder, APP).write_text("half done\n")
-    put_aside(repo, "17", [APP], "preempted")
+    salvage_paths(repo, "17", [APP], "preempted")
     return repo
 
 
@@ -34,12 +34,12 @@ def committed(repo: Git, text: str, path: str = APP) -> None:
 
 
 def refs(repo: Git) -> list[str]:
-    return [each.ref.removeprefix("refs/coord/salvage/") for each in kept(repo)]
+    return [each.ref.removeprefix("refs/coord/salvage/") for each in list_salvages(repo)]
 
 
 def test_what_no_branch_has_is_not_dropped(repo: Git) -> None:
     """REC-11: nor pruned; by force it is, and its commit is named."""
-    found = look(repo, "17/1")
+    found = describe(repo, "17/1")
     assert (found.files, found.in_branch) == ([{"path": APP, "state": "changed"}], False)
     with pytest.raises(Refused, match="no branch has all of"):
         drop(repo, ["17/1"], force=False)
@@ -57,7 +57,7 @@ def test_what_a_branch_had_once_is_merged(repo: Git) -> None:
     committed(repo, "half done\n")
     committed(repo, "done\n")
     git(Path(repo.folder), "checkout", "-q", "main")
-    assert look(repo, "17/1").in_branch
+    assert describe(repo, "17/1").in_branch
     assert [each.ref for each in prune(repo, older_s=None, merged=True, dry_run=True)] == [
         "refs/coord/salvage/17/1"
     ]
@@ -70,17 +70,17 @@ def test_every_byte_has_to_be_there(repo: Git) -> None:
     """REC-11: one new file, or what was only staged, and the whole ref stays."""
     root = Path(repo.folder)
     committed(repo, "half done\n")
-    assert look(repo, "17/1").in_branch
+    assert describe(repo, "17/1").in_branch
     (root / "new\nline").write_text("new\n")
-    keep(repo, "18", ["new\nline"], "a new file")
+    save_to_ref(repo, "18", ["new\nline"], "a new file")
     (root / APP).write_text("staged\n")
     git(root, "add", APP)
     (root / APP).write_text("half done\n")
-    keep(repo, "19", [APP], "staged only")
+    save_to_ref(repo, "19", [APP], "staged only")
     assert [each.ref[-4:] for each in prune(repo, older_s=None, merged=True)] == ["17/1"]
     assert refs(repo) == ["18/1", "19/1"]
     committed(repo, "new\n", "new\nline")
-    assert [look(repo, ref).in_branch for ref in ("18/1", "19/1")] == [True, False]
+    assert [describe(repo, ref).in_branch for ref in ("18/1", "19/1")] == [True, False]
 
 
 def test_age_counts_only_if_it_is_asked_for(repo: Git, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,7 +91,7 @@ def test_age_counts_only_if_it_is_asked_for(repo: Git, monkeypatch: pytest.Monke
         if name.endswith("_NAME"):
             monkeypatch.setitem(COORD, name.replace("_NAME", "_DATE"), "2001-09-09T01:46:40Z")
     Path(repo.folder, APP).write_text("long ago\n")
-    keep(repo, "3", [APP], "long ago")
+    save_to_ref(repo, "3", [APP], "long ago")
     assert refs(repo) == ["3/1", "17/1"]
     assert prune(repo, older_s=30 * DAY_S, merged=True) == []
     assert [each.why for each in prune(repo, older_s=30 * DAY_S, merged=False)] == ["long ago"]
@@ -102,4 +102,4 @@ def test_the_folder_does_not_matter(repo: Git) -> None:
     """Paths in a salvage are those from the top, wherever the command is run."""
     committed(repo, "half done\n")
     below = Git(os.path.join(repo.folder, "src"), environ=PLAIN)
-    assert look(below, "17/1").in_branch
+    assert describe(below, "17/1").in_branch

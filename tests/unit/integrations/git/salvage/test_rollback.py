@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from coord.core.errors import NotFound
-from coord.integrations.git.salvage import swap as exchange
+from coord.integrations.git.salvage import swap
 from coord.sdk.client.client import Client
 from tests.support.cli import Coord
 from tests.support.git_folders import git
@@ -126,7 +126,7 @@ def test_what_is_written_while_a_checkpoint_is_brought_back_is_kept(
     shop: Path, coord: Coord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """REC-10: what came after the last look is in the ref that the answer names."""
-    really = exchange.take_place
+    really = swap.swap_file
 
     def late(folder: int, name: str, new: str, taken: str) -> bool:
         (shop / "src/app.py").write_text("late\n")
@@ -135,7 +135,7 @@ def test_what_is_written_while_a_checkpoint_is_brought_back_is_kept(
     lost_by_ann(shop, coord)
     ref = coord("ann salvage keep").answer["ref"]
     (shop / "src/app.py").write_text("worse\n")
-    monkeypatch.setattr(exchange, "take_place", late)
+    monkeypatch.setattr(swap, "swap_file", late)
     said = coord("ann salvage restore", ref)
     assert (shop / "src/app.py").read_text() == "half done\n"
     assert git(shop, "show", f"{said.answer['before']}:src/app.py") == "late"

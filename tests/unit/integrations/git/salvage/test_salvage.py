@@ -7,10 +7,9 @@ import pytest
 
 from coord.core.errors import Refused
 from coord.integrations.git.run import Git, GitFailed
-from coord.integrations.git.salvage import salvage
-from coord.integrations.git.salvage import swap as exchange
-from coord.integrations.git.salvage.salvage import keep, kept
-from coord.integrations.git.salvage.swap import put_aside, put_back
+from coord.integrations.git.salvage import salvage, swap
+from coord.integrations.git.salvage.salvage import list_salvages, save_to_ref
+from coord.integrations.git.salvage.swap import restore_to_head, salvage_paths
 from tests.support.git_folders import PLAIN, git, made_repository
 
 HOSTILE = (
@@ -42,7 +41,7 @@ def test_edits_go_into_a_ref_and_the_files_back_to_head(repo: Git) -> None:
     (root / "src/app.py").write_text("half done\n")
     (root / "gone.txt").unlink()
     (root / "new.txt").write_text("new\n")
-    ref, restored = put_aside(repo, "17", ["src/app.py", "gone.txt", "new.txt"], "preempted by otto")
+    ref, restored = salvage_paths(repo, "17", ["src/app.py", "gone.txt", "new.txt"], "preempted by otto")
     assert ref == "refs/coord/salvage/17/1"
     assert sorted(restored) == ["gone.txt", "src/app.py"]
     assert (root / "src/app.py").read_text() == "app\n"
@@ -58,7 +57,7 @@ def test_edits_go_into_a_ref_and_the_files_back_to_head(repo: Git) -> None:
         "src/app.py",
     ]
     assert git(root, "status", "--porcelain") == "?? new.txt"
-    assert [each.why for each in kept(repo, "17")] == ["preempted by otto"]
+    assert [each.why for each in list_salvages(repo, "17")] == ["preempted by otto"]
 
 
 def test_hostile_names_survive(repo: Git) -> None:
@@ -70,7 +69,7 @@ def test_hostile_names_survive(repo: Git) -> None:
     git(root, "commit", "-qm", "hostile")
     for name in HOSTILE:
         (root / name).write_text("edited\n")
-    ref, restored = put_aside(repo, "ada@host:1-2~2", HOSTILE, "lost")
+    ref, restored = salvage_paths(repo, "ada@host:1-2~2", HOSTILE, "lost")
     assert sorted(restored) == sorted(HOSTILE)
     assert {(root / name).read_text() for name in HOSTILE} == {"first\n"}
     assert sorted(repo.must("diff", "--name-only", "-z", "HEAD", ref).names) == sorted(HOSTILE)
@@ -82,7 +81,7 @@ def test_what_is_staged_is_kept_too(repo: Git) -> None:
     (root / "src/app.py").write_text("staged\n")
     git(root, "add", "src/app.py")
     (root / "src/app.py").write_text("edited further\n")
-    ref, _ = put_aside(repo, "5", ["src/app.py"], "why")
+    ref, _ = salvage_paths(repo, "5", ["src/app.py"], "why")
     assert git(root, "show", f"{ref}:src/app.py") == "edited further"
     assert git(root, "show", f"{ref}^2:src/app.py") == "staged"
     assert git(root, "status", "--porcelain") == ""
@@ -92,21 +91,21 @@ def test_again_is_harmless(repo: Git) -> None:
     """REC-11: after a crash between keeping and restoring, the same content is not kept twice."""
     root = Path(repo.folder)
     (root / "src/app.py").write_text("half done\n")
-    first = keep(repo, "5", ["src/app.py"], "why")
-    assert put_aside(repo, "5", ["src/app.py"], "why") == (first, ["src/app.py"])
-    assert put_aside(repo, "5", ["src/app.py"], "why") == ("", []), "it is as HEAD has it"
+    first = save_to_ref(repo, "5", ["src/app.py"], "why")
+    assert salvage_paths(repo, "5", ["src/app.py"], "why") == (first, ["src/app.py"])
+    assert salvage_paths(repo, "5", ["src/app.py"], "why") == ("", []), "it is as HEAD has it"
     (root / "src/app.py").write_text("other\n")
-    assert keep(repo, "5", ["src/app.py"], "why") == "refs/coord/salvage/5/2"
+    assert save_to_ref(repo, "5", ["src/app.py"], "why") == "refs/coord/salvage/5/2"
 
 
 def test_what_changed_since_is_not_restored(repo: Git) -> None:
     """REC-11: content that the ref does not have is never overwritten."""
     root = Path(repo.folder)
     (root / "src/app.py").write_text("half done\n")
-    ref = keep(repo, "5", ["src/app.py"], "why")
+    ref = save_to_ref(repo, "5", ["src/app.py"], "why")
     (root / "src/app.py").write_text("written meanwhile\n")
     with pytest.raises(Refused, match="has not what is there now"):
-        put_back(repo, ["src/app.py"], kept_in=ref, name="5")
+        restore_to_head(repo, ["src/app.py"], saved_in=ref, name="5")
     assert (root / "src/app.py").read_text() == "written meanwhile\n"
 
 
@@ -114,23 +113,23 @@ def test_nothing_that_stands_in_the_way_is_removed(repo: Git) -> None:
     """REC-11: git would remove a folder of new files to restore a file there; it is not asked to."""
     root = Path(repo.folder)
     (root / "src/app.py").unlink()
-    ref = keep(repo, "5", ["src/app.py"], "why")
+    ref = save_to_ref(repo, "5", ["src/app.py"], "why")
     (root / "src/app.py").mkdir()
     (root / "src/app.py/new.txt").write_text("new\n")
-    assert put_back(repo, ["src/app.py"], kept_in=ref, name="5") == ("", [])
+    assert restore_to_head(repo, ["src/app.py"], saved_in=ref, name="5") == ("", [])
     assert (root / "src/app.py/new.txt").read_text() == "new\n"
     (root / "src/app.py/new.txt").unlink()
     (root / "src/app.py").rmdir()
     (root / "src").rmdir()
     (root / "src").symlink_to("elsewhere")
-    assert exchange.exchange(repo, "HEAD", ["src/app.py"], kept_in=ref, name="5") == ("", [])
+    assert swap.swap_files(repo, "HEAD", ["src/app.py"], saved_in=ref, name="5") == ("", [])
     assert (root / "src").is_symlink()
 
 
 def test_no_byte_is_lost_that_comes_at_the_worst_moment(repo: Git, monkeypatch: pytest.MonkeyPatch) -> None:
     """REC-11: written after the last look, be it another file, it is kept although it is replaced."""
     app = Path(repo.folder, "src/app.py")
-    really = exchange.take_place
+    really = swap.swap_file
 
     def late(folder: int, name: str, new: str, taken: str) -> bool:
         other = app.with_name("other")
@@ -139,8 +138,8 @@ def test_no_byte_is_lost_that_comes_at_the_worst_moment(repo: Git, monkeypatch: 
         return really(folder, name, new, taken)
 
     app.write_text("half done\n")
-    monkeypatch.setattr(exchange, "take_place", late)
-    ref, restored = put_aside(repo, "5", ["src/app.py"], "why")
+    monkeypatch.setattr(swap, "swap_file", late)
+    ref, restored = salvage_paths(repo, "5", ["src/app.py"], "why")
     assert (ref, restored, app.read_text()) == ("refs/coord/salvage/5/2", ["src/app.py"], "app\n")
     root = Path(repo.folder)
     assert git(root, "show", f"{ref}:src/app.py") == "late"
@@ -160,7 +159,7 @@ def test_a_file_that_comes_in_between_stays(repo: Git, monkeypatch: pytest.Monke
 
     app.write_text("half done\n")
     monkeypatch.setattr("coord.integrations.git.salvage.swap.os.link", link)
-    assert put_aside(repo, "5", ["src/app.py"], "why") == ("refs/coord/salvage/5/1", [])
+    assert salvage_paths(repo, "5", ["src/app.py"], "why") == ("refs/coord/salvage/5/1", [])
     assert app.read_text() == "just made\n"
     assert git(Path(repo.folder), "show", "refs/coord/salvage/5/1:src/app.py") == "half done"
 
@@ -170,7 +169,7 @@ def test_a_repository_without_commits(tmp_path: Path) -> None:
     git(tmp_path, "init", "-q")
     (tmp_path / "new.txt").write_text("new\n")
     repo = Git(str(tmp_path), environ=PLAIN)
-    ref, restored = put_aside(repo, "5", ["new.txt"], "why")
+    ref, restored = salvage_paths(repo, "5", ["new.txt"], "why")
     assert (git(tmp_path, "show", f"{ref}:new.txt"), restored) == ("new", [])
 
 
@@ -181,7 +180,7 @@ def test_a_busy_index_is_waited_for(repo: Git, monkeypatch: pytest.MonkeyPatch) 
     (root / ".git/index.lock").touch()
     monkeypatch.setattr("coord.integrations.git.run.INDEX_WAIT_S", 0.0)
     with pytest.raises(GitFailed, match="index"):
-        put_aside(repo, "5", ["src/app.py"], "why")
+        salvage_paths(repo, "5", ["src/app.py"], "why")
     assert git(root, "show", "refs/coord/salvage/5/1:src/app.py") == "half done"
 
 
@@ -193,7 +192,7 @@ def test_a_conflict_is_kept_and_stays_one(repo: Git) -> None:
         (folder / "src/app.py").write_text(f"{branch}\n")
         git(folder, "commit", "-qam", branch)
     assert repo.run("-c", "user.name=a", "-c", "user.email=a@b", "merge", "theirs").code == 1
-    ref, restored = put_aside(repo, "ann", ["src/app.py"], "why")
+    ref, restored = salvage_paths(repo, "ann", ["src/app.py"], "why")
     assert (restored, git(folder, "status", "--porcelain")) == ([], "UU src/app.py")
     assert "<<<<<<<" in git(folder, "show", f"{ref}:src/app.py")
 
@@ -203,7 +202,7 @@ def test_what_was_kept_before_is_not_looked_into(repo: Git, monkeypatch: pytest.
     app = Path(repo.folder, "src/app.py")
     for number in range(3):
         app.write_text(f"{number}\n")
-        keep(repo, "ann", ["src/app.py"], "why")
+        save_to_ref(repo, "ann", ["src/app.py"], "why")
     looked: list[str] = []
     really = salvage._shape
 
@@ -212,5 +211,5 @@ def test_what_was_kept_before_is_not_looked_into(repo: Git, monkeypatch: pytest.
         return really(git, commit)
 
     monkeypatch.setattr(salvage, "_shape", shape)
-    assert keep(repo, "ann", ["src/app.py"], "why").endswith("/ann/3")
+    assert save_to_ref(repo, "ann", ["src/app.py"], "why").endswith("/ann/3")
     assert len(looked) == 1

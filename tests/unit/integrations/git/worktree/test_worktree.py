@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from coord.integrations.git.worktree.worktree import alone
+from coord.integrations.git.worktree.worktree import exclusive
 from coord.sdk.client.client import connect
 from tests.support.cli import PROGRAM, Coord
 from tests.support.git_folders import git, made_repository
@@ -229,7 +229,7 @@ def test_who_takes_a_worktree_over_keeps_it(shop: Path, coord: Coord) -> None:
     """GIT-10: what another session just takes is not removed below its feet."""
     place = coord("ann worktree add login").answer["path"]
     coord("ann dereg")
-    with connect(session="s-cid", cwd=str(shop)) as client, alone(client, place):
+    with connect(session="s-cid", cwd=str(shop)) as client, exclusive(client, place):
         said = coord("bob worktree clean")
     assert (said.answer["removed"], list(said.answer["kept"])) == ([], ["login"])
     assert coord("bob worktree clean").answer["removed"] == ["login"]
