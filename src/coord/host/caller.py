@@ -1,8 +1,8 @@
-"""In whose name a command comes: an agent's session, or a person at a terminal.
+"""Find the caller of a command: a session of an agent tool, or a person at a terminal.
 
-Never taken for a person: whoever shows signs of an agent tool. Never taken for a session's process: that of
-the command itself, which ends at once, and one that merely stands in the environment (a sandbox or a
-terminal multiplexer passes variables on to where the number means another process).
+A process with signs of an agent tool is never taken for a person. The process of a session is never the
+command itself, which ends at once, and never a pid that only stands in the environment: a sandbox or a
+terminal multiplexer passes variables on to places where the same number means another process.
 """
 
 import os
@@ -18,11 +18,11 @@ from coord.host.repository import Repository
 
 TENANT = "local"
 PROJECT = "default"
-"""The project outside of any repository."""
+"""The project of a caller outside of any repository."""
 
 
 class Tool(NamedTuple):
-    """An agent tool, and the variables that it gives to the commands it runs."""
+    """An agent tool and the environment variables that it sets for the commands it runs."""
 
     name: str
     session: str = ""
@@ -41,11 +41,11 @@ TOOLS = (
 
 
 GENERIC = Tool("agent", signs=("AI_AGENT",))
-"""What some tools set beside their own."""
+"""A variable that some tools set besides their own."""
 
 
 class Flags(NamedTuple):
-    """What the command line says of the caller; each is stronger than its variable."""
+    """The caller as the command line describes it; a flag wins over its environment variable."""
 
     session: str = ""
     agent: str = ""
@@ -65,7 +65,7 @@ def find_caller(
     cwd: str = "",
     repository: Repository | None = None,
 ) -> Caller:
-    """Return who calls. An empty session means: an agent tool, whose registered ancestor must be found."""
+    """Return the caller; an empty session stands for a tool whose registered ancestor must be found."""
     process_ancestors = ancestors()
     tools = _tools(environ)
     session = _given(flags.session, "--session", environ, "COORD_SESSION_ID")
@@ -84,7 +84,7 @@ def find_caller(
         project=_given(flags.project, "--project", environ, "COORD_PROJECT") or _project(repository),
         parent=_given(flags.parent, "--parent", environ, "COORD_PARENT_SESSION"),
         host=os.uname().nodename,
-        cwd=cwd.encode("utf-8", "backslashreplace").decode(),  # a folder's name may be no text
+        cwd=cwd.encode("utf-8", "backslashreplace").decode(),  # a folder name may be invalid UTF-8
         tool="+".join(tool.name for tool in tools),
         process=process,
         process_ancestors=tuple(process_ancestors),
@@ -92,23 +92,23 @@ def find_caller(
 
 
 def find_tenant(environ: Mapping[str, str], flag: str = "") -> str:
-    """Return the tenant in whose log the caller works."""
+    """Return the tenant whose log the caller uses."""
     return _given(flag, "--tenant", environ, "COORD_TENANT") or TENANT
 
 
 def shows_agent(environ: Mapping[str, str]) -> bool:
-    """Return whether a command comes from an agent, as far as its environment shows."""
+    """Return whether the environment shows that an agent runs the command."""
     return bool(environ.get("COORD_SESSION_ID")) or bool(_tools(environ))
 
 
 def made_id(text: str, otherwise: str) -> str:
-    """Return a valid id that resembles a text which is not ours to correct (a folder's or user's name)."""
+    """Return a valid id that resembles a text, such as the name of a folder or a user."""
     made = re.sub(r"[^A-Za-z0-9_.@+-]+", "-", text).strip("-.@+")[:ID_CHARS_MAX]
     return made or otherwise
 
 
 def _tools(environ: Mapping[str, str]) -> list[Tool]:
-    """Return the agent tools of which there are signs."""
+    """Return the agent tools that left signs in the environment."""
     found = [tool for tool in TOOLS if any(environ.get(name) for name in (tool.session, *tool.signs))]
     return found or [GENERIC] * bool(environ.get("AI_AGENT"))
 
@@ -119,7 +119,7 @@ def _session_of_tool(
     """Return the session that the tool names, and its process if that is among our ancestors."""
     naming = [tool for tool in tools if environ.get(tool.session)]
     if len(tools) != 1 or not naming:
-        return "", None  # one tool runs inside another: which of them calls, only the ancestors can tell
+        return "", None  # one tool runs inside another: only the ancestors tell which of them calls
     (tool,) = naming
     pid = environ.get(tool.pid, "")
     process = next((each for each in process_ancestors if str(each.pid) == pid), None)
@@ -127,18 +127,19 @@ def _session_of_tool(
 
 
 def _person(environ: Mapping[str, str], process_ancestors: list[Process]) -> tuple[str, Process | None]:
-    """Return the session of a person: the terminal session, so that two terminals are two owners."""
+    """Return the session of a person: one per terminal, so that two terminals are two owners."""
     leader = os.getsid(0)
     process = describe(leader)
-    if leader == 0:  # it is outside of our pid namespace: the outermost process that we see stands for it
+    if leader == 0:  # outside of our pid namespace: use the outermost process that we see
         process = process_ancestors[-1] if process_ancestors else None
         leader = process.pid if process else 0
-    elif leader == os.getpid():  # started by itself, as ssh and cron do: then who started it stands for it
+    elif leader == os.getpid():  # ssh and cron start a session for one command: use their process
         process = next((each for each in process_ancestors if each.pid > 1), None)
         leader = process.pid if process else 0
     if leader <= 0:
         raise Invalid(
-            "it cannot be told whose command this is", hint="set COORD_SESSION_ID, or give --session"
+            "the caller of this command cannot be identified",
+            hint="set COORD_SESSION_ID, or pass --session",
         )
     host = made_id(os.uname().nodename, "host")
     return f"{_user(environ)[:40]}@{host[:60]}:{leader}-{process.start if process else 0}", process
@@ -146,22 +147,22 @@ def _person(environ: Mapping[str, str], process_ancestors: list[Process]) -> tup
 
 def _process_given(pid: int) -> Process | None:
     if not 0 < pid <= PID_MAX:
-        raise Invalid(f"--pid {pid} is no process", hint="give the pid of the session's own process")
+        raise Invalid(f"--pid {pid} is not a pid", hint="pass the pid of the session's own process")
     process = describe(pid)
     if process is None:
         try:
             os.kill(pid, 0)
         except ProcessLookupError as error:
             raise Invalid(
-                f"--pid {pid}: there is no such process", hint="give that of the session"
+                f"--pid {pid}: no such process", hint="pass the pid of the session's own process"
             ) from error
         except OSError:
-            pass  # there is one, but nothing can be said of it
+            pass  # it exists, but cannot be inspected
     return process
 
 
 def _given(value: str, flag: str, environ: Mapping[str, str], variable: str) -> str:
-    """Return the id that a flag or else a variable gives; an empty one is none."""
+    """Return the id from a flag or else from a variable; empty if neither is set."""
     if value:
         return check_id(f"valid {flag}", value)
     found = environ.get(variable, "")

@@ -1,4 +1,4 @@
-"""`coord.toml` at the top of a repository."""
+"""Read `coord.toml` at the top of a repository."""
 
 import os
 from typing import Any
@@ -8,13 +8,13 @@ from coord.host.repository import Repository
 
 
 def configuration_file(repository: Repository | None) -> str:
-    """Return where the configuration of a repository is, or would be; empty where it has no work tree."""
+    """Return the path of a repository's configuration file; empty if it has no worktree."""
     root = repository.root if repository is not None else None
     return "" if root is None else f"{root}/coord.toml"
 
 
 def read_configuration(file: str) -> dict[str, Any]:
-    """Return the tables of a configuration file; none where there is no such file."""
+    """Return the tables of a configuration file; an empty dict if there is no such file."""
     if not file or not os.path.isfile(file):
         return {}
     import tomllib  # noqa: PLC0415 - few repositories have the file

@@ -1,7 +1,8 @@
-r"""From what a person or a tool calls a file to its path in the repository, the same from every worktree.
+r"""Turn a file name as a person or a tool writes it into a path in the repository.
 
-What comes out is text for `core.path.parse_pattern`: wildcards mean something, `\` takes their meaning away.
-A segment with `[` or `{` that exists by exactly this name is that name, as in `app/[slug]/page.tsx`.
+The path is the same from every worktree. It is a text for `coord.core.locks.paths.parse_pattern`, so
+wildcards have a meaning and `\` escapes them. A segment with `[` or `{` that exists by exactly this name
+means that name, as in `app/[slug]/page.tsx`.
 """
 
 import os
@@ -20,9 +21,9 @@ _ESCAPED = re.compile(r"\\([\\*?\[\]{},!^-])")
 def repository_path(
     repository: Repository | None, text: str, cwd: str, *, literal: bool = False
 ) -> list[str]:
-    """Return the path as it is named and, where that runs through a symlink, also the one it leads to.
+    """Return the path as written and, if it runs through a symlink, also the path it leads to.
 
-    With `literal` no character but `/` has a meaning: for paths that come from tools.
+    With `literal`, no character but `/` has a special meaning; use it for paths from tools.
     """
     _check(text)
     if repository is None or repository.root is None:
@@ -35,7 +36,7 @@ def repository_path(
     found = [names]
     prefixes = ("/".join((root, *names[:end])) for end in range(1, len(names) + 1))
     links = [prefix for prefix in prefixes if os.path.islink(prefix)]
-    for link in links:  # each one: a path that leaves the repository may come back
+    for link in links:  # check each one: a path may leave the repository and come back
         _check_link(repository, link, text)
     if links:
         found.append(_in_worktree(repository, os.path.realpath("/".join((root, *names))), text)[1])
@@ -52,7 +53,7 @@ def path_in_resource(resource: str) -> str:
 
 def _check(text: str) -> None:
     if not text:
-        raise Invalid("'' is no path", hint="name a file or directory; the whole repository is .")
+        raise Invalid("the path is empty", hint="name a file or directory; . is the whole repository")
     if is_unprintable(text):
         raise Invalid(
             f"{shown(text)} contains a control character or half a character", hint="name the file without it"
@@ -66,7 +67,7 @@ def _split(text: str, start: str, literal: bool) -> tuple[str, list[str]]:
     path = "/" if text.startswith("/") else start
     segments = text.split("/")
     for number, segment in enumerate(segments):
-        if segment == "..":  # above where the path really is, as the operating system sees it
+        if segment == "..":  # the parent of the real path, as the operating system resolves it
             path = os.path.dirname(os.path.realpath(path))
         elif segment not in ("", "."):
             name = segment if literal else _name(path, segment)
@@ -77,7 +78,7 @@ def _split(text: str, start: str, literal: bool) -> tuple[str, list[str]]:
 
 
 def _name(folder: str, segment: str) -> str | None:
-    """Return the name that a segment stands for, or None if it has wildcards (or is malformed)."""
+    """Return the plain name of a segment, or None if it has wildcards or is malformed."""
     if not _MEANT.search(segment):
         return segment
     if "*" not in segment and "?" not in segment and os.path.lexists(os.path.join(folder, segment)):
@@ -109,11 +110,11 @@ def _in_worktree(repository: Repository, path: str, text: str) -> tuple[str, lis
             raise Invalid(f"{shown(text)} is inside {what}, {real}", hint=f"run coord there: cd {real}")
     if root is None:
         raise Invalid(
-            f"{shown(text)} is outside of the repository {repository.root}",
+            f"{shown(text)} is outside the repository {repository.root}",
             hint="name a file of this repository, or lock a name: instead",
         )
     if any(name.casefold() == ".git" for name in names):
-        raise Invalid(f"{shown(text)} is inside the git directory", hint="lock files of the worktree only")
+        raise Invalid(f"{shown(text)} is inside the git directory", hint="lock files of the worktree")
     return root, names
 
 
@@ -122,7 +123,7 @@ def _check_link(repository: Repository, link: str, text: str) -> None:
     try:
         _in_worktree(repository, os.path.realpath(link), text)
     except Invalid as error:
-        raise Invalid(f"{error.message}: that is where the symlink {link} leads", hint=error.hint) from error
+        raise Invalid(f"{error.message} (the symlink {link} leads there)", hint=error.hint) from error
 
 
 def _check_loop(link: str, text: str) -> None:

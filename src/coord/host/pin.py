@@ -1,4 +1,4 @@
-"""The pin of a repository: the file `coord.id`, which says for good which store is its own."""
+"""Read and write the pin of a repository: the file `coord.id`, which names its store for good."""
 
 import contextlib
 import os
@@ -19,7 +19,7 @@ _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Pin(msgspec.Struct, frozen=True):
-    """What the pin says, in JSON."""
+    """The content of a pin file, as JSON."""
 
     format: int
     url: str
@@ -27,7 +27,7 @@ class Pin(msgspec.Struct, frozen=True):
     epoch: int
     repository_id: str = ""
     machine: str = ""
-    """Of the one machine that a local store serves."""
+    """The id of the only machine that a local store serves."""
 
 
 class _Format(msgspec.Struct, frozen=True):
@@ -35,7 +35,7 @@ class _Format(msgspec.Struct, frozen=True):
 
 
 def read_pin(folder: str) -> Pin | None:
-    """Return the pin in a folder, or None if there is none; one that cannot be read is an error."""
+    """Return the pin in a folder, or None if there is none; raise `Corrupt` if it is damaged."""
     with _errors(folder):
         try:
             data = _read(folder)
@@ -52,12 +52,12 @@ def read_pin(folder: str) -> Pin | None:
     except msgspec.MsgspecError as error:
         raise _damaged(where, str(error)) from error
     if pin.format != FORMAT or pin.epoch < 0 or not pin.store_id or not pin.url:
-        raise _damaged(where, "it names no store")
+        raise _damaged(where, "it does not name a store")
     return pin
 
 
 def create_pin(folder: str, pin: Pin) -> bool:
-    """Write the first pin of a folder; return False, and change nothing, if there is one already."""
+    """Write the first pin of a folder; change nothing and return False if it has one."""
     with _errors(folder):
         os.makedirs(folder, mode=0o700, exist_ok=True)
         with _written(folder, pin) as (opened, draft):
@@ -70,7 +70,7 @@ def create_pin(folder: str, pin: Pin) -> bool:
 
 
 def replace_pin(folder: str, pin: Pin) -> None:
-    """Write the pin anew: whoever reads finds the old one or the new one, also after a crash."""
+    """Replace the pin; a reader finds the old one or the new one, even after a crash."""
     with _errors(folder), _written(folder, pin) as (opened, draft):
         os.rename(draft, NAME, src_dir_fd=opened, dst_dir_fd=opened)
         os.fsync(opened)
@@ -84,7 +84,7 @@ def _read(folder: str) -> bytes:
         os.close(opened)
     try:
         if not stat.S_ISREG(os.fstat(file).st_mode):
-            raise _damaged(f"{folder}/{NAME}", "it is no file")
+            raise _damaged(f"{folder}/{NAME}", "it is not a file")
         return os.read(file, PIN_BYTES_MAX)
     finally:
         os.close(file)
@@ -92,7 +92,7 @@ def _read(folder: str) -> bytes:
 
 @contextlib.contextmanager
 def _written(folder: str, pin: Pin) -> Iterator[tuple[int, str]]:
-    """Give the open folder and the name of a draft in it that holds the pin durably."""
+    """Yield the open folder and the name of a draft in it to which the pin was written and synced."""
     draft = f".{NAME}-{os.urandom(8).hex()}"
     opened = os.open(folder, _FOLDER)
     try:
@@ -100,7 +100,9 @@ def _written(folder: str, pin: Pin) -> Iterator[tuple[int, str]]:
         try:
             data = msgspec.json.format(msgspec.json.encode(pin), indent=1) + b"\n"
             if os.write(file, data) < len(data):
-                raise Unavailable(f"{folder}/{NAME} could not be written whole", hint="is the disk full?")
+                raise Unavailable(
+                    f"{folder}/{NAME} could not be written completely", hint="check whether the disk is full"
+                )
             os.fsync(file)
             yield opened, draft
         finally:
@@ -116,16 +118,15 @@ def _errors(folder: str) -> Iterator[None]:
     try:
         yield
     except (NotADirectoryError, IsADirectoryError) as error:
-        raise Invalid(
-            f"{folder} is no folder of coord", hint="remove what stands there in its place"
-        ) from error
+        raise Invalid(f"{folder} is not a folder", hint="remove the file at this path") from error
     except OSError as error:
         if os.path.islink(folder) or os.path.islink(f"{folder}/{NAME}"):
             raise Invalid(
-                f"{folder} or its {NAME} is a symlink", hint="coord follows none there; remove it"
+                f"{folder} or its {NAME} is a symlink", hint="coord does not follow symlinks here; remove it"
             ) from error
         raise Unavailable(
-            f"{folder}/{NAME}: {error.strerror}", hint="is the disk full, read-only, or another user's?"
+            f"{folder}/{NAME}: {error.strerror}",
+            hint="check whether the disk is full or read-only, and who owns the folder",
         ) from error
 
 

@@ -1,7 +1,8 @@
-"""Processes of this machine: naming one so that it is never taken for another, and proving it dead.
+"""Identify processes of this machine, and prove that one is dead.
 
-A process is known by its pid, its start time, and where both mean something: the machine, its boot, and the
-pid namespace. What cannot be told is unknown, and unknown never counts as dead. Only Linux can tell.
+A process is identified by its pid and start time, together with the machine, the boot and the pid namespace
+in which these numbers have a meaning. Without proof a process counts as unknown, never as dead. Only Linux
+gives proof.
 """
 
 import os
@@ -11,17 +12,17 @@ from typing import NamedTuple
 from coord.core.identity import Evidence, Process, ProcessState
 
 PID_MAX = 2**22
-"""The most that Linux can give."""
+"""The largest pid that Linux gives out."""
 
 _ENDED = frozenset((b"Z", b"X", b"x"))
 
 
 FIRST_NAMESPACE = "4026531836."
-"""The inode of the pid namespace that Linux starts with."""
+"""The inode of the first pid namespace of a Linux machine."""
 
 
 class Machine(NamedTuple):
-    """Where pids and start times mean something; an empty part is unknown."""
+    """The scope in which pids and start times are unique; an empty part is unknown."""
 
     machine: str
     boot: str
@@ -36,19 +37,19 @@ class _Stat(NamedTuple):
 
 
 def this_machine() -> Machine:
-    """Return which machine, boot and pid namespace this process lives in."""
+    """Return the machine, boot and pid namespace of this process."""
     return Machine(_machine_id(), _boot_id(), _namespace())
 
 
 def describe(pid: int) -> Process | None:
-    """Return the process that has this pid now, or None where that cannot be told."""
+    """Return the process that has this pid now, or None if it cannot be inspected."""
     here = this_machine()
     stat = _read_stat(pid) if here.namespace else None
     return Process(pid, stat.start, *here) if stat else None
 
 
 def ancestors(pid: int | None = None, most: int = 32) -> list[Process]:
-    """Return the ancestors of a process (of this one), nearest first, as far as they can be told."""
+    """Return the ancestors of a process (default: this one) that can be inspected, nearest first."""
     here = this_machine()
     stat = _read_stat(os.getpid() if pid is None else pid) if here.namespace else None
     found: list[Process] = []
@@ -61,35 +62,35 @@ def ancestors(pid: int | None = None, most: int = 32) -> list[Process]:
 
 
 def seen_by_all(process: Process) -> bool:
-    """Whether every process of this machine can tell if this one lives: it is where the machine began."""
+    """Whether every process of this machine can inspect this one: it is in the first pid namespace."""
     return process.namespace.startswith(FIRST_NAMESPACE)
 
 
 def probe(process: Process) -> Evidence:
-    """Say whether a process lives. Dead needs proof; being out of sight, or of another user, is none."""
+    """Return whether a process is alive, with evidence; a hidden or foreign one is not proven dead."""
     here = this_machine()
     for what, mine, its in zip(
         here._fields, here, (process.machine, process.boot, process.namespace), strict=True
     ):
         if not mine or mine != its:
-            return Evidence(
-                ProcessState.UNKNOWN, f"pid {process.pid} is of another {what}, or of an unknown one"
-            )
+            return Evidence(ProcessState.UNKNOWN, f"pid {process.pid} belongs to another or unknown {what}")
     if not 0 < process.pid <= PID_MAX:
-        return Evidence(ProcessState.UNKNOWN, f"{process.pid} is no pid")
+        return Evidence(ProcessState.UNKNOWN, f"{process.pid} is not a pid")
     named = f"pid {process.pid} started {process.start}"
     stat = _read_stat(process.pid)
     if stat is None:
         return _probe_unseen(process.pid, named)
     if stat.start != process.start:
-        return Evidence(ProcessState.DEAD, f"{named} is gone: the pid now has one started {stat.start}")
-    if stat.state in _ENDED and stat.threads <= 1:  # a first thread that ended leaves its process running
-        return Evidence(ProcessState.DEAD, f"{named} has ended and waits for its parent")
+        return Evidence(
+            ProcessState.DEAD, f"{named} is gone: its pid now belongs to one started {stat.start}"
+        )
+    if stat.state in _ENDED and stat.threads <= 1:  # the first thread may end while its process keeps running
+        return Evidence(ProcessState.DEAD, f"{named} has ended and is a zombie")
     return Evidence(ProcessState.ALIVE, f"{named} is running")
 
 
 def _probe_unseen(pid: int, named: str) -> Evidence:
-    """Judge a process that /proc does not show: it may be gone, or hidden (mount option hidepid)."""
+    """Return the evidence for a process that /proc does not show: gone, or hidden (mount option hidepid)."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -98,14 +99,14 @@ def _probe_unseen(pid: int, named: str) -> Evidence:
         return Evidence(ProcessState.ALIVE, f"pid {pid} belongs to another user")
     except OSError:
         pass
-    return Evidence(ProcessState.UNKNOWN, f"{named} cannot be looked at")
+    return Evidence(ProcessState.UNKNOWN, f"{named} cannot be inspected")
 
 
 def _read_stat(pid: int) -> _Stat | None:
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             text = file.read()
-        # The command's name stands in parentheses and may contain any of them.
+        # The command name is in parentheses and may itself contain parentheses.
         fields = text[text.rindex(b")") + 1 :].split()
         return _Stat(fields[0], int(fields[1]), int(fields[17]), int(fields[19]))
     except (OSError, ValueError, IndexError):
@@ -123,9 +124,9 @@ def _boot_id() -> str:
 
 
 def _namespace() -> str:
-    """Return the namespace of pids and, since start times are shown shifted by it, of time."""
+    """Return the pid namespace and the time namespace, which shifts the start times that we read."""
     try:
-        if os.readlink("/proc/self") != str(os.getpid()):  # /proc of another namespace: its pids are not ours
+        if os.readlink("/proc/self") != str(os.getpid()):  # /proc belongs to another pid namespace
             return ""
         pids = _inode_in(os.readlink("/proc/self/ns/pid"))
     except OSError:

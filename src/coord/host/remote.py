@@ -1,4 +1,4 @@
-"""The origin of a repository: read from git's configuration, and written so that all its urls are equal."""
+"""Read the origin of a repository, in one form for all URLs that reach it."""
 
 import re
 
@@ -15,7 +15,7 @@ _SHORT = re.compile(r"(?:[^/@]*@)?(?P<host>\[[^\]]+\]|[^/:@\[\]]{2,}):(?!:)(?P<p
 
 
 def origin_url(commondir: str) -> str | None:
-    """Return the url of the remote `origin`, as it stands in the repository's own configuration."""
+    """Return the URL of the remote `origin` from the repository's own configuration."""
     try:
         with open(f"{commondir}/config", encoding="utf-8", errors="surrogateescape") as file:
             text = file.read(CONFIG_CHARS_MAX)
@@ -33,9 +33,9 @@ def origin_url(commondir: str) -> str | None:
 
 
 def normalised_origin(url: str) -> str | None:
-    """Return host and path of an origin, equal for all ways to reach it; never with user or password.
+    """Return host and path of an origin, the same for every way to reach it, without user and password.
 
-    A folder of this machine gives its path, which begins with `/`; None is for what has no such form.
+    A folder of this machine gives its path, which begins with `/`; other texts give None.
 
     >>> normalised_origin("git@GitHub.com:a/b.git") == normalised_origin("https://me:key@github.com/a/b/")
     True
@@ -53,7 +53,7 @@ def normalised_origin(url: str) -> str | None:
         host = host.removesuffix(":22") if host.count(":") == 1 else host
     else:
         return None
-    # An @ that is left may be the end of a malformed password.
+    # A remaining @ may end a malformed password.
     return f"{host}/{path}" if host and path and "@" not in path else None
 
 
@@ -62,7 +62,7 @@ def _trimmed(path: str) -> str:
 
 
 def _value(text: str) -> str:
-    """Return a value of git's configuration without quotes, escapes and comment."""
+    """Return a value of git's configuration without its quotes, escapes and comment."""
     value = ""
     for part in _VALUE_PART.finditer(text.strip()):
         if part["comment"]:

@@ -1,4 +1,4 @@
-"""Finding the git repository of a place without running git."""
+"""Find the git repository of a folder without running git."""
 
 import os
 
@@ -10,7 +10,7 @@ GIT_FILE_BYTES = 8192
 
 
 class Repository(msgspec.Struct, frozen=True):
-    """A git repository, seen from one of its worktrees. All paths are real ones, without symlinks."""
+    """A git repository, seen from one of its worktrees. All paths are resolved, without symlinks."""
 
     root: str | None
     """The top of the worktree; None in a bare repository and inside the git directory itself."""
@@ -19,7 +19,7 @@ class Repository(msgspec.Struct, frozen=True):
 
     @property
     def is_submodule(self) -> bool:
-        """Whether its git directory is kept inside that of another repository."""
+        """Whether its git directory lies inside that of another repository."""
         outer = self.commondir
         while "/modules/" in outer:
             outer = outer.rpartition("/modules/")[0]
@@ -35,7 +35,7 @@ class Repository(msgspec.Struct, frozen=True):
 
 
 def find_repository(start: str) -> Repository | None:
-    """Return the repository that a folder is in; as git does, the nearest one going up."""
+    """Return the repository that contains a folder; like git, the nearest one going up."""
     folder = os.path.realpath(start)
     while True:
         found = repository_at(folder)
@@ -47,7 +47,7 @@ def find_repository(start: str) -> Repository | None:
 
 
 def repository_at(folder: str) -> Repository | None:
-    """Return the repository whose worktree has its top in this folder (a real path)."""
+    """Return the repository whose worktree starts at this folder (a resolved path)."""
     git = f"{folder}/.git"
     if os.path.isdir(git):
         git_dir = os.path.realpath(git)
@@ -58,19 +58,19 @@ def repository_at(folder: str) -> Repository | None:
 
 
 def git_dir_of(root: str) -> str:
-    """Return the git directory of a worktree by its top: its own one, where it is a linked worktree."""
+    """Return the git directory of a worktree; a linked worktree has a separate one."""
     git = f"{root}/.git"
     return os.path.realpath(git) if os.path.isdir(git) else _git_dir_named_in(git)
 
 
 def _git_dir_named_in(file: str) -> str:
-    """Return the git directory of a linked worktree or a submodule, which has a `.git` file that names it."""
+    """Return the git directory that the `.git` file of a linked worktree or submodule names."""
     text = _read(file)
     git_dir = os.path.realpath(os.path.join(os.path.dirname(file), text.removeprefix("gitdir:").strip()))
     if not text.startswith("gitdir:") or not _is_git_dir(git_dir):
         raise Invalid(
-            f"{file} names no git directory",
-            hint="repair it (git worktree repair), or remove what is left of it",
+            f"{file} does not name a git directory",
+            hint="repair it (git worktree repair), or remove it",
         )
     return git_dir
 
@@ -93,4 +93,6 @@ def _read(path: str) -> str:
         with open(path, encoding="utf-8", errors="surrogateescape") as file:
             return file.read(GIT_FILE_BYTES)
     except OSError as error:
-        raise Invalid(f"{path} cannot be read: {error.strerror}", hint="what does git status say?") from error
+        raise Invalid(
+            f"{path} cannot be read: {error.strerror}", hint="run git status for details"
+        ) from error

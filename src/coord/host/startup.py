@@ -1,4 +1,4 @@
-"""Beginning and ending quickly: for programs that live for one question."""
+"""Start and end quickly: for programs that run a single command."""
 
 import gc
 import os
@@ -9,18 +9,18 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 GARBAGE_THRESHOLD = 50_000
-"""New objects after which garbage is looked for: a short command never does, one that waits for hours may."""
+"""New objects before a collection: a short command never collects, one that waits for hours may."""
 
 
 def begin() -> None:
-    """Look for garbage rarely: modules that are being imported have none, and looking takes time."""
+    """Collect garbage rarely: importing modules creates none, and collecting takes time."""
     gc.set_threshold(GARBAGE_THRESHOLD)
 
 
 def import_msgspec() -> None:
-    """Import msgspec without what it takes along, but does not need to read and write.
+    """Import msgspec without the modules that encoding and decoding do not need.
 
-    `typing_extensions` alone costs as much as the start of Python itself; the others a fifth of msgspec.
+    `typing_extensions` alone takes as long as the start of Python; the others a fifth of msgspec.
     """
     if "msgspec" in sys.modules:
         return
@@ -29,7 +29,7 @@ def import_msgspec() -> None:
     sys.modules.update({module.__name__: module for module in later})
     sys.modules.update(dict.fromkeys(absent))  # type: ignore[arg-type]
     try:
-        import msgspec  # noqa: F401, PLC0415 - this is the moment
+        import msgspec  # noqa: F401, PLC0415 - the import this function is for
     finally:
         for name in (*absent, *(module.__name__ for module in later)):
             sys.modules.pop(name, None)
@@ -39,10 +39,10 @@ _LATER = ("platform", "textwrap", "msgspec.inspect", "msgspec.toml", "msgspec.ya
 
 
 class _Later(ModuleType):
-    """Stands for a module until something of it is asked for."""
+    """A placeholder that imports its module on first use."""
 
     def __getattr__(self, name: str) -> Any:
-        if self.__name__ == "platform" and name == "system":  # all that `uuid` asks, and it asks at once
+        if self.__name__ == "platform" and name == "system":  # `uuid` calls only this, during its import
             return lambda: os.uname().sysname
         if sys.modules.get(self.__name__) is self:
             del sys.modules[self.__name__]
@@ -50,12 +50,12 @@ class _Later(ModuleType):
 
 
 def end(exit_code: int) -> NoReturn:
-    """End this process without taking its modules apart one by one.
+    """End this process without tearing down its modules.
 
-    All that has to be closed is closed by then, and every thread that matters has been waited for.
+    The caller has closed its stores and joined its threads.
     """
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:
-            with suppress(OSError, ValueError):  # nobody reads it any more
+            with suppress(OSError, ValueError):  # the reader is gone
                 stream.flush()
     os._exit(exit_code)

@@ -1,7 +1,7 @@
-"""Where the store of a repository is, as it was pinned when coord was first used there.
+"""Find the store of a repository, as it was pinned when coord was first used there.
 
-Environment and `coord.toml` only propose a store where none is pinned; later they must agree with the pin,
-because two callers with two stores would both be granted the same lock.
+Environment and `coord.toml` propose a store only while none is pinned. Later they must agree with the pin,
+because callers with different stores would all be granted the same lock.
 """
 
 import os
@@ -18,13 +18,13 @@ from coord.host.repository import Repository, find_repository
 from coord.stores.urls import quoted, scheme_of, shown, unquoted
 
 BESIDE_THE_PIN = "sqlite:./coord.db"
-"""In a pin, the store in the same folder: it moves along when the repository is moved."""
+"""In a pin, the store in the same folder: it stays valid when the repository is moved."""
 
 LOCAL = ("sqlite", "file")
 
 
 class StoreLocation(NamedTuple):
-    """A store, and what of it belongs to this repository. Not pinned yet as long as `store_id` is empty."""
+    """A store and the repository that uses it; not pinned while `store_id` is empty."""
 
     url: str
     repository_id: str
@@ -32,15 +32,15 @@ class StoreLocation(NamedTuple):
     store_id: str
     epoch: int
     folder: str
-    """Where the pin is."""
+    """The folder of the pin."""
     tenants: Mapping[str, str] = {}
-    """The urls of tenants that have stores of their own."""
+    """The URLs of tenants with separate stores."""
     host_locks: tuple[str, ...] = presets.HOST_LOCKS
     """The locks that belong to the machine and not to this repository (LCK-64, LCK-65)."""
 
     @property
     def pinned(self) -> bool:
-        """Whether this is settled, rather than a proposal."""
+        """Whether the store is pinned, rather than proposed."""
         return bool(self.store_id)
 
     @property
@@ -50,7 +50,7 @@ class StoreLocation(NamedTuple):
 
 
 def find_location(cwd: str, environ: Mapping[str, str]) -> StoreLocation:
-    """Return the store of the repository that a folder is in; outside of any, the user's own store."""
+    """Return the location of the store for a folder: its repository's, or else the user's."""
     repository = find_repository(cwd)
     if repository is None:
         return user_location(environ)
@@ -63,15 +63,15 @@ def find_location(cwd: str, environ: Mapping[str, str]) -> StoreLocation:
 
 
 def pinned_location(cwd: str) -> StoreLocation:
-    """Return the store that a repository is pinned to, whatever configuration proposes by now."""
+    """Return the store that a repository is pinned to, even if its configuration names another."""
     repository = find_repository(cwd)
     if repository is None:
-        raise Invalid(f"{cwd} is in no git repository", hint="run this inside one")
+        raise Invalid(f"{cwd} is not in a git repository", hint="run this inside one")
     return _location(f"{repository.commondir}/coord", repository, {})
 
 
 def propose_location(cwd: str, environ: Mapping[str, str]) -> StoreLocation:
-    """Return the store that would be used if nothing were pinned: to start afresh after damage."""
+    """Return the store that would be used if nothing were pinned; for a new start after damage."""
     repository = find_repository(cwd)
     if repository is None:
         return user_location(environ)
@@ -81,19 +81,19 @@ def propose_location(cwd: str, environ: Mapping[str, str]) -> StoreLocation:
 
 
 def user_location(environ: Mapping[str, str]) -> StoreLocation:
-    """Return the user's own store, which is always on this machine."""
+    """Return the user's store, which is always on this machine."""
     state = environ.get("XDG_STATE_HOME", "")
-    if not os.path.isabs(state):  # the standard says that others are ignored
+    if not os.path.isabs(state):  # the XDG standard ignores relative paths
         home = environ.get("HOME", "") or os.path.expanduser("~")
         state = f"{home}/.local/state"
     return _location(f"{state}/coord", None, {})
 
 
 def write_pin(location: StoreLocation) -> StoreLocation:
-    """Pin a proposal whose store was opened; return what is pinned (another process may have been first)."""
+    """Pin a proposal after its store was opened; return the pin, which another process may have written."""
     repository_id = location.repository_id
     if not repository_id and location.repository is not None:
-        repository_id = location.store_id  # its only repository: so a lost pin does not lose its locks
+        repository_id = location.store_id  # the store's only repository: a lost pin then keeps its locks
     pinned = location._replace(repository_id=repository_id)
     if create_pin(location.folder, _pin(pinned)):
         return pinned
@@ -104,7 +104,7 @@ def write_pin(location: StoreLocation) -> StoreLocation:
 def move_pin(
     location: StoreLocation, *, url: str = "", store_id: str = "", epoch: int | None = None
 ) -> StoreLocation:
-    """Pin another url, store or epoch in place of the present one; what is not named stays."""
+    """Change the URL, store or epoch of a pin; arguments that are left out keep their value."""
     moved = location._replace(
         url=url or location.url,
         store_id=store_id or location.store_id,
@@ -115,7 +115,7 @@ def move_pin(
 
 
 def store_exists(location: StoreLocation) -> bool:
-    """Return whether a store of this machine exists, without making one; a server's can only be asked."""
+    """Return whether a local store exists, without creating it; a server always counts as existing."""
     if not location.local:
         return True
     path = local_path(location.url)
@@ -125,24 +125,24 @@ def store_exists(location: StoreLocation) -> bool:
 
 
 def check_store_exists(location: StoreLocation) -> None:
-    """Refuse a pinned store that has vanished: to open it would make a new one, without any locks."""
+    """Raise `Corrupt` if a pinned store is missing: opening it would create an empty one without locks."""
     if location.pinned and not store_exists(location):
         raise lost_store(location, "is gone")
 
 
 def check_pinned(location: StoreLocation, database_store_id: str, database_epoch: int) -> bool:
-    """Refuse a store that is not the pinned one; return whether its epoch is newer and wants to be pinned."""
+    """Raise `Corrupt` if a store is not the pinned one; return whether its newer epoch has to be pinned."""
     if database_store_id != location.store_id:
-        raise lost_store(location, f"is another one ({database_store_id}, not {location.store_id})")
+        raise lost_store(location, f"is a different store ({database_store_id}, not {location.store_id})")
     if database_epoch < location.epoch:
         raise lost_store(
-            location, f"went back from epoch {location.epoch} to {database_epoch}, as an old copy would"
+            location, f"went back from epoch {location.epoch} to {database_epoch}, like an old copy"
         )
     return database_epoch > location.epoch
 
 
 def local_path(url: str) -> str:
-    """Return the path in the url of a local store."""
+    """Return the path in the URL of a local store."""
     path = unquoted(url.partition(":")[2].removeprefix("//").removeprefix("localhost"))
     return "/" + path.lstrip("/")
 
@@ -168,7 +168,7 @@ def _beside(folder: str) -> str:
         return f"sqlite://{quoted(folder)}/coord.db"
     except UnicodeEncodeError as error:
         raise Invalid(
-            f"{folder!r} is not UTF-8", hint="rename the folder, or name a store: COORD_URL"
+            f"{folder!r} is not UTF-8", hint="rename the folder, or set COORD_URL to another store"
         ) from error
 
 
@@ -183,13 +183,13 @@ def _check_machine(pin: Pin, url: str, folder: str) -> None:
     here = this_machine().machine
     if scheme_of(url) in LOCAL and pin.machine and here and pin.machine != here:
         raise Unsupported(
-            f"{shown(url)} was made on another machine, and such a store serves only one ({folder}/coord.id)",
-            hint="reach it through a hub there (coord serve), or start afresh here: coord init --new-store",
+            f"{shown(url)} belongs to another machine, and a local store serves only one ({folder}/coord.id)",
+            hint="reach it through a hub there (coord serve), or run coord init --new-store here",
         )
 
 
 def _agreed(sources: Mapping[str, str]) -> str:
-    """Return the url that all sources name, in the last spelling that says as whom to come."""
+    """Return the URL that all sources agree on, in the last spelling that names a user."""
     named = [(source, url) for source, url in sources.items() if url]
     for source, url in named[1:]:
         first, first_url = named[0]
@@ -205,7 +205,7 @@ def _agreed(sources: Mapping[str, str]) -> str:
 def _proposals(
     repository: Repository, configuration: Mapping[str, Any], environ: Mapping[str, str]
 ) -> dict[str, str]:
-    """Return the stores that configuration and environment name, weakest first."""
+    """Return the store URLs that configuration and environment name, weakest first."""
     found = {configuration_file(repository): _configured_url(configuration)}
     if backend := environ.get("COORD_BACKEND", ""):
         variable = f"COORD_{backend.upper()}_URL"
@@ -224,19 +224,21 @@ def _configured_url(configuration: Mapping[str, Any]) -> str:
     store = configuration.get("store", {})
     url = store.get("url", "") if isinstance(store, dict) else None
     if not isinstance(url, str):
-        raise Invalid("coord.toml names no store", hint='write [store] and below it url = "…"')
+        raise Invalid("[store] in coord.toml has no url", hint='write [store] and below it url = "…"')
     return url
 
 
 def _tenants(configuration: Mapping[str, Any]) -> dict[str, str]:
     tenants = configuration.get("tenants", {})
     if not isinstance(tenants, dict):
-        raise Invalid("coord.toml names no tenants", hint='write [tenants] and below it acme = "…"')
+        raise Invalid(
+            "[tenants] in coord.toml is not a table", hint='write [tenants] and below it acme = "…"'
+        )
     return tenants
 
 
 def _new_repository_id(repository: Repository | None, url: str, beside: str) -> str:
-    """Return the id of a repository: of its origin on a server, so that clones share it; otherwise random."""
+    """Return the id of a repository: on a server from its origin, so that clones share it; else random."""
     if repository is None or _same_store(url, beside):
         return ""
     origin = None if scheme_of(url) in LOCAL else _origin(repository)
@@ -252,7 +254,7 @@ def _origin(repository: Repository) -> str | None:
     from coord.host.remote import normalised_origin, origin_url  # noqa: PLC0415 - once per repository
 
     origin = normalised_origin(origin_url(repository.commondir) or "")
-    # A folder is the same one only on the same machine.
+    # A folder is the same folder only on the same machine.
     return this_machine().machine + origin if origin and origin.startswith("/") else origin
 
 
@@ -265,13 +267,13 @@ def _same_store(a: str, b: str) -> bool:
 
 
 def _without_user(url: str) -> str:
-    """Return what a server's url says of the store; users and passwords may differ, and change."""
+    """Return a server URL without user and password, which may differ between callers."""
     return re.sub(r"^[^:]*://([^/]*@)?", "", shown(url))
 
 
 def lost_store(location: StoreLocation, what: str) -> Corrupt:
-    """Return the error for a pinned store that is not there as it was."""
+    """Return the error for a pinned store that is missing or differs from the pin."""
     return Corrupt(
-        f"the store {shown(location.url)} {what}, and nothing is known of the locks in it",
-        hint="restore it, or start afresh with coord init --new-store",
+        f"the store {shown(location.url)} {what}, so its locks are unknown",
+        hint="restore it, or create a new one with coord init --new-store",
     )

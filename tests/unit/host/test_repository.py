@@ -86,7 +86,7 @@ def test_a_broken_git_file_is_refused(text: str, tmp_path: Path) -> None:
     """Doubt refuses: a repository further up is not taken in place of one that cannot be found."""
     made_repository(tmp_path / "shop")
     (tmp_path / "shop/src/.git").write_text(text)
-    with pytest.raises(Invalid, match=r"src/\.git names no git directory"):
+    with pytest.raises(Invalid, match=r"src/\.git does not name a git directory"):
         find_repository(str(tmp_path / "shop/src"))
 
 

@@ -163,7 +163,7 @@ def test_another_store_is_refused(
     coord.install(shared, tenant="acme", tenants=tenants)
     wrong = {"acme": f"sqlite://{tmp_path}/another.db"}
     routed = opened.enter_context(closing(open_store(shared, tenants=wrong)))
-    with pytest.raises(Corrupt, match="is another one"):
+    with pytest.raises(Corrupt, match="is a different store"):
         routed.log("acme")
     with pytest.raises(Refused, match="lives in another store"):
         coord.install(shared, tenant="acme", tenants=wrong)

@@ -83,7 +83,7 @@ def initialise(
 
 def _check_repository(location: StoreLocation, cwd: str) -> None:
     if location.repository is None:
-        raise Invalid(f"{cwd} is in no git repository", hint="git init makes one")
+        raise Invalid(f"{cwd} is not in a git repository", hint="git init creates one")
 
 
 def _start_afresh(cwd: str, environ: Mapping[str, str], timeout: float) -> StoreLocation:

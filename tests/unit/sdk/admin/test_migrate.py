@@ -180,7 +180,7 @@ def test_what_cannot_be_moved_is_refused(shop: Shop, tmp_path: Path) -> None:
     with pytest.raises(Invalid, match="memory keeps nothing"):
         shop.move("memory:")
     (tmp_path / "fresh").mkdir()
-    with pytest.raises(Invalid, match="in no git repository"):
+    with pytest.raises(Invalid, match="not in a git repository"):
         migrate(f"sqlite://{tmp_path}/new.db", cwd=str(tmp_path / "fresh"))
     git(tmp_path / "fresh", "init", "-q")
     with pytest.raises(NotFound, match="no store yet"):

@@ -86,7 +86,7 @@ def _repository() -> "Repository":
 
     repository = find_repository(os.getcwd())
     if repository is None:
-        raise Invalid(f"{os.getcwd()} is in no git repository", hint="git init makes one")
+        raise Invalid(f"{os.getcwd()} is not in a git repository", hint="git init creates one")
     return repository
 
 

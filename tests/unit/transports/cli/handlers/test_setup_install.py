@@ -96,7 +96,7 @@ def test_a_tenant_gets_the_store_that_is_configured(coord: Coord, repository: Pa
     ("text", "words", "says"),
     [
         ("", "--tenant acme", "shares the store"),
-        ('tenants = "x"', "--tenant acme", "names no tenants"),
+        ('tenants = "x"', "--tenant acme", "is not a table"),
         ('[tenants]\nacme = "nowhere:"', "--tenant acme", "not the url of a store"),
         ('[tenants]\n"*" = "file:///srv"', "--tenant acme", "lacks {tenant}"),
         ('[tenants]\nacme = "file:///srv"', "--tenant ../x", "tenant"),
