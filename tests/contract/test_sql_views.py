@@ -12,7 +12,7 @@ from psycopg.rows import dict_row
 
 import coord
 from coord.core import events, keys
-from coord.core.locks.locks import Lock
+from coord.core.locks.schema import Lock
 from coord.core.records import Stored
 from coord.core.sessions.session import Session
 from coord.core.tasks.schema import Task

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any, TypeVar
 
 from coord.core import keys
-from coord.core.locks.locks import Lock
+from coord.core.locks.schema import Lock
 from coord.core.records import Stored, decode
 from coord.core.tasks.planned import Track
 from coord.core.tasks.schema import ACTIVE, Task

@@ -7,8 +7,9 @@ import msgspec
 from coord.core import commands as c
 from coord.core import keys
 from coord.core.identity import Caller, Evidence, Process, ProcessState
-from coord.core.locks.locks import Lock, LockRef, deadline_key
+from coord.core.locks.locks import deadline_key
 from coord.core.locks.resources import parse_resource
+from coord.core.locks.schema import Lock, LockRef
 from coord.core.records import encode
 from coord.engine.engine import Engine
 from coord.stores.contract import Commit, Put

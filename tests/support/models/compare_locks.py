@@ -11,9 +11,8 @@ import msgspec
 from coord.core import commands as c
 from coord.core import keys
 from coord.core.identity import Caller, Evidence, Process, ProcessState
-from coord.core.locks.locks import EndedLock, Guard, Lock, LockRef
 from coord.core.locks.resources import parse_resource
-from coord.core.locks.wait_queue import LockRequest, SessionWaits, WaitState
+from coord.core.locks.schema import EndedLock, Guard, Lock, LockRef, LockRequest, SessionWaits, WaitState
 from coord.core.records import Stored, decode
 from coord.engine.batch import Batch
 from coord.engine.engine import Engine

@@ -4,16 +4,9 @@ from coord.core import keys
 from coord.core.lifecycle.end import pass_session_deadline
 from coord.core.locks.acquire import end_if_owner_gone
 from coord.core.locks.expiry import end_by_time
-from coord.core.locks.locks import Lock, LockAt, ended_by_time, read_lock, resource_of
-from coord.core.locks.wait_queue import (
-    LockRequest,
-    RequestAt,
-    WaitState,
-    alive,
-    drop_request,
-    grant_waiters,
-    resources_of,
-)
+from coord.core.locks.locks import LockAt, ended_by_time, read_lock, resource_of
+from coord.core.locks.schema import Lock, LockRequest, WaitState
+from coord.core.locks.wait_queue import RequestAt, alive, drop_request, grant_waiters, resources_of
 from coord.core.messages.message import return_message
 from coord.core.transaction import Transaction
 

@@ -9,24 +9,10 @@ from coord.core.events import SessionEnded
 from coord.core.identity import ProcessState
 from coord.core.lifecycle.takeover import hand_up, move_all, replaced_session
 from coord.core.limits import count_in, count_out
-from coord.core.locks.locks import (
-    PROFILES,
-    EndReason,
-    Expiry,
-    Lock,
-    LockAt,
-    end_lock,
-    locks_of,
-)
+from coord.core.locks.locks import LockAt, end_lock, locks_of
 from coord.core.locks.resources import Resource
-from coord.core.locks.wait_queue import (
-    LockRequest,
-    RequestAt,
-    SessionWaits,
-    drop_request,
-    grant_waiters,
-    resources_of,
-)
+from coord.core.locks.schema import PROFILES, EndReason, Expiry, Lock, LockRequest, SessionWaits
+from coord.core.locks.wait_queue import RequestAt, drop_request, grant_waiters, resources_of
 from coord.core.messages.message import return_all
 from coord.core.replies import DeregisterReply, Liveness, RegisterReply
 from coord.core.sessions.session import (

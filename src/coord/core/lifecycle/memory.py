@@ -10,7 +10,7 @@ from coord.core import keys
 from coord.core.commands import GetSessionClaims, TaskCommand
 from coord.core.errors import NotFound
 from coord.core.locks.locks import ended_by_time, lock_info, locks_of
-from coord.core.locks.wait_queue import LockRequest, SessionWaits
+from coord.core.locks.schema import LockRequest, SessionWaits
 from coord.core.messages.message import waiting_messages
 from coord.core.plans.commands import GetSessionMemory
 from coord.core.replies import LostClaim, SessionMemoryReply

@@ -12,11 +12,7 @@ from coord.core.errors import Invalid, LimitReached
 from coord.core.events import LockDenied, LockWaiting
 from coord.core.locks.expiry import end_by_time
 from coord.core.locks.locks import (
-    PROFILES,
-    EndReason,
-    Lock,
     LockAt,
-    Mode,
     Requester,
     after_loss,
     compatible,
@@ -30,12 +26,10 @@ from coord.core.locks.locks import (
     requester_of,
 )
 from coord.core.locks.resources import Resource, parse_resources
+from coord.core.locks.schema import PROFILES, EndReason, Lock, LockRequest, Mode, SessionWaits, WaitState
 from coord.core.locks.wait_queue import (
     GONE,
-    LockRequest,
     RequestAt,
-    SessionWaits,
-    WaitState,
     alive,
     blockers,
     conflicts_with,

@@ -16,12 +16,10 @@ from typing import NamedTuple
 
 from coord.core import keys
 from coord.core.events import DeadlockFound
-from coord.core.locks.locks import EndReason, Guard, LockAt, compatible, end_lock, locks_of, requester_of
+from coord.core.locks.locks import LockAt, compatible, end_lock, locks_of, requester_of
+from coord.core.locks.schema import DeadlockWarning, EndReason, Guard, LockRequest, SessionWaits, WaitState
 from coord.core.locks.wait_queue import (
-    LockRequest,
     RequestAt,
-    SessionWaits,
-    WaitState,
     blockers,
     conflicts_with,
     drop_request,
@@ -33,19 +31,11 @@ from coord.core.locks.wait_queue import (
     waiters,
 )
 from coord.core.messages.message import notify
-from coord.core.records import Stored
 from coord.core.transaction import Transaction
 
 DENIED_PATIENCE_MS = 30_000
 TOLD_KEPT_MS = 120_000
 VISITS_MAX, DEPTH_MAX = 1000, 200
-
-
-class DeadlockWarning(Stored, frozen=True, tag=1):
-    """A circle with bids in it, and since when its victim knows."""
-
-    since_ms: int = 0
-    victim: str = ""
 
 
 class Edge(NamedTuple):

@@ -20,7 +20,6 @@ expected by every refusal, so that a decision resting on absence is safe (phanto
 """
 
 from collections.abc import Iterable, Iterator
-from enum import StrEnum
 from typing import NamedTuple
 
 import msgspec
@@ -30,8 +29,19 @@ from coord.core.commands import LockCommand
 from coord.core.events import LockAcquired, LockEnded, LockRenewed
 from coord.core.identity import ProcessState
 from coord.core.locks.resources import Resource, parse_resource, prefetch_keys
+from coord.core.locks.schema import (
+    LOST,
+    PROFILES,
+    EndedLock,
+    EndReason,
+    Expiry,
+    Guard,
+    Lock,
+    LockRef,
+    LostHookLock,
+    Mode,
+)
 from coord.core.ranges import Range
-from coord.core.records import Stored
 from coord.core.replies import LockInfo
 from coord.core.sessions.session import SUSPECT_MS, Session, ancestors, caller_reads, evidence_of
 from coord.core.transaction import PAGE, Transaction
@@ -40,121 +50,8 @@ GRANT_KEPT_MS = 90 * 24 * 3600 * 1000
 LAPSED_KEPT_MS = 24 * 3600 * 1000
 
 
-class Mode(StrEnum):
-    """What a holder does with it; `exclusive` is for moving and renaming."""
-
-    READ = "read"
-    WRITE = "write"
-    EXCLUSIVE = "exclusive"
-
-
-class Expiry(StrEnum):
-    """What ends a hold besides its owner."""
-
-    AUTO = "auto"
-    STEAL_ONLY = "steal_only"
-    PID_CHECKED = "pid_checked"
-
-
-class Profile(NamedTuple):
-    """Defaults for a kind of lock."""
-
-    ttl_ms: int
-    expiry: Expiry
-    mode: Mode
-
-
-PROFILES = {
-    "file": Profile(300_000, Expiry.AUTO, Mode.WRITE),
-    "name": Profile(3_600_000, Expiry.STEAL_ONLY, Mode.EXCLUSIVE),
-    "project": Profile(3_600_000, Expiry.STEAL_ONLY, Mode.EXCLUSIVE),
-    "ticket": Profile(300_000, Expiry.PID_CHECKED, Mode.WRITE),
-}
-
-
-class EndReason(StrEnum):
-    """How a hold ended."""
-
-    RELEASED = "released"
-    EXPIRED = "expired"
-    LAPSED = "lapsed"
-    STOLEN = "stolen"
-    PREEMPTED = "preempted"
-    DEADLOCK = "deadlock"
-    OWNER_DEAD = "owner_dead"
-    OWNER_SILENT = "owner_silent"
-    SESSION_ENDED = "session_ended"
-    PARENT_ENDED = "parent_ended"
-    CLAIM_LOST = "claim_lost"
-
-
-LOST = frozenset(
-    (
-        *(EndReason.EXPIRED, EndReason.STOLEN, EndReason.PREEMPTED, EndReason.DEADLOCK),
-        *(EndReason.OWNER_DEAD, EndReason.OWNER_SILENT, EndReason.PARENT_ENDED, EndReason.CLAIM_LOST),
-    )
-)
-"""Endings that its holder did not choose: half-done edits may be left of it."""
 LOSS_KEPT_MS = 24 * 3600 * 1000
 """So long whoever gets a lock looks for what is left of those who lost theirs."""
-
-
-class Lock(Stored, frozen=True, tag=1):
-    """One session's hold on one resource; `provisional` until a waiter that was handed it confirms.
-
-    `worktree`: where the file is that a hook locked it for; empty where the session asked for it itself.
-    `exact`: on a single file, which globs meet only by matching it.
-    """
-
-    resource: str = ""
-    repository: str = ""
-    owner: str = ""
-    agent: str = ""
-    mode: Mode = Mode.WRITE
-    profile: str = "file"
-    acquired_ms: int = 0
-    ttl_ms: int = 0
-    expires_ms: int = 0
-    fence: int = 0
-    reason: str = ""
-    priority: int = 0
-    preemptible: bool = False
-    provisional: bool = False
-    under: str = ""
-    task: str = ""
-    preempted_by: str = ""
-    preempt_ms: int = 0
-    worktree: str = ""
-    exact: bool = False
-
-
-class LockRef(Stored, frozen=True, tag=1):
-    """Index: the key of a hold."""
-
-    key: str = ""
-
-
-class EndedLock(Stored, frozen=True, tag=1):
-    """A hold that ended, for whoever has to know later who had the file when."""
-
-    lock: Lock = Lock()
-    until_ms: int = 0
-    end_reason: EndReason = EndReason.RELEASED
-    by: str = ""
-    note: str = ""
-
-
-class LostHookLock(Stored, frozen=True, tag=1):
-    """A hook's lock that its session lost: who had the file since is looked for before it is taken again."""
-
-    fence: int = 0
-
-
-class Guard(Stored, frozen=True, tag=1):
-    """What every change of locks in a space puts: how many requests wait there, when a lock was last lost."""
-
-    waiters: int = 0
-    lost_ms: int = 0
 
 
 class LockAt(NamedTuple):

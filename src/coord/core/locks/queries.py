@@ -11,19 +11,9 @@ from coord.core import keys
 from coord.core.errors import Invalid
 from coord.core.git_log_commands import CheckFences, FenceInfo
 from coord.core.ids import shown
-from coord.core.locks.locks import (
-    EndedLock,
-    EndReason,
-    Guard,
-    Lock,
-    Mode,
-    ended_by_death,
-    ended_by_time,
-    overlapping_locks,
-    read_lock,
-    resource_of,
-)
+from coord.core.locks.locks import ended_by_death, ended_by_time, overlapping_locks, read_lock, resource_of
 from coord.core.locks.resources import Resource, parse_resource
+from coord.core.locks.schema import EndedLock, EndReason, Guard, Lock, Mode
 from coord.core.transaction import Transaction
 
 FENCES_MAX = 256

@@ -7,12 +7,7 @@ from coord.core.commands import CheckLocks, ListLocks, ReleaseLocks, RenewLocks
 from coord.core.errors import Invalid, LockLost, NotFound, NotOwner
 from coord.core.events import LockRenewed
 from coord.core.locks.locks import (
-    PROFILES,
-    EndReason,
-    Guard,
-    Lock,
     LockAt,
-    Mode,
     conflicts,
     deadline_key,
     end_lock,
@@ -27,6 +22,7 @@ from coord.core.locks.locks import (
     resource_of,
 )
 from coord.core.locks.resources import Resource, parse_resources
+from coord.core.locks.schema import PROFILES, EndReason, Guard, Lock, Mode
 from coord.core.locks.wait_queue import grant_waiters
 from coord.core.replies import CheckReply, LockInfo, ReleaseReply, RenewReply
 from coord.core.sessions.session import ensure_session, find_peer, find_session

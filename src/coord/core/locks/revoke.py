@@ -10,10 +10,6 @@ from coord.core.identity import ProcessState
 from coord.core.lifecycle.end import declare_dead
 from coord.core.locks.expiry import end_expired
 from coord.core.locks.locks import (
-    PROFILES,
-    EndReason,
-    Guard,
-    Lock,
     LockAt,
     conflicts,
     deadline_key,
@@ -24,7 +20,8 @@ from coord.core.locks.locks import (
     requester_of,
 )
 from coord.core.locks.resources import Resource, parse_resources
-from coord.core.locks.wait_queue import LockRequest, blockers, grant_request, grant_waiters, resulting_locks
+from coord.core.locks.schema import PROFILES, EndReason, Guard, Lock, LockRequest
+from coord.core.locks.wait_queue import blockers, grant_request, grant_waiters, resulting_locks
 from coord.core.messages.message import notify
 from coord.core.replies import LockReply, Outcome, PreemptReply
 from coord.core.sessions.session import STALE_MS, Session, ensure_session, evidence_of

@@ -13,11 +13,6 @@ from coord.core.commands import AcquireLocks
 from coord.core.events import LockRenewed
 from coord.core.locks.acquire import acquire_locks
 from coord.core.locks.locks import (
-    EndedLock,
-    EndReason,
-    Lock,
-    LostHookLock,
-    Mode,
     deadline_key,
     end_lock,
     ended_by_time,
@@ -27,6 +22,7 @@ from coord.core.locks.locks import (
     resource_of,
 )
 from coord.core.locks.resources import Resource, parse_resources
+from coord.core.locks.schema import EndedLock, EndReason, Lock, LostHookLock, Mode
 from coord.core.locks.tool_call_commands import BeginToolCall, EndToolCall, ReleaseHookLocks
 from coord.core.locks.wait_queue import grant_waiters, widens
 from coord.core.replies import EndToolCallReply, LockReply, Outcome, ReleaseReply

@@ -11,7 +11,6 @@ the holder is told, but it is never granted and stands in nobody's way.
 """
 
 from collections.abc import Iterable
-from enum import StrEnum
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -19,16 +18,10 @@ import msgspec
 
 from coord.core import keys
 from coord.core.events import LockWithdrawn
-from coord.core.identity import Process, ProcessState
+from coord.core.identity import ProcessState
 from coord.core.locks.expiry import end_expired
 from coord.core.locks.locks import (
-    PROFILES,
-    EndedLock,
-    EndReason,
-    Guard,
-    Lock,
     LockAt,
-    Mode,
     Requester,
     compatible,
     conflicts,
@@ -42,7 +35,17 @@ from coord.core.locks.locks import (
     touch_guard,
 )
 from coord.core.locks.resources import Resource, parse_resource
-from coord.core.records import Stored
+from coord.core.locks.schema import (
+    PROFILES,
+    EndedLock,
+    EndReason,
+    Guard,
+    Lock,
+    LockRequest,
+    Mode,
+    SessionWaits,
+    WaitState,
+)
 from coord.core.sessions.session import Session, evidence_of, mark_parent
 from coord.core.transaction import Transaction
 
@@ -54,49 +57,6 @@ DENIED_KEPT_MS = 60_000
 SERVED_BYTES_MAX = 256 * 1024
 FORESEEN_MAX = 32
 GONE = "its process is gone or its time was up"
-
-
-class WaitState(StrEnum):
-    """What became of a request in line."""
-
-    WAITING = "waiting"
-    GRANTED = "granted"
-    REFUSED = "refused"
-
-
-class LockRequest(Stored, frozen=True, tag=1):
-    """A request for locks, in line or as a bid.
-
-    It lives as long as `process`, that of the command which waits; where that cannot be seen from everywhere
-    (`leased`) it has to be renewed. `exact` are those of its resources that are single files.
-    """
-
-    session: str = ""
-    agent: str = ""
-    repository: str = ""
-    resources: tuple[str, ...] = ()
-    mode: Mode | None = None
-    profile: str = ""
-    ttl_ms: int = 0
-    reason: str = ""
-    priority: int = 0
-    preemptible: bool = False
-    since_ms: int = 0
-    renewed_ms: int = 0
-    until_ms: int = 0
-    process: Process | None = None
-    leased: bool = True
-    denied: bool = False
-    worktree: str = ""
-    state: WaitState = WaitState.WAITING
-    cycle: tuple[str, ...] = ()
-    exact: tuple[str, ...] = ()
-
-
-class SessionWaits(Stored, frozen=True, tag=1):
-    """What a session waits or bids for: put when a wait begins or ends, expected by a deadlock search."""
-
-    keys: tuple[str, ...] = ()
 
 
 class RequestAt(NamedTuple):

@@ -18,15 +18,9 @@ from coord.core import keys
 from coord.core.commands import ClaimTask, ClaimTasks
 from coord.core.limits import UNLIMITED_TENANT, TenantLimits, count_keys, limits_of
 from coord.core.locks.acquire import expire_blockers, prefetch_locks
-from coord.core.locks.locks import Mode, lock_info, requester_of, resource_of
-from coord.core.locks.wait_queue import (
-    LockRequest,
-    blockers,
-    conflicts_with,
-    grant_request,
-    resources_of,
-    waiters,
-)
+from coord.core.locks.locks import lock_info, requester_of, resource_of
+from coord.core.locks.schema import LockRequest, Mode
+from coord.core.locks.wait_queue import blockers, conflicts_with, grant_request, resources_of, waiters
 from coord.core.plans.commands import ClaimNamed, ClaimNext
 from coord.core.plans.idle import explain_empty_queue, pause, reap_dead_holders, worked_on
 from coord.core.plans.plan import listed

@@ -8,8 +8,9 @@ import msgspec
 from coord.core import keys
 from coord.core.commands import TaskCommand
 from coord.core.events import TaskErrored, TaskFailed, TaskRetried
-from coord.core.locks.locks import EndReason, Lock, LockAt, deadline_key, end_lock, resource_of
+from coord.core.locks.locks import LockAt, deadline_key, end_lock, resource_of
 from coord.core.locks.resources import Resource
+from coord.core.locks.schema import EndReason, Lock
 from coord.core.locks.wait_queue import grant_waiters
 from coord.core.records import Stored
 from coord.core.tasks.agent_record import agent_of, count_done, count_failed

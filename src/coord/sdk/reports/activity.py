@@ -15,8 +15,9 @@ from coord.core import keys
 from coord.core.errors import CoordError, Invalid
 from coord.core.events import SEED_NAMES, event_names
 from coord.core.ids import shown
-from coord.core.locks.locks import EndedLock, Lock, end_ms, ended_by_time
+from coord.core.locks.locks import end_ms, ended_by_time
 from coord.core.locks.resources import Resource, parse_resource
+from coord.core.locks.schema import EndedLock, Lock
 from coord.core.records import decode
 from coord.sdk.client.connection import Connection
 from coord.sdk.log_reader import (

@@ -13,8 +13,8 @@ from coord.core import keys
 from coord.core.commands import GetSession
 from coord.core.errors import CoordError, NotFound, Unavailable, Unsupported
 from coord.core.identity import Caller
-from coord.core.locks.locks import Lock, ended_by_time
-from coord.core.locks.wait_queue import LockRequest, WaitState
+from coord.core.locks.locks import ended_by_time
+from coord.core.locks.schema import Lock, LockRequest, WaitState
 from coord.core.records import decode
 from coord.core.replies import Liveness
 from coord.core.sessions.session import Session, liveness

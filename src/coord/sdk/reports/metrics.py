@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from coord.core import keys
-from coord.core.locks.locks import Lock, ended_by_time
-from coord.core.locks.wait_queue import LockRequest, WaitState
+from coord.core.locks.locks import ended_by_time
+from coord.core.locks.schema import Lock, LockRequest, WaitState
 from coord.core.records import decode
 from coord.core.replies import Liveness
 from coord.core.sessions.session import Session, liveness

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
 from coord.core import commands as c
-from coord.core.locks.locks import EndReason
+from coord.core.locks.schema import EndReason
 from coord.core.replies import Outcome
 from tests.conftest import SOAK
 from tests.support.models.compare_locks import PATHS, REPOSITORY, RESOURCES, SESSIONS, LockTwins

@@ -11,10 +11,10 @@ from functools import cached_property
 from typing import NamedTuple
 
 from coord.core import git_log_commands as git_commands
-from coord.core.locks.locks import Mode
 from coord.core.locks.paths import parse_pattern
 from coord.core.locks.queries import FENCES_MAX
 from coord.core.locks.resources import parse_resource
+from coord.core.locks.schema import Mode
 from coord.integrations.git.gate.check import Finding, check_commits, covers, shown_path
 from coord.integrations.git.gate.commits import CommitUnderReview, new_commits
 from coord.integrations.git.gate.trailers import FenceTrailer

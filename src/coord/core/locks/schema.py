@@ -1,0 +1,185 @@
+"""The records of locks and lock requests: the format on disk.
+
+What ends a lock besides its owner depends on its profile:
+
+    file      300 s   auto         ends when its lease expires, or when its owner is proven dead
+    name      1 h     steal_only   stays until its owner releases it or somebody steals it by the rules
+    project   1 h     steal_only   the same
+    ticket    300 s   pid_checked  ends when its owner is proven dead or silent for two minutes, or when its
+                                   lease has expired and nothing shows that the owner is alive
+"""
+
+from enum import StrEnum
+from typing import NamedTuple
+
+from coord.core.identity import Process
+from coord.core.records import Stored
+
+
+class Mode(StrEnum):
+    """The access a lock gives; `exclusive` is for moving and renaming."""
+
+    READ = "read"
+    WRITE = "write"
+    EXCLUSIVE = "exclusive"
+
+
+class Expiry(StrEnum):
+    """What ends a lock besides its owner."""
+
+    AUTO = "auto"
+    STEAL_ONLY = "steal_only"
+    PID_CHECKED = "pid_checked"
+
+
+class Profile(NamedTuple):
+    """Defaults for a kind of lock."""
+
+    ttl_ms: int
+    expiry: Expiry
+    mode: Mode
+
+
+PROFILES = {
+    "file": Profile(300_000, Expiry.AUTO, Mode.WRITE),
+    "name": Profile(3_600_000, Expiry.STEAL_ONLY, Mode.EXCLUSIVE),
+    "project": Profile(3_600_000, Expiry.STEAL_ONLY, Mode.EXCLUSIVE),
+    "ticket": Profile(300_000, Expiry.PID_CHECKED, Mode.WRITE),
+}
+
+
+class EndReason(StrEnum):
+    """Why a lock ended."""
+
+    RELEASED = "released"
+    EXPIRED = "expired"
+    LAPSED = "lapsed"
+    STOLEN = "stolen"
+    PREEMPTED = "preempted"
+    DEADLOCK = "deadlock"
+    OWNER_DEAD = "owner_dead"
+    OWNER_SILENT = "owner_silent"
+    SESSION_ENDED = "session_ended"
+    PARENT_ENDED = "parent_ended"
+    CLAIM_LOST = "claim_lost"
+
+
+LOST = frozenset(
+    (
+        *(EndReason.EXPIRED, EndReason.STOLEN, EndReason.PREEMPTED, EndReason.DEADLOCK),
+        *(EndReason.OWNER_DEAD, EndReason.OWNER_SILENT, EndReason.PARENT_ENDED, EndReason.CLAIM_LOST),
+    )
+)
+"""Reasons the holder did not choose: it may have left unfinished edits."""
+
+
+class Lock(Stored, frozen=True, tag=1):
+    """One session's lock on one resource.
+
+    `provisional`: granted to a waiter that has not confirmed it yet.
+    `fence`: the offset of the commit that granted it; 0 means "the version of this record".
+    `under`: the ancestor session whose lock this one depends on.
+    `worktree`: set by hooks, the worktree of the file; empty if the session asked for the lock itself.
+    `exact`: the resource is a single file, so a glob overlaps it only by matching it.
+    """
+
+    resource: str = ""
+    repository: str = ""
+    owner: str = ""
+    agent: str = ""
+    mode: Mode = Mode.WRITE
+    profile: str = "file"
+    acquired_ms: int = 0
+    ttl_ms: int = 0
+    expires_ms: int = 0
+    fence: int = 0
+    reason: str = ""
+    priority: int = 0
+    preemptible: bool = False
+    provisional: bool = False
+    under: str = ""
+    task: str = ""
+    preempted_by: str = ""
+    preempt_ms: int = 0
+    worktree: str = ""
+    exact: bool = False
+
+
+class LockRef(Stored, frozen=True, tag=1):
+    """Index entry of a session: the key of one of its locks."""
+
+    key: str = ""
+
+
+class EndedLock(Stored, frozen=True, tag=1):
+    """A lock that ended, kept to answer later who had the file when."""
+
+    lock: Lock = Lock()
+    until_ms: int = 0
+    end_reason: EndReason = EndReason.RELEASED
+    by: str = ""
+    note: str = ""
+
+
+class LostHookLock(Stored, frozen=True, tag=1):
+    """A lock taken by a hook and lost: the next tool call checks who had the file since then."""
+
+    fence: int = 0
+
+
+class Guard(Stored, frozen=True, tag=1):
+    """Written by every change to a lock in a space: the number of waiters and the time of the last loss."""
+
+    waiters: int = 0
+    lost_ms: int = 0
+
+
+class WaitState(StrEnum):
+    """The state of a request in the wait queue."""
+
+    WAITING = "waiting"
+    GRANTED = "granted"
+    REFUSED = "refused"
+
+
+class LockRequest(Stored, frozen=True, tag=1):
+    """A request for locks, in the wait queue or denied.
+
+    A waiting request lives as long as `process`, the process that waits. If other hosts cannot see that
+    process, the request is `leased` and has to be renewed. `exact` lists those of `resources` that are
+    single files. A `denied` request is kept for the deadlock search and is never granted.
+    """
+
+    session: str = ""
+    agent: str = ""
+    repository: str = ""
+    resources: tuple[str, ...] = ()
+    mode: Mode | None = None
+    profile: str = ""
+    ttl_ms: int = 0
+    reason: str = ""
+    priority: int = 0
+    preemptible: bool = False
+    since_ms: int = 0
+    renewed_ms: int = 0
+    until_ms: int = 0
+    process: Process | None = None
+    leased: bool = True
+    denied: bool = False
+    worktree: str = ""
+    state: WaitState = WaitState.WAITING
+    cycle: tuple[str, ...] = ()
+    exact: tuple[str, ...] = ()
+
+
+class SessionWaits(Stored, frozen=True, tag=1):
+    """The waiting and denied requests of a session; a deadlock search relies on this record."""
+
+    keys: tuple[str, ...] = ()
+
+
+class DeadlockWarning(Stored, frozen=True, tag=1):
+    """A cycle that contains a denied request, and the time its victim was notified."""
+
+    since_ms: int = 0
+    victim: str = ""
