@@ -32,7 +32,7 @@ check: venv ## Format, lint, types, import rules, size habits
 	$(BIN)/ruff check .
 	$(BIN)/mypy $(CODE)
 	$(BIN)/lint-imports
-	$(BIN)/python tools/tidy.py
+	$(BIN)/python -m tools.tidy
 
 bench: venv servers ## Measure every store; a table, and JSON beside it
 	@$(BIN)/python -m bench $(ARGS)

@@ -10,6 +10,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from tools.vocabulary import unused_words
+
 ROOT = Path(__file__).resolve().parent.parent
 
 FILE_LINES, SRC_FILE_LINES = 600, 400
@@ -150,11 +152,18 @@ def findings(name: str) -> Iterator[Finding]:
         yield from check_tests_assert(tree)
 
 
+def words(name: str) -> Iterator[Finding]:
+    """What the vocabulary says about a file of the product."""
+    if name.startswith("src/") and name.endswith(".py"):
+        yield from unused_words((ROOT / name).read_text(encoding="utf-8"))
+
+
 def main() -> int:
     names = project_files()
+    look = words if "--words" in sys.argv else findings
     count = 0
     for name in names:
-        for line, message in sorted(findings(name)):
+        for line, message in sorted(look(name)):
             print(f"{name}:{line}: {message}")
             count += 1
     print(f"tidy: {count} findings in {len(names)} files" if count else f"tidy: {len(names)} files are tidy")
