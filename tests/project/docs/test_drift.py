@@ -1,6 +1,5 @@
 """Documents that describe the code say what the code says."""
 
-import ast
 import re
 import tomllib
 from enum import StrEnum
@@ -15,9 +14,9 @@ from coord.sdk import coordinator
 from coord.sdk.validation import arguments as checks
 from coord.sdk.validation import results as result_data
 from tests.support.docs.pages import ROOT, codes_of, page_names, paths_in, rows_of, text_of
-from tests.support.docs.tables import TABLES, page_of, with_table
+from tests.support.docs.tables import INDEX_KEYS, TABLES, keys_in_code, page_of, with_table
 
-ARCHITECTURE = "ARCHITECTURE.md"
+KEYSPACE = "docs/reference/keyspace.md"
 REASON_KINDS: list[type[StrEnum]] = [
     types.ClaimReason,
     types.RenewalReason,
@@ -73,46 +72,28 @@ def test_every_error_is_listed_with_its_code() -> None:
     assert listed == classes
 
 
-def keys_in_code() -> dict[str, str]:
-    """What core/keys.py builds, by name: `task` → `task/<project>/<task_id>`; prefixes left out."""
-    tree = ast.parse((ROOT / "src/coord/core/keys.py").read_text(encoding="utf-8"))
-    built: dict[str, str] = {}
-    for node in tree.body:
-        match node:
-            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=str(text))):
-                built[name] = text
-            case ast.FunctionDef(name=name, body=[*_, ast.Return(value=ast.JoinedStr() as text)]):
-                built[name] = pattern_of(text, {argument.arg for argument in node.args.args})
-    return {name: text for name, text in built.items() if not name.lower().endswith("_prefix")}
-
-
-def pattern_of(text: ast.JoinedStr, arguments: set[str]) -> str:
-    parts = []
-    for part in text.values:
-        if isinstance(part, ast.Constant):
-            parts.append(str(part.value))
-        else:
-            (name,) = {n.id for n in ast.walk(part) if isinstance(n, ast.Name)} & arguments
-            parts.append(f"<{name}>")
-    return "".join(parts)
-
-
 def test_the_record_table_lists_every_key() -> None:
-    """ARCHITECTURE.md shows each key of core/keys.py as it is built, and who writes it."""
-    listed = {}
-    for key, built_by, holds, written_by, _line in rows_of(ARCHITECTURE, "## Records"):
-        listed[built_by.strip("`").removeprefix("keys.")] = key.strip("`")
-        assert holds
-        assert written_by
+    """keyspace.md says of each key what it holds and which commands write it, and names the index keys."""
+    listed = {row[1].strip("`").removeprefix("keys."): row for row in rows_of(KEYSPACE)}
     in_code = keys_in_code()
-    for name in ("due", "ready"):
-        assert f"`{in_code.pop(name)}` (`keys.{name}`)" in text_of(ARCHITECTURE)
-    assert listed == in_code
+    for name in INDEX_KEYS:
+        assert f"`{in_code.pop(name)}` (`keys.{name}`)" in text_of(KEYSPACE)
+    assert listed.keys() == in_code.keys()
+    assert [name for name, row in listed.items() if not all(row)] == []
     assert {"task", "LIMITS", "done"} <= listed.keys() <= vars(keys).keys()
 
 
 @pytest.mark.parametrize(
-    "page", [ARCHITECTURE, "CONTRIBUTING.md", "SECURITY.md", "docs/reference/store-contract.md"]
+    "page",
+    [
+        "ARCHITECTURE.md",
+        "CONTRIBUTING.md",
+        "SECURITY.md",
+        "docs/guarantees.md",
+        "docs/testing.md",
+        "docs/reference/keyspace.md",
+        "docs/reference/store-contract.md",
+    ],
 )
 def test_every_path_that_is_named_exists(page: str) -> None:
     """A path in a document leads somewhere, from the root or from the package."""
@@ -146,7 +127,7 @@ def test_the_glossary_is_in_order() -> None:
         sentence = meaning.removeprefix("*Later.* ")
         assert sentence.count(". ") <= 1, word
         assert sentence.endswith("."), word
-    assert {"session", "lease", "fence", "task", "claim", "generation", "store", "line"} <= set(words)
+    assert {"session", "lease", "fence", "task", "claim", "generation", "store", "wait queue"} <= set(words)
 
 
 def test_every_decision_is_in_the_index() -> None:

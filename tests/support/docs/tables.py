@@ -3,6 +3,7 @@
 `python -m tests.support.docs.tables` writes them again; a test fails when a page and the code differ.
 """
 
+import ast
 import inspect
 import re
 from collections.abc import Callable, Iterator
@@ -19,7 +20,7 @@ from coord.sdk.client.messages import MessageCalls
 from coord.sdk.client.sessions import SessionCalls
 from coord.sdk.client.tasks import TaskCalls
 from coord.sdk.coordinator import TaskCoordinator
-from tests.support.docs.pages import ROOT
+from tests.support.docs.pages import ROOT, rows_of
 
 BEGIN = "<!-- made by: python -m tests.support.docs.tables ({name}) -->\n"
 END = "<!-- end -->"
@@ -32,6 +33,8 @@ REASONS = {
     "max_active_sessions": "DENIED_LIMIT_ACTIVE_SESSIONS",
 }
 """What is answered when a limit is reached; the retention refuses nothing."""
+INDEX_KEYS = ("due", "ready")
+"""Built in `core/keys.py`, but no keys of records."""
 
 
 def limits_table() -> Iterator[str]:
@@ -73,6 +76,44 @@ def client_table() -> Iterator[str]:
     yield from _methods(Client, SessionCalls, LockCalls, MessageCalls, TaskCalls, AgentCalls)
 
 
+def keyspace_table() -> Iterator[str]:
+    """Yield each key as `core/keys.py` builds it; the page keeps the words about it, row by row."""
+    words = {row[1]: row[2:] for row in rows_of(page_of("keyspace"))}
+    yield from _row("key", "built by", "holds", "written by", "index key")
+    yield from _row("---", "---", "---", "---", "---")
+    for name, pattern in keys_in_code().items():
+        if name not in INDEX_KEYS:
+            yield from _row(f"`{pattern}`", f"`keys.{name}`", *words.get(f"`keys.{name}`", ("", "", "")))
+
+
+def keys_in_code() -> dict[str, str]:
+    """Return the keys of `core/keys.py` by name; `task` is `task/<project>/<task_id>`. Prefixes are left out."""
+    tree = ast.parse((ROOT / "src/coord/core/keys.py").read_text(encoding="utf-8"))
+    built: dict[str, str] = {}
+    for node in tree.body:
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=str(text))):
+                built[name] = text
+            case ast.FunctionDef(name=name, body=[*_, ast.Return(value=ast.JoinedStr() as text)]):
+                built[name] = _pattern(text, {argument.arg for argument in node.args.args})
+    return {name: text for name, text in built.items() if not name.lower().endswith("_prefix")}
+
+
+def _pattern(text: ast.JoinedStr, arguments: set[str]) -> str:
+    """Return an f-string with each value named: by its argument, or by the attribute of it."""
+    parts = []
+    for part in text.values:
+        match part:
+            case ast.Constant(value=value):
+                parts.append(str(value))
+            case ast.FormattedValue(value=ast.Attribute(attr=name)):
+                parts.append(f"<{name}>")
+            case _:
+                (name,) = {n.id for n in ast.walk(part) if isinstance(n, ast.Name)} & arguments
+                parts.append(f"<{name}>")
+    return "".join(parts)
+
+
 def _methods(*kinds: type) -> Iterator[str]:
     yield from _row("method", "returns", "does")
     yield from _row("---", "---", "---")
@@ -102,6 +143,7 @@ TABLES: dict[str, Callable[[], Iterator[str]]] = {
     "api": api_table,
     "repository": repository_table,
     "client": client_table,
+    "keyspace": keyspace_table,
 }
 
 
