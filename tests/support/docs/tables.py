@@ -87,7 +87,7 @@ def keyspace_table() -> Iterator[str]:
 
 
 def keys_in_code() -> dict[str, str]:
-    """Return the keys of `core/keys.py` by name; `task` is `task/<project>/<task_id>`. Prefixes are left out."""
+    """Return the keys of `core/keys.py` by name: `task` is `task/<project>/<task_id>`; no prefixes."""
     tree = ast.parse((ROOT / "src/coord/core/keys.py").read_text(encoding="utf-8"))
     built: dict[str, str] = {}
     for node in tree.body:
