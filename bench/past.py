@@ -26,9 +26,9 @@ from bench.raw import entry_bytes
 from bench.scale import FULL, Scale
 from bench.workload import AGENT, LEASE_S, PROJECT, TENANT, Workplace
 from coord.stores.contract import Commit, Entry, Record
-from coord.stores.files.lock import Mark
+from coord.stores.files.lock import Watermark
 from coord.stores.files.log import SHARD
-from coord.stores.log.snapshot import ENTRY_WEIGHT, SNAPSHOT_AFTER_BYTES, Image, Place, image_of
+from coord.stores.log.snapshot import ENTRY_WEIGHT, SNAPSHOT_AFTER_BYTES, Snapshot, SnapshotId, snapshot_of
 from coord.stores.mysql.connection import Address
 from coord.stores.postgres.log_entry import NOTHING
 from coord.stores.redis.scripts import keys_of
@@ -97,7 +97,7 @@ def _lengthen_memory(place: Workplace, sample: Commit, count: int) -> None:
         Entry(offset, sample.at, offset.to_bytes(12, "big"), sample.events[:1])
         for offset in range(first, first + count)
     )
-    store._fold.offset += count
+    store._state.offset += count
 
 
 def _lengthen_sqlite(url: str, sample: Commit, count: int) -> None:
@@ -139,7 +139,7 @@ def _lengthen_postgres_log(url: str, sample: Commit, count: int) -> None:
         connection.execute("CHECKPOINT")
     database = coord.open_store(url)
     store: Any = database.log(TENANT)
-    store._snapshots.write(image_of(store._fold), patient=True)
+    store._snapshots.write(snapshot_of(store._state), patient=True)
     database.close()
 
 
@@ -181,20 +181,20 @@ def _lengthen_files(url: str, sample: Commit, count: int) -> None:
     """
     database = coord.open_store(url)
     store: Any = database.log(TENANT)
-    fold = store._fold
-    first, last = fold.offset + 1, fold.offset + count
+    state = store._state
+    first, last = state.offset + 1, state.offset + count
     key, put = next((key, put) for key, put in sample.puts.items() if key.startswith("task/"))
     renewal = Commit({}, {key: put}, [], sample.events[:1], sample.at, b"past-renewal")
-    place = Place(last, fold.floor)
-    records = {**fold.records, key: Record(key, last, put.value, put.index_key)}
-    size = store._snapshots.write(Image(place, fold.at, records, fold.tombstones), 0)
+    place = SnapshotId(last, state.floor)
+    records = {**state.records, key: Record(key, last, put.value, put.index_key)}
+    size = store._snapshots.write(Snapshot(place, state.at, records, state.tombstones), 0)
     weight = ENTRY_WEIGHT + len(entry_bytes(last, renewal))
     tail = max(SNAPSHOT_AFTER_BYTES, size) // weight - 1
     log = Path(store._folder.path) / "log"
     _link_entries(log, range(first, last + 1), renewal)
     for offset in range(last + 1, last + tail + 1):
         _write_entry(_entry_path(log, offset), offset, renewal)
-    store._lock_file.write(Mark(last + tail, fold.floor))
+    store._lock_file.write(Watermark(last + tail, state.floor))
     database.close()
 
 

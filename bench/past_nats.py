@@ -10,7 +10,7 @@ from coord.stores.contract import Commit, Record
 from coord.stores.log.snapshot import ENTRY_WEIGHT, SNAPSHOT_AFTER_BYTES
 from coord.stores.nats.entries import encode_entry, new_token
 from coord.stores.nats.protocol import AT_ONCE, Question
-from coord.stores.nats.snapshots import Image, Manifest
+from coord.stores.nats.snapshots import Manifest, Snapshot
 
 
 def lengthen_nats(url: str, sample: Commit, count: int) -> None:
@@ -18,11 +18,11 @@ def lengthen_nats(url: str, sample: Commit, count: int) -> None:
     the store lets gather before it writes the next snapshot."""
     database = coord.open_store(url)
     store: Any = database.log(TENANT)
-    fold, place, before = store._fold, store._place, store._token
+    state, sequence, before = store._state, store._sequence, store._token
     key, put = next((key, put) for key, put in sample.puts.items() if key.startswith("task/"))
     renewal = Commit({}, {key: put}, [], sample.events[:1], sample.at, b"past-renewal")
-    last = fold.offset + count
-    for offsets in batched(range(fold.offset + 1, last + 1), AT_ONCE):
+    last = state.offset + count
+    for offsets in batched(range(state.offset + 1, last + 1), AT_ONCE):
         tokens = [before, *(new_token() for _ in offsets)]
         store._server.ask(
             *(
@@ -31,9 +31,11 @@ def lengthen_nats(url: str, sample: Commit, count: int) -> None:
             )
         )
         before = tokens[-1]
-    records = {**fold.records, key: Record(key, last, put.value, put.index_key)}
-    where = (place + count, before, last, sample.at, fold.floor, store._mark, store._chapters)
-    size = store._snapshots.write(Image(Manifest(*where, [], 0, 0, 0), records, fold.tombstones), store._fits)
+    records = {**state.records, key: Record(key, last, put.value, put.index_key)}
+    where = (sequence + count, before, last, sample.at, state.floor, store._control, store._segments)
+    size = store._snapshots.write(
+        Snapshot(Manifest(*where, [], 0, 0, 0), records, state.tombstones), store._fits
+    )
     database.close()
     with closing(coord.open_store(url)) as opened:
         log = opened.log(TENANT)

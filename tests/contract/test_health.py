@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from coord.stores.health import Check, clock_check
-from coord.stores.local.filesystem import file_system_of, place_check
+from coord.stores.local.filesystem import file_system_of, location_check
 from coord.stores.open import open_store
 from tests.support.servers.kinds import SHARED_STORES
 from tests.support.servers.postgres import SHAPES, PostgresServer
@@ -78,7 +78,7 @@ def test_a_network_file_system_is_noticed(tmp_path: Path) -> None:
         "/over/a": "cifs",
     }
     assert {path: file_system_of(path, str(mounts)) for path in kinds} == kinds
-    refused = place_check("/srv/coord/store.db", str(mounts))
+    refused = location_check("/srv/coord/store.db", str(mounts))
     assert (refused.well, "coord migrate" in refused.hint) == (False, True)
-    assert place_check("/home/x/store.db", str(mounts)).well
+    assert location_check("/home/x/store.db", str(mounts)).well
     assert file_system_of("/home/x", str(tmp_path / "none")) == ""

@@ -25,7 +25,7 @@ from coord.core.errors import Conflict, Trimmed
 from coord.core.ranges import Range
 from coord.stores.contract import Commit, Loaded, Put, Record, Store
 from coord.stores.database import Database
-from coord.stores.log import sole_writer as burst
+from coord.stores.log import sole_writer
 from coord.stores.memory import MemoryStore
 from coord.stores.open import open_store
 from tests.conftest import SOAK
@@ -238,7 +238,9 @@ def test_store_agrees_with_its_model(store_url: str, monkeypatch: pytest.MonkeyP
 
     STO-1, STO-9, STO-10, STO-30, DOC-2.
     """
-    monkeypatch.setattr(burst, "PAUSE_MS", math.inf)  # whether a load is stale must not depend on the time
+    monkeypatch.setattr(
+        sole_writer, "RECENT_MS", math.inf
+    )  # whether a load is stale must not depend on the time
     with closing(Opened(store_url)) as opened:
         machine = type("Machine", (StoreMachine,), {"opened": opened})
         run_state_machine_as_test(

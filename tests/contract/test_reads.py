@@ -9,7 +9,7 @@ import pytest
 from coord.core.errors import Conflict
 from coord.core.ranges import Range
 from coord.stores.contract import Commit, Put, Record, Store
-from coord.stores.log import sole_writer as burst
+from coord.stores.log import sole_writer
 from tests.support.stores.steps import (
     by_index_key,
     by_key,
@@ -93,7 +93,7 @@ def test_a_load_in_haste_may_miss_others_and_says_so(
     two_stores: tuple[Store, Store], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A stale load may be older than the newest commit, but not than what this object showed or wrote."""
-    monkeypatch.setattr(burst, "PAUSE_MS", math.inf)
+    monkeypatch.setattr(sole_writer, "RECENT_MS", math.inf)
     mine, other = two_stores
     for number in range(3):
         write(mine, {"k": b"mine %d" % number, "old": b""}, at=number)
@@ -132,7 +132,7 @@ def test_a_load_in_haste_is_not_older_than_what_was_shown(
     two_stores: tuple[Store, Store], monkeypatch: pytest.MonkeyPatch, shown: str
 ) -> None:
     """Whichever call has told a store object of another's commit, no load of it misses that afterwards."""
-    monkeypatch.setattr(burst, "PAUSE_MS", math.inf)
+    monkeypatch.setattr(sole_writer, "RECENT_MS", math.inf)
     mine, other = two_stores
     for _ in range(2):
         write(mine, {"k": b"mine"})

@@ -15,7 +15,7 @@ from coord.core.errors import Conflict, Unavailable, Unknown
 from coord.core.ranges import Range
 from coord.engine.clock import AHEAD_MS_MAX
 from coord.stores.contract import Commit, Entry, Head, Limits, Loaded, RangeReader
-from coord.stores.log.state import Fold
+from coord.stores.log.state import LogState
 from coord.stores.memory import MemoryStore
 from tests.linearizability.ledger import require
 
@@ -29,11 +29,11 @@ class Killed(BaseException):
     """The process is gone, in the middle of whatever it did."""
 
 
-def _copied(fold: Fold) -> Fold:
+def _copied(state: LogState) -> LogState:
     """Return the records as they are now, without their order."""
-    copied = Fold(fold.offset, fold.at, fold.floor)
-    copied.records, copied.tombstones = fold.records.copy(), fold.tombstones.copy()
-    copied._begun = fold._begun
+    copied = LogState(state.offset, state.at, state.floor)
+    copied.records, copied.tombstones = state.records.copy(), state.tombstones.copy()
+    copied._started = state._started
     return copied
 
 
@@ -50,7 +50,7 @@ class FaultyStore(RangeReader):
             inner.limits, commit_bytes=room, record_bytes=min(inner.limits.record_bytes, room // 4)
         )
         self._newest_ms = 0
-        self._known = _copied(inner._fold)
+        self._known = _copied(inner._state)
 
     def load(self, keys: Iterable[str], ranges: Sequence[Range] = (), *, allow_stale: bool = False) -> Loaded:
         if allow_stale and not ranges and self._world.chance.random() < 0.5:
@@ -156,8 +156,8 @@ class FaultyStore(RangeReader):
 
     def _seen_now(self) -> None:
         self.seen = Head(*self._inner.seen)
-        if self._known.read_point != self._inner._fold.read_point:
-            self._known = _copied(self._inner._fold)
+        if self._known.read_point != self._inner._state.read_point:
+            self._known = _copied(self._inner._state)
 
     def _fail(self, what: str, error: Exception) -> None:
         self._world.note(self._process, what)

@@ -218,7 +218,7 @@ class Engine:
         """Let processes that write go one after the other; who only asks is in nobody's way."""
         if all(job.command.reads_only for job in jobs):
             return contextlib.nullcontext()
-        return self._database.turn()
+        return self._database.fair_lock()
 
     def _decide_and_commit(self, jobs: list[PendingCommand]) -> list[PendingCommand]:
         """Decide and commit until nothing conflicts; return the jobs for which this commit had no room."""

@@ -1,39 +1,39 @@
-"""What all databases share: one log per tenant, a few committer threads, and a courteous turn."""
+"""An open store: one log per tenant, the committer threads, and the routing to tenants' own stores."""
 
-import re
 import threading
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
-from coord.core.errors import Invalid, Unavailable
+from coord.core.errors import Corrupt, NotFound, Unavailable
 from coord.stores.contract import Store
 from coord.stores.health import Check
-from coord.stores.migrated import check_lives_here
+from coord.stores.tenants import check_in_shared_store, check_tenant, store_id_key, url_of
+from coord.stores.urls import shown
 
 COMMITTERS = 4
 EPOCH_BITS = 40
-TENANT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@+=~-]{0,127}")
 
 AnyStore = TypeVar("AnyStore", bound=Store)
 
 
 class Reconnected(Exception):
-    """The connection is another than the one relied on; nothing was sent."""
+    """The connection is not the one that the caller relied on; nothing was sent."""
 
 
 class Committers:
-    """A few threads that run batches, and how much is waiting for one of them."""
+    """A few threads that run batches, and the number of batches that wait for a thread."""
 
     def __init__(self) -> None:
-        from concurrent.futures import ThreadPoolExecutor  # slow to import, and a plain call needs none
+        from concurrent.futures import ThreadPoolExecutor  # slow to import; a plain call needs no threads
 
         self._lock = threading.Lock()
         self._threads = ThreadPoolExecutor(COMMITTERS, thread_name_prefix="coord-commit")
         self.waiting = 0
 
     def submit(self, work: Callable[[], None]) -> None:
-        """Run the work as soon as a thread is free."""
+        """Run `work` as soon as a thread is free."""
         with self._lock:
             try:
                 self._threads.submit(self._run, work)
@@ -47,19 +47,19 @@ class Committers:
         work()
 
     def close(self) -> None:
-        """Finish what was submitted and end the threads."""
+        """Finish all submitted work and end the threads."""
         self._threads.shutdown(wait=True)
 
 
-class Database(Generic[AnyStore]):
-    """An open store url: gives each tenant its log, and owns connections and threads."""
+class Database(ABC, Generic[AnyStore]):
+    """An open store url: it returns the log of each tenant and owns connections and threads."""
 
     def __init__(self, url: str, store_id: str, epoch: int = 0) -> None:
         self.url = url
         self.store_id = store_id
         self.epoch = epoch
-        self.notes: dict[str, str] = {}
-        self.read_notes: Callable[[], dict[str, str]] | None = None
+        self.metadata: dict[str, str] = {}
+        self.read_metadata: Callable[[], dict[str, str]] | None = None
         self.closed = False
         self._lock = threading.RLock()
         self._logs: dict[str, AnyStore] = {}
@@ -67,13 +67,12 @@ class Database(Generic[AnyStore]):
 
     @property
     def base(self) -> int:
-        """The offset that a new log begins after: those of a later epoch are above all of an earlier one."""
+        """The offset before the first entry of a new log; a later epoch has higher offsets."""
         return self.epoch << EPOCH_BITS
 
     def log(self, tenant: str) -> AnyStore:
-        """Return the tenant's store; the same object each time."""
-        if not TENANT.fullmatch(tenant):
-            raise Invalid(f"{tenant!r} is not a tenant", hint="1 to 128 letters, digits and . _ @ + = ~ -")
+        """Return the store of a tenant; the same object each time."""
+        check_tenant(tenant)
         with self._lock:
             if self.closed:
                 raise Unavailable("the database is closed")
@@ -82,21 +81,22 @@ class Database(Generic[AnyStore]):
             return self._logs[tenant]
 
     def _log_of(self, tenant: str) -> AnyStore:
-        check_lives_here(tenant, self.newest_notes(again=bool(self._logs)))
+        check_in_shared_store(tenant, self.newest_metadata(reread=bool(self._logs)))
         return self._open_log(tenant)
 
-    def newest_notes(self, *, again: bool) -> dict[str, str]:
-        """Return what the store says of itself, read `again` where it was opened long ago, as by a hub."""
-        if again and self.read_notes is not None:
-            self.notes = self.read_notes()
-        return self.notes
+    def newest_metadata(self, *, reread: bool) -> dict[str, str]:
+        """Return the store's metadata; `reread` asks the store, which a hub may have opened long ago."""
+        if reread and self.read_metadata is not None:
+            self.metadata = self.read_metadata()
+        return self.metadata
 
+    @abstractmethod
     def _open_log(self, tenant: str) -> AnyStore:
-        raise AssertionError("each database opens its own kind of log")
+        """Open the log of a tenant."""
 
     @property
     def committers(self) -> Committers:
-        """The threads that run commits for callers who do not wait in their own thread."""
+        """The threads that run commits for callers that do not block their own thread."""
         with self._lock:
             if self.closed:
                 raise Unavailable("the database is closed")
@@ -104,16 +104,16 @@ class Database(Generic[AnyStore]):
                 self._committers = Committers()
             return self._committers
 
-    def turn(self) -> AbstractContextManager[None]:
-        """Wait politely for other processes; correctness never rests on it."""
+    def fair_lock(self) -> AbstractContextManager[None]:
+        """Take turns with other processes; correctness never depends on it."""
         return nullcontext()
 
     def checks(self) -> list[Check]:
-        """Look at the place this store lives in: version, durability, clock."""
+        """Check the version, durability, location and clock of the store."""
         return []
 
     def close(self) -> None:
-        """Close every log and thread; safe to call twice."""
+        """Close every log and thread; a second call does nothing."""
         with self._lock:
             self.closed = True
             logs, self._logs = list(self._logs.values()), {}
@@ -122,3 +122,54 @@ class Database(Generic[AnyStore]):
             committers.close()
         for log in logs:
             log.close()
+
+
+class RoutedDatabase(Database[Any]):
+    """A shared store and the stores of single tenants; each is opened on first use."""
+
+    def __init__(
+        self, shared: Database[Any], urls: Mapping[str, str], open_url: Callable[[str], Database[Any]]
+    ) -> None:
+        super().__init__(shared.url, shared.store_id, shared.epoch)
+        self.metadata = shared.metadata
+        self._shared = shared
+        self._urls = dict(urls)
+        self._open_url = open_url
+        self._own: dict[str, Database[Any]] = {}
+
+    def _log_of(self, tenant: str) -> Any:
+        if not url_of(tenant, self._urls):
+            check_in_shared_store(tenant, self._shared.newest_metadata(reread=bool(self._logs)))
+            return self._shared.log(tenant)
+        return self._open_log(tenant)
+
+    def _open_log(self, tenant: str) -> Any:
+        url, metadata = url_of(tenant, self._urls), self._shared.newest_metadata(reread=bool(self._logs))
+        if store_id_key(tenant) not in metadata:
+            raise NotFound(
+                f"the store of tenant {tenant} is not installed", hint=f"coord install --tenant {tenant}"
+            )
+        if url not in self._own:
+            self._own[url] = self._open(tenant, url)
+        return self._own[url].log(tenant)
+
+    def _open(self, tenant: str, url: str) -> Database[Any]:
+        own, assigned = self._open_url(url), self._shared.metadata[store_id_key(tenant)]
+        if own.store_id != assigned:
+            own.close()
+            raise Corrupt(
+                f"{shown(url)} is not the store of tenant {tenant}: its id is {own.store_id}, not {assigned}",
+                hint="restore it, or correct its url in coord.toml below [tenants]",
+            )
+        return own
+
+    def fair_lock(self) -> AbstractContextManager[None]:
+        return self._shared.fair_lock()
+
+    def checks(self) -> list[Check]:
+        return [check for database in (self._shared, *self._own.values()) for check in database.checks()]
+
+    def close(self) -> None:
+        super().close()
+        for database in (*self._own.values(), self._shared):
+            database.close()

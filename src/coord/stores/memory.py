@@ -37,7 +37,7 @@ class MemoryStore(LogStore):
 
     def wait(self, after: int, timeout: float) -> bool:
         with self._grown:
-            return self._grown.wait_for(lambda: self._closed or self._fold.offset > after, timeout)
+            return self._grown.wait_for(lambda: self._closed or self._state.offset > after, timeout)
 
     def now(self) -> int:
         return host_now_ms()

@@ -1,10 +1,10 @@
-"""Opening a store by its url: the only place that knows all of them.
+"""Open a store by its url. This is the only module that knows every backend.
 
-memory:                            this process only, gone with it
+memory:                            in this process only, gone when it ends
 file:///path/to/folder             a folder of log entries on one machine
 sqlite:///path/to/file.db          a SQLite file on one machine
-postgresql://user@host/database    a Postgres server (`install` it first)
-postgresql+log://user@host/db      the same with records in memory, for a busy hub
+postgresql://user@host/database    a Postgres server, table-based (`install` it first)
+postgresql+log://user@host/db      a Postgres server, log-structured, for a busy hub
 mysql://user@host/database         a MySQL or MariaDB server (`install` it first)
 redis://user@host/0                a Redis server (`install` it first)
 nats://user@host/name              a NATS server with JetStream (`install` it first)
@@ -18,92 +18,97 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from coord.core.errors import Invalid, Unreachable, Unsupported
 from coord.stores.database import Database
-from coord.stores.local.backoff import pause
-from coord.stores.migrated import check_settled
+from coord.stores.local.backoff import back_off
+from coord.stores.migration import check_not_migrating
 from coord.stores.urls import is_plain, scheme_of, shown, unquoted
 
 if TYPE_CHECKING:
-    from coord.stores.migration import Mover
+    from coord.stores.migration import Migrator
 
 Opened = TypeVar("Opened")
 
 OPEN_TIMEOUT_S = 5.0
-"""How long a server that cannot be reached is tried again, where the caller names no time."""
-FIRST_PAUSE_S, PAUSE_S_MAX = 0.05, 1.0
-"""The longest pause after the first failed attempt, and after any; each pause is a random part of it."""
+"""How long an unreachable server is retried if the caller passes no timeout."""
+FIRST_BACKOFF_S, BACKOFF_S_MAX = 0.05, 1.0
+"""The longest wait after the first failed attempt, and after any; each wait is a random part of it."""
 
 
 class Kind(NamedTuple):
-    """A kind of store: what its urls look like, and which classes open and move it.
+    """A kind of store: the form of its urls, and the classes that open and migrate it.
 
-    A class is named `module.Class` below `coord.stores`, so that only the kind in use is imported. A server's
-    module also has `install(url)`; `extra` installs a driver that it needs. A local store is a path here.
+    A class is named `module.Class` below `coord.stores`, so that only the kind in use is imported. The module
+    of a server also has `install(url)` and `grants(url)`. `extra` names the optional dependency with the
+    driver. The url of a `local` store is a path on this machine.
     """
 
     form: str
     database: str
-    mover: str = ""
+    migrator: str = ""
     extra: str = ""
     local: bool = False
 
     @property
     def server(self) -> bool:
-        """Whether it lives on a server, which has to be prepared."""
-        return bool(self.mover) and not self.local
+        """Whether the store is on a server, which has to be prepared with `install`."""
+        return bool(self.migrator) and not self.local
 
 
 KINDS = {
     "memory": Kind("memory:", "memory.MemoryDatabase"),
-    "file": Kind("file:///folder", "files.store.FilesDatabase", "files.migration.FilesMover", local=True),
+    "file": Kind("file:///folder", "files.store.FilesDatabase", "files.migration.FilesMigrator", local=True),
     "sqlite": Kind(
-        "sqlite:///file.db", "sqlite.store.SqliteDatabase", "sqlite.migration.SqliteMover", local=True
+        "sqlite:///file.db", "sqlite.store.SqliteDatabase", "sqlite.migration.SqliteMigrator", local=True
     ),
     "postgresql": Kind(
         "postgresql://user@host/database",
         "postgres.table_store.PostgresDatabase",
-        "postgres.table_migration.PostgresMover",
+        "postgres.table_migration.PostgresMigrator",
         extra="postgres",
     ),
     "postgresql+log": Kind(
         "postgresql+log://user@host/database",
         "postgres.log_store.PostgresLogDatabase",
-        "postgres.log_migration.PostgresLogMover",
+        "postgres.log_migration.PostgresLogMigrator",
         extra="postgres",
     ),
     "mysql": Kind(
-        "mysql://user@host/database", "mysql.store.MysqlDatabase", "mysql.migration.MysqlMover", extra="mysql"
+        "mysql://user@host/database",
+        "mysql.store.MysqlDatabase",
+        "mysql.migration.MysqlMigrator",
+        extra="mysql",
     ),
     "redis": Kind(
-        "redis://user@host/0", "redis.store.RedisDatabase", "redis.migration.RedisMover", extra="redis"
+        "redis://user@host/0", "redis.store.RedisDatabase", "redis.migration.RedisMigrator", extra="redis"
     ),
-    "nats": Kind("nats://user@host/name", "nats.database.NatsDatabase", "nats.migration.NatsMover"),
+    "nats": Kind("nats://user@host/name", "nats.database.NatsDatabase", "nats.migration.NatsMigrator"),
 }
 
 
 def open_store(
     url: str,
     *,
-    moving: bool = False,
+    migrating: bool = False,
     tenants: Mapping[str, str] | None = None,
     timeout: float = OPEN_TIMEOUT_S,
 ) -> Database[Any]:
-    """Open a store; memory, files and SQLite are made on first open, servers only by `install`.
+    """Open a store. Memory, files and SQLite are created on first open, servers only by `install`.
 
-    One that was moved, or is a copy not yet complete, opens only for who moves it. `tenants` are those that
-    have stores of their own, with their urls. A server that cannot be reached is tried again for `timeout`
-    seconds; any other failure is raised at once.
+    A migrated store, or an incomplete copy, opens only with `migrating`. `tenants` maps the tenants with
+    their own stores to urls. An unreachable server is retried for `timeout` seconds; any other failure is
+    raised at once.
     """
     if tenants:
-        from coord.stores.tenants import RoutedDatabase, check_tenants
+        from coord.stores.database import RoutedDatabase
+        from coord.stores.tenants import check_tenants
 
         check_tenants(tenants)
         return RoutedDatabase(
             open_store(url, timeout=timeout), tenants, lambda own: open_store(own, timeout=timeout)
         )
     database = retry_unreachable(lambda: _open(url), timeout)
-    if not moving:
+    if not migrating:
         try:
-            check_settled(shown(url), database.notes)
+            check_not_migrating(shown(url), database.metadata)
         except BaseException:
             database.close()
             raise
@@ -115,15 +120,15 @@ def retry_unreachable(
     timeout: float,
     *,
     clock: Callable[[], float] = time.monotonic,
-    backoff: Callable[[float], object] = pause,
+    backoff: Callable[[float], object] = back_off,
 ) -> Opened:
-    """Return what `attempt` returns; retry with growing random pauses while the server is unreachable.
+    """Return the result of `attempt`; retry with growing random waits while the server is unreachable.
 
-    No attempt begins later than `timeout` seconds after the call; how long one lasts is up to the driver.
-    `backoff` lets time pass, at most the seconds it is given. `attempt` must change nothing when it fails.
+    No attempt starts later than `timeout` seconds after the call; its duration is up to the driver.
+    `backoff` sleeps for at most the given seconds. `attempt` must change nothing when it fails.
     """
     deadline = clock() + timeout
-    longest = FIRST_PAUSE_S
+    longest = FIRST_BACKOFF_S
     while True:
         try:
             return attempt()
@@ -133,7 +138,7 @@ def retry_unreachable(
                 backoff(min(longest, left))
             if left <= 0 or clock() >= deadline:
                 raise _still_unreachable(error, timeout) from error
-            longest = min(longest * 2, PAUSE_S_MAX)
+            longest = min(longest * 2, BACKOFF_S_MAX)
 
 
 def _still_unreachable(error: Unreachable, timeout: float) -> Unreachable:
@@ -142,12 +147,12 @@ def _still_unreachable(error: Unreachable, timeout: float) -> Unreachable:
     return Unreachable(error.message, hint=f"{hint} {tried}".rstrip())
 
 
-def mover(database: Database[Any]) -> "Mover":
-    """Return what it takes to move a store."""
+def migrator(database: Database[Any]) -> "Migrator":
+    """Return the migration steps of a store."""
     kind = kind_of(database.url)
-    if not kind.mover:
-        raise Invalid("a store in memory cannot be moved", hint="it ends with its process")
-    made: Mover = _named(kind, kind.mover)(database)
+    if not kind.migrator:
+        raise Invalid("a memory store cannot be migrated", hint="it ends with its process")
+    made: Migrator = _import(kind, kind.migrator)(database)
     return made
 
 
@@ -158,60 +163,60 @@ def install(
     tenants: Mapping[str, str] | None = None,
     timeout: float = OPEN_TIMEOUT_S,
 ) -> None:
-    """Prepare a store for `open_store`; does nothing where it is prepared already.
+    """Prepare a store for `open_store`; a store that is prepared already stays as it is.
 
-    With a tenant, also the store of its own that `tenants` gives it. A server that cannot be reached is
-    tried again for `timeout` seconds: what was prepared by then is found and left as it is.
+    With `tenant`, prepare also the store that `tenants` gives that tenant. An unreachable server is retried
+    for `timeout` seconds; a retry keeps what an earlier attempt prepared.
     """
     if not tenant:
         retry_unreachable(lambda: _install(url), timeout)
         return
-    from coord.stores.tenants import check_tenants, settle, url_of
+    from coord.stores.tenants import assign_store, check_tenants, url_of
 
     check_tenants(tenants or {})
     own_url = url_of(tenant, tenants or {})
     if not own_url:
-        raise Invalid(f"no url is given for tenant {tenant}", hint="name it in coord.toml below [tenants]")
+        raise Invalid(f"no url for tenant {tenant}", hint="add it to coord.toml below [tenants]")
     for each in (url, own_url):
         install(each, timeout=timeout)
     with (
         closing(open_store(url, timeout=timeout)) as shared,
         closing(open_store(own_url, timeout=timeout)) as own,
     ):
-        settle(tenant, shared, mover(shared), own)
+        assign_store(tenant, shared, migrator(shared), own)
 
 
 def grants(url: str) -> list[str]:
-    """Return what an administrator runs to give the rights that a store takes; none for one in files."""
+    """Return the commands with which an administrator grants the needed rights; empty for a local store."""
     kind = kind_of(url)
     if not kind.server:
         return []
-    given: list[str] = _named(kind, kind.database.rpartition(".")[0] + ".grants")(url)
+    given: list[str] = _import(kind, kind.database.rpartition(".")[0] + ".grants")(url)
     return given
 
 
 def _install(url: str) -> None:
     kind = kind_of(url)
     if kind.server:
-        _named(kind, kind.database.rpartition(".")[0] + ".install")(url)
+        _import(kind, kind.database.rpartition(".")[0] + ".install")(url)
     else:
         _open(url).close()
 
 
 def kind_of(url: str) -> Kind:
-    """Return the kind of store that a url names."""
+    """Return the kind of store of a url."""
     kind = KINDS.get(scheme_of(url))
     if kind is None or ":" not in url:
-        raise Invalid(f"{shown(url)!r} is not the url of a store", hint=f"use {_known()}")
+        raise Invalid(f"{shown(url)!r} is not a store url", hint=f"use {_known_forms()}")
     return kind
 
 
 def _open(url: str) -> Database[Any]:
     kind = kind_of(url)
     where = (url, _path(url)) if kind.local else (url,)
-    opened: Database[Any] = _named(kind, kind.database)(*where)
-    if kind.mover:
-        opened.read_notes = lambda: mover(opened).notes()
+    opened: Database[Any] = _import(kind, kind.database)(*where)
+    if kind.migrator:
+        opened.read_metadata = lambda: migrator(opened).metadata()
     return opened
 
 
@@ -223,15 +228,17 @@ def _path(url: str) -> str:
 
     try:
         parts = urlsplit(url)
-    except ValueError as error:  # brackets that are no address
-        raise Invalid(f"{shown(url)!r} names no path on this machine", hint=f"use {_known()}") from error
+    except ValueError as error:  # brackets around something that is not an IPv6 address
+        raise Invalid(
+            f"{shown(url)!r} is not a path on this machine", hint=f"use {_known_forms()}"
+        ) from error
     path = unquoted(parts.path)
     if parts.netloc not in ("", "localhost") or not path.strip("/") or "\0" in path or parts.query:
-        raise Invalid(f"{shown(url)!r} names no path on this machine", hint=f"use {_known()}")
+        raise Invalid(f"{shown(url)!r} is not a path on this machine", hint=f"use {_known_forms()}")
     return "/" + path.lstrip("/") if path.startswith("/") else path
 
 
-def _named(kind: Kind, name: str) -> Any:
+def _import(kind: Kind, name: str) -> Any:
     module, _, member = name.rpartition(".")
     try:
         return getattr(import_module(f"coord.stores.{module}"), member)
@@ -241,6 +248,6 @@ def _named(kind: Kind, name: str) -> Any:
         ) from error
 
 
-def _known() -> str:
-    *most, last = [kind.form for kind in KINDS.values()]
-    return f"{', '.join(most)} or {last}"
+def _known_forms() -> str:
+    *others, last = [kind.form for kind in KINDS.values()]
+    return f"{', '.join(others)} or {last}"

@@ -1,31 +1,72 @@
-"""Where tenants live: in tables that all share, in a schema or file of their own, on a server of their own.
+"""Where each tenant lives: in the shared store, or in a store of its own.
 
-A mapping from tenants to urls says which of them have stores of their own; `*` stands for every tenant that
-is not named, except `local`, and its url has `{tenant}` in it. The shared store notes the id of each such
-store when it is installed. So nobody can take another store for it, or look for it in the shared one: two
-callers with two stores would both be granted the same claim.
+A mapping from tenants to urls names the tenants with their own stores. `*` stands for every tenant that is
+not named, except `local`, and its url has `{tenant}`. `install` writes the id of each such store into the
+metadata of the shared store. So nobody can mistake another store for it, or look for the tenant in the shared
+store: two callers with two stores would both be granted the same claim.
 """
 
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
-from typing import Any
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
-from coord.core.errors import Corrupt, Invalid, LimitReached, NotFound, Refused
-from coord.stores.database import TENANT, Database
-from coord.stores.health import Check
-from coord.stores.migrated import LIVES_IN, check_lives_here, note_of
-from coord.stores.migration import Mover
-from coord.stores.tenant_names import name_of
+from coord.core.errors import Invalid, LimitReached, Refused, Unavailable
+from coord.stores.migration import Migrator
 from coord.stores.urls import shown
 
-EVERY, PLACE = "*", "{tenant}"
-AT_HOME = "local"
-"""The tenant of who names none: it stays in the store of the repository, unless it is named."""
-NOTED_MAX = 1000
+if TYPE_CHECKING:
+    from coord.stores.database import Database
+
+TENANT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@+=~-]{0,127}")
+EVERY, PLACEHOLDER = "*", "{tenant}"
+DEFAULT_TENANT = "local"
+"""The tenant of callers that name none. It stays in the store of the repository unless it is mapped."""
+STORE_ID_PREFIX = "tenant/"
+"""Before the slug of a tenant: metadata of the shared store with the id of the tenant's own store."""
+OWN_STORES_MAX = 1000
+
+_PLAIN = re.compile(r"[a-z][a-z0-9]{0,31}")
+_READABLE_CHARS = 8
+
+
+def check_tenant(tenant: str) -> None:
+    """Refuse text that is not the name of a tenant."""
+    if not TENANT.fullmatch(tenant):
+        raise Invalid(f"{tenant!r} is not a tenant", hint="1 to 128 letters, digits and . _ @ + = ~ -")
+
+
+def tenant_slug(tenant: str) -> str:
+    """Return a tenant as part of a schema, file or metadata name; no two tenants have the same slug.
+
+    A tenant that is not a plain lower-case word gets a digest, which a plain one cannot contain.
+
+    >>> tenant_slug("acme"), tenant_slug("Acme.EU")
+    ('acme', 'acmeeu_5874855eaf7a81f228ef885ed9cc79d7')
+    """
+    if _PLAIN.fullmatch(tenant):
+        return tenant
+    from hashlib import sha256
+
+    readable = "".join(re.findall("[a-z0-9]", tenant.lower()))[:_READABLE_CHARS]
+    return f"{readable}_{sha256(tenant.encode()).hexdigest()[:32]}"
+
+
+def store_id_key(tenant: str) -> str:
+    """Return the metadata name under which the shared store keeps the id of a tenant's own store."""
+    return STORE_ID_PREFIX + tenant_slug(tenant)
+
+
+def check_in_shared_store(tenant: str, metadata: dict[str, str]) -> None:
+    """Refuse to look in the shared store for a tenant that has its own store."""
+    if store_id_key(tenant) in metadata:
+        raise Unavailable(
+            f"tenant {tenant} has its own store, and no url for it is configured here",
+            hint="add its url to coord.toml below [tenants], as on the machine that installed it",
+        )
 
 
 def check_tenants(urls: Mapping[str, str]) -> None:
-    """Refuse a mapping that names no tenant, or one url for all of them."""
+    """Refuse a mapping with an invalid tenant, an empty url, or `{tenant}` in the wrong place."""
     for tenant, url in urls.items():
         if not isinstance(url, str) or not url:
             raise Invalid(f"tenant {tenant} has no url", hint='write acme = "postgresql://…"')
@@ -33,88 +74,41 @@ def check_tenants(urls: Mapping[str, str]) -> None:
             raise Invalid(
                 f"{tenant!r} is not a tenant", hint='1 to 128 letters, digits and . _ @ + = ~ -, or "*"'
             )
-        if (tenant == EVERY) != (PLACE in url):
+        if (tenant == EVERY) != (PLACEHOLDER in url):
             raise Invalid(
-                f"the url of {tenant}, {shown(url)}, {'lacks' if tenant == EVERY else 'has'} {PLACE}",
-                hint=f'{PLACE} belongs into the url of "*", and only there',
+                f"the url of {tenant}, {shown(url)}, {'lacks' if tenant == EVERY else 'has'} {PLACEHOLDER}",
+                hint=f'use {PLACEHOLDER} in the url of "*", and only there',
             )
 
 
 def url_of(tenant: str, urls: Mapping[str, str]) -> str:
-    """Return where a tenant has a store of its own; empty where it shares one."""
-    if not TENANT.fullmatch(tenant):  # before it becomes part of a url
-        raise Invalid(f"{tenant!r} is not a tenant", hint="1 to 128 letters, digits and . _ @ + = ~ -")
-    if tenant in urls or tenant == AT_HOME:
+    """Return the url of a tenant's own store; empty if it uses the shared one."""
+    check_tenant(tenant)  # before it becomes part of a url
+    if tenant in urls or tenant == DEFAULT_TENANT:
         return urls.get(tenant, "")
-    return urls.get(EVERY, "").replace(PLACE, name_of(tenant))
+    return urls.get(EVERY, "").replace(PLACEHOLDER, tenant_slug(tenant))
 
 
-def settle(tenant: str, shared: Database[Any], mover: Mover, own: Database[Any]) -> None:
-    """Note for good that a tenant lives in a store of its own; one that has anything elsewhere cannot."""
-    note, notes = note_of(tenant), mover.notes()
-    if notes.get(note) == own.store_id:
+def assign_store(tenant: str, shared: "Database[Any]", migrator: Migrator, own: "Database[Any]") -> None:
+    """Record that a tenant lives in its own store; refuse a tenant that already has data elsewhere."""
+    key, metadata = store_id_key(tenant), migrator.metadata()
+    if metadata.get(key) == own.store_id:
         return
-    if note in notes:
+    if key in metadata:
         raise Refused(
-            f"tenant {tenant} lives in another store, {notes[note]}, and not in {shown(own.url)}",
-            hint="name that one; if it is lost, restore it",
+            f"tenant {tenant} lives in another store ({metadata[key]}), not in {shown(own.url)}",
+            hint="use the url of that store; if it is lost, restore it",
         )
     if own.store_id == shared.store_id:
-        raise Invalid(f"{shown(own.url)} is the shared store", hint="give the tenant a store of its own")
-    if sum(name.startswith(LIVES_IN) for name in notes) >= NOTED_MAX:
-        raise LimitReached(f"{NOTED_MAX} tenants have stores of their own", hint="begin another shared store")
-    mover.note(**{note: own.store_id})
-    if tenant in mover.heads():  # looked at afterwards, so that who begins at this moment is seen
-        mover.note(**{note: ""})
+        raise Invalid(f"{shown(own.url)} is the shared store", hint="give the tenant a separate store")
+    if sum(name.startswith(STORE_ID_PREFIX) for name in metadata) >= OWN_STORES_MAX:
+        raise LimitReached(
+            f"{OWN_STORES_MAX} tenants have their own stores", hint="install another shared store"
+        )
+    migrator.set_metadata(**{key: own.store_id})
+    if tenant in migrator.heads():  # checked last, so that a concurrent first commit is seen
+        migrator.set_metadata(**{key: ""})
         raise Refused(
             f"tenant {tenant} has records in the shared store, {shown(shared.url)}",
-            hint="it can only get a store of its own before it is used",
+            hint="a tenant can get its own store only before its first use",
         )
-
-
-class RoutedDatabase(Database[Any]):
-    """A shared store, and those that tenants have of their own; each is opened when it is first asked for."""
-
-    def __init__(
-        self, shared: Database[Any], urls: Mapping[str, str], open_url: Callable[[str], Database[Any]]
-    ) -> None:
-        super().__init__(shared.url, shared.store_id, shared.epoch)
-        self.notes = shared.notes
-        self._shared = shared
-        self._urls = dict(urls)
-        self._open_url = open_url
-        self._own: dict[str, Database[Any]] = {}
-
-    def _log_of(self, tenant: str) -> Any:
-        url, notes = url_of(tenant, self._urls), self._shared.newest_notes(again=bool(self._logs))
-        if not url:
-            check_lives_here(tenant, notes)
-            return self._shared.log(tenant)
-        if note_of(tenant) not in notes:
-            raise NotFound(
-                f"the store of tenant {tenant} is not installed", hint=f"coord install --tenant {tenant}"
-            )
-        if url not in self._own:
-            self._own[url] = self._open(tenant, url)
-        return self._own[url].log(tenant)
-
-    def _open(self, tenant: str, url: str) -> Database[Any]:
-        own, noted = self._open_url(url), self._shared.notes[note_of(tenant)]
-        if own.store_id != noted:
-            own.close()
-            raise Corrupt(
-                f"the store of tenant {tenant}, {shown(url)}, is another one ({own.store_id}, not {noted})",
-                hint="restore it, or name the right one in coord.toml below [tenants]",
-            )
-        return own
-
-    def turn(self) -> AbstractContextManager[None]:
-        return self._shared.turn()
-
-    def checks(self) -> list[Check]:
-        return [check for database in (self._shared, *self._own.values()) for check in database.checks()]
-
-    def close(self) -> None:
-        super().close()
-        for database in (*self._own.values(), self._shared):
-            database.close()

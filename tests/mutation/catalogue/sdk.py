@@ -13,7 +13,7 @@ MUTANTS = [
     Mutant(
         "a migration forgets where tenants live",
         "coord.sdk.admin.migrate:_Move.run",
-        "store_id, **homes",
+        "store_id, **own",
         "store_id",
         ("tests/unit/sdk/admin/test_migrate.py::test_where_tenants_live_is_known_in_the_copy",),
     ),
@@ -41,7 +41,7 @@ MUTANTS = [
     Mutant(
         "the old store takes commits while it is copied",
         "coord.sdk.admin.migrate:_Move.run",
-        "self._from.shut(_writable(self._target.url), self._target.store_id)",
+        "self._from.seal(_writable(self._target.url), self._target.store_id)",
         "pass",
         (
             "tests/unit/sdk/admin/test_migrate.py::test_all_of_it_is_there_afterwards",

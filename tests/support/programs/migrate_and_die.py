@@ -12,9 +12,9 @@ from typing import Any
 
 from coord.host.store_location import move_pin
 from coord.sdk.admin import migrate as module
-from coord.stores.open import mover as real
+from coord.stores.open import migrator as real
 
-STEPS = ("note", "shut", "clear", "add", "begin")
+STEPS = ("set_metadata", "seal", "clear", "add", "begin")
 FILE_STEPS = (
     "link",
     "replace",
@@ -56,15 +56,15 @@ class Doom:
 
 
 def doomed(doom: Doom, patch: Callable[[Any, str, Any], None]) -> None:
-    """Let a migration count its steps: all that a mover changes, and the pin."""
+    """Let a migration count its steps: all that a migrator changes, and the pin."""
 
-    def mover(database: Any) -> Any:
+    def migrator(database: Any) -> Any:
         made = real(database)
         for name in STEPS:
             setattr(made, name, doom.on(getattr(made, name)))
         return made
 
-    patch(module, "mover", mover)
+    patch(module, "migrator", migrator)
     patch(module, "move_pin", doom.on(move_pin))
 
 

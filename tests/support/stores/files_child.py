@@ -11,7 +11,7 @@ from coord.core.errors import Conflict
 from coord.stores.contract import Commit, Put
 from coord.stores.files.io import FileLayer
 from coord.stores.files.store import FilesDatabase, FilesStore
-from coord.stores.log import snapshot as image
+from coord.stores.log import snapshot
 
 PADDING = b"." * 5000
 
@@ -52,7 +52,7 @@ def tell(*words: str) -> None:
 
 
 def main(path: str, deed: str, times: int) -> None:
-    image.SNAPSHOT_AFTER_BYTES = 20_000 if deed == "count" else image.SNAPSHOT_AFTER_BYTES
+    snapshot.SNAPSHOT_AFTER_BYTES = 20_000 if deed == "count" else snapshot.SNAPSHOT_AFTER_BYTES
     database = FilesDatabase("child", path, HalfASnapshot() if deed == "snapshot" else None)
     store = database.log("local")
     tell("ready")

@@ -102,8 +102,8 @@ class StandInDatabase(Database[Any]):
     def _open_log(self, tenant: str) -> StandIn:
         return StandIn(self._real.log(tenant), self._limits)
 
-    def turn(self) -> Any:
-        return self._real.turn()
+    def fair_lock(self) -> Any:
+        return self._real.fair_lock()
 
     def close(self) -> None:
         super().close()

@@ -15,8 +15,8 @@ from coord.core.errors import (
     Unsupported,
 )
 from coord.sdk.client.open import open_timeout_s
-from coord.stores.local.backoff import pause
-from coord.stores.open import FIRST_PAUSE_S, OPEN_TIMEOUT_S, PAUSE_S_MAX, open_store, retry_unreachable
+from coord.stores.local.backoff import back_off
+from coord.stores.open import BACKOFF_S_MAX, FIRST_BACKOFF_S, OPEN_TIMEOUT_S, open_store, retry_unreachable
 
 
 class Server:
@@ -36,12 +36,12 @@ class Server:
             raise Unreachable(f"attempt {len(self.began)} is refused")
         return "opened"
 
-    def pause(self, longest: float) -> None:
+    def backoff(self, longest: float) -> None:
         self.pauses.append(longest)
         self.now += longest
 
     def open(self, timeout: float) -> str:
-        return retry_unreachable(self.attempt, timeout, clock=lambda: self.now, backoff=self.pause)
+        return retry_unreachable(self.attempt, timeout, clock=lambda: self.now, backoff=self.backoff)
 
 
 def test_a_server_that_answers_is_asked_once() -> None:
@@ -55,8 +55,8 @@ def test_a_server_that_comes_back_is_found() -> None:
     """The pauses double up to a limit, so that many who wait do not keep a server from starting."""
     server = Server(8)
     assert server.open(60) == "opened"
-    assert server.pauses == [min(FIRST_PAUSE_S * 2**number, PAUSE_S_MAX) for number in range(8)]
-    assert server.pauses[-1] == PAUSE_S_MAX
+    assert server.pauses == [min(FIRST_BACKOFF_S * 2**number, BACKOFF_S_MAX) for number in range(8)]
+    assert server.pauses[-1] == BACKOFF_S_MAX
 
 
 @pytest.mark.parametrize("timeout", [0.01, 0.3, 5.0])
@@ -125,7 +125,7 @@ def test_the_usual_pause_is_random_and_no_longer_than_told(monkeypatch: pytest.M
     slept: list[float] = []
     monkeypatch.setattr("coord.stores.local.backoff.time.sleep", slept.append)
     for _ in range(50):
-        pause(0.5)
+        back_off(0.5)
     assert len(set(slept)) > 1
     assert 0 <= min(slept) <= max(slept) <= 0.5
 

@@ -12,11 +12,8 @@ from hypothesis import strategies as st
 import coord
 from coord.core.errors import Corrupt, Invalid, LimitReached, NotFound, Refused, Unavailable
 from coord.stores import tenants as module
-from coord.stores.database import TENANT
-from coord.stores.migrated import note_of
-from coord.stores.open import mover, open_store
-from coord.stores.tenant_names import name_of
-from coord.stores.tenants import check_tenants, url_of
+from coord.stores.open import migrator, open_store
+from coord.stores.tenants import TENANT, check_tenants, store_id_key, tenant_slug, url_of
 from tests.support.servers.kinds import SHARED_STORES
 from tests.support.stores.steps import head, value, write
 
@@ -28,8 +25,8 @@ TWO = {"acme": "sqlite:///acme.db", "*": "file:///srv/{tenant}"}
 @given(NAMES, NAMES)
 def test_no_two_tenants_have_one_name(one: str, other: str) -> None:
     """TEN-2: a tenant becomes part of names of schemas and files: always a plain word, and always its own."""
-    assert re.fullmatch(r"[a-z0-9]{0,8}_[0-9a-f]{32}|[a-z][a-z0-9]{0,31}", name_of(one))
-    assert (name_of(one) == name_of(other)) == (one == other)
+    assert re.fullmatch(r"[a-z0-9]{0,8}_[0-9a-f]{32}|[a-z][a-z0-9]{0,31}", tenant_slug(one))
+    assert (tenant_slug(one) == tenant_slug(other)) == (one == other)
 
 
 @pytest.mark.parametrize(
@@ -37,7 +34,7 @@ def test_no_two_tenants_have_one_name(one: str, other: str) -> None:
 )
 def test_names_that_look_alike_stay_apart(one: str, other: str) -> None:
     """TEN-2: names that differ only in what a schema cannot hold are two, and so is what they became."""
-    assert len({name_of(one), name_of(other), name_of(name_of(other))}) == 3
+    assert len({tenant_slug(one), tenant_slug(other), tenant_slug(tenant_slug(other))}) == 3
 
 
 @pytest.mark.parametrize(
@@ -101,7 +98,7 @@ def test_each_tenant_in_a_store_of_its_own(
         assert routed.log(tenant) is routed.log(tenant)
     for url, inside in ((shared, {"other", "local"}), *((url, {name}) for name, url in tenants.items())):
         with closing(open_store(url)) as database:
-            assert mover(database).heads().keys() == inside
+            assert migrator(database).heads().keys() == inside
             assert {value(database.log(tenant), "k") for tenant in inside} == {t.encode() for t in inside}
 
 
@@ -115,7 +112,11 @@ def test_claims_go_where_the_tenant_lives(urls: tuple[str, dict[str, str]], tmp_
             claim = tasks.claim_task(tenant, "shop", "A-001-login", "ada", "s1").claim
             assert claim is not None
             assert claim.generation == 1
-    assert {path.name for path in tmp_path.glob("*.db")} == {"shared.db", "acme.db", f"{name_of('Zeta')}.db"}
+    assert {path.name for path in tmp_path.glob("*.db")} == {
+        "shared.db",
+        "acme.db",
+        f"{tenant_slug('Zeta')}.db",
+    }
 
 
 def test_a_store_that_is_not_installed_is_not_found(
@@ -125,7 +126,7 @@ def test_a_store_that_is_not_installed_is_not_found(
     routed = opened.enter_context(closing(open_store(urls[0], tenants=urls[1])))
     with pytest.raises(NotFound, match="coord install --tenant acme"):
         routed.log("acme")
-    with pytest.raises(Invalid, match="no url is given for tenant local"):
+    with pytest.raises(Invalid, match="no url for tenant local"):
         coord.install(urls[0], tenant="local", tenants=urls[1])
 
 
@@ -135,7 +136,7 @@ def test_nobody_looks_in_the_shared_store(urls: tuple[str, dict[str, str]], open
     plain = opened.enter_context(closing(open_store(urls[0])))
     partly = opened.enter_context(closing(open_store(urls[0], tenants={"zeta": "memory:"})))
     for database in (plain, partly):
-        with pytest.raises(Unavailable, match="a store of its own"):
+        with pytest.raises(Unavailable, match="its own store"):
             database.log("acme")
         assert head(database.log("local")) == 0
 
@@ -150,7 +151,7 @@ def test_who_opened_the_shared_store_before_is_refused_too(
     for hub in hubs:
         write(hub.log("local"), {"k": b"1"})
     coord.install(shared, tenant="acme", tenants=own)
-    with pytest.raises(Unavailable, match="store of its own"):
+    with pytest.raises(Unavailable, match="its own store"):
         hubs[0].log("acme")
     assert head(hubs[1].log("acme")) == 0, "and one that knows where it lives goes there"
 
@@ -163,7 +164,7 @@ def test_another_store_is_refused(
     coord.install(shared, tenant="acme", tenants=tenants)
     wrong = {"acme": f"sqlite://{tmp_path}/another.db"}
     routed = opened.enter_context(closing(open_store(shared, tenants=wrong)))
-    with pytest.raises(Corrupt, match="is a different store"):
+    with pytest.raises(Corrupt, match="is not the store of tenant acme"):
         routed.log("acme")
     with pytest.raises(Refused, match="lives in another store"):
         coord.install(shared, tenant="acme", tenants=wrong)
@@ -183,7 +184,7 @@ def test_who_has_records_stays(urls: tuple[str, dict[str, str]]) -> None:
 
 def test_notes_have_a_limit(urls: tuple[str, dict[str, str]], monkeypatch: pytest.MonkeyPatch) -> None:
     """The shared store is read with all its notes at each opening: their number is bounded."""
-    monkeypatch.setattr(module, "NOTED_MAX", 1)
+    monkeypatch.setattr(module, "OWN_STORES_MAX", 1)
     coord.install(urls[0], tenant="acme", tenants=urls[1])
     with pytest.raises(LimitReached):
         coord.install(urls[0], tenant="zeta", tenants=urls[1])
@@ -192,11 +193,11 @@ def test_notes_have_a_limit(urls: tuple[str, dict[str, str]], monkeypatch: pytes
 def test_as_many_notes_as_allowed_fit_into_a_files_store(tmp_path: Path) -> None:
     """The longest names of all tenants that may be noted are read back whole."""
     url = f"file://{tmp_path}/shared"
-    notes = {note_of(f"{number:0128d}"): "f" * 32 for number in range(module.NOTED_MAX)}
+    notes = {store_id_key(f"{number:0128d}"): "f" * 32 for number in range(module.OWN_STORES_MAX)}
     with closing(open_store(url)) as database:
-        mover(database).note(**notes)
+        migrator(database).set_metadata(**notes)
     with closing(open_store(url)) as database:
-        assert notes.items() <= database.notes.items()
+        assert notes.items() <= database.metadata.items()
 
 
 def test_memory_keeps_no_note(urls: tuple[str, dict[str, str]]) -> None:

@@ -32,8 +32,15 @@ from coord.sdk.client.open import open_timeout_s
 from coord.stores.contract import Record, Store
 from coord.stores.database import Database
 from coord.stores.local.turn import lock_within
-from coord.stores.migrated import ARRIVED, ARRIVING, LIVES_IN, MOVED_ID, MOVED_URL, MOVED_WHOLE
-from coord.stores.open import install, mover, open_store
+from coord.stores.migration import (
+    COPIED_FROM,
+    COPYING_FROM,
+    MIGRATED_ID,
+    MIGRATED_URL,
+    MIGRATION_COMPLETE,
+)
+from coord.stores.open import install, migrator, open_store
+from coord.stores.tenants import STORE_ID_PREFIX
 from coord.stores.urls import shown
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -96,15 +103,15 @@ def cancel_migration(cwd: str | None = None) -> bool:
     location = _place_of(cwd)
     with _alone(location), contextlib.closing(_open(location.url)) as source:
         check_pinned(location, source.store_id, source.epoch)
-        notes = mover(source).notes()
-        if MOVED_URL not in notes:
+        metadata = migrator(source).metadata()
+        if MIGRATED_URL not in metadata:
             return False
-        if MOVED_WHOLE in notes:
+        if MIGRATION_COMPLETE in metadata:
             raise Refused(
-                f"the store was moved to {notes[MOVED_URL]} for good",
-                hint=f"coord migrate --to-url {notes[MOVED_URL]} moves this pin, too",
+                f"the store was moved to {metadata[MIGRATED_URL]} for good",
+                hint=f"coord migrate --to-url {metadata[MIGRATED_URL]} moves this pin, too",
             )
-        mover(source).reopen()
+        migrator(source).reopen()
         return True
 
 
@@ -116,20 +123,22 @@ class _Move:
     ) -> None:
         self._location = location
         self._source, self._target = source, target
-        self._from, self._to = mover(source), mover(target)
+        self._from, self._to = migrator(source), migrator(target)
         self._epoch = max(source.epoch, target.epoch)
         self._tell = tell
 
     def run(self) -> MigrationReport:
-        resumed = ARRIVING in self._target.notes
-        if self._target.notes.get(ARRIVED) != self._source.store_id:
-            self._to.note(**{ARRIVING: self._source.store_id})
+        resumed = COPYING_FROM in self._target.metadata
+        if self._target.metadata.get(COPIED_FROM) != self._source.store_id:
+            self._to.set_metadata(**{COPYING_FROM: self._source.store_id})
             self._to.set_epoch(self._epoch)
-            self._from.shut(_writable(self._target.url), self._target.store_id)
+            self._from.seal(_writable(self._target.url), self._target.store_id)
             counts = self._copy()
-            self._from.note(**{MOVED_WHOLE: "yes"})
-            homes = {name: value for name, value in self._from.notes().items() if name.startswith(LIVES_IN)}
-            self._to.note(**{ARRIVING: "", ARRIVED: self._source.store_id, **homes})
+            self._from.set_metadata(**{MIGRATION_COMPLETE: "yes"})
+            own = {
+                name: id_ for name, id_ in self._from.metadata().items() if name.startswith(STORE_ID_PREFIX)
+            }
+            self._to.set_metadata(**{COPYING_FROM: "", COPIED_FROM: self._source.store_id, **own})
         else:
             counts = _counts(self._target)
         location = move_pin(
@@ -183,7 +192,7 @@ def _place_of(cwd: str | None) -> StoreLocation:
 
 
 def _open(url: str) -> Database[Any]:
-    return open_store(url, moving=True, timeout=open_timeout_s(os.environ))
+    return open_store(url, migrating=True, timeout=open_timeout_s(os.environ))
 
 
 def _open_target(to_url: str, *, dry_run: bool) -> Database[Any] | None:
@@ -202,16 +211,16 @@ def _open_target(to_url: str, *, dry_run: bool) -> Database[Any] | None:
 
 
 def _check_target(source: Database[Any], target: Database[Any]) -> None:
-    notes, away = mover(target).notes(), mover(source).notes()
+    metadata, away = migrator(target).metadata(), migrator(source).metadata()
     if target.store_id == source.store_id:
         raise Invalid(f"{shown(target.url)} is the present store", hint="name another one")
-    if away.get(MOVED_ID, target.store_id) != target.store_id:
+    if away.get(MIGRATED_ID, target.store_id) != target.store_id:
         raise Refused(
-            f"the store is being moved to {away[MOVED_URL]}",
+            f"the store is being moved to {away[MIGRATED_URL]}",
             hint="finish that, or take it back first: coord migrate --cancel",
         )
-    ours = source.store_id in (notes.get(ARRIVING), notes.get(ARRIVED))
-    if MOVED_URL in notes or (not ours and (ARRIVING in notes or mover(target).heads())):
+    ours = source.store_id in (metadata.get(COPYING_FROM), metadata.get(COPIED_FROM))
+    if MIGRATED_URL in metadata or (not ours and (COPYING_FROM in metadata or migrator(target).heads())):
         raise Refused(f"{shown(target.url)} is not empty", hint="name a store that holds nothing")
 
 
@@ -234,7 +243,7 @@ def _summed(database: Database[Any], tenant: str) -> Sum:
 
 
 def _counts(database: Database[Any]) -> dict[str, dict[str, int]]:
-    return {tenant: dict(_summed(database, tenant).kinds) for tenant in mover(database).heads()}
+    return {tenant: dict(_summed(database, tenant).kinds) for tenant in migrator(database).heads()}
 
 
 def _writable(url: str) -> str:

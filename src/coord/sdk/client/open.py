@@ -18,7 +18,7 @@ from coord.host.store_location import (
     write_pin,
 )
 from coord.stores.database import Database
-from coord.stores.open import OPEN_TIMEOUT_S, install, mover, open_store
+from coord.stores.open import OPEN_TIMEOUT_S, install, migrator, open_store
 
 CONNECT_TIMEOUT_S = OPEN_TIMEOUT_S
 """How long a client tries to reach a server unless told otherwise."""
@@ -101,7 +101,7 @@ def _start_afresh(cwd: str, environ: Mapping[str, str], timeout: float) -> Store
     epoch = location.epoch + 1
     install(location.url, timeout=timeout)
     with closing(open_store(location.url, timeout=timeout)) as database:
-        store = mover(database)
+        store = migrator(database)
         if database.epoch < epoch and store.heads():
             raise Invalid(
                 "there is another store at that url, and it is not empty",

@@ -35,7 +35,7 @@ class TenantFolder:
                 kept.callback(layer.close, self._home)
                 self.lock = LockFile(layer, self._home, tenant)
                 kept.callback(self.lock.close)
-                if self.lock.mark() is None:  # it is new, or nobody can say how durable it is
+                if self.lock.watermark() is None:  # it is new, or nobody can say how durable it is
                     for part in PARTS:
                         self._make(part, self._home)
                     for folder in (self._home, tenants, root):

@@ -22,22 +22,22 @@ from typing import NamedTuple
 from coord.core.errors import Corrupt, Unavailable
 from coord.stores.files.io import FileLayer
 from coord.stores.local.turn import lock_within
-from coord.stores.migrated import moved
+from coord.stores.migration import migrated_error
 
 WAIT_S = 5.0
-MARK_MOST = 4096
+WATERMARK_BYTES_MAX = 4096
 TORN_TRIES = 5
 
 
-class Mark(NamedTuple):
-    """All up to `head` is durable, entries below `floor` are forgotten; `moved` is the url it went to."""
+class Watermark(NamedTuple):
+    """Entries up to `head` are durable, those below `floor` are removed; `migrated_to` is the new url."""
 
     head: int
     floor: int
-    moved: str = ""
+    migrated_to: str = ""
 
 
-NO_MARK = Mark(0, 0)
+NO_WATERMARK = Watermark(0, 0)
 
 
 class LockFile:
@@ -48,11 +48,11 @@ class LockFile:
         self._tenant = tenant.encode()
         self._process = os.getpid()
         self._bytes = b""
-        self._mark: Mark | None = None
+        self._watermark: Watermark | None = None
         self._file, self.writable = self._open(home)
         try:
             layer.regular(self._file, "lock")
-            self.mark()
+            self.watermark()
         except BaseException:
             self.close()
             raise
@@ -66,7 +66,7 @@ class LockFile:
             return self._layer.open("lock", os.O_RDONLY | os.O_NONBLOCK, home), False
 
     @contextlib.contextmanager
-    def held(self, seconds: float = WAIT_S, *, moving: bool = False) -> Iterator[None]:
+    def held(self, seconds: float = WAIT_S, *, migrating: bool = False) -> Iterator[None]:
         """Hold the lock against all other processes; in a store that was moved, only who moves it gets it."""
         if not self.writable:
             raise Unavailable("the folder is read-only for this process", hint="check its owner")
@@ -75,26 +75,26 @@ class LockFile:
         if not lock_within(self._file, seconds):
             raise Unavailable(f"another process has held the lock for {seconds:g} s", hint="is it stopped?")
         try:
-            mark = self.mark()
-            if mark is not None and mark.moved and not moving:
-                raise moved(mark.moved)
+            watermark = self.watermark()
+            if watermark is not None and watermark.migrated_to and not migrating:
+                raise migrated_error(watermark.migrated_to)
             yield
         finally:
             fcntl.flock(self._file, fcntl.LOCK_UN)
 
-    def mark(self) -> Mark | None:
+    def watermark(self) -> Watermark | None:
         """Return the newest mark; None where there is none yet, or a power cut has damaged it."""
         for _ in range(TORN_TRIES):  # somebody may be writing it at this moment
-            found = self._layer.read_at(self._file, MARK_MOST, 0)
+            found = self._layer.read_at(self._file, WATERMARK_BYTES_MAX, 0)
             if found == self._bytes:
-                return self._mark
-            mark = self._read(found)
-            if mark is not None:
-                self._bytes, self._mark = found, mark
-                return mark
+                return self._watermark
+            watermark = self._read(found)
+            if watermark is not None:
+                self._bytes, self._watermark = found, watermark
+                return watermark
         return None
 
-    def _read(self, found: bytes) -> Mark | None:
+    def _read(self, found: bytes) -> Watermark | None:
         text, _, check = found.rstrip(b"\n").rpartition(b" ")
         if check != _check(text):
             return None
@@ -104,17 +104,17 @@ class LockFile:
                 f"the folder of tenant {self._tenant.decode()} was made for tenant {tenant.decode()}",
                 hint="somebody moved it, or the file system does not tell upper from lower case",
             )
-        return Mark(int(head), int(floor), b" ".join(url).decode())
+        return Watermark(int(head), int(floor), b" ".join(url).decode())
 
-    def write(self, mark: Mark) -> None:
+    def write(self, watermark: Watermark) -> None:
         """Say how far the log is durable; only ever while the lock is held, and when it is true."""
-        text = b"%016d %016d %s" % (mark.head, mark.floor, self._tenant)
-        if mark.moved:
-            text += b" " + mark.moved.encode()
+        text = b"%016d %016d %s" % (watermark.head, watermark.floor, self._tenant)
+        if watermark.migrated_to:
+            text += b" " + watermark.migrated_to.encode()
         data = b"%s %s\n" % (text, _check(text))
         data = data.ljust(len(self._bytes), b"\n")  # what was there may be longer
         self._layer.write_at(self._file, data, 0)
-        self._bytes, self._mark = data, mark
+        self._bytes, self._watermark = data, watermark
 
     def sync(self) -> None:
         """Make the mark durable, which only who moves a store needs."""

@@ -8,13 +8,13 @@ from coord.core.errors import Refused, Unavailable
 from coord.stores.contract import Commit, Entry, Put, Record
 from coord.stores.files.folder import PARTS, TenantFolder
 from coord.stores.files.io import FileErrors, FileLayer
-from coord.stores.files.lock import NO_MARK, Mark
+from coord.stores.files.lock import NO_WATERMARK, Watermark
 from coord.stores.files.log import SHARD, EntryLog, encode_entry
 from coord.stores.files.root import RootFolder
 from coord.stores.files.snapshots import Snapshots
 from coord.stores.files.values import LargeValues, set_apart
-from coord.stores.log.snapshot import Image, Place
-from coord.stores.migrated import MOVED_ID, MOVED_URL
+from coord.stores.log.snapshot import Snapshot, SnapshotId
+from coord.stores.migration import MIGRATED_ID, MIGRATED_URL
 
 PATIENCE_S = 10.0
 
@@ -26,8 +26,8 @@ class Rooted(Protocol):
     root: RootFolder
 
 
-class FilesMover:
-    """See `moving.Mover`. What is added stays in memory until the log begins, as it will afterwards."""
+class FilesMigrator:
+    """See `migrating.Migrator`. What is added stays in memory until the log begins, as it will afterwards."""
 
     def __init__(self, database: Rooted) -> None:
         self._layer = database.layer
@@ -38,33 +38,35 @@ class FilesMover:
         found = {}
         for tenant in self._tenants():
             with self._opened(tenant) as folder:
-                head = max(EntryLog(folder).last(), (folder.lock.mark() or NO_MARK).head)
+                head = max(EntryLog(folder).last(), (folder.lock.watermark() or NO_WATERMARK).head)
                 if head or Snapshots(folder).newest():  # without entries: damaged, or a copy not begun yet
                     found[tenant] = head
         return found
 
-    def notes(self) -> dict[str, str]:
-        return self._root.notes()
+    def metadata(self) -> dict[str, str]:
+        return self._root.metadata()
 
-    def note(self, **values: str) -> None:
-        self._root.note(values)
+    def set_metadata(self, **values: str) -> None:
+        self._root.set_metadata(values)
 
     def set_epoch(self, epoch: int) -> None:
-        self._root.note({}, epoch)
+        self._root.set_metadata({}, epoch)
 
-    def shut(self, url: str, store_id: str) -> None:
-        self._root.note({MOVED_URL: url, MOVED_ID: store_id})  # first: nobody opens it from now on
+    def seal(self, url: str, store_id: str) -> None:
+        self._root.set_metadata(
+            {MIGRATED_URL: url, MIGRATED_ID: store_id}
+        )  # first: nobody opens it from now on
         self._mark_all(url)
 
     def reopen(self) -> None:
         self._mark_all("")
-        self._root.note({MOVED_URL: "", MOVED_ID: ""})
+        self._root.set_metadata({MIGRATED_URL: "", MIGRATED_ID: ""})
 
     def clear(self, tenant: str) -> None:
         self._added[tenant] = {}
         with self._opened(tenant) as folder, folder.errors, folder.lock.held():
             log = EntryLog(folder)
-            folder.lock.write(NO_MARK)
+            folder.lock.write(NO_WATERMARK)
             for shard in log.shards():
                 log.remove_below((shard + 1) * SHARD, shard)
             for part in PARTS[1:]:
@@ -84,24 +86,24 @@ class FilesMover:
 
     def begin(self, tenant: str, entry: Entry) -> None:
         offset = entry.offset
-        image = Image(Place(offset, offset), entry.at, self._added.pop(tenant), {})
+        snapshot = Snapshot(SnapshotId(offset, offset), entry.at, self._added.pop(tenant), {})
         with self._opened(tenant) as folder, folder.errors, folder.lock.held():
             log, snapshots = EntryLog(folder), Snapshots(folder)
             if log.last() or snapshots.newest():
                 raise Refused(f"somebody else began the log of {tenant}", hint="name another store")
-            if snapshots.write(image, PATIENCE_S) is None:
+            if snapshots.write(snapshot, PATIENCE_S) is None:
                 raise Unavailable("another process has been writing a snapshot for long", hint="try again")
             log.make_shard(offset // SHARD)
             log.make_shard((offset + 1) // SHARD)
             commit = Commit(events=entry.events, at=entry.at, id=entry.id)
             log.append(offset, encode_entry(offset, commit, has_references=False))
             log.close()
-            folder.lock.write(Mark(offset, offset))
+            folder.lock.write(Watermark(offset, offset))
 
     def _mark_all(self, url: str) -> None:
         for tenant in self._tenants():
-            with self._opened(tenant) as folder, folder.errors, folder.lock.held(moving=True):
-                folder.lock.write((folder.lock.mark() or NO_MARK)._replace(moved=url))
+            with self._opened(tenant) as folder, folder.errors, folder.lock.held(migrating=True):
+                folder.lock.write((folder.lock.watermark() or NO_WATERMARK)._replace(migrated_to=url))
                 folder.lock.sync()
 
     def _tenants(self) -> list[str]:

@@ -24,7 +24,7 @@ class FormatFile(msgspec.Struct, frozen=True):
     format: int
     store_id: str = ""
     epoch: int = 0
-    notes: dict[str, str] = {}
+    metadata: dict[str, str] = {}
 
 
 class RootFolder:
@@ -100,27 +100,27 @@ class RootFolder:
         finally:
             fcntl.flock(self.folder, fcntl.LOCK_UN)
 
-    def note(self, values: dict[str, str], epoch: int | None = None) -> None:
+    def set_metadata(self, values: dict[str, str], epoch: int | None = None) -> None:
         """Say more in the format file, or less: an empty value takes a note away."""
         with FileErrors(self.path):
             if not lock_within(self.folder, PATIENCE_S):
                 raise Unavailable(f"another process has been changing {self.path} for long", hint="try again")
             try:
                 found = self._read() or self.format
-                notes = {name: text for name, text in {**found.notes, **values}.items() if text}
+                metadata = {name: text for name, text in {**found.metadata, **values}.items() if text}
                 draft = DRAFT + secrets.token_hex(8)
                 number = found.epoch if epoch is None else epoch
-                self.format = msgspec.structs.replace(found, notes=notes, epoch=number)
+                self.format = msgspec.structs.replace(found, metadata=metadata, epoch=number)
                 self._layer.write_file(draft, self.folder, [msgspec.json.encode(self.format), b"\n"])
                 self._layer.replace(draft, "format", self.folder)
                 self._layer.sync_folder(self.folder)
             finally:
                 fcntl.flock(self.folder, fcntl.LOCK_UN)
 
-    def notes(self) -> dict[str, str]:
+    def metadata(self) -> dict[str, str]:
         """Return the notes as they are now."""
         with FileErrors(self.path):
-            return dict((self._read() or self.format).notes)
+            return dict((self._read() or self.format).metadata)
 
     def _check_empty(self) -> None:
         names = self._layer.names(self.folder)

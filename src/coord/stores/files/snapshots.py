@@ -16,8 +16,8 @@ from coord.core.errors import Corrupt
 from coord.stores.contract import FORMAT
 from coord.stores.files.folder import SNAPSHOT, TenantFolder
 from coord.stores.local.turn import lock_within
-from coord.stores.log.snapshot import Image, Place, fold_of, pieces
-from coord.stores.log.state import Fold
+from coord.stores.log.snapshot import Snapshot, SnapshotId, chunks, state_of
+from coord.stores.log.state import LogState
 
 KEPT = 2
 FRAME_BYTES = 64 * 1024 * 1024
@@ -34,25 +34,25 @@ class Snapshots:
         self._folder = folder
         self._layer = folder.layer
 
-    def newest(self) -> Place | None:
+    def newest(self) -> SnapshotId | None:
         """Return the newest snapshot there is."""
         with self._folder.opened("snapshots") as folder:
             return max(self._places(folder), default=None)
 
-    def _places(self, folder: int) -> list[Place]:
+    def _places(self, folder: int) -> list[SnapshotId]:
         found = map(NAME.fullmatch, self._layer.names(folder))
-        return [Place(int(name[1]), int(name[2])) for name in found if name]
+        return [SnapshotId(int(name[1]), int(name[2])) for name in found if name]
 
     # Writing.
 
-    def write(self, image: Image, patience_s: float) -> int | None:
+    def write(self, snapshot: Snapshot, patience_s: float) -> int | None:
         """Make a snapshot durable and return its size; None if some process was writing one all the time."""
         with self._folder.opened("snapshots") as folder:
             if not lock_within(folder, patience_s):
                 return None
-            with self._folder.written(SNAPSHOT, _encoded(image)) as (name, size):
+            with self._folder.written(SNAPSHOT, _encoded(snapshot)) as (name, size):
                 with contextlib.suppress(FileExistsError):  # then it is the same state
-                    self._layer.link(name, self._folder.tmp, _name(image.place), folder)
+                    self._layer.link(name, self._folder.tmp, _name(snapshot.id), folder)
                 self._layer.sync_folder(folder)  # also if it was there: its writer may have died before this
             for place in sorted(self._places(folder))[:-KEPT]:
                 self._folder.remove(_name(place), folder)
@@ -65,12 +65,12 @@ class Snapshots:
 
     # Reading.
 
-    def size(self, place: Place) -> int:
+    def size(self, place: SnapshotId) -> int:
         """Return how large a snapshot is; 0 if it is gone."""
         with self._opened(place) as file:
             return 0 if file is None else self._layer.regular(file, _name(place))
 
-    def read(self, place: Place) -> Fold | None:
+    def read(self, place: SnapshotId) -> LogState | None:
         """Return the fold of a snapshot; None if it is gone."""
         where = f"{self._folder.path}/snapshots/{_name(place)}"
         with self._opened(place) as file:
@@ -78,14 +78,14 @@ class Snapshots:
                 return None
             self._layer.regular(file, where)
             try:
-                return fold_of(place, self._bodies(file))
+                return state_of(place, self._bodies(file))
             except (ValueError, msgspec.MsgspecError) as error:
                 raise Corrupt(
                     f"{where} is damaged: {error}", hint="restore the folder from a copy; nothing was changed"
                 ) from error
 
     @contextlib.contextmanager
-    def _opened(self, place: Place) -> Iterator[int | None]:
+    def _opened(self, place: SnapshotId) -> Iterator[int | None]:
         with self._folder.opened("snapshots") as folder:
             try:
                 file = self._layer.open(_name(place), os.O_RDONLY | os.O_NONBLOCK, folder)
@@ -117,13 +117,13 @@ class Snapshots:
         return data
 
 
-def _name(place: Place) -> str:
+def _name(place: SnapshotId) -> str:
     return f"{place.offset:016d}-{place.floor:016d}"
 
 
-def _encoded(image: Image) -> Iterator[bytes]:
+def _encoded(snapshot: Snapshot) -> Iterator[bytes]:
     checksum = hashlib.sha256()
     yield HEADER
-    for body in pieces(image):
+    for body in chunks(snapshot):
         checksum.update(body)
         yield b"".join((len(body).to_bytes(LENGTH_BYTES), checksum.digest(), body))

@@ -21,17 +21,17 @@ from coord.stores.contract import Commit, Entry, Limits, Record
 from coord.stores.database import Database
 from coord.stores.files.folder import TenantFolder
 from coord.stores.files.io import FileLayer
-from coord.stores.files.lock import NO_MARK, WAIT_S, Mark
+from coord.stores.files.lock import NO_WATERMARK, WAIT_S, Watermark
 from coord.stores.files.log import EntryLog, encode_entry
 from coord.stores.files.root import RootFolder
 from coord.stores.files.snapshots import Snapshots
 from coord.stores.files.values import LargeValues, set_apart
 from coord.stores.health import Check
 from coord.stores.local.clock import host_now_ms
-from coord.stores.local.turn import courtesy_turn
-from coord.stores.local.wakeup import Doorbell
-from coord.stores.log.snapshot import Image, Place, Reference, image_of, snapshot_is_due
-from coord.stores.log.state import Fold
+from coord.stores.local.turn import fair_lock
+from coord.stores.local.wakeup import Wakeup
+from coord.stores.log.snapshot import Reference, Snapshot, SnapshotId, snapshot_is_due, snapshot_of
+from coord.stores.log.state import LogState
 from coord.stores.log.store import LogStore
 
 PATIENCE_S = 10.0
@@ -44,10 +44,10 @@ class FilesStore(LogStore):
 
     limits = Limits(commit_bytes=8 * 1024 * 1024, durable=True, shared=True)
 
-    def __init__(self, folder: TenantFolder, bell: Doorbell, base: int = 0) -> None:
+    def __init__(self, folder: TenantFolder, wakeup: Wakeup, base: int = 0) -> None:
         super().__init__()
-        self._first = Place(base, base)
-        self._bell = bell
+        self._first = SnapshotId(base, base)
+        self._wakeup = wakeup
         self._folder = folder
         self._errors = folder.errors
         self._lock_file = folder.lock
@@ -73,46 +73,48 @@ class FilesStore(LogStore):
     def _catch_up(self) -> None:
         with self._errors:
             self._lock_file.check_place()
-            mark = self._lock_file.mark() or NO_MARK
-            self._replay(self._fold)
-            if self._fold.offset < mark.head:
+            watermark = self._lock_file.watermark() or NO_WATERMARK
+            self._replay(self._state)
+            if self._state.offset < watermark.head:
                 self._load()  # the log was trimmed beneath us
-            if self._fold.offset > self._durable:
-                if (self._lock_file.mark() or NO_MARK).head < self._fold.offset:
-                    self._log.sync(self._fold.offset)
-                self._durable = self._fold.offset
-            if mark.floor > self._fold.floor:
-                self._fold.trim(mark.floor)
+            if self._state.offset > self._durable:
+                if (self._lock_file.watermark() or NO_WATERMARK).head < self._state.offset:
+                    self._log.sync(self._state.offset)
+                self._durable = self._state.offset
+            if watermark.floor > self._state.floor:
+                self._state.trim(watermark.floor)
 
-    def _replay(self, fold: Fold) -> None:
-        while (found := self._log.commit(fold.offset + 1)) is not None:
+    def _replay(self, state: LogState) -> None:
+        while (found := self._log.commit(state.offset + 1)) is not None:
             commit, size = found
-            fold.apply(fold.offset + 1, commit)
+            state.apply(state.offset + 1, commit)
             self._bytes_since_base += size
 
     def _load(self) -> None:
         """Become the newest snapshot and what came after it."""
         while True:
             newest = self._snapshots.newest()
-            last = max(self._log.last(), (self._lock_file.mark() or NO_MARK).head, self._first.offset)
-            first = Fold(self._first.offset, 0, self._first.floor)
-            fold = first if newest is None else self._snapshots.read(newest)
-            if fold is None:
+            last = max(
+                self._log.last(), (self._lock_file.watermark() or NO_WATERMARK).head, self._first.offset
+            )
+            first = LogState(self._first.offset, 0, self._first.floor)
+            state = first if newest is None else self._snapshots.read(newest)
+            if state is None:
                 continue  # newer ones have come meanwhile
-            self._secure_floor(fold.floor)
-            if last < fold.offset:
+            self._secure_floor(state.floor)
+            if last < state.offset:
                 raise self._missing(last + 1)
             self._set_base(newest or self._first)
-            self._replay(fold)
-            if fold.offset >= last:
-                self._fold = fold
+            self._replay(state)
+            if state.offset >= last:
+                self._state = state
                 return
             if self._snapshots.newest() == newest:
-                raise self._missing(fold.offset + 1)
+                raise self._missing(state.offset + 1)
 
     def _secure_floor(self, floor: int) -> None:
         """Make the snapshot durable that raised the floor, if its writer may have died before it did so."""
-        if (self._lock_file.mark() or NO_MARK).floor < floor:
+        if (self._lock_file.watermark() or NO_WATERMARK).floor < floor:
             self._snapshots.sync()
 
     def _missing(self, offset: int) -> CoordError:
@@ -125,12 +127,12 @@ class FilesStore(LogStore):
         first = max(after + 1, 1)
         entries: list[Entry] = []
         with self._errors:
-            for offset in range(first, min(self._fold.offset, first + limit - 1) + 1):
+            for offset in range(first, min(self._state.offset, first + limit - 1) + 1):
                 entry = self._log.entry(offset)
                 if entry is None:
                     self._catch_up()
-                    if offset < self._fold.floor:
-                        raise Trimmed(self._fold.floor)
+                    if offset < self._state.floor:
+                        raise Trimmed(self._state.floor)
                     raise self._missing(offset)
                 entries.append(entry)
         return entries
@@ -153,21 +155,21 @@ class FilesStore(LogStore):
 
     def _look_again(self, reference: Reference) -> None:
         """Catch up after a value was found gone: either a newer commit explains that, or nothing does."""
-        offset = self._fold.offset
+        offset = self._state.offset
         self._catch_up()
-        if self._fold.offset == offset:
+        if self._state.offset == offset:
             raise Corrupt(
                 f"{self._values.path(reference)} is missing",
                 hint="restore the folder from a copy; nothing was changed",
             )
 
     def wait(self, after: int, timeout: float) -> bool:
-        return self._bell.wait(lambda: self._head() > after, timeout)
+        return self._wakeup.wait(lambda: self._head() > after, timeout)
 
     def _head(self) -> int:
         with self._lock:
             self._fresh()
-            return self._fold.offset
+            return self._state.offset
 
     def now(self) -> int:
         return host_now_ms()
@@ -187,11 +189,11 @@ class FilesStore(LogStore):
                 return None
         self._bytes_since_base += sum(map(len, parts))
         with contextlib.suppress(OSError):  # others will sync for themselves
-            self._lock_file.write(Mark(offset, self._fold.floor))
+            self._lock_file.write(Watermark(offset, self._state.floor))
         return kept
 
     def _committed(self, offset: int) -> None:
-        self._bell.ring()
+        self._wakeup.notify()
         if self._snapshot_is_due():
             with self._lock:
                 self._begin_snapshot()
@@ -205,18 +207,18 @@ class FilesStore(LogStore):
                 with self._lock:
                     if self._closed:
                         return
-                    self._log.remove_below(self._fold.floor, shard)
+                    self._log.remove_below(self._state.floor, shard)
 
     def _forget(self, floor: int) -> None:
         self._finish_snapshot()
         with self._errors:
-            newest = self._snapshots.newest() or Place(0, 0)
+            newest = self._snapshots.newest() or SnapshotId(0, 0)
             floor = max(floor, newest.floor)
             if newest.floor < floor:
-                dead = {key: version for key, version in self._fold.tombstones.items() if version >= floor}
-                place = Place(self._fold.offset, floor)
+                dead = {key: version for key, version in self._state.tombstones.items() if version >= floor}
+                place = SnapshotId(self._state.offset, floor)
                 size = self._snapshots.write(
-                    Image(place, self._fold.at, self._fold.records, dead), PATIENCE_S
+                    Snapshot(place, self._state.at, self._state.records, dead), PATIENCE_S
                 )
                 if size is None:
                     raise Unavailable(
@@ -224,33 +226,35 @@ class FilesStore(LogStore):
                     )
                 self._set_base(place)
             self._secure_floor(newest.floor)
-            self._lock_file.write(Mark(self._fold.offset, floor))
-            references = (record.value for record in self._fold.records.values())
+            self._lock_file.write(Watermark(self._state.offset, floor))
+            references = (record.value for record in self._state.records.values())
             self._values.keep_only(value for value in references if isinstance(value, Reference))
             self._folder.tidy()
 
     def _set_right(self) -> None:
         """Leave a mark that others can rely on, and remove what dead processes left."""
         untidy = self._folder.layer.names(self._folder.tmp)
-        mark = self._lock_file.mark()
-        unmarked = mark is None or mark.floor < self._fold.floor  # a trim died before it told the others
+        watermark = self._lock_file.watermark()
+        unmarked = (
+            watermark is None or watermark.floor < self._state.floor
+        )  # a trim died before it told the others
         if not untidy and not unmarked:
             return
         # A store that cannot be written can be read: failing here is no failure.
         with contextlib.suppress(OSError), self._lock_file.held(WAIT_S if unmarked else 0):
             self._catch_up()
-            self._lock_file.write(Mark(self._fold.offset, self._fold.floor))
+            self._lock_file.write(Watermark(self._state.offset, self._state.floor))
             self._folder.tidy()
 
     # Snapshots.
 
-    def _set_base(self, place: Place) -> None:
+    def _set_base(self, place: SnapshotId) -> None:
         self._base = place
         self._base_bytes = self._snapshots.size(place) if place.offset else 0
         self._bytes_since_base = 0
 
     def _snapshot_is_due(self) -> bool:
-        entries = self._fold.offset - self._base.offset
+        entries = self._state.offset - self._base.offset
         return snapshot_is_due(entries, self._bytes_since_base, self._base_bytes)
 
     def _begin_snapshot(self) -> None:
@@ -259,25 +263,25 @@ class FilesStore(LogStore):
         if writing or self._closed or not self._snapshot_is_due():
             return
         try:
-            fold, newest = self._fold, self._snapshots.newest() or Place(0, 0)
-            if newest.floor > fold.floor:  # a trim died before it told the others
+            state, newest = self._state, self._snapshots.newest() or SnapshotId(0, 0)
+            if newest.floor > state.floor:  # a trim died before it told the others
                 self._secure_floor(newest.floor)
-                fold.trim(newest.floor)
+                state.trim(newest.floor)
             if newest > self._base:  # another process was faster
                 self._set_base(newest)
                 return
-            image = image_of(fold)
-            self._base, self._bytes_since_base = image.place, 0
+            snapshot = snapshot_of(state)
+            self._base, self._bytes_since_base = snapshot.id, 0
             self._snapshot_writer = threading.Thread(
-                target=self._write_snapshot, args=(image,), name="coord-snapshot"
+                target=self._write_snapshot, args=(snapshot,), name="coord-snapshot"
             )
             self._snapshot_writer.start()
         except (OSError, CoordError, RuntimeError) as error:
             logger.warning("no snapshot of %s could be written: %s", self._folder.path, error)
 
-    def _write_snapshot(self, image: Image) -> None:
+    def _write_snapshot(self, snapshot: Snapshot) -> None:
         try:
-            self._base_bytes = self._snapshots.write(image, 0) or self._base_bytes
+            self._base_bytes = self._snapshots.write(snapshot, 0) or self._base_bytes
         except (OSError, CoordError) as error:
             logger.warning("no snapshot of %s could be written: %s", self._folder.path, error)
 
@@ -301,23 +305,23 @@ class FilesDatabase(Database[FilesStore]):
     def __init__(self, url: str, path: str, layer: FileLayer | None = None) -> None:
         self.layer = layer or FileLayer()
         self.root = RootFolder(self.layer, os.path.realpath(path))
-        self._bell = Doorbell(Path(self.root.path))
+        self._wakeup = Wakeup(Path(self.root.path))
         super().__init__(url, self.root.format.store_id, self.root.format.epoch)
-        self.notes = self.root.format.notes
+        self.metadata = self.root.format.metadata
 
     def _open_log(self, tenant: str) -> FilesStore:
         folder = TenantFolder(self.layer, self.root.folder, self.root.path, tenant)
-        return FilesStore(folder, self._bell, self.base)
+        return FilesStore(folder, self._wakeup, self.base)
 
-    def turn(self) -> AbstractContextManager[None]:
-        return courtesy_turn(f"{self.root.path}/turn")
+    def fair_lock(self) -> AbstractContextManager[None]:
+        return fair_lock(f"{self.root.path}/turn")
 
     def checks(self) -> list[Check]:
-        from coord.stores.local.filesystem import place_check
+        from coord.stores.local.filesystem import location_check
 
         return [
             Check("durability", well=True, text="each commit is synced before it is answered"),
-            place_check(self.root.path),
+            location_check(self.root.path),
         ]
 
     def close(self) -> None:
@@ -325,5 +329,5 @@ class FilesDatabase(Database[FilesStore]):
             first, self.closed = not self.closed, True
         super().close()
         if first:
-            self._bell.close()
+            self._wakeup.close()
             self.root.close()

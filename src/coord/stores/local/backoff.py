@@ -1,10 +1,10 @@
-"""A pause between two tries, of random length: who met once must not go on meeting in step."""
+"""A random wait between two attempts: with equal waits, two processes that collided would collide again."""
 
 import time
 
 
-def pause(most_s: float) -> None:
-    """Let some time pass, at most so long."""
-    from random import uniform  # with what it imports in turn slow to come, and most tries succeed at once
+def back_off(max_s: float) -> None:
+    """Sleep for a random time, at most `max_s` seconds."""
+    from random import uniform  # slow to import, and most attempts succeed at once
 
-    time.sleep(uniform(0, most_s))  # noqa: TID251 - files and SQLite tell nobody when they are free
+    time.sleep(uniform(0, max_s))  # noqa: TID251 - no file or server tells when it is free

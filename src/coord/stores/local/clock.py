@@ -1,4 +1,4 @@
-"""The clock of this machine, for stores that have none of their own."""
+"""The clock of this machine, for stores without a server."""
 
 import time
 
@@ -6,7 +6,7 @@ _newest_ms = 0
 
 
 def host_now_ms() -> int:
-    """Return milliseconds since the epoch; never less than an earlier answer in this process."""
+    """Return milliseconds since 1970; never less than an earlier result in this process."""
     global _newest_ms
     _newest_ms = max(_newest_ms, time.time_ns() // 1_000_000)
     return _newest_ms

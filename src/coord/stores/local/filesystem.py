@@ -1,4 +1,4 @@
-"""On what kind of file system a store is: locks and syncs over a network do not always hold what they say."""
+"""The kind of file system of a store: over a network, locks and syncs do not always keep their promise."""
 
 import os
 
@@ -22,17 +22,17 @@ NETWORK = (
 MOUNTS = "/proc/self/mountinfo"
 
 
-def place_check(path: str, mounts: str = MOUNTS) -> Check:
-    """Look on what kind of file system a path is."""
+def location_check(path: str, mounts: str = MOUNTS) -> Check:
+    """Check that a path is not on a network file system."""
     kind = file_system_of(os.path.realpath(path), mounts)
     if kind in NETWORK:
-        hint = "use a disk of this machine, or a server: coord migrate --to-url URL"
-        return Check("place", well=False, text=f"{path} is on a network file system ({kind})", hint=hint)
-    return Check("place", well=True, text=f"{path} is on {kind}" if kind else f"{path} is a path here")
+        hint = "use a local disk, or migrate to a server: coord migrate --to-url URL"
+        return Check("location", well=False, text=f"{path} is on a network file system ({kind})", hint=hint)
+    return Check("location", well=True, text=f"{path} is on {kind}" if kind else f"{path} is a local path")
 
 
 def file_system_of(path: str, mounts: str = MOUNTS) -> str:
-    """Return the kind of the file system that a real path is on; empty where that cannot be told."""
+    """Return the kind of the file system of a real path; empty if it is unknown."""
     try:
         with open(mounts, encoding="utf-8", errors="surrogateescape") as lines:
             rows = [line.split(" ") for line in lines]
@@ -41,7 +41,9 @@ def file_system_of(path: str, mounts: str = MOUNTS) -> str:
     best, kind = "", ""
     for row in rows:
         point = _unescaped(row[4])
-        if len(point) >= len(best) and f"{path}/".startswith(f"{point.rstrip('/')}/"):  # the last one covers
+        if len(point) >= len(best) and f"{path}/".startswith(
+            f"{point.rstrip('/')}/"
+        ):  # the last mount covers earlier ones
             best, kind = point, row[row.index("-") + 1]
     return kind
 

@@ -1,6 +1,6 @@
-"""A courteous turn between processes: a short wait for a file lock keeps 32 of them from starving each other.
+"""A fair lock between processes: a short wait for a file lock keeps 32 of them from starving each other.
 
-Correctness never rests on it: whoever does not get the lock in time goes on without.
+Correctness never depends on it: a process that does not get the lock in time goes on without it.
 """
 
 import contextlib
@@ -9,15 +9,15 @@ import os
 import time
 from collections.abc import Iterator
 
-from coord.stores.local.backoff import pause
+from coord.stores.local.backoff import back_off
 
 WAIT_S = 0.2
-PAUSE_S = 0.002
+BACKOFF_S = 0.002
 
 
 @contextlib.contextmanager
-def courtesy_turn(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Hold the lock file (never unlinked) if it can be had in a short time."""
+def fair_lock(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Hold the lock file, which is never unlinked, if it becomes free within a short time."""
     try:
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except OSError:
@@ -31,7 +31,7 @@ def courtesy_turn(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def lock_within(file: int, seconds: float) -> bool:
-    """Lock an open file against other processes; return whether that could be had in time."""
+    """Lock an open file against other processes; return whether that succeeded in time."""
     deadline = time.monotonic() + seconds
     while True:
         try:
@@ -40,6 +40,6 @@ def lock_within(file: int, seconds: float) -> bool:
         except BlockingIOError:
             if time.monotonic() > deadline:
                 return False
-            pause(PAUSE_S)  # flock cannot wait with a limit
-        except OSError:  # it cannot be locked at all (closed, or the file system knows no locks)
+            back_off(BACKOFF_S)  # flock has no timeout
+        except OSError:  # the file is closed, or its file system has no locks
             return False

@@ -1,8 +1,8 @@
-"""Waking waiters of other processes: each binds a datagram socket in a private folder; a commit rings all.
+"""Waking waiters in other processes: each binds a datagram socket in a private folder; a commit notifies all.
 
-A ring is a hint; polling, from 5 ms and slowing to 250 ms, is the net beneath it.
+A notification is a hint: waiters also poll, first after 5 ms and then less and less often, up to 250 ms.
 
-Sockets are imported by who waits or has somebody to wake: most commands do neither.
+The socket module is imported only to wait or to wake: most commands do neither.
 """
 
 import contextlib
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     import socket
 
 POLL_S_FIRST = 0.005
-POLL_S_MOST = 0.25
+POLL_S_MAX = 0.25
 NOWHERE = os.devnull
-"""In place of a folder: there can be nothing in it."""
+"""In place of a folder: it can contain nothing."""
 
 _numbers = itertools.count(1)
-"""Of this process, not of one doorbell: a store that is opened twice has two, in the same folder."""
+"""Numbers of this process, not of one object: a store that is opened twice uses the same folder twice."""
 
 
-class Doorbell:
+class Wakeup:
     """The waiters of one store on this machine."""
 
     def __init__(self, store_path: str | os.PathLike[str]) -> None:
@@ -36,16 +36,16 @@ class Doorbell:
 
     @cached_property
     def _folder(self) -> str:
-        """Where the waiters' sockets are."""
-        # If two stores should ever share one, somebody is woken for nothing.
+        """The folder with the sockets of the waiters."""
+        # If two stores have the same checksum, some waiters are woken for nothing.
         return f"{_runtime_folder()}/{crc32(os.fsencode(self._store_path)):08x}"
 
     @cached_property
     def _sender(self) -> "socket.socket":
         return _datagram_socket()
 
-    def ring(self) -> None:
-        """Wake everybody who waits; remove what dead processes left behind."""
+    def notify(self) -> None:
+        """Wake all waiters, and remove the sockets of dead processes."""
         try:
             names = os.listdir(self._folder)
         except OSError:
@@ -57,44 +57,44 @@ class Doorbell:
             except ConnectionRefusedError:
                 with contextlib.suppress(OSError):
                     os.unlink(path)
-            except OSError:  # its buffer is full, so it is awake already; or it has just gone
+            except OSError:  # its buffer is full, so it is awake already; or it has just ended
                 continue
 
-    def wait(self, come: Callable[[], bool], seconds: float) -> bool:
-        """Wait until `come` holds, at most so long; return whether it does."""
+    def wait(self, has_come: Callable[[], bool], seconds: float) -> bool:
+        """Wait until `has_come()` is true, for at most `seconds`; return whether it is."""
         deadline = time.monotonic() + seconds
         name = f"{os.getpid()}-{next(_numbers)}"
-        with _bell(f"{self._folder}/{name}") as bell:
-            poll = select.poll()  # unlike select, it takes a process with thousands of open files
-            poll.register(bell, select.POLLIN)
-            pause = POLL_S_FIRST
-            while not come():
+        with _bound_socket(f"{self._folder}/{name}") as receiver:
+            poll = select.poll()  # unlike select, it works in a process with thousands of open files
+            poll.register(receiver, select.POLLIN)
+            interval = POLL_S_FIRST
+            while not has_come():
                 left = deadline - time.monotonic()
                 if left <= 0:
                     return False
-                if poll.poll(min(pause, left) * 1000):
-                    bell.recv(16)
-                    pause = POLL_S_FIRST
+                if poll.poll(min(interval, left) * 1000):
+                    receiver.recv(16)
+                    interval = POLL_S_FIRST
                 else:
-                    pause = min(pause * 2, POLL_S_MOST)
+                    interval = min(interval * 2, POLL_S_MAX)
             return True
 
     def close(self) -> None:
-        """Ring no more."""
-        if "_sender" in vars(self):  # somebody was rung
+        """Close the socket that sends notifications."""
+        if "_sender" in vars(self):  # a waiter was notified
             self._sender.close()
 
 
 @contextlib.contextmanager
-def _bell(path: str) -> Iterator["socket.socket"]:
-    """Give a socket that can be rung by this name; without a folder for it, it never rings."""
-    with contextlib.closing(_datagram_socket()) as bell:
+def _bound_socket(path: str) -> Iterator["socket.socket"]:
+    """Yield a socket bound to this path; without a folder for it, it never receives anything."""
+    with contextlib.closing(_datagram_socket()) as receiver:
         with contextlib.suppress(OSError):
             with contextlib.suppress(FileExistsError):
                 os.mkdir(os.path.dirname(path), mode=0o700)
-            bell.bind(path)
+            receiver.bind(path)
         try:
-            yield bell
+            yield receiver
         finally:
             with contextlib.suppress(OSError):
                 os.unlink(path)
@@ -109,7 +109,7 @@ def _datagram_socket() -> "socket.socket":
 
 
 def _runtime_folder() -> str:
-    """Return a private folder with a short name (socket paths hold about 100 bytes)."""
+    """Return a private folder with a short path (a socket path has about 100 bytes)."""
     base = os.environ.get("XDG_RUNTIME_DIR", "")
     folder = f"{base}/coord" if base and len(base) < 40 else f"/tmp/coord-{os.getuid()}"  # noqa: S108 - checked below
     with contextlib.suppress(OSError):

@@ -1,6 +1,6 @@
-"""An image: the whole fold as of an offset, in pieces, so that opening need not read the whole log.
+"""Snapshots: the whole state at one offset in chunks, so that opening a store need not replay the whole log.
 
-The first piece is the `Summary`, the others are `Chunk`s of the fold. How they are kept is up to the store.
+The first chunk is the `Summary`, the others are `Chunk`s of the state. Each backend stores them in its way.
 """
 
 from collections.abc import Iterator
@@ -11,43 +11,43 @@ import msgspec
 from msgspec.structs import replace
 
 from coord.stores.contract import Record
-from coord.stores.log.state import Fold
+from coord.stores.log.state import LogState
 
 CHUNK_RECORDS = 64
 
 ENTRY_WEIGHT = 1024
-"""Bytes that reading an entry costs beside those in it."""
+"""The cost of reading an entry, in bytes, besides its own bytes."""
 
 SNAPSHOT_AFTER_BYTES = 1024 * 1024
 
 INLINE_BYTES = 4 * 1024
-"""Larger values do not stay in memory."""
+"""Larger values are not kept in memory."""
 
 
 class Reference(bytes):
-    """Stands in a record for its value, and says whatever its store needs to find it."""
+    """Replaces a large value in a record; its content tells the store where the value is."""
 
     __slots__ = ()
 
 
-class Place(NamedTuple):
-    """Which snapshot: as of which offset, and with which floor."""
+class SnapshotId(NamedTuple):
+    """The offset and the floor of a snapshot."""
 
     offset: int
     floor: int
 
 
-class Image(NamedTuple):
-    """What a snapshot is made of."""
+class Snapshot(NamedTuple):
+    """The content of a snapshot."""
 
-    place: Place
+    id: SnapshotId
     at: int
     records: dict[str, Record]
     tombstones: dict[str, int]
 
 
 class Summary(msgspec.Struct, frozen=True, array_like=True):
-    """The first piece; the counts tell whether the rest is complete."""
+    """The first chunk; its counts tell whether the rest is complete."""
 
     offset: int
     floor: int
@@ -70,21 +70,21 @@ _decode_chunk = msgspec.msgpack.Decoder(Chunk).decode
 
 
 def snapshot_is_due(entries: int, added_bytes: int, snapshot_bytes: int) -> bool:
-    """Whether what came after a snapshot costs as much to read as the snapshot itself."""
+    """Return whether the entries after the last snapshot cost as much to read as that snapshot."""
     return entries * ENTRY_WEIGHT + added_bytes >= max(SNAPSHOT_AFTER_BYTES, snapshot_bytes)
 
 
-def image_of(fold: Fold) -> Image:
-    """Return what the fold is now; it may move on."""
-    place = Place(fold.offset, fold.floor)
-    return Image(place, fold.at, fold.records.copy(), fold.tombstones.copy())
+def snapshot_of(state: LogState) -> Snapshot:
+    """Return a copy of the state, which may change afterwards."""
+    id_ = SnapshotId(state.offset, state.floor)
+    return Snapshot(id_, state.at, state.records.copy(), state.tombstones.copy())
 
 
-def pieces(image: Image) -> Iterator[bytes]:
-    """Yield the image piece by piece: other threads run in between."""
-    offset, floor = image.place
-    yield _encode(Summary(offset, floor, image.at, len(image.records), len(image.tombstones)))
-    records = iter(image.records.values())
+def chunks(snapshot: Snapshot) -> Iterator[bytes]:
+    """Yield the encoded chunks one by one, so that other threads can run in between."""
+    offset, floor = snapshot.id
+    yield _encode(Summary(offset, floor, snapshot.at, len(snapshot.records), len(snapshot.tombstones)))
+    records = iter(snapshot.records.values())
     while some := list(islice(records, CHUNK_RECORDS)):
         large = [
             replace(record, value=bytes(record.value))
@@ -94,21 +94,21 @@ def pieces(image: Image) -> Iterator[bytes]:
         if large:
             some = [record for record in some if not isinstance(record.value, Reference)]
         yield _encode(Chunk(some, large, {}))
-    tombstones = iter(image.tombstones.items())
+    tombstones = iter(snapshot.tombstones.items())
     while dead := dict(islice(tombstones, CHUNK_RECORDS)):
         yield _encode(Chunk([], [], dead))
 
 
-def fold_of(place: Place, found: Iterator[bytes]) -> Fold:
-    """Return the fold that was made into these pieces; ValueError or MsgspecError if it is damaged."""
-    summary = _decode_summary(next(found, b""))
-    if (summary.offset, summary.floor) != place:
+def state_of(id_: SnapshotId, encoded: Iterator[bytes]) -> LogState:
+    """Return the state that these chunks encode; raises ValueError or MsgspecError if they are damaged."""
+    summary = _decode_summary(next(encoded, b""))
+    if (summary.offset, summary.floor) != id_:
         raise ValueError(f"it is the snapshot of offset {summary.offset} and floor {summary.floor}")
-    fold = Fold(summary.offset, summary.at, summary.floor)
-    for piece in found:
-        chunk = _decode_chunk(piece)
-        fold.hold(chunk.records, chunk.tombstones)
-        fold.hold((replace(record, value=Reference(record.value or b"")) for record in chunk.large), {})
-    if (len(fold.records), len(fold.tombstones)) != (summary.records, summary.tombstones):
+    state = LogState(summary.offset, summary.at, summary.floor)
+    for data in encoded:
+        chunk = _decode_chunk(data)
+        state.add(chunk.records, chunk.tombstones)
+        state.add((replace(record, value=Reference(record.value or b"")) for record in chunk.large), {})
+    if (len(state.records), len(state.tombstones)) != (summary.records, summary.tombstones):
         raise ValueError("it is not complete")
-    return fold
+    return state

@@ -1,40 +1,41 @@
-"""Our commits that follow each other without a pause.
+"""Detects that this process is the only writer of a log.
 
-A snapshot is in their way, so it waits a while for one. It waits for bytes, not for entries: a few large ones
-are read fast when the store is opened, many are not.
+While it is, (1) a load may skip the round trip that asks for the newest entry, because we wrote it, and (2)
+snapshots are postponed until the writes pause. Every fourth load still asks the server: otherwise a slow
+remote writer would rarely get a commit in (decision 0036).
 
-While nobody else comes between them, a hasty load takes what we know for the newest: our last commit, a
-moment ago, was right behind it. But now and then it looks: whoever is far away gets in only while we do.
+Snapshots wait for bytes, not for entries: a few large entries are read fast when the store is opened, many
+small ones are not.
 """
 
 import math
 
 from coord.stores.server.clock import uptime_ms
 
-PAUSE_MS = 100
-PATIENCE = 3
-HASTY_MOST = 3
+RECENT_MS = 100
+SNAPSHOT_DELAY = 3
+STALE_READS_MAX = 3
 
 
-class Burst:
-    """When our last commit was, and whether the one before it was ours, too."""
+class SoleWriter:
+    """The time of our last commit, and whether the commit before it was ours too."""
 
     def __init__(self) -> None:
         self._last_ms = -math.inf
         self._newest = -1
-        self._alone = False
-        self._since_look = 0
-        self.patience = 1
-        """How many bytes of the log count as one: after a pause each counts."""
+        self._adjacent = False
+        self._stale_reads = 0
+        self.snapshot_delay = 1
+        """The bytes of the log are divided by this before a snapshot is due; 1 after a pause."""
 
     def commit(self, offset: int) -> None:
-        """Note a commit of ours."""
+        """Record one of our commits."""
         before, self._last_ms = self._last_ms, uptime_ms()
-        self.patience = PATIENCE if self._last_ms - before < PAUSE_MS else 1
-        self._alone, self._newest = offset == self._newest + 1, offset
+        self.snapshot_delay = SNAPSHOT_DELAY if self._last_ms - before < RECENT_MS else 1
+        self._adjacent, self._newest = offset == self._newest + 1, offset
 
-    def goes_on(self, offset: int) -> bool:
-        """Whether the last two up to this offset were ours, and not long ago; no, after a few in a row."""
-        ours = self._alone and offset == self._newest and uptime_ms() - self._last_ms < PAUSE_MS
-        self._since_look = self._since_look + 1 if ours and self._since_look < HASTY_MOST else 0
-        return self._since_look > 0
+    def allows_stale_read(self, offset: int) -> bool:
+        """Return whether the two newest commits are ours and recent; at most three times in a row."""
+        ours = self._adjacent and offset == self._newest and uptime_ms() - self._last_ms < RECENT_MS
+        self._stale_reads = self._stale_reads + 1 if ours and self._stale_reads < STALE_READS_MAX else 0
+        return self._stale_reads > 0

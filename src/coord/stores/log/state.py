@@ -1,4 +1,4 @@
-"""The records of a log-shaped store: a fold over its entries, shared by memory, files and streams."""
+"""The records of a log-structured store in memory: the result of applying the entries of its log in order."""
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -9,11 +9,11 @@ from coord.core.ranges import Range
 from coord.stores.contract import Commit, ReadPoint, Record, prefix_end
 
 Item = str | tuple[str, str]
-"""A key, or a line with its key."""
+"""A key, or an index key with its key."""
 
 
 class SortedIndex:
-    """Sorted items that are cheap to change in bulk: changes are merged when somebody looks."""
+    """Sorted items that are cheap to change in bulk: changes are merged at the next read."""
 
     def __init__(self) -> None:
         self._items: SortedList[Item] = SortedList()
@@ -33,7 +33,7 @@ class SortedIndex:
             self._removed.add(item)
 
     def between(self, low: Item, high: Item | None, *, after: bool) -> Iterator[Item]:
-        """Yield items from low (or after it) and below high, in order."""
+        """Yield the items from `low` (or after it) up to but without `high`, in order."""
         for item in self._removed:
             self._items.remove(item)
         self._removed.clear()
@@ -42,8 +42,8 @@ class SortedIndex:
         return self._items.irange(low, high, inclusive=(not after, False))
 
 
-class Fold:
-    """Live records, tombstones and lines as of one offset."""
+class LogState:
+    """Live records, tombstones and index keys at one offset."""
 
     def __init__(self, offset: int = 0, at: int = 0, floor: int = 0) -> None:
         self.offset = offset
@@ -53,17 +53,18 @@ class Fold:
         self.tombstones: dict[str, int] = {}
         self._by_key = SortedIndex()
         self._by_index_key = SortedIndex()
-        self._begun = 0
-        """How many commits were begun to be folded in: an interrupted one may have changed something, too."""
+        self._started = 0
+        """The number of commits that `apply` has started: an interrupted one may have changed records."""
 
     def get_all(self, keys: Iterable[str]) -> list[Record]:
-        """Return the records, or their absence with the version that absence has."""
+        """Return the records; an absent one has the version of its absence."""
         records, tombstones, floor = self.records, self.tombstones, self.floor
         return [records.get(key) or Record(key, tombstones.get(key, floor), None) for key in keys]
 
     @property
     def read_point(self) -> ReadPoint:
-        return ReadPoint(self.offset, self.floor, self._begun)
+        """The read point of a load at this moment."""
+        return ReadPoint(self.offset, self.floor, self._started)
 
     def changed(self, commit: Commit) -> list[str]:
         """Return the keys whose version is not the expected one."""
@@ -77,14 +78,10 @@ class Fold:
         ]
 
     def apply(self, offset: int, commit: Commit) -> None:
-        """Become the state after this commit."""
-        self._begun += 1
-        records, tombstones, by_key, by_index_key = (
-            self.records,
-            self.tombstones,
-            self._by_key,
-            self._by_index_key,
-        )
+        """Apply a commit at this offset."""
+        self._started += 1
+        records, tombstones = self.records, self.tombstones
+        by_key, by_index_key = self._by_key, self._by_index_key
         new_keys: list[Item] = []
         new_index_keys: list[Item] = []
         for key, put in commit.puts.items():
@@ -114,7 +111,7 @@ class Fold:
         self.at = commit.at
 
     def scan(self, range_: Range) -> list[Record]:
-        """Return live records in byte order of key or line."""
+        """Return live records in byte order of key or index key."""
         prefix, by, limit, after = range_
         end = prefix_end(prefix)
         if by == "key":
@@ -122,23 +119,24 @@ class Fold:
             keys = self._by_key.between(after[1] if passed else prefix, end, after=passed)
             return [self.records[str(key)] for key in islice(keys, limit)]
         high = None if end is None else (end, "")
-        places = self._by_index_key.between(max(after, (prefix, "")), high, after=True)  # no key is empty
-        return [self.records[place[1]] for place in islice(places, limit)]
+        positions = self._by_index_key.between(max(after, (prefix, "")), high, after=True)  # no key is empty
+        return [self.records[position[1]] for position in islice(positions, limit)]
 
     def trim(self, before: int) -> None:
-        """Forget tombstones below the offset and raise the floor to it, but never above the head.
+        """Remove tombstones below the offset and raise the floor to it, but never above the head.
 
-        A floor above the head would meet the version of the next put, and absence would look unchanged.
+        If the floor were above the head, it would equal the version of the next put, and absence would look
+        unchanged.
         """
         self.floor = max(self.floor, min(before, self.offset))
         self.tombstones = {key: version for key, version in self.tombstones.items() if version >= self.floor}
 
-    def hold(self, records: Iterable[Record], dead: dict[str, int]) -> None:
-        """Take in records and tombstones of a snapshot, none of which is here yet."""
-        held = {record.key: record for record in records}
-        self.records.update(held)
-        self._by_key.add_all(list(held))
+    def add(self, records: Iterable[Record], tombstones: dict[str, int]) -> None:
+        """Add records and tombstones of a snapshot, none of which is here yet."""
+        added = {record.key: record for record in records}
+        self.records.update(added)
+        self._by_key.add_all(list(added))
         self._by_index_key.add_all(
-            [(record.index_key, key) for key, record in held.items() if record.index_key]
+            [(record.index_key, key) for key, record in added.items() if record.index_key]
         )
-        self.tombstones.update(dead)
+        self.tombstones.update(tombstones)

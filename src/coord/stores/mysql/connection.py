@@ -27,7 +27,7 @@ from coord.core.errors import (
     Unreachable,
     Unsupported,
 )
-from coord.stores.migrated import unavailable
+from coord.stores.migration import unavailable_error
 from coord.stores.mysql.statements import Statements
 from coord.stores.server.database import fails_by_tls
 from coord.stores.urls import shown
@@ -98,7 +98,7 @@ def translated(error: BaseException, *, unsure: bool = False) -> CoordError:
     if away and not fails_by_tls(error):
         return Unreachable(message)
     # A lock held too long, a deadlock, no space, no privilege, read-only …
-    return unavailable(message)
+    return unavailable_error(message)
 
 
 class Connection(Driver):

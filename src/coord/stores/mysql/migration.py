@@ -8,7 +8,7 @@ import msgspec
 
 from coord.core.errors import Refused
 from coord.stores.contract import Entry, Record
-from coord.stores.migrated import MOVED_ID, MOVED_URL
+from coord.stores.migration import MIGRATED_ID, MIGRATED_URL
 from coord.stores.mysql.statements import Statements, quoted
 
 # Whoever opens a new log shares this lock: it is made before, and marked; or after, and knows.
@@ -30,8 +30,8 @@ ENTRY = "INSERT INTO {entry} VALUES (%d, %d, %d, '%b', '%b')"
 _events_encode = msgspec.msgpack.Encoder().encode
 
 
-class MysqlMover:
-    """See `moving.Mover`."""
+class MysqlMigrator:
+    """See `migrating.Migrator`."""
 
     def __init__(self, database: Any) -> None:
         self._database = database
@@ -42,25 +42,25 @@ class MysqlMover:
             (rows,) = session.ask(self._sql.named(HEADS))
             return {tenant.decode(): head for tenant, head in rows}
 
-    def notes(self) -> dict[str, str]:
-        notes: dict[str, str] = self._database.current_notes()
-        return notes
+    def metadata(self) -> dict[str, str]:
+        metadata: dict[str, str] = self._database.current_metadata()
+        return metadata
 
-    def note(self, **values: str) -> None:
+    def set_metadata(self, **values: str) -> None:
         with self._transaction() as session:
-            self._note(session, values)
+            self._set_metadata(session, values)
 
     def set_epoch(self, epoch: int) -> None:
-        self.note(epoch=str(epoch))
+        self.set_metadata(epoch=str(epoch))
 
-    def shut(self, url: str, store_id: str) -> None:
+    def seal(self, url: str, store_id: str) -> None:
         with self._transaction() as session:
-            self._note(session, {MOVED_URL: url, MOVED_ID: store_id})
+            self._set_metadata(session, {MIGRATED_URL: url, MIGRATED_ID: store_id})
             session.ask(self._sql.named(SHUT))
 
     def reopen(self) -> None:
         with self._transaction() as session:
-            self._note(session, {MOVED_URL: "", MOVED_ID: ""})
+            self._set_metadata(session, {MIGRATED_URL: "", MIGRATED_ID: ""})
             session.ask(self._sql.named(REOPEN))
 
     def clear(self, tenant: str) -> None:
@@ -85,7 +85,7 @@ class MysqlMover:
             id_ = entry.id.replace(b"'", b"''")
             session.ask(self._sql.named(ENTRY) % (log, entry.offset, entry.at, id_, events))
 
-    def _note(self, session: Any, values: dict[str, str]) -> None:
+    def _set_metadata(self, session: Any, values: dict[str, str]) -> None:
         for name, value in values.items():
             if value:
                 session.ask(self._sql.named(SET_NOTE) % (quoted(name), quoted(value)))

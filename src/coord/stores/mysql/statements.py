@@ -159,7 +159,7 @@ class Statements:
             INSTALL_WAIT_S,
         )
         self.find_log = self.named("SELECT id FROM {log} WHERE tenant = '%b'")
-        self.settle = self.named(SETTLE)
+        self.make_durable = self.named(SETTLE)
         self.trim = self.named(TRIM)
         self.forget = self.named(FORGET)
         self.heads = self.named("SELECT id, head FROM {log} WHERE id IN (%b)")

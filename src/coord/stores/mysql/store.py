@@ -31,7 +31,7 @@ from coord.stores.contract import (
 from coord.stores.database import Reconnected
 from coord.stores.health import Check, clock_check
 from coord.stores.local.clock import host_now_ms
-from coord.stores.migrated import MOVED_URL, moved, not_installed
+from coord.stores.migration import MIGRATED_URL, migrated_error, not_installed_error
 from coord.stores.mysql.connection import (
     NO_SUCH_TABLE,
     RETRIED,
@@ -46,9 +46,9 @@ from coord.stores.mysql.statements import LOOKED, quoted
 from coord.stores.mysql.views import renew_views, view_grants
 from coord.stores.server.clock import ServerClock, uptime_ms
 from coord.stores.server.database import ServerDatabase
-from coord.stores.server.listener import Ear
+from coord.stores.server.listener import Subscription
 
-MOST_COMMIT_BYTES = 16 * 1024 * 1024
+COMMIT_BYTES_MAX = 16 * 1024 * 1024
 LEAST_PACKET = 4 * 1024 * 1024
 TRIES = 3
 FORGET_AT_ONCE = 10_000
@@ -108,15 +108,15 @@ def _notes(address: Address, session: Session) -> dict[str, str]:
 
 def _meta(address: Address, session: Session) -> dict[str, str]:
     """Return what the store says of itself; refuse one that is not there or not ours to write."""
-    notes = _notes(address, session)
-    if not notes:
-        raise not_installed(address.shown)
-    if notes.get("format") != str(FORMAT):
+    metadata = _notes(address, session)
+    if not metadata:
+        raise not_installed_error(address.shown)
+    if metadata.get("format") != str(FORMAT):
         raise Unsupported(
-            f"{address.shown} has format {notes.get('format')}; this version of coord writes {FORMAT}",
+            f"{address.shown} has format {metadata.get('format')}; this version of coord writes {FORMAT}",
             hint="upgrade coord",
         )
-    return notes
+    return metadata
 
 
 class MysqlStore(RangeReader):
@@ -126,7 +126,7 @@ class MysqlStore(RangeReader):
         self._database = database
         self._sql = database.address.sql
         self._log = database.open_log(tenant)
-        self._settled = 0
+        self._durable_to = 0
         self._alone = True
         self.seen = Head(0, 0)
         self._read(self._sql.head % self._log)
@@ -137,7 +137,7 @@ class MysqlStore(RangeReader):
 
     def _read(self, statement: bytes) -> tuple[int, int, list[Row]]:
         """Return head, floor and what was found, all of one snapshot; note the head."""
-        settled = self._settled
+        settled = self._durable_to
         asked = uptime_ms()
         (rows,) = self._database.ask(statement)
         of_log = [row for row in rows if row[0] is None]
@@ -145,7 +145,7 @@ class MysqlStore(RangeReader):
             raise Corrupt(f"log {self._log} is gone", hint="restore the store from a copy")
         _, head, rest, *_ = of_log[0]
         clock, at, floor = map(int, rest.split())
-        self._database.clock.told(clock, asked)
+        self._database.clock.observe(clock, asked)
         if head < settled:
             raise Corrupt(f"the log went back from {settled} to {head}", hint="was the store restored?")
         self._see(Head(head, at))
@@ -155,12 +155,12 @@ class MysqlStore(RangeReader):
         if head.offset > self.seen.offset:
             self.seen = head
 
-    def _settle(self, head: int) -> None:
+    def _make_durable(self, head: int) -> None:
         """See to it that what was seen is on disk: other processes' commits are visible a little earlier."""
-        if head > self._settled:
+        if head > self._durable_to:
             if self.limits.durable:
-                self._database.ask(self._sql.settle % self._log)
-            self._settled = max(self._settled, head)
+                self._database.ask(self._sql.make_durable % self._log)
+            self._durable_to = max(self._durable_to, head)
 
     def load(self, keys: Iterable[str], ranges: Sequence[Range] = (), *, allow_stale: bool = False) -> Loaded:
         wanted, session = list(keys), self._database.sessions
@@ -177,7 +177,7 @@ class MysqlStore(RangeReader):
         check_commit(commit, self.limits)
         if not commit.writes:
             head = self._looked_up(commit.expected_versions).offset
-            self._settle(head)
+            self._make_durable(head)
             return head
         known = commit.read_point
         if max(commit.expected_versions.values(), default=0) > known.offset:  # some of it was seen only later
@@ -191,14 +191,14 @@ class MysqlStore(RangeReader):
             except Reconnected:  # nothing was sent, and what was seen before may not have lasted
                 known = self._looked_up(commit.expected_versions)
                 continue
-            ((clock, offset, floor, shut, changed),) = answers[LOOKED]
-            self._database.clock.told(clock, asked)
+            ((clock, offset, floor, sealed, changed),) = answers[LOOKED]
+            self._database.clock.observe(clock, asked)
             if len(answers) == statements:
                 break
             if offset is None:
                 raise Corrupt(f"log {self._log} is gone", hint="restore the store from a copy")
-            if shut:
-                raise moved(self._database.current_notes().get(MOVED_URL, "another store"))
+            if sealed:
+                raise migrated_error(self._database.current_metadata().get(MIGRATED_URL, "another store"))
             if changed:
                 raise Conflict(bytes.fromhex(key.decode()).decode() for key in changed.split(b","))
             if floor != known.floor:  # it has risen, and with it what absence means
@@ -208,7 +208,7 @@ class MysqlStore(RangeReader):
             alone = self._alone = False
         self._alone = offset == known.offset + 1
         self._see(Head(offset, commit.at))
-        self._settled = max(self._settled, offset)
+        self._durable_to = max(self._durable_to, offset)
         self._database.heard(self._log, offset)
         return int(offset)
 
@@ -226,7 +226,7 @@ class MysqlStore(RangeReader):
         head, floor, rows = self._read(self._sql.tail(self._log, after, limit))
         if after + 1 < floor:
             raise Trimmed(floor)
-        self._settle(head)
+        self._make_durable(head)
         try:
             entries = [Entry(offset, at, id_, _events_decode(events)) for offset, at, id_, events, _ in rows]
         except msgspec.MsgspecError as error:
@@ -258,7 +258,7 @@ class MysqlDatabase(ServerDatabase[MysqlStore]):
         super().__init__(url, store_id="")
         self.address = Address(url)
         self.clock = ServerClock()
-        self.limits = Limits(commit_bytes=MOST_COMMIT_BYTES, durable=True, shared=True)
+        self.limits = Limits(commit_bytes=COMMIT_BYTES_MAX, durable=True, shared=True)
         self.sessions = 0
         self._begin()
         with self._session_lock:
@@ -323,13 +323,13 @@ class MysqlDatabase(ServerDatabase[MysqlStore]):
         except BaseException:
             session.close()
             raise
-        self.store_id, self.epoch, self.notes = meta["store_id"], int(meta["epoch"]), meta
+        self.store_id, self.epoch, self.metadata = meta["store_id"], int(meta["epoch"]), meta
         # Every quote in a packet is doubled, and keys stand in it twice.
-        commit_bytes = min(packet // 4, MOST_COMMIT_BYTES)
+        commit_bytes = min(packet // 4, COMMIT_BYTES_MAX)
         self.limits = Limits(commit_bytes, durable=is_durable(session.variables), shared=True)
         return session
 
-    def current_notes(self) -> dict[str, str]:
+    def current_metadata(self) -> dict[str, str]:
         """Return what the store says of itself now."""
         self._in_this_process()
         with self._session_lock:
@@ -340,17 +340,17 @@ class MysqlDatabase(ServerDatabase[MysqlStore]):
         self._listener.learn({log: offset})
 
     @contextlib.contextmanager
-    def _ear(self) -> Iterator[Ear]:
+    def _subscribe(self) -> Iterator[Subscription]:
         """Look often while there is news, and less and less where there is none."""
-        pause, known = LEAST_POLL_S, dict[int, int]()
+        backoff, known = LEAST_POLL_S, dict[int, int]()
 
         def hear(logs: frozenset[int], seconds: float) -> dict[int, int]:
-            nonlocal pause, known
+            nonlocal backoff, known
             if logs <= known.keys():
-                self._listener.rest(min(pause, seconds))
+                self._listener.rest(min(backoff, seconds))
             (rows,) = session.ask(self.address.sql.heads % b",".join(b"%d" % log for log in logs))
             heads: dict[int, int] = dict(rows)
-            pause = min(2 * pause, seconds) if heads == known else LEAST_POLL_S
+            backoff = min(2 * backoff, seconds) if heads == known else LEAST_POLL_S
             known = heads
             return heads
 

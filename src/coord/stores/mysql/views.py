@@ -58,11 +58,11 @@ JOIN JSON_TABLE({prefix}_events_of(e.events), '$[*]' COLUMNS (
 MARK = "INSERT INTO {prefix}_meta VALUES ('views', '%s') ON DUPLICATE KEY UPDATE value = VALUES(value)"
 
 
-def renew_views(session: Any, prefix: str, notes: dict[str, str]) -> None:
+def renew_views(session: Any, prefix: str, metadata: dict[str, str]) -> None:
     """Make the views, or make them anew; who has not the rights for it does without them."""
     statements = list(views_sql(prefix))
     mark = f"{zlib.crc32(''.join(statements).encode()):08x}"
-    if notes.get("views") == mark:
+    if metadata.get("views") == mark:
         return
     with contextlib.suppress(Unavailable):
         # What is written in a view as text has to be text, and to the rest of coord all of it is bytes.

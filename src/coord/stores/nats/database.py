@@ -21,18 +21,18 @@ from coord.core.errors import Corrupt
 from coord.stores.contract import Limits
 from coord.stores.health import Check, clock_check
 from coord.stores.local.clock import host_now_ms
-from coord.stores.migrated import MOVED_URL, moved
+from coord.stores.migration import MIGRATED_URL, migrated_error
 from coord.stores.nats.address import Address, word_of
 from coord.stores.nats.jetstream import ROOM, NatsServer, StreamInfo, translated
 from coord.stores.nats.meta import grants, install, read_meta, set_epoch
 from coord.stores.nats.protocol import Denied, Lost
 from coord.stores.nats.store import NatsStore
 from coord.stores.server.database import ServerDatabase
-from coord.stores.server.listener import Ear
+from coord.stores.server.listener import Subscription
 
 __all__ = ["NatsDatabase", "grants", "install"]
 
-MOST_COMMIT_BYTES = 8 * 1024 * 1024
+COMMIT_BYTES_MAX = 8 * 1024 * 1024
 EACH_ITS_OWN = "let all machines keep time: deadlines are told by each machine's own clock"
 
 
@@ -52,11 +52,11 @@ class NatsDatabase(ServerDatabase[NatsStore]):
             raise
 
     def _meet(self) -> Limits:
-        self.notes = read_meta(self.server)
-        self.store_id, self.epoch = self.notes["store_id"], int(self.notes["epoch"])
-        self.durable = self.notes["durable"] == "1"
+        self.metadata = read_meta(self.server)
+        self.store_id, self.epoch = self.metadata["store_id"], int(self.metadata["epoch"])
+        self.durable = self.metadata["durable"] == "1"
         room = self.server.told.max_payload - ROOM
-        return Limits(min(room * 3 // 4, MOST_COMMIT_BYTES), durable=self.durable, shared=True)
+        return Limits(min(room * 3 // 4, COMMIT_BYTES_MAX), durable=self.durable, shared=True)
 
     def _open_log(self, tenant: str) -> NatsStore:
         return NatsStore(self, tenant)
@@ -75,13 +75,13 @@ class NatsDatabase(ServerDatabase[NatsStore]):
                 f"the stream {address.log_stream(tenant)} is gone",
                 hint="restore it from a copy; nothing was changed",
             )
-        replicas = int(self.notes["replicas"])
+        replicas = int(self.metadata["replicas"])
         info = self.server.create(address.log_stream(tenant), [address.log_subject(tenant)], replicas)
         if not is_known:
             self.server.put(known, b"", {})
-        notes = read_meta(self.server)  # after it is made: who shuts the store shuts it, or is seen here
-        if MOVED_URL in notes:
-            raise moved(notes[MOVED_URL])
+        metadata = read_meta(self.server)  # after it is made: who shuts the store shuts it, or is seen here
+        if MIGRATED_URL in metadata:
+            raise migrated_error(metadata[MIGRATED_URL])
         return info
 
     def raise_epoch(self, epoch: int) -> None:
@@ -97,15 +97,15 @@ class NatsDatabase(ServerDatabase[NatsStore]):
             return len(self._listened) - 1
 
     @contextlib.contextmanager
-    def _ear(self) -> Iterator[Ear]:
+    def _subscribe(self) -> Iterator[Subscription]:
         subjects: dict[str, int] = {}
         with contextlib.closing(self.server.open()) as connection:
 
             def hear(logs: frozenset[int], seconds: float) -> dict[int, int]:
                 unheard = logs.difference(subjects.values())
                 for log in unheard:
-                    connection.subscribe(self._listened[log].ring)
-                    subjects[self._listened[log].ring] = log
+                    connection.subscribe(self._listened[log].notify)
+                    subjects[self._listened[log].notify] = log
                 rung = None if unheard else connection.hear(seconds)
                 if rung is not None and rung.payload.isdigit():
                     return {subjects[rung.subject]: int(rung.payload)}

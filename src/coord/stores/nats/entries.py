@@ -2,7 +2,7 @@
 
 The stream gives each message the next place, and takes one only for the place that its sender expects: so
 each commit is decided on all before it. A mark says what is no commit: a raised floor, a raised epoch, which
-server wrote, that the store was moved. So places and offsets differ by the marks, and a `Chapter` begins
+server wrote, that the store was moved. So places and offsets differ by the marks, and a `Segment` begins
 after each.
 
 Every message names the one before it. Where a server forgot messages that somebody still remembers, that
@@ -43,7 +43,7 @@ class EntryMessage(msgspec.Struct, frozen=True, array_like=True, tag="entry"):
         return Commit({}, self.puts, self.deletes, self.events, self.at, self.id)
 
 
-class Mark(msgspec.Struct, frozen=True, array_like=True, tag="mark"):
+class ControlMessage(msgspec.Struct, frozen=True, array_like=True, tag="control"):
     """What holds from here on."""
 
     before: bytes
@@ -54,7 +54,7 @@ class Mark(msgspec.Struct, frozen=True, array_like=True, tag="mark"):
     leader: str = ""
     servers: dict[str, str] = {}
     """The servers that were written through: the run of each by its name."""
-    moved: str = ""
+    migrated_to: str = ""
     copied: bool = False
     """The records before this are in a snapshot only."""
 
@@ -70,15 +70,15 @@ class _Shown(msgspec.Struct, frozen=True, array_like=True, tag="entry"):
     events: list[bytes]
 
 
-class Chapter(NamedTuple):
+class Segment(NamedTuple):
     """Entries that follow each other without a mark in between: offset and place of the first."""
 
     offset: int
-    place: int
+    sequence: int
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(EntryMessage | Mark).decode
+_decode = msgspec.msgpack.Decoder(EntryMessage | ControlMessage).decode
 _decode_shown = msgspec.msgpack.Decoder(_Shown).decode
 
 
@@ -94,15 +94,15 @@ def encode_entry(before: bytes, token: bytes, offset: int, commit: Commit) -> by
     )
 
 
-def encode_mark(mark: Mark) -> bytes:
+def encode_control(control: ControlMessage) -> bytes:
     """Return the message of a mark."""
-    return _encode(mark)
+    return _encode(control)
 
 
-def decode(data: bytes, where: str) -> EntryMessage | Mark:
+def decode(data: bytes, where: str) -> EntryMessage | ControlMessage:
     """Return a message of a log."""
     try:
-        message: EntryMessage | Mark = _decode(data)
+        message: EntryMessage | ControlMessage = _decode(data)
     except msgspec.MsgspecError as error:
         raise damaged(where, str(error)) from error
     return message
@@ -129,39 +129,39 @@ def start_of(epoch: int, now_ms: int) -> int:
     return (epoch << EPOCH_BITS) + now_ms - COUNTED_FROM_MS
 
 
-def places_after(chapters: list[Chapter], end: int, after: int, limit: int) -> list[int]:
+def sequences_after(segments: list[Segment], end: int, after: int, limit: int) -> list[int]:
     """Return the places of the entries after an offset, at most so many; `end` is the last place of all.
 
     >>> places_after([Chapter(1, 1), Chapter(4, 5)], 6, 1, 9)
     [2, 3, 5, 6]
     """
     found: list[int] = []
-    ends = [*(chapter.place - 2 for chapter in chapters[1:]), end]
-    for chapter, last in zip(chapters, ends, strict=True):
-        first = chapter.place + max(0, after + 1 - chapter.offset)
+    ends = [*(segment.sequence - 2 for segment in segments[1:]), end]
+    for segment, last in zip(segments, ends, strict=True):
+        first = segment.sequence + max(0, after + 1 - segment.offset)
         found += range(first, min(last, first + limit - len(found) - 1) + 1)
     return found
 
 
-def place_of(chapters: list[Chapter], end: int, offset: int) -> int:
+def sequence_of(segments: list[Segment], end: int, offset: int) -> int:
     """Return the place below which all entries are below an offset, and never one beyond the last.
 
     >>> place_of([Chapter(1, 1), Chapter(4, 5)], 6, 4), place_of([Chapter(1, 1), Chapter(400, 5)], 6, 99)
     (5, 5)
     """
-    following = [*(chapter.place for chapter in chapters[1:]), end]
+    following = [*(segment.sequence for segment in segments[1:]), end]
     found = 1
-    for chapter, limit in zip(chapters, following, strict=True):
-        if chapter.offset <= offset:
-            found = min(chapter.place + offset - chapter.offset, limit)
+    for segment, limit in zip(segments, following, strict=True):
+        if segment.offset <= offset:
+            found = min(segment.sequence + offset - segment.offset, limit)
     return found
 
 
-def chapters_from(chapters: list[Chapter], floor: int) -> list[Chapter]:
+def segments_from(segments: list[Segment], floor: int) -> list[Segment]:
     """Return the chapters that hold anything from an offset on.
 
     >>> chapters_from([Chapter(1, 1), Chapter(4, 5), Chapter(9, 11)], 5)
     [Chapter(offset=4, place=5), Chapter(offset=9, place=11)]
     """
-    passed = [number for number, chapter in enumerate(chapters) if chapter.offset <= floor]
-    return chapters[passed[-1] if passed else 0 :]
+    passed = [number for number, segment in enumerate(segments) if segment.offset <= floor]
+    return segments[passed[-1] if passed else 0 :]

@@ -25,7 +25,7 @@ from coord.core.errors import (
 )
 from coord.stores.contract import RECORD_BYTES
 from coord.stores.database import Reconnected
-from coord.stores.migrated import not_installed
+from coord.stores.migration import not_installed_error
 from coord.stores.nats.address import Address
 from coord.stores.nats.protocol import (
     AT_ONCE,
@@ -309,12 +309,12 @@ class NatsServer:
         """Return place and content of the newest message of a subject; None if there is none."""
         answer: GetAnswer = self._api("STREAM.MSG.GET", stream, GetAnswer, last_by_subj=subject)
         if answer.error is not None and answer.error.err_code == NO_STREAM:
-            raise not_installed(self.address.shown)
+            raise not_installed_error(self.address.shown)
         return _content(answer)
 
-    def get(self, stream: str, place: int) -> bytes | None:
+    def get(self, stream: str, sequence: int) -> bytes | None:
         """Return what lies at a place of a stream by the word of its leader; None if nothing does."""
-        found = _content(self._api("STREAM.MSG.GET", stream, GetAnswer, seq=place))
+        found = _content(self._api("STREAM.MSG.GET", stream, GetAnswer, seq=sequence))
         return found[1] if found else None
 
     def clock_ms(self, stream: str, subject: str) -> int:
@@ -326,19 +326,19 @@ class NatsServer:
         time = answer.message.time if answer.message else None
         return int(time.timestamp() * 1000) if time else 0
 
-    def get_all(self, stream: str, places: Sequence[int]) -> list[bytes | None]:
+    def get_all(self, stream: str, sequences: Sequence[int]) -> list[bytes | None]:
         """Return what lies at places of a stream; None where nothing does."""
         subject = f"{API}DIRECT.GET.{stream}"
         found: list[bytes | None] = []
         at_once = min(AT_ONCE, UNREAD_BYTES // max(1, self.told.max_payload) or 1)
-        for first in range(0, len(places), at_once):
-            some = places[first : first + at_once]
-            answers = self.ask(*(Question(subject, b'{"seq":%d}' % place) for place in some))
-            for place, answer in zip(some, answers, strict=True):
+        for first in range(0, len(sequences), at_once):
+            some = sequences[first : first + at_once]
+            answers = self.ask(*(Question(subject, b'{"seq":%d}' % sequence) for sequence in some))
+            for sequence, answer in zip(some, answers, strict=True):
                 if answer.status == 0:
                     found.append(answer.payload)
                 else:  # any replica may answer; only the leader knows that there is nothing
-                    found.append(self.get(stream, place))
+                    found.append(self.get(stream, sequence))
         return found
 
     @property

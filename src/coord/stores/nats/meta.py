@@ -6,7 +6,7 @@ import msgspec
 
 from coord.core.errors import Corrupt, Unavailable, Unsupported
 from coord.stores.contract import FORMAT
-from coord.stores.migrated import not_installed
+from coord.stores.migration import not_installed_error
 from coord.stores.nats.address import Address
 from coord.stores.nats.jetstream import NatsServer
 
@@ -53,7 +53,7 @@ def grants(url: str) -> list[str]:
     return [
         "permissions {",
         f"  publish {{ allow: [{', '.join(subjects)}] }}",
-        f'  subscribe {{ allow: ["_INBOX.>", "{address.subject("ring", "*")}"] }}',
+        f'  subscribe {{ allow: ["_INBOX.>", "{address.subject("notify", "*")}"] }}',
         "}",
     ]
 
@@ -67,7 +67,7 @@ def _read(server: NatsServer) -> tuple[int, dict[str, str]]:
     address = server.address
     found = server.last(address.stream, address.subject("meta"))
     if found is None:
-        raise not_installed(address.shown)
+        raise not_installed_error(address.shown)
     try:
         meta = _decode(found[1])
     except msgspec.MsgspecError as error:
@@ -88,9 +88,9 @@ def _put(server: NatsServer, meta: dict[str, str], after: int) -> bool:
 def change(server: NatsServer, values: dict[str, str]) -> None:
     """Say more of the store, or less: an empty value takes a note away."""
     for _ in range(TRIES):
-        place, meta = _read(server)
+        sequence, meta = _read(server)
         changed = {name: value for name, value in {**meta, **values}.items() if value}
-        if changed == meta or _put(server, changed, place):
+        if changed == meta or _put(server, changed, sequence):
             server.purge(server.address.stream, filter=server.address.subject("meta"), keep=KEPT)
             return
     raise Unavailable("others have been changing the store's notes for long", hint="try again")
@@ -99,8 +99,8 @@ def change(server: NatsServer, values: dict[str, str]) -> None:
 def set_epoch(server: NatsServer, epoch: int) -> int:
     """Raise the store's epoch to at least this one, and return what it is then."""
     for _ in range(TRIES):
-        place, meta = _read(server)
+        sequence, meta = _read(server)
         highest = max(epoch, int(meta["epoch"]))
-        if highest == int(meta["epoch"]) or _put(server, {**meta, "epoch": str(highest)}, place):
+        if highest == int(meta["epoch"]) or _put(server, {**meta, "epoch": str(highest)}, sequence):
             return highest
     raise Unavailable("others have been changing the store's notes for long", hint="try again")

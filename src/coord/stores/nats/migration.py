@@ -5,15 +5,15 @@ from typing import Any
 
 from coord.core.errors import Refused
 from coord.stores.contract import Commit, Entry, Record
-from coord.stores.migrated import MOVED_ID, MOVED_URL
-from coord.stores.nats.entries import Chapter, Mark, encode_entry, encode_mark, new_token
+from coord.stores.migration import MIGRATED_ID, MIGRATED_URL
+from coord.stores.nats.entries import ControlMessage, Segment, encode_control, encode_entry, new_token
 from coord.stores.nats.jetstream import NatsServer
 from coord.stores.nats.meta import change, read_meta, set_epoch
-from coord.stores.nats.snapshots import Image, Manifest, Snapshots
+from coord.stores.nats.snapshots import Manifest, Snapshot, Snapshots
 
 
-class NatsMover:
-    """See `moving.Mover`. What is added stays in memory until the log begins, as it will afterwards."""
+class NatsMigrator:
+    """See `migrating.Migrator`. What is added stays in memory until the log begins, as it will afterwards."""
 
     def __init__(self, database: Any) -> None:
         self._database = database
@@ -24,22 +24,22 @@ class NatsMover:
     def heads(self) -> dict[str, int]:
         return {tenant: self._database.log(tenant).head() for tenant in self._tenants()}
 
-    def notes(self) -> dict[str, str]:
+    def metadata(self) -> dict[str, str]:
         return read_meta(self._server)
 
-    def note(self, **values: str) -> None:
+    def set_metadata(self, **values: str) -> None:
         change(self._server, values)
 
     def set_epoch(self, epoch: int) -> None:
         set_epoch(self._server, epoch)
 
-    def shut(self, url: str, store_id: str) -> None:
-        change(self._server, {MOVED_URL: url, MOVED_ID: store_id})  # first: nobody opens it from now on
+    def seal(self, url: str, store_id: str) -> None:
+        change(self._server, {MIGRATED_URL: url, MIGRATED_ID: store_id})  # first: nobody opens it from now on
         self._mark_all(url)
 
     def reopen(self) -> None:
         self._mark_all("")
-        change(self._server, {MOVED_URL: "", MOVED_ID: ""})
+        change(self._server, {MIGRATED_URL: "", MIGRATED_ID: ""})
 
     def clear(self, tenant: str) -> None:
         self._added[tenant] = {}
@@ -52,15 +52,15 @@ class NatsMover:
 
     def begin(self, tenant: str, entry: Entry) -> None:
         offset = entry.offset
-        mark = Mark(b"", new_token(), offset - 1, offset, copied=True)
+        control = ControlMessage(b"", new_token(), offset - 1, offset, copied=True)
         token = new_token()
         commit = Commit(events=entry.events, at=entry.at, id=entry.id)
-        first = self._put(tenant, encode_mark(mark), 0)
-        if not first or not self._put(tenant, encode_entry(mark.token, token, offset, commit), 1):
+        first = self._put(tenant, encode_control(control), 0)
+        if not first or not self._put(tenant, encode_entry(control.token, token, offset, commit), 1):
             raise Refused(f"somebody else began the log of {tenant}", hint="name another store")
-        manifest = Manifest(2, token, offset, entry.at, offset, mark, [Chapter(offset, 2)], [], 0, 0, 0)
-        image = Image(manifest, self._added.pop(tenant), {})
-        Snapshots(self._server, tenant).write(image, lambda _: True)
+        manifest = Manifest(2, token, offset, entry.at, offset, control, [Segment(offset, 2)], [], 0, 0, 0)
+        snapshot = Snapshot(manifest, self._added.pop(tenant), {})
+        Snapshots(self._server, tenant).write(snapshot, lambda _: True)
 
     def _put(self, tenant: str, data: bytes, after: int) -> bool:
         expected = {"Nats-Expected-Last-Sequence": str(after)}
@@ -81,4 +81,4 @@ class NatsMover:
 
     def _mark_all(self, url: str) -> None:
         for stream in self._server.streams(self._address.subject("log", "*")):
-            self._database.log(self._address.tenant_of(stream)).mark_moved(url)
+            self._database.log(self._address.tenant_of(stream)).set_migrated(url)

@@ -23,7 +23,7 @@ UNREAD_BYTES = 32 * 1024 * 1024
 
 _RECEIVE = 1 << 16
 """Room for more than 128 KiB is asked of the system each time, which takes longer than to receive."""
-_BUFFERED_MOST = 1 << 27
+_BUFFERED_BYTES_MAX = 1 << 27
 """More than any message that a server takes: who sends so much without an end is no NATS server."""
 _NO_RESPONDERS = 503
 _TOO_LARGE = "Maximum Payload"
@@ -245,7 +245,7 @@ class NatsConnection:
         if not data:
             raise Lost("the server hung up")
         self._buffer += data
-        if len(self._buffer) > _BUFFERED_MOST:
+        if len(self._buffer) > _BUFFERED_BYTES_MAX:
             raise Lost("the server sends more than a message can be")
 
     def _receive(self) -> None:

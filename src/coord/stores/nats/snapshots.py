@@ -14,9 +14,9 @@ import msgspec
 
 from coord.core.errors import Corrupt
 from coord.stores.contract import RECORD_BYTES, Record
-from coord.stores.log.state import Fold
+from coord.stores.log.state import LogState
 from coord.stores.nats.address import word_of
-from coord.stores.nats.entries import Chapter, Mark
+from coord.stores.nats.entries import ControlMessage, Segment
 from coord.stores.nats.jetstream import LEAST_PAYLOAD, NatsServer
 
 KEPT = 2
@@ -29,13 +29,13 @@ PART_BYTES = RECORD_BYTES
 class Manifest(msgspec.Struct, frozen=True, array_like=True):
     """The last message of a snapshot: as of what it is, and where its parts are."""
 
-    place: int
+    sequence: int
     token: bytes
     offset: int
     at: int
     floor: int
-    mark: Mark | None
-    chapters: list[Chapter]
+    control: ControlMessage | None
+    segments: list[Segment]
     parts: list[int]
     records: int
     tombstones: int
@@ -51,7 +51,7 @@ class Part(msgspec.Struct, frozen=True, array_like=True):
     tombstones: dict[str, int]
 
 
-class Image(NamedTuple):
+class Snapshot(NamedTuple):
     """What a snapshot is made of."""
 
     manifest: Manifest
@@ -95,9 +95,9 @@ class Snapshots:
         except msgspec.MsgspecError as error:
             raise self._damaged(str(error)) from error
 
-    def read(self, manifest: Manifest) -> Fold | None:
+    def read(self, manifest: Manifest) -> LogState | None:
         """Return the fold of a snapshot; None if it was removed meanwhile."""
-        fold = Fold(manifest.offset, manifest.at, manifest.floor)
+        state = LogState(manifest.offset, manifest.at, manifest.floor)
         for part in manifest.parts:
             (data,) = self._server.get_all(self._stream, [part])
             if data is None:
@@ -106,10 +106,10 @@ class Snapshots:
                 decoded = _decode_part(data)
             except msgspec.MsgspecError as error:
                 raise self._damaged(str(error)) from error
-            fold.hold(decoded.records, decoded.tombstones)
-        if (len(fold.records), len(fold.tombstones)) != (manifest.records, manifest.tombstones):
+            state.add(decoded.records, decoded.tombstones)
+        if (len(state.records), len(state.tombstones)) != (manifest.records, manifest.tombstones):
             raise self._damaged("it is not complete")
-        return fold
+        return state
 
     def _damaged(self, how: str) -> Corrupt:
         return Corrupt(
@@ -117,24 +117,24 @@ class Snapshots:
             hint="restore the streams from a copy; nothing was changed",
         )
 
-    def write(self, image: Image, fits: Callable[[Manifest], bool]) -> int | None:
+    def write(self, snapshot: Snapshot, fits: Callable[[Manifest], bool]) -> int | None:
         """Put a snapshot into the stream and return its size; None if another process was faster.
 
         One of a later place that does not fit is of a log that its server forgot: it is no longer the newest.
         """
         former = self.newest()
-        if former is not None and former[1].place > image.manifest.place and fits(former[1]):
+        if former is not None and former[1].sequence > snapshot.manifest.sequence and fits(former[1]):
             return None
         parts: list[int] = []
         size = 0
-        for data in _encoded(image):
+        for data in _encoded(snapshot):
             size += len(data)
             parts.append(self._server.put(self._parts, data, {}) or 0)
         manifest = msgspec.structs.replace(
-            image.manifest,
+            snapshot.manifest,
             parts=parts,
-            records=len(image.records),
-            tombstones=len(image.tombstones),
+            records=len(snapshot.records),
+            tombstones=len(snapshot.tombstones),
             size=size,
             former=former[0] if former else 0,
         )
@@ -156,12 +156,12 @@ class Snapshots:
             self._server.purge(self._stream, filter=subject)
 
 
-def _encoded(image: Image) -> Iterator[bytes]:
+def _encoded(snapshot: Snapshot) -> Iterator[bytes]:
     """Yield the parts one by one: other threads run in between."""
-    records = iter(image.records.values())
+    records = iter(snapshot.records.values())
     while some := list(islice(records, PART_RECORDS)):
         yield from _parts(some)
-    tombstones = iter(image.tombstones.items())
+    tombstones = iter(snapshot.tombstones.items())
     while dead := dict(islice(tombstones, PART_RECORDS)):
         yield _encode(Part([], dead))
 

@@ -21,7 +21,7 @@ from coord.core.errors import (
     Unsupported,
 )
 from coord.stores.contract import FORMAT
-from coord.stores.migrated import not_installed, unavailable
+from coord.stores.migration import not_installed_error, unavailable_error
 from coord.stores.postgres.arrays import ArrayDumper, Bigints, Blobs, Texts
 from coord.stores.postgres.table_statements import LIBPQ, SESSION, Statements, TableStatements
 from coord.stores.urls import shown, without_parameter
@@ -53,7 +53,7 @@ def translated(error: psycopg.Error, *, committing: bool = False) -> CoordError:
         # A damaged page or index; a log, table, column, function or schema that was there before.
         return Corrupt(message, hint="restore the store from a copy; nothing was changed")
     # Lock or statement timeout, deadlock, serialization failure, no space, no privilege, read-only, moved …
-    return unavailable(message)
+    return unavailable_error(message)
 
 
 @contextlib.contextmanager
@@ -160,7 +160,7 @@ def meta_of(address: Address, connection: Connection) -> dict[str, str]:
     try:
         meta: dict[str, str] = dict(connection.execute(address.sql.meta).fetchall())
     except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName) as error:
-        raise not_installed(address.shown) from error
+        raise not_installed_error(address.shown) from error
     if meta.get("format") != str(FORMAT):
         raise Unsupported(
             f"{address.shown} has format {meta.get('format')}; this version of coord writes {FORMAT}",

@@ -17,7 +17,7 @@ from coord.stores.postgres.connection import Address, Connection, Row, is_gone, 
 from coord.stores.postgres.table_statements import Statements
 from coord.stores.server.clock import ServerClock, uptime_ms
 from coord.stores.server.database import ServerDatabase
-from coord.stores.server.listener import Ear
+from coord.stores.server.listener import Subscription
 
 COMMIT_BYTES = 16 * 1024 * 1024
 FORGET_AT_ONCE = 10_000
@@ -61,7 +61,7 @@ class OpenSchema(ServerDatabase[AnyStore]):
             with using(connection, committing=committing):
                 rows = connection.execute(query, values, binary=True).fetchall()
         if rows:
-            self.clock.told(rows[0][0], asked)
+            self.clock.observe(rows[0][0], asked)
         return rows
 
     def _connected(self) -> Connection:
@@ -83,7 +83,7 @@ class OpenSchema(ServerDatabase[AnyStore]):
                 raise Unavailable(f"{self.address.shown} is a standby", hint="connect to the primary")
             if self.store_id not in ("", meta["store_id"]):
                 raise Corrupt(f"{self.address.shown} holds another store now", hint="open it again")
-        self.store_id, self.epoch, self.notes = meta["store_id"], int(meta["epoch"]), meta
+        self.store_id, self.epoch, self.metadata = meta["store_id"], int(meta["epoch"]), meta
         self.limits = Limits(commit_bytes=COMMIT_BYTES, durable=durable, shared=True)
         return connection
 
@@ -92,14 +92,14 @@ class OpenSchema(ServerDatabase[AnyStore]):
 
         return look(self.ask)
 
-    def ring(self, log: int, offset: int) -> None:
+    def notify(self, log: int, offset: int) -> None:
         """Tell who listens that a log has grown; nobody depends on it."""
         sql = self.address.sql
         with contextlib.suppress(CoordError):
             self.ask(sql.notify, sql.channel(log), str(offset))
 
     @contextlib.contextmanager
-    def _ear(self) -> Iterator[Ear]:
+    def _subscribe(self) -> Iterator[Subscription]:
         sql = self.address.sql
         channels: dict[str, int] = {}
 

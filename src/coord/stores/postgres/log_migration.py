@@ -7,12 +7,12 @@ from psycopg.types.numeric import Int8
 
 from coord.core.errors import Refused
 from coord.stores.contract import Entry, Record
-from coord.stores.log.snapshot import INLINE_BYTES, Image, Place, Reference
+from coord.stores.log.snapshot import INLINE_BYTES, Reference, Snapshot, SnapshotId
 from coord.stores.postgres.arrays import Bigints, Blobs, Texts
 from coord.stores.postgres.log_entry import NOTHING, encoded
 from coord.stores.postgres.log_snapshots import write_image
 from coord.stores.postgres.log_statements import LogStatements
-from coord.stores.postgres.table_migration import BEGIN, ZERO, PostgresMover
+from coord.stores.postgres.table_migration import BEGIN, ZERO, PostgresMigrator
 
 DROP = tuple(
     f"DELETE FROM {{schema}}.{table} WHERE log = %s"  # noqa: S608 - names of tables, all from here
@@ -21,8 +21,8 @@ DROP = tuple(
 ENTRY = "INSERT INTO {schema}.entry VALUES (%s, %s, %s, %s, %s, %s)"
 
 
-class PostgresLogMover(PostgresMover):
-    """See `moving.Mover`. What is added stays in memory until the log begins, as it will afterwards."""
+class PostgresLogMigrator(PostgresMigrator):
+    """See `migrating.Migrator`. What is added stays in memory until the log begins, as it will afterwards."""
 
     def __init__(self, database: Any) -> None:
         super().__init__(database)
@@ -53,12 +53,12 @@ class PostgresLogMover(PostgresMover):
 
     def begin(self, tenant: str, entry: Entry) -> None:
         offset = entry.offset
-        image = Image(Place(offset, offset), entry.at, self._added.pop(tenant), {})
+        snapshot = Snapshot(SnapshotId(offset, offset), entry.at, self._added.pop(tenant), {})
         with self._transaction() as connection:
             begun = connection.execute(self._sql.named(BEGIN), (offset, entry.at, offset, tenant)).fetchall()
             if not begun:
                 raise Refused(f"somebody else began the log of {tenant}", hint="name another store")
             log = begun[0][0]
-            write_image(connection, self._statements, log, image)
+            write_image(connection, self._statements, log, snapshot)
             row = (log, Int8(offset), Int8(entry.at), entry.id, encoded(entry.events))
             connection.execute(self._sql.named(ENTRY), (*row, NOTHING))

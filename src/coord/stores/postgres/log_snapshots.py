@@ -8,8 +8,8 @@ import msgspec
 from psycopg.types.numeric import Int4, Int8
 
 from coord.core.errors import Corrupt
-from coord.stores.log.snapshot import Image, Place, fold_of, pieces
-from coord.stores.log.state import Fold
+from coord.stores.log.snapshot import Snapshot, SnapshotId, chunks, state_of
+from coord.stores.log.state import LogState
 from coord.stores.postgres.arrays import Blobs
 from coord.stores.postgres.connection import Connection, using
 from coord.stores.postgres.database import TenantLog
@@ -22,7 +22,7 @@ READ_CHUNKS = 64
 class Newest(NamedTuple):
     """The newest snapshot (None if there is none), its size, and the floor of the log at that moment."""
 
-    place: Place | None
+    place: SnapshotId | None
     size: int
     floor: int
 
@@ -38,13 +38,13 @@ class Snapshots:
         """Return the newest snapshot there is."""
         _, floor, rows = self._log.read(self._sql.newest)
         for offset, its_floor, size in rows:
-            return Newest(Place(offset, its_floor), size, floor)
+            return Newest(SnapshotId(offset, its_floor), size, floor)
         return Newest(None, 0, floor)
 
-    def read(self, place: Place) -> Fold | None:
+    def read(self, place: SnapshotId) -> LogState | None:
         """Return the fold of a snapshot; None if a newer one has replaced it."""
         try:
-            return fold_of(place, self._pieces(place))
+            return state_of(place, self._chunks(place))
         except (ValueError, msgspec.MsgspecError) as error:
             if self.newest().place != place:
                 return None
@@ -53,7 +53,7 @@ class Snapshots:
                 hint="restore the store from a copy; nothing was changed",
             ) from error
 
-    def _pieces(self, place: Place) -> Iterator[bytes]:
+    def _chunks(self, place: SnapshotId) -> Iterator[bytes]:
         first = 0
         while True:
             page = Int8(place.offset), Int8(first), Int8(READ_CHUNKS)
@@ -63,7 +63,7 @@ class Snapshots:
                 return
             first = rows[-1][0] + 1
 
-    def write(self, image: Image, *, patient: bool) -> int:
+    def write(self, snapshot: Snapshot, *, patient: bool) -> int:
         """Make a snapshot durable and return its size; 0 if there was no need to.
 
         There is none where another process has a newer one, or is writing one and nobody is patient.
@@ -74,19 +74,19 @@ class Snapshots:
             if not connection.execute(lock, (log,)).fetchall()[0][0]:
                 return 0
             # On this connection: the other may be closed already, and then this is the last that is done.
-            newer = connection.execute(sql.snapshots_from, (log, Int8(image.place.offset))).fetchall()
+            newer = connection.execute(sql.snapshots_from, (log, Int8(snapshot.id.offset))).fetchall()
             if newer:
                 return 0
             connection.execute(sql.drop_chunks, (log, log))  # what a writer that died has left
-            size = write_image(connection, sql, log, image)
+            size = write_image(connection, sql, log, snapshot)
             connection.execute(sql.drop_snapshots, (log, log))
             connection.execute(sql.drop_chunks, (log, log))
             return size
 
 
-def write_image(connection: Connection, sql: LogStatements, log: int, image: Image) -> int:
+def write_image(connection: Connection, sql: LogStatements, log: int, snapshot: Snapshot) -> int:
     """Write all rows of a snapshot, the one that makes it valid last; return its size."""
-    place, sent, size, waiting = image.place, 0, 0, Blobs()
+    place, sent, size, waiting = snapshot.id, 0, 0, Blobs()
 
     def send() -> None:
         nonlocal sent
@@ -95,10 +95,10 @@ def write_image(connection: Connection, sql: LogStatements, log: int, image: Ima
         waiting.clear()
 
     unsent = 0
-    for piece in pieces(image):
-        waiting.append(piece)
-        size += len(piece)
-        unsent += len(piece)
+    for chunk in chunks(snapshot):
+        waiting.append(chunk)
+        size += len(chunk)
+        unsent += len(chunk)
         if unsent >= SENT_BYTES:
             send()
             unsent = 0

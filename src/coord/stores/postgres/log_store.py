@@ -16,8 +16,8 @@ from psycopg.types.numeric import Int8
 from coord.core.errors import CoordError, Corrupt
 from coord.stores.contract import Commit, Entry, Head, Limits, Record
 from coord.stores.database import EPOCH_BITS, Reconnected
-from coord.stores.log.snapshot import INLINE_BYTES, Image, Reference, image_of, snapshot_is_due
-from coord.stores.log.state import Fold
+from coord.stores.log.snapshot import INLINE_BYTES, Reference, Snapshot, snapshot_is_due, snapshot_of
+from coord.stores.log.state import LogState
 from coord.stores.log.store import LogStore
 from coord.stores.postgres.arrays import Blobs, Texts
 from coord.stores.postgres.connection import Address, Row, install_at
@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 class PostgresLogStore(LogStore):
     """One tenant's log in a Postgres schema."""
 
-    _foresees = True
+    append_is_conditional = True
 
     def __init__(self, database: "PostgresLogDatabase", tenant: str) -> None:
         super().__init__()
@@ -68,16 +68,16 @@ class PostgresLogStore(LogStore):
                 raise Corrupt("the log was trimmed, but there is no snapshot", hint=RESTORE)
             if place is not None and place.offset + 1 < floor:
                 raise Corrupt(f"entry {place.offset + 1} is missing, and no snapshot has it", hint=RESTORE)
-            fold = Fold(floor, 0, floor) if place is None else self._snapshots.read(place)
-            if fold is not None:
+            state = LogState(floor, 0, floor) if place is None else self._snapshots.read(place)
+            if state is not None:
                 break
-        self._fold = fold
-        self._base, self._base_bytes, self._bytes_since_base = fold.offset, size, 0
+        self._state = state
+        self._base, self._base_bytes, self._bytes_since_base = state.offset, size, 0
 
     def _catch_up(self) -> None:
         head, floor = -1, 0
-        while self._fold.offset != head:
-            after = self._fold.offset
+        while self._state.offset != head:
+            after = self._state.offset
             head, floor, rows = self._log.read(self._sql.entries, Int8(after), Int8(PAGE))
             if self._connection != self._database.connections:
                 self._recognise()
@@ -89,16 +89,16 @@ class PostgresLogStore(LogStore):
             self._replay(rows)
             if not rows and head != after:
                 raise Corrupt(f"entry {after + 1} is missing", hint=RESTORE)
-        if floor > self._fold.floor:
-            self._fold.trim(floor)
+        if floor > self._state.floor:
+            self._state.trim(floor)
 
     def _recognise(self) -> None:
         """See that the log has the newest entry known here, through a new connection: after a failover, or
         from a copy that was restored, it may have another one in its place."""
-        connection, after = self._database.connections, self._fold.offset
+        connection, after = self._database.connections, self._state.offset
         _, floor, rows = self._log.read(self._sql.entries, Int8(after - 1), Int8(1))
         for offset, at, body in rows:
-            if offset == after and (at, body) != (self._fold.at, self._body or body):
+            if offset == after and (at, body) != (self._state.at, self._body or body):
                 raise Corrupt(
                     f"entry {after} is another than it was", hint="was the store restored? Open it again"
                 )
@@ -107,11 +107,11 @@ class PostgresLogStore(LogStore):
         self._connection = connection
 
     def _replay(self, rows: Sequence[Row]) -> None:
-        fold = self._fold
+        state = self._state
         for offset, at, body in rows:
-            if offset != fold.offset + 1:
-                raise Corrupt(f"entry {fold.offset + 1} is missing", hint=RESTORE)
-            fold.apply(offset, commit_of(offset, at, body))
+            if offset != state.offset + 1:
+                raise Corrupt(f"entry {state.offset + 1} is missing", hint=RESTORE)
+            state.apply(offset, commit_of(offset, at, body))
             self._body = body
             self._bytes_since_base += len(body)
 
@@ -134,12 +134,15 @@ class PostgresLogStore(LogStore):
 
     def _look_again(self, record: Record) -> None:
         """Catch up after a value was found gone: either a newer commit explains that, or nothing does."""
-        offset = self._fold.offset
+        offset = self._state.offset
         self._catch_up()
-        if self._fold.offset == offset:
+        if self._state.offset == offset:
             raise Corrupt(f"the value of {record.key!r} is missing", hint=RESTORE)
 
     def tail(self, after: int, limit: int) -> list[Entry]:
+        return self._entries(after, limit)  # the answer contains the head: there is no need to catch up
+
+    def _entries(self, after: int, limit: int) -> list[Entry]:
         return self._log.tail(after, limit)
 
     def wait(self, after: int, timeout: float) -> bool:
@@ -158,7 +161,7 @@ class PostgresLogStore(LogStore):
         appended, heard = self._appended(
             self._log.id,
             Int8(offset - 1),
-            Int8(self._fold.floor),
+            Int8(self._state.floor),
             Int8(commit.at),
             commit.id,
             encoded(commit.events),
@@ -185,31 +188,31 @@ class PostgresLogStore(LogStore):
 
     def _large_among(self, keys: list[str]) -> list[str]:
         """Return those keys whose value is a row of its own until now."""
-        found = map(self._fold.records.get, keys)
+        found = map(self._state.records.get, keys)
         return [record.key for record in found if record is not None and type(record.value) is Reference]
 
     def _committed(self, offset: int) -> None:
         if self._heard:
-            self._database.ring(self._log.id, offset)
-        if self._snapshot_is_due(self._burst.patience):
+            self._database.notify(self._log.id, offset)
+        if self._snapshot_is_due(self._sole_writer.snapshot_delay):
             with self._lock:
                 self._begin_snapshot()
 
     def trim(self, before: int) -> None:
         super().trim(before)
-        self._log.forget_below(self._fold.floor)
+        self._log.forget_below(self._state.floor)
 
     def _forget(self, floor: int) -> None:
         newest = self._snapshots.newest().place
-        if floor > self._fold.floor and (newest is None or newest.offset + 1 < floor):
-            self._snapshots.write(image_of(self._fold), patient=True)
+        if floor > self._state.floor and (newest is None or newest.offset + 1 < floor):
+            self._snapshots.write(snapshot_of(self._state), patient=True)
         self._database.ask(self._sql.raise_floor, Int8(floor), self._log.id, committing=True)
 
     # Snapshots.
 
-    def _snapshot_is_due(self, patience: int = 1) -> bool:
-        entries = self._fold.offset - self._base
-        return snapshot_is_due(entries, self._bytes_since_base // patience, self._base_bytes)
+    def _snapshot_is_due(self, snapshot_delay: int = 1) -> bool:
+        entries = self._state.offset - self._base
+        return snapshot_is_due(entries, self._bytes_since_base // snapshot_delay, self._base_bytes)
 
     def _begin_snapshot(self) -> None:
         """Write a snapshot in a thread of its own; the commit has happened, so failing here is no failure."""
@@ -222,18 +225,18 @@ class PostgresLogStore(LogStore):
                 self._base, self._base_bytes = place.offset, size
                 self._bytes_since_base = 0
                 return
-            image = image_of(self._fold)
-            self._base, self._bytes_since_base = image.place.offset, 0
+            snapshot = snapshot_of(self._state)
+            self._base, self._bytes_since_base = snapshot.id.offset, 0
             self._snapshot_writer = threading.Thread(
-                target=self._write_snapshot, args=(image,), name="coord-snapshot"
+                target=self._write_snapshot, args=(snapshot,), name="coord-snapshot"
             )
             self._snapshot_writer.start()
         except (CoordError, RuntimeError) as error:
             logger.warning("no snapshot of %s could be written: %s", self._database.address.shown, error)
 
-    def _write_snapshot(self, image: Image) -> None:
+    def _write_snapshot(self, snapshot: Snapshot) -> None:
         try:
-            self._base_bytes = self._snapshots.write(image, patient=False) or self._base_bytes
+            self._base_bytes = self._snapshots.write(snapshot, patient=False) or self._base_bytes
         except CoordError as error:
             logger.warning("no snapshot of %s could be written: %s", self._database.address.shown, error)
 

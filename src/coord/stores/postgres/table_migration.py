@@ -8,7 +8,7 @@ import msgspec
 
 from coord.core.errors import Refused
 from coord.stores.contract import Entry, Record
-from coord.stores.migrated import MOVED_ID, MOVED_URL, moved_message
+from coord.stores.migration import MIGRATED_ID, MIGRATED_URL, migrated_message
 from coord.stores.postgres.arrays import Bigints, Blobs, Texts
 from coord.stores.postgres.table_statements import Statements
 
@@ -45,8 +45,8 @@ ENTRY = "INSERT INTO {schema}.entry VALUES (%s, %s, %s, %s, %s)"
 _events_encode = msgspec.msgpack.Encoder().encode
 
 
-class PostgresMover:
-    """See `moving.Mover`."""
+class PostgresMigrator:
+    """See `migrating.Migrator`."""
 
     def __init__(self, database: Any) -> None:
         self._database = database
@@ -56,28 +56,28 @@ class PostgresMover:
         with self._transaction() as connection:
             return dict(connection.execute(self._sql.named(HEADS)).fetchall())
 
-    def notes(self) -> dict[str, str]:
+    def metadata(self) -> dict[str, str]:
         with self._transaction() as connection:
             return dict(connection.execute(self._sql.meta).fetchall())
 
-    def note(self, **values: str) -> None:
+    def set_metadata(self, **values: str) -> None:
         with self._transaction() as connection:
-            self._note(connection, values)
+            self._set_metadata(connection, values)
 
     def set_epoch(self, epoch: int) -> None:
-        self.note(epoch=str(epoch))
+        self.set_metadata(epoch=str(epoch))
 
-    def shut(self, url: str, store_id: str) -> None:
-        notes = {MOVED_URL: url, MOVED_ID: store_id, "moved_message": moved_message(url)}
+    def seal(self, url: str, store_id: str) -> None:
+        metadata = {MIGRATED_URL: url, MIGRATED_ID: store_id, "moved_message": migrated_message(url)}
         with self._transaction() as connection:
             connection.execute(self._sql.named(REOPEN), prepare=False)
-            self._note(connection, notes)
+            self._set_metadata(connection, metadata)
             connection.execute(self._sql.named(SHUT), prepare=False)
 
     def reopen(self) -> None:
         with self._transaction() as connection:
             connection.execute(self._sql.named(REOPEN), prepare=False)
-            self._note(connection, {MOVED_URL: "", MOVED_ID: "", "moved_message": ""})
+            self._set_metadata(connection, {MIGRATED_URL: "", MIGRATED_ID: "", "moved_message": ""})
 
     def clear(self, tenant: str) -> None:
         with self._transaction() as connection:
@@ -104,7 +104,7 @@ class PostgresMover:
             row = (begun[0][0], entry.offset, entry.at, entry.id, _events_encode(entry.events))
             connection.execute(self._sql.named(ENTRY), row)
 
-    def _note(self, connection: Any, values: dict[str, str]) -> None:
+    def _set_metadata(self, connection: Any, values: dict[str, str]) -> None:
         for name, value in values.items():
             if value:
                 connection.execute(self._sql.named(SET_NOTE), (name, value))

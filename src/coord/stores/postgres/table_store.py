@@ -86,7 +86,7 @@ class PostgresStore(RangeReader):
             raise Conflict(changed)
         self._log.see(Head(offset, commit.at))
         if heard:
-            self._database.ring(self._log.id, offset)
+            self._database.notify(self._log.id, offset)
         return int(offset)
 
     def _ask_to_commit(self, commit: Commit, read_point: ReadPoint) -> Row:

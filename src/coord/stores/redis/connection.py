@@ -9,7 +9,7 @@ from redis import exceptions
 from redis.connection import Connection, parse_url
 
 from coord.core.errors import CoordError, Corrupt, Invalid, Unavailable, Unknown, Unreachable, Unsupported
-from coord.stores.migrated import unavailable
+from coord.stores.migration import unavailable_error
 from coord.stores.redis.scripts import TERM, Script
 from coord.stores.server.database import fails_by_tls
 from coord.stores.urls import shown, without_parameter
@@ -65,7 +65,7 @@ def translated(error: exceptions.RedisError, *, committing: bool = False) -> Coo
     if "user_script" in message and not stopped:  # it found something that it does not know
         return Corrupt(message, hint="restore the store from a copy")
     # BUSY, MISCONF, MASTERDOWN, CLUSTERDOWN, MOVED, TRYAGAIN, NOREPLICAS, a store that moved …
-    return unavailable(message)
+    return unavailable_error(message)
 
 
 def _packed(words: tuple[Any, ...]) -> bytes:
@@ -201,8 +201,8 @@ class Address:
         """Return the node of a cluster that has our keys, if it is another one."""
         try:
             wire.ask("HGET", self.meta, "format")
-        except exceptions.MovedError as moved:
-            return moved.host, moved.port
+        except exceptions.MovedError as migrated_error:
+            return migrated_error.host, migrated_error.port
         return None
 
     def _checked(self, life: Life) -> Life:

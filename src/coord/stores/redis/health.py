@@ -11,14 +11,14 @@ NAMED = 5
 """So many tenants are named with their last entry from before an epoch."""
 
 
-def checks_of(address: Address, wire: Wire, life: Life, notes: dict[str, str]) -> list[Check]:
+def checks_of(address: Address, wire: Wire, life: Life, metadata: dict[str, str]) -> list[Check]:
     """Look at the server behind a connection."""
     return [
         Check("version", True, f"Redis {life.version}"),
         _durability(life),
         _memory(life),
         _clock(wire),
-        _epoch(address, wire, notes),
+        _epoch(address, wire, metadata),
     ]
 
 
@@ -45,17 +45,17 @@ def _clock(wire: Wire) -> Check:
     return clock_check(int(seconds) * 1000 + int(microseconds) // 1000, asked, host_now_ms())
 
 
-def _epoch(address: Address, wire: Wire, notes: dict[str, str]) -> Check:
-    if "raised" not in notes:
-        return Check("epoch", True, f"epoch {notes['epoch']}")
-    since = datetime.fromtimestamp(int(notes["raised"]) / 1000, UTC).isoformat(timespec="seconds")
+def _epoch(address: Address, wire: Wire, metadata: dict[str, str]) -> Check:
+    if "raised" not in metadata:
+        return Check("epoch", True, f"epoch {metadata['epoch']}")
+    since = datetime.fromtimestamp(int(metadata["raised"]) / 1000, UTC).isoformat(timespec="seconds")
     last = []
     for tenant in sorted(name.decode() for name in wire.ask("SMEMBERS", keys_of(address.prefix, "")[1]))[
         :NAMED
     ]:
-        before = ("XREVRANGE", keys_of(address.prefix, tenant)[-1], notes["base"], "-", "COUNT", 1)
+        before = ("XREVRANGE", keys_of(address.prefix, tenant)[-1], metadata["base"], "-", "COUNT", 1)
         entries = wire.ask(*before)
         last.append(f"{entries[0][0].partition(b'-')[0].decode() if entries else 'none'} of {tenant}")
-    text = f"epoch {notes['epoch']} since {since}: commits answered before then may be lost"
+    text = f"epoch {metadata['epoch']} since {since}: commits answered before then may be lost"
     kept = f"; the newest that was kept: {', '.join(last)}" if last else ""
     return Check("epoch", True, text + kept)

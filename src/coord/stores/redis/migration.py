@@ -8,15 +8,15 @@ import msgspec
 
 from coord.core.errors import Refused
 from coord.stores.contract import Entry, Record
-from coord.stores.migrated import MOVED_ID, MOVED_URL, moved_message
+from coord.stores.migration import MIGRATED_ID, MIGRATED_URL, migrated_message
 from coord.stores.redis import scripts
-from coord.stores.redis.records import notes_of, packed
+from coord.stores.redis.records import metadata_of, packed
 
 _encode = msgspec.msgpack.Encoder().encode
 
 
-class RedisMover:
-    """See `moving.Mover`."""
+class RedisMigrator:
+    """See `migrating.Migrator`."""
 
     def __init__(self, database: Any) -> None:
         self._address = database.address
@@ -26,24 +26,26 @@ class RedisMover:
             tenants = sorted(tenant.decode() for tenant in wire.ask("SMEMBERS", self._keys("")[1]))
             return {tenant: int(wire.ask("HGET", self._keys(tenant)[2], "head")) for tenant in tenants}
 
-    def notes(self) -> dict[str, str]:
+    def metadata(self) -> dict[str, str]:
         with self._wire() as wire:
-            return notes_of(wire.ask("HGETALL", self._address.meta))
+            return metadata_of(wire.ask("HGETALL", self._address.meta))
 
-    def note(self, **values: str) -> None:
+    def set_metadata(self, **values: str) -> None:
         said = [word for pair in values.items() if pair[1] for word in pair]
         unsaid = [name for name, value in values.items() if not value]
         with self._wire() as wire:
-            wire.run(scripts.note, (self._address.meta,), _encode((said, unsaid)))
+            wire.run(scripts.set_metadata, (self._address.meta,), _encode((said, unsaid)))
 
     def set_epoch(self, epoch: int) -> None:
-        self.note(epoch=str(epoch))
+        self.set_metadata(epoch=str(epoch))
 
-    def shut(self, url: str, store_id: str) -> None:
-        self.note(**{MOVED_URL: url, MOVED_ID: store_id, "moved_message": moved_message(url)})
+    def seal(self, url: str, store_id: str) -> None:
+        self.set_metadata(
+            **{MIGRATED_URL: url, MIGRATED_ID: store_id, "migrated_message": migrated_message(url)}
+        )
 
     def reopen(self) -> None:
-        self.note(**{MOVED_URL: "", MOVED_ID: "", "moved_message": ""})
+        self.set_metadata(**{MIGRATED_URL: "", MIGRATED_ID: "", "migrated_message": ""})
 
     def clear(self, tenant: str) -> None:
         with self._wire() as wire:

@@ -69,7 +69,7 @@ def bounds_of(range_: Range) -> tuple[str, bytes, bytes, int]:
     return by, low, b"(" + start + b"\xff", limit  # no byte of UTF-8 is as high
 
 
-def notes_of(pairs: Sequence[bytes]) -> dict[str, str]:
+def metadata_of(pairs: Sequence[bytes]) -> dict[str, str]:
     """Return names and values that came as one list."""
     words = [word.decode("utf-8", "replace") for word in pairs]
     return dict(zip(words[::2], words[1::2], strict=True))

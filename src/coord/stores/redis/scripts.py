@@ -63,7 +63,7 @@ end
 _PLACE: Final = (
     _LISTS
     + """
-local meta = redis.call('HMGET', KEYS[1], 'run', 'epoch', 'base', 'moved_message')
+local meta = redis.call('HMGET', KEYS[1], 'run', 'epoch', 'base', 'migrated_message')
 if meta[1] ~= ARGV[1] or meta[2] ~= ARGV[2] then
     return redis.error_reply('COORDTERM the server was started anew, or another took its place')
 end
@@ -314,7 +314,7 @@ ALSO_WHEN_FULL: Final = " flags=allow-oom"
 
 load, tail, trim, enter = (Script(body, ALSO_WHEN_FULL) for body in (LOAD, TAIL, TRIM, ENTER))
 commit, install = Script(COMMIT), Script(INSTALL)
-note, clear, add, begin = Script(NOTE), Script(CLEAR), Script(ADD), Script(BEGIN)
+set_metadata, clear, add, begin = Script(NOTE), Script(CLEAR), Script(ADD), Script(BEGIN)
 
 
 def keys_of(prefix: str, tenant: str) -> tuple[str, ...]:

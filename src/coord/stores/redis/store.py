@@ -34,13 +34,13 @@ from coord.stores.contract import (
     check_commit,
 )
 from coord.stores.health import Check
-from coord.stores.migrated import not_installed
+from coord.stores.migration import not_installed_error
 from coord.stores.redis import scripts
 from coord.stores.redis.connection import Address, Life, Wire
-from coord.stores.redis.records import bounds_of, mark_of, notes_of, packed, records_of, unpacked
+from coord.stores.redis.records import bounds_of, mark_of, metadata_of, packed, records_of, unpacked
 from coord.stores.server.clock import ServerClock, uptime_ms
 from coord.stores.server.database import ServerDatabase
-from coord.stores.server.listener import Ear
+from coord.stores.server.listener import Subscription
 
 COMMIT_BYTES = 16 * 1024 * 1024
 BESIDE_SCRIPTS = "eval evalsha info config|get select"
@@ -57,7 +57,7 @@ def install(url: str) -> None:
     wire, life = address.connect()
     with contextlib.closing(wire), wire.using():
         values = (FORMAT, secrets.token_hex(16), life.run, int(life.durable))
-        _check_format(address, notes_of(wire.run(scripts.install, (address.meta,), *values)))
+        _check_format(address, metadata_of(wire.run(scripts.install, (address.meta,), *values)))
 
 
 def grants(url: str) -> list[str]:
@@ -79,13 +79,13 @@ def _encoding() -> Iterator[None]:
         raise Invalid(f"{error.object!r} is not valid Unicode") from error
 
 
-def _check_format(address: Address, notes: dict[str, str]) -> None:
+def _check_format(address: Address, metadata: dict[str, str]) -> None:
     """Refuse a store that is not there or not ours to write."""
-    if not notes:
-        raise not_installed(address.shown)
-    if notes.get("format") != str(FORMAT):
+    if not metadata:
+        raise not_installed_error(address.shown)
+    if metadata.get("format") != str(FORMAT):
         raise Unsupported(
-            f"{address.shown} has format {notes.get('format')}; this version of coord writes {FORMAT}",
+            f"{address.shown} has format {metadata.get('format')}; this version of coord writes {FORMAT}",
             hint="upgrade coord",
         )
 
@@ -224,7 +224,7 @@ class RedisDatabase(ServerDatabase[RedisStore]):
             with wire.using(committing=committing):
                 number = self._connections
                 answer: list[Any] = wire.run(script, keys, self._life.run, self.epoch, number, *values)
-        self.clock.told(answer[0], asked)
+        self.clock.observe(answer[0], asked)
         answer[0] = number
         return answer
 
@@ -245,17 +245,17 @@ class RedisDatabase(ServerDatabase[RedisStore]):
         wire, life = address.connect()
         with wire.using():
             values = (life.run, int(life.durable), scripts.COMMANDS, FORMAT)
-            notes = notes_of(wire.run(scripts.enter, (address.meta,), *values))
-            if self.store_id and notes.get("store_id") != self.store_id:
-                what = "holds another store now" if notes else "holds no store any more"
+            metadata = metadata_of(wire.run(scripts.enter, (address.meta,), *values))
+            if self.store_id and metadata.get("store_id") != self.store_id:
+                what = "holds another store now" if metadata else "holds no store any more"
                 raise Corrupt(f"{address.shown} {what}", hint="restore it from a copy, or open it again")
-            _check_format(address, notes)
-            if int(notes["epoch"]) < self.epoch:
+            _check_format(address, metadata)
+            if int(metadata["epoch"]) < self.epoch:
                 raise Corrupt(
-                    f"{address.shown} went back from epoch {self.epoch} to {notes['epoch']}",
+                    f"{address.shown} went back from epoch {self.epoch} to {metadata['epoch']}",
                     hint="was an old copy restored, or an old master made master again?",
                 )
-        self.store_id, self.epoch, self.notes = notes["store_id"], int(notes["epoch"]), notes
+        self.store_id, self.epoch, self.metadata = metadata["store_id"], int(metadata["epoch"]), metadata
         self.limits = Limits(commit_bytes=COMMIT_BYTES, durable=life.durable, shared=True)
         return wire, life
 
@@ -267,7 +267,7 @@ class RedisDatabase(ServerDatabase[RedisStore]):
             return self._waited_for.index(store)
 
     @contextlib.contextmanager
-    def _ear(self) -> Iterator[Ear]:
+    def _subscribe(self) -> Iterator[Subscription]:
         heads: dict[int, int] = {}
 
         def hear(logs: frozenset[int], seconds: float) -> dict[int, int]:
@@ -294,7 +294,7 @@ class RedisDatabase(ServerDatabase[RedisStore]):
         with self._wire_lock:
             wire, life = self._enter()
         with contextlib.closing(wire), wire.using():
-            return checks_of(self.address, wire, life, self.notes)
+            return checks_of(self.address, wire, life, self.metadata)
 
     def close(self) -> None:
         super().close()

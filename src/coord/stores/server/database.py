@@ -1,23 +1,25 @@
-"""What databases on servers share: a listener for all who wait, and what a fork means for connections."""
+"""The base of stores on a server: one listener for all waiters, and what a fork means for connections."""
 
 import os
 import sys
+from abc import abstractmethod
 from contextlib import AbstractContextManager
 
 from coord.core.errors import Unavailable
 from coord.stores.database import AnyStore, Database
-from coord.stores.server.listener import Ear, Listener
+from coord.stores.server.listener import Listener, Subscription
 
 _inherited: list[object] = []
-"""What a forked child must keep: its parent's connections, lest they are closed as garbage."""
+"""The connections of the parent in a forked child: garbage collection would close them."""
 
 
 def fails_by_tls(error: BaseException | None) -> bool:
-    """Whether a connection failed because one side does not trust or understand the other's TLS.
+    """Return whether a connection failed because of TLS: an untrusted certificate, or no common version.
 
-    That stays so until somebody changes a certificate or a setting; a peer that hung up is another matter.
+    A retry does not help until somebody changes a certificate or a setting. A peer that hung up is no TLS
+    failure.
     """
-    ssl = sys.modules.get("ssl")  # imported by whoever encrypts; else no error of it can be here
+    ssl = sys.modules.get("ssl")  # without an encrypted connection, ssl is not imported
     while error is not None and ssl is not None:
         if isinstance(error, ssl.SSLError):
             return not isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError)
@@ -26,24 +28,25 @@ def fails_by_tls(error: BaseException | None) -> bool:
 
 
 class ServerDatabase(Database[AnyStore]):
-    """An open store on a server. Each kind connects in its own way, and gives an ear to listen with."""
+    """An open store on a server. Each backend connects in its own way and implements `_subscribe`."""
 
     def _begin(self) -> None:
-        """Begin without connections, in this process."""
+        """Start without connections, in this process."""
         self._process = os.getpid()
-        self._listener = Listener(self._ear)
+        self._listener = Listener(self._subscribe)
 
     def _in_this_process(self) -> None:
-        """After a fork leave the parent's connections alone: its sessions end when anybody closes them."""
+        """After a fork, leave the parent's connections alone: closing one would end the parent's session."""
         if self._process != os.getpid():
             _inherited.append(dict(vars(self)))
             self._begin()
 
-    def _ear(self) -> AbstractContextManager[Ear]:
-        raise AssertionError("each kind of server is listened to in its own way")
+    @abstractmethod
+    def _subscribe(self) -> AbstractContextManager[Subscription]:
+        """Open a connection that receives notifications of commits."""
 
     def wait(self, log: int, after: int, seconds: float) -> bool:
-        """Wait for a log to grow beyond an offset, at most so long; return whether it did."""
+        """Wait until a log has an entry after an offset, for at most `seconds`; return whether it has."""
         self._in_this_process()
         if self.closed:
             raise Unavailable("the database is closed")

@@ -1,7 +1,7 @@
-"""Waiting for commits on a server: one thread with a connection of its own listens for all who wait.
+"""Waiting for commits on a server: one thread with a separate connection listens for all waiters.
 
-It begins with the first waiter and ends a while after the last one. A waiter never touches the connection,
-so it never sleeps longer than told, whatever the server does.
+The thread starts with the first waiter and ends some seconds after the last one. A waiter never touches the
+connection, so it never sleeps longer than its timeout, whatever the server does.
 """
 
 import threading
@@ -13,19 +13,19 @@ from contextlib import AbstractContextManager
 from coord.core.errors import CoordError
 
 POLL_S = 0.25
-"""The net: the heads are looked up so often even if nothing is heard."""
+"""The heads are read at this interval even without a notification."""
 
 IDLE_S = 5.0
 
-Ear = Callable[[frozenset[int], float], dict[int, int]]
-"""Listens for commits to these logs, at most so long; returns those heads that it learned."""
+Subscription = Callable[[frozenset[int], float], dict[int, int]]
+"""Waits for commits to these logs, for at most the given seconds; returns the heads that it learned."""
 
 
 class Listener:
     """The newest known head of each log that somebody waits for."""
 
-    def __init__(self, open_ear: Callable[[], AbstractContextManager[Ear]]) -> None:
-        self._open_ear = open_ear
+    def __init__(self, subscribe: Callable[[], AbstractContextManager[Subscription]]) -> None:
+        self._subscribe = subscribe
         self._change = threading.Condition()
         self._heads: dict[int, int] = {}
         self._waiters: Counter[int] = Counter()
@@ -34,7 +34,7 @@ class Listener:
         self._closed = False
 
     def wait(self, log: int, after: int, seconds: float) -> bool:
-        """Wait until the log's head is known to be above `after`, at most so long; return whether it is."""
+        """Wait until the log's head is above `after`, for at most `seconds`; return whether it is."""
         with self._change:
             self._waiters[log] += 1
             if self._thread is None and not self._closed:
@@ -48,7 +48,7 @@ class Listener:
                 self._idle_since = time.monotonic()
 
     def close(self) -> None:
-        """Let every waiter go, and end the thread."""
+        """Release every waiter and end the thread."""
         with self._change:
             self._closed = True
             self._change.notify_all()
@@ -59,14 +59,14 @@ class Listener:
     def _listen(self) -> None:
         while self._wanted():
             try:
-                with self._open_ear() as ear:
+                with self._subscribe() as subscription:
                     while logs := self._wanted():
-                        self.learn(ear(logs, POLL_S))
-            except CoordError:  # the server is away: waiters sleep on, and the next round tries anew
+                        self.learn(subscription(logs, POLL_S))
+            except CoordError:  # the server is unreachable: waiters keep waiting, and the next round retries
                 self.rest(POLL_S)
 
     def _wanted(self) -> frozenset[int]:
-        """Return the logs to listen to; none means that this thread is no longer the listener and ends."""
+        """Return the logs to listen to; empty if this thread is no longer the listener and must end."""
         with self._change:
             if self._thread is not threading.current_thread():
                 return frozenset()
@@ -78,12 +78,12 @@ class Listener:
             return frozenset()
 
     def rest(self, seconds: float) -> None:
-        """Let so much time pass, for an ear that looks instead of listening; less if all is closed."""
+        """Sleep for `seconds`, for a subscription that polls; return early if the listener is closed."""
         with self._change:
             self._change.wait_for(lambda: self._closed, seconds)
 
     def learn(self, heads: dict[int, int]) -> None:
-        """Note heads, and wake who waits for them."""
+        """Record heads, and wake the waiters for them."""
         with self._change:
             for log, head in heads.items():
                 self._heads[log] = max(head, self._heads.get(log, 0))

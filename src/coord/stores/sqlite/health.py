@@ -4,7 +4,7 @@ import sqlite3
 from typing import Any
 
 from coord.stores.health import Check
-from coord.stores.local.filesystem import place_check
+from coord.stores.local.filesystem import location_check
 
 SYNCHRONOUS = {0: "off", 1: "normal", 2: "full", 3: "extra"}
 FULL = 2
@@ -27,5 +27,5 @@ def look(database: Any, path: str) -> list[Check]:
             f"journal_mode is {mode}, synchronous is {SYNCHRONOUS.get(level, level)}",
             "" if well else "is the file on a disk of this machine? it should be wal and full",
         ),
-        place_check(path),
+        location_check(path),
     ]

@@ -9,7 +9,7 @@ import msgspec
 
 from coord.core.errors import Refused
 from coord.stores.contract import Entry, Record
-from coord.stores.migrated import MOVED_ID, MOVED_URL, moved_message
+from coord.stores.migration import MIGRATED_ID, MIGRATED_URL, migrated_message
 
 # To open a log that exists inserts it, too, and nothing comes of it; that must stay possible to read it.
 SHUT = """
@@ -34,8 +34,8 @@ HEADS = "SELECT tenant, head FROM log WHERE (head & 1099511627775) <> 0 ORDER BY
 # The low 40 bits: a log of a later epoch that nobody wrote to has not begun either.
 
 
-class SqliteMover:
-    """See `moving.Mover`."""
+class SqliteMigrator:
+    """See `migrating.Migrator`."""
 
     def __init__(self, database: Transactions) -> None:
         self._database = database
@@ -44,29 +44,29 @@ class SqliteMover:
         with self._database.reading() as cursor:
             return dict(cursor.execute(HEADS))
 
-    def notes(self) -> dict[str, str]:
+    def metadata(self) -> dict[str, str]:
         with self._database.reading() as cursor:
             return dict(cursor.execute("SELECT name, value FROM meta"))
 
-    def note(self, **values: str) -> None:
+    def set_metadata(self, **values: str) -> None:
         with self._database.writing() as cursor:
-            _note(cursor, values)
+            _set_metadata(cursor, values)
 
     def set_epoch(self, epoch: int) -> None:
-        self.note(epoch=str(epoch))
+        self.set_metadata(epoch=str(epoch))
 
-    def shut(self, url: str, store_id: str) -> None:
-        message = moved_message(url).replace("'", "''")
+    def seal(self, url: str, store_id: str) -> None:
+        message = migrated_message(url).replace("'", "''")
         with self._database.writing() as cursor:
             _reopen(cursor)
             for statement in SHUT.format(message=message).split("END;")[:-1]:
                 cursor.execute(f"{statement} END")
-            _note(cursor, {MOVED_URL: url, MOVED_ID: store_id})
+            _set_metadata(cursor, {MIGRATED_URL: url, MIGRATED_ID: store_id})
 
     def reopen(self) -> None:
         with self._database.writing() as cursor:
             _reopen(cursor)
-            _note(cursor, {MOVED_URL: "", MOVED_ID: ""})
+            _set_metadata(cursor, {MIGRATED_URL: "", MIGRATED_ID: ""})
 
     def clear(self, tenant: str) -> None:
         with self._database.writing() as cursor:
@@ -99,7 +99,7 @@ def _reopen(cursor: sqlite3.Cursor) -> None:
         cursor.execute(statement)
 
 
-def _note(cursor: sqlite3.Cursor, values: dict[str, str]) -> None:
+def _set_metadata(cursor: sqlite3.Cursor, values: dict[str, str]) -> None:
     for name, value in values.items():
         if value:
             cursor.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))

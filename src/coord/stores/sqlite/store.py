@@ -40,11 +40,11 @@ from coord.stores.contract import (
 )
 from coord.stores.database import Database
 from coord.stores.health import Check
-from coord.stores.local.backoff import pause
+from coord.stores.local.backoff import back_off
 from coord.stores.local.clock import host_now_ms
-from coord.stores.local.turn import courtesy_turn
-from coord.stores.local.wakeup import Doorbell
-from coord.stores.migrated import unavailable
+from coord.stores.local.turn import fair_lock
+from coord.stores.local.wakeup import Wakeup
+from coord.stores.migration import unavailable_error
 from coord.stores.sqlite.statements import (
     ADVANCE,
     FIND_VERSIONS,
@@ -59,7 +59,7 @@ from coord.stores.sqlite.statements import (
 )
 
 BUSY_TRIES = 40
-BUSY_PAUSE_S = 0.1
+BUSY_BACKOFF_S = 0.1
 CHECKPOINT_PAGES = 4000
 CACHE_KIB = 32 * 1024
 APPLICATION_ID = 0x636F6F72  # "coor": tells our file from anybody else's
@@ -87,7 +87,7 @@ def translated(error: sqlite3.Error, *, committing: bool = False) -> CoordError:
         )
     if name.startswith(("SQLITE_FULL", "SQLITE_IOERR")):
         return Unavailable(f"the disk does not take it: {error}", hint="is it full? nothing was changed")
-    return unavailable(f"SQLite: {error}")
+    return unavailable_error(f"SQLite: {error}")
 
 
 class SqliteStore(RangeReader):
@@ -139,7 +139,7 @@ class SqliteStore(RangeReader):
                 (self._log, offset, commit.at, commit.id, _events_encode(commit.events)),
             )
             self.seen = Head(offset, commit.at)  # inside: another thread may see further right after
-        self._database.bell.ring()
+        self._database.wakeup.notify()
         return offset
 
     def _advance(self, cursor: sqlite3.Cursor, commit: Commit) -> int:
@@ -184,7 +184,7 @@ class SqliteStore(RangeReader):
             raise Corrupt(f"an entry after offset {after} cannot be read: {error}") from error
 
     def wait(self, after: int, timeout: float) -> bool:
-        return self._database.bell.wait(lambda: self._head() > after, timeout)
+        return self._database.wakeup.wait(lambda: self._head() > after, timeout)
 
     def _head(self) -> int:
         with self._database.reading() as cursor:
@@ -221,9 +221,9 @@ class SqliteDatabase(Database[SqliteStore]):
         except BaseException:
             self._connection.close()
             raise
-        self.bell = Doorbell(self._path)
+        self.wakeup = Wakeup(self._path)
         super().__init__(url, meta["store_id"], int(meta["epoch"]))
-        self.notes = meta
+        self.metadata = meta
 
     def _connect(self) -> sqlite3.Connection:
         path = self._path
@@ -274,8 +274,8 @@ class SqliteDatabase(Database[SqliteStore]):
     def _open_log(self, tenant: str) -> SqliteStore:
         return SqliteStore(self, tenant)
 
-    def turn(self) -> AbstractContextManager[None]:
-        return courtesy_turn(self._turn_path)
+    def fair_lock(self) -> AbstractContextManager[None]:
+        return fair_lock(self._turn_path)
 
     def checks(self) -> list[Check]:
         from coord.stores.sqlite.health import look
@@ -332,7 +332,7 @@ class SqliteDatabase(Database[SqliteStore]):
             except sqlite3.OperationalError as error:
                 if tries == BUSY_TRIES or not _name(error).startswith("SQLITE_BUSY"):
                     raise
-                pause(BUSY_PAUSE_S)
+                back_off(BUSY_BACKOFF_S)
 
     def roll_back(self) -> None:
         """End a transaction, also one that a signal interrupted where nobody could end it."""
@@ -342,6 +342,6 @@ class SqliteDatabase(Database[SqliteStore]):
 
     def close(self) -> None:
         super().close()
-        self.bell.close()
+        self.wakeup.close()
         with self._connection_lock:
             self._connection.close()

@@ -18,7 +18,7 @@ from coord.sdk.admin.migrate import MigrationReport, cancel_migration, migrate
 from coord.sdk.client.client import Client
 from coord.sdk.coordinator import TaskCoordinator
 from coord.stores.files.io import FileLayer
-from coord.stores.open import mover, open_store
+from coord.stores.open import migrator, open_store
 from coord.stores.urls import shown
 from tests.support.fork_server import end, start
 from tests.support.git_folders import git
@@ -103,7 +103,7 @@ def test_all_of_it_is_there_afterwards(
     assert set(moved.records) == {"local", "other"}
     assert shop.seen() == before
     check_it_goes_on(shop, before["locks"]["file:docs/*"][0])
-    with late, pytest.raises(Unavailable, match="moved to") as refused:
+    with late, pytest.raises(Unavailable, match="migrated to") as refused:
         late.acquire("src/late.py")
     assert f"--to-url {shown(url)}" in refused.value.hint
 
@@ -129,7 +129,7 @@ def test_where_tenants_live_is_known_in_the_copy(shop: Shop, tmp_path: Path) -> 
     tenants = {"acme": f"sqlite://{tmp_path}/acme.db"}
     coord.install(shop.pin, tenant="acme", tenants=tenants)
     shop.move(f"file://{tmp_path}/new")
-    with contextlib.closing(open_store(shop.pin)) as plain, pytest.raises(Unavailable, match="of its own"):
+    with contextlib.closing(open_store(shop.pin)) as plain, pytest.raises(Unavailable, match="its own store"):
         plain.log("acme")
     with contextlib.closing(open_store(shop.pin, tenants=tenants)) as routed:
         assert routed.log("acme").load(["k"])["k"].value is None
@@ -195,7 +195,7 @@ def test_other_clones_follow(shop: Shop, tmp_path: Path) -> None:
     shop.move(url)
     with shop.client() as ann:
         fence = ann.acquire("src/after.py").locks[0].fence
-    with pytest.raises(Unavailable, match="moved to") as refused:
+    with pytest.raises(Unavailable, match="migrated to") as refused:
         clone.client()
     assert f"coord migrate --to-url {url}" in refused.value.hint
     with pytest.raises(Refused, match="for good"):
@@ -210,14 +210,14 @@ def test_a_copy_that_differs_is_noticed(shop: Shop, tmp_path: Path, monkeypatch:
     """The copy is read back and compared before the pin moves; then the old store can be opened again."""
 
     def forgetful(database: Any) -> Any:
-        made: Any = mover(database)
+        made: Any = migrator(database)
         add = made.add
         made.add = lambda tenant, records: add(tenant, records[1:])
         return made
 
     before, pin = shop.seen(), shop.pin
     with monkeypatch.context() as patched:
-        patched.setattr(module, "mover", forgetful)
+        patched.setattr(module, "migrator", forgetful)
         with pytest.raises(Corrupt, match="differs"):
             shop.move(f"sqlite://{tmp_path}/new.db")
     assert shop.pin == pin
@@ -232,9 +232,9 @@ def test_a_cancelled_move_begins_anew(shop: Shop, tmp_path: Path, monkeypatch: p
         doomed(Doom(8, over), patched.setattr)
         with pytest.raises(Over):
             shop.move(url)
-    with pytest.raises(Unavailable, match="moved to"):
+    with pytest.raises(Unavailable, match="migrated to"):
         shop.client()
-    with pytest.raises(Unavailable, match="not complete"):
+    with pytest.raises(Unavailable, match="incomplete copy"):
         open_store(url)
     with pytest.raises(Refused, match="being moved to"):
         shop.move(f"sqlite://{tmp_path}/third.db")
@@ -340,10 +340,10 @@ def written_meanwhile(shop: Shop) -> dict[str, int]:
             ann.acquire("src/meanwhile.py", ttl_s=3000)
             return {lock.resource: lock.fence for lock in ann.locks()}
     except Unavailable:
-        database = open_store(shop.pin, moving=True)
+        database = open_store(shop.pin, migrating=True)
         try:
             holds = database.log("local").scan("lock/", by="key", limit=100)
-            assert all(head for head in mover(database).heads().values())
+            assert all(head for head in migrator(database).heads().values())
             found = [(json.loads(hold.value or b""), hold.version) for hold in holds]
             return {hold["resource"]: hold.get("fence") or version for hold, version in found}
         finally:

@@ -17,9 +17,9 @@ from coord.core.errors import Conflict, Trimmed, Unavailable, Unknown
 from coord.stores.contract import Commit, Record
 from coord.stores.files.io import FileLayer
 from coord.stores.files.store import FilesDatabase, FilesStore
-from coord.stores.log import snapshot as image
-from coord.stores.log.snapshot import INLINE_BYTES, Image, Place, Reference
-from coord.stores.log.state import Fold
+from coord.stores.log import snapshot
+from coord.stores.log.snapshot import INLINE_BYTES, Reference, Snapshot, SnapshotId
+from coord.stores.log.state import LogState
 from tests.support.stores.processes import children
 from tests.support.stores.recording_layer import SwiftLayer
 from tests.support.stores.steps import head, value, version, write
@@ -215,8 +215,8 @@ def test_large_values_are_kept_by_position(path: Path, open_store_with: OpenWith
     write(store, {"edge": b"x" * INLINE_BYTES, "large": b"x" * (INLINE_BYTES + 1)})
     with_snapshot(store, {"other": LARGE})
     for each in (store, open_store_with(SwiftLayer())):
-        assert type(each._fold.records["edge"].value) is bytes
-        assert type(each._fold.records["large"].value) is Reference
+        assert type(each._state.records["edge"].value) is bytes
+        assert type(each._state.records["large"].value) is Reference
         assert value(each, "large") == b"x" * (INLINE_BYTES + 1)
         found = each.scan("", by="key", limit=10)
         assert [len(record.value or b"") for record in found] == [INLINE_BYTES, INLINE_BYTES + 1, len(LARGE)]
@@ -273,12 +273,12 @@ def test_snapshots_come_by_themselves_and_two_are_kept(path: Path, open_store_wi
     for number in range(40):
         write(store, {f"{number}/{part}": os.urandom(4000) for part in range(40)})
         store._finish_snapshot()
-    snapshots = [Place(*map(int, name.split("-"))) for name in names(home(path) / "snapshots")]
+    snapshots = [SnapshotId(*map(int, name.split("-"))) for name in names(home(path) / "snapshots")]
     assert len(snapshots) == 2
     assert snapshots[0].offset * 2 >= snapshots[1].offset - 7
     layer = CountingLayer()
     again = open_store_with(layer)
-    assert again._fold.records == store._fold.records
+    assert again._state.records == store._state.records
     assert layer.counts["open"] < 20 + 40 - snapshots[1].offset + 20
 
 
@@ -341,9 +341,9 @@ def test_a_floor_never_falls_when_a_trim_dies_before_it_tells(path: Path, open_s
     write(first, deletes=["a"])
     write(first, {"b": b"1"})
     head(dying)
-    fold = dying._fold
-    dying._snapshots.write(Image(Place(3, 3), fold.at, fold.records, {}), 0)
-    first._base = Place(9, 0)  # as after a snapshot of its own that failed
+    state = dying._state
+    dying._snapshots.write(Snapshot(SnapshotId(3, 3), state.at, state.records, {}), 0)
+    first._base = SnapshotId(9, 0)  # as after a snapshot of its own that failed
     write(first, {"b": b"2"})
     with_snapshot(first, {"b": b"3"})
     assert names(home(path) / "snapshots") == [f"{3:016d}-{3:016d}", f"{5:016d}-{3:016d}"]
@@ -372,8 +372,8 @@ def test_opening_reads_the_snapshot_and_not_a_million_entries(path: Path, open_s
     """A store with 1,000,000 past entries and 10,000 live records opens by reading some twenty files."""
     past, live = 1_000_000, 10_000
     store = open_store_with(SwiftLayer())
-    store._fold = Fold(past - 1)
-    store._fold.hold((Record(f"task/{number}", past - number - 1, b"x" * 300) for number in range(live)), {})
+    store._state = LogState(past - 1)
+    store._state.add((Record(f"task/{number}", past - number - 1, b"x" * 300) for number in range(live)), {})
     for shard in range(past // 1000):
         (home(path) / "log" / f"{shard:010d}").mkdir()
     with_snapshot(store, {"newest": b"1"})
@@ -584,4 +584,4 @@ def test_missing_folders_are_made(tmp_path: Path) -> None:
 
 def test_the_constants_that_the_words_above_rest_on() -> None:
     """1 MiB for a snapshot, 1 KiB for the cost of a file, 4 KiB in line."""
-    assert (image.SNAPSHOT_AFTER_BYTES, image.ENTRY_WEIGHT, INLINE_BYTES) == (1 << 20, 1 << 10, 4 << 10)
+    assert (snapshot.SNAPSHOT_AFTER_BYTES, snapshot.ENTRY_WEIGHT, INLINE_BYTES) == (1 << 20, 1 << 10, 4 << 10)

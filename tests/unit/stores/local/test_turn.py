@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from coord.stores.local import turn
-from coord.stores.local.turn import courtesy_turn, lock_within
+from coord.stores.local.turn import fair_lock, lock_within
 
 
 def test_one_at_a_time(tmp_path: Path) -> None:
     """While somebody has the turn, nobody else gets the lock; afterwards they do."""
     path = tmp_path / "turn"
-    with courtesy_turn(path):
+    with fair_lock(path):
         assert not can_lock(path)
     assert can_lock(path)
 
@@ -30,14 +30,14 @@ def test_whoever_waits_too_long_goes_on_without(tmp_path: Path, monkeypatch: pyt
     """Correctness never rests on the turn: a process that keeps it for ever stops nobody."""
     monkeypatch.setattr(turn, "WAIT_S", 0.05)
     began = time.monotonic()
-    with courtesy_turn(tmp_path / "turn"), courtesy_turn(tmp_path / "turn"):
+    with fair_lock(tmp_path / "turn"), fair_lock(tmp_path / "turn"):
         waited = time.monotonic() - began
     assert 0.05 <= waited < 10
 
 
 def test_the_turn_is_given_back_after_an_error(tmp_path: Path) -> None:
     """An exception in the turn ends it."""
-    with pytest.raises(KeyError), courtesy_turn(tmp_path / "turn"):
+    with pytest.raises(KeyError), fair_lock(tmp_path / "turn"):
         raise KeyError
     assert can_lock(tmp_path / "turn")
 
@@ -47,7 +47,7 @@ def test_where_there_can_be_no_lock_file_there_is_no_turn(tmp_path: Path) -> Non
     (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
     ran = []
     for path in (tmp_path / "missing" / "turn", tmp_path / "link"):
-        with courtesy_turn(path):
+        with fair_lock(path):
             ran.append(path)
     assert len(ran) == 2
     assert not (tmp_path / "elsewhere").exists()

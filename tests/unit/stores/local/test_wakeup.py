@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from coord.stores.local import wakeup as doorbell
-from coord.stores.local.wakeup import Doorbell
+from coord.stores.local.wakeup import Wakeup
 
 LONG_S = 60
 
@@ -30,22 +30,22 @@ def runtime_folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def no_polling(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only the bell can wake anybody."""
     monkeypatch.setattr(doorbell, "POLL_S_FIRST", LONG_S)
-    monkeypatch.setattr(doorbell, "POLL_S_MOST", LONG_S)
+    monkeypatch.setattr(doorbell, "POLL_S_MAX", LONG_S)
 
 
 class Waiter:
     """Somebody who waits in a thread until something has come."""
 
-    def __init__(self, bell: Doorbell) -> None:
+    def __init__(self, wakeup: Wakeup) -> None:
         self._looked = threading.Event()
         self._come = False
         self.result: bool | None = None
-        self._thread = threading.Thread(target=self._wait, args=[bell])
+        self._thread = threading.Thread(target=self._wait, args=[wakeup])
         self._thread.start()
         assert self._looked.wait(LONG_S), "it has looked once, so its bell is hung"
 
-    def _wait(self, bell: Doorbell) -> None:
-        self.result = bell.wait(self._look, LONG_S)
+    def _wait(self, wakeup: Wakeup) -> None:
+        self.result = wakeup.wait(self._look, LONG_S)
 
     def _look(self) -> bool:
         come = self._come
@@ -64,22 +64,22 @@ class Waiter:
 def test_a_ring_wakes_everybody(tmp_path: Path) -> None:
     """Every waiter is woken, whichever of several doorbells of one store they wait at."""
     with ExitStack() as opened:
-        bells = [opened.enter_context(closing(Doorbell(tmp_path / "store"))) for _ in range(3)]
-        waiters = [Waiter(bell) for bell in bells for _ in range(2)]
+        bells = [opened.enter_context(closing(Wakeup(tmp_path / "store"))) for _ in range(3)]
+        waiters = [Waiter(wakeup) for wakeup in bells for _ in range(2)]
         for waiter in waiters:
             waiter.come()
-        bells[0].ring()
+        bells[0].notify()
         assert [waiter.join() for waiter in waiters] == [True] * 6
 
 
 @pytest.mark.usefixtures("no_polling")
 def test_a_waiter_that_ends_takes_only_its_own_bell_away(tmp_path: Path) -> None:
     """Two store objects of one process have bells of different names."""
-    with closing(Doorbell(tmp_path / "store")) as one, closing(Doorbell(tmp_path / "store")) as other:
+    with closing(Wakeup(tmp_path / "store")) as one, closing(Wakeup(tmp_path / "store")) as other:
         stays = Waiter(one)
         assert not other.wait(lambda: False, 0)
         stays.come()
-        other.ring()
+        other.notify()
         assert stays.join()
 
 
@@ -90,10 +90,10 @@ def test_a_process_with_very_many_files_can_wait(tmp_path: Path) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(2048, hard), hard))
     files = [os.open("/dev/null", os.O_RDONLY) for _ in range(1100)]
     try:
-        with closing(Doorbell(tmp_path / "store")) as bell:
-            waiter = Waiter(bell)
+        with closing(Wakeup(tmp_path / "store")) as wakeup:
+            waiter = Waiter(wakeup)
             waiter.come()
-            bell.ring()
+            wakeup.notify()
             assert waiter.join()
     finally:
         for file in files:
@@ -103,24 +103,24 @@ def test_a_process_with_very_many_files_can_wait(tmp_path: Path) -> None:
 
 def test_without_a_ring_polling_finds_it(tmp_path: Path) -> None:
     """A ring is a hint: who hears none looks again by itself."""
-    with closing(Doorbell(tmp_path / "store")) as bell:
-        waiter = Waiter(bell)
+    with closing(Wakeup(tmp_path / "store")) as wakeup:
+        waiter = Waiter(wakeup)
         waiter.come()
         assert waiter.join()
 
 
 def test_a_wait_ends_in_time(tmp_path: Path) -> None:
     """Nobody sleeps past the time that was given."""
-    with closing(Doorbell(tmp_path / "store")) as bell:
+    with closing(Wakeup(tmp_path / "store")) as wakeup:
         began = time.monotonic()
-        assert not bell.wait(lambda: False, 0.1)
+        assert not wakeup.wait(lambda: False, 0.1)
         assert 0.1 <= time.monotonic() - began < 5
 
 
 def test_bells_of_the_dead_are_removed(tmp_path: Path, runtime_folder: Path) -> None:
     """The socket of a killed process is taken away by the next ring, and a full one is left alone."""
-    with closing(Doorbell(tmp_path / "store")) as bell:
-        bell.wait(lambda: False, 0)
+    with closing(Wakeup(tmp_path / "store")) as wakeup:
+        wakeup.wait(lambda: False, 0)
         (home,) = (runtime_folder / "coord").iterdir()
         dead = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         dead.bind(str(home / "99999-1"))
@@ -128,7 +128,7 @@ def test_bells_of_the_dead_are_removed(tmp_path: Path, runtime_folder: Path) -> 
         with closing(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)) as deaf:
             deaf.bind(str(home / "99999-2"))
             for _ in range(5000):
-                bell.ring()
+                wakeup.notify()
         assert [path.name for path in home.iterdir()] == ["99999-2"]
         (home / "99999-2").unlink()
 
@@ -143,8 +143,8 @@ def test_without_a_private_folder_there_is_only_polling(
     (open_folder / "coord").chmod(0o777)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_RUNTIME_DIR", str(open_folder))
-        with closing(Doorbell(tmp_path / "store")) as bell:
-            assert not bell.wait(lambda: False, 0.01)
-            bell.ring()
-            assert bell.wait(lambda: True, 1)
+        with closing(Wakeup(tmp_path / "store")) as wakeup:
+            assert not wakeup.wait(lambda: False, 0.01)
+            wakeup.notify()
+            assert wakeup.wait(lambda: True, 1)
     assert list((open_folder / "coord").iterdir()) == []

@@ -14,7 +14,7 @@ from coord.stores.mysql import connection as mysql_session
 from coord.stores.mysql import store as mysql
 from coord.stores.mysql.connection import Address, is_durable
 from coord.stores.open import open_store
-from coord.stores.tenant_names import name_of
+from coord.stores.tenants import tenant_slug
 from tests.support.servers.mariadb import MariadbServer
 from tests.support.servers.server import PASSWORD, running
 from tests.support.stores.mysql_sessions import rows
@@ -113,7 +113,7 @@ def test_a_binlog_must_be_synced_too() -> None:
 def test_prefixes_are_stores_apart(mariadb_server: MariadbServer) -> None:
     """Several stores share a database, each with tables of its own."""
     url = mariadb_server.blank_url()
-    urls = [f"{url}?prefix=select", url, f"{url}?prefix=coord_{name_of('A long name of a tenant')}"]
+    urls = [f"{url}?prefix=select", url, f"{url}?prefix=coord_{tenant_slug('A long name of a tenant')}"]
     for one in urls:
         coord.install(one)
     with closing(open_store(urls[0])) as first, closing(open_store(urls[1])) as second:

@@ -100,7 +100,7 @@ def test_the_pauses_between_looks_grow_and_shrink(
     looker: Any = database
     pauses: list[float] = []
     monkeypatch.setattr(looker._listener, "rest", pauses.append)
-    with looker._ear() as hear:
+    with looker._subscribe() as hear:
         for _ in range(9):
             assert hear(frozenset({store._log}), listener.POLL_S) == {store._log: 0}
         store.commit(ONE)

@@ -10,7 +10,7 @@ import coord
 from coord.core.errors import Conflict, Corrupt
 from coord.stores.contract import Commit, Put
 from coord.stores.database import EPOCH_BITS, Database
-from coord.stores.log import snapshot as image
+from coord.stores.log import snapshot
 from coord.stores.nats.entries import encode_entry, new_token
 from tests.support.servers.nats import NatsServer, admin
 from tests.support.servers.server import running
@@ -160,13 +160,13 @@ def test_a_trim_relies_on_no_snapshot_of_the_forgotten(
     store: Any = open_database(url).log("local")
     write(store, {"k": b"1"})
     copy_data(server)
-    monkeypatch.setattr(image, "SNAPSHOT_AFTER_BYTES", 4 * image.ENTRY_WEIGHT)
+    monkeypatch.setattr(snapshot, "SNAPSHOT_AFTER_BYTES", 4 * snapshot.ENTRY_WEIGHT)
     for number in range(30):
         write(store, {"lost": b"%d" % number})
     store.close()
     restore_older_log(server)
     store = open_database(url).log("local")
-    assert store._snapshots.newest()[1].place > store._place, "the snapshot is still there"
+    assert store._snapshots.newest()[1].sequence > store._sequence, "the snapshot is still there"
     for number in range(5):
         write(store, {"k": b"%d" % number})
     store.trim(head(store))

@@ -28,7 +28,7 @@ Answering = Callable[[bytes], Iterator[bytes]]
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nats_client, "ANSWER_S", 0.3)
-    monkeypatch.setattr(nats_client, "_BUFFERED_MOST", 4 * 2**20)
+    monkeypatch.setattr(nats_client, "_BUFFERED_BYTES_MAX", 4 * 2**20)
 
 
 @pytest.fixture

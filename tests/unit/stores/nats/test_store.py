@@ -10,8 +10,7 @@ import pytest
 from coord.core.errors import Conflict, Corrupt, LimitReached, Unavailable
 from coord.stores.contract import KEY_BYTES, RECORD_BYTES, Commit, Put, Record, Store
 from coord.stores.database import Database
-from coord.stores.log import snapshot as image
-from coord.stores.log import sole_writer as burst
+from coord.stores.log import snapshot, sole_writer
 from coord.stores.nats.database import NatsDatabase
 from coord.stores.open import open_store
 from tests.support.servers.nats import NatsServer, admin
@@ -50,7 +49,7 @@ def relay(nats_server: NatsServer) -> Iterator[TcpRelay]:
 @pytest.fixture
 def small_snapshots(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a snapshot be due after a few commits."""
-    monkeypatch.setattr(image, "SNAPSHOT_AFTER_BYTES", 4 * image.ENTRY_WEIGHT)
+    monkeypatch.setattr(snapshot, "SNAPSHOT_AFTER_BYTES", 4 * snapshot.ENTRY_WEIGHT)
 
 
 # Connections.
@@ -84,12 +83,12 @@ def test_questions_per_call(
     with pytest.raises(Conflict):
         store.commit(Commit({"k": 2}, {"k": Put(b"3")}))
     assert questions(lambda: store.load(["k"])) == 1
-    monkeypatch.setattr(burst, "PAUSE_MS", math.inf)
+    monkeypatch.setattr(sole_writer, "RECENT_MS", math.inf)
     written(b"4")
     assert questions(lambda: store.load(["k"], allow_stale=True)) == 1, "the one before was another's"
     written(b"5")
     assert questions(lambda: store.load(["k"], allow_stale=True)) == 0
-    monkeypatch.setattr(burst, "PAUSE_MS", 0)
+    monkeypatch.setattr(sole_writer, "RECENT_MS", 0)
     assert questions(lambda: store.load(["k"], allow_stale=True)) == 1, "that was long ago"
 
 
@@ -187,9 +186,9 @@ def test_opening_does_not_read_the_whole_past(url: str, relay: TcpRelay) -> None
         before = everything(database.log("local"))
     with closing(open_store(relay.url(url))) as database:
         store: Any = database.log("local")
-        assert store._place - store._base_place < 100
+        assert store._sequence - store._base_sequence < 100
         _, newest = store._snapshots.newest()
-        former = store._snapshots.fitting(lambda manifest: manifest.place < newest.place)
+        former = store._snapshots.fitting(lambda manifest: manifest.sequence < newest.sequence)
         assert store._snapshots.read(former).offset == former.offset, "the one before it is kept whole"
         assert everything(store) == before
     with admin(url) as server:
@@ -246,8 +245,8 @@ def test_a_snapshot_waits_for_a_pause(
     value: int, pause_ms: int, due: int, store: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Between commits without a pause it waits for three times the bytes, but hardly for more entries."""
-    monkeypatch.setattr(image, "SNAPSHOT_AFTER_BYTES", 95_000)
-    monkeypatch.setattr(burst, "PAUSE_MS", pause_ms)
+    monkeypatch.setattr(snapshot, "SNAPSHOT_AFTER_BYTES", 95_000)
+    monkeypatch.setattr(sole_writer, "RECENT_MS", pause_ms)
     commits = 0
     while store._snapshot_writer is None and commits < 100:
         commits += 1
@@ -263,7 +262,7 @@ def test_of_two_snapshot_writers_one_gives_up(url: str, open_database: Opener) -
     one: Any = open_database(url).log("local")
     past(one, 20)
     other: Any = open_database(url).log("local")
-    older = one._image(one._fold.records, one._fold.tombstones)
+    older = one._snapshot(one._state.records, one._state.tombstones)
     put = other._server.put
     done: list[int | None] = []
 
@@ -274,7 +273,7 @@ def test_of_two_snapshot_writers_one_gives_up(url: str, open_database: Opener) -
         return written
 
     other._server.put = overtaken
-    newer = other._image(other._fold.records, other._fold.tombstones)
+    newer = other._snapshot(other._state.records, other._state.tombstones)
     assert other._snapshots.write(newer, other._fits) is None
     assert done[0]
     assert everything(open_database(url).log("local")) == everything(one)
@@ -289,10 +288,10 @@ def test_a_snapshot_of_anything_fits_into_messages(database: AnyDatabase) -> Non
     kept += [Record(f"middle-{number}", 2, b"2" * 4096) for number in range(300)]
     kept += [Record(f"large-{number}", 3, b"3" * RECORD_BYTES) for number in range(3)]
     records, tombstones = {record.key: record for record in kept}, dict.fromkeys(names, 3)
-    assert store._snapshots.write(store._image(records, tombstones), store._fits)
+    assert store._snapshots.write(store._snapshot(records, tombstones), store._fits)
     _, manifest = store._snapshots.newest()
     found = store._snapshots.read(manifest)
     assert (found.records, found.tombstones) == (records, tombstones)
     small = {f"small-{number}": Record(f"small-{number}", 4, b"4") for number in range(1_000)}
-    assert store._snapshots.write(store._image(small, {}), store._fits)
+    assert store._snapshots.write(store._snapshot(small, {}), store._fits)
     assert len(store._snapshots.newest()[1].parts) == 1

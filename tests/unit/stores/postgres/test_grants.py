@@ -10,7 +10,7 @@ import pytest
 
 import coord
 from coord.core.errors import NotFound, Unavailable
-from coord.stores.log.snapshot import image_of
+from coord.stores.log.snapshot import snapshot_of
 from coord.stores.open import grants, open_store
 from coord.stores.postgres.grants import AGENT
 from tests.support.servers.postgres import SHAPES, PostgresServer
@@ -106,7 +106,7 @@ def test_the_grants_are_enough(shape: str, postgres_server: PostgresServer) -> N
         write(store, {"large": b""}, deletes=["k"])
         assert head(store) == 2
         if shape == "log":
-            assert store._snapshots.write(image_of(store._fold), patient=True) > 0
+            assert store._snapshots.write(snapshot_of(store._state), patient=True) > 0
         store.trim(2)
         assert [entry.offset for entry in store.tail(1, 9)] == [2]
 
@@ -117,7 +117,7 @@ def test_an_agent_may_call_install(roles: Roles) -> None:
     run_as(roles.owner, ["DELETE FROM coord.meta WHERE name = 'views'"])
     coord.install(roles.agent)
     with closing(open_store(roles.agent)) as database:
-        assert "views" not in database.notes
+        assert "views" not in database.metadata
 
 
 def test_an_agent_cannot_install(roles: Roles) -> None:

@@ -9,9 +9,8 @@ import pytest
 import coord
 from coord.core.errors import Conflict, Corrupt, Invalid
 from coord.stores.contract import Commit, Put
-from coord.stores.log import snapshot as image
-from coord.stores.log import sole_writer as burst
-from coord.stores.log.snapshot import INLINE_BYTES, Reference, image_of
+from coord.stores.log import snapshot, sole_writer
+from coord.stores.log.snapshot import INLINE_BYTES, Reference, snapshot_of
 from coord.stores.open import open_store
 from coord.stores.postgres.log_store import PostgresLogStore
 from tests.support.servers.postgres import PostgresServer, for_psycopg, in_log_shape
@@ -51,8 +50,8 @@ def fill(store: PostgresLogStore, commits: int = 8) -> None:
     write(store, deletes=["gone"])
 
 
-def snapshot(store: PostgresLogStore) -> None:
-    store._snapshots.write(image_of(store._fold), patient=True)
+def take_snapshot(store: PostgresLogStore) -> None:
+    store._snapshots.write(snapshot_of(store._state), patient=True)
 
 
 def snapshots(sql: Sql) -> list[int]:
@@ -96,11 +95,15 @@ def test_a_commit_is_one_round_trip_and_so_is_a_load(
     write(near, {"other": b""})
     assert questions(lambda: far.commit(Commit({"k": 2}, {"k": Put(b"2")}))) == 3
     assert versions(near, "k", "other") == {"k": 4, "other": 3}
-    monkeypatch.setattr(burst, "PAUSE_MS", math.inf)
+    monkeypatch.setattr(sole_writer, "RECENT_MS", math.inf)
     assert questions(lambda: far.load(["k"], allow_stale=True)) == 1, "the one before was another's"
     far.commit(Commit({"k": 4}, {"k": Put(b"3")}))
-    asked = [questions(lambda: far.load(["k"], allow_stale=True)) for _ in range(burst.HASTY_MOST + 2)]
-    assert asked == [*[0] * burst.HASTY_MOST, 1, 0], "now and then others are given the time to get in"
+    asked = [
+        questions(lambda: far.load(["k"], allow_stale=True)) for _ in range(sole_writer.STALE_READS_MAX + 2)
+    ]
+    assert asked == [*[0] * sole_writer.STALE_READS_MAX, 1, 0], (
+        "now and then others are given the time to get in"
+    )
 
 
 def test_a_commit_goes_in_behind_another_or_is_a_conflict(opened: Open) -> None:
@@ -156,7 +159,7 @@ def test_a_store_opens_from_its_snapshot(opened: Open, sql: Sql) -> None:
     store = opened()
     fill(store)
     before = everything(store)
-    snapshot(store)
+    take_snapshot(store)
     sql.execute("UPDATE coord.entry SET body = 'x'")
     assert everything(opened()) == before
     write(store, {"k": b"after"})
@@ -168,8 +171,8 @@ def test_a_store_opens_from_its_snapshot(opened: Open, sql: Sql) -> None:
 
 def test_snapshots_come_by_themselves(opened: Open, sql: Sql, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the background, when the tail weighs as much; two stay, and what dead writers left goes."""
-    monkeypatch.setattr(image, "SNAPSHOT_AFTER_BYTES", 4000)
-    monkeypatch.setattr(burst, "PAUSE_MS", 0)
+    monkeypatch.setattr(snapshot, "SNAPSHOT_AFTER_BYTES", 4000)
+    monkeypatch.setattr(sole_writer, "RECENT_MS", 0)
     sql.execute("INSERT INTO coord.chunk VALUES (1, 2, 1, 'left behind'), (1, 99, 1, 'left behind')")
     store = opened()
     for number in range(1, 13):
@@ -188,8 +191,8 @@ def test_a_snapshot_waits_for_a_pause(
     pause_ms: int, due: int, opened: Open, sql: Sql, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Between commits without a pause it waits for three times the bytes."""
-    monkeypatch.setattr(image, "SNAPSHOT_AFTER_BYTES", 50_000)
-    monkeypatch.setattr(burst, "PAUSE_MS", pause_ms)
+    monkeypatch.setattr(snapshot, "SNAPSHOT_AFTER_BYTES", 50_000)
+    monkeypatch.setattr(sole_writer, "RECENT_MS", pause_ms)
     store = opened()
     for _ in range(due):
         assert store._snapshot_writer is None
@@ -205,11 +208,11 @@ def test_one_process_writes_a_snapshot_at_a_time(opened: Open, sql: Sql) -> None
     fill(store)
     with psycopg.connect(sql.info.dsn, password=sql.info.password, autocommit=True) as other:
         other.execute(store._sql.lock_snapshots.replace("%b", "1").encode())
-        assert store._snapshots.write(image_of(store._fold), patient=False) == 0
+        assert store._snapshots.write(snapshot_of(store._state), patient=False) == 0
         assert snapshots(sql) == []
-    old = image_of(store._fold)
+    old = snapshot_of(store._state)
     write(store, {"k": b"newer"})
-    snapshot(store)
+    take_snapshot(store)
     assert store._snapshots.write(old, patient=True) == 0
     assert snapshots(sql) == [11]
 
@@ -218,7 +221,7 @@ def test_large_values_are_not_in_memory(opened: Open, sql: Sql) -> None:
     """They are fetched by key, replaced and removed by the commits that do so, and survive trims."""
     mine, other = opened(), opened()
     write(mine, {"large": Put(LARGE, "line"), "small": b"s"})
-    assert type(mine._fold.records["large"].value) is Reference
+    assert type(mine._state.records["large"].value) is Reference
     assert mine.load(["large", "small"]) == other.load(["large", "small"])
     assert mine.scan("line", by="index_key", limit=1)[0].value == LARGE
     newer = LARGE + b"2"

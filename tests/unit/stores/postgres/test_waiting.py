@@ -170,15 +170,15 @@ def test_the_servers_clock_is_followed_and_never_goes_back(monkeypatch: pytest.M
     uptime = 1000.0
     monkeypatch.setattr(server_clock, "uptime_ms", lambda: uptime)
     clock = server_clock.ServerClock()
-    clock.told(500_000, asked=990.0)
+    clock.observe(500_000, asked=990.0)
     assert clock.now() == 500_000
     uptime = 2000.0
     assert clock.now() == 501_000
-    clock.told(500_800, asked=1700.0)  # the answer took 300 ms, so this says nothing new
+    clock.observe(500_800, asked=1700.0)  # the answer took 300 ms, so this says nothing new
     assert clock.now() == 501_000
-    clock.told(700_000, asked=1990.0)  # somebody set the server's clock
+    clock.observe(700_000, asked=1990.0)  # somebody set the server's clock
     assert clock.now() == 700_000
-    clock.told(400_000, asked=1999.0)
+    clock.observe(400_000, asked=1999.0)
     assert clock.now() == 700_000
     uptime = 302_500.0
     assert clock.now() == 700_501, "the clock goes on where the server's has caught up"

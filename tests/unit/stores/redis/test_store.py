@@ -226,7 +226,7 @@ def test_errors_say_whether_it_happened(error: exceptions.RedisError, meant: typ
 
 def test_a_store_that_moved_says_where_to(database: AnyDatabase, store: Store) -> None:
     """Whoever had it open before is refused as well, and told the way."""
-    coord.stores.open.mover(database).shut("sqlite:///elsewhere.db", "id")
+    coord.stores.open.migrator(database).seal("sqlite:///elsewhere.db", "id")
     with pytest.raises(Unavailable, match="elsewhere"):
         store.commit(ONE)
     assert head(store) == 0

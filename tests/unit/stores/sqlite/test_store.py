@@ -176,13 +176,13 @@ def test_a_busy_file_is_waited_for(path: Path) -> None:
         other.execute("BEGIN IMMEDIATE")
         waits: list[float] = []
 
-        def pause(_: float) -> None:
+        def backoff(_: float) -> None:
             waits.append(0)
             if len(waits) == 3:
                 other.execute("ROLLBACK")
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("coord.stores.local.backoff.time.sleep", pause)
+            patch.setattr("coord.stores.local.backoff.time.sleep", backoff)
             assert write(store, {"a": b"1"}) == 1
         assert len(waits) == 3
 

@@ -13,7 +13,7 @@ from tests.support.cli import Coord, Said
 from tests.support.servers.postgres import PostgresServer
 
 CHECKS = ["repository", "pin", "store", "format"]
-OF_STORE = ["version", "durability", "place"]
+OF_STORE = ["version", "durability", "location"]
 INSIDE = ["clock", "session", "peers", "locks", "line", "tasks"]
 
 
