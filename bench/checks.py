@@ -8,9 +8,9 @@ from bench.figures import Figure, latency_ms
 from bench.places import Places
 from bench.repository import PATH, make_repository, open_client
 from bench.scale import Scale
-from coord.core.commands import AcquireLocks
 from coord.core.identity import Caller
 from coord.core.locks.acquire import RESOURCES_MAX
+from coord.core.locks.commands import AcquireLocks
 from coord.sdk.client.client import Client
 
 HOLDERS = 50

@@ -9,11 +9,12 @@ from typing import Any
 
 from bench.drained import Drained
 from bench.repository import open_client
-from coord.core.commands import Command, SubmitResult
+from coord.core.commands import Command
 from coord.core.errors import Busy
 from coord.core.identity import Caller
 from coord.core.ids import work_product_ref
-from coord.core.plans.commands import AsSession, ClaimNext, SubmitResults
+from coord.core.plans.commands import ClaimNext
+from coord.core.tasks.commands import AsSession, SubmitResult, SubmitResults
 from coord.sdk.validation.tasks import new_task
 
 LEASE_MS = 60_000

@@ -13,8 +13,8 @@ from typing import NamedTuple, Self
 from bench.quiet import freeze_heap
 from bench.watched import Watch, WatchedDatabase
 from coord import ClaimKey, ClaimTemplate, TaskCoordinator, open_store
-from coord.core.commands import ClaimTask, SubmitResult
 from coord.core.ids import work_product_ref
+from coord.core.tasks.commands import ClaimTask, SubmitResult
 from coord.sdk.validation.results import to_json
 
 TENANT = "bench"

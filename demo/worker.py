@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 import coord
-from coord.core.replies import NextTask
+from coord.core.plans.commands import NextTask
 from demo.plan import HALF_S, KINDS, LEASE_S, PROJECT
 
 PATIENCE_S = 1.0

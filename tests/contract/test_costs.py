@@ -14,11 +14,11 @@ import msgspec
 import psycopg
 import pytest
 
-from coord.core.commands import SubmitResult
 from coord.core.identity import Caller
 from coord.core.ids import work_product_ref
 from coord.core.limits import UNLIMITED_TENANT
-from coord.core.plans.commands import AddTasks, AsSession, ClaimNext, NewTask, SubmitResults
+from coord.core.plans.commands import AddTasks, ClaimNext, NewTask
+from coord.core.tasks.commands import AsSession, SubmitResult, SubmitResults
 from coord.sdk.coordinator import TaskCoordinator
 from coord.stores.log import sole_writer
 from coord.stores.open import open_store

@@ -11,11 +11,12 @@ import pytest
 from psycopg.rows import dict_row
 
 import coord
-from coord.core import events, keys
+from coord.core import keys
+from coord.core.events import every_event
 from coord.core.locks.schema import Lock
 from coord.core.records import Stored
 from coord.core.sessions.session import Session
-from coord.core.tasks.schema import Task
+from coord.core.tasks.schema import Task, TaskAdded
 from coord.core.tasks.spec import Spec
 from coord.stores.open import open_store
 from coord.stores.sql_views import HISTORY_FIELDS, RECORD_VIEWS, VIEW_NAMES, Column
@@ -76,12 +77,10 @@ def test_the_prefixes_are_those_of_the_keys() -> None:
 
 def test_the_fields_of_history_are_those_of_events() -> None:
     """AUD-35: what a column of the history is named after, several events have."""
-    kinds = [
-        kind for kind in vars(events).values() if isinstance(kind, type) and issubclass(kind, events.Event)
-    ]
+    kinds = every_event()
     for field in HISTORY_FIELDS[1:]:
         assert sum(field in kind.__struct_fields__ for kind in kinds) > 1
-    assert events.TaskAdded.__struct_config__.tag_field == HISTORY_FIELDS[0]
+    assert TaskAdded.__struct_config__.tag_field == HISTORY_FIELDS[0]
 
 
 def test_everybody_can_be_asked_about(url: str, sql: psycopg.Connection[dict[str, Any]]) -> None:

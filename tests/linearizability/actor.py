@@ -11,8 +11,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from coord.core import commands
+from coord.core.commands import Command
 from coord.core.tasks import types
+from coord.core.tasks.commands import (
+    ClaimTask,
+    GetClaimHistory,
+    GetTaskState,
+    ReleaseClaim,
+    RenewLease,
+    ResetTask,
+    SubmitResult,
+)
 from coord.sdk.coordinator import TaskCoordinator
 from tests.linearizability.recorded import Recorder
 
@@ -72,7 +81,7 @@ class Actor:
         elif isinstance(reply, types.TaskState) and reply.claim is not None:
             self._known[task] = (reply.claim.session_id, reply.generation)
 
-    def _command(self, task: str) -> commands.Command:
+    def _command(self, task: str) -> Command:
         chance, names = self._chance, (TENANT, PROJECT, task)
         session, generation = self._known.get(task, (self._sessions[0], 1))
         if chance.random() < 0.4:
@@ -81,25 +90,23 @@ class Actor:
         kinds = ("claim", "force", "renew", "release", "submit", "reset", "state", "history")
         match chance.choices(kinds, (8, 1, 5, 4, 3, 2, 4, 1))[0]:
             case "claim":
-                return commands.ClaimTask(*names, self._name, session, self._lease())
+                return ClaimTask(*names, self._name, session, self._lease())
             case "force":
-                return commands.ClaimTask(
-                    *names, self._name, session, self._lease(), force=True, reason="urgent"
-                )
+                return ClaimTask(*names, self._name, session, self._lease(), force=True, reason="urgent")
             case "renew":
-                return commands.RenewLease(*names, session, generation)
+                return RenewLease(*names, session, generation)
             case "release":
                 reason = chance.choice((types.ReleaseReason.VOLUNTARY, types.ReleaseReason.ERROR))
-                return commands.ReleaseClaim(*names, session, generation, reason)
+                return ReleaseClaim(*names, session, generation, reason)
             case "submit":
                 self._drawn += 1
                 work = f"wp-{task}-{self._name}-{self._drawn}"
-                return commands.SubmitResult(*names, session, generation, b"{}", work)
+                return SubmitResult(*names, session, generation, b"{}", work)
             case "reset":
-                return commands.ResetTask(*names)
+                return ResetTask(*names)
             case "state":
-                return commands.GetTaskState(*names)
-        return commands.GetClaimHistory(*names)
+                return GetTaskState(*names)
+        return GetClaimHistory(*names)
 
     def _lease(self) -> int:
         return LEASE_MS if self._clock is None else STEP_LEASE_MS

@@ -2,49 +2,62 @@
 
 from typing import Any
 
-from coord.core import commands
+from coord.core.commands import Command
 from coord.core.tasks import types
+from coord.core.tasks.commands import (
+    ClaimTask,
+    ClaimTasks,
+    GetClaimHistory,
+    GetSessionClaims,
+    GetTaskState,
+    ListExpiredClaims,
+    ReleaseClaim,
+    RenewLease,
+    ResetTask,
+    SubmitResult,
+    TaskCommand,
+)
 from tests.linearizability.task_model import Answer, Op
 
 
-def operations(command: commands.Command) -> list[Op]:
+def operations(command: Command) -> list[Op]:
     """The operations that a command asks for: one, but for several claims at once."""
-    if isinstance(command, commands.ClaimTasks):
+    if isinstance(command, ClaimTasks):
         session, lease = command.session, command.lease_ms
         return [Op("claim", f"{project}/{task}", session, lease=lease) for project, task in command.tasks]
     return [operation(command)]
 
 
-def operation(command: commands.Command) -> Op:
+def operation(command: Command) -> Op:
     """The operation that a command asks for."""
     match command:
-        case commands.ClaimTask():
+        case ClaimTask():
             kind = "force" if command.force else "claim"
             return Op(kind, _task(command), command.session, lease=command.lease_ms, reason=command.reason)
-        case commands.RenewLease():
+        case RenewLease():
             return Op("renew", _task(command), command.session, command.generation)
-        case commands.ReleaseClaim():
+        case ReleaseClaim():
             return Op(
                 "release", _task(command), command.session, command.generation, reason=command.reason.value
             )
-        case commands.SubmitResult():
+        case SubmitResult():
             return Op(
                 "submit", _task(command), command.session, command.generation, work=command.work_product
             )
-        case commands.ResetTask():
+        case ResetTask():
             return Op("reset", _task(command))
-        case commands.GetTaskState():
+        case GetTaskState():
             return Op("state", _task(command))
-        case commands.GetClaimHistory():
+        case GetClaimHistory():
             return Op("history", _task(command))
-        case commands.GetSessionClaims():
+        case GetSessionClaims():
             return Op("claims", session=command.session)
-        case commands.ListExpiredClaims():
+        case ListExpiredClaims():
             return Op("expired")
     raise AssertionError(f"the model does not know {command!r}")
 
 
-def _task(command: commands.TaskCommand) -> str:
+def _task(command: TaskCommand) -> str:
     return f"{command.project}/{command.task}"
 
 

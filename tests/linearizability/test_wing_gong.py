@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from coord.core.events import TaskClaimed, TaskCompleted, TaskRenewed
+from coord.core.tasks.schema import TaskClaimed, TaskCompleted, TaskRenewed
 from coord.core.transaction import encode_event
 from coord.stores.contract import Entry
 from tests.linearizability.explain import explain, match_all

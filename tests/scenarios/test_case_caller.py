@@ -2,10 +2,11 @@
 
 import pytest
 
-from coord.core.commands import ClaimTask, GetSessionClaims, RenewLease
 from coord.core.errors import CoordError, Dead, Impostor, Invalid, NotFound
 from coord.core.identity import Caller
-from coord.core.replies import Liveness, Outcome
+from coord.core.locks.commands import Outcome
+from coord.core.sessions.schema import Liveness
+from coord.core.tasks.commands import ClaimTask, GetSessionClaims, RenewLease
 from tests.support.store_harness import Actor, StoreHarness
 
 

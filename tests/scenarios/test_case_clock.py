@@ -6,7 +6,7 @@ from contextlib import closing
 import pytest
 
 from coord.core.errors import CoordError, Unavailable
-from coord.core.replies import Outcome
+from coord.core.locks.commands import Outcome
 from coord.engine.engine import Engine
 from coord.stores.open import open_store
 from tests.support.store_harness import START_MS, StoreHarness

@@ -3,7 +3,7 @@
 import pytest
 
 from coord.core.errors import CoordError, Refused
-from coord.core.replies import Outcome
+from coord.core.locks.commands import Outcome
 from tests.support.store_harness import Actor, StoreHarness
 
 

@@ -8,7 +8,7 @@ import pytest
 
 import coord
 from coord import Client, Corrupt, Invalid
-from coord.core.replies import Outcome
+from coord.core.locks.commands import Outcome
 from coord.host.pin import read_pin
 from coord.sdk.client.open import initialise
 from tests.support.client_harness import ClientHarness

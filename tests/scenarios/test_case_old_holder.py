@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from coord.core.errors import LockLost, NotFound, NotOwner
-from coord.core.replies import Outcome
+from coord.core.locks.commands import Outcome
 from tests.support.store_harness import Actor, StoreHarness
 
 FILE = "file:src/app.py"

@@ -2,9 +2,9 @@
 
 import pytest
 
-from coord.core.commands import Heartbeat
 from coord.core.errors import NotOwner
-from coord.core.replies import Outcome
+from coord.core.locks.commands import Outcome
+from coord.core.sessions.commands import Heartbeat
 from tests.support.store_harness import StoreHarness
 
 

@@ -1,6 +1,6 @@
 """The stories of the fourth founding document: locks on files between agents."""
 
-from coord.core.replies import Outcome
+from coord.core.locks.commands import Outcome
 from tests.support.store_harness import START_MS, StoreHarness
 
 

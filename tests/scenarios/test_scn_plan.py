@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from coord.core.errors import Invalid
-from coord.core.replies import AddTasksReply, Runnable
+from coord.core.plans.commands import AddTasksReply, Runnable
 from coord.core.tasks.types import ClaimReason
 from coord.sdk.client.client import Client
 from coord.sdk.plans.check import check_plan

@@ -1,6 +1,6 @@
 """Agents that are silent, limited, busy, new or gone, on every store."""
 
-from coord.core.replies import Runnable
+from coord.core.plans.commands import Runnable
 from coord.core.tasks.agent_record import FAILURES_MAX, FORGIVEN_MS
 from coord.sdk.client.client import Client
 from tests.support.client_harness import ClientHarness

@@ -9,11 +9,11 @@ import msgspec
 import pytest
 
 from coord.core import keys
-from coord.core.commands import AcquireLocks
 from coord.core.errors import NotOwner, NotStealable, Unsupported
 from coord.core.identity import Process
+from coord.core.locks.commands import AcquireLocks, Outcome
 from coord.core.locks.resources import parse_resource
-from coord.core.replies import Liveness, Outcome
+from coord.core.sessions.schema import Liveness
 from coord.engine.engine import Engine
 from coord.host.processes import describe, probe
 from coord.stores.contract import Commit, Put

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from coord.core.commands import ClaimTask
 from coord.core.errors import Dead
-from coord.core.replies import Liveness, Outcome
+from coord.core.locks.commands import Outcome
+from coord.core.sessions.schema import Liveness
+from coord.core.tasks.commands import ClaimTask
 from tests.support.store_harness import START_MS, StoreHarness
 
 

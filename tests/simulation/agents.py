@@ -7,7 +7,7 @@ from collections.abc import Generator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from coord.core import commands
+from coord.core.commands import Command
 from coord.core.errors import CoordError, Unknown
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class Ask:
     """Run a command; with an id, the same command may be asked again after a lost answer."""
 
-    command: commands.Command
+    command: Command
     command_id: str = ""
 
 
@@ -66,7 +66,7 @@ class Agent:
 
     # Asking.
 
-    def _ask(self, command: commands.Command) -> Routine:
+    def _ask(self, command: Command) -> Routine:
         if command.reads_only or self.world.chance.random() < 0.7:
             return (yield Ask(command))
         return (yield from self._surely(Ask(command, self.world.draw_id())))

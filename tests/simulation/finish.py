@@ -2,8 +2,9 @@
 
 from typing import TYPE_CHECKING, Any
 
-from coord.core import commands
+from coord.core.commands import Command
 from coord.core.errors import Unavailable
+from coord.core.tasks.commands import ClaimTask, GetTaskState, ResetTask, SubmitResult
 from coord.core.tasks.types import ClaimReason, ClaimState
 from tests.linearizability.ledger import require
 from tests.simulation.agents import Ask
@@ -30,18 +31,18 @@ def _carry_to_done(world: "World", process: Process, task: str) -> None:
     project, name = task.split("/")
     names = (world.plan.tenant, project, name)
     for _ in range(TRIES):
-        state = _call(world, process, commands.GetTaskState(*names))
+        state = _call(world, process, GetTaskState(*names))
         if state.completed:
             return
-        claim = commands.ClaimTask(*names, SESSION, SESSION, LEASE_MS)
+        claim = ClaimTask(*names, SESSION, SESSION, LEASE_MS)
         reply = _call(world, process, claim)
         if reply.success:
             generation = int(reply.claim.generation)
-            submit = commands.SubmitResult(*names, SESSION, generation, b'{"by":"last"}', f"wp-{task}-last")
+            submit = SubmitResult(*names, SESSION, generation, b'{"by":"last"}', f"wp-{task}-last")
             accepted = _call(world, process, submit)
             require(accepted.accepted, "the only holder was refused:", accepted)
         elif reply.reason is ClaimReason.DENIED_LIMIT_GENERATIONS:
-            _call(world, process, commands.ResetTask(*names, "it went round too often"))
+            _call(world, process, ResetTask(*names, "it went round too often"))
         elif state.claim is not None and state.claim.state is ClaimState.ACTIVE:
             _wait_until(world, process, state.claim.expires_ms)
         else:
@@ -49,7 +50,7 @@ def _carry_to_done(world: "World", process: Process, task: str) -> None:
     require(False, "cannot be carried to done:", task)
 
 
-def _call(world: "World", process: Process, command: commands.Command) -> Any:
+def _call(world: "World", process: Process, command: Command) -> Any:
     """Ask as everybody else does, so that every answer is checked; a log from the future is accepted."""
     reply = world.ask_now(process, Ask(command))
     if isinstance(reply, Unavailable) and "ahead of the clock" in reply.message:

@@ -4,11 +4,28 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any
 
-from coord.core import commands
+from coord.core.commands import Command
 from coord.core.errors import Busy, CoordError, Dead, Unavailable, Unknown
 from coord.core.identity import Caller
 from coord.core.identity import Process as HostProcess
-from coord.core.replies import LockInfo, LockReply, Outcome
+from coord.core.lifecycle.commands import Deregister, Register
+from coord.core.locks.commands import (
+    AcquireLocks,
+    CheckLocks,
+    ConfirmWait,
+    ListLocks,
+    LockInfo,
+    LockReply,
+    Outcome,
+    PeekWait,
+    PreemptLock,
+    ReleaseLocks,
+    RenewLocks,
+    StealLock,
+    WithdrawWait,
+)
+from coord.core.messages.commands import AckMessages, PeekMessages, ReceiveMessages, SendMessage
+from coord.core.sessions.commands import Heartbeat, ListSessions, UpdateSession
 from tests.simulation.agents import Agent, Ask, Memory, Rest, Routine
 from tests.simulation.resources import REPOSITORY, files_of
 
@@ -68,7 +85,7 @@ class LockAgent(Agent):
         yield Rest(self.world.chance.randrange(60_000, 700_000))
 
     def _leave(self) -> Routine:
-        yield from self._ask(commands.Deregister(self.caller))
+        yield from self._ask(Deregister(self.caller))
 
     def _get_help(self) -> Routine:
         self.world.adopt(self)
@@ -83,7 +100,7 @@ class LockAgent(Agent):
         chance, plan = self.world.chance, self.world.plan
         several = min(len(plan.resources), chance.choice((1, 1, 1, 2, 3)))
         wanted = tuple(chance.sample(plan.resources, several))
-        command = commands.AcquireLocks(
+        command = AcquireLocks(
             self.caller,
             REPOSITORY,
             wanted,
@@ -105,7 +122,7 @@ class LockAgent(Agent):
         self.memory.held = [*self.memory.held[-9:], *fences]
         return (yield from self._hold(reply.locks, depth))
 
-    def _take(self, command: commands.AcquireLocks) -> Generator[Wish, Any, LockReply | None]:
+    def _take(self, command: AcquireLocks) -> Generator[Wish, Any, LockReply | None]:
         """Ask for locks: once, again and again, or in line; None if nothing came of it."""
         chance = self.world.chance
         for _ in range(chance.choice((1, 1, 4, 9))):
@@ -128,14 +145,14 @@ class LockAgent(Agent):
             give_up_us = self.world.now_us + chance.randrange(0, patience_ms) * 1000
         while self.world.now_us < give_up_us:
             yield Rest(chance.choice((500, 2_000, 2_000, 4_000, 4_000, 20_000)))
-            if chance.random() < 0.3 and not (yield Ask(commands.PeekWait(self.caller, key))):
+            if chance.random() < 0.3 and not (yield Ask(PeekWait(self.caller, key))):
                 continue
-            answer = yield Ask(commands.ConfirmWait(self.caller, key))
+            answer = yield Ask(ConfirmWait(self.caller, key))
             if isinstance(answer, LockReply) and answer.outcome is not Outcome.WAITING:
                 return answer
             if isinstance(answer, CoordError) and not isinstance(answer, WEATHER):
                 return answer
-        yield from self._ask(commands.WithdrawWait(self.caller, key))
+        yield from self._ask(WithdrawWait(self.caller, key))
         return LockReply(Outcome.WITHDRAWN)
 
     def _hold(self, locks: list[LockInfo], depth: int) -> Generator[Wish, Any, bool]:
@@ -170,9 +187,9 @@ class LockAgent(Agent):
                     yield from self._release(lock.resource, lock.fence)
             case "named":
                 names = tuple(lock.resource for lock in locks)
-                yield from self._ask(commands.ReleaseLocks(self.caller, REPOSITORY, names))
+                yield from self._ask(ReleaseLocks(self.caller, REPOSITORY, names))
             case "all":
-                yield from self._ask(commands.ReleaseLocks(self.caller, REPOSITORY, ()))
+                yield from self._ask(ReleaseLocks(self.caller, REPOSITORY, ()))
 
     def _meddle(self) -> Routine:
         """Ask questions, take what others hold, and do what an outdated agent would do."""
@@ -185,20 +202,20 @@ class LockAgent(Agent):
         exact = files_of(other[2])
         wish = chance.choice(
             (
-                commands.RenewLocks(*old, fence),
-                commands.ReleaseLocks(*old, fence),
-                commands.CheckLocks(*old, fence=fence),
-                commands.CheckLocks(*other, exact=exact),
-                commands.ListLocks(self.caller, own=fence % 2 == 0),
-                commands.ListSessions(self.caller, live=True),
-                commands.StealLock(*other, exact=exact),
-                commands.StealLock(*other, exact=exact, force=True, reason="urgent"),
-                commands.StealLock(*other, exact=exact, dead_owner=True),
-                commands.PreemptLock(
+                RenewLocks(*old, fence),
+                ReleaseLocks(*old, fence),
+                CheckLocks(*old, fence=fence),
+                CheckLocks(*other, exact=exact),
+                ListLocks(self.caller, own=fence % 2 == 0),
+                ListSessions(self.caller, live=True),
+                StealLock(*other, exact=exact),
+                StealLock(*other, exact=exact, force=True, reason="urgent"),
+                StealLock(*other, exact=exact, dead_owner=True),
+                PreemptLock(
                     *other, exact=exact, priority=2, grace_ms=chance.choice(GRACES_MS), reason="urgent"
                 ),
-                commands.UpdateSession(caller=self.caller, phase=str(fence)),
-                commands.RenewLocks(self.caller, REPOSITORY, (), 0, chance.choice(plan.ttls_ms)),
+                UpdateSession(caller=self.caller, phase=str(fence)),
+                RenewLocks(self.caller, REPOSITORY, (), 0, chance.choice(plan.ttls_ms)),
             )
         )
         reply = yield from self._ask(wish)
@@ -216,32 +233,30 @@ class LockAgent(Agent):
             case "receive":
                 yield from self._receive()
             case "drain":
-                yield from self._ask(commands.ReceiveMessages(self.caller, drain=True))
+                yield from self._ask(ReceiveMessages(self.caller, drain=True))
             case "peek":
-                yield Ask(commands.PeekMessages(self.caller))
+                yield Ask(PeekMessages(self.caller))
 
     def _receive(self) -> Routine:
         """Be offered what waits; acknowledge it or not, perhaps twice, perhaps after it was offered again."""
         chance = self.world.chance
-        reply = yield from self._ask(commands.ReceiveMessages(self.caller))
+        reply = yield from self._ask(ReceiveMessages(self.caller))
         if isinstance(reply, CoordError) or not reply.messages:
             return
         ids = tuple(message.id for message in reply.messages)
         for _ in range(chance.choice((0, 1, 1, 2))):
             yield Rest(chance.choice((0, 5_000, 100_000)))
-            yield from self._ask(commands.AckMessages(self.caller, ids))
+            yield from self._ask(AckMessages(self.caller, ids))
 
     def _send(self, **how: Any) -> Routine:
         chance = self.world.chance
         ttl = chance.choice((0, 0, 5_000, 60_000))
         kind, subject = chance.choice(KINDS), self.world.draw_id()
-        yield from self._ask(
-            commands.SendMessage(caller=self.caller, kind=kind, subject=subject, ttl_ms=ttl, **how)
-        )
+        yield from self._ask(SendMessage(caller=self.caller, kind=kind, subject=subject, ttl_ms=ttl, **how))
 
     def _beat(self) -> Routine:
         for _ in range(self.world.chance.randint(1, 4)):
-            yield from self._ask(commands.Heartbeat(self.caller))
+            yield from self._ask(Heartbeat(self.caller))
             yield Rest(self.world.chance.choice((100, 5_000, 30_000)))
 
     def _clear(self) -> Routine:
@@ -252,29 +267,29 @@ class LockAgent(Agent):
 
     def _part(self) -> Routine:
         """Give everything back and read what is left."""
-        yield from self._ask(commands.ReleaseLocks(self.caller, REPOSITORY, ()))
-        yield from self._ask(commands.ReceiveMessages(self.caller, drain=True))
+        yield from self._ask(ReleaseLocks(self.caller, REPOSITORY, ()))
+        yield from self._ask(ReceiveMessages(self.caller, drain=True))
         if self.world.chance.random() < 0.5:
-            yield from self._ask(commands.Deregister(self.caller))
+            yield from self._ask(Deregister(self.caller))
 
     # Commands.
 
-    def _ask(self, command: commands.Command) -> Routine:
+    def _ask(self, command: Command) -> Routine:
         """Ask; one that was declared dead mostly registers again, and has nothing any more."""
         reply = yield from super()._ask(command)
         if isinstance(reply, Dead) and self.world.chance.random() < 0.7:
             yield Ask(self._register())
         return reply
 
-    def _register(self, replaces: str = "") -> commands.Register:
-        return commands.Register(caller=self.caller, task=self.world.draw_id(), replaces=replaces)
+    def _register(self, replaces: str = "") -> Register:
+        return Register(caller=self.caller, task=self.world.draw_id(), replaces=replaces)
 
     def _renew(self, lock: LockInfo) -> Routine:
-        command = commands.RenewLocks(self.caller, REPOSITORY, (lock.resource,), lock.fence)
+        command = RenewLocks(self.caller, REPOSITORY, (lock.resource,), lock.fence)
         return (yield from self._ask(command))
 
     def _check(self, lock: LockInfo) -> Routine:
-        return (yield Ask(commands.CheckLocks(self.caller, REPOSITORY, (lock.resource,), fence=lock.fence)))
+        return (yield Ask(CheckLocks(self.caller, REPOSITORY, (lock.resource,), fence=lock.fence)))
 
     def _release(self, resource: str, fence: int) -> Routine:
-        return (yield from self._ask(commands.ReleaseLocks(self.caller, REPOSITORY, (resource,), fence)))
+        return (yield from self._ask(ReleaseLocks(self.caller, REPOSITORY, (resource,), fence)))

@@ -5,10 +5,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from coord.core import commands
 from coord.core.errors import Busy, CoordError, LockLost, NotFound, NotOwner, Refused, Unavailable, Unknown
+from coord.core.lifecycle.commands import Register
+from coord.core.locks.commands import (
+    CheckLocks,
+    CheckReply,
+    LockReply,
+    Outcome,
+    ReleaseLocks,
+    ReleaseReply,
+    RenewLocks,
+    RenewReply,
+)
 from coord.core.locks.resources import parse_resources
-from coord.core.replies import CheckReply, LockReply, Outcome, ReleaseReply, RenewReply
 from coord.stores.contract import Commit, Entry, Store
 from tests.linearizability.ledger import require
 from tests.simulation.agents import Ask
@@ -77,7 +86,7 @@ class LockWatch:
         if isinstance(reply, LockReply):
             self.counts[f"{name} {reply.outcome}"] += 1
             self._check_locks(asked, reply)
-        elif isinstance(command, commands.ReleaseLocks | commands.RenewLocks | commands.CheckLocks):
+        elif isinstance(command, ReleaseLocks | RenewLocks | CheckLocks):
             self._check_proof(asked, command, reply)
 
     def lose(self, _asked: Asked) -> None:
@@ -103,7 +112,7 @@ class LockWatch:
     def _check_error(self, asked: Asked, error: CoordError) -> None:
         self.counts[f"error {error.code}"] += 1
         caused = isinstance(error, (Busy, Unavailable, Unknown, Refused, NotFound))
-        if isinstance(asked.ask.command, commands.Register):
+        if isinstance(asked.ask.command, Register):
             caused = caused or "lives in another process" in error.message
         require(caused and "defect" not in error.hint, "an error that nobody caused:", asked.ask, repr(error))
 
@@ -139,7 +148,7 @@ class LockWatch:
     def _check_proof(
         self,
         asked: Asked,
-        command: commands.ReleaseLocks | commands.RenewLocks | commands.CheckLocks,
+        command: ReleaseLocks | RenewLocks | CheckLocks,
         reply: Any,
     ) -> None:
         """Who states a fence is believed exactly as long as its hold stands."""

@@ -2,11 +2,12 @@
 
 from typing import Any
 
-from coord.core import commands
+from coord.core.commands import Command
 from coord.core.errors import CoordError, NotFound, NotStealable
 from coord.core.identity import Caller, Evidence, ProcessState
 from coord.core.identity import Process as HostProcess
-from coord.core.replies import LockReply
+from coord.core.locks.commands import AcquireLocks, LockReply, ReleaseLocks, StealLock
+from coord.core.sessions.commands import Heartbeat
 from coord.stores.contract import Commit
 from tests.linearizability.ledger import require
 from tests.simulation.agents import Agent, Ask
@@ -138,26 +139,26 @@ class LockWorld(Scheduler):
         books = self.observer.books
         for _ in range(20):  # a sweep passes 32 deadlines
             self.pass_time(240_000_000)
-            self._call(last, commands.Heartbeat(caller))
+            self._call(last, Heartbeat(caller))
         require(not books.line, "still in line although nobody asks any more:", books.line)
         for held in sorted(books.holds.values(), key=lambda held: (held.resource, held.owner)):
             if held.ended:
                 continue
             require(not held.over(books.newest_ms), "over, but never ended:", held)
             for dead in (False, True):
-                theft = commands.StealLock(caller, REPOSITORY, (held.resource,), dead_owner=dead)
+                theft = StealLock(caller, REPOSITORY, (held.resource,), dead_owner=dead)
                 stolen = self._call(last, theft)
                 if isinstance(stolen, LockReply):
                     break
         self.weather = CALM
-        everything = commands.AcquireLocks(caller, REPOSITORY, RESOURCES)
+        everything = AcquireLocks(caller, REPOSITORY, RESOURCES)
         reply = self._call(last, everything)
         left = [held for held in books.holds.values() if held.owner != "last"]
         require(isinstance(reply, LockReply) and reply.ok, "not everything can be had:", reply, left)
-        self._call(last, commands.ReleaseLocks(caller, REPOSITORY, ()))
+        self._call(last, ReleaseLocks(caller, REPOSITORY, ()))
         require(not books.holds, "given back, and yet held:", books.holds)
 
-    def _call(self, process: Process, command: commands.Command) -> Any:
+    def _call(self, process: Process, command: Command) -> Any:
         reply = self.ask_now(process, Ask(command))
         fine = not isinstance(reply, CoordError) or isinstance(reply, NotFound | NotStealable)
         require(fine, "refused in good weather:", command, repr(reply))

@@ -4,9 +4,9 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from coord.core.commands import ClaimTasks
 from coord.core.errors import Busy, CoordError, Unavailable, Unknown
 from coord.core.tasks import types
+from coord.core.tasks.commands import ClaimTasks
 from coord.stores.contract import Entry, Store
 from tests.linearizability.answers import answer, operations
 from tests.linearizability.explain import explain, match_all

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from coord.core import commands
 from coord.core.errors import Unavailable
+from coord.core.limits import SetLimits
+from coord.core.tasks.commands import ClaimTask, GetSessionClaims, ListExpiredClaims, ReleaseClaim, ResetTask
 from coord.core.tasks.types import ClaimReason, ReleaseOutcome
 from coord.engine.engine import Engine
 from coord.stores.contract import Head, Loaded
@@ -81,11 +82,11 @@ class Pair:
         return self.tenant, "shop", task
 
     def claim(self, engine: Engine, task: str, session: str, lease_ms: int = 60_000) -> int:
-        reply = engine.call(commands.ClaimTask(*self.names(task), "agent", session, lease_ms))
+        reply = engine.call(ClaimTask(*self.names(task), "agent", session, lease_ms))
         return int(reply.claim.generation)
 
     def release(self, engine: Engine, task: str, session: str, generation: int) -> ReleaseOutcome:
-        reply = engine.call(commands.ReleaseClaim(*self.names(task), session, generation))
+        reply = engine.call(ReleaseClaim(*self.names(task), session, generation))
         reason: ReleaseOutcome = reply.reason
         return reason
 
@@ -111,7 +112,7 @@ def test_a_command_that_failed_on_reads_of_two_moments_is_decided_again() -> Non
     pair = Pair("acme")
     generation = pair.claim(pair.one, "first", "alice")
     pair.store.before("load", 2, lambda: pair.release(pair.other, "first", "alice", generation))
-    reply = pair.one.call(commands.ResetTask(*pair.names("first")))
+    reply = pair.one.call(ResetTask(*pair.names("first")))
     assert (reply.success, reply.generation) == (True, generation)
     assert not pair.store.plans, "nothing came between two reads"
     assert pair.events() == ["task.claimed", "task.released", "task.reset"]
@@ -122,7 +123,7 @@ def test_a_claim_that_ends_while_a_session_is_looked_at_is_not_listed() -> None:
     pair = Pair("local")
     generation = pair.claim(pair.one, "first", "alice")
     pair.store.before("load", 2, lambda: pair.release(pair.other, "first", "alice", generation))
-    assert pair.one.call(commands.GetSessionClaims("local", "alice")) == []
+    assert pair.one.call(GetSessionClaims("local", "alice")) == []
     assert not pair.store.plans, "nothing came between two reads"
 
 
@@ -136,7 +137,7 @@ def test_a_session_that_changes_tasks_never_seems_to_hold_none() -> None:
         pair.release(pair.other, "first", "alice", generation)
 
     pair.store.before("load", 2, change)
-    held = pair.one.call(commands.GetSessionClaims("local", "alice"))
+    held = pair.one.call(GetSessionClaims("local", "alice"))
     assert [claim.task_id for claim in held] == ["second"]
     assert not pair.store.plans, "nothing came between two reads"
 
@@ -147,7 +148,7 @@ def test_an_expired_claim_that_is_swept_while_it_is_looked_for_is_told() -> None
     pair.claim(pair.one, "first", "alice")
     pair.pass_time(60_000)
     pair.store.before("load", 2, lambda: pair.claim(pair.other, "second", "bob"))
-    expired = pair.one.call(commands.ListExpiredClaims("local"))
+    expired = pair.one.call(ListExpiredClaims("local"))
     assert [claim.task_id for claim in expired] == ["first"]
     assert not pair.store.plans, "nothing came between two reads"
 
@@ -168,12 +169,12 @@ def test_who_was_refused_for_the_clock_goes_on_when_somebody_accepts_it() -> Non
 def test_a_scan_that_showed_what_was_dropped_is_made_again() -> None:
     """A claim granted in the draft hid an expired one from the list; decided again, it was denied."""
     pair = Pair("acme")
-    pair.one.call(commands.SetLimits(limits={"max_concurrent_claims": 1}))
+    pair.one.call(SetLimits(limits={"max_concurrent_claims": 1}))
     pair.claim(pair.one, "first", "alice")
     pair.pass_time(60_000)
     pair.release(pair.one, "second", "bob", pair.claim(pair.one, "second", "bob"))
     pair.store.before("commit", 1, lambda: pair.claim(pair.other, "third", "carol"))
-    claim = commands.ClaimTask(*pair.names("first"), "agent", "bob", 60_000)
-    denied, expired = pair.one.call_many([claim, commands.ListExpiredClaims("acme")])
+    claim = ClaimTask(*pair.names("first"), "agent", "bob", 60_000)
+    denied, expired = pair.one.call_many([claim, ListExpiredClaims("acme")])
     assert denied.reason is ClaimReason.DENIED_LIMIT_CONCURRENT_CLAIMS
     assert [each.task_id for each in expired] == ["first"]

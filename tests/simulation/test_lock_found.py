@@ -5,10 +5,21 @@ from typing import Any
 
 import pytest
 
-from coord.core import commands
+from coord.core.commands import Command
 from coord.core.errors import CoordError, LockLost
 from coord.core.identity import Caller, Evidence, Process, ProcessState
-from coord.core.replies import LockReply, Outcome
+from coord.core.lifecycle.commands import Deregister, Register
+from coord.core.locks.commands import (
+    AcquireLocks,
+    ListLocks,
+    LockReply,
+    Outcome,
+    ReleaseLocks,
+    RenewLocks,
+    StealLock,
+)
+from coord.core.messages.commands import ReceiveMessages, SendMessage
+from coord.core.sessions.commands import Heartbeat
 from coord.engine.engine import Engine
 from coord.stores.memory import MemoryDatabase
 
@@ -34,25 +45,25 @@ class Office:
     def pass_time(self, ms: int) -> None:
         self.clocks = [clock + ms for clock in self.clocks]
 
-    def call(self, command: commands.Command, engine: int = 0) -> Any:
+    def call(self, command: Command, engine: int = 0) -> Any:
         return self.engines[engine].call(command)
 
     def lock(self, session: str, *resources: str, engine: int = 0, **how: Any) -> LockReply:
         caller = how.pop("caller", Caller(session))
         reply: LockReply = self.call(
-            commands.AcquireLocks(caller, REPOSITORY, resources, wait_id=session, **how), engine
+            AcquireLocks(caller, REPOSITORY, resources, wait_id=session, **how), engine
         )
         return reply
 
     def release(self, session: str, *resources: str, engine: int = 0) -> Any:
-        return self.call(commands.ReleaseLocks(Caller(session), REPOSITORY, resources), engine)
+        return self.call(ReleaseLocks(Caller(session), REPOSITORY, resources), engine)
 
     def holders(self) -> dict[str, str]:
-        locks = self.call(commands.ListLocks(Caller("auditor")))
+        locks = self.call(ListLocks(Caller("auditor")))
         return {lock.resource: lock.owner for lock in locks}
 
     def subjects(self, session: str) -> list[str]:
-        reply = self.call(commands.ReceiveMessages(Caller(session), drain=True))
+        reply = self.call(ReceiveMessages(Caller(session), drain=True))
         return [message.subject for message in reply.messages]
 
     def events(self, kind: str) -> list[dict[str, Any]]:
@@ -68,7 +79,7 @@ def office() -> Office:
 
 def _expire_unseen(office: Office) -> None:
     """`ann` gets a short lease that the second engine does not know of when it looks for deadlines next."""
-    office.call(commands.Heartbeat(Caller("eve")), engine=1)
+    office.call(Heartbeat(Caller("eve")), engine=1)
     assert office.lock("ann", "file:docs/x.md", ttl_ms=100).ok
     office.clocks[1] += 150
 
@@ -78,12 +89,12 @@ def test_a_hand_off_ends_the_expired_hold_that_it_passes_over(office: Office) ->
     office.lock("ann", "file:docs/x.md")
     office.lock("bob", "file:src")
     assert office.lock("cid", "file:**/*.py", wait_ms=60_000).outcome is Outcome.WAITING
-    office.call(commands.Heartbeat(Caller("eve")), engine=1)
-    office.call(commands.RenewLocks(Caller("ann"), REPOSITORY, ("file:docs/x.md",), ttl_ms=100))
+    office.call(Heartbeat(Caller("eve")), engine=1)
+    office.call(RenewLocks(Caller("ann"), REPOSITORY, ("file:docs/x.md",), ttl_ms=100))
     office.clocks[1] += 150
     office.release("bob", "file:src", engine=1)
     with pytest.raises(CoordError):
-        office.call(commands.RenewLocks(Caller("ann"), REPOSITORY, ("file:docs/x.md",)))
+        office.call(RenewLocks(Caller("ann"), REPOSITORY, ("file:docs/x.md",)))
     assert office.holders() == {"file:**/*.py": "cid"}
 
 
@@ -91,10 +102,10 @@ def test_a_theft_ends_the_expired_hold_that_it_passes_over(office: Office) -> No
     """Rule 3, for a thief whose glob covers what another had besides."""
     office.lock("bob", "file:src", ttl_ms=400_000)
     _expire_unseen(office)
-    theft = commands.StealLock(Caller("cid"), REPOSITORY, ("file:**/*.py",), force=True, reason="urgent")
+    theft = StealLock(Caller("cid"), REPOSITORY, ("file:**/*.py",), force=True, reason="urgent")
     office.call(theft, engine=1)
     with pytest.raises(CoordError):
-        office.call(commands.RenewLocks(Caller("ann"), REPOSITORY, ("file:docs/x.md",)))
+        office.call(RenewLocks(Caller("ann"), REPOSITORY, ("file:docs/x.md",)))
     assert office.holders() == {"file:**/*.py": "cid"}
 
 
@@ -109,7 +120,7 @@ def test_a_theft_serves_who_waits_for_the_rest(office: Office) -> None:
     """What came free with a stolen glob, and is not the thief's, goes to those in line at once."""
     office.lock("ann", "file:src/**")
     assert office.lock("bob", "file:src/b.py", wait_ms=60_000).outcome is Outcome.WAITING
-    theft = commands.StealLock(Caller("cid"), REPOSITORY, ("file:src/a.py",), force=True, reason="urgent")
+    theft = StealLock(Caller("cid"), REPOSITORY, ("file:src/a.py",), force=True, reason="urgent")
     office.call(theft)
     assert office.holders() == {"file:src/a.py": "cid", "file:src/b.py": "bob"}
 
@@ -145,7 +156,7 @@ def test_a_sub_agents_lock_stays_while_another_lock_of_its_parent_covers_it(offi
     office.lock("ann", "file:**/*.py", mode="read", ttl_ms=1_000)
     office.lock("kid", "file:src/a.py", caller=Caller("kid", parent="ann"))
     office.pass_time(2_000)
-    office.call(commands.Heartbeat(Caller("eve")))
+    office.call(Heartbeat(Caller("eve")))
     assert len(office.events("lock.released")) == 1
     assert office.holders() == {"file:src": "ann", "file:src/a.py": "kid"}
     office.release("ann", "file:src")
@@ -167,8 +178,8 @@ def test_nothing_is_handed_to_a_session_that_is_proven_dead(office: Office) -> N
 
 def _broadcast(office: Office, ttl_ms: int = 0) -> None:
     for name in ("ann", "bob"):
-        office.call(commands.Register(caller=Caller(name)))
-    office.call(commands.SendMessage(caller=Caller("ann"), kind="status", subject="lunch", ttl_ms=ttl_ms))
+        office.call(Register(caller=Caller(name)))
+    office.call(SendMessage(caller=Caller("ann"), kind="status", subject="lunch", ttl_ms=ttl_ms))
 
 
 def test_a_broadcast_that_nobody_read_in_time_comes_back(office: Office) -> None:
@@ -183,7 +194,7 @@ def test_a_broadcast_that_nobody_read_in_time_comes_back(office: Office) -> None
 def test_a_broadcast_to_a_session_that_is_replaced_reaches_its_successor(office: Office) -> None:
     """A `/clear` takes over what waits, broadcasts included."""
     _broadcast(office)
-    office.call(commands.Register(caller=Caller("bob-2"), replaces="bob"))
+    office.call(Register(caller=Caller("bob-2"), replaces="bob"))
     assert office.subjects("bob-2") == ["lunch"]
 
 
@@ -191,6 +202,6 @@ def test_a_session_that_comes_back_is_not_sent_its_past(office: Office) -> None:
     """What was delivered, or returned when a session left, is not delivered under the same id again."""
     _broadcast(office)
     assert office.subjects("bob") == ["lunch"]
-    office.call(commands.Deregister(Caller("bob")))
-    office.call(commands.Register(caller=Caller("bob")))
+    office.call(Deregister(Caller("bob")))
+    office.call(Register(caller=Caller("bob")))
     assert office.subjects("bob") == []

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from coord.core import commands
 from coord.core.errors import CoordError
+from coord.core.locks.commands import AcquireLocks, ConfirmWait, ListLocks, LockReply, Outcome, ReleaseLocks
 from coord.core.locks.wait_queue import AGING_MS
-from coord.core.replies import LockReply, Outcome
 from tests.conftest import SOAK
 from tests.simulation.agents import Ask, Rest, Routine
 from tests.simulation.plan import CALM, Weather
@@ -25,8 +24,8 @@ LOOK_MS = 1_000
 HIGH = 3
 
 
-def _lock(actor: Actor, resource: str, wait_ms: int = 0, priority: int = 0) -> commands.AcquireLocks:
-    return commands.AcquireLocks(
+def _lock(actor: Actor, resource: str, wait_ms: int = 0, priority: int = 0) -> AcquireLocks:
+    return AcquireLocks(
         actor.caller,
         REPOSITORY,
         (resource,),
@@ -42,7 +41,7 @@ def _stand(actor: Actor, resource: str, priority: int = 0) -> Generator[Any, Any
     reply = yield Ask(_lock(actor, resource, 3_000_000, priority))
     while reply.outcome is Outcome.WAITING:
         yield Rest(LOOK_MS)
-        reply = yield Ask(commands.ConfirmWait(actor.caller, reply.wait.wait_id))
+        reply = yield Ask(ConfirmWait(actor.caller, reply.wait.wait_id))
     return reply
 
 
@@ -50,7 +49,7 @@ def _bid(actor: Actor, resource: str) -> Generator[Any, Any, LockReply]:
     """Ask again and again without waiting, until it is granted or one's own lock is lost."""
     while True:
         reply = yield Ask(_lock(actor, resource))
-        own = yield Ask(commands.ListLocks(actor.caller, own=True))
+        own = yield Ask(ListLocks(actor.caller, own=True))
         if reply.ok or not own:
             return reply
         yield Rest(actor.world.chance.randrange(4_000, 8_000))
@@ -68,7 +67,7 @@ def _party(place: int, parties: int, style: str) -> Callable[[Actor], Routine]:
         actor.world.notes.setdefault("closed_ms", actor.world.now_us // 1000)
         reply = yield from (_stand if style == "wait" else _bid)(actor, wanted)
         actor.world.notes[actor.session] = "granted" if reply.ok else "victim"
-        released = yield Ask(commands.ReleaseLocks(actor.caller, REPOSITORY, ()))
+        released = yield Ask(ReleaseLocks(actor.caller, REPOSITORY, ()))
         assert not isinstance(released, CoordError), released
 
     return play
@@ -116,7 +115,7 @@ def _privileged(actor: Actor) -> Routine:
                 "since" in actor.world.notes
             )
             yield Rest(SERVICE_MS)
-            yield Ask(commands.ReleaseLocks(actor.caller, REPOSITORY, (RING[0],), reply.locks[0].fence))
+            yield Ask(ReleaseLocks(actor.caller, REPOSITORY, (RING[0],), reply.locks[0].fence))
 
 
 def _patient(actor: Actor) -> Routine:
@@ -126,7 +125,7 @@ def _patient(actor: Actor) -> Routine:
     reply = yield from _stand(actor, RING[0])
     assert reply.ok, reply
     actor.world.notes["waited_ms"] = actor.world.now_us // 1000 - began
-    yield Ask(commands.ReleaseLocks(actor.caller, REPOSITORY, (RING[0],)))
+    yield Ask(ReleaseLocks(actor.caller, REPOSITORY, (RING[0],)))
 
 
 @pytest.mark.parametrize("weather", [CALM, INTERLEAVED], ids=["calm", "interleaved"])

@@ -4,10 +4,12 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any
 
-from coord.core import commands
+from coord.core.commands import Command
 from coord.core.errors import CoordError
 from coord.core.identity import Caller
+from coord.core.locks.commands import AcquireLocks, ReleaseLocks
 from coord.core.plans.commands import AddTasks, ClaimNext, RetryTask, SkipTask
+from coord.core.tasks.commands import ClaimTask, ReleaseClaim, RenewLease, ResetTask, SubmitResult
 from coord.core.tasks.types import ReleaseReason
 from tests.simulation.agents import Agent, Ask, Memory, Rest, Routine
 from tests.simulation.work_plan import FILES, PROJECT, REPOSITORY
@@ -76,7 +78,7 @@ class WorkAgent(Agent):
                     yield Rest(chance.randrange(0, lease))
                 case "renew":
                     names = ("local", PROJECT, task, self.session, generation)
-                    yield from self._ask(commands.RenewLease(*names))
+                    yield from self._ask(RenewLease(*names))
                 case "oversleep":
                     yield Rest(lease * chance.randint(1, 3) + chance.randrange(0, 5_000))
                 case "crash" if chance.random() < 0.3:
@@ -113,16 +115,16 @@ class WorkAgent(Agent):
                 yield from self._claim(task)
             case "lock":
                 yield from self._ask(
-                    commands.AcquireLocks(self.caller, REPOSITORY, (chance.choice(FILES),), ttl_ms=15_000)
+                    AcquireLocks(self.caller, REPOSITORY, (chance.choice(FILES),), ttl_ms=15_000)
                 )
             case "unlock":
-                yield from self._ask(commands.ReleaseLocks(self.caller, REPOSITORY, ()))
+                yield from self._ask(ReleaseLocks(self.caller, REPOSITORY, ()))
             case "skip":
                 yield from self._ask(SkipTask("local", PROJECT, task))
             case "retry":
                 yield from self._ask(RetryTask("local", PROJECT, task))
             case "reset":
-                yield from self._ask(commands.ResetTask("local", PROJECT, task, "once more"))
+                yield from self._ask(ResetTask("local", PROJECT, task, "once more"))
 
     def _claim(self, task: str) -> Routine:
         """Claim a task by its name: only what was added, for claims know nothing of a plan."""
@@ -132,22 +134,18 @@ class WorkAgent(Agent):
         lease, force = chance.choice(self.world.plan.leases_ms), chance.random() < 0.2
         reason = "urgent" * force
         reply = yield from self._ask(
-            commands.ClaimTask(
-                "local", PROJECT, task, self.caller.agent, self.session, lease, {}, force, reason
-            )
+            ClaimTask("local", PROJECT, task, self.caller.agent, self.session, lease, {}, force, reason)
         )
         if not isinstance(reply, CoordError) and reply.claim is not None:
             self.memory.held = [*self.memory.held[-7:], (task, int(reply.claim.generation))]
 
-    def _submit(self, task: str, generation: int) -> commands.Command:
+    def _submit(self, task: str, generation: int) -> Command:
         names = ("local", PROJECT, task, self.session, generation)
-        return commands.SubmitResult(*names, b"{}", f"wp-{task}-{generation}-{self.world.draw_id()}")
+        return SubmitResult(*names, b"{}", f"wp-{task}-{generation}-{self.world.draw_id()}")
 
-    def _release(
-        self, task: str, generation: int, reason: ReleaseReason, *, final: bool = False
-    ) -> commands.Command:
+    def _release(self, task: str, generation: int, reason: ReleaseReason, *, final: bool = False) -> Command:
         names = ("local", PROJECT, task, self.session, generation)
-        return commands.ReleaseClaim(*names, reason, "", final)
+        return ReleaseClaim(*names, reason, "", final)
 
 
 def addition(tasks: tuple[Any, ...]) -> AddTasks:

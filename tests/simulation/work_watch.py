@@ -5,9 +5,8 @@ from typing import Any, NamedTuple
 
 from coord.core import keys
 from coord.core.errors import Busy, Conflict, CoordError, Unavailable, Unknown
-from coord.core.plans.commands import ClaimNext
+from coord.core.plans.commands import ClaimNext, NextTask, Runnable
 from coord.core.records import decode
-from coord.core.replies import NextTask, Runnable
 from coord.core.tasks.schema import Task
 from coord.stores.contract import Commit
 from tests.linearizability.ledger import require

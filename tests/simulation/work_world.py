@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from coord.core import commands
+from coord.core.commands import Command
 from coord.core.errors import CoordError
-from coord.core.plans.commands import AddTasks, RetryTask, SetTrack
-from coord.core.replies import NextTask, Runnable
+from coord.core.plans.commands import AddTasks, NextTask, RetryTask, Runnable, SetTrack
+from coord.core.tasks.commands import SubmitResult
 from coord.stores.contract import Commit
 from tests.linearizability.ledger import require
 from tests.simulation.agents import Ask
@@ -92,7 +92,7 @@ class WorkWorld(Scheduler):
         assert reply.task is not None
         assert reply.claim is not None
         names = ("local", PROJECT, reply.task.task_id, "last", int(reply.claim.generation))
-        done = self._call(process, commands.SubmitResult(*names, b"{}", f"wp-{self.draw_id()}"))
+        done = self._call(process, SubmitResult(*names, b"{}", f"wp-{self.draw_id()}"))
         require(done.accepted, "the only holder was refused:", done)
 
     def _bring_back(self, process: Process) -> None:
@@ -103,7 +103,7 @@ class WorkWorld(Scheduler):
         for task in failed:
             self._call(process, RetryTask("local", PROJECT, task))
 
-    def _call(self, process: Process, command: commands.Command) -> Any:
+    def _call(self, process: Process, command: Command) -> Any:
         reply = self.ask_now(process, Ask(command))
         if isinstance(reply, CoordError) and "ahead of the clock" in reply.message:
             self._inside(process, process.engine.accept_clock)

@@ -3,8 +3,20 @@
 from collections.abc import Generator
 from typing import Any
 
-from coord.core import commands
+from coord.core.commands import Command
 from coord.core.errors import CoordError, Unknown
+from coord.core.tasks.commands import (
+    ClaimTask,
+    ClaimTasks,
+    GetClaimHistory,
+    GetSessionClaims,
+    GetTaskState,
+    ListExpiredClaims,
+    ReleaseClaim,
+    RenewLease,
+    ResetTask,
+    SubmitResult,
+)
 from coord.core.tasks.types import ClaimReason, ReleaseReason, derived_uuid
 from tests.simulation.agents import Agent, Ask, Rest, Routine
 
@@ -37,7 +49,7 @@ class Worker(Agent):
         task = chance.choice(self.world.tasks)
         force = chance.random() < 0.04
         lease = chance.choice(self.world.plan.leases_ms)
-        command = commands.ClaimTask(
+        command = ClaimTask(
             *self._names(task), f"agent-{self.session}", self.session, lease, {}, force, "urgent" * force
         )
         reply = yield from self._ask(command)
@@ -50,7 +62,7 @@ class Worker(Agent):
             return False
         elif reply.claim is None:
             if reply.reason in CLOSED and chance.random() < 0.25:
-                yield from self._ask(commands.ResetTask(*self._names(task), "once more"))
+                yield from self._ask(ResetTask(*self._names(task), "once more"))
             return False
         generation = int(reply.claim.generation)
         self.memory.held = [*self.memory.held[-7:], (task, generation)]
@@ -62,7 +74,7 @@ class Worker(Agent):
         tasks = chance.sample(self.world.tasks, min(len(self.world.tasks), chance.randint(2, 5)))
         pairs = tuple((project, name) for _, project, name in map(self._names, tasks))
         agent = f"agent-{self.session}"
-        reply = yield Ask(commands.ClaimTasks(self.world.plan.tenant, agent, self.session, lease, pairs))
+        reply = yield Ask(ClaimTasks(self.world.plan.tenant, agent, self.session, lease, pairs))
         if isinstance(reply, CoordError):
             return False
         granted = [
@@ -124,11 +136,11 @@ class Worker(Agent):
             case "look":
                 yield from self._look(chance.choice(self.world.tasks))
             case "history":
-                yield from self._ask(commands.GetClaimHistory(*self._names(task)))
+                yield from self._ask(GetClaimHistory(*self._names(task)))
             case "claims":
-                yield from self._ask(commands.GetSessionClaims(self.world.plan.tenant, session))
+                yield from self._ask(GetSessionClaims(self.world.plan.tenant, session))
             case "expired":
-                yield from self._ask(commands.ListExpiredClaims(self.world.plan.tenant))
+                yield from self._ask(ListExpiredClaims(self.world.plan.tenant))
             case "submit":
                 yield from self._ask(self._submit(task, generation, session))
             case "renew":
@@ -136,12 +148,12 @@ class Worker(Agent):
             case "release":
                 yield from self._ask(self._release(task, generation, ReleaseReason.VOLUNTARY, session))
             case "reset":
-                yield from self._ask(commands.ResetTask(*self._names(task), "once more"))
+                yield from self._ask(ResetTask(*self._names(task), "once more"))
 
     # Asking.
 
     def _look(self, task: str) -> Routine:
-        return (yield Ask(commands.GetTaskState(*self._names(task))))
+        return (yield Ask(GetTaskState(*self._names(task))))
 
     # Commands.
 
@@ -149,18 +161,16 @@ class Worker(Agent):
         project, name = task.split("/")
         return self.world.plan.tenant, project, name
 
-    def _renew(self, task: str, generation: int, session: str = "") -> commands.Command:
-        return commands.RenewLease(*self._names(task), session or self.session, generation)
+    def _renew(self, task: str, generation: int, session: str = "") -> Command:
+        return RenewLease(*self._names(task), session or self.session, generation)
 
-    def _release(
-        self, task: str, generation: int, reason: ReleaseReason, session: str = ""
-    ) -> commands.Command:
-        return commands.ReleaseClaim(*self._names(task), session or self.session, generation, reason)
+    def _release(self, task: str, generation: int, reason: ReleaseReason, session: str = "") -> Command:
+        return ReleaseClaim(*self._names(task), session or self.session, generation, reason)
 
-    def _submit(self, task: str, generation: int, session: str = "") -> commands.Command:
+    def _submit(self, task: str, generation: int, session: str = "") -> Command:
         unique = self.world.draw_id()
         work = f"wp-{task}-gen{generation}-{derived_uuid(unique)[:6]}-{unique}"
         session = session or self.session
         size = self.world.chance.choice((0, 0, 0, 400, 8_000))
         result = f'{{"by":"{unique}","fill":"{"x" * size}"}}'.encode()
-        return commands.SubmitResult(*self._names(task), session, generation, result, work)
+        return SubmitResult(*self._names(task), session, generation, result, work)

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from coord.core.commands import SetLimits
 from coord.core.errors import CoordError
+from coord.core.limits import SetLimits
 from coord.core.tasks.types import ClaimResult
 from tests.linearizability.answers import answer
 from tests.linearizability.ledger import require

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from coord.core.commands import Command
-from coord.core.dispatch import RULES
+from coord.core.dispatch import TARGETS
 from coord.core.errors import Refused
 from coord.core.records import Stored
 from coord.core.transaction import Transaction
@@ -105,7 +105,8 @@ class Probes:
             Fill: self.fill,
         }
         for command, rule in rules.items():
-            patch.setitem(RULES, command, self._counted(rule))
+            patch.setattr(command, "rule", f"probes:{command.__name__}", raising=False)
+            patch.setitem(TARGETS, command.rule, self._counted(rule))
 
     def _counted(self, rule: Any) -> Any:
         """Count decisions that came to an end: a suspended one is not counted."""

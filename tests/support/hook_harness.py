@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from coord.core.replies import LockInfo
+from coord.core.locks.commands import LockInfo
 from coord.integrations.hooks.events import Answer, Event
 from coord.integrations.hooks.handler import HookHandler
 from coord.integrations.hooks.tools import claude

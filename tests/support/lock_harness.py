@@ -4,13 +4,26 @@ from typing import Any
 
 import msgspec
 
-from coord.core import commands as c
 from coord.core import keys
 from coord.core.identity import Caller, Evidence, Process, ProcessState
+from coord.core.lifecycle.commands import Deregister
+from coord.core.locks.commands import (
+    AcquireLocks,
+    CheckLocks,
+    ConfirmWait,
+    ListLocks,
+    PreemptLock,
+    ReleaseLocks,
+    RenewLocks,
+    StealLock,
+    WithdrawWait,
+)
 from coord.core.locks.locks import deadline_key
 from coord.core.locks.resources import parse_resource
 from coord.core.locks.schema import Lock, LockRef
+from coord.core.messages.commands import ReceiveMessages
 from coord.core.records import encode
+from coord.core.sessions.commands import Heartbeat
 from coord.engine.engine import Engine
 from coord.stores.contract import Commit, Put
 from coord.stores.open import open_store
@@ -83,7 +96,7 @@ class LockHarness:
         self.now += ms
 
     def lock(self, name: str, *resources: str, ttl: int = 0, **options: Any) -> Any:
-        command = c.AcquireLocks(self.who(name), REPOSITORY, resources, ttl_ms=ttl, **options)
+        command = AcquireLocks(self.who(name), REPOSITORY, resources, ttl_ms=ttl, **options)
         return self.engine.call(command)
 
     def wait(self, name: str, *resources: str, wait_ms: int = 3_600_000, **options: Any) -> Any:
@@ -93,42 +106,42 @@ class LockHarness:
         return self.lock(name, *resources, wait_ms=wait_ms, wait_id=f"w{self._waits:04d}", **options)
 
     def confirm(self, name: str, waiting: Any) -> Any:
-        return self.engine.call(c.ConfirmWait(self.who(name), waiting.wait.wait_id))
+        return self.engine.call(ConfirmWait(self.who(name), waiting.wait.wait_id))
 
     def withdraw(self, name: str, waiting: Any) -> Any:
-        return self.engine.call(c.WithdrawWait(self.who(name), waiting.wait.wait_id))
+        return self.engine.call(WithdrawWait(self.who(name), waiting.wait.wait_id))
 
     def release(self, name: str, *resources: str, fence: int = 0) -> Any:
-        return self.engine.call(c.ReleaseLocks(self.who(name), REPOSITORY, resources, fence))
+        return self.engine.call(ReleaseLocks(self.who(name), REPOSITORY, resources, fence))
 
     def renew(self, name: str, *resources: str, fence: int = 0, ttl: int = 0) -> Any:
-        return self.engine.call(c.RenewLocks(self.who(name), REPOSITORY, resources, fence, ttl))
+        return self.engine.call(RenewLocks(self.who(name), REPOSITORY, resources, fence, ttl))
 
     def check(self, name: str, *resources: str, mode: str = "", fence: int = 0) -> Any:
-        return self.engine.call(c.CheckLocks(self.who(name), REPOSITORY, resources, mode, fence))
+        return self.engine.call(CheckLocks(self.who(name), REPOSITORY, resources, mode, fence))
 
     def steal(self, name: str, *resources: str, **options: Any) -> Any:
-        return self.engine.call(c.StealLock(self.who(name), REPOSITORY, resources, **options))
+        return self.engine.call(StealLock(self.who(name), REPOSITORY, resources, **options))
 
     def preempt(self, name: str, *resources: str, priority: int, grace_ms: int = 10_000) -> Any:
-        command = c.PreemptLock(
+        command = PreemptLock(
             self.who(name), REPOSITORY, resources, priority=priority, grace_ms=grace_ms, reason="urgent"
         )
         return self.engine.call(command)
 
     def beat(self, name: str) -> Any:
-        return self.engine.call(c.Heartbeat(self.who(name)))
+        return self.engine.call(Heartbeat(self.who(name)))
 
     def leave(self, name: str) -> Any:
-        return self.engine.call(c.Deregister(self.who(name)))
+        return self.engine.call(Deregister(self.who(name)))
 
     def held(self) -> set[tuple[str, str]]:
         """Who holds what."""
-        return {(lock.owner, lock.resource) for lock in self.engine.call(c.ListLocks(self.who("watcher")))}
+        return {(lock.owner, lock.resource) for lock in self.engine.call(ListLocks(self.who("watcher")))}
 
     def told(self, name: str, kind: str) -> list[str]:
         """What the system told a session since it was asked last."""
-        received = self.engine.call(c.ReceiveMessages(self.who(name), drain=True))
+        received = self.engine.call(ReceiveMessages(self.who(name), drain=True))
         return [message.subject for message in received.messages if message.kind == kind]
 
     def events(self, kind: str) -> list[dict[str, Any]]:

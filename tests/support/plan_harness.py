@@ -3,11 +3,10 @@
 from typing import Any
 
 from coord.core import keys
-from coord.core.commands import ReleaseClaim, ResetTask, SubmitResult
 from coord.core.identity import Caller
-from coord.core.plans.commands import AddTasks, ClaimNext, GetTasks, NewTask
+from coord.core.plans.commands import AddTasks, ClaimNext, GetTasks, NewTask, NextTask
 from coord.core.records import decode
-from coord.core.replies import NextTask
+from coord.core.tasks.commands import ReleaseClaim, ResetTask, SubmitResult
 from coord.core.tasks.planned import Track
 from coord.core.tasks.types import ReleaseReason
 from coord.engine.engine import SWEEP_EVERY_MS, Engine

@@ -8,12 +8,24 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from coord.core import commands
-from coord.core.commands import SWEEP_MOST
-from coord.core.dispatch import decide
+from coord.core.commands import Command
+from coord.core.dispatch import dispatch
 from coord.core.identity import NO_EVIDENCE, Evidence, Process
+from coord.core.limits import SetLimits
 from coord.core.ranges import Range
 from coord.core.records import Stored, decode, encode
+from coord.core.sweep import SWEEP_MAX, Sweep
+from coord.core.tasks.commands import (
+    ClaimTask,
+    GetClaimHistory,
+    GetSessionClaims,
+    GetTaskState,
+    ListExpiredClaims,
+    ReleaseClaim,
+    RenewLease,
+    ResetTask,
+    SubmitResult,
+)
 from coord.core.tasks.types import ReleaseReason
 from coord.core.transaction import Found, Transaction, Written
 
@@ -89,10 +101,10 @@ class RuleHarness:
         ]
         return inside[: range_.limit]
 
-    def run(self, command: commands.Command, now: int = T0) -> Outcome:
+    def run(self, command: Command, now: int = T0) -> Outcome:
         """Decide a command and keep what it writes."""
         tx = Transaction(self)
-        reply = decide(tx, command, now)
+        reply = dispatch(tx, command, now)
         for key, item in tx.writes.items():
             if item.value is None:
                 self.records.pop(key, None)
@@ -117,18 +129,16 @@ class RuleHarness:
     # Commands by short names; by default the task is t and the session is s.
 
     def claim(self, session: str = "s", task: str = "t", *, lease_ms: int = LEASE, now: int = T0) -> Outcome:
-        command = commands.ClaimTask(self.tenant, "p", task, f"agent-{session}", session, lease_ms)
+        command = ClaimTask(self.tenant, "p", task, f"agent-{session}", session, lease_ms)
         return self.run(command, now)
 
     def force(self, session: str, task: str = "t", *, lease_ms: int = LEASE, now: int = T0) -> Outcome:
         agent = f"agent-{session}"
-        command = commands.ClaimTask(
-            self.tenant, "p", task, agent, session, lease_ms, force=True, reason="needed"
-        )
+        command = ClaimTask(self.tenant, "p", task, agent, session, lease_ms, force=True, reason="needed")
         return self.run(command, now)
 
     def renew(self, session: str = "s", generation: int = 1, task: str = "t", *, now: int = T0) -> Outcome:
-        return self.run(commands.RenewLease(self.tenant, "p", task, session, generation), now)
+        return self.run(RenewLease(self.tenant, "p", task, session, generation), now)
 
     def release(
         self,
@@ -139,7 +149,7 @@ class RuleHarness:
         reason: ReleaseReason = ReleaseReason.VOLUNTARY,
         now: int = T0,
     ) -> Outcome:
-        return self.run(commands.ReleaseClaim(self.tenant, "p", task, session, generation, reason), now)
+        return self.run(ReleaseClaim(self.tenant, "p", task, session, generation, reason), now)
 
     def submit(
         self,
@@ -151,26 +161,26 @@ class RuleHarness:
         now: int = T0,
     ) -> Outcome:
         product = f"wp-{task}-gen{generation}-abcdef"
-        command = commands.SubmitResult(self.tenant, "p", task, session, generation, result, product)
+        command = SubmitResult(self.tenant, "p", task, session, generation, result, product)
         return self.run(command, now)
 
     def reset(self, task: str = "t", *, now: int = T0) -> Outcome:
-        return self.run(commands.ResetTask(self.tenant, "p", task, "once more"), now)
+        return self.run(ResetTask(self.tenant, "p", task, "once more"), now)
 
-    def sweep(self, *, now: int, most: int = SWEEP_MOST) -> Outcome:
-        return self.run(commands.Sweep(self.tenant, most), now)
+    def sweep(self, *, now: int, most: int = SWEEP_MAX) -> Outcome:
+        return self.run(Sweep(self.tenant, most), now)
 
     def set_limits(self, **limits: int) -> Outcome:
-        return self.run(commands.SetLimits("", limits))
+        return self.run(SetLimits("", limits))
 
     def state(self, task: str = "t", *, now: int = T0) -> Any:
-        return self.run(commands.GetTaskState(self.tenant, "p", task), now).reply
+        return self.run(GetTaskState(self.tenant, "p", task), now).reply
 
     def history(self, task: str = "t", *, now: int = T0) -> Any:
-        return self.run(commands.GetClaimHistory(self.tenant, "p", task), now).reply
+        return self.run(GetClaimHistory(self.tenant, "p", task), now).reply
 
     def claims_of(self, session: str = "s", *, now: int = T0) -> Any:
-        return self.run(commands.GetSessionClaims(self.tenant, session), now).reply
+        return self.run(GetSessionClaims(self.tenant, session), now).reply
 
     def expired(self, *, now: int, before: int | None = None) -> Any:
-        return self.run(commands.ListExpiredClaims(self.tenant, before), now).reply
+        return self.run(ListExpiredClaims(self.tenant, before), now).reply

@@ -6,23 +6,43 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import Any
 
-from coord.core import commands
+from coord.core.commands import Command
 from coord.core.identity import Caller, Evidence, Process, ProcessState
-from coord.core.replies import (
-    AckReply,
+from coord.core.lifecycle.commands import Deregister, DeregisterReply, Register, RegisterReply
+from coord.core.locks.commands import (
+    AcquireLocks,
+    CheckLocks,
     CheckReply,
-    DeregisterReply,
-    HeartbeatReply,
+    ConfirmWait,
+    ListLocks,
     LockInfo,
     LockReply,
-    MessageInfo,
     Outcome,
+    PreemptLock,
     PreemptReply,
-    RegisterReply,
+    ReleaseLocks,
     ReleaseReply,
+    RenewLocks,
     RenewReply,
+    StealLock,
+    WithdrawWait,
+)
+from coord.core.messages.commands import (
+    AckMessages,
+    AckReply,
+    MessageInfo,
+    PeekMessages,
+    ReceiveMessages,
+    SendMessage,
     SendReply,
+)
+from coord.core.sessions.commands import (
+    GetSession,
+    Heartbeat,
+    HeartbeatReply,
+    ListSessions,
     SessionInfo,
+    UpdateSession,
 )
 from coord.engine.engine import Engine
 from coord.stores.database import Database
@@ -71,7 +91,7 @@ class StoreHarness:
     def number(self) -> str:
         return str(next(self._numbers))
 
-    def call(self, command: commands.Command) -> Any:
+    def call(self, command: Command) -> Any:
         return self.engine.call(command)
 
     @property
@@ -90,7 +110,7 @@ class StoreHarness:
 
     def holders(self) -> dict[str, str]:
         """Return the owner of each locked resource."""
-        locks: list[LockInfo] = self.call(commands.ListLocks(Caller("onlooker")))
+        locks: list[LockInfo] = self.call(ListLocks(Caller("onlooker")))
         return {lock.resource: lock.owner for lock in locks}
 
 
@@ -108,29 +128,29 @@ class Actor:
     # Sessions.
 
     def register(self, **described: Any) -> RegisterReply:
-        return self.harness.call(commands.Register(caller=self.caller, **described))
+        return self.harness.call(Register(caller=self.caller, **described))
 
     def update(self, **described: Any) -> SessionInfo:
-        return self.harness.call(commands.UpdateSession(caller=self.caller, **described))
+        return self.harness.call(UpdateSession(caller=self.caller, **described))
 
     def beat(self) -> HeartbeatReply:
-        return self.harness.call(commands.Heartbeat(self.caller))
+        return self.harness.call(Heartbeat(self.caller))
 
     def leave(self, session: str = "") -> DeregisterReply:
-        return self.harness.call(commands.Deregister(self.caller, session))
+        return self.harness.call(Deregister(self.caller, session))
 
     def peers(self, *, live: bool = False) -> list[SessionInfo]:
-        return self.harness.call(commands.ListSessions(self.caller, live))
+        return self.harness.call(ListSessions(self.caller, live))
 
     def show(self, session: str = "") -> SessionInfo:
-        return self.harness.call(commands.GetSession(self.caller, session))
+        return self.harness.call(GetSession(self.caller, session))
 
     # Locks.
 
     def lock(
         self, *resources: str, wait_s: float = 0, repository: str = REPOSITORY, **options: Any
     ) -> LockReply:
-        command = commands.AcquireLocks(
+        command = AcquireLocks(
             self.caller,
             repository,
             resources,
@@ -154,25 +174,25 @@ class Actor:
         return reply.wait.wait_id
 
     def confirm(self, wait_id: str) -> LockReply:
-        return self.harness.call(commands.ConfirmWait(self.caller, wait_id))
+        return self.harness.call(ConfirmWait(self.caller, wait_id))
 
     def withdraw(self, wait_id: str) -> bool:
-        return self.harness.call(commands.WithdrawWait(self.caller, wait_id))
+        return self.harness.call(WithdrawWait(self.caller, wait_id))
 
     def unlock(self, *resources: str, fence: int = 0) -> ReleaseReply:
-        return self.harness.call(commands.ReleaseLocks(self.caller, REPOSITORY, resources, fence))
+        return self.harness.call(ReleaseLocks(self.caller, REPOSITORY, resources, fence))
 
     def renew(self, *resources: str, fence: int = 0) -> RenewReply:
-        return self.harness.call(commands.RenewLocks(self.caller, REPOSITORY, resources, fence))
+        return self.harness.call(RenewLocks(self.caller, REPOSITORY, resources, fence))
 
     def check(self, *resources: str, **options: Any) -> CheckReply:
-        return self.harness.call(commands.CheckLocks(self.caller, REPOSITORY, resources, **options))
+        return self.harness.call(CheckLocks(self.caller, REPOSITORY, resources, **options))
 
     def steal(self, *resources: str, **options: Any) -> LockReply:
-        return self.harness.call(commands.StealLock(self.caller, REPOSITORY, resources, **options))
+        return self.harness.call(StealLock(self.caller, REPOSITORY, resources, **options))
 
     def preempt(self, *resources: str, priority: int, grace_s: float, reason: str = "urgent") -> PreemptReply:
-        command = commands.PreemptLock(
+        command = PreemptLock(
             self.caller,
             REPOSITORY,
             resources,
@@ -185,18 +205,16 @@ class Actor:
     # Messages.
 
     def send(self, to: str, kind: str, subject: str, **options: Any) -> SendReply:
-        return self.harness.call(
-            commands.SendMessage(self.caller, to=to, kind=kind, subject=subject, **options)
-        )
+        return self.harness.call(SendMessage(self.caller, to=to, kind=kind, subject=subject, **options))
 
     def receive(self, *, drain: bool = True) -> list[MessageInfo]:
-        return self.harness.call(commands.ReceiveMessages(self.caller, drain)).messages
+        return self.harness.call(ReceiveMessages(self.caller, drain)).messages
 
     def peek(self) -> list[MessageInfo]:
-        return self.harness.call(commands.PeekMessages(self.caller)).messages
+        return self.harness.call(PeekMessages(self.caller)).messages
 
     def acknowledge(self, *ids: str) -> AckReply:
-        return self.harness.call(commands.AckMessages(self.caller, ids))
+        return self.harness.call(AckMessages(self.caller, ids))
 
 
 @contextmanager

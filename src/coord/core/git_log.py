@@ -1,12 +1,87 @@
 """The record of a git commit: only one that was made under locks which are still held."""
 
+from coord.core.commands import Reply, SessionCommand
 from coord.core.errors import LockLost
-from coord.core.events import CommitMade
-from coord.core.git_log_commands import RecordCommit, RecordCommitReply
+from coord.core.events import Event
+from coord.core.locks.commands import LockCommand
 from coord.core.locks.locks import ended_by_time, read_lock
 from coord.core.locks.resources import parse_resource
 from coord.core.sessions.session import ensure_session
 from coord.core.transaction import Transaction
+
+
+class RecordCommitReply(Reply, frozen=True):
+    """A commit that stands in the log."""
+
+    commit: str
+
+
+class RecordCommit(LockCommand, frozen=True, kw_only=True):
+    """Write down a git commit, unless a lock it was made under was lost; `fences` are of `resources`."""
+
+    rule = "coord.core.git_log:record_commit"
+    prefetch_keys = "coord.core.locks.locks:lock_reads"
+    reply = RecordCommitReply
+    fences: tuple[int, ...]
+    commit: str
+    branch: str
+    subject: str
+    files: tuple[str, ...]
+    file_count: int
+
+
+class RecordMerge(SessionCommand, frozen=True, kw_only=True):
+    """Tell what became of a branch that was to be merged; `commit` is empty where it was refused."""
+
+    rule = "coord.core.git_log:record_merge"
+    reply = bool
+    branch: str
+    into: str
+    tip: str
+    commit: str = ""
+    verdict: str = ""
+    files: tuple[str, ...] = ()
+    parties: tuple[str, ...] = ()
+    detail: str = ""
+
+
+class CommitMade(Event, frozen=True, tag="git.committed"):
+    """A session committed files that it held, and the commit was verified; `files` are the first of them."""
+
+    session: str
+    agent: str
+    commit: str
+    branch: str
+    subject: str
+    files: tuple[str, ...]
+    file_count: int
+    fences: tuple[int, ...]
+
+
+class BranchMerged(Event, frozen=True, tag="git.merged"):
+    """A branch became part of another one: `commit` is what that one is since."""
+
+    session: str
+    agent: str
+    branch: str
+    into: str
+    tip: str
+    commit: str
+    files: tuple[str, ...] = ()
+
+
+class MergeRefused(Event, frozen=True, tag="git.merge_refused"):
+    """A branch was not merged; `verdict` says why, `parties` who changed the same."""
+
+    session: str
+    agent: str
+    branch: str
+    into: str
+    tip: str
+    verdict: str
+    files: tuple[str, ...] = ()
+    parties: tuple[str, ...] = ()
+    detail: str = ""
 
 
 def record_commit(tx: Transaction, command: RecordCommit, now: int) -> RecordCommitReply:
@@ -34,3 +109,14 @@ def record_commit(tx: Transaction, command: RecordCommit, now: int) -> RecordCom
         )
     )
     return RecordCommitReply(command.commit)
+
+
+def record_merge(tx: Transaction, command: RecordMerge, now: int) -> bool:
+    """Tell that a branch was merged, or why it was not."""
+    session = ensure_session(tx, command.caller, now)
+    names = (session.session_id, session.agent, command.branch, command.into, command.tip)
+    if command.commit:
+        tx.emit(BranchMerged(*names, command.commit, command.files))
+    else:
+        tx.emit(MergeRefused(*names, command.verdict, command.files, command.parties, command.detail))
+    return True

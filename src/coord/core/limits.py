@@ -4,16 +4,53 @@ A count is a record that is expected and put by whatever changes it, so a limit 
 The tenant `local` (one person, one machine) is unlimited and keeps no counts.
 """
 
+from enum import StrEnum
+
 import msgspec
 
 from coord.core import keys
-from coord.core.commands import GetLimits, SetLimits
+from coord.core.commands import Command, Reply
 from coord.core.errors import Invalid, LimitReached
-from coord.core.events import LimitsSet
+from coord.core.events import Event
 from coord.core.records import Stored
-from coord.core.replies import LimitsInfo
-from coord.core.tasks.types import ClaimReason
 from coord.core.transaction import Transaction
+
+
+class LimitsInfo(Reply, frozen=True):
+    """The limits of a tenant and what is used of them; `profile` is empty where some were set singly."""
+
+    tenant: str
+    limited: bool = True
+    profile: str = ""
+    limits: dict[str, int] = {}
+    used: dict[str, int] = {}
+
+
+class SetLimits(Command, frozen=True):
+    """Change a tenant's limits; what is not named stays."""
+
+    rule = "coord.core.limits:set_limits"
+    reply = dict[str, int]
+    profile: str = ""
+    limits: dict[str, int] = {}
+    by: str = ""
+
+
+class GetLimits(Command, frozen=True):
+    """Ask for a tenant's limits, and what is used of them."""
+
+    rule = "coord.core.limits:get_limits"
+    reply = LimitsInfo
+    reads_only = True
+    tenant: str
+
+
+class LimitsSet(Event, frozen=True, tag="limits.set"):
+    """A tenant's limits were changed."""
+
+    limits: dict[str, int]
+    by: str = ""
+
 
 UNLIMITED_TENANT = "local"
 LEASE_MS_MAX = 366 * 24 * 3600 * 1000
@@ -60,8 +97,17 @@ RATIONALE = {
 }
 
 
-Refusal = tuple[ClaimReason, str]
-"""Which limit stands against a claim, and a sentence with the numbers."""
+class Limit(StrEnum):
+    """The limits that a claim can exceed; its reason code is `DENIED_LIMIT_` and this name."""
+
+    CONCURRENT_CLAIMS = "CONCURRENT_CLAIMS"
+    ACTIVE_SESSIONS = "ACTIVE_SESSIONS"
+    LEASE_DURATION = "LEASE_DURATION"
+    GENERATIONS = "GENERATIONS"
+
+
+Refusal = tuple[Limit, str]
+"""The limit that a claim exceeds, and a sentence with the numbers."""
 
 
 class Count(Stored, frozen=True, tag=1):
@@ -104,9 +150,9 @@ def claim_refusal(limits: TenantLimits | None, lease_ms: int, generations: int) 
     low, high = limits.min_lease_duration_seconds, limits.max_lease_duration_seconds
     if not low * 1000 <= lease_ms <= high * 1000:
         asked = f"a lease lasts {low} to {high} seconds here; {lease_ms / 1000:g} were asked for"
-        return ClaimReason.DENIED_LIMIT_LEASE_DURATION, asked
+        return Limit.LEASE_DURATION, asked
     if generations >= limits.max_generations_per_task:
-        return ClaimReason.DENIED_LIMIT_GENERATIONS, f"{generations} generations since the last reset"
+        return Limit.GENERATIONS, f"{generations} generations since the last reset"
     return None
 
 
@@ -119,7 +165,7 @@ def admit(tx: Transaction, limits: TenantLimits | None, session: str, leaving: s
         return None
     claims = _n(tx, keys.COUNT_CLAIMS) - (leaving is not None)
     if claims >= limits.max_concurrent_claims:
-        return ClaimReason.DENIED_LIMIT_CONCURRENT_CLAIMS, f"{claims} claims are active in this tenant"
+        return Limit.CONCURRENT_CLAIMS, f"{claims} claims are active in this tenant"
     if leaving == session:
         return None  # one ends and one begins: the counts stay
     mine_key = keys.count_session(session)
@@ -128,7 +174,7 @@ def admit(tx: Transaction, limits: TenantLimits | None, session: str, leaving: s
         ends = leaving is not None and tx.get(keys.count_session(leaving), Count) == LAST_CLAIM
         sessions = _n(tx, keys.COUNT_SESSIONS) - ends
         if sessions >= limits.max_active_sessions:
-            return ClaimReason.DENIED_LIMIT_ACTIVE_SESSIONS, f"{sessions} sessions are active in this tenant"
+            return Limit.ACTIVE_SESSIONS, f"{sessions} sessions are active in this tenant"
     if leaving is not None:
         count_off(tx, leaving)
     tx.put_late(keys.COUNT_CLAIMS, Count(claims + 1))

@@ -23,12 +23,13 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from coord.core.commands import SWEEP_MOST, Command, Sweep
-from coord.core.dispatch import has_prefetch, prefetch_ranges, prefetch_reads
+from coord.core.commands import Command
+from coord.core.dispatch import keys_to_prefetch, ranges_to_prefetch
 from coord.core.errors import Busy, Conflict, CoordError, LimitReached, Unavailable, Unknown
 from coord.core.events import ClockAccepted
 from coord.core.identity import NO_EVIDENCE, Evidence, Process
 from coord.core.ranges import Range
+from coord.core.sweep import SWEEP_MAX, Sweep
 from coord.core.transaction import NextBatch, ReadNeeded, Transaction, encode_event
 from coord.engine.batch import Batch
 from coord.engine.clock import Clock
@@ -264,7 +265,7 @@ class Engine:
             return jobs
         self._sweep_at = now + SWEEP_EVERY_MS
         patience = max(job.deadline for job in jobs)
-        return [PendingCommand(Sweep(self.tenant, SWEEP_MOST), patience), *jobs]
+        return [PendingCommand(Sweep(self.tenant, SWEEP_MAX), patience), *jobs]
 
     def _decide_all(self, draft: Batch, jobs: list[PendingCommand], now: int) -> list[PendingCommand]:
         """Decide in order, loading what is missing; return the jobs that have to wait for the next commit."""
@@ -295,8 +296,8 @@ class Engine:
         ranges: list[Range] = []
         while place < len(jobs) and len(keys) < AHEAD_KEYS and len(ranges) < AHEAD_RANGES:
             command = jobs[place].command
-            keys.update(prefetch_reads(command))
-            ranges += prefetch_ranges(command)
+            keys.update(keys_to_prefetch(command))
+            ranges += ranges_to_prefetch(command)
             place += 1
         draft.load(keys, ranges)
         return place
@@ -352,7 +353,7 @@ class Engine:
             job.answered = True
             command = job.command
             if command.fenced and job.error is None:
-                job.reply = job.reply.settled(offset)
+                job.reply = job.reply.with_fence(offset)
             elif type(command) is Sweep and job.error is None and job.reply.next_ms is not None:
                 self._sweep_at = min(self._sweep_at, max(job.reply.next_ms, now + 1))
         draft.decided.clear()  # its views know the draft: a cycle that would wait for the collector
@@ -381,7 +382,7 @@ class NoCollection:
 def _alike(jobs: list[PendingCommand], place: int) -> list[PendingCommand]:
     """Return the later jobs that may lack reads, too: those that foresee theirs, only if one alike does."""
     kind = type(jobs[place].command)
-    return [job for job in jobs[place + 1 :] if type(job.command) is kind or not has_prefetch(job.command)]
+    return [job for job in jobs[place + 1 :] if type(job.command) is kind or not job.command.prefetch_keys]
 
 
 def _check_size(tx: Transaction, limits: Limits) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from coord.core import keys
-from coord.core.dispatch import RULES, decide
+from coord.core.dispatch import TARGETS, dispatch
 from coord.core.errors import Invalid
 from coord.core.records import Stored
 from coord.core.transaction import Transaction
@@ -25,7 +25,9 @@ def run_once(tx: Transaction, job: PendingCommand, now: int) -> Any:
     """Decide a command, or return the reply that its id was given before."""
     command = job.command
     if not job.command_id:
-        return RULES[type(command)](tx, command, now)  # not by `decide`: this is the way of most commands
+        return TARGETS[command.rule](
+            tx, command, now
+        )  # without a call of `dispatch`: most commands pass here
     key = keys.done(job.command_id)
     from hashlib import sha256  # slow to import, and most commands have no id
 
@@ -38,8 +40,8 @@ def run_once(tx: Transaction, job: PendingCommand, now: int) -> Any:
         )
     if before is not None:
         reply = msgspec.json.decode(before.reply, type=command.reply)
-        return reply.settled(tx.version(key)) if command.fenced else reply
-    reply = decide(tx, command, now)
+        return reply.with_fence(tx.version(key)) if command.fenced else reply
+    reply = dispatch(tx, command, now)
     if tx.writes:
         tx.put(key, Done(digest, msgspec.Raw(msgspec.json.encode(reply))), keys.due(now + KEPT_MS))
     return reply

@@ -7,12 +7,24 @@ from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
-from coord.core import commands
+from coord.core.commands import Command
 from coord.core.errors import Invalid
 from coord.core.ids import check_id, shown
-from coord.core.limits import LEASE_MS_MAX
-from coord.core.replies import LimitsInfo
-from coord.core.tasks import result_commands, types
+from coord.core.limits import LEASE_MS_MAX, GetLimits, LimitsInfo
+from coord.core.tasks import types
+from coord.core.tasks.commands import (
+    ClaimTask,
+    ClaimTasks,
+    GetClaimHistory,
+    GetResult,
+    GetSessionClaims,
+    GetTaskState,
+    GetTaskStates,
+    ListExpiredClaims,
+    ReleaseClaim,
+    RenewLease,
+    ResetTask,
+)
 from coord.engine.engine import Engine
 from coord.sdk.client import results as large
 from coord.sdk.client.limits import limits_command
@@ -148,7 +160,7 @@ class TaskCoordinator:
         agent, session = check_id("agent id", template.agent_id), check_id("session id", template.session_id)
         lease_ms = _lease_ms(template.lease_duration_seconds)
         return self._call_many(
-            keys, lambda tenant, tasks: commands.ClaimTasks(tenant, agent, session, lease_ms, tasks)
+            keys, lambda tenant, tasks: ClaimTasks(tenant, agent, session, lease_ms, tasks)
         )
 
     def renew_lease(
@@ -164,7 +176,7 @@ class TaskCoordinator:
         """Begin the lease anew, for as long as it was claimed for."""
         names = _names(tenant_id, project_id, task_id)
         session, generation = check_id("session id", session_id), _generation(expected_generation)
-        return self._call(commands.RenewLease(*names, session, generation), command_id)
+        return self._call(RenewLease(*names, session, generation), command_id)
 
     def release_claim(
         self,
@@ -180,7 +192,7 @@ class TaskCoordinator:
         """Give a claim back; the reason is VOLUNTARY, ERROR, PREEMPTED, or a remark (then VOLUNTARY)."""
         names = _names(tenant_id, project_id, task_id)
         kind = _RELEASE_REASONS.get(given.line("reason", reason))
-        command = commands.ReleaseClaim(
+        command = ReleaseClaim(
             *names,
             check_id("session id", session_id),
             _generation(expected_generation),
@@ -211,7 +223,7 @@ class TaskCoordinator:
     def get_result(self, tenant_id: str, project_id: str, task_id: str) -> types.TaskResult:
         """Return the accepted result of a task with all its data, however large."""
         names = _names(tenant_id, project_id, task_id)
-        result, data = large.whole_result(self.engine(tenant_id), result_commands.GetResult(*names))
+        result, data = large.whole_result(self.engine(tenant_id), GetResult(*names))
         if data is None:
             return result
         return msgspec.structs.replace(result, result_data=msgspec.json.decode(data))
@@ -221,26 +233,26 @@ class TaskCoordinator:
     ) -> types.ResetResult:
         """Open a task again; its history stays and its generation goes on rising. Privileged."""
         names = _names(tenant_id, project_id, task_id)
-        return self._call(commands.ResetTask(*names, given.line("reason", reason)), command_id)
+        return self._call(ResetTask(*names, given.line("reason", reason)), command_id)
 
     # Questions.
 
     def get_task_state(self, tenant_id: str, project_id: str, task_id: str) -> types.TaskState:
         """Return a task's state, claim, accepted result and rejected submissions."""
-        return self._call(commands.GetTaskState(*_names(tenant_id, project_id, task_id)))
+        return self._call(GetTaskState(*_names(tenant_id, project_id, task_id)))
 
     def batch_get_states(self, keys: Iterable[tuple[str, str, str]]) -> dict[types.ClaimKey, types.TaskState]:
         """Return the states of many tasks."""
-        return self._call_many(keys, commands.GetTaskStates)
+        return self._call_many(keys, GetTaskStates)
 
     def get_claim_history(self, tenant_id: str, project_id: str, task_id: str) -> list[types.ClaimHistory]:
         """Return every ended generation, oldest first, with the submissions that came in vain."""
-        return self._call(commands.GetClaimHistory(*_names(tenant_id, project_id, task_id)))
+        return self._call(GetClaimHistory(*_names(tenant_id, project_id, task_id)))
 
     def get_active_claims_for_session(self, tenant_id: str, session_id: str) -> list[types.TaskClaim]:
         """Return the claims that a session holds now."""
         tenant, session = check_id("tenant id", tenant_id), check_id("session id", session_id)
-        return self._call(commands.GetSessionClaims(tenant, session))
+        return self._call(GetSessionClaims(tenant, session))
 
     def get_session_memory(self, tenant_id: str, project_id: str, session_id: str) -> "SessionMemory":
         """Return what a session did, how far the tracks of a project are, and what it needs to go on."""
@@ -254,13 +266,13 @@ class TaskCoordinator:
         self, tenant_id: str, before: datetime | int | None = None
     ) -> list[types.TaskClaim]:
         """Return claims whose lease ran out before a moment (now) and that nobody took since."""
-        return self._call(commands.ListExpiredClaims(check_id("tenant id", tenant_id), _millis(before)))
+        return self._call(ListExpiredClaims(check_id("tenant id", tenant_id), _millis(before)))
 
     # Limits.
 
     def get_limits(self, tenant_id: str) -> LimitsInfo:
         """Return a tenant's limits, and what is used of them."""
-        return self._call(commands.GetLimits(check_id("tenant id", tenant_id)))
+        return self._call(GetLimits(check_id("tenant id", tenant_id)))
 
     def set_limits(self, tenant_id: str, *, profile: str = "", by: str = "", **limits: int) -> dict[str, int]:
         """Change limits, from a profile and by name; `by` stands in the event. Return those in force.
@@ -280,7 +292,7 @@ class TaskCoordinator:
     def _call_many(
         self,
         keys: Iterable[tuple[str, str, str]],
-        command: Callable[[str, tuple[tuple[str, str], ...]], commands.Command],
+        command: Callable[[str, tuple[tuple[str, str], ...]], Command],
     ) -> dict[types.ClaimKey, Any]:
         """Ask about many tasks in few commands; each task is asked about once."""
         replies: dict[types.ClaimKey, Any] = {}
@@ -301,12 +313,12 @@ def claim_command(
     metadata: dict[str, Any],
     reason: str = "",
     expects: str = "",
-) -> commands.ClaimTask:
+) -> ClaimTask:
     """Return the command for a claim, with all that was given checked."""
     agent, session = check_id("agent id", agent_id), check_id("session id", session_id)
     lease_ms = _lease_ms(lease_s)
     names, force = _names(*key), bool(reason)
-    return commands.ClaimTask(*names, agent, session, lease_ms, metadata, force, reason, expects)
+    return ClaimTask(*names, agent, session, lease_ms, metadata, force, reason, expects)
 
 
 def _names(tenant_id: str, project_id: str, task_id: str) -> tuple[str, str, str]:

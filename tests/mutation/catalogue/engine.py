@@ -123,7 +123,7 @@ MUTANTS = [
     Mutant(
         "the engine never records expired leases",
         "coord.engine.engine:Engine._with_sweep",
-        "[PendingCommand(Sweep(self.tenant, SWEEP_MOST), patience), *jobs]",
+        "[PendingCommand(Sweep(self.tenant, SWEEP_MAX), patience), *jobs]",
         "jobs",
         ("tests/simulation/test_found.py",),
     ),

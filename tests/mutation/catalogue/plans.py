@@ -100,8 +100,8 @@ MUTANTS = [
     ),
     Mutant(
         "the locks of a later claim have no fence",
-        "coord.core.replies:NextTask.settled",
-        "[each.settled(offset) for each in self.more]",
+        "coord.core.plans.commands:NextTask.with_fence",
+        "[each.with_fence(offset) for each in self.more]",
         "self.more",
         ("tests/unit/core/plans/test_queue_several.py::test_each_claim_of_a_step_has_locks_of_its_own",),
     ),

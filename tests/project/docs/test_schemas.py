@@ -7,8 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from coord.core import commands as c
 from coord.core.identity import Caller, Process
+from coord.core.lifecycle.commands import Register
+from coord.core.locks.commands import AcquireLocks, PreemptLock
+from coord.core.messages.commands import ReceiveMessages, SendMessage
 from coord.core.records import encode
 from coord.core.sessions.session import Session
 from coord.engine.engine import Engine
@@ -30,15 +32,15 @@ def written() -> Iterator[dict[str, list[dict[str, Any]]]]:
         "ann-1", "ann", "lead", "u", "shop", host="h", cwd="/x", process=Process(7, 8, "m", "b", "n")
     )
     bob = Caller("bob-1", "bob", parent="ann-1")
-    engine.call(c.Register(ann, task="T", status="working", bin="claude", version="1", blob={"a": [1, None]}))
-    engine.call(c.Register(bob))
-    engine.call(c.AcquireLocks(ann, "repo", ("file:src/*", "name:x"), reason="why", priority=3))
-    engine.call(c.PreemptLock(Caller("cid-1"), "repo", ("name:x",), priority=9, reason="now", grace_ms=1000))
+    engine.call(Register(ann, task="T", status="working", bin="claude", version="1", blob={"a": [1, None]}))
+    engine.call(Register(bob))
+    engine.call(AcquireLocks(ann, "repo", ("file:src/*", "name:x"), reason="why", priority=3))
+    engine.call(PreemptLock(Caller("cid-1"), "repo", ("name:x",), priority=9, reason="now", grace_ms=1000))
     engine.call(
-        c.SendMessage(caller=bob, to="ann-1", kind="status", subject="hi", body="b", blob={"x": {"y": 1.5}})
+        SendMessage(caller=bob, to="ann-1", kind="status", subject="hi", body="b", blob={"x": {"y": 1.5}})
     )
-    engine.call(c.SendMessage(caller=ann, to="", kind="warn", subject="all", priority=5))
-    engine.call(c.ReceiveMessages(ann, drain=False))
+    engine.call(SendMessage(caller=ann, to="", kind="warn", subject="all", priority=5))
+    engine.call(ReceiveMessages(ann, drain=False))
     log = database.log("local")
     yield {
         name: [

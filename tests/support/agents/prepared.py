@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from coord.core.replies import LockInfo
+from coord.core.locks.commands import LockInfo
 from coord.host.repository import find_repository
 from coord.integrations.hooks import main as program
 from coord.integrations.setup.checks import examine_hooks

@@ -8,9 +8,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterator
 
-import msgspec
-
-from coord.core import events
+from coord.core.events import SEED_NAMES, every_event
 from coord.core.limits import PROFILES, RATIONALE
 from coord.sdk.claim_repository import ClaimRepository
 from coord.sdk.client.agents import AgentCalls
@@ -49,19 +47,11 @@ def limits_table() -> Iterator[str]:
 def events_table() -> Iterator[str]:
     yield from _row("event", "means", "fields", "in the specification")
     yield from _row("---", "---", "---", "---")
-    for kind in event_kinds(events.Event):
+    for kind in every_event():
         name = str(kind.__struct_config__.tag)
         fields = ", ".join(f"`{field}`" for field in kind.__struct_fields__)
-        seed_name = events.SEED_NAMES.get(name)
+        seed_name = SEED_NAMES.get(name)
         yield from _row(f"`{name}`", kind.__doc__ or "", fields, f"`{seed_name}`" if seed_name else "")
-
-
-def event_kinds(base: type[msgspec.Struct]) -> Iterator[type[msgspec.Struct]]:
-    """Yield the events in the order of the code; bases have no tag of their own."""
-    for kind in base.__subclasses__():
-        if "." in str(kind.__struct_config__.tag):
-            yield kind
-        yield from event_kinds(kind)
 
 
 def api_table() -> Iterator[str]:

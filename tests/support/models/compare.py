@@ -4,9 +4,23 @@ import json
 from collections import Counter
 from typing import Any, NamedTuple
 
-from coord.core import commands, keys
-from coord.core.limits import Count
+from coord.core import keys
+from coord.core.commands import Command
+from coord.core.limits import Count, SetLimits
 from coord.core.records import decode
+from coord.core.sweep import Sweep
+from coord.core.tasks.commands import (
+    ClaimTask,
+    ClaimTasks,
+    GetClaimHistory,
+    GetSessionClaims,
+    GetTaskStates,
+    ListExpiredClaims,
+    ReleaseClaim,
+    RenewLease,
+    ResetTask,
+    SubmitResult,
+)
 from coord.core.tasks.schema import Task
 from coord.core.tasks.types import ClaimHistory, ClaimState, ReleaseReason, TaskState
 from coord.engine.engine import Engine
@@ -79,7 +93,7 @@ class Twins:
             engine.close()
         self.database.close()
 
-    def call(self, tenant: str, *asked: commands.Command) -> list[Any]:
+    def call(self, tenant: str, *asked: Command) -> list[Any]:
         engine = self.engines[tenant]
         self.touched.add(tenant)
         if not self.sweeps_itself:
@@ -99,7 +113,7 @@ class Twins:
             mine = [key for key in wanted if key[0] == tenant]
             expected = [self.model.claim(key, session, lease_ms, force=False) for key in mine]
             tasks = tuple(key[1:] for key in mine)
-            (replies,) = self.call(tenant, commands.ClaimTasks(tenant, "agent", session, lease_ms, tasks))
+            (replies,) = self.call(tenant, ClaimTasks(tenant, "agent", session, lease_ms, tasks))
             assert [shown_reply(reply) for reply in replies] == expected
 
     def time_passes(self, ms: int) -> None:
@@ -113,11 +127,11 @@ class Twins:
         self.time_passes(max(0, min(deadlines, default=self.now) + past_ms - self.now))
 
     def sweep(self, tenant: str, most: int) -> None:
-        self.call(tenant, commands.Sweep(tenant, most))
+        self.call(tenant, Sweep(tenant, most))
 
     def limits_change(self, name: str, number: int) -> None:
         self.model.limits["acme"][name] = number
-        self.call("acme", commands.SetLimits("", {name: number}))
+        self.call("acme", SetLimits("", {name: number}))
 
     def carry_out(self, steps: list[Step]) -> None:
         """Ask model and engine for the same; all replies must be equal."""
@@ -132,7 +146,7 @@ class Twins:
         self.reasons.update(reply[0] for reply in expected)
         assert [shown_reply(reply) for reply in replies] == expected
 
-    def ask_model(self, step: Step) -> tuple[commands.Command, tuple[object, ...]]:
+    def ask_model(self, step: Step) -> tuple[Command, tuple[object, ...]]:
         key, lease_ms = step.key, step.lease_ms
         task = self.model.tasks[key]
         session = step.speaker or (task.last.session if task.number else SESSIONS[0])
@@ -140,18 +154,18 @@ class Twins:
         match step.name:
             case "claim" | "force":
                 force = step.name == "force"
-                command: commands.Command = commands.ClaimTask(
+                command: Command = ClaimTask(
                     *key, "agent", session, lease_ms, force=force, reason="why" if force else ""
                 )
                 return command, self.model.claim(key, session, lease_ms, force=force)
             case "renew":
-                return commands.RenewLease(*key, session, number), self.model.renew(key, session, number)
+                return RenewLease(*key, session, number), self.model.renew(key, session, number)
             case "release":
-                command = commands.ReleaseClaim(*key, session, number, ReleaseReason(step.reason))
+                command = ReleaseClaim(*key, session, number, ReleaseReason(step.reason))
                 return command, self.model.release(key, session, number, step.reason)
             case "submit":
                 result = json.dumps({"n": step.data})
-                command = commands.SubmitResult(*key, session, number, result.encode(), f"wp-{step.data}")
+                command = SubmitResult(*key, session, number, result.encode(), f"wp-{step.data}")
                 reply = self.model.submit(key, session, number, result)
                 if reply[0] == "ACCEPTED":
                     self.accepted[key] += 1
@@ -159,7 +173,7 @@ class Twins:
                 return command, reply
             case _:
                 self.accepted[key] = 0
-                return commands.ResetTask(*key), self.model.reset(key)
+                return ResetTask(*key), self.model.reset(key)
 
     # What must stay true (001 §2.2), after every step.
 
@@ -179,10 +193,10 @@ class Twins:
         mine = [key for key in TASKS if key[0] == tenant]
         states, expired, *rest = self.call(
             tenant,
-            commands.GetTaskStates(tenant, tuple(key[1:] for key in mine)),
-            commands.ListExpiredClaims(tenant),
-            *(commands.GetClaimHistory(*key) for key in mine),
-            *(commands.GetSessionClaims(tenant, session) for session in SESSIONS),
+            GetTaskStates(tenant, tuple(key[1:] for key in mine)),
+            ListExpiredClaims(tenant),
+            *(GetClaimHistory(*key) for key in mine),
+            *(GetSessionClaims(tenant, session) for session in SESSIONS),
         )
         for key, state, history in zip(mine, states, rest, strict=False):
             self.check_state(key, state)

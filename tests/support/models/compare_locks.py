@@ -8,12 +8,24 @@ from typing import Any
 
 import msgspec
 
-from coord.core import commands as c
 from coord.core import keys
+from coord.core.commands import Command
 from coord.core.identity import Caller, Evidence, Process, ProcessState
+from coord.core.lifecycle.commands import Deregister, Register
+from coord.core.locks.commands import (
+    AcquireLocks,
+    CheckLocks,
+    ConfirmWait,
+    PreemptLock,
+    ReleaseLocks,
+    RenewLocks,
+    StealLock,
+    WithdrawWait,
+)
 from coord.core.locks.resources import parse_resource
 from coord.core.locks.schema import EndedLock, Guard, Lock, LockRef, LockRequest, SessionWaits, WaitState
 from coord.core.records import Stored, decode
+from coord.core.sweep import Sweep
 from coord.engine.batch import Batch
 from coord.engine.engine import Engine
 from coord.engine.pending import PendingCommand
@@ -54,8 +66,8 @@ class WatchedEngine(Engine):
 
     def _with_sweep(self, jobs: list[PendingCommand], now: int) -> list[PendingCommand]:
         found = super()._with_sweep(jobs, now)
-        if isinstance(found[0].command, c.Sweep):
-            found[0].command = c.Sweep(self.tenant, 100_000)
+        if isinstance(found[0].command, Sweep):
+            found[0].command = Sweep(self.tenant, 100_000)
         return found
 
     def _commit(self, draft: Batch, now: int) -> None:
@@ -161,7 +173,7 @@ class LockTwins:
         self.waits += 1
         return f"{drawn:02d}-{self.waits}"
 
-    def run(self, *asked: c.Command) -> None:
+    def run(self, *asked: Command) -> None:
         """Carry commands out in one go, then in the model in the order in which they took effect."""
         self.about_to_wait.clear()
         self.engine.carried_out.clear()
@@ -200,7 +212,7 @@ class LockTwins:
         ]
         assert alike(sorted(ended), sorted(trial.ended)), f"{job.command}: {ended} ended, not {trial.ended}"
         self.met.update(end_reason for _, _, end_reason, _ in trial.ended)
-        self.met["widened"] += isinstance(job.command, c.AcquireLocks) and "released" in str(trial.ended)
+        self.met["widened"] += isinstance(job.command, AcquireLocks) and "released" in str(trial.ended)
         self.ended += len(trial.ended)
         trial.ended.clear()
         self.naive = trial
@@ -209,20 +221,20 @@ class LockTwins:
         reply = job.reply
         got: dict[str, Any] = {}
         match job.command:
-            case c.AcquireLocks() | c.ConfirmWait() | c.StealLock():
+            case AcquireLocks() | ConfirmWait() | StealLock():
                 got = self._outcome(reply, expected)
                 self.met[reply.outcome.value] += 1
-            case c.WithdrawWait():
+            case WithdrawWait():
                 got = {"reply": reply}
-            case c.ReleaseLocks() | c.Deregister():
+            case ReleaseLocks() | Deregister():
                 got = {"released": set(reply.released)}
-            case c.RenewLocks():
+            case RenewLocks():
                 got = {"locks": shown(reply.locks)}
-            case c.CheckLocks():
+            case CheckLocks():
                 got = {"free": reply.free, "shown": shown(reply.holders)}
-            case c.PreemptLock():
+            case PreemptLock():
                 got = {"asked": set(reply.asked), "until": reply.until_ms}
-            case c.Register():
+            case Register():
                 got = {"new": reply.new}
         assert got == expected, f"{job.command}: {got}, but {expected} was expected"
 

@@ -7,7 +7,21 @@ that stay longest in the way) and `cycles`.
 from collections.abc import Callable
 from typing import Any
 
-from coord.core import commands as c
+from coord.core.commands import Command
+from coord.core.lifecycle.commands import Deregister, Register
+from coord.core.locks.commands import (
+    AcquireLocks,
+    CheckLocks,
+    ConfirmWait,
+    PreemptLock,
+    ReleaseLocks,
+    RenewLocks,
+    ResourceCommand,
+    StealLock,
+    WithdrawWait,
+)
+from coord.core.sessions.commands import Heartbeat
+from coord.core.sweep import Sweep
 from tests.support.models.naive_locks import PROFILES, Books, Lock, LockRequest, Refusal, Thing, meet
 
 __all__ = ["NaiveLocks", "Refusal"]
@@ -19,7 +33,7 @@ def shown(holds: list[Lock]) -> set[tuple[object, ...]]:
     return {(h.resource, h.owner, h.mode, h.expires, h.provisional, h.preempted_by, h.exact) for h in holds}
 
 
-def named(command: c.ResourceCommand) -> Thing:
+def named(command: ResourceCommand) -> Thing:
     (resource,) = command.resources
     return resource, resource in command.exact
 
@@ -27,37 +41,37 @@ def named(command: c.ResourceCommand) -> Thing:
 class NaiveLocks(Books):
     """The obvious lock manager."""
 
-    def answer(self, command: c.Command, found: list[dict[str, Any]]) -> Answer:
+    def answer(self, command: Command, found: list[dict[str, Any]]) -> Answer:
         """Carry a command out; `found` are the deadlocks that the real one found on the way."""
-        if isinstance(command, c.AcquireLocks):
+        if isinstance(command, AcquireLocks):
             return self.acquire(command, found)
-        if isinstance(command, c.ConfirmWait):
+        if isinstance(command, ConfirmWait):
             return self.confirm(command, found)
-        rules: dict[type[c.Command], Callable[[Any], Answer]] = {
-            c.WithdrawWait: self.withdraw,
-            c.ReleaseLocks: self.release,
-            c.RenewLocks: self.renew,
-            c.CheckLocks: self.check,
-            c.StealLock: self.steal,
-            c.PreemptLock: self.preempt,
-            c.Deregister: self.deregister,
-            c.Register: self.register,
-            c.Heartbeat: self.beat,
-            c.Sweep: self.pass_deadlines,
+        rules: dict[type[Command], Callable[[Any], Answer]] = {
+            WithdrawWait: self.withdraw,
+            ReleaseLocks: self.release,
+            RenewLocks: self.renew,
+            CheckLocks: self.check,
+            StealLock: self.steal,
+            PreemptLock: self.preempt,
+            Deregister: self.deregister,
+            Register: self.register,
+            Heartbeat: self.beat,
+            Sweep: self.pass_deadlines,
         }
         return rules[type(command)](command)
 
-    def beat(self, command: c.Heartbeat) -> Answer:
+    def beat(self, command: Heartbeat) -> Answer:
         self.ensure_session(command.caller)
         return {}
 
-    def pass_deadlines(self, _: c.Sweep) -> Answer:
+    def pass_deadlines(self, _: Sweep) -> Answer:
         self.sweep()
         return {}
 
     # Asking.
 
-    def acquire(self, command: c.AcquireLocks, found: list[dict[str, Any]]) -> Answer:
+    def acquire(self, command: AcquireLocks, found: list[dict[str, Any]]) -> Answer:
         session = self.ensure_session(command.caller)
         request = LockRequest(
             session,
@@ -174,7 +188,7 @@ class NaiveLocks(Books):
         mine = [request for request in self.requests if request.session == session and request.key == key]
         return mine[0] if mine else None
 
-    def confirm(self, command: c.ConfirmWait, found: list[dict[str, Any]]) -> Answer:
+    def confirm(self, command: ConfirmWait, found: list[dict[str, Any]]) -> Answer:
         request = self.find_request(self.ensure_session(command.caller), command.wait_key)
         if request is None:
             return {"outcome": "withdrawn"}
@@ -184,7 +198,7 @@ class NaiveLocks(Books):
             self.expire_blockers(request)
         return self.state(request, found)
 
-    def withdraw(self, command: c.WithdrawWait) -> Answer:
+    def withdraw(self, command: WithdrawWait) -> Answer:
         request = self.find_request(command.caller.session, command.wait_key)
         if request is None:
             return {"reply": False}
@@ -198,7 +212,7 @@ class NaiveLocks(Books):
 
     # Holding.
 
-    def mine(self, command: c.ReleaseLocks | c.RenewLocks, session: str) -> list[Lock]:
+    def mine(self, command: ReleaseLocks | RenewLocks, session: str) -> list[Lock]:
         if not command.resources:
             return [hold for hold in self.holds if hold.owner == session and not hold.ended(self.now)]
         (resource,) = command.resources
@@ -210,7 +224,7 @@ class NaiveLocks(Books):
             raise Refusal("lost")
         return [hold]
 
-    def release(self, command: c.ReleaseLocks) -> Answer:
+    def release(self, command: ReleaseLocks) -> Answer:
         holds = self.mine(command, self.ensure_session(command.caller))
         released = {hold.resource for hold in holds}
         for hold in holds:
@@ -218,7 +232,7 @@ class NaiveLocks(Books):
         self.serve()
         return {"released": released}
 
-    def renew(self, command: c.RenewLocks) -> Answer:
+    def renew(self, command: RenewLocks) -> Answer:
         holds = self.mine(command, self.ensure_session(command.caller))
         if any(hold.preempted_by for hold in holds):
             raise Refusal("lost")
@@ -228,7 +242,7 @@ class NaiveLocks(Books):
             hold.look = hold.due()
         return {"locks": shown(holds)}
 
-    def check(self, command: c.CheckLocks) -> Answer:
+    def check(self, command: CheckLocks) -> Answer:
         session, (resource,) = command.caller.session, command.resources
         mode = command.mode or PROFILES[resource.partition(":")[0]][2]
         own = self.own(session, resource)
@@ -239,7 +253,7 @@ class NaiveLocks(Books):
 
     # Taking.
 
-    def steal(self, command: c.StealLock) -> Answer:
+    def steal(self, command: StealLock) -> Answer:
         thief, once = self.ensure_session(command.caller), (self.now, self.now, self.now)
         request = LockRequest(thief, command.resources, "", "", command.ttl_ms, 0, False, *once, denied=False)
         request.exact = command.exact
@@ -256,7 +270,7 @@ class NaiveLocks(Books):
         self.serve()
         return answer
 
-    def may_steal(self, hold: Lock, command: c.StealLock) -> bool:
+    def may_steal(self, hold: Lock, command: StealLock) -> bool:
         life = self.life(hold.owner)
         if command.force:
             return True
@@ -265,7 +279,7 @@ class NaiveLocks(Books):
         stale = life in {"gone", "dead"} or self.now - self.seats[hold.owner].beat >= 300_000
         return stale and self.now >= hold.expires and self.now >= hold.acquired + 600_000
 
-    def preempt(self, command: c.PreemptLock) -> Answer:
+    def preempt(self, command: PreemptLock) -> Answer:
         session, (resource,) = self.ensure_session(command.caller), command.resources
         in_way = self.in_way(session, named(command), PROFILES[resource.partition(":")[0]][2])
         if not in_way:
@@ -280,7 +294,7 @@ class NaiveLocks(Books):
 
     # Sessions.
 
-    def deregister(self, command: c.Deregister) -> Answer:
+    def deregister(self, command: Deregister) -> Answer:
         session = command.caller.session
         if self.life(session) == "gone":
             raise Refusal("not_found")
@@ -291,7 +305,7 @@ class NaiveLocks(Books):
         self.serve()
         return {"released": {hold.resource for hold in holds}}
 
-    def register(self, command: c.Register) -> Answer:
+    def register(self, command: Register) -> Answer:
         caller = command.caller
         seat = self.seats.pop(caller.session, None)
         if seat is not None and seat.state == "dead":

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from coord.core.errors import Busy, Unavailable, Unknown
-from coord.core.replies import Runnable
+from coord.core.plans.commands import Runnable
 from coord.sdk.client.client import Client
 from tests.support.process_group import PATIENCE_S
 from tests.support.programs.client import await_start, connect_as, tell

@@ -12,9 +12,8 @@ from typing import Any
 
 import msgspec
 
-from coord.core import commands
 from coord.core.errors import CoordError
-from coord.core.replies import LockReply
+from coord.core.locks.commands import AcquireLocks, LockReply
 from coord.host.processes import describe
 from coord.sdk.client.blocks import LockBlock
 from coord.sdk.client.client import Client
@@ -37,7 +36,7 @@ class Player:
     def stand(self, resource: str, wait_s: int) -> str:
         """Get in line and do not look after it: as a process that is killed right then."""
         client, process = self._client, describe(os.getpid())
-        command = commands.AcquireLocks(
+        command = AcquireLocks(
             client.caller,
             client.location.repository_id,
             client.resolve(resource),

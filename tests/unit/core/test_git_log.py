@@ -2,10 +2,10 @@
 
 import pytest
 
-from coord.core.commands import SWEEP_MOST
 from coord.core.errors import LockLost
-from coord.core.git_log_commands import RecordCommit
+from coord.core.git_log import RecordCommit
 from coord.core.locks.locks import LOSS_KEPT_MS
+from coord.core.sweep import SWEEP_MAX
 from tests.support.lock_harness import REPOSITORY, LockHarness
 
 
@@ -45,7 +45,7 @@ def test_a_commit_under_a_lost_lock_is_not_told(harness: LockHarness, how: str) 
     """GIT-21: whatever became of the lock, the log does not vouch for the commit."""
     fence = harness.lock("bob" if how == "of another" else "ann", "file:a.py", ttl=10_000).locks[0].fence
     if how == "ran out":
-        harness.lock("zed", *(f"file:z{number}" for number in range(SWEEP_MOST + 8)), ttl=9_000)
+        harness.lock("zed", *(f"file:z{number}" for number in range(SWEEP_MAX + 8)), ttl=9_000)
         harness.pass_time(10_000)  # so much is due that the sweep does not come to it
     elif how == "other fence":
         fence -= 1

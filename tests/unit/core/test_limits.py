@@ -3,9 +3,9 @@
 import pytest
 
 from coord.core import keys
-from coord.core.commands import ClaimTasks, SetLimits
 from coord.core.errors import Invalid, LimitReached
-from coord.core.limits import DAY_MS, PROFILES, RATIONALE, RECORD_RESULT_BYTES, Count
+from coord.core.limits import DAY_MS, PROFILES, RATIONALE, RECORD_RESULT_BYTES, Count, SetLimits
+from coord.core.tasks.commands import ClaimTasks
 from tests.support.rule_harness import LEASE, T0, RuleHarness
 
 LATE = T0 + LEASE

@@ -6,9 +6,8 @@ import msgspec
 import pytest
 
 from coord.core import keys
-from coord.core.commands import SetLimits
 from coord.core.errors import Corrupt, Unsupported
-from coord.core.limits import Count, TenantLimits
+from coord.core.limits import Count, SetLimits, TenantLimits
 from coord.core.records import MARKER, Marker, decode, encode
 from coord.core.tasks.result_records import Result
 from coord.core.tasks.results import Rejection

@@ -3,10 +3,9 @@
 import pytest
 
 from coord.core import keys
-from coord.core.commands import SWEEP_MOST
 from coord.core.limits import DAY_MS
 from coord.core.records import MARKER, encode
-from coord.core.replies import SweepReply
+from coord.core.sweep import SWEEP_MAX, SweepReply
 from coord.core.tasks.lost import KEPT_MS
 from coord.core.tasks.schema import Task
 from coord.core.tasks.types import ReleaseReason
@@ -19,11 +18,11 @@ RETENTION = 90 * DAY_MS
 def test_a_sweep_passes_so_many_and_says_when_the_next_is() -> None:
     """DESIGN §5 Time: at most 32 due records at a time; the answer is the next deadline."""
     harness = RuleHarness()
-    for number in range(SWEEP_MOST + 8):
+    for number in range(SWEEP_MAX + 8):
         harness.claim("s", f"t{number}")
     assert harness.sweep(now=LATE - 1).reply == SweepReply(0, LATE)
     first = harness.sweep(now=LATE)
-    assert (len(first.event_tags), first.reply) == (SWEEP_MOST, SweepReply(SWEEP_MOST, LATE))
+    assert (len(first.event_tags), first.reply) == (SWEEP_MAX, SweepReply(SWEEP_MAX, LATE))
     second = harness.sweep(now=LATE)
     assert (len(second.event_tags), second.reply) == (8, SweepReply(8, LATE + KEPT_MS))
 
@@ -67,7 +66,7 @@ def test_replies_to_command_ids_are_forgotten() -> None:
 def test_a_kind_that_only_a_newer_version_knows_is_left_alone() -> None:
     """Rule 4: what this version does not understand it does not delete, and it holds up nothing else."""
     harness = RuleHarness()
-    strange = [f"novelty/repo/{number:02d}" for number in range(SWEEP_MOST + 8)]
+    strange = [f"novelty/repo/{number:02d}" for number in range(SWEEP_MAX + 8)]
     for key in strange:
         harness.records[key] = Kept(b'{"schema":1,"owner":"s"}', keys.due(T0))
     harness.claim()

@@ -2,16 +2,16 @@
 
 import pytest
 
-from coord.core import commands
 from coord.core.errors import CoordError, Invalid, Unknown
 from coord.core.tasks import types
+from coord.core.tasks.commands import ClaimTask
 from coord.engine.idempotency import KEPT_MS
 from coord.stores.contract import Commit
 from tests.support.engine_probes import Append, Look, Once, Refuse
 from tests.support.stores.steps import by_key, everything
 from tests.unit.engine.conftest import NOW, MakeStage, Stage
 
-CLAIM = commands.ClaimTask("local", "shop", "A-001-login", "agent", "session", 60_000)
+CLAIM = ClaimTask("local", "shop", "A-001-login", "agent", "session", 60_000)
 
 
 def test_the_same_command_gets_the_same_reply_and_writes_nothing(stage: Stage) -> None:

@@ -1,7 +1,7 @@
 """Long lists within large batches: what a batch writes must not hide what a page had not reached."""
 
 from coord import ClaimKey, ClaimTemplate, TaskCoordinator
-from coord.core.commands import ClaimTask, GetSessionClaims, ListExpiredClaims, ReleaseClaim
+from coord.core.tasks.commands import ClaimTask, GetSessionClaims, ListExpiredClaims, ReleaseClaim
 from coord.core.tasks.queries import PAGE
 from tests.support.hand_clock import HandClock
 

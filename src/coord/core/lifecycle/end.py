@@ -3,10 +3,9 @@
 import msgspec
 
 from coord.core import keys
-from coord.core.commands import Deregister, Register
 from coord.core.errors import NotFound, Refused
-from coord.core.events import SessionEnded
 from coord.core.identity import ProcessState
+from coord.core.lifecycle.commands import Deregister, DeregisterReply, Register, RegisterReply
 from coord.core.lifecycle.takeover import hand_up, move_all, replaced_session
 from coord.core.limits import count_in, count_out
 from coord.core.locks.locks import LockAt, end_lock, locks_of
@@ -14,7 +13,7 @@ from coord.core.locks.resources import Resource
 from coord.core.locks.schema import PROFILES, EndReason, Expiry, Lock, LockRequest, SessionWaits
 from coord.core.locks.wait_queue import RequestAt, drop_request, grant_waiters, resources_of
 from coord.core.messages.message import return_all
-from coord.core.replies import DeregisterReply, Liveness, RegisterReply
+from coord.core.sessions.schema import Liveness, SessionEnded
 from coord.core.sessions.session import (
     ENDED_KEPT_MS,
     STALE_MS,

@@ -7,14 +7,13 @@ whose late submission was accepted, is lost no more.
 """
 
 from coord.core import keys
-from coord.core.commands import GetSessionClaims, TaskCommand
 from coord.core.errors import NotFound
+from coord.core.lifecycle.commands import GetSessionMemory, LostClaim, SessionMemoryReply
 from coord.core.locks.locks import ended_by_time, lock_info, locks_of
 from coord.core.locks.schema import LockRequest, SessionWaits
 from coord.core.messages.message import waiting_messages
-from coord.core.plans.commands import GetSessionMemory
-from coord.core.replies import LostClaim, SessionMemoryReply
 from coord.core.sessions.session import Session, evidence_of, find_peer, find_session, session_info
+from coord.core.tasks.commands import GetSessionClaims, TaskCommand
 from coord.core.tasks.lost import Lost
 from coord.core.tasks.queries import get_session_claims
 from coord.core.tasks.schema import ACTIVE, EXPIRED, Task, as_of

@@ -4,7 +4,6 @@ import msgspec
 
 from coord.core import keys
 from coord.core.errors import Invalid
-from coord.core.events import LockMoved
 from coord.core.limits import Count
 from coord.core.locks.locks import (
     LockAt,
@@ -15,7 +14,7 @@ from coord.core.locks.locks import (
     read_lock,
     touch_guard,
 )
-from coord.core.locks.schema import Lock, LockRef
+from coord.core.locks.schema import Lock, LockMoved, LockRef
 from coord.core.messages.message import move_messages
 from coord.core.sessions.session import Session, ancestors, every_session, put_session
 from coord.core.tasks.schema import Task

@@ -7,9 +7,17 @@ came free goes to those in line. Then it is granted, or gets in line, or leaves 
 import msgspec
 
 from coord.core import keys
-from coord.core.commands import AcquireLocks, ConfirmWait, PeekWait, WithdrawWait
 from coord.core.errors import Invalid, LimitReached
-from coord.core.events import LockDenied, LockWaiting
+from coord.core.locks.commands import (
+    AcquireLocks,
+    ConfirmWait,
+    LockInfo,
+    LockReply,
+    Outcome,
+    PeekWait,
+    WaitInfo,
+    WithdrawWait,
+)
 from coord.core.locks.expiry import end_by_time
 from coord.core.locks.locks import (
     LockAt,
@@ -26,7 +34,17 @@ from coord.core.locks.locks import (
     requester_of,
 )
 from coord.core.locks.resources import Resource, parse_resources
-from coord.core.locks.schema import PROFILES, EndReason, Lock, LockRequest, Mode, SessionWaits, WaitState
+from coord.core.locks.schema import (
+    PROFILES,
+    EndReason,
+    Lock,
+    LockDenied,
+    LockRequest,
+    LockWaiting,
+    Mode,
+    SessionWaits,
+    WaitState,
+)
 from coord.core.locks.wait_queue import (
     GONE,
     RequestAt,
@@ -45,7 +63,6 @@ from coord.core.locks.wait_queue import (
     widens,
 )
 from coord.core.messages.message import notify
-from coord.core.replies import LockInfo, LockReply, Outcome, WaitInfo
 from coord.core.sessions.session import caller_reads, ensure_session, find_session
 from coord.core.transaction import Transaction
 

@@ -15,9 +15,16 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from coord.core import keys
-from coord.core.events import DeadlockFound
 from coord.core.locks.locks import LockAt, compatible, end_lock, locks_of, requester_of
-from coord.core.locks.schema import DeadlockWarning, EndReason, Guard, LockRequest, SessionWaits, WaitState
+from coord.core.locks.schema import (
+    DeadlockFound,
+    DeadlockWarning,
+    EndReason,
+    Guard,
+    LockRequest,
+    SessionWaits,
+    WaitState,
+)
 from coord.core.locks.wait_queue import (
     RequestAt,
     blockers,

@@ -25,9 +25,8 @@ from typing import NamedTuple
 import msgspec
 
 from coord.core import keys
-from coord.core.commands import LockCommand
-from coord.core.events import LockAcquired, LockEnded, LockRenewed
 from coord.core.identity import ProcessState
+from coord.core.locks.commands import LockCommand, LockInfo
 from coord.core.locks.resources import Resource, parse_resource, prefetch_keys
 from coord.core.locks.schema import (
     LOST,
@@ -37,12 +36,14 @@ from coord.core.locks.schema import (
     Expiry,
     Guard,
     Lock,
+    LockAcquired,
+    LockEnded,
     LockRef,
+    LockRenewed,
     LostHookLock,
     Mode,
 )
 from coord.core.ranges import Range
-from coord.core.replies import LockInfo
 from coord.core.sessions.session import SUSPECT_MS, Session, ancestors, caller_reads, evidence_of
 from coord.core.transaction import PAGE, Transaction
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 from coord.core import keys
 from coord.core.errors import Invalid
-from coord.core.git_log_commands import CheckFences, FenceInfo
 from coord.core.ids import shown
+from coord.core.locks.commands import CheckFences, FenceInfo
 from coord.core.locks.locks import ended_by_death, ended_by_time, overlapping_locks, read_lock, resource_of
 from coord.core.locks.resources import Resource, parse_resource
 from coord.core.locks.schema import EndedLock, EndReason, Guard, Lock, Mode

@@ -3,9 +3,17 @@
 import msgspec
 
 from coord.core import keys
-from coord.core.commands import CheckLocks, ListLocks, ReleaseLocks, RenewLocks
 from coord.core.errors import Invalid, LockLost, NotFound, NotOwner
-from coord.core.events import LockRenewed
+from coord.core.locks.commands import (
+    CheckLocks,
+    CheckReply,
+    ListLocks,
+    LockInfo,
+    ReleaseLocks,
+    ReleaseReply,
+    RenewLocks,
+    RenewReply,
+)
 from coord.core.locks.locks import (
     LockAt,
     conflicts,
@@ -22,9 +30,8 @@ from coord.core.locks.locks import (
     resource_of,
 )
 from coord.core.locks.resources import Resource, parse_resources
-from coord.core.locks.schema import PROFILES, EndReason, Guard, Lock, Mode
+from coord.core.locks.schema import PROFILES, EndReason, Guard, Lock, LockRenewed, Mode
 from coord.core.locks.wait_queue import grant_waiters
-from coord.core.replies import CheckReply, LockInfo, ReleaseReply, RenewReply
 from coord.core.sessions.session import ensure_session, find_peer, find_session
 from coord.core.transaction import Transaction
 

@@ -3,11 +3,10 @@
 import msgspec
 
 from coord.core import keys
-from coord.core.commands import PreemptLock, StealLock
 from coord.core.errors import Invalid, NotFound, NotStealable, Refused
-from coord.core.events import PreemptionAsked
 from coord.core.identity import ProcessState
 from coord.core.lifecycle.end import declare_dead
+from coord.core.locks.commands import LockReply, Outcome, PreemptLock, PreemptReply, StealLock
 from coord.core.locks.expiry import end_expired
 from coord.core.locks.locks import (
     LockAt,
@@ -20,10 +19,9 @@ from coord.core.locks.locks import (
     requester_of,
 )
 from coord.core.locks.resources import Resource, parse_resources
-from coord.core.locks.schema import PROFILES, EndReason, Guard, Lock, LockRequest
+from coord.core.locks.schema import PROFILES, EndReason, Guard, Lock, LockRequest, PreemptionAsked
 from coord.core.locks.wait_queue import blockers, grant_request, grant_waiters, resulting_locks
 from coord.core.messages.message import notify
-from coord.core.replies import LockReply, Outcome, PreemptReply
 from coord.core.sessions.session import STALE_MS, Session, ensure_session, evidence_of
 from coord.core.transaction import Transaction
 

@@ -1,4 +1,4 @@
-"""The records of locks and lock requests: the format on disk.
+"""The records and events of locks and lock requests: the format on disk.
 
 What ends a lock besides its owner depends on its profile:
 
@@ -12,6 +12,7 @@ What ends a lock besides its owner depends on its profile:
 from enum import StrEnum
 from typing import NamedTuple
 
+from coord.core.events import Event
 from coord.core.identity import Process
 from coord.core.records import Stored
 
@@ -183,3 +184,92 @@ class DeadlockWarning(Stored, frozen=True, tag=1):
 
     since_ms: int = 0
     victim: str = ""
+
+
+class LockAcquired(Event, frozen=True, tag="lock.acquired"):
+    """A lock was granted; the offset of this entry is its fence."""
+
+    resource: str
+    session: str
+    agent: str
+    mode: str
+    expires_ms: int
+    reason: str = ""
+    waited_ms: int = 0
+
+
+class LockRenewed(Event, frozen=True, tag="lock.renewed"):
+    """The lease of a lock began anew."""
+
+    resource: str
+    session: str
+    fence: int
+    expires_ms: int
+
+
+class LockEnded(Event, frozen=True, tag="lock.released"):
+    """A lock came free: given back, run out, stolen, preempted, or its owner is gone."""
+
+    resource: str
+    session: str
+    agent: str
+    fence: int
+    end_reason: str
+    until_ms: int
+    held_s: float
+    by: str = ""
+    note: str = ""
+
+
+class LockMoved(Event, frozen=True, tag="lock.moved"):
+    """A lock went to the session that replaces its owner."""
+
+    resource: str
+    session: str
+    successor: str
+
+
+class LockDenied(Event, frozen=True, tag="lock.denied"):
+    """A request was refused; told once a minute per session and resources."""
+
+    resources: tuple[str, ...]
+    session: str
+    agent: str
+    holder: str
+
+
+class LockWaiting(Event, frozen=True, tag="lock.waiting"):
+    """A request got in line."""
+
+    resources: tuple[str, ...]
+    session: str
+    agent: str
+    holder: str
+    priority: int
+
+
+class LockWithdrawn(Event, frozen=True, tag="lock.withdrawn"):
+    """A request left the line without a lock."""
+
+    resources: tuple[str, ...]
+    session: str
+    reason: str
+
+
+class PreemptionAsked(Event, frozen=True, tag="lock.preemption_asked"):
+    """A holder was asked to give way."""
+
+    resource: str
+    session: str
+    by: str
+    reason: str
+    until_ms: int
+
+
+class DeadlockFound(Event, frozen=True, tag="lock.deadlock"):
+    """Sessions waited for each other in a circle; `resolved`: the victim's locks were revoked."""
+
+    cycle: tuple[str, ...]
+    victim: str
+    resolved: bool
+    since_ms: int

@@ -9,9 +9,17 @@ the file is out of date.
 import msgspec
 
 from coord.core import keys
-from coord.core.commands import AcquireLocks
-from coord.core.events import LockRenewed
 from coord.core.locks.acquire import acquire_locks
+from coord.core.locks.commands import (
+    AcquireLocks,
+    BeginToolCall,
+    EndToolCall,
+    EndToolCallReply,
+    LockReply,
+    Outcome,
+    ReleaseHookLocks,
+    ReleaseReply,
+)
 from coord.core.locks.locks import (
     deadline_key,
     end_lock,
@@ -22,10 +30,8 @@ from coord.core.locks.locks import (
     resource_of,
 )
 from coord.core.locks.resources import Resource, parse_resources
-from coord.core.locks.schema import EndedLock, EndReason, Lock, LostHookLock, Mode
-from coord.core.locks.tool_call_commands import BeginToolCall, EndToolCall, ReleaseHookLocks
+from coord.core.locks.schema import EndedLock, EndReason, Lock, LockRenewed, LostHookLock, Mode
 from coord.core.locks.wait_queue import grant_waiters, widens
-from coord.core.replies import EndToolCallReply, LockReply, Outcome, ReleaseReply
 from coord.core.sessions.session import BEAT_QUIET_MS, Session, ancestors, ensure_session, put_session
 from coord.core.transaction import Transaction
 

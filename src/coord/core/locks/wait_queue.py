@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 import msgspec
 
 from coord.core import keys
-from coord.core.events import LockWithdrawn
 from coord.core.identity import ProcessState
 from coord.core.locks.expiry import end_expired
 from coord.core.locks.locks import (
@@ -42,6 +41,7 @@ from coord.core.locks.schema import (
     Guard,
     Lock,
     LockRequest,
+    LockWithdrawn,
     Mode,
     SessionWaits,
     WaitState,

@@ -12,11 +12,20 @@ from typing import Any
 import msgspec
 
 from coord.core import keys
-from coord.core.commands import AckMessages, PeekMessages, ReceiveMessages, SendMessage
 from coord.core.errors import Gone, LimitReached, NotFound, Refused
-from coord.core.events import MessageDelivered, MessageLost, MessageSent
+from coord.core.messages.commands import (
+    AckMessages,
+    AckReply,
+    MessageInfo,
+    PeekMessages,
+    ReceiveMessages,
+    ReceiveReply,
+    SendMessage,
+    SendReply,
+)
+from coord.core.messages.schema import MessageDelivered, MessageLost, MessageSent
 from coord.core.records import Stored
-from coord.core.replies import AckReply, Liveness, MessageInfo, ReceiveReply, SendReply
+from coord.core.sessions.schema import Liveness
 from coord.core.sessions.session import (
     Session,
     ensure_session,

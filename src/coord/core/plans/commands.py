@@ -1,20 +1,15 @@
-"""What can be asked about plans and the queue; the rest stands in `commands.py`."""
+"""What can be asked about plans and the queue, each command after its reply."""
 
-from typing import Any
+from enum import StrEnum
+from typing import Any, Self
 
 import msgspec
 
-from coord.core import replies
-from coord.core.commands import (
-    Command,
-    ReleaseClaim,
-    RenewLease,
-    SessionCommand,
-    SubmitResult,
-    TaskCommand,
-)
-from coord.core.tasks import types
+from coord.core.commands import Command, Reply, SessionCommand
+from coord.core.locks.commands import LockInfo
+from coord.core.tasks.commands import TaskCommand
 from coord.core.tasks.spec import RETRIES_MAX
+from coord.core.tasks.types import ClaimResult, TaskClaim
 
 
 class NewTask(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,81 +32,172 @@ class NewTask(msgspec.Struct, frozen=True, kw_only=True):
     exact: tuple[str, ...] = ()
 
 
+class SimilarTask(Reply, frozen=True):
+    """An unfinished task that is much like one that was added: the share of words, and the words."""
+
+    task_id: str
+    to: str
+    share: float
+    words: list[str]
+
+    def __str__(self) -> str:
+        return f"{self.to} is {self.share:.0%} like {self.task_id} ({', '.join(self.words)})"
+
+
+class AddTasksReply(Reply, frozen=True):
+    """What became of each task that was to be added; `alike` warns of work that may be done twice."""
+
+    added: list[str]
+    changed: list[str]
+    same: list[str]
+    alike: list[SimilarTask] = []
+
+
 class AddTasks(Command, frozen=True):
     """Add tasks, or bring those that are there up to date; what one depends on comes first."""
 
-    reply = replies.AddTasksReply
+    rule = "coord.core.plans.plan:add_tasks"
+    reply = AddTasksReply
     project: str
     tasks: tuple[NewTask, ...]
-
-
-class SplitTask(TaskCommand, frozen=True):
-    """Split a task into parts, which are claimed and done by themselves."""
-
-    reply = replies.TaskInfo
-    parts: int
-
-
-class SkipTask(TaskCommand, frozen=True):
-    """Pass a task over."""
-
-    reply = replies.TaskInfo
-    reason: str = ""
-
-
-class RetryTask(TaskCommand, frozen=True):
-    """Bring back a task that failed or was skipped."""
-
-    reply = replies.TaskInfo
-
-
-class SetTrack(Command, frozen=True):
-    """Say how many agents may work on a track at once."""
-
-    reply = int
-    project: str
-    track: str
-    agents_max: int
-
-
-class EnableAgent(Command, frozen=True):
-    """Take an agent out of a project's pool, or back into it."""
-
-    reply = replies.AgentInfo
-    project: str
-    agent: str
-    enabled: bool
-    reason: str = ""
-
-
-class GetAgents(Command, frozen=True):
-    """Ask for the agents of a project; for one where it is named."""
-
-    reply = list[replies.AgentInfo]
-    reads_only = True
-    project: str
-    agent: str = ""
 
 
 class FindSimilarTasks(Command, frozen=True):
     """Ask for unfinished tasks that are much like those that are named; `besides` are left out."""
 
-    reply = list[replies.SimilarTask]
+    rule = "coord.core.plans.similarity:find_similar_tasks"
+    reply = list[SimilarTask]
     reads_only = True
     project: str
     tasks: tuple[str, ...]
     besides: tuple[str, ...]
 
 
+class TaskInfo(Reply, frozen=True, kw_only=True):
+    """A task as lists show it: what it is, and how it stands."""
+
+    task_id: str
+    state: str
+    generation: int
+    session_id: str
+    agent: str
+    expires_ms: int
+    retries: int
+    retry_ms: int
+    note: str
+    description: str
+    type: str
+    track: str
+    role: str
+    needs: list[str]
+    priority: int
+    files: list[str]
+    depends_on: list[str]
+    requirements: dict[str, Any]
+    deadline_ms: int
+    estimate_s: float
+    retries_max: int
+    created_ms: int
+    parts: int = 0
+    parts_done: int = 0
+
+
+class SplitTask(TaskCommand, frozen=True):
+    """Split a task into parts, which are claimed and done by themselves."""
+
+    rule = "coord.core.plans.subtasks:split_task"
+    reply = TaskInfo
+    parts: int
+
+
+class SkipTask(TaskCommand, frozen=True):
+    """Pass a task over."""
+
+    rule = "coord.core.plans.plan:skip_task"
+    reply = TaskInfo
+    reason: str = ""
+
+
+class RetryTask(TaskCommand, frozen=True):
+    """Bring back a task that failed or was skipped."""
+
+    rule = "coord.core.plans.plan:retry_task"
+    reply = TaskInfo
+
+
+class SetTrack(Command, frozen=True):
+    """Say how many agents may work on a track at once."""
+
+    rule = "coord.core.plans.plan:set_track"
+    reply = int
+    project: str
+    track: str
+    agents_max: int
+
+
+class TaskList(Reply, frozen=True):
+    """A page of tasks, in the order of their ids."""
+
+    tasks: list[TaskInfo]
+    more: bool = False
+
+
 class GetTasks(Command, frozen=True):
     """Ask for tasks of a project, by name or page by page."""
 
-    reply = replies.TaskList
+    rule = "coord.core.plans.plan:get_tasks"
+    reply = TaskList
     reads_only = True
     project: str
     tasks: tuple[str, ...] = ()
     after: str = ""
     most: int = 500
+
+
+class GetStuck(Command, frozen=True):
+    """Ask for tasks that failed or were tried too often: a person has to look at them."""
+
+    rule = "coord.core.plans.plan:get_stuck"
+    reply = TaskList
+    reads_only = True
+    project: str
+    most: int = 20
+
+
+class Runnable(StrEnum):
+    """What the queue has for an agent."""
+
+    TASK = "task"
+    DONE = "done"
+    BLOCKED = "blocked"
+    DEADLOCKED = "deadlocked"
+    DENIED = "denied"
+
+
+class NextTask(Reply, frozen=True):
+    """The task that was claimed, or why there was none; `more` were claimed in the same step after it."""
+
+    outcome: Runnable
+    task: TaskInfo | None = None
+    claim: TaskClaim | None = None
+    locks: list[LockInfo] = []
+    waiting_for: list[str] = []
+    look_ms: int = 0
+    more: list["NextTask"] = []
+
+    @property
+    def ok(self) -> bool:
+        """Whether a task was claimed."""
+        return self.outcome is Runnable.TASK
+
+    def with_fence(self, offset: int) -> Self:
+        """Return the reply with the fence of the locks that came with each claim."""
+        if not self.locks and not self.more:
+            return self
+        more = [each.with_fence(offset) for each in self.more]
+        return msgspec.structs.replace(
+            self, locks=[lock.with_fence(offset) for lock in self.locks], more=more
+        )
 
 
 class ClaimNext(SessionCommand, frozen=True, kw_only=True):
@@ -120,7 +206,10 @@ class ClaimNext(SessionCommand, frozen=True, kw_only=True):
     `cannot` and `enabled` are what configuration says of the agent; what it declares is in its session.
     """
 
-    reply = replies.NextTask
+    rule = "coord.core.plans.queue:claim_next"
+    prefetch_keys = "coord.core.plans.queue:next_reads"
+    prefetch_ranges = "coord.core.plans.queue:next_ranges"
+    reply = NextTask
     fenced = True
     tenant: str
     project: str
@@ -136,28 +225,22 @@ class ClaimNext(SessionCommand, frozen=True, kw_only=True):
     most: int = 1
 
 
-class GetStuck(Command, frozen=True):
-    """Ask for tasks that failed or were tried too often: a person has to look at them."""
+class ClaimReply(ClaimResult, frozen=True, gc=False):
+    """The answer to a claim by its id, with the locks that came with it."""
 
-    reply = replies.TaskList
-    reads_only = True
-    project: str
-    most: int = 20
+    locks: list[LockInfo] = []
 
-
-class GetSessionMemory(SessionCommand, frozen=True, kw_only=True):
-    """Ask what stands of a session: claims, those it lost, locks, messages; the caller's if none is named."""
-
-    reply = replies.SessionMemoryReply
-    reads_only = True
-    tenant: str
-    session: str = ""
+    def with_fence(self, offset: int) -> Self:
+        """Return the reply with the fence of the locks that came with the claim."""
+        return msgspec.structs.replace(self, locks=[lock.with_fence(offset) for lock in self.locks])
 
 
 class ClaimNamed(SessionCommand, frozen=True, kw_only=True):
     """Claim a task by its id, with the locks on its files; `force` takes it from its holder."""
 
-    reply = replies.ClaimReply
+    rule = "coord.core.plans.queue:claim_named"
+    prefetch_keys = "coord.core.plans.queue:claim_named_reads"
+    reply = ClaimReply
     fenced = True
     tenant: str
     project: str
@@ -167,21 +250,3 @@ class ClaimNamed(SessionCommand, frozen=True, kw_only=True):
     lock_files: bool = True
     force: bool = False
     reason: str = ""
-
-
-class SubmitResults(SessionCommand, frozen=True):
-    """Hand in the results of several claims of whoever calls; each is accepted or rejected by itself."""
-
-    reply = list[types.SubmissionResult]
-    results: tuple[SubmitResult, ...]
-
-
-class AsSession(SessionCommand, frozen=True):
-    """Something asked about a claim by its holder, whose session is found on the way."""
-
-    asked: RenewLease | ReleaseClaim | SubmitResult
-
-    @property
-    def reply(self) -> object:  # type: ignore[override]
-        """The type of the answer is that of what is asked."""
-        return self.asked.reply

@@ -10,8 +10,8 @@ from coord.core import keys
 from coord.core.identity import ProcessState
 from coord.core.lifecycle.end import declare_dead
 from coord.core.locks.wait_queue import grant_waiters
+from coord.core.plans.commands import NextTask, Runnable
 from coord.core.ranges import Range
-from coord.core.replies import NextTask, Runnable
 from coord.core.sessions.session import Session
 from coord.core.tasks.dependencies import FINISHED
 from coord.core.tasks.schema import ACTIVE, UNCLAIMED, Task, as_of

@@ -4,10 +4,19 @@ import msgspec
 
 from coord.core import keys
 from coord.core.errors import Invalid, NotFound, Refused
-from coord.core.events import TaskAdded, TaskRetried, TaskSkipped
 from coord.core.ids import part_ids
-from coord.core.plans.commands import AddTasks, GetStuck, GetTasks, NewTask, RetryTask, SetTrack, SkipTask
-from coord.core.replies import AddTasksReply, TaskInfo, TaskList
+from coord.core.plans.commands import (
+    AddTasks,
+    AddTasksReply,
+    GetStuck,
+    GetTasks,
+    NewTask,
+    RetryTask,
+    SetTrack,
+    SkipTask,
+    TaskInfo,
+    TaskList,
+)
 from coord.core.tasks.claims import expire
 from coord.core.tasks.dependencies import (
     WAITING,
@@ -19,7 +28,7 @@ from coord.core.tasks.dependencies import (
 )
 from coord.core.tasks.planned import Track, finish, move_track, put_free
 from coord.core.tasks.reset import open_whole
-from coord.core.tasks.schema import ACTIVE, STUCK, Task, as_of
+from coord.core.tasks.schema import ACTIVE, STUCK, Task, TaskAdded, TaskRetried, TaskSkipped, as_of
 from coord.core.tasks.spec import QueueClass, Spec, class_of, place_in_queue
 from coord.core.tasks.types import TaskStatus
 from coord.core.transaction import Transaction

@@ -15,20 +15,20 @@ from zlib import crc32
 import msgspec
 
 from coord.core import keys
-from coord.core.commands import ClaimTask, ClaimTasks
 from coord.core.limits import UNLIMITED_TENANT, TenantLimits, count_keys, limits_of
 from coord.core.locks.acquire import expire_blockers, prefetch_locks
+from coord.core.locks.commands import LockInfo
 from coord.core.locks.locks import lock_info, requester_of, resource_of
 from coord.core.locks.schema import LockRequest, Mode
 from coord.core.locks.wait_queue import blockers, conflicts_with, grant_request, resources_of, waiters
-from coord.core.plans.commands import ClaimNamed, ClaimNext
+from coord.core.plans.commands import ClaimNamed, ClaimNext, ClaimReply, NextTask, Runnable
 from coord.core.plans.idle import explain_empty_queue, pause, reap_dead_holders, worked_on
 from coord.core.plans.plan import listed
 from coord.core.ranges import Range
-from coord.core.replies import ClaimReply, LockInfo, NextTask, Runnable
 from coord.core.sessions.session import Session, caller_reads, ensure_session
 from coord.core.tasks.agent_record import EFFICIENCY_MIN, FREE, AgentRecord, blocked_reason
 from coord.core.tasks.claims import claim_one, claim_task
+from coord.core.tasks.commands import ClaimTask, ClaimTasks
 from coord.core.tasks.planned import track_is_full
 from coord.core.tasks.schema import Task
 from coord.core.tasks.spec import QueueClass, Spec, class_of

@@ -8,8 +8,7 @@ import re
 from collections.abc import Iterable
 
 from coord.core import keys
-from coord.core.plans.commands import FindSimilarTasks
-from coord.core.replies import SimilarTask
+from coord.core.plans.commands import FindSimilarTasks, SimilarTask
 from coord.core.tasks.spec import Spec
 from coord.core.transaction import Transaction
 

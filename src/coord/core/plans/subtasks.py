@@ -14,15 +14,13 @@ import msgspec
 
 from coord.core import keys
 from coord.core.errors import Invalid, Refused
-from coord.core.events import TaskSplit
 from coord.core.ids import check_id, is_part_id, part_ids
 from coord.core.limits import limits_of, retention_index_key
-from coord.core.plans.commands import SplitTask
+from coord.core.plans.commands import SplitTask, TaskInfo
 from coord.core.plans.plan import add_one, as_new, listed, planned
-from coord.core.replies import TaskInfo
 from coord.core.tasks.claims import clear_books
 from coord.core.tasks.dependencies import WAITING, add_dependent, update_readiness
-from coord.core.tasks.schema import ACTIVE, Task, as_of
+from coord.core.tasks.schema import ACTIVE, Task, TaskSplit, as_of
 from coord.core.tasks.spec import Spec
 from coord.core.transaction import Transaction
 

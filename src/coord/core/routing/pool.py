@@ -9,9 +9,8 @@ import msgspec
 
 from coord.core import keys
 from coord.core.errors import NotFound
-from coord.core.events import AgentEnabled
-from coord.core.plans.commands import EnableAgent, GetAgents
-from coord.core.replies import AgentInfo, Liveness, TrackRecord
+from coord.core.routing.commands import AgentInfo, EnableAgent, GetAgents
+from coord.core.sessions.schema import Liveness
 from coord.core.sessions.session import Session, every_session, evidence_of, liveness
 from coord.core.tasks.agent_record import (
     FREE,
@@ -22,6 +21,7 @@ from coord.core.tasks.agent_record import (
     failures_now,
     put_agent,
 )
+from coord.core.tasks.schema import AgentEnabled, TrackRecord
 from coord.core.transaction import Transaction
 
 AGENTS_MOST = 1000

@@ -15,7 +15,7 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 from msgspec import Meta
 
-from coord.core.replies import AgentInfo, Liveness, TrackRecord
+from coord.core.routing.commands import AgentInfo
 from coord.core.routing.specialties import (
     Kind,
     Matrix,
@@ -26,8 +26,10 @@ from coord.core.routing.specialties import (
     matrix_with,
     type_name,
 )
+from coord.core.sessions.schema import Liveness
 from coord.core.sessions.session import STATE_ALIASES
 from coord.core.tasks.agent_record import EFFICIENCY_MIN, added
+from coord.core.tasks.schema import TrackRecord
 from coord.core.tasks.spec import PRIORITY_STEP_MS, Spec
 
 TYPICAL_S = 300.0

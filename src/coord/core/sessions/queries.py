@@ -1,9 +1,9 @@
 """Questions about sessions: one by its name, and who else is there."""
 
 from coord.core import keys
-from coord.core.commands import GetSession, ListSessions
 from coord.core.errors import NotFound
-from coord.core.replies import Liveness, SessionInfo
+from coord.core.sessions.commands import GetSession, ListSessions, SessionInfo
+from coord.core.sessions.schema import Liveness
 from coord.core.sessions.session import (
     Session,
     every_session,

@@ -14,13 +14,13 @@ from typing import Any
 import msgspec
 
 from coord.core import keys
-from coord.core.commands import Heartbeat, SessionCommand, UpdateSession
+from coord.core.commands import SessionCommand
 from coord.core.errors import Dead, Impostor, Invalid, NotFound, Refused
-from coord.core.events import SessionRegistered, SessionUpdated
 from coord.core.identity import Caller, Evidence, Process, ProcessState
 from coord.core.limits import count_in
 from coord.core.records import Stored
-from coord.core.replies import HeartbeatReply, Liveness, SessionInfo
+from coord.core.sessions.commands import Heartbeat, HeartbeatReply, SessionInfo, UpdateSession
+from coord.core.sessions.schema import Liveness, SessionRegistered, SessionUpdated
 from coord.core.transaction import Transaction
 
 BEAT_QUIET_MS = 15_000

@@ -11,11 +11,9 @@ asks adds them up. After `PAST_MOST` tasks of a type all its numbers are halved:
 import msgspec
 
 from coord.core import keys
-from coord.core.events import AgentLimited
 from coord.core.limits import DAY_MS
 from coord.core.records import Stored
-from coord.core.replies import TrackRecord
-from coord.core.tasks.schema import Task
+from coord.core.tasks.schema import AgentLimited, Task, TrackRecord
 from coord.core.tasks.spec import Spec
 from coord.core.transaction import Transaction
 

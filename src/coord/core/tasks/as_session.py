@@ -5,11 +5,10 @@ from typing import Any
 import msgspec
 
 from coord.core import keys
-from coord.core.commands import SubmitResult
-from coord.core.dispatch import decide, prefetch_reads
+from coord.core.dispatch import dispatch, keys_to_prefetch
 from coord.core.identity import Caller
-from coord.core.plans.commands import AsSession, SubmitResults
 from coord.core.sessions.session import Session, caller_reads, ensure_session, find_session
+from coord.core.tasks.commands import AsSession, SubmitResult, SubmitResults
 from coord.core.tasks.planned import done_reads
 from coord.core.tasks.types import SubmissionResult
 from coord.core.transaction import Transaction
@@ -18,13 +17,13 @@ from coord.core.transaction import Transaction
 def as_session(tx: Transaction, command: AsSession, now: int) -> Any:
     """Answer a command for the session of its caller, and take it for a heartbeat."""
     name = _session_of(tx, command.caller, now)
-    return decide(tx, msgspec.structs.replace(command.asked, session=name), now)
+    return dispatch(tx, msgspec.structs.replace(command.asked, session=name), now)
 
 
 def submit_results(tx: Transaction, command: SubmitResults, now: int) -> list[SubmissionResult]:
     """Hand in several results for the session of a caller, and take it for a heartbeat."""
     name = _session_of(tx, command.caller, now)
-    return [decide(tx, msgspec.structs.replace(each, session=name), now) for each in command.results]
+    return [dispatch(tx, msgspec.structs.replace(each, session=name), now) for each in command.results]
 
 
 def _session_of(tx: Transaction, caller: Caller, now: int) -> str:
@@ -46,7 +45,7 @@ def as_session_reads(command: AsSession) -> list[str]:
         return reads
     if isinstance(asked, SubmitResult):
         return reads + _result_reads(caller, asked)
-    return reads + prefetch_reads(msgspec.structs.replace(asked, session=caller.session))
+    return reads + keys_to_prefetch(msgspec.structs.replace(asked, session=caller.session))
 
 
 def submit_results_reads(command: SubmitResults) -> list[str]:
@@ -60,5 +59,5 @@ def submit_results_reads(command: SubmitResults) -> list[str]:
 
 def _result_reads(caller: Caller, result: SubmitResult) -> list[str]:
     name = caller.session
-    reads = prefetch_reads(msgspec.structs.replace(result, session=name))
+    reads = keys_to_prefetch(msgspec.structs.replace(result, session=name))
     return reads + done_reads(result.project, result.task, caller.agent or name, name)

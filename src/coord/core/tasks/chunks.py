@@ -15,7 +15,7 @@ from coord.core import keys
 from coord.core.errors import Corrupt, Invalid, LimitReached
 from coord.core.limits import DAY_MS, limits_of, result_bytes_most
 from coord.core.records import Stored
-from coord.core.tasks.result_commands import GetChunks, PutChunk
+from coord.core.tasks.commands import GetChunks, PutChunk
 from coord.core.transaction import Transaction
 
 CHUNK_BYTES = 192 * 1024 - 96

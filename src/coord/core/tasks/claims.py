@@ -29,15 +29,6 @@ record until the next claim moves it to `history/`; that is why a claim writes t
 import msgspec
 
 from coord.core import keys
-from coord.core.commands import (
-    SWEEP_MOST,
-    ClaimTask,
-    ClaimTasks,
-    ReleaseClaim,
-    RenewLease,
-    TaskCommand,
-)
-from coord.core.events import TaskClaimed, TaskExpired, TaskReleased, TaskRenewed, TaskSuperseded
 from coord.core.limits import (
     UNLIMITED_TENANT,
     TenantLimits,
@@ -48,10 +39,26 @@ from coord.core.limits import (
     limits_of,
     retention_index_key,
 )
+from coord.core.sweep import SWEEP_MAX
 from coord.core.tasks import planned as work
 from coord.core.tasks.agent_record import agent_of, limit_agent
+from coord.core.tasks.commands import ClaimTask, ClaimTasks, ReleaseClaim, RenewLease, TaskCommand
 from coord.core.tasks.lost import Lost, remember_lost
-from coord.core.tasks.schema import ACTIVE, DONE, EXPIRED, IN_PROGRESS, RELEASED, UNCLAIMED, Task, as_of
+from coord.core.tasks.schema import (
+    ACTIVE,
+    DONE,
+    EXPIRED,
+    IN_PROGRESS,
+    RELEASED,
+    UNCLAIMED,
+    Task,
+    TaskClaimed,
+    TaskExpired,
+    TaskReleased,
+    TaskRenewed,
+    TaskSuperseded,
+    as_of,
+)
 from coord.core.tasks.types import (
     ClaimReason,
     ClaimResult,
@@ -124,11 +131,11 @@ def claim_one(
     refusal = claim_refusal(limits, command.lease_ms, stored.generation - stored.reset_generation)
     if refusal is None:
         refusal = admit(tx, limits, command.session, leaving(stored))
-        while refusal is not None and expire_due(tx, command.tenant, now, SWEEP_MOST):
+        while refusal is not None and expire_due(tx, command.tenant, now, SWEEP_MAX):
             stored = tx.get(task_key, Task) or UNCLAIMED  # the books were behind the clock: look once more
             refusal = admit(tx, limits, command.session, leaving(stored))
     if refusal is not None:
-        return ClaimResult(False, refusal[0], detail=refusal[1])
+        return ClaimResult(False, ClaimReason(f"DENIED_LIMIT_{refusal[0]}"), detail=refusal[1])
     previous = stored
     if stored.claim is not None:
         previous = _make_room(tx, command, TaskCommand(command.tenant, project, task_id), stored, limits, now)

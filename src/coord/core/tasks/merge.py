@@ -3,10 +3,9 @@
 import msgspec
 
 from coord.core import keys
-from coord.core.events import TaskMerged
 from coord.core.ids import part_ids, work_product_ref
 from coord.core.tasks.result_records import Result, merged_bytes
-from coord.core.tasks.schema import DONE, RELEASED, UNCLAIMED, Task
+from coord.core.tasks.schema import DONE, RELEASED, UNCLAIMED, Task, TaskMerged
 from coord.core.tasks.types import ReleaseReason, derived_uuid
 from coord.core.transaction import Transaction
 

@@ -6,16 +6,15 @@
 import msgspec
 
 from coord.core import keys
-from coord.core.commands import TaskCommand
-from coord.core.events import TaskErrored, TaskFailed, TaskRetried
 from coord.core.locks.locks import LockAt, deadline_key, end_lock, resource_of
 from coord.core.locks.resources import Resource
 from coord.core.locks.schema import EndReason, Lock
 from coord.core.locks.wait_queue import grant_waiters
 from coord.core.records import Stored
 from coord.core.tasks.agent_record import agent_of, count_done, count_failed
+from coord.core.tasks.commands import TaskCommand
 from coord.core.tasks.dependencies import state_by_dependencies, update_dependents, update_readiness
-from coord.core.tasks.schema import READY, STUCK, Task
+from coord.core.tasks.schema import READY, STUCK, Task, TaskErrored, TaskFailed, TaskRetried
 from coord.core.tasks.spec import Spec
 from coord.core.tasks.types import ReleaseReason, TaskStatus
 from coord.core.transaction import Transaction

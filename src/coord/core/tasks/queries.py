@@ -4,24 +4,23 @@ from collections.abc import Iterator
 from typing import TypeVar
 
 from coord.core import keys
-from coord.core.commands import (
+from coord.core.errors import NotFound
+from coord.core.limits import DAY_MS
+from coord.core.records import Marker, Stored
+from coord.core.tasks.chunks import release_hook_locks
+from coord.core.tasks.claims import shown_claim
+from coord.core.tasks.commands import (
     GetClaimHistory,
+    GetResult,
     GetSessionClaims,
     GetTaskState,
     GetTaskStates,
     ListExpiredClaims,
     TaskCommand,
 )
-from coord.core.errors import NotFound
-from coord.core.events import HistoryForgotten
-from coord.core.limits import DAY_MS
-from coord.core.records import Marker, Stored
-from coord.core.tasks.chunks import release_hook_locks
-from coord.core.tasks.claims import shown_claim
-from coord.core.tasks.result_commands import GetResult
 from coord.core.tasks.result_records import Result, shown_result
 from coord.core.tasks.results import Rejection
-from coord.core.tasks.schema import Task, as_of
+from coord.core.tasks.schema import HistoryForgotten, Task, as_of
 from coord.core.tasks.types import (
     ClaimHistory,
     ReleaseReason,

@@ -3,13 +3,12 @@
 import msgspec
 
 from coord.core import keys
-from coord.core.commands import ResetTask, TaskCommand
-from coord.core.events import TaskReleased, TaskReset
 from coord.core.ids import is_part_id, part_ids, whole_id
 from coord.core.limits import limits_of, retention_index_key
 from coord.core.tasks import planned as work
 from coord.core.tasks.claims import clear_books, remember_taken
-from coord.core.tasks.schema import ACTIVE, DONE, RELEASED, Task, as_of
+from coord.core.tasks.commands import ResetTask, TaskCommand
+from coord.core.tasks.schema import ACTIVE, DONE, RELEASED, Task, TaskReleased, TaskReset, as_of
 from coord.core.tasks.spec import Spec
 from coord.core.tasks.types import ReleaseReason, ResetReason, ResetResult
 from coord.core.transaction import Transaction

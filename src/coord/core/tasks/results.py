@@ -3,9 +3,7 @@
 import msgspec
 
 from coord.core import keys
-from coord.core.commands import SubmitResult
 from coord.core.errors import LimitReached
-from coord.core.events import ResultRejected, TaskCompleted
 from coord.core.limits import (
     RECORD_RESULT_BYTES,
     UNLIMITED_TENANT,
@@ -18,9 +16,20 @@ from coord.core.limits import (
 from coord.core.records import Stored
 from coord.core.tasks.chunks import lock
 from coord.core.tasks.claims import clear_books
+from coord.core.tasks.commands import SubmitResult
 from coord.core.tasks.planned import finish_done, foresee_done
 from coord.core.tasks.result_records import Result
-from coord.core.tasks.schema import ACTIVE, DONE, EXPIRED, RELEASED, UNCLAIMED, Task, as_of
+from coord.core.tasks.schema import (
+    ACTIVE,
+    DONE,
+    EXPIRED,
+    RELEASED,
+    UNCLAIMED,
+    ResultRejected,
+    Task,
+    TaskCompleted,
+    as_of,
+)
 from coord.core.tasks.types import ReleaseReason, SubmissionReason, SubmissionResult
 from coord.core.transaction import Transaction
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 
+from coord.core.events import Event
 from coord.core.records import Stored
 from coord.core.tasks.types import ClaimState, ReleaseReason, TaskStatus
 
@@ -59,3 +60,174 @@ def as_of(task: Task, now: int) -> Task:
         ended_ms=task.expires_ms,
         end_reason=ReleaseReason.EXPIRED,
     )
+
+
+class TaskEvent(Event, frozen=True):
+    """Something happened to a claim."""
+
+    project: str
+    task: str
+    generation: int
+    session: str
+    agent: str
+
+
+class TaskClaimed(TaskEvent, frozen=True, tag="task.claimed"):
+    """A claim was granted."""
+
+    lease_ms: int
+    previous_generation: int = 0
+    previous_state: str = ""
+    reason: str = ""
+
+
+class TaskRenewed(TaskEvent, frozen=True, tag="task.renewed"):
+    """A lease was renewed."""
+
+    expires_ms: int
+
+
+class TaskReleased(TaskEvent, frozen=True, tag="task.released"):
+    """A claim ended without a result: given back, failed or reset."""
+
+    reason: str
+    note: str = ""
+
+
+class TaskExpired(TaskEvent, frozen=True, tag="task.expired"):
+    """A lease ran out."""
+
+    expired_ms: int
+
+
+class TaskSuperseded(TaskEvent, frozen=True, tag="task.superseded"):
+    """A claim was taken over by force."""
+
+    by_session: str
+    reason: str
+
+
+class TaskCompleted(TaskEvent, frozen=True, tag="task.completed"):
+    """A result was accepted."""
+
+    work_product: str
+    result_bytes: int
+
+
+class ResultRejected(TaskEvent, frozen=True, tag="task.result_rejected"):
+    """A result was turned away."""
+
+    reason: str
+    current_generation: int
+    work_lost: bool
+    result_bytes: int
+
+
+class TaskReset(Event, frozen=True, tag="task.reset"):
+    """A task was opened again."""
+
+    project: str
+    task: str
+    generation: int
+    reason: str
+
+
+class TaskAdded(Event, frozen=True, tag="task.added"):
+    """A task was added, or what it is was changed."""
+
+    project: str
+    task: str
+    state: str
+    changed: tuple[str, ...] = ()
+
+
+class TaskSplit(Event, frozen=True, tag="task.split"):
+    """A task was split into parts; each is a task of its own."""
+
+    project: str
+    task: str
+    parts: int
+
+
+class TaskMerged(Event, frozen=True, tag="task.merged"):
+    """All parts of a task are done or skipped, so it is done: its result is made of theirs."""
+
+    project: str
+    task: str
+    generation: int
+    parts: int
+    skipped: int
+    work_product: str
+    result_bytes: int
+
+
+class TaskSkipped(Event, frozen=True, tag="task.skipped"):
+    """A task was passed over; those that depend on it may go on."""
+
+    project: str
+    task: str
+    reason: str
+
+
+class TaskFailed(Event, frozen=True, tag="task.failed"):
+    """A task failed for good, until somebody retries it."""
+
+    project: str
+    task: str
+    generation: int
+    reason: str
+
+
+class TaskRetried(Event, frozen=True, tag="task.retried"):
+    """A task goes back to the queue, perhaps after a pause."""
+
+    project: str
+    task: str
+    generation: int
+    retries: int
+    retry_ms: int = 0
+
+
+class TaskErrored(Event, frozen=True, tag="task.errored"):
+    """A task was tried too often: a person has to look."""
+
+    project: str
+    task: str
+    generation: int
+    retries: int
+    reason: str
+
+
+class HistoryForgotten(Event, frozen=True, tag="task.history_forgotten"):
+    """An earlier generation passed its retention."""
+
+    project: str
+    task: str
+    generation: int
+
+
+class AgentLimited(Event, frozen=True, tag="agent.limited"):
+    """An agent reached a rate limit: until then it is given nothing."""
+
+    project: str
+    agent: str
+    until_ms: int
+    note: str = ""
+
+
+class AgentEnabled(Event, frozen=True, tag="agent.enabled"):
+    """An agent was taken out of a project's pool by hand, or back into it."""
+
+    project: str
+    agent: str
+    enabled: bool
+    reason: str = ""
+
+
+class TrackRecord(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How an agent did with tasks of a type: how many, and how long they took against what was expected."""
+
+    done: int = 0
+    failed: int = 0
+    took_s: float = 0
+    expected_s: float = 0

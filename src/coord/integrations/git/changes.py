@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from coord.core.locks.commands import LockInfo
 from coord.core.locks.paths import Pattern, covers, fold, literal_path, parse_pattern
-from coord.core.replies import LockInfo
 from coord.integrations.git.run import Git, nul_terminated
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")

@@ -4,7 +4,7 @@ import os
 from collections.abc import Sequence
 
 from coord.core.errors import CoordError
-from coord.core.replies import LockInfo
+from coord.core.locks.commands import LockInfo
 from coord.host.paths import path_in_resource
 from coord.integrations.deadline import deadline_s
 from coord.integrations.git.run import Git

@@ -6,10 +6,17 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from coord.core.commands import AckMessages, Deregister, ReceiveMessages
 from coord.core.errors import CoordError, NotFound
-from coord.core.locks.tool_call_commands import BeginToolCall, EndToolCall, ReleaseHookLocks
-from coord.core.replies import EndToolCallReply, LockInfo, LockReply, ReceiveReply
+from coord.core.lifecycle.commands import Deregister
+from coord.core.locks.commands import (
+    BeginToolCall,
+    EndToolCall,
+    EndToolCallReply,
+    LockInfo,
+    LockReply,
+    ReleaseHookLocks,
+)
+from coord.core.messages.commands import AckMessages, ReceiveMessages, ReceiveReply
 from coord.host.paths import path_in_resource
 from coord.host.store_location import StoreLocation
 from coord.integrations.hooks import messages

@@ -5,7 +5,9 @@ import sys
 import time
 from collections.abc import Sequence
 
-from coord.core.replies import LockInfo, LockReply, MessageInfo, Outcome, SessionInfo
+from coord.core.locks.commands import LockInfo, LockReply, Outcome
+from coord.core.messages.commands import MessageInfo
+from coord.core.sessions.commands import SessionInfo
 
 NAMED_MAX = 5
 SAID_CHARS_MAX = 9_000

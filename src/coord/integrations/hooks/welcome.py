@@ -1,8 +1,8 @@
 """What a session is told when it begins, goes on after a clearing, or has lost its memory."""
 
-from coord.core.commands import ListLocks
 from coord.core.errors import Refused
-from coord.core.replies import SessionInfo
+from coord.core.locks.commands import ListLocks
+from coord.core.sessions.commands import SessionInfo
 from coord.integrations.hooks import messages
 from coord.sdk.client.client import Client
 

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from coord.core.commands import SendMessage
 from coord.core.errors import CoordError
-from coord.core.replies import LockInfo
+from coord.core.locks.commands import LockInfo
+from coord.core.messages.commands import SendMessage
 from coord.integrations.git.run import Git
 from coord.integrations.git.salvage.salvage import save_to_ref
 from coord.integrations.shell_effects.call_log import Call, CallFolder, Calls

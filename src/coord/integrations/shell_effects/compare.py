@@ -4,12 +4,10 @@ import os
 import time
 from collections.abc import Sequence
 
-from coord.core.commands import CheckLocks
 from coord.core.errors import Invalid
+from coord.core.locks.commands import BeginToolCall, CheckLocks, CheckReply, LockInfo, LockReply, Outcome
 from coord.core.locks.paths import literal_path
 from coord.core.locks.resources import parse_resource
-from coord.core.locks.tool_call_commands import BeginToolCall
-from coord.core.replies import CheckReply, LockInfo, LockReply, Outcome
 from coord.host.repository import git_dir_of
 from coord.integrations.git.clean_files import differing_from_head
 from coord.integrations.git.run import Git

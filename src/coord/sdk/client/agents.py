@@ -6,9 +6,8 @@ import msgspec
 
 from coord.core.errors import Invalid
 from coord.core.ids import check_id
-from coord.core.plans import commands as plan_commands
 from coord.core.plans.commands import NewTask
-from coord.core.replies import AgentInfo
+from coord.core.routing.commands import AgentInfo, EnableAgent, GetAgents
 from coord.core.tasks.spec import Spec
 from coord.host.config import configuration_file, read_configuration
 from coord.host.presets import agents_by_type
@@ -24,7 +23,7 @@ class AgentCalls(TaskCalls):
 
     def agents(self, name: str = "") -> list[AgentInfo]:
         """Return the agents of this project: what they have in hand, how they did, why one gets nothing."""
-        return self.call(plan_commands.GetAgents(self.project, check_id("agent", name) if name else ""))
+        return self.call(GetAgents(self.project, check_id("agent", name) if name else ""))
 
     def enable_agent(self, name: str, *, reason: str = "") -> AgentInfo:
         """Take an agent back into the pool of this project; its failures and limits are forgotten."""
@@ -50,7 +49,7 @@ class AgentCalls(TaskCalls):
 
     def _enable(self, name: str, reason: str, *, enabled: bool) -> AgentInfo:
         agent, why = check_id("agent", name), given.line("reason", reason)
-        return self.call(plan_commands.EnableAgent(self.project, agent, enabled, why))
+        return self.call(EnableAgent(self.project, agent, enabled, why))
 
     def _spec(self, task: str | NewTask) -> Spec:
         """Return what a task is: as it was added, or as it is described."""

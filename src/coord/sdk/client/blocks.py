@@ -4,9 +4,8 @@ import threading
 from collections.abc import Iterable
 from typing import Any, Self
 
-from coord.core import commands
 from coord.core.errors import CoordError, Denied, LockLost
-from coord.core.replies import LockInfo, LockReply
+from coord.core.locks.commands import LockInfo, LockReply, ReleaseLocks, RenewLocks
 from coord.sdk.client.lease import TRANSIENT, Lease, Renewal, clock
 from coord.sdk.client.locks import LockCalls
 from coord.sdk.client.sessions import SessionCalls
@@ -99,7 +98,7 @@ class LockBlock(Block):
         # They are named from the top of the repository now, wherever the client is.
         names = tuple(lock.resource for lock in granted)
         store = self._client.store_for(names)
-        renew = commands.RenewLocks(store.caller, store.location.repository_id, names)
+        renew = RenewLocks(store.caller, store.location.repository_id, names)
         self._renewal = Renewal(lease, lambda: min(lock.expires_in_s for lock in store.call(renew).locks))
 
     def end(self, *, failed: bool) -> None:
@@ -111,9 +110,7 @@ class LockBlock(Block):
             for lock in taken:
                 names = (lock.resource,)
                 store = self._client.store_for(names)
-                store.call(
-                    commands.ReleaseLocks(store.caller, store.location.repository_id, names, lock.fence)
-                )
+                store.call(ReleaseLocks(store.caller, store.location.repository_id, names, lock.fence))
         except CoordError as error:
             self._not_released = error
         if not failed:

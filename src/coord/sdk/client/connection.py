@@ -6,10 +6,11 @@ from typing import Any, Self
 
 import msgspec
 
-from coord.core import commands
+from coord.core.commands import Command
 from coord.core.errors import CoordError, Invalid
 from coord.core.identity import Caller
 from coord.core.ids import check_id, shown
+from coord.core.lifecycle.commands import Register
 from coord.core.limits import UNLIMITED_TENANT
 from coord.core.locks.paths import fold, is_literal
 from coord.engine.engine import Engine
@@ -68,7 +69,7 @@ class Connection:
         self.engine.close()
         self.database.close()
 
-    def call(self, command: commands.Command, command_id: str = "") -> Any:
+    def call(self, command: Command, command_id: str = "") -> Any:
         """Run a command in this store."""
         if command_id:
             check_id("command id", command_id)
@@ -139,7 +140,7 @@ class Connection:
             )
         return self._host
 
-    def mirror_to_user_store(self, command: commands.Command) -> None:
+    def mirror_to_user_store(self, command: Command) -> None:
         """Repeat what concerns the session in the user's own store, so that other repositories see it.
 
         It is a courtesy: whatever stands against it must not fail what was done here.
@@ -147,7 +148,7 @@ class Connection:
         if self.location.repository is None or not self.location.pinned:
             return
         try:
-            host = self.user_store(make=isinstance(command, commands.Register))
+            host = self.user_store(make=isinstance(command, Register))
             if host is not None:
                 host.engine.call(command)
         except CoordError:

@@ -1,14 +1,12 @@
 """What a program does about the limits of a tenant: look at them, and change them."""
 
-from coord.core import commands
 from coord.core.errors import Invalid
 from coord.core.ids import shown
-from coord.core.limits import PROFILES, RATIONALE, UNLIMITED_TENANT
-from coord.core.replies import LimitsInfo
+from coord.core.limits import PROFILES, RATIONALE, UNLIMITED_TENANT, GetLimits, LimitsInfo, SetLimits
 from coord.sdk.client.connection import Connection
 
 
-def limits_command(tenant: str, profile: str, limits: dict[str, int], by: str) -> commands.SetLimits:
+def limits_command(tenant: str, profile: str, limits: dict[str, int], by: str) -> SetLimits:
     """Return the command that changes limits, once all of it is checked."""
     if tenant == UNLIMITED_TENANT:
         raise Invalid(
@@ -24,7 +22,7 @@ def limits_command(tenant: str, profile: str, limits: dict[str, int], by: str) -
                 f"{name} is {shown(value)}, not a whole number above 0",
                 hint=f"the default is {getattr(PROFILES['default'], name)}",
             )
-    return commands.SetLimits(profile, limits, by)
+    return SetLimits(profile, limits, by)
 
 
 class LimitCalls(Connection):
@@ -32,7 +30,7 @@ class LimitCalls(Connection):
 
     def limits(self) -> LimitsInfo:
         """Return the limits of this tenant, and what is used of them."""
-        return self.call(commands.GetLimits(self.tenant))
+        return self.call(GetLimits(self.tenant))
 
     def set_limits(self, *, profile: str = "", **limits: int) -> dict[str, int]:
         """Change limits, from a profile and by name; the event says who did. Return those in force."""

@@ -8,16 +8,23 @@ import os
 import time
 from collections.abc import Iterable
 
-from coord.core import commands
 from coord.core.ids import check_id
-from coord.core.replies import (
+from coord.core.locks.commands import (
+    AcquireLocks,
+    CheckLocks,
     CheckReply,
+    ListLocks,
     LockInfo,
     LockReply,
     Outcome,
+    PreemptLock,
     PreemptReply,
+    ReleaseLocks,
     ReleaseReply,
+    RenewLocks,
     RenewReply,
+    StealLock,
+    WithdrawWait,
 )
 from coord.host.processes import describe, seen_by_all
 from coord.sdk.client.connection import Connection
@@ -47,11 +54,11 @@ class LockCalls(Connection):
         """Take locks, all or none; wait in line up to `wait_s` (None: as long as it takes)."""
         texts, exact = self.resolve_with_files(resources)
         client = self.store_for(texts)
-        if client is not self and wait_s != 0 and self.call(commands.ListLocks(self.caller, own=True)):
+        if client is not self and wait_s != 0 and self.call(ListLocks(self.caller, own=True)):
             wait_s = 0  # who holds in one store never waits in the other: no circle could be seen
         patience_s = WAIT_S_MAX if wait_s is None else wait_s
         process = describe(os.getpid())
-        command = commands.AcquireLocks(
+        command = AcquireLocks(
             self.caller,
             client.location.repository_id,
             texts,
@@ -74,7 +81,7 @@ class LockCalls(Connection):
         except Exception:
             raise
         except BaseException:  # a signal, before the place in line was known: it may be taken all the same
-            client.call(commands.WithdrawWait(self.caller, command.wait_id))
+            client.call(WithdrawWait(self.caller, command.wait_id))
             raise
 
     def unlock(
@@ -84,7 +91,7 @@ class LockCalls(Connection):
         texts = self.resolve_or_all(resources)
         client = self.store_for(texts)
         number = 0 if fence is None else given.fence(fence)
-        return client.call(commands.ReleaseLocks(self.caller, client.location.repository_id, texts, number))
+        return client.call(ReleaseLocks(self.caller, client.location.repository_id, texts, number))
 
     def renew(
         self,
@@ -98,9 +105,7 @@ class LockCalls(Connection):
         client = self.store_for(texts)
         number = 0 if fence is None else given.fence(fence)
         ttl_ms = 0 if ttl_s is None else given.milliseconds("ttl", ttl_s)
-        return client.call(
-            commands.RenewLocks(self.caller, client.location.repository_id, texts, number, ttl_ms)
-        )
+        return client.call(RenewLocks(self.caller, client.location.repository_id, texts, number, ttl_ms))
 
     def check(
         self, resources: str | Iterable[str], *, mode: str = "", fence: int | None = None
@@ -110,12 +115,12 @@ class LockCalls(Connection):
         client = self.store_for(texts)
         number = 0 if fence is None else given.fence(fence)
         return client.call(
-            commands.CheckLocks(self.caller, client.location.repository_id, texts, mode, number, exact=exact)
+            CheckLocks(self.caller, client.location.repository_id, texts, mode, number, exact=exact)
         )
 
     def locks(self, session: str | None = None) -> list[LockInfo]:
         """Return the locks that stand, of one session or of all."""
-        return self.call(commands.ListLocks(self.caller, check_id("session id", session) if session else ""))
+        return self.call(ListLocks(self.caller, check_id("session id", session) if session else ""))
 
     def steal(
         self,
@@ -129,7 +134,7 @@ class LockCalls(Connection):
         """Take locks from a holder that is gone, or by force for a reason."""
         texts, exact = self.resolve_with_files(resource)
         client = self.store_for(texts)
-        command = commands.StealLock(
+        command = StealLock(
             self.caller,
             client.location.repository_id,
             texts,
@@ -155,7 +160,7 @@ class LockCalls(Connection):
         words = [resource] if isinstance(resource, str) else list(resource)
         texts, exact = self.resolve_with_files(words)
         client = self.store_for(texts)
-        command = commands.PreemptLock(
+        command = PreemptLock(
             self.caller,
             client.location.repository_id,
             texts,

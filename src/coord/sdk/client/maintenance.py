@@ -1,8 +1,7 @@
 """What a program does to keep the books: pass deadlines, and see which tasks need a person."""
 
-from coord.core import commands
-from coord.core.plans import commands as plan_commands
-from coord.core.replies import SweepReply, TaskInfo
+from coord.core.plans.commands import GetStuck, TaskInfo
+from coord.core.sweep import Sweep, SweepReply
 from coord.sdk.client.connection import Connection
 
 SWEEP_BATCH = 256
@@ -18,7 +17,7 @@ class MaintenanceCalls(Connection):
         """
         passed = 0
         while True:
-            swept: SweepReply = self.call(commands.Sweep(self.tenant, SWEEP_BATCH))
+            swept: SweepReply = self.call(Sweep(self.tenant, SWEEP_BATCH))
             passed += swept.passed
             if swept.passed < SWEEP_BATCH:
                 return SweepReply(passed, swept.next_ms)
@@ -27,5 +26,5 @@ class MaintenanceCalls(Connection):
         """Return tasks of this project that failed or were tried too often, the first 20."""
         if not self.caller.project:
             return []
-        found: list[TaskInfo] = self.call(plan_commands.GetStuck(self.caller.project)).tasks
+        found: list[TaskInfo] = self.call(GetStuck(self.caller.project)).tasks
         return found

@@ -4,10 +4,17 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from coord.core import commands
 from coord.core.errors import Invalid
 from coord.core.ids import check_id
-from coord.core.replies import AckReply, ReceiveReply, SendReply
+from coord.core.messages.commands import (
+    AckMessages,
+    AckReply,
+    PeekMessages,
+    ReceiveMessages,
+    ReceiveReply,
+    SendMessage,
+    SendReply,
+)
 from coord.sdk.client.connection import Connection
 from coord.sdk.client.locks import WAIT_S_MAX
 from coord.sdk.client.waiting import POLL_S
@@ -63,7 +70,7 @@ class MessageCalls(Connection):
         *,
         live_only: bool = False,
     ) -> SendReply:
-        command = commands.SendMessage(
+        command = SendMessage(
             self.caller,
             to=to,
             kind=given.kind(kind),
@@ -82,9 +89,7 @@ class MessageCalls(Connection):
         """Be offered what waits (`drain`: for good; `peek`: only look), waiting for something if asked to."""
         if drain and peek:
             raise Invalid("to drain and to peek exclude each other", hint="use one of them")
-        ask = (
-            commands.PeekMessages(self.caller) if peek else commands.ReceiveMessages(self.caller, drain=drain)
-        )
+        ask = PeekMessages(self.caller) if peek else ReceiveMessages(self.caller, drain=drain)
         patience_s = WAIT_S_MAX if wait_s is None else given.milliseconds("wait", wait_s, least_s=0) / 1000
         deadline = time.monotonic() + patience_s
         store = self.log
@@ -98,6 +103,4 @@ class MessageCalls(Connection):
     def ack(self, ids: str | Sequence[str]) -> AckReply:
         """Say that messages were dealt with."""
         names = (ids,) if isinstance(ids, str) else tuple(ids)
-        return self.call(
-            commands.AckMessages(self.caller, tuple(given.line("message id", name) for name in names))
-        )
+        return self.call(AckMessages(self.caller, tuple(given.line("message id", name) for name in names)))

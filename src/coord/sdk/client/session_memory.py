@@ -13,8 +13,9 @@ import msgspec
 from coord.core.errors import NotFound
 from coord.core.identity import Caller
 from coord.core.ids import TaskIdentifier
-from coord.core.plans import commands as plan_commands
-from coord.core.replies import LockInfo, LostClaim, SessionMemoryReply, TaskInfo
+from coord.core.lifecycle.commands import GetSessionMemory, LostClaim, SessionMemoryReply
+from coord.core.locks.commands import LockInfo
+from coord.core.plans.commands import GetTasks, TaskInfo
 from coord.core.tasks.types import TaskClaim
 from coord.engine.engine import Engine
 from coord.sdk.log_reader import LoggedEvent, first_offset, logged_events, pages_backwards
@@ -101,9 +102,7 @@ class SessionMemory(msgspec.Struct, frozen=True):
     resume: Resume
 
 
-def remember(
-    engine: Engine, log: Store, command: plan_commands.GetSessionMemory, project: str
-) -> SessionMemory:
+def remember(engine: Engine, log: Store, command: GetSessionMemory, project: str) -> SessionMemory:
     """Put together what records and log tell of a session."""
     stands: SessionMemoryReply = engine.call(command)
     past = _Past(stands.session_id)
@@ -137,7 +136,7 @@ def remember(
 
 def coordinator_memory(engine: Engine, log: Store, tenant: str, session: str, project: str) -> SessionMemory:
     """Return the memory of a session that may never have registered."""
-    command = plan_commands.GetSessionMemory(caller=Caller(session), tenant=tenant)
+    command = GetSessionMemory(caller=Caller(session), tenant=tenant)
     return remember(engine, log, command, project)
 
 
@@ -222,7 +221,7 @@ def _progress(engine: Engine, project: str) -> dict[str, dict[str, int]] | None:
     progress: dict[str, dict[str, int]] = {}
     after = ""
     for _ in range(TASKS_MAX // PAGE):
-        page = engine.call(plan_commands.GetTasks(project, after=after, most=PAGE)) if project else None
+        page = engine.call(GetTasks(project, after=after, most=PAGE)) if project else None
         for task in page.tasks if page else ():
             track = progress.setdefault(task.track, {"completed": 0, "in_progress": 0, "pending": 0})
             track[_stage(task)] += 1

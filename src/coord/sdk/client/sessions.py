@@ -3,11 +3,23 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from coord.core import commands
 from coord.core.errors import CoordError
 from coord.core.ids import check_id
-from coord.core.plans import commands as plan_commands
-from coord.core.replies import DeregisterReply, HeartbeatReply, RegisterReply, SessionInfo
+from coord.core.lifecycle.commands import (
+    Deregister,
+    DeregisterReply,
+    GetSessionMemory,
+    Register,
+    RegisterReply,
+)
+from coord.core.sessions.commands import (
+    GetSession,
+    Heartbeat,
+    HeartbeatReply,
+    ListSessions,
+    SessionInfo,
+    UpdateSession,
+)
 from coord.sdk.client.connection import Connection
 from coord.sdk.validation import arguments as given
 
@@ -32,7 +44,7 @@ class SessionCalls(Connection):
         replaces: str = "",
     ) -> RegisterReply:
         """Begin this session or come back to it; return it with its peers."""
-        command = commands.Register(
+        command = Register(
             caller=self.caller,
             **_described(task, phase, status, role, bin, version, blob),
             capabilities=given.capabilities(capabilities),
@@ -44,9 +56,9 @@ class SessionCalls(Connection):
 
     def heartbeat(self) -> HeartbeatReply:
         """Say that this session is alive."""
-        reply: HeartbeatReply = self.call(commands.Heartbeat(self.caller))
+        reply: HeartbeatReply = self.call(Heartbeat(self.caller))
         if reply.written:
-            self.mirror_to_user_store(commands.Heartbeat(self.caller))
+            self.mirror_to_user_store(Heartbeat(self.caller))
         return reply
 
     def update(
@@ -62,7 +74,7 @@ class SessionCalls(Connection):
         capabilities: Mapping[str, float] | None = None,
     ) -> SessionInfo:
         """Change what is named of this session's record; capabilities: types of task, with efficiencies."""
-        command = commands.UpdateSession(
+        command = UpdateSession(
             caller=self.caller,
             **_described(task, phase, status, role, None, None, blob),
             merge_blob=None if merge_blob is None else given.blob(merge_blob),
@@ -73,7 +85,7 @@ class SessionCalls(Connection):
 
     def peers(self, *, live: bool = False) -> list[SessionInfo]:
         """Return the other sessions, those in other repositories of this host included."""
-        command = commands.ListSessions(self.caller, live)
+        command = ListSessions(self.caller, live)
         found: list[SessionInfo] = self.call(command)
         if self.location.repository is not None:
             known = {session.session_id for session in found}
@@ -81,7 +93,7 @@ class SessionCalls(Connection):
             found = found + [session for session in elsewhere if session.session_id not in known]
         return found
 
-    def _peers_of_host(self, command: commands.ListSessions) -> list[SessionInfo]:
+    def _peers_of_host(self, command: ListSessions) -> list[SessionInfo]:
         """Return whom the user's own store knows; what stands against that must not fail what was found."""
         try:
             host = self.user_store(make=False)
@@ -91,19 +103,19 @@ class SessionCalls(Connection):
 
     def show(self, session: str = "") -> SessionInfo:
         """Return a session, this one if none is named."""
-        return self.call(commands.GetSession(self.caller, check_id("session id", session) if session else ""))
+        return self.call(GetSession(self.caller, check_id("session id", session) if session else ""))
 
     def session_memory(self, session: str = "") -> "SessionMemory":
         """Return what a session did and what it needs to go on; this one if none is named."""
         from coord.sdk.client.session_memory import remember  # most commands never look back
 
         name = check_id("session id", session) if session else ""
-        command = plan_commands.GetSessionMemory(caller=self.caller, tenant=self.tenant, session=name)
+        command = GetSessionMemory(caller=self.caller, tenant=self.tenant, session=name)
         return remember(self.engine, self.log, command, self.caller.project)
 
     def dereg(self, session: str = "") -> DeregisterReply:
         """End this session (or one below it, or a dead one) and give back all it holds."""
-        command = commands.Deregister(self.caller, check_id("session id", session) if session else "")
+        command = Deregister(self.caller, check_id("session id", session) if session else "")
         reply: DeregisterReply = self.call(command)
         self.mirror_to_user_store(command)
         return reply

@@ -5,13 +5,35 @@ from typing import Any
 
 import msgspec
 
-from coord.core import commands
 from coord.core.errors import Invalid, NotFound
 from coord.core.ids import TaskIdentifier, check_id, shown
-from coord.core.plans import commands as plan_commands
-from coord.core.plans.commands import NewTask
-from coord.core.replies import AddTasksReply, ClaimReply, NextTask, TaskInfo
+from coord.core.plans.commands import (
+    AddTasks,
+    AddTasksReply,
+    ClaimNamed,
+    ClaimNext,
+    ClaimReply,
+    FindSimilarTasks,
+    GetTasks,
+    NewTask,
+    NextTask,
+    RetryTask,
+    SetTrack,
+    SkipTask,
+    SplitTask,
+    TaskInfo,
+)
+from coord.core.sessions.commands import GetSession, Heartbeat
 from coord.core.tasks import types
+from coord.core.tasks.commands import (
+    AsSession,
+    ClaimTasks,
+    GetClaimHistory,
+    GetTaskState,
+    ReleaseClaim,
+    RenewLease,
+    ResetTask,
+)
 from coord.core.tasks.spec import RETRIES_MAX
 from coord.core.tasks.types import TaskGeneration
 from coord.host.config import configuration_file, read_configuration
@@ -84,7 +106,7 @@ class TaskCalls(Connection):
         outcome = AddTasksReply([], [], [], [])
         for at in range(0, len(located), BATCH_TASKS):
             batch = tuple(located[at : at + BATCH_TASKS])
-            reply: AddTasksReply = self.call(plan_commands.AddTasks(self.project, batch))
+            reply: AddTasksReply = self.call(AddTasks(self.project, batch))
             outcome.added.extend(reply.added)
             outcome.changed.extend(reply.changed)
             outcome.same.extend(reply.same)
@@ -94,7 +116,7 @@ class TaskCalls(Connection):
         compared = tuple(name for name in outcome.added if name in described)[:COMPARED_MAX]
         if compared:
             besides = tuple(task.task_id for task in located)
-            outcome.alike.extend(self.call(plan_commands.FindSimilarTasks(self.project, compared, besides)))
+            outcome.alike.extend(self.call(FindSimilarTasks(self.project, compared, besides)))
         return outcome
 
     def next_task(
@@ -123,7 +145,7 @@ class TaskCalls(Connection):
         own = self._configured()
         if roles is None:
             roles = [role for role in (self.caller.role or own.get("role", ""),) if role]
-        command = plan_commands.ClaimNext(
+        command = ClaimNext(
             caller=self.caller,
             tenant=self.tenant,
             project=self.project,
@@ -159,7 +181,7 @@ class TaskCalls(Connection):
         if force and not given.line("reason", reason):
             raise Invalid("a forced claim needs a reason", hint="say why its holder may lose it")
         tenant, project, name = self._names(task_id)
-        command = plan_commands.ClaimNamed(
+        command = ClaimNamed(
             caller=self.caller,
             tenant=tenant,
             project=project,
@@ -177,21 +199,21 @@ class TaskCalls(Connection):
     ) -> dict[str, types.ClaimResult]:
         """Claim several tasks in one step; each is granted or denied by itself."""
         names = tuple((self.project, check_id("task id", name)) for name in _list_of_ids(task_ids))
-        self.call(commands.Heartbeat(self.caller))
+        self.call(Heartbeat(self.caller))
         session, agent = self._me()
-        command = commands.ClaimTasks(self.tenant, agent, session, _lease_ms(lease_s), names)
+        command = ClaimTasks(self.tenant, agent, session, _lease_ms(lease_s), names)
         return {name: reply for (_, name), reply in zip(names, self.call(command), strict=True)}
 
     def split_task(self, task_id: str, parts: int) -> TaskInfo:
         """Split a task into parts `ID::1` … that are done by themselves; it is done when they are."""
         if type(parts) is not int or not 1 < parts <= BATCH_TASKS:
             raise Invalid(f"{shown(parts)} is no number of parts", hint=f"2 to {BATCH_TASKS}")
-        return self.call(plan_commands.SplitTask(*self._names(task_id), parts))
+        return self.call(SplitTask(*self._names(task_id), parts))
 
     def renew_task(self, task_id: str, generation: int | TaskGeneration) -> types.RenewalResult:
         """Begin the lease of a claim anew, and those of the locks that came with it."""
         names, number = self._names(task_id), _generation(generation)
-        return self._mine(commands.RenewLease(*names, "", number))
+        return self._mine(RenewLease(*names, "", number))
 
     def submit_task(
         self,
@@ -222,7 +244,7 @@ class TaskCalls(Connection):
 
     def task_result(self, task_id: str) -> bytes:
         """Return the accepted result of a task as JSON, however large: whole, or not at all."""
-        from coord.core.tasks.result_commands import GetResult
+        from coord.core.tasks.commands import GetResult
         from coord.sdk.client import results as large
 
         result, data = large.whole_result(self.engine, GetResult(*self._names(task_id)))
@@ -243,29 +265,29 @@ class TaskCalls(Connection):
 
     def reset_task(self, task_id: str, *, reason: str = "") -> types.ResetResult:
         """Open a task again, whatever became of it; what depends on it waits again."""
-        return self.call(commands.ResetTask(*self._names(task_id), given.line("reason", reason)))
+        return self.call(ResetTask(*self._names(task_id), given.line("reason", reason)))
 
     def skip_task(self, task_id: str, *, reason: str = "") -> TaskInfo:
         """Pass a task over: what depends on it goes on without it."""
-        return self.call(plan_commands.SkipTask(*self._names(task_id), given.line("reason", reason)))
+        return self.call(SkipTask(*self._names(task_id), given.line("reason", reason)))
 
     def retry_task(self, task_id: str) -> TaskInfo:
         """Bring back a task that failed, was tried too often, or was skipped."""
-        return self.call(plan_commands.RetryTask(*self._names(task_id)))
+        return self.call(RetryTask(*self._names(task_id)))
 
     def show_task(self, task_id: str) -> TaskInfo:
         """Return what a task is and how it stands."""
         names = (check_id("task id", task_id),)
-        (found,) = self.call(plan_commands.GetTasks(self.project, names)).tasks
+        (found,) = self.call(GetTasks(self.project, names)).tasks
         return found
 
     def task_state(self, task_id: str) -> types.TaskState:
         """Return a task's claim, accepted result and rejected submissions, also of one never added."""
-        return self.call(commands.GetTaskState(*self._names(task_id)))
+        return self.call(GetTaskState(*self._names(task_id)))
 
     def task_history(self, task_id: str) -> list[types.ClaimHistory]:
         """Return every ended generation, oldest first, with the submissions that came in vain."""
-        return self.call(commands.GetClaimHistory(*self._names(task_id)))
+        return self.call(GetClaimHistory(*self._names(task_id)))
 
     def task_list(self, *, state: str = "", track: str = "", type: str = "") -> list[TaskInfo]:  # noqa: A002
         """Return the tasks of this project in the order of their ids; empty choices mean any."""
@@ -281,7 +303,7 @@ class TaskCalls(Connection):
             raise Invalid(f"{shown(agents_max)} is no number of agents", hint=f"1 to {AGENTS_MAX}")
         if not word("track", track):
             raise Invalid("the track has no name", hint="for example A")
-        return self.call(plan_commands.SetTrack(self.project, track, agents_max))
+        return self.call(SetTrack(self.project, track, agents_max))
 
     @property
     def project(self) -> str:
@@ -314,7 +336,7 @@ class TaskCalls(Connection):
     def _tasks(self) -> Iterator[TaskInfo]:
         after, more = "", True
         while more:
-            page = self.call(plan_commands.GetTasks(self.project, after=after, most=PAGE))
+            page = self.call(GetTasks(self.project, after=after, most=PAGE))
             yield from page.tasks
             more = page.more
             after = page.tasks[-1].task_id if page.tasks else ""
@@ -331,7 +353,7 @@ class TaskCalls(Connection):
     ) -> types.ReleaseResult:
         names, number = self._names(task_id), _generation(generation)
         note = given.line("note", note)
-        return self._mine(commands.ReleaseClaim(*names, "", number, why, note, final, limited_ms))
+        return self._mine(ReleaseClaim(*names, "", number, why, note, final, limited_ms))
 
     def _configured(self) -> dict[str, Any]:
         """Return what the repository's configuration says of this agent, as far as it says something."""
@@ -359,16 +381,16 @@ class TaskCalls(Connection):
     def _me(self) -> tuple[str, str]:
         """Return this session and the agent that counts on a track, as `ClaimNext` finds them."""
         try:
-            session_info = self.call(commands.GetSession(self.caller))
+            session_info = self.call(GetSession(self.caller))
         except NotFound:
             if not self.caller.session:
                 raise
             return self.caller.session, self.caller.agent or self.caller.session
         return session_info.session_id, session_info.agent or session_info.session_id
 
-    def _mine(self, asked: commands.RenewLease | commands.ReleaseClaim) -> Any:
+    def _mine(self, asked: RenewLease | ReleaseClaim) -> Any:
         """Ask about a claim of this session; which one that is, is found out in the same step."""
-        return self.call(plan_commands.AsSession(self.caller, asked))
+        return self.call(AsSession(self.caller, asked))
 
 
 def _list_of_ids(task_ids: Iterable[str]) -> list[str]:

@@ -3,19 +3,17 @@
 import time
 from typing import Any
 
-from coord.core import commands
+from coord.core.commands import Command
 from coord.core.errors import Busy
-from coord.core.plans.commands import ClaimNext
-from coord.core.replies import LockReply, NextTask, Outcome, Runnable
+from coord.core.locks.commands import ConfirmWait, LockReply, Outcome, PeekWait, WithdrawWait
+from coord.core.plans.commands import ClaimNext, NextTask, Runnable
 from coord.sdk.client.connection import Connection
 
 POLL_S, POLL_S_MIN = 5.0, 0.05
 """The longest and the shortest wait between two looks at the store."""
 
 
-def call_while_busy(
-    client: Connection, command: commands.Command, deadline: float, command_id: str = ""
-) -> Any:
+def call_while_busy(client: Connection, command: Command, deadline: float, command_id: str = "") -> Any:
     """Run a command; while the store is `Busy`, run it again until the deadline of the caller."""
     while True:
         try:
@@ -33,7 +31,7 @@ def wait_in_queue(client: Connection, reply: LockReply, deadline: float) -> Lock
     assert reply.wait is not None, "only a waiting request has a wait id"
     wait_id, waiting = reply.wait.wait_id, reply
     store = client.log
-    peek, confirm = commands.PeekWait(client.caller, wait_id), commands.ConfirmWait(client.caller, wait_id)
+    peek, confirm = PeekWait(client.caller, wait_id), ConfirmWait(client.caller, wait_id)
     try:
         while reply.wait is not None:
             left_s = deadline - time.monotonic()
@@ -47,12 +45,12 @@ def wait_in_queue(client: Connection, reply: LockReply, deadline: float) -> Lock
                 reply = call_while_busy(client, confirm, deadline)
                 waiting = reply if reply.wait is not None else waiting
     except BaseException:
-        client.call(commands.WithdrawWait(client.caller, wait_id))
+        client.call(WithdrawWait(client.caller, wait_id))
         raise
     if reply.outcome is Outcome.WAITING:  # the lock may have been granted since the last look
         reply = call_while_busy(client, confirm, deadline)
     if reply.outcome is Outcome.WAITING:
-        client.call(commands.WithdrawWait(client.caller, wait_id))
+        client.call(WithdrawWait(client.caller, wait_id))
     # The store's clock may have ended the wait first; the last waiting reply still names the holder.
     return waiting if reply.outcome is Outcome.WITHDRAWN else reply
 

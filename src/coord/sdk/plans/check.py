@@ -8,8 +8,7 @@ from typing import NamedTuple
 from coord.core.errors import Invalid
 from coord.core.ids import TaskIdentifier
 from coord.core.locks.resources import Resource, parse_resource
-from coord.core.plans.commands import NewTask
-from coord.core.replies import TaskInfo
+from coord.core.plans.commands import NewTask, TaskInfo
 from coord.sdk.plans.file import Plan
 
 WARNINGS_MAX = 100

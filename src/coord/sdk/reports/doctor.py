@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 import msgspec
 
 from coord.core import keys
-from coord.core.commands import GetSession
 from coord.core.errors import CoordError, NotFound, Unavailable, Unsupported
 from coord.core.identity import Caller
 from coord.core.locks.locks import ended_by_time
 from coord.core.locks.schema import Lock, LockRequest, WaitState
 from coord.core.records import decode
-from coord.core.replies import Liveness
+from coord.core.sessions.commands import GetSession
+from coord.core.sessions.schema import Liveness
 from coord.core.sessions.session import Session, liveness
 from coord.engine.clock import AHEAD_MS_MAX
 from coord.engine.engine import Engine

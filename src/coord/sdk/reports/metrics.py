@@ -14,7 +14,7 @@ from coord.core import keys
 from coord.core.locks.locks import ended_by_time
 from coord.core.locks.schema import Lock, LockRequest, WaitState
 from coord.core.records import decode
-from coord.core.replies import Liveness
+from coord.core.sessions.schema import Liveness
 from coord.core.sessions.session import Session, liveness
 from coord.core.tasks.schema import Task, as_of
 from coord.core.tasks.types import ClaimState, TaskStatus

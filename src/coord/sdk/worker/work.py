@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable
 
 from coord.core.errors import ClaimLost, CoordError
-from coord.core.replies import NextTask, TaskInfo
+from coord.core.plans.commands import NextTask, TaskInfo
 from coord.core.tasks.types import RenewalReason
 from coord.sdk.client.client import Client
 from coord.sdk.client.lease import TRANSIENT, Lease, Renewal, clock

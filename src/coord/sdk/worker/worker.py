@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from coord.core.errors import CoordError, Invalid, LimitReached
-from coord.core.replies import NextTask, Runnable
+from coord.core.plans.commands import NextTask, Runnable
 from coord.core.tasks.types import SubmissionReason
 from coord.sdk.client.client import Client
 from coord.sdk.client.lease import RETRY_S, TRANSIENT, clock

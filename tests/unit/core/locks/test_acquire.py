@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from coord.core import commands as c
 from coord.core.errors import CoordError, Invalid, NotFound, Refused
 from coord.core.identity import Process, ProcessState
+from coord.core.locks.commands import AcquireLocks, CheckLocks, ListLocks, ReleaseLocks, RenewLocks
 from coord.core.locks.resources import parse_resource
 from tests.support.lock_harness import REPOSITORY, LockHarness
 
@@ -374,8 +374,8 @@ def test_child_in_line_goes_with_its_parent(harness: LockHarness) -> None:
 def test_renewal_fails_nobody_in_its_batch(harness: LockHarness) -> None:
     """LCK-24: a renewal and others of the same batch are all answered; it keeps its fence."""
     fence = harness.lock("ann", "file:a").locks[0].fence
-    renew = c.RenewLocks(harness.who("ann"), REPOSITORY, ("file:a",))
-    acquire = c.AcquireLocks(harness.who("bob"), REPOSITORY, ("file:b",))
+    renew = RenewLocks(harness.who("ann"), REPOSITORY, ("file:a",))
+    acquire = AcquireLocks(harness.who("bob"), REPOSITORY, ("file:b",))
     renewed, acquired = harness.engine.call_many([renew, acquire])
     assert renewed.locks[0].fence == fence
     assert acquired.ok
@@ -383,8 +383,8 @@ def test_renewal_fails_nobody_in_its_batch(harness: LockHarness) -> None:
 
 def test_batch_grants_once(harness: LockHarness) -> None:
     """Of commands that were decided together, one gets the lock; a hand-over takes another commit."""
-    asks = [c.AcquireLocks(harness.who(name), REPOSITORY, ("file:a",)) for name in ("ann", "bob")]
-    release = c.ReleaseLocks(harness.who("ann"), REPOSITORY, ("file:a",))
+    asks = [AcquireLocks(harness.who(name), REPOSITORY, ("file:a",)) for name in ("ann", "bob")]
+    release = ReleaseLocks(harness.who("ann"), REPOSITORY, ("file:a",))
     first, released, second = harness.engine.call_many([asks[0], release, asks[1]])
     assert (first.ok, released.released) == (True, ["file:a"])
     assert not second.ok or second.locks[0].fence > first.locks[0].fence
@@ -429,9 +429,9 @@ def test_answers_rest_on_the_guard(harness: LockHarness) -> None:
 
     A look by itself reads all at one moment, where nothing can come between; beside others it rests on it.
     """
-    look = c.CheckLocks(harness.who("bob"), REPOSITORY, ("file:new",))
+    look = CheckLocks(harness.who("bob"), REPOSITORY, ("file:new",))
     asks: list[Callable[[], Any]] = [
-        lambda: harness.engine.call_many([look, c.ListLocks(harness.who("bob"))]),
+        lambda: harness.engine.call_many([look, ListLocks(harness.who("bob"))]),
         lambda: harness.lock("bob", "file:new"),
         lambda: harness.lock("cid", "file:new"),
         lambda: harness.wait("cid", "file:new"),

@@ -10,16 +10,28 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
-from coord.core import commands as c
+from coord.core.commands import Command
+from coord.core.lifecycle.commands import Deregister, Register
+from coord.core.locks.commands import (
+    AcquireLocks,
+    CheckLocks,
+    ConfirmWait,
+    Outcome,
+    PreemptLock,
+    ReleaseLocks,
+    RenewLocks,
+    StealLock,
+    WithdrawWait,
+)
 from coord.core.locks.schema import EndReason
-from coord.core.replies import Outcome
+from coord.core.sessions.commands import Heartbeat
 from tests.conftest import SOAK
 from tests.support.models.compare_locks import PATHS, REPOSITORY, RESOURCES, SESSIONS, LockTwins
 
 PAUSES_MS = [1_000, 4_000, 5_000, 15_000, 31_000, 61_000, 120_000, 301_000, 601_000, 3_601_000]
 
 
-def random_command(twins: LockTwins, random: Random, session: str = "") -> c.Command:
+def random_command(twins: LockTwins, random: Random, session: str = "") -> Command:
     """Return something that a session might ask for now."""
     session = session or random.choice(SESSIONS)
     caller = twins.caller(session)
@@ -41,7 +53,7 @@ def random_command(twins: LockTwins, random: Random, session: str = "") -> c.Com
         case "acquire" | "wait" as kind:
             wanted = tuple(random.sample(RESOURCES, random.choice([1, 1, 1, 2, 2, 3])))
             wait = kind == "wait" and twins.may_wait(session, wanted)
-            return c.AcquireLocks(
+            return AcquireLocks(
                 caller,
                 REPOSITORY,
                 wanted,
@@ -57,19 +69,19 @@ def random_command(twins: LockTwins, random: Random, session: str = "") -> c.Com
         case "confirm" | "withdraw" as kind:
             mine = [r for r in twins.naive.requests if r.key]
             if not mine:
-                return c.Heartbeat(caller)
+                return Heartbeat(caller)
             request = random.choice(mine)
             owner = twins.caller(request.session if random.random() < 0.95 else session)
-            return (c.ConfirmWait if kind == "confirm" else c.WithdrawWait)(owner, request.key)
+            return (ConfirmWait if kind == "confirm" else WithdrawWait)(owner, request.key)
         case "release" | "renew" as kind:
             return _about_a_hold(twins, random, kind, session)
         case "check":
             mode = random.choice(["", "read", "write"])
             fence = random.choice([0, 0, *(hold.fence for hold in twins.naive.holds)])
-            return c.CheckLocks(caller, REPOSITORY, one, mode, fence, exact=exact)
+            return CheckLocks(caller, REPOSITORY, one, mode, fence, exact=exact)
         case "steal":
             how = random.choice(["strict", "strict", "dead owner", "force"])
-            return c.StealLock(
+            return StealLock(
                 caller,
                 REPOSITORY,
                 one,
@@ -80,7 +92,7 @@ def random_command(twins: LockTwins, random: Random, session: str = "") -> c.Com
             )
         case "preempt":
             grace_ms = random.choice([5_000, 30_000])
-            return c.PreemptLock(
+            return PreemptLock(
                 caller,
                 REPOSITORY,
                 one,
@@ -89,7 +101,7 @@ def random_command(twins: LockTwins, random: Random, session: str = "") -> c.Com
                 grace_ms=grace_ms,
                 reason="urgent",
             )
-    return random.choice([c.Deregister, c.Heartbeat, c.Heartbeat])(caller)
+    return random.choice([Deregister, Heartbeat, Heartbeat])(caller)
 
 
 def _some_alone(random: Random, wanted: tuple[str, ...]) -> tuple[str, ...]:
@@ -97,9 +109,9 @@ def _some_alone(random: Random, wanted: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(resource for resource in wanted if resource in PATHS and random.random() < 0.5)
 
 
-def _about_a_hold(twins: LockTwins, random: Random, kind: str, session: str) -> c.Command:
+def _about_a_hold(twins: LockTwins, random: Random, kind: str, session: str) -> Command:
     """Mostly by its owner, sometimes by another; sometimes with a fence, the right one or an older one."""
-    command = c.ReleaseLocks if kind == "release" else c.RenewLocks
+    command = ReleaseLocks if kind == "release" else RenewLocks
     if not twins.naive.holds or random.random() < 0.2:
         named = () if random.random() < 0.5 else (random.choice(RESOURCES),)
         return command(twins.caller(session), REPOSITORY, named)
@@ -109,10 +121,10 @@ def _about_a_hold(twins: LockTwins, random: Random, kind: str, session: str) -> 
     return command(twins.caller(speaker), REPOSITORY, (hold.resource,), fence)
 
 
-def come_back(twins: LockTwins) -> list[c.Command]:
+def come_back(twins: LockTwins) -> list[Command]:
     """Those who were declared dead register again."""
     dead = [name for name, seat in twins.naive.seats.items() if seat.state == "dead"]
-    return [c.Register(caller=twins.caller(name)) for name in dead]
+    return [Register(caller=twins.caller(name)) for name in dead]
 
 
 def walk_one_step(twins: LockTwins, random: Random, *, batches: bool) -> None:
@@ -167,7 +179,7 @@ class LockMachine(RuleBasedStateMachine):
         if wait_ms and not self.twins.may_wait(session, wanted):
             wait_ms = 0
         self.twins.run(
-            c.AcquireLocks(
+            AcquireLocks(
                 self.twins.caller(session),
                 REPOSITORY,
                 wanted,

@@ -3,9 +3,9 @@
 import pytest
 
 from coord.core.errors import Invalid
-from coord.core.git_log_commands import CheckFences, FenceInfo
 from coord.core.identity import ProcessState
 from coord.core.locks import queries as rules
+from coord.core.locks.commands import CheckFences, FenceInfo
 from tests.support.lock_harness import REPOSITORY, LockHarness
 
 

@@ -4,10 +4,8 @@ from typing import Any
 
 import pytest
 
-from coord.core import commands as c
 from coord.core.errors import Invalid
-from coord.core.git_log_commands import CheckFences
-from coord.core.replies import Outcome
+from coord.core.locks.commands import CheckFences, CheckLocks, Outcome, PreemptLock
 from tests.support.lock_harness import REPOSITORY, LockHarness
 
 README, CODE, GLOB = "file:README.md", "file:src/a.py", "file:**/*.py"
@@ -50,12 +48,12 @@ def test_paths_meet_as_before(harness: LockHarness, held: str, wanted: str) -> N
 def test_check_steal_and_preempt_spare_a_glob(harness: LockHarness) -> None:
     """LCK-28, LCK-36, LCK-49: who asks for a file is not told of a glob beside it, and takes none of it."""
     harness.lock("ann", GLOB)
-    wish = c.CheckLocks(harness.who("bob"), REPOSITORY, (README,), exact=(README,))
+    wish = CheckLocks(harness.who("bob"), REPOSITORY, (README,), exact=(README,))
     assert harness.engine.call(wish).free
     harness.lock("cid", README, exact=(README,))
     stolen = harness.steal("bob", README, exact=(README,), force=True, reason="needed")
     assert (stolen.ok, stolen.locks[0].exact) == (True, True)
-    asked = c.PreemptLock(
+    asked = PreemptLock(
         harness.who("dan"), REPOSITORY, (README,), exact=(README,), priority=1, grace_ms=1000, reason="urgent"
     )
     assert harness.engine.call(asked).asked == ["bob"]

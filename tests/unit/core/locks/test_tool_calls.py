@@ -4,11 +4,12 @@ from typing import Any
 
 import pytest
 
-from coord.core import commands as c
 from coord.core.identity import Caller, Process, ProcessState
+from coord.core.lifecycle.commands import Deregister
 from coord.core.locks import tool_calls as call
-from coord.core.locks.tool_call_commands import BeginToolCall, EndToolCall, ReleaseHookLocks
-from coord.core.replies import Liveness, Outcome
+from coord.core.locks.commands import BeginToolCall, EndToolCall, Outcome, ReleaseHookLocks
+from coord.core.sessions.commands import GetSession, Heartbeat
+from coord.core.sessions.schema import Liveness
 from tests.support.lock_harness import REPOSITORY, LockHarness
 
 CALL_MS = 660_000
@@ -121,7 +122,7 @@ def test_a_call_of_a_sub_agent_keeps_what_its_session_holds(harness: ToolCallHar
         harness.pass_time(200_000)
         harness.end("kid", f"c{number}")
     assert harness.held() == {("ada", "file:src/*"), ("kid", "file:src/app.py")}
-    assert harness.engine.call(c.GetSession(harness.who("ada"))).liveness is Liveness.LIVE
+    assert harness.engine.call(GetSession(harness.who("ada"))).liveness is Liveness.LIVE
 
 
 def test_a_parent_is_refused_while_its_sub_agent_holds(harness: ToolCallHarness) -> None:
@@ -137,9 +138,9 @@ def test_a_call_under_way_is_life(harness: ToolCallHarness) -> None:
     """SES-18: who waits for a long tool is not suspect; once the call should be over, it is."""
     harness.begin("ada", lease_ms=3_600_000)
     harness.pass_time(3_599_999)
-    assert harness.engine.call(c.GetSession(harness.who("bob"), "ada")).liveness is Liveness.LIVE
+    assert harness.engine.call(GetSession(harness.who("bob"), "ada")).liveness is Liveness.LIVE
     harness.pass_time(1)
-    assert harness.engine.call(c.GetSession(harness.who("bob"), "ada")).liveness is Liveness.HUNG
+    assert harness.engine.call(GetSession(harness.who("bob"), "ada")).liveness is Liveness.HUNG
 
 
 def test_nothing_is_given_back_while_a_call_is_under_way(harness: ToolCallHarness) -> None:
@@ -249,7 +250,7 @@ def test_the_edits_of_a_sub_agent_stay_locked_for_its_session(harness: ToolCallH
     harness.begin("kid", "file:a")
     harness.lock("kid", "file:by-name")
     harness.end("kid")
-    harness.engine.call(c.Deregister(harness.who("kid"), to_parent=True))
+    harness.engine.call(Deregister(harness.who("kid"), to_parent=True))
     assert harness.held() == {("ada", "file:a")}
     assert harness.begin("ada", "file:a").ok
     harness.end("ada")
@@ -262,7 +263,7 @@ def test_a_sub_agent_under_its_session_s_lock_hands_nothing_up_twice(harness: To
     harness.lock("ada", "file:a")
     fence = harness.end("ada", "-").locks[0].fence
     harness.begin("kid", "file:a")
-    harness.engine.call(c.Deregister(harness.who("kid"), to_parent=True))
+    harness.engine.call(Deregister(harness.who("kid"), to_parent=True))
     (lock,) = harness.end("ada", "-").locks
     assert (lock.resource, lock.fence) == ("file:a", fence)
 
@@ -302,5 +303,5 @@ def test_a_sub_agent_of_a_twin_belongs_to_the_twin(harness: ToolCallHarness) -> 
     twin = harness.beat("ada").session_id
     kid = harness.who("kid")
     below = Caller("kid", parent="ada", process=Process(2, 1), process_ancestors=(Process(2, 1),))
-    harness.engine.call(c.Heartbeat(below))
-    assert (twin, harness.engine.call(c.GetSession(kid, "kid")).parent) == ("ada~2", "ada~2")
+    harness.engine.call(Heartbeat(below))
+    assert (twin, harness.engine.call(GetSession(kid, "kid")).parent) == ("ada~2", "ada~2")

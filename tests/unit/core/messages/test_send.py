@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from coord.core import commands as c
 from coord.core.errors import LimitReached, NotFound, Refused
+from coord.core.lifecycle.commands import Register
+from coord.core.messages.commands import AckMessages, ReceiveMessages, SendMessage
 from tests.support.lock_harness import LockHarness
 
 LONG = "x" * 8_000
@@ -22,12 +23,12 @@ def harness() -> LockHarness:
 
 def send(harness: LockHarness, by: str, to: str, subject: str, **more: Any) -> Any:
     return harness.engine.call(
-        c.SendMessage(caller=harness.who(by), to=to, kind="status", subject=subject, **more)
+        SendMessage(caller=harness.who(by), to=to, kind="status", subject=subject, **more)
     )
 
 
 def receive(harness: LockHarness, name: str, *, drain: bool = False) -> Any:
-    return harness.engine.call(c.ReceiveMessages(harness.who(name), drain))
+    return harness.engine.call(ReceiveMessages(harness.who(name), drain))
 
 
 def subjects(received: Any) -> list[str]:
@@ -55,20 +56,20 @@ def test_ack_ends_a_message(harness: LockHarness) -> None:
     first, second = send(harness, "ann", "bob", "first"), send(harness, "ann", "bob", "second")
     assert subjects(receive(harness, "bob")) == ["first", "second"]
     assert subjects(receive(harness, "bob")) == []
-    harness.engine.call(c.AckMessages(harness.who("bob"), (first.id,)))
+    harness.engine.call(AckMessages(harness.who("bob"), (first.id,)))
     harness.pass_time(60_000)
     assert subjects(receive(harness, "bob")) == ["second"]
     with pytest.raises(NotFound):
-        harness.engine.call(c.AckMessages(harness.who("bob"), (first.id,)))
+        harness.engine.call(AckMessages(harness.who("bob"), (first.id,)))
     with pytest.raises(NotFound):
-        harness.engine.call(c.AckMessages(harness.who("ann"), (second.id,)))
+        harness.engine.call(AckMessages(harness.who("ann"), (second.id,)))
 
 
 def test_broadcast_is_acknowledged_by_its_id(harness: LockHarness) -> None:
     """CFL-20: also where the id of a message does not name its place in the inbox."""
     sent = send(harness, "ann", "", "to all")
     receive(harness, "bob")
-    assert harness.engine.call(c.AckMessages(harness.who("bob"), (sent.id,))).acked == [sent.id]
+    assert harness.engine.call(AckMessages(harness.who("bob"), (sent.id,))).acked == [sent.id]
     harness.pass_time(60_000)
     assert subjects(receive(harness, "bob")) == []
 
@@ -141,7 +142,7 @@ def test_heavy_inbox_does_not_hinder_a_successor(harness: LockHarness) -> None:
     """A `/clear` moves what fits into the commit; the rest goes back to its senders and is not lost."""
     for number in range(120):
         send(harness, "ann", "bob", str(number), body=LONG * 8, blob=HEAVY)
-    harness.engine.call(c.Register(caller=harness.who("new"), replaces="bob"))
+    harness.engine.call(Register(caller=harness.who("new"), replaces="bob"))
     moved = everything(harness, "new")
     returned = everything(harness, "ann")
     assert moved == [str(number) for number in range(len(moved))]

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from coord.core import keys
-from coord.core.plans.commands import SkipTask
-from coord.core.replies import Runnable
+from coord.core.plans.commands import Runnable, SkipTask
 from coord.engine.engine import Engine
 from tests.support.plan_harness import PlanHarness
 

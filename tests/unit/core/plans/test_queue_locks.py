@@ -1,8 +1,10 @@
 """The locks on a task's files come with its claim, and end with it."""
 
-from coord.core.commands import SWEEP_MOST, AcquireLocks, ListLocks, SubmitResult
 from coord.core.identity import Caller
+from coord.core.locks.commands import AcquireLocks, ListLocks
 from coord.core.plans.commands import AddTasks, ClaimNext, NewTask
+from coord.core.sweep import SWEEP_MAX
+from coord.core.tasks.commands import SubmitResult
 from coord.engine.engine import Engine
 from coord.stores.open import open_store
 
@@ -64,7 +66,7 @@ def test_a_lock_that_is_refreshed_still_ends_with_its_claim() -> None:
 def test_a_claim_writes_the_end_of_what_it_passes_over() -> None:
     """LCK-77: a hold that ran out ends in the commit that grants its file anew, however many are due."""
     bench = Bench()
-    due_before = [f"file:old/{number:02d}.py" for number in range(SWEEP_MOST + 8)]
+    due_before = [f"file:old/{number:02d}.py" for number in range(SWEEP_MAX + 8)]
     assert bench.lock(BOB, *due_before, ttl_ms=1_000) == "granted"
     assert bench.lock(BOB, "file:zz.py", ttl_ms=2_000) == "granted"
     bench.add("file:zz.py")

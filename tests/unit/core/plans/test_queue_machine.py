@@ -14,11 +14,19 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from coord.core.commands import ReleaseClaim, ResetTask, SubmitResult
 from coord.core.errors import CoordError
 from coord.core.identity import Caller
-from coord.core.plans.commands import AddTasks, ClaimNext, GetTasks, NewTask, RetryTask, SkipTask, SplitTask
-from coord.core.replies import Runnable
+from coord.core.plans.commands import (
+    AddTasks,
+    ClaimNext,
+    GetTasks,
+    NewTask,
+    RetryTask,
+    Runnable,
+    SkipTask,
+    SplitTask,
+)
+from coord.core.tasks.commands import ReleaseClaim, ResetTask, SubmitResult
 from coord.core.tasks.types import ReleaseReason
 from coord.engine.engine import Engine
 from coord.stores.open import open_store

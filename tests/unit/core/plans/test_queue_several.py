@@ -5,10 +5,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from coord.core.commands import AcquireLocks, ListLocks, ReleaseClaim, ReleaseLocks, SetLimits, SubmitResult
 from coord.core.identity import Caller
+from coord.core.limits import SetLimits
 from coord.core.locks.acquire import RESOURCES_MAX
-from coord.core.plans.commands import AddTasks, ClaimNext, NewTask, SetTrack, SubmitResults
+from coord.core.locks.commands import AcquireLocks, ListLocks, ReleaseLocks
+from coord.core.plans.commands import AddTasks, ClaimNext, NewTask, SetTrack
+from coord.core.tasks.commands import ReleaseClaim, SubmitResult, SubmitResults
 from coord.core.tasks.types import ReleaseReason, SubmissionReason
 from coord.engine.engine import Engine
 from coord.stores.open import open_store

@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coord.core.plans.commands import AddTasks, FindSimilarTasks, NewTask
+from coord.core.plans.commands import AddTasks, FindSimilarTasks, NewTask, SimilarTask
 from coord.core.plans.similarity import COMPARED_MOST, STOP_WORDS, overlap, words_of
-from coord.core.replies import SimilarTask
 from tests.support.rule_harness import RuleHarness
 
 LOGIN = "Fix the validation of the login form"

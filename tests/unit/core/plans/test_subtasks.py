@@ -4,17 +4,17 @@ from typing import Any
 
 import pytest
 
-from coord.core.commands import (
+from coord.core.errors import Invalid, Refused
+from coord.core.plans.commands import AddTasks, GetTasks, NewTask, RetryTask, SkipTask, SplitTask
+from coord.core.tasks.commands import (
     ClaimTask,
     GetClaimHistory,
+    GetResult,
     GetTaskState,
     ReleaseClaim,
     ResetTask,
     SubmitResult,
 )
-from coord.core.errors import Invalid, Refused
-from coord.core.plans.commands import AddTasks, GetTasks, NewTask, RetryTask, SkipTask, SplitTask
-from coord.core.tasks.result_commands import GetResult
 from coord.core.tasks.types import ReleaseReason
 from coord.engine.engine import Engine
 from coord.stores.open import open_store

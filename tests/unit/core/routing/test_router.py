@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from coord.core.errors import Invalid
 from coord.core.limits import DAY_MS
 from coord.core.plans.similarity import COMPARED_MOST, WARNINGS_MAX
-from coord.core.replies import AgentInfo, Liveness, TrackRecord
+from coord.core.routing.commands import AgentInfo
 from coord.core.routing.router import (
     LIGHT,
     PAST_MAX,
@@ -27,7 +27,9 @@ from coord.core.routing.router import (
     route,
 )
 from coord.core.routing.specialties import TASK_TYPES, Size, classify, matrix_with, stem
+from coord.core.sessions.schema import Liveness
 from coord.core.tasks.agent_record import FAILURES_MAX, FORGIVEN_MS, KEPT_MS, PAST_MOST, TYPES_MOST
+from coord.core.tasks.schema import TrackRecord
 from coord.core.tasks.spec import Spec
 from coord.host.presets import AGENTS_BY_TYPE
 from coord.sdk.client import tasks

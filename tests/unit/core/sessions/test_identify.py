@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
-from coord.core import commands as c
 from coord.core.errors import Dead, Impostor, Invalid
 from coord.core.identity import Caller, Process, ProcessState
+from coord.core.lifecycle.commands import Register
+from coord.core.sessions.commands import Heartbeat
 from tests.support.lock_harness import LockHarness
 
 
@@ -21,7 +22,7 @@ def below(harness: LockHarness, name: str, *pids: int) -> Caller:
 
 
 def register(harness: LockHarness, name: str, **said: Any) -> Any:
-    return harness.engine.call(c.Register(caller=harness.who(name), **said))
+    return harness.engine.call(Register(caller=harness.who(name), **said))
 
 
 def test_impostor(harness: LockHarness) -> None:
@@ -30,10 +31,10 @@ def test_impostor(harness: LockHarness) -> None:
     harness.beat("ann")
     harness.beat("bob")
     with pytest.raises(Impostor):
-        harness.engine.call(c.Heartbeat(below(harness, "ann", 8)))
+        harness.engine.call(Heartbeat(below(harness, "ann", 8)))
     with pytest.raises(Impostor):
-        harness.engine.call(c.Heartbeat(Caller("kid", parent="ann", process_ancestors=(Process(8, 1),))))
-    assert harness.engine.call(c.Heartbeat(below(harness, "ann", 7))).session_id == "ann"
+        harness.engine.call(Heartbeat(Caller("kid", parent="ann", process_ancestors=(Process(8, 1),))))
+    assert harness.engine.call(Heartbeat(below(harness, "ann", 7))).session_id == "ann"
 
 
 def test_twin(harness: LockHarness) -> None:

@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 
 from coord.core import keys
-from coord.core.commands import Register, ReleaseClaim, SubmitResult, UpdateSession
 from coord.core.identity import Caller
-from coord.core.plans.commands import AddTasks, ClaimNext, EnableAgent, GetAgents, NewTask
-from coord.core.replies import TrackRecord
+from coord.core.lifecycle.commands import Register
+from coord.core.plans.commands import AddTasks, ClaimNext, NewTask
+from coord.core.routing.commands import EnableAgent, GetAgents
+from coord.core.sessions.commands import UpdateSession
 from coord.core.tasks.agent_record import (
     FAILURES_MAX,
     FORGIVEN_MS,
@@ -18,6 +19,8 @@ from coord.core.tasks.agent_record import (
     AgentRecord,
     AgentTrackRecords,
 )
+from coord.core.tasks.commands import ReleaseClaim, SubmitResult
+from coord.core.tasks.schema import TrackRecord
 from coord.core.tasks.types import ReleaseReason
 from tests.support.rule_harness import T0, RuleHarness
 

@@ -5,11 +5,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from coord.core.commands import ReleaseClaim, RenewLease, SubmitResult
 from coord.core.errors import Impostor
 from coord.core.identity import Caller, Process
-from coord.core.plans.commands import AddTasks, AsSession, ClaimNamed, NewTask
+from coord.core.plans.commands import AddTasks, ClaimNamed, NewTask
 from coord.core.sessions.session import BEAT_QUIET_MS
+from coord.core.tasks.commands import AsSession, ReleaseClaim, RenewLease, SubmitResult
 from tests.support.lock_harness import REPOSITORY, LockHarness
 
 LEASE_MS = 60_000

@@ -2,8 +2,9 @@
 
 import pytest
 
-from coord.core.commands import Command, ResetTask
+from coord.core.commands import Command
 from coord.core.plans.commands import AddTasks, NewTask
+from coord.core.tasks.commands import ResetTask
 from coord.engine.engine import Engine
 from coord.stores.contract import Limits
 from coord.stores.open import open_store

@@ -5,10 +5,20 @@ from typing import Any
 
 import pytest
 
-from coord.core import commands
+from coord.core.commands import Command
 from coord.core.identity import Caller
-from coord.core.plans import commands as plan_commands
-from coord.core.plans.commands import AddTasks, AsSession, ClaimNamed, ClaimNext, GetStuck, NewTask
+from coord.core.plans.commands import AddTasks, ClaimNamed, ClaimNext, GetStuck, NewTask, RetryTask, SkipTask
+from coord.core.sessions.commands import Heartbeat
+from coord.core.sweep import Sweep
+from coord.core.tasks.commands import (
+    AsSession,
+    GetTaskState,
+    ListExpiredClaims,
+    ReleaseClaim,
+    RenewLease,
+    ResetTask,
+    SubmitResult,
+)
 from coord.core.tasks.types import ReleaseReason
 from coord.engine.engine import Engine
 from tests.support.store_harness import Actor, StoreHarness, open_store_harness
@@ -33,7 +43,7 @@ def claim(actor: Actor, task: str = "t", **options: Any) -> Any:
 
 
 def fail(actor: Actor, generation: int, *, final: bool = False) -> Any:
-    asked = commands.ReleaseClaim("local", "p", "t", "", generation, ReleaseReason.ERROR, "no network", final)
+    asked = ReleaseClaim("local", "p", "t", "", generation, ReleaseReason.ERROR, "no network", final)
     return actor.harness.call(AsSession(actor.caller, asked))
 
 
@@ -43,11 +53,11 @@ def take_next(actor: Actor) -> str:
 
 
 def state(harness: StoreHarness, task: str = "t") -> str:
-    return str(harness.call(commands.GetTaskState("local", "p", task)).state.value)
+    return str(harness.call(GetTaskState("local", "p", task)).state.value)
 
 
 def sweep(harness: StoreHarness) -> int:
-    passed: int = harness.call(commands.Sweep("local", 100)).passed
+    passed: int = harness.call(Sweep("local", 100)).passed
     return passed
 
 
@@ -104,7 +114,7 @@ def test_a_frozen_agent_loses_what_it_does_not_renew(harness: StoreHarness) -> N
     assert [event["task"] for event in harness.events("task.expired")] == ["t"]
     assert harness.events("session.ended") == [], "it lives: only its leases ended"
     assert claim(otto).claim.generation.generation == 2
-    assert len(harness.call(commands.ListExpiredClaims("local"))) == 0
+    assert len(harness.call(ListExpiredClaims("local"))) == 0
 
 
 def test_one_that_forgets_to_release_is_cleaned(harness: StoreHarness) -> None:
@@ -114,7 +124,7 @@ def test_one_that_forgets_to_release_is_cleaned(harness: StoreHarness) -> None:
         add(harness, f"t{number}", f"file:{number}.py")
         assert claim(forgetful, f"t{number}").success
     harness.pass_seconds(LEASE_MS / 1000)
-    assert [claim.task_id for claim in harness.call(commands.ListExpiredClaims("local"))] == [
+    assert [claim.task_id for claim in harness.call(ListExpiredClaims("local"))] == [
         "t0",
         "t1",
         "t2",
@@ -142,7 +152,7 @@ def test_too_many_tries_are_surfaced(harness: StoreHarness) -> None:
     (errored,) = harness.events("task.errored")
     assert (errored["retries"], errored["reason"]) == (4, "no network")
     assert (state(harness), stuck(harness), take_next(bob)) == ("errored", ["t"], "deadlocked")
-    harness.call(plan_commands.RetryTask("local", "p", "t"))
+    harness.call(RetryTask("local", "p", "t"))
     assert (stuck(harness), take_next(bob)) == ([], "task")
 
 
@@ -154,10 +164,10 @@ def test_what_failed_is_named_until_somebody_acts(harness: StoreHarness, way_out
     assert claim(ann).success
     assert fail(ann, 1, final=True).success
     assert stuck(harness) == ["t"]
-    ways: dict[str, commands.Command] = {
-        "retry": plan_commands.RetryTask("local", "p", "t"),
-        "skip": plan_commands.SkipTask("local", "p", "t"),
-        "reset": commands.ResetTask("local", "p", "t"),
+    ways: dict[str, Command] = {
+        "retry": RetryTask("local", "p", "t"),
+        "skip": SkipTask("local", "p", "t"),
+        "reset": ResetTask("local", "p", "t"),
     }
     harness.call(ways[way_out])
     assert stuck(harness) == []
@@ -173,10 +183,10 @@ def test_two_who_think_they_hold_it(harness: StoreHarness) -> None:
     assert claim(cut_off).success
     harness.pass_seconds(LEASE_MS / 1000)
     assert claim(other).success
-    asked = commands.RenewLease("local", "p", "t", "", 1)
+    asked = RenewLease("local", "p", "t", "", 1)
     assert harness.call(AsSession(cut_off.caller, asked)).reason == "GENERATION_MISMATCH"
-    mine = commands.SubmitResult("local", "p", "t", "", 1, b"{}", "wp-1")
-    theirs = commands.SubmitResult("local", "p", "t", "", 2, b"{}", "wp-2")
+    mine = SubmitResult("local", "p", "t", "", 1, b"{}", "wp-1")
+    theirs = SubmitResult("local", "p", "t", "", 2, b"{}", "wp-2")
     assert harness.call(AsSession(cut_off.caller, mine)).reason == "STALE_GENERATION"
     assert harness.call(AsSession(other.caller, theirs)).reason == "ACCEPTED"
     assert harness.call(AsSession(other.caller, theirs)).reason == "TASK_ALREADY_COMPLETED"
@@ -191,7 +201,7 @@ def test_many_sweepers_pass_each_deadline_once(harness: StoreHarness) -> None:
     engines = [Engine(harness.database, "local", clock=lambda: harness.now) for _ in range(8)]
     for number, engine in enumerate(engines):
         before = len(harness.events("task.expired"))
-        engine.call(commands.Heartbeat(Caller(f"passer-by-{number}")))
+        engine.call(Heartbeat(Caller(f"passer-by-{number}")))
         assert len(harness.events("task.expired")) - before <= 32
         engine.close()
     expired = [event["task"] for event in harness.events("task.expired")]

@@ -2,9 +2,9 @@
 
 import pytest
 
-from coord.core.commands import ClaimTask
 from coord.core.errors import CoordError, Refused
 from coord.core.plans.commands import RetryTask, SetTrack, SkipTask
+from coord.core.tasks.commands import ClaimTask
 from coord.core.tasks.dependencies import LEVELS_MOST, SETTLED_MOST
 from coord.core.tasks.planned import RETRY_MS, RETRY_MS_MAX
 from coord.core.tasks.types import ClaimReason

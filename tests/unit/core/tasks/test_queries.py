@@ -1,6 +1,6 @@
 """What can be asked: state, history, the claims of a session, what has expired."""
 
-from coord.core.commands import ClaimTask, GetSessionClaims, GetTaskState
+from coord.core.tasks.commands import ClaimTask, GetSessionClaims, GetTaskState
 from coord.core.tasks.queries import PAGE
 from coord.core.tasks.types import ClaimState, TaskStatus
 from tests.support.rule_harness import LEASE, T0, RuleHarness

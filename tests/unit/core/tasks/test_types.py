@@ -6,8 +6,9 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 import pytest
 
-from coord.core import events
+from coord.core.events import SEED_NAMES
 from coord.core.tasks import types
+from coord.core.tasks.schema import TaskEvent
 from tests.support.rule_harness import LEASE, T0, RuleHarness
 
 
@@ -138,7 +139,7 @@ def test_replies_come_back_from_json() -> None:
 
 def test_every_event_of_a_claim_has_its_documented_name() -> None:
     """AUD-23, CFL-23: each event that the second document names has its name in one table."""
-    tags = {kind.__struct_config__.tag for kind in events.TaskEvent.__subclasses__()}
-    assert tags <= events.SEED_NAMES.keys()
-    assert events.SEED_NAMES["task.claimed"] == "CLAIM_ACQUIRED"
-    assert events.SEED_NAMES["task.result_rejected"] == "RESULT_REJECTED"
+    tags = {kind.__struct_config__.tag for kind in TaskEvent.__subclasses__()}
+    assert tags <= SEED_NAMES.keys()
+    assert SEED_NAMES["task.claimed"] == "CLAIM_ACQUIRED"
+    assert SEED_NAMES["task.result_rejected"] == "RESULT_REJECTED"

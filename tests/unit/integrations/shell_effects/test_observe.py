@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from coord.core.replies import MessageInfo
+from coord.core.messages.commands import MessageInfo
 from coord.integrations.git.run import Git
 from coord.integrations.git.salvage import swap
 from coord.integrations.git.salvage.salvage import list_salvages

@@ -10,8 +10,8 @@ import pytest
 
 import coord
 from coord import CannotBeDone, Client, GiveBack, RateLimited, Work, Worker, WorkFailed
-from coord.core.commands import SubmitResult
 from coord.core.errors import ClaimLost, Unavailable, Unknown
+from coord.core.tasks.commands import SubmitResult
 from coord.sdk.worker.worker import WorkerEvent, WorkerReport, WorkOutcome
 from tests.support.client_harness import ClientHarness, open_client_harness
 

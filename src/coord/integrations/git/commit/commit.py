@@ -12,10 +12,9 @@ from contextlib import suppress
 
 import msgspec
 
-from coord.core import commands
 from coord.core.errors import CoordError, Invalid, LockLost, NotOwner, Refused
-from coord.core.git_log_commands import RecordCommit
-from coord.core.replies import LockInfo
+from coord.core.git_log import RecordCommit
+from coord.core.locks.commands import CheckLocks, ListLocks, LockInfo, RenewLocks
 from coord.integrations.git.changes import Change, CoveredPaths, changes, literal_name, pathspecs, write_locks
 from coord.integrations.git.gate.sign import sign_message
 from coord.integrations.git.run import Git, GitFailed, OnWait, as_text, nul_terminated
@@ -78,7 +77,7 @@ def commit(
     if repository is None or repository.root is None:
         raise Invalid("this is no worktree of a git repository", hint="run coord commit inside one")
     git = Git(repository.root)
-    own = write_locks(client.call(commands.ListLocks(client.caller, own=True)))
+    own = write_locks(client.call(ListLocks(client.caller, own=True)))
     selection = _select(git, own, client.resolve([f"file:{word}" for word in files]))
     _verify_locks(client, selection.locks, fence)
 
@@ -143,7 +142,7 @@ def _verify_locks(client: Client, locks: list[LockInfo], fence: int | None) -> N
     _renew(client, [lock for lock in locks if lock.expires_in_s < RENEW_BELOW_S])
     for number in sorted({lock.fence for lock in locks}):
         texts = tuple(lock.resource for lock in locks if lock.fence == number)
-        if not client.call(commands.CheckLocks(client.caller, repository, texts, "", number)).free:
+        if not client.call(CheckLocks(client.caller, repository, texts, "", number)).free:
             raise LockLost(
                 f"{', '.join(texts)} is not held under fence {number}", hint="coord lock takes it anew"
             )
@@ -152,9 +151,7 @@ def _verify_locks(client: Client, locks: list[LockInfo], fence: int | None) -> N
 def _renew(client: Client, locks: list[LockInfo]) -> None:
     for lock in locks:
         if not lock.preempted_by:
-            command = commands.RenewLocks(
-                client.caller, client.location.repository_id, (lock.resource,), lock.fence
-            )
+            command = RenewLocks(client.caller, client.location.repository_id, (lock.resource,), lock.fence)
             client.call(command)
 
 

@@ -6,15 +6,14 @@ from typing import NamedTuple
 
 import msgspec
 
-from coord.core import commands
 from coord.core.errors import Invalid
-from coord.core.git_log_commands import CheckFences, FenceInfo
 from coord.core.identity import Caller
+from coord.core.locks.commands import CheckFences, CheckLocks, FenceInfo, LockInfo
 from coord.core.locks.paths import Pattern, fold, is_unprintable, literal_path, parse_pattern
 from coord.core.locks.paths import covers as path_covers
 from coord.core.locks.queries import FENCES_MAX
 from coord.core.locks.resources import PATH_BYTES_MAX
-from coord.core.replies import LockInfo
+from coord.core.tasks.commands import GetTaskStates
 from coord.integrations.git.gate.commits import CommitUnderReview
 from coord.integrations.git.gate.trailers import FenceTrailer
 from coord.sdk.client.connection import Connection
@@ -56,7 +55,7 @@ def _foreign_locks(connection: Connection, caller: Caller, paths: list[str]) -> 
         return []
     by_name = len(paths) <= PATHS_MAX and all(map(_lockable, paths))
     texts = [f"file:{literal_path(path).spelled}" for path in paths] if by_name else ["file:."]
-    asked = commands.CheckLocks(caller, connection.location.repository_id, tuple(texts), "write")
+    asked = CheckLocks(caller, connection.location.repository_id, tuple(texts), "write")
     return [
         _Lock(holder, pattern)
         for holder in connection.call(asked).holders
@@ -138,7 +137,7 @@ def _superseded_claims(connection: Connection, commits: Sequence[CommitUnderRevi
     """Yield the claims that commits were made for and that somebody else has taken over since."""
     claims = {task: commit for commit in commits for task in commit.trailers.tasks}
     names = tuple(dict.fromkeys((task.project, task.task) for task in claims))
-    states = connection.call(commands.GetTaskStates(connection.tenant, names)) if names else []
+    states = connection.call(GetTaskStates(connection.tenant, names)) if names else []
     generations = {(state.project_id, state.task_id): state.generation for state in states}
     for task, commit in claims.items():
         current = generations[task.project, task.task]

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from coord.core import commands
 from coord.core.errors import Corrupt, Invalid, NotFound
 from coord.core.identity import Caller
+from coord.core.sessions.commands import GetSession
 from coord.host.caller import find_caller, find_tenant, shows_agent
 from coord.host.store_location import find_location
 from coord.integrations.git.gate.check import Finding, anonymous, check_commits
@@ -70,7 +70,7 @@ def _who(connection: Connection, caller: Caller) -> tuple[Caller, bool]:
     if shows_agent(os.environ):
         return caller, False
     try:
-        shown = connection.call(commands.GetSession(msgspec.structs.replace(caller, session="")))
+        shown = connection.call(GetSession(msgspec.structs.replace(caller, session="")))
     except (Invalid, NotFound):
         return caller, True
     person = shown.session_id.startswith(f"{caller.user[:40]}@")

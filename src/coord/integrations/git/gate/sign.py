@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 
-from coord.core import commands
 from coord.core.errors import NotFound
 from coord.core.identity import Caller
+from coord.core.locks.commands import ListLocks, LockInfo
 from coord.core.locks.paths import parse_pattern
-from coord.core.replies import LockInfo
+from coord.core.sessions.commands import GetSession
+from coord.core.tasks.commands import GetSessionClaims
 from coord.integrations.git.changes import write_locks
 from coord.integrations.git.gate.check import covers
 from coord.integrations.git.gate.trailers import (
@@ -35,11 +36,11 @@ def sign_message(git: Git, connection: Connection, caller: Caller, message: str,
 def current_trailers(connection: Connection, caller: Caller, paths: Sequence[str]) -> Trailers:
     """Return what a session would sign now: its name, its claims, its locks on these files."""
     try:
-        session = connection.call(commands.GetSession(caller)).session_id
+        session = connection.call(GetSession(caller)).session_id
     except NotFound:
         session = caller.session  # nothing was done in its name yet
-    claims = connection.call(commands.GetSessionClaims(connection.tenant, session))
-    locks = write_locks(connection.call(commands.ListLocks(caller, own=True)))
+    claims = connection.call(GetSessionClaims(connection.tenant, session))
+    locks = write_locks(connection.call(ListLocks(caller, own=True)))
     return Trailers(
         session,
         tuple(TaskTrailer(claim.project_id, claim.task_id, claim.generation.generation) for claim in claims),

@@ -15,7 +15,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from coord.core.errors import Busy, Invalid, NotFound, Refused
-from coord.core.git_log_commands import RecordMerge
+from coord.core.git_log import RecordMerge
 from coord.integrations.git.gate.check import Finding, shown_path
 from coord.integrations.git.gate.trailers import SESSION
 from coord.integrations.git.merge.check import CheckResult, check, remove_stale_worktrees

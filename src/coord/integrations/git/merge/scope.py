@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from coord.core import git_log_commands as git_commands
+from coord.core.locks.commands import CheckFences
 from coord.core.locks.paths import parse_pattern
 from coord.core.locks.queries import FENCES_MAX
 from coord.core.locks.resources import parse_resource
@@ -109,7 +109,7 @@ def _granted(client: Client, fences: Sequence[FenceTrailer]) -> set[FenceTrailer
     event_filter, found = list(dict.fromkeys(fences)), set[FenceTrailer]()
     for start in range(0, len(event_filter), FENCES_MAX):
         some = event_filter[start : start + FENCES_MAX]
-        asked = git_commands.CheckFences(client.location.repository_id, tuple((*each, "") for each in some))
+        asked = CheckFences(client.location.repository_id, tuple((*each, "") for each in some))
         shown = client.call(asked)
         found.update(fence for fence, each in zip(some, shown, strict=True) if each.end_reason != UNKNOWN)
     return found

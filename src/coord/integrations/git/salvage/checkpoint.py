@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from coord.core import commands
 from coord.core.errors import Invalid, NotFound, NotOwner, Refused
+from coord.core.locks.commands import ListLocks
 from coord.integrations.git.changes import CoveredPaths, changes, write_locks
 from coord.integrations.git.run import Git, as_text
 from coord.integrations.git.salvage.salvage import PREFIX, head_of, save_to_ref
@@ -57,7 +57,7 @@ def _git(client: Client) -> Git:
 
 
 def _held(client: Client) -> CoveredPaths:
-    own = client.call(commands.ListLocks(client.caller, own=True))
+    own = client.call(ListLocks(client.caller, own=True))
     return CoveredPaths(lock.resource for lock in write_locks(own))
 
 

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from coord.core.errors import CoordError
+from coord.core.locks.commands import LockInfo
 from coord.core.locks.locks import LOSS_KEPT_MS
 from coord.core.locks.resources import parse_resource
 from coord.core.locks.schema import LOST, EndReason
-from coord.core.replies import LockInfo
 from coord.host.repository import find_repository
 from coord.integrations.git.changes import CoveredPaths, changes, literal_name, write_locks
 from coord.integrations.git.run import Git

@@ -15,7 +15,7 @@ import msgspec
 
 from coord.core.errors import Busy, CoordError, Denied, Invalid, NotFound, Refused
 from coord.core.keys import digest
-from coord.core.replies import Liveness
+from coord.core.sessions.schema import Liveness
 from coord.integrations.git.changes import changes
 from coord.integrations.git.run import Git, as_text
 from coord.integrations.git.salvage.salvage import ref_name

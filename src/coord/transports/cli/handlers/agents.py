@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from coord.core.errors import Invalid
-from coord.core.replies import AgentInfo
+from coord.core.routing.commands import AgentInfo
 from coord.core.routing.router import Choice, idle_others
 from coord.sdk.client.client import Client
 from coord.sdk.validation.tasks import new_task

@@ -5,8 +5,8 @@ import shlex
 from collections.abc import Sequence
 from typing import Any
 
-from coord.core import commands
 from coord.core.errors import CoordError, Invalid
+from coord.core.locks.commands import ReleaseLocks
 from coord.host.config import configuration_file, read_configuration
 from coord.integrations.git.commit.commit import commit as commit_held
 from coord.integrations.git.gate.stubs import PROTECTED
@@ -154,7 +154,7 @@ def _configured_timeout(client: Client) -> float | None:
 def _unlocked(client: Client, resources: list[str]) -> list[str]:
     """Give locks back; one that was lost meanwhile is no reason to say that the commit failed."""
     try:
-        command = commands.ReleaseLocks(client.caller, client.location.repository_id, tuple(resources))
+        command = ReleaseLocks(client.caller, client.location.repository_id, tuple(resources))
         return list(client.call(command).released)
     except CoordError as error:
         say(f"Warning: {error.message}")

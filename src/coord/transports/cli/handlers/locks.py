@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from coord.core.errors import Invalid
-from coord.core.replies import LockInfo, LockReply, Outcome
+from coord.core.locks.commands import LockInfo, LockReply, Outcome
 from coord.sdk.client.client import Client
 from coord.transports import arguments as words
 from coord.transports import exit_codes as render

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from coord.core.replies import Liveness, SendReply
+from coord.core.messages.commands import SendReply
+from coord.core.sessions.schema import Liveness
 from coord.sdk.client.client import Client
 from coord.transports import arguments as words
 from coord.transports import exit_codes as render

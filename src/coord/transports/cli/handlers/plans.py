@@ -5,9 +5,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from coord.core.errors import Invalid
-from coord.core.plans.commands import NewTask
+from coord.core.plans.commands import AddTasksReply, NewTask, TaskInfo
 from coord.core.plans.tracks import title_of
-from coord.core.replies import AddTasksReply, TaskInfo
 from coord.core.tasks.types import TaskStatus
 from coord.sdk.client.client import Client
 from coord.sdk.plans.check import Changes, Checked, check_plan, difference

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from coord.core.errors import Invalid
-from coord.core.replies import SessionInfo
+from coord.core.sessions.commands import SessionInfo
 from coord.sdk.client.client import Client
 from coord.sdk.client.session_memory import SessionMemory
 from coord.transports import arguments as words

@@ -246,7 +246,7 @@ def _look(options: Options, args: DoctorArgs) -> "Report":
 
 def _mend(options: Options, report: "Report") -> bool:
     """Set hooks up again as they were, and end sessions that are proven dead; return whether it was tried."""
-    from coord.core.replies import Liveness
+    from coord.core.sessions.schema import Liveness
     from coord.host.repository import find_repository
     from coord.integrations.setup.installer import plan_again
 

@@ -6,7 +6,8 @@ from typing import Any
 
 from coord.core.errors import Invalid, NotFound
 from coord.core.ids import part_ids
-from coord.core.replies import AddTasksReply, LockInfo, NextTask, Runnable, TaskInfo
+from coord.core.locks.commands import LockInfo
+from coord.core.plans.commands import AddTasksReply, NextTask, Runnable, TaskInfo
 from coord.core.tasks.types import ClaimHistory, ClaimReason, TaskClaim, TaskResult, TaskStatus
 from coord.sdk.client.client import Client
 from coord.transports import arguments as words

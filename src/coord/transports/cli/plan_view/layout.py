@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from coord.core.replies import TaskInfo
+from coord.core.plans.commands import TaskInfo
 from coord.core.tasks.types import TaskStatus
 
 Cells = dict[int, list[TaskInfo]]

@@ -7,7 +7,7 @@ one line with a bar and its counts.
 from collections.abc import Sequence
 
 from coord.core.ids import TaskIdentifier
-from coord.core.replies import TaskInfo
+from coord.core.plans.commands import TaskInfo
 from coord.core.tasks.types import TaskStatus
 from coord.transports.cli.output import cells_wide, fitted, visible
 from coord.transports.cli.plan_view.layout import Lane, lanes

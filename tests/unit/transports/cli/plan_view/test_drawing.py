@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from coord.core.replies import TaskInfo
+from coord.core.plans.commands import TaskInfo
 from coord.transports.cli.main import main
 from coord.transports.cli.output import cells_wide
 from coord.transports.cli.plan_view.drawing import svg

@@ -1,0 +1,313 @@
+"""What can be asked about locks, each command after its reply.
+
+A lock that the commit being answered has granted shows fence 0 until `with_fence` puts the offset of that
+commit there.
+"""
+
+from enum import StrEnum
+from typing import Self
+
+import msgspec
+
+from coord.core.commands import Command, Reply, SessionCommand
+from coord.core.identity import Process
+
+
+class LockCommand(SessionCommand, frozen=True):
+    """A command about resources; `repository` is where their files are."""
+
+    repository: str
+    resources: tuple[str, ...]
+
+
+class ResourceCommand(LockCommand, frozen=True, kw_only=True):
+    """A command about what a caller would have; `exact` are the resources that are single files."""
+
+    exact: tuple[str, ...] = ()
+
+
+class LockInfo(Reply, frozen=True):
+    """A lock as its holder and others see it."""
+
+    resource: str
+    mode: str
+    fence: int
+    owner: str
+    agent: str
+    acquired_ms: int
+    expires_ms: int
+    expires_in_s: float
+    profile: str
+    reason: str
+    priority: int
+    scope: str
+    refreshed: bool = False
+    provisional: bool = False
+    preempted_by: str = ""
+    worktree: str = ""
+    exact: bool = False
+
+    def with_fence(self, offset: int) -> Self:
+        """Return the lock with its fence, where the commit at this offset granted it."""
+        return self if self.fence or not offset else msgspec.structs.replace(self, fence=offset)
+
+
+class WaitInfo(Reply, frozen=True):
+    """A request that waits in line; `look_ms` is when something may change by itself."""
+
+    wait_id: str
+    position: int
+    look_ms: int
+
+
+class Outcome(StrEnum):
+    """How a request for locks ended."""
+
+    GRANTED = "granted"
+    WAITING = "waiting"
+    HELD = "held"
+    DEADLOCK = "deadlock"
+    WITHDRAWN = "withdrawn"
+    CHANGED = "changed"
+
+
+class LockReply(Reply, frozen=True):
+    """The answer to a request for locks; denials say who is in the way and what to do.
+
+    `after_loss`: somebody lost a lock there not long ago, and edits may be left of it.
+    """
+
+    outcome: Outcome
+    locks: list[LockInfo] = []
+    holder: LockInfo | None = None
+    wait: WaitInfo | None = None
+    position: int = 0
+    cycle: list[str] = []
+    warnings: list[str] = []
+    after_loss: bool = False
+
+    @property
+    def ok(self) -> bool:
+        """Whether the locks are held."""
+        return self.outcome is Outcome.GRANTED
+
+    def with_fence(self, offset: int) -> Self:
+        """Return the reply with the fences of this commit; the holder, too, may have been granted by it."""
+        holder = None if self.holder is None else self.holder.with_fence(offset)
+        return msgspec.structs.replace(
+            self, locks=[lock.with_fence(offset) for lock in self.locks], holder=holder
+        )
+
+
+class AcquireLocks(ResourceCommand, frozen=True, kw_only=True):
+    """Take locks, all or none. With `wait_ms` the request gets in line under `wait_id`."""
+
+    rule = "coord.core.locks.acquire:acquire_locks"
+    prefetch_keys = "coord.core.locks.locks:lock_reads"
+    prefetch_ranges = "coord.core.locks.locks:lock_ranges"
+    reply = LockReply
+    fenced = True
+    mode: str = ""
+    profile: str = ""
+    ttl_ms: int = 0
+    reason: str = ""
+    priority: int = 0
+    preemptible: bool = False
+    wait_ms: int = 0
+    wait_id: str = ""
+    waiter: Process | None = None
+    leased: bool = True
+    worktree: str = ""
+
+    def content(self) -> Command:
+        """Return the command without who waits, under which name, and what it found where the files are."""
+        plain = msgspec.structs.replace(self, wait_id="", waiter=None, leased=True, exact=())
+        return super(AcquireLocks, plain).content()
+
+
+class ConfirmWait(SessionCommand, frozen=True):
+    """Ask what became of a request in line; a hand-off is taken over."""
+
+    rule = "coord.core.locks.acquire:confirm_wait"
+    prefetch_keys = "coord.core.locks.acquire:wait_reads"
+    reply = LockReply
+    fenced = True
+    wait_key: str
+
+
+class PeekWait(SessionCommand, frozen=True):
+    """Ask whether a request in line has changed, changing nothing."""
+
+    rule = "coord.core.locks.acquire:peek_wait"
+    prefetch_keys = "coord.core.locks.acquire:wait_reads"
+    reply = bool
+    reads_only = True
+    wait_key: str
+
+
+class WithdrawWait(SessionCommand, frozen=True):
+    """Leave the line; what was handed over meanwhile is given back.
+
+    Who does not know its place, being interrupted before the answer, names its `wait_id` instead.
+    """
+
+    rule = "coord.core.locks.acquire:withdraw_wait"
+    reply = bool
+    wait_key: str
+
+
+class ReleaseReply(Reply, frozen=True):
+    """The locks that were given back."""
+
+    released: list[str]
+
+
+class ReleaseLocks(LockCommand, frozen=True):
+    """Give locks back; a fence, where given, must be that of the hold. No resource names all."""
+
+    rule = "coord.core.locks.release:release_locks"
+    prefetch_keys = "coord.core.locks.locks:lock_reads"
+    reply = ReleaseReply
+    fence: int = 0
+
+
+class RenewReply(Reply, frozen=True):
+    """The locks whose lease begins anew."""
+
+    locks: list[LockInfo]
+
+
+class RenewLocks(LockCommand, frozen=True):
+    """Begin leases anew; no resource names all."""
+
+    rule = "coord.core.locks.release:renew_locks"
+    prefetch_keys = "coord.core.locks.locks:lock_reads"
+    reply = RenewReply
+    fence: int = 0
+    ttl_ms: int = 0
+
+
+class CheckReply(Reply, frozen=True):
+    """Whether resources are free for a caller, and who holds them if not."""
+
+    free: bool
+    holders: list[LockInfo]
+
+
+class CheckLocks(ResourceCommand, frozen=True):
+    """Ask whether a caller could have resources now; with a fence, whether it still holds them under it."""
+
+    rule = "coord.core.locks.release:check_locks"
+    prefetch_keys = "coord.core.locks.locks:lock_reads"
+    prefetch_ranges = "coord.core.locks.locks:lock_ranges"
+    reply = CheckReply
+    reads_only = True
+    mode: str = ""
+    fence: int = 0
+
+
+class ListLocks(SessionCommand, frozen=True):
+    """Ask for the locks of a session, of the caller's `own`, or for all."""
+
+    rule = "coord.core.locks.release:list_locks"
+    reply = list[LockInfo]
+    reads_only = True
+    session: str = ""
+    own: bool = False
+
+
+class StealLock(ResourceCommand, frozen=True, kw_only=True):
+    """Take locks from a holder that is gone; with `force` from any, for a reason that is recorded."""
+
+    rule = "coord.core.locks.revoke:steal_lock"
+    reply = LockReply
+    fenced = True
+    dead_owner: bool = False
+    force: bool = False
+    reason: str = ""
+    ttl_ms: int = 0
+
+
+class PreemptReply(Reply, frozen=True):
+    """Who was asked to give way, and until when."""
+
+    asked: list[str]
+    until_ms: int
+
+
+class PreemptLock(ResourceCommand, frozen=True, kw_only=True):
+    """Ask holders of lower priority to give way within a time."""
+
+    rule = "coord.core.locks.revoke:preempt_lock"
+    reply = PreemptReply
+    priority: int
+    grace_ms: int
+    reason: str
+
+
+class FenceInfo(Reply, frozen=True):
+    """How the lock of a fence stands (`held`, `unknown`) or ended, and who was granted it since."""
+
+    resource: str
+    fence: int
+    owner: str
+    end_reason: str
+    superseded: bool = False
+    by: str = ""
+    by_fence: int = 0
+
+
+class CheckFences(Command, frozen=True):
+    """Ask whether fences still count, each with the resource it was given for and the file that is meant."""
+
+    rule = "coord.core.locks.queries:check_fences"
+    reply = list[FenceInfo]
+    reads_only = True
+    repository: str
+    fences: tuple[tuple[int, str, str], ...]
+
+
+class BeginToolCall(ResourceCommand, frozen=True, kw_only=True):
+    """A tool is about to be called: lock what it writes, or refuse; what its session holds stays held.
+
+    `lease_ms` is how long the call may take. `worktree` is where its files are.
+    """
+
+    rule = "coord.core.locks.tool_calls:begin_tool_call"
+    prefetch_keys = "coord.core.locks.locks:lock_reads"
+    prefetch_ranges = "coord.core.locks.locks:lock_ranges"
+    reply = LockReply
+    fenced = True
+    call: str
+    lease_ms: int
+    worktree: str = ""
+    reason: str = ""
+
+
+class EndToolCallReply(Reply, frozen=True):
+    """What a session holds after a call, how many others are under way, and what it was reminded of."""
+
+    locks: list[LockInfo]
+    under_way: int = 0
+    reminded: int = 0
+
+
+class EndToolCall(SessionCommand, frozen=True):
+    """A call has ended, or without a name all of them; what the session holds stays held."""
+
+    rule = "coord.core.locks.tool_calls:end_tool_call"
+    prefetch_keys = "coord.core.sessions.session:caller_reads"
+    reply = EndToolCallReply
+    call: str = ""
+
+
+class ReleaseHookLocks(LockCommand, frozen=True):
+    """Give back what hooks locked for calls; nothing as long as a call of the session is under way.
+
+    `reminded` is the newest lock that the session was reminded of.
+    """
+
+    rule = "coord.core.locks.tool_calls:release_hook_locks"
+    prefetch_keys = "coord.core.locks.locks:lock_reads"
+    reply = ReleaseReply
+    reminded: int = 0

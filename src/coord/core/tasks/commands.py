@@ -1,0 +1,212 @@
+"""What can be asked about single tasks and claims."""
+
+from typing import ClassVar
+
+from coord.core.commands import Command, SessionCommand
+from coord.core.tasks.types import (
+    ClaimHistory,
+    ClaimResult,
+    ReleaseReason,
+    ReleaseResult,
+    RenewalResult,
+    ResetResult,
+    SubmissionResult,
+    TaskClaim,
+    TaskResult,
+    TaskState,
+)
+
+
+class TaskCommand(Command, frozen=True):
+    """A command about one task."""
+
+    tenant: str
+    project: str
+    task: str
+
+
+class ClaimTask(TaskCommand, frozen=True):
+    """Claim a task; `force` takes it from its holder, with a reason that is recorded.
+
+    `expects` names how the task has to stand for it: NO_CLAIM, EXPIRED, or a generation as a number.
+    """
+
+    rule = "coord.core.tasks.claims:claim_task"
+    prefetch_keys = "coord.core.tasks.claims:claim_reads"
+    reply = ClaimResult
+    agent: str
+    session: str
+    lease_ms: int
+    metadata: dict[str, object] = {}
+    force: bool = False
+    reason: str = ""
+    expects: str = ""
+
+
+class ClaimTasks(Command, frozen=True):
+    """Claim several tasks for one session; each is granted or denied by itself."""
+
+    rule = "coord.core.tasks.claims:claim_tasks"
+    prefetch_keys = "coord.core.tasks.claims:claims_reads"
+    reply = list[ClaimResult]
+    tenant: str
+    agent: str
+    session: str
+    lease_ms: int
+    tasks: tuple[tuple[str, str], ...]
+    metadata: ClassVar[dict[str, object]] = {}
+    force: ClassVar[bool] = False
+    reason: ClassVar[str] = ""
+    expects: ClassVar[str] = ""
+
+
+class RenewLease(TaskCommand, frozen=True):
+    """Begin the lease of a claim anew."""
+
+    rule = "coord.core.tasks.claims:renew_lease"
+    reply = RenewalResult
+    session: str
+    generation: int
+
+
+class ReleaseClaim(TaskCommand, frozen=True):
+    """Give a claim back without a result; `limited_ms`: its agent gets nothing for so long."""
+
+    rule = "coord.core.tasks.claims:release_claim"
+    prefetch_keys = "coord.core.tasks.claims:claim_reads"
+    reply = ReleaseResult
+    session: str
+    generation: int
+    reason: ReleaseReason = ReleaseReason.VOLUNTARY
+    note: str = ""
+    final: bool = False
+    limited_ms: int = 0
+
+
+class SubmitResult(TaskCommand, frozen=True):
+    """Hand in the result of a claim: JSON, or for a large one the digest and size of it."""
+
+    rule = "coord.core.tasks.results:submit_result"
+    prefetch_keys = "coord.core.tasks.results:submit_reads"
+    reply = SubmissionResult
+    session: str
+    generation: int
+    result: bytes
+    work_product: str
+    digest: str = ""
+    size: int = 0
+
+    @property
+    def result_bytes(self) -> int:
+        """How large the result is."""
+        return self.size if self.digest else len(self.result)
+
+
+class SubmitResults(SessionCommand, frozen=True):
+    """Hand in the results of several claims of whoever calls; each is accepted or rejected by itself."""
+
+    rule = "coord.core.tasks.as_session:submit_results"
+    prefetch_keys = "coord.core.tasks.as_session:submit_results_reads"
+    reply = list[SubmissionResult]
+    results: tuple[SubmitResult, ...]
+
+
+class AsSession(SessionCommand, frozen=True):
+    """Something asked about a claim by its holder, whose session is found on the way."""
+
+    rule = "coord.core.tasks.as_session:as_session"
+    prefetch_keys = "coord.core.tasks.as_session:as_session_reads"
+    asked: RenewLease | ReleaseClaim | SubmitResult
+
+    @property
+    def reply(self) -> object:  # type: ignore[override]
+        """The type of the answer is that of what is asked."""
+        return self.asked.reply
+
+
+class ResetTask(TaskCommand, frozen=True):
+    """Open a task again, ending what claim it has."""
+
+    rule = "coord.core.tasks.reset:reset_task"
+    reply = ResetResult
+    reason: str = ""
+
+
+class GetTaskState(TaskCommand, frozen=True):
+    """Ask for the state of a task."""
+
+    rule = "coord.core.tasks.queries:get_task_state"
+    reply = TaskState
+    reads_only = True
+
+
+class GetTaskStates(Command, frozen=True):
+    """Ask for the states of several tasks."""
+
+    rule = "coord.core.tasks.queries:get_task_states"
+    reply = list[TaskState]
+    reads_only = True
+    tenant: str
+    tasks: tuple[tuple[str, str], ...]
+
+
+class GetClaimHistory(TaskCommand, frozen=True):
+    """Ask for the ended generations of a task."""
+
+    rule = "coord.core.tasks.queries:get_claim_history"
+    reply = list[ClaimHistory]
+    reads_only = True
+
+
+class GetSessionClaims(Command, frozen=True):
+    """Ask for the active claims of a session."""
+
+    rule = "coord.core.tasks.queries:get_session_claims"
+    reply = list[TaskClaim]
+    reads_only = True
+    tenant: str
+    session: str
+
+
+class ListExpiredClaims(Command, frozen=True):
+    """Ask for claims whose lease ran out before a moment and that nobody took since."""
+
+    rule = "coord.core.tasks.queries:list_expired_claims"
+    reply = list[TaskClaim]
+    reads_only = True
+    tenant: str
+    before_ms: int | None = None
+
+
+class PutChunk(Command, frozen=True):
+    """Bring a piece of large data, which is named by the SHA-256 of all of it."""
+
+    rule = "coord.core.tasks.chunks:put_chunk"
+    prefetch_keys = "coord.core.tasks.chunks:chunk_reads"
+    reply = int
+    tenant: str
+    digest: str
+    size: int
+    number: int
+    data: bytes
+
+
+class GetChunks(Command, frozen=True):
+    """Ask for pieces of large data."""
+
+    rule = "coord.core.tasks.chunks:get_chunks"
+    reply = list[bytes]
+    reads_only = True
+    tenant: str
+    digest: str
+    first: int
+    most: int
+
+
+class GetResult(TaskCommand, frozen=True):
+    """Ask for the accepted result of a task, of an earlier generation where one is named."""
+
+    rule = "coord.core.tasks.queries:get_result"
+    reply = TaskResult
+    reads_only = True
+    generation: int = 0
