@@ -118,10 +118,10 @@ def test_a_resumed_agent_learns_what_to_go_on_with(harness: ClientHarness) -> No
     assert (lost["open"].still_open, lost["taken"].still_open) == (True, False)
     assert lost["reset"].note == "start over"
     assert resume.next == [
-        "the lease of open ran out, but nobody took it: coord task submit open 1",
+        "the lease of open expired, but nobody took it: coord task submit open 1",
         "reset is open again: coord task claim reset",
         "drop taken: bob has it, generation 2",
-        "go on with kept, 540 s left: coord task renew kept 1",
+        "continue kept, 540 s left: coord task renew kept 1",
         "read 1 message: coord recv",
     ]
 

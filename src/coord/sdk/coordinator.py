@@ -28,7 +28,7 @@ from coord.core.tasks.commands import (
 from coord.engine.engine import Engine
 from coord.sdk.client import results as large
 from coord.sdk.client.limits import limits_command
-from coord.sdk.validation import arguments as given
+from coord.sdk.validation import arguments
 from coord.sdk.validation.results import to_json
 from coord.stores.database import Database
 from coord.stores.open import OPEN_TIMEOUT_S, open_store
@@ -140,7 +140,7 @@ class TaskCoordinator:
         command_id: str = "",
     ) -> types.ClaimResult:
         """Claim a task even from its holder, who is SUPERSEDED; privileged, and the reason is recorded."""
-        if not given.line("reason", reason):
+        if not arguments.line("reason", reason):
             raise Invalid("a forced claim needs a reason", hint="say why its holder may lose it")
         command = claim_command(
             (tenant_id, project_id, task_id),
@@ -191,7 +191,7 @@ class TaskCoordinator:
     ) -> types.ReleaseResult:
         """Give a claim back; the reason is VOLUNTARY, ERROR, PREEMPTED, or a remark (then VOLUNTARY)."""
         names = _names(tenant_id, project_id, task_id)
-        kind = _RELEASE_REASONS.get(given.line("reason", reason))
+        kind = _RELEASE_REASONS.get(arguments.line("reason", reason))
         command = ReleaseClaim(
             *names,
             check_id("session id", session_id),
@@ -233,7 +233,7 @@ class TaskCoordinator:
     ) -> types.ResetResult:
         """Open a task again; its history stays and its generation goes on rising. Privileged."""
         names = _names(tenant_id, project_id, task_id)
-        return self._call(ResetTask(*names, given.line("reason", reason)), command_id)
+        return self._call(ResetTask(*names, arguments.line("reason", reason)), command_id)
 
     # Questions.
 
@@ -280,7 +280,7 @@ class TaskCoordinator:
         Privileged.
         """
         check_id("tenant id", tenant_id)
-        command = limits_command(tenant_id, profile, limits, given.line("by", by))
+        command = limits_command(tenant_id, profile, limits, arguments.line("by", by))
         reply: dict[str, int] = self.engine(tenant_id).call(command)
         return reply
 

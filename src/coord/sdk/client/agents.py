@@ -1,4 +1,4 @@
-"""What a program does about agents: list them, take one out of the pool, ask whom a task is for."""
+"""List, enable and disable agents; recommend an agent for a task."""
 
 from typing import TYPE_CHECKING
 
@@ -12,29 +12,29 @@ from coord.core.tasks.spec import Spec
 from coord.host.config import configuration_file, read_configuration
 from coord.host.presets import agents_by_type
 from coord.sdk.client.tasks import TaskCalls
-from coord.sdk.validation import arguments as given
+from coord.sdk.validation import arguments
 
 if TYPE_CHECKING:
     from coord.core.routing.router import Routing
 
 
 class AgentCalls(TaskCalls):
-    """Agents, enable, disable, route."""
+    """The agent methods of a client."""
 
     def agents(self, name: str = "") -> list[AgentInfo]:
-        """Return the agents of this project: what they have in hand, how they did, why one gets nothing."""
+        """Return the agents of this project: their tasks, their record, and why one gets no task."""
         return self.call(GetAgents(self.project, check_id("agent", name) if name else ""))
 
     def enable_agent(self, name: str, *, reason: str = "") -> AgentInfo:
-        """Take an agent back into the pool of this project; its failures and limits are forgotten."""
+        """Let an agent get tasks of this project again; its failures and rate limits are forgotten."""
         return self._enable(name, reason, enabled=True)
 
     def disable_agent(self, name: str, *, reason: str = "") -> AgentInfo:
-        """Take an agent out of the pool of this project: it gets nothing until it is enabled."""
+        """Give an agent no tasks of this project until it is enabled again."""
         return self._enable(name, reason, enabled=False)
 
     def route_task(self, task: str | NewTask) -> "Routing":
-        """Return whom a task is for (one that is there, or one that is described), and why."""
+        """Return the recommended agent for an existing task, or for a description, with the reasons."""
         from coord.core.routing.router import Declared, agent_as, route, rules_from  # noqa: PLC0415 - only here
 
         spec = self._spec(task)
@@ -48,14 +48,14 @@ class AgentCalls(TaskCalls):
         return route(spec, agents, now, rules.matrix)
 
     def _enable(self, name: str, reason: str, *, enabled: bool) -> AgentInfo:
-        agent, why = check_id("agent", name), given.line("reason", reason)
+        agent, why = check_id("agent", name), arguments.line("reason", reason)
         return self.call(EnableAgent(self.project, agent, enabled, why))
 
     def _spec(self, task: str | NewTask) -> Spec:
-        """Return what a task is: as it was added, or as it is described."""
+        """Return the description of a task: the stored one, or the given one."""
         if isinstance(task, NewTask):
             if not task.description and not task.type:
-                raise Invalid("nothing is said of the task", hint="name it, or describe it: --description")
+                raise Invalid("no task given", hint="pass an id or --description")
             fields = msgspec.structs.asdict(task)
         else:
             fields = msgspec.structs.asdict(self.show_task(task))

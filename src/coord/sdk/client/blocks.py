@@ -1,4 +1,4 @@
-"""Blocks that hold something: locks that are renewed while the block runs, a session that ends with it."""
+"""`with` blocks: one renews locks while it runs, one keeps a session registered."""
 
 import threading
 from collections.abc import Iterable
@@ -14,13 +14,13 @@ BEAT_S = 30.0
 
 
 class Block:
-    """Something that begins and ends with a block, in a thread's code or in a coroutine's."""
+    """Base of `with` and `async with` blocks."""
 
     def begin(self) -> None:
-        """Take it."""
+        """Called when the block is entered."""
 
     def end(self, *, failed: bool) -> None:
-        """Give it back; `failed` says that the block ends with an exception."""
+        """Called when the block is left; `failed` if by an exception."""
 
     def __enter__(self) -> Self:
         self.begin()
@@ -35,7 +35,7 @@ class Block:
         beginning = asyncio.ensure_future(asyncio.to_thread(self.begin))
         try:
             await asyncio.shield(beginning)
-        except asyncio.CancelledError:  # taken after all: give it back, nobody else will
+        except asyncio.CancelledError:  # `begin` may still succeed: undo it then
             beginning.add_done_callback(self._give_back)
             raise
         return self
@@ -51,7 +51,7 @@ class Block:
 
 
 class LockBlock(Block):
-    """Locks that are held while a block runs; `check` raises as soon as one is lost, and so does the end."""
+    """Holds locks while a block runs; `check` and the end of the block raise if one was lost."""
 
     def __init__(
         self, client: LockCalls, resources: Iterable[str], *, wait_s: float | None, **options: Any
@@ -66,7 +66,7 @@ class LockBlock(Block):
 
     @property
     def lost(self) -> bool:
-        """Whether a lock was lost since the block began."""
+        """Whether a lock was lost since the block was entered."""
         return self._error is not None
 
     @property
@@ -75,34 +75,34 @@ class LockBlock(Block):
 
     @property
     def fence(self) -> int:
-        """The fence of the first lock: what a later step proves that it still holds."""
+        """The fence of the first lock; a later step proves with it that the lock is still held."""
         return self.locks[0].fence
 
     def check(self) -> None:
         """Raise `LockLost` if a lock was lost."""
         error = self._error
         if error is not None:
-            raise LockLost(str(error), hint="stop: nothing protects what you write now") from error
+            raise LockLost(str(error), hint="stop writing: the files are no longer locked") from error
 
     def begin(self) -> None:
-        """Take the locks, waiting as asked, and keep them from now on."""
+        """Acquire the locks, wait as requested, and start to renew them."""
         reply = self._client.acquire(self._resources, wait_s=self._wait_s, **self._options)
         if not reply.ok:
             raise _denied(reply)
         self.keep(reply.locks)
 
     def keep(self, granted: list[LockInfo]) -> None:
-        """Keep locks that were granted just now, until the end."""
+        """Renew locks that were just granted, until the block ends."""
         self.locks = granted
         lease = Lease(min(lock.expires_in_s for lock in granted), asked=clock())
-        # They are named from the top of the repository now, wherever the client is.
+        # Granted locks are named from the top of the repository, not from the client's folder.
         names = tuple(lock.resource for lock in granted)
         store = self._client.store_for(names)
         renew = RenewLocks(store.caller, store.location.repository_id, names)
         self._renewal = Renewal(lease, lambda: min(lock.expires_in_s for lock in store.call(renew).locks))
 
     def end(self, *, failed: bool) -> None:
-        """Give back what this block took; raise if it was lost, unless something else is being raised."""
+        """Release what this block acquired; raise `LockLost` unless the block already failed."""
         if self._renewal is not None:
             self._renewal.end()
         taken = [lock for lock in self.locks if not lock.refreshed]
@@ -118,7 +118,7 @@ class LockBlock(Block):
 
 
 class SessionBlock(Block):
-    """A session that is registered while a block runs, with a heartbeat."""
+    """Registers a session while a block runs, and sends its heartbeats."""
 
     def __init__(self, client: SessionCalls, described: dict[str, Any]) -> None:
         self._client = client
@@ -127,7 +127,7 @@ class SessionBlock(Block):
         self._beater: threading.Thread | None = None
 
     def begin(self) -> None:
-        """Register, and keep the heart beating."""
+        """Register the session and start its heartbeat."""
         self._client.register(**self._described)
         self._beater = threading.Thread(target=self._beat, name="coord-beat", daemon=True)
         self._beater.start()
@@ -139,10 +139,10 @@ class SessionBlock(Block):
             except TRANSIENT:
                 continue
             except CoordError:
-                return  # declared dead: the next command of the block is told so
+                return  # declared dead: the next command of the block raises
 
     def end(self, *, failed: bool) -> None:
-        """End the session; whatever it holds is given back."""
+        """End the session and release its locks."""
         self._ended.set()
         if self._beater is not None:
             self._beater.join()
@@ -156,4 +156,4 @@ class SessionBlock(Block):
 def _denied(reply: LockReply) -> Denied:
     holder = f", held by {reply.holder.owner}" if reply.holder else ""
     circle = f" ({' -> '.join(reply.cycle)})" if reply.cycle else ""
-    return Denied(f"no lock: {reply.outcome}{holder}{circle}", hint="wait longer, or ask the holder")
+    return Denied(f"lock denied: {reply.outcome}{holder}{circle}", hint="wait longer, or ask the holder")

@@ -1,7 +1,7 @@
-"""`coord.connect`: a session's hands on a store, for programs and for the `coord` command.
+"""`coord.connect` and `Client`: a session's access to a store, for programs and the `coord` command.
 
-Every method makes one command of its arguments and gives back the reply; see `sessions.py`, `locks.py`,
-`messages.py`, `tasks.py` and `routing.py`. `lock` gives a block that holds locks and keeps them.
+Every method builds one command from its arguments and returns the reply. The methods are in `sessions.py`,
+`locks.py`, `messages.py`, `tasks.py`, `agents.py`, `limits.py` and `maintenance.py`.
 """
 
 import os
@@ -38,7 +38,7 @@ def connect(
     clock: Callable[[], int] | None = None,
     timeout: float | None = None,
 ) -> "Client":
-    """Open the store of the repository one is in, or any store by its url, in the name of a session.
+    """Open the store of the current repository, or any store by its URL, in the name of a session.
 
     A server that cannot be reached is tried again for `timeout` seconds (COORD_CONNECT_TIMEOUT, or 5).
     """
@@ -61,12 +61,12 @@ def connect(
 
 
 def _unpinned_id(repository: Repository | None) -> str:
-    """Name a repository by its place, where a store was opened past the pin and none is pinned."""
+    """Return an id for a repository without a pin, derived from its path."""
     return "" if repository is None else digest(repository.commondir)
 
 
 class Client(SessionCalls, LockCalls, MessageCalls, AgentCalls, LimitCalls, MaintenanceCalls):
-    """An open store in the name of one session; use it in a `with` block.
+    """A session's access to an open store; use it in a `with` block.
 
     >>> with connect("memory:", session="s1", project="shop") as client:
     ...     with client.lock("name:release", ttl_s=300) as held:
@@ -83,15 +83,15 @@ class Client(SessionCalls, LockCalls, MessageCalls, AgentCalls, LimitCalls, Main
         reason: str = "",
         **options: Any,
     ) -> LockBlock:
-        """Return a block (`with`, `async with`) that holds locks, renews them, and raises if one is lost."""
+        """Return a block (`with`, `async with`) that holds and renews locks; it raises if one is lost."""
         return LockBlock(self, resources, mode=mode, ttl_s=ttl_s, wait_s=wait_s, reason=reason, **options)
 
     def session(self, **described: Any) -> SessionBlock:
-        """Return a block (`with` or `async with`) in which this session is registered; it ends with it."""
+        """Return a block (`with`, `async with`) that registers this session and ends it."""
         return SessionBlock(self, described)
 
     def status(self) -> dict[str, Any]:
-        """Return this session, its locks, how many messages wait for it, and tasks that need a person."""
+        """Return this session, its locks, the number of unread messages, and tasks that need a person."""
         shown = self.show()
         return {
             "session": shown,

@@ -1,4 +1,4 @@
-"""An open store in the name of one session, and which store a resource belongs to."""
+"""A connection: an open store in the name of one session, and the store that each resource belongs to."""
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,7 +24,7 @@ from coord.stores.open import OPEN_TIMEOUT_S, retry_unreachable
 
 
 class Connection:
-    """An open store in the name of one session."""
+    """An open store in the name of one session; base of all client methods."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class Connection:
         self.close()
 
     def close(self) -> None:
-        """Answer what is under way and close the store; locks stay as they are."""
+        """Wait for running commands and close the store; locks are kept."""
         if self._host is not None:
             self._host.close()
         self.engine.close()
@@ -76,11 +76,11 @@ class Connection:
         return self.engine.call(command, command_id=command_id)
 
     def resolve(self, resources: str | Iterable[str]) -> tuple[str, ...]:
-        """Return resources as the core knows them: paths relative to the repository, symlinks resolved."""
+        """Return resources as the core names them: paths relative to the repository, symlinks resolved."""
         return self.resolve_with_files(resources)[0]
 
     def resolve_with_files(self, resources: str | Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return resources as the core knows them, and those of them that are single files where they are."""
+        """Return resources as the core names them, and the subset that names existing files."""
         try:
             words = [resources] if isinstance(resources, str) else list(resources)
         except TypeError as error:
@@ -101,28 +101,28 @@ class Connection:
         return tuple(found), tuple(text for text, exact in found.items() if exact)
 
     def resolve_or_all(self, resources: str | Iterable[str] | None) -> tuple[str, ...]:
-        """Return resources as `named` does; none where all are meant, which an empty list does not mean."""
+        """Return resources as `resolve` does; None means all and gives (), an empty list is refused."""
         texts = () if resources is None else self.resolve(resources)
         if resources is not None and not texts:
-            raise Invalid("no resource is named", hint="leave the list away to mean all")
+            raise Invalid("no resource given", hint="omit the list to mean all")
         return texts
 
     def store_for(self, resources: Sequence[str]) -> "Connection":
-        """Return the client of the store that these resources belong to: names of the host have their own."""
+        """Return the connection for these resources: locks of the machine are in the user's store."""
         of_host = [fold(text) in self.location.host_locks for text in resources]
         if not any(of_host) or self.location.repository is None:
             return self
         if not all(of_host):
             raise Invalid(
                 f"{', '.join(self.location.host_locks)} belong to this machine, the others to the repository",
-                hint="lock them in two commands",
+                hint="use two commands",
             )
         host = self.user_store(make=True)
-        assert host is not None, "it was to be made"
+        assert host is not None, "created if missing"
         return host
 
     def user_store(self, *, make: bool) -> "Connection | None":
-        """Return a client of the user's own store."""
+        """Return a connection to the user's store; None if it does not exist and `make` is false."""
         if self._host is None:
             location = user_location(self._environ)
             if not make and not location.pinned:
@@ -141,9 +141,9 @@ class Connection:
         return self._host
 
     def mirror_to_user_store(self, command: Command) -> None:
-        """Repeat what concerns the session in the user's own store, so that other repositories see it.
+        """Repeat a session command in the user's store, so that other repositories see the session.
 
-        It is a courtesy: whatever stands against it must not fail what was done here.
+        Errors are ignored: the command has already succeeded in the repository's store.
         """
         if self.location.repository is None or not self.location.pinned:
             return

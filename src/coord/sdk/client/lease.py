@@ -1,4 +1,4 @@
-"""Keeping what is held for a time: a thread renews it, and our own clock says how long it can be trusted."""
+"""Keep a lease: a thread renews it, and the local clock tells how long it can be trusted."""
 
 import os
 import threading
@@ -8,31 +8,31 @@ from collections.abc import Callable
 from coord.core.errors import Busy, CoordError, Unavailable, Unknown
 
 RENEW_AT = 0.4
-"""The part of a lease after which it is renewed."""
+"""The fraction of a lease after which it is renewed."""
 JITTER = 0.1
-"""How much sooner or later, so that many workers do not come at once."""
+"""The fraction by which renewals are spread, so that many workers do not renew at once."""
 RETRY_S = 0.2
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 TRANSIENT = (Busy, Unavailable, Unknown)
-"""What may be over soon: nothing can be concluded from it but to try again."""
+"""Errors that may pass: the caller should retry."""
 
 
 def clock() -> float:
-    """Return the seconds of a clock that nobody sets and that goes on while the machine sleeps."""
+    """Return the seconds of a clock that is never set and keeps running while the machine sleeps."""
     return time.clock_gettime(_CLOCK)
 
 
 def _jitter() -> float:
-    """Return a factor near one; `random` would be the dearest import of a short command."""
+    """Return a factor near one, without importing `random`, which is slow to import."""
     return 1 - JITTER + 2 * JITTER * os.urandom(1)[0] / 255
 
 
 class Lease:
-    """How long something is ours, by our own clock, and when to ask for more.
+    """How long a lease is valid by the local clock, and when to renew it.
 
-    It counts from the moment of asking: the store began the lease then or later. `margin_s` before its end
-    it is trusted no more, so that whoever works under it has the time to stop.
+    The lease counts from the time of the request, because the store granted it then or later. It stops being
+    trusted `margin_s` before its end, so that work under it has time to stop.
     """
 
     def __init__(self, lease_s: float, *, asked: float, margin_s: float = 0.0) -> None:
@@ -40,23 +40,23 @@ class Lease:
         self.renewed(lease_s, asked=asked)
 
     def renewed(self, lease_s: float, *, asked: float) -> None:
-        """Count anew from the moment of asking."""
+        """Restart the lease from the time of the request."""
         self.until = asked + lease_s
         self.pause_s = lease_s * RENEW_AT
         self._misses = 0
 
     def missed(self, now: float) -> None:
-        """Come back sooner after each try that failed, but in time for several before the end."""
+        """Back off after a failed renewal, but leave time for several more before the lease ends."""
         self.pause_s = max(RETRY_S / 2, min(RETRY_S * 2**self._misses, (self.until - now) / 4))
         self._misses += 1
 
     def trusted(self, now: float) -> bool:
-        """Whether nobody else can have it yet."""
+        """Whether no other session can hold it yet."""
         return now < self.until - self.margin_s
 
 
 class Renewal:
-    """Renews a lease until it is ended or lost. `renew` returns the length of the new one, or raises."""
+    """Renews a lease in a thread until it is ended or lost; `renew` returns the new length or raises."""
 
     def __init__(self, lease: Lease, renew: Callable[[], float]) -> None:
         self._lease = lease
@@ -69,20 +69,20 @@ class Renewal:
 
     @property
     def error(self) -> CoordError | None:
-        """Why it is lost: the store said so, or did not answer for too long; None while it is held."""
+        """Why the lease is lost: the store refused, or did not answer in time; None while it is held."""
         if self._error is None and not self._ended.is_set() and not self._lease.trusted(clock()):
             self._error = Unavailable(
-                "the lease could not be renewed in time", hint="the store did not answer; is it there?"
+                "the lease could not be renewed in time", hint="check whether the store can be reached"
             )
         return self._error
 
     @property
     def left_s(self) -> float:
-        """How long the lease lasts from now."""
+        """The seconds until the lease ends."""
         return max(0.0, self._lease.until - clock())
 
     def end(self) -> None:
-        """Renew no more; what is lost by now stays so."""
+        """Stop renewing; a lease that is already lost stays lost."""
         _ = self.error
         self._ended.set()
         self._thread.join()
@@ -94,7 +94,7 @@ class Renewal:
                 lease_s = self._renew()
             except TRANSIENT as error:
                 if self.error is not None:
-                    self._error = error  # says more than that it was too late
+                    self._error = error  # says more than the missed deadline
                     return
                 self._lease.missed(asked)
             except CoordError as error:
@@ -102,6 +102,6 @@ class Renewal:
                 return
             else:
                 if self.error is not None:
-                    return  # it came too late: whoever works under it was told to stop
+                    return  # too late: the work under this lease was already told to stop
                 self.times += 1
                 self._lease.renewed(lease_s, asked=asked)

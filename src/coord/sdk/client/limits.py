@@ -1,4 +1,4 @@
-"""What a program does about the limits of a tenant: look at them, and change them."""
+"""Show and change the limits of a tenant."""
 
 from coord.core.errors import Invalid
 from coord.core.ids import shown
@@ -7,16 +7,16 @@ from coord.sdk.client.connection import Connection
 
 
 def limits_command(tenant: str, profile: str, limits: dict[str, int], by: str) -> SetLimits:
-    """Return the command that changes limits, once all of it is checked."""
+    """Return the command that changes limits, after checking its arguments."""
     if tenant == UNLIMITED_TENANT:
         raise Invalid(
             f"tenant {tenant!r} is unlimited", hint="limits are for other tenants: --tenant, COORD_TENANT"
         )
     if profile != "" and profile not in list(PROFILES):
-        raise Invalid(f"there is no profile {shown(profile)}", hint=f"use one of {', '.join(PROFILES)}")
+        raise Invalid(f"unknown profile {shown(profile)}", hint=f"use one of {', '.join(PROFILES)}")
     for name, value in limits.items():
         if name not in RATIONALE:
-            raise Invalid(f"there is no limit {shown(name)}", hint=f"the limits are {', '.join(RATIONALE)}")
+            raise Invalid(f"unknown limit {shown(name)}", hint=f"the limits are {', '.join(RATIONALE)}")
         if type(value) is not int or not 0 < value < 2**53:
             raise Invalid(
                 f"{name} is {shown(value)}, not a whole number above 0",
@@ -26,13 +26,13 @@ def limits_command(tenant: str, profile: str, limits: dict[str, int], by: str) -
 
 
 class LimitCalls(Connection):
-    """Show and set the limits of this tenant."""
+    """The limit methods of a client."""
 
     def limits(self) -> LimitsInfo:
-        """Return the limits of this tenant, and what is used of them."""
+        """Return the limits of this tenant and their current use."""
         return self.call(GetLimits(self.tenant))
 
     def set_limits(self, *, profile: str = "", **limits: int) -> dict[str, int]:
-        """Change limits, from a profile and by name; the event says who did. Return those in force."""
+        """Change limits by profile and by name; return the limits in force. The event names the caller."""
         by = self.caller.session or self.caller.user
         return self.call(limits_command(self.tenant, profile, limits, by))

@@ -1,8 +1,4 @@
-"""What a program does about locks, and how a request looks after its place in line.
-
-A request in line stays there until it is granted, refused, or its time is up; whoever leaves by an exception
-leaves the line too.
-"""
+"""Acquire, release and inspect locks; wait in the queue."""
 
 import os
 import time
@@ -29,7 +25,7 @@ from coord.core.locks.commands import (
 from coord.host.processes import describe, seen_by_all
 from coord.sdk.client.connection import Connection
 from coord.sdk.client.waiting import POLL_S, call_while_busy, wait_in_queue
-from coord.sdk.validation import arguments as given
+from coord.sdk.validation import arguments
 
 WAIT_S_MAX = 30 * 24 * 3600.0
 PREEMPT_GRACE_S = 30.0
@@ -51,11 +47,11 @@ class LockCalls(Connection):
         preemptible: bool = False,
         command_id: str = "",
     ) -> LockReply:
-        """Take locks, all or none; wait in line up to `wait_s` (None: as long as it takes)."""
+        """Acquire locks, all or none; wait in the queue up to `wait_s` seconds (None: without limit)."""
         texts, exact = self.resolve_with_files(resources)
         client = self.store_for(texts)
         if client is not self and wait_s != 0 and self.call(ListLocks(self.caller, own=True)):
-            wait_s = 0  # who holds in one store never waits in the other: no circle could be seen
+            wait_s = 0  # no waiting across two stores: a deadlock between them could not be detected
         patience_s = WAIT_S_MAX if wait_s is None else wait_s
         process = describe(os.getpid())
         command = AcquireLocks(
@@ -65,11 +61,11 @@ class LockCalls(Connection):
             exact=exact,
             mode=str(mode or ""),
             profile=str(profile or ""),
-            ttl_ms=0 if ttl_s is None else given.milliseconds("ttl", ttl_s),
-            reason=given.line("reason", reason),
-            priority=given.priority(priority),
+            ttl_ms=0 if ttl_s is None else arguments.milliseconds("ttl", ttl_s),
+            reason=arguments.line("reason", reason),
+            priority=arguments.priority(priority),
             preemptible=bool(preemptible),
-            wait_ms=given.milliseconds("wait", patience_s, least_s=0),
+            wait_ms=arguments.milliseconds("wait", patience_s, least_s=0),
             wait_id=os.urandom(8).hex(),
             waiter=process,
             leased=process is None or not client.location.local or not seen_by_all(process),
@@ -80,17 +76,17 @@ class LockCalls(Connection):
             return wait_in_queue(client, reply, deadline) if reply.outcome is Outcome.WAITING else reply
         except Exception:
             raise
-        except BaseException:  # a signal, before the place in line was known: it may be taken all the same
+        except BaseException:  # a signal: the request may be queued although no reply came
             client.call(WithdrawWait(self.caller, command.wait_id))
             raise
 
     def unlock(
         self, resources: str | Iterable[str] | None = None, *, fence: int | None = None
     ) -> ReleaseReply:
-        """Give locks back; without a name all of this session."""
+        """Release locks of this session; without `resources` all of them."""
         texts = self.resolve_or_all(resources)
         client = self.store_for(texts)
-        number = 0 if fence is None else given.fence(fence)
+        number = 0 if fence is None else arguments.fence(fence)
         return client.call(ReleaseLocks(self.caller, client.location.repository_id, texts, number))
 
     def renew(
@@ -100,26 +96,26 @@ class LockCalls(Connection):
         ttl_s: float | None = None,
         fence: int | None = None,
     ) -> RenewReply:
-        """Begin leases anew; without a name all of this session."""
+        """Renew the leases of locks; without `resources` of all locks of this session."""
         texts = self.resolve_or_all(resources)
         client = self.store_for(texts)
-        number = 0 if fence is None else given.fence(fence)
-        ttl_ms = 0 if ttl_s is None else given.milliseconds("ttl", ttl_s)
+        number = 0 if fence is None else arguments.fence(fence)
+        ttl_ms = 0 if ttl_s is None else arguments.milliseconds("ttl", ttl_s)
         return client.call(RenewLocks(self.caller, client.location.repository_id, texts, number, ttl_ms))
 
     def check(
         self, resources: str | Iterable[str], *, mode: str = "", fence: int | None = None
     ) -> CheckReply:
-        """Ask whether resources are free for this session; with a fence, whether it still holds them."""
+        """Return whether this session could lock resources; with `fence`, whether it still holds them."""
         texts, exact = self.resolve_with_files(resources)
         client = self.store_for(texts)
-        number = 0 if fence is None else given.fence(fence)
+        number = 0 if fence is None else arguments.fence(fence)
         return client.call(
             CheckLocks(self.caller, client.location.repository_id, texts, mode, number, exact=exact)
         )
 
     def locks(self, session: str | None = None) -> list[LockInfo]:
-        """Return the locks that stand, of one session or of all."""
+        """Return the current locks of one session, or of all sessions."""
         return self.call(ListLocks(self.caller, check_id("session id", session) if session else ""))
 
     def steal(
@@ -131,7 +127,7 @@ class LockCalls(Connection):
         reason: str = "",
         ttl_s: float | None = None,
     ) -> LockReply:
-        """Take locks from a holder that is gone, or by force for a reason."""
+        """Take locks over from a holder that is dead or gone; with `force` from any, for a reason."""
         texts, exact = self.resolve_with_files(resource)
         client = self.store_for(texts)
         command = StealLock(
@@ -141,8 +137,8 @@ class LockCalls(Connection):
             exact=exact,
             dead_owner=dead_owner,
             force=force,
-            reason=given.line("reason", reason),
-            ttl_ms=0 if ttl_s is None else given.milliseconds("ttl", ttl_s),
+            reason=arguments.line("reason", reason),
+            ttl_ms=0 if ttl_s is None else arguments.milliseconds("ttl", ttl_s),
         )
         return client.call(command)
 
@@ -156,7 +152,7 @@ class LockCalls(Connection):
         wait_s: float | None = None,
         ttl_s: float | None = None,
     ) -> LockReply:
-        """Ask holders of lower priority to give way, and wait in line for it."""
+        """Ask holders of lower priority to release locks, and wait in the queue for them."""
         words = [resource] if isinstance(resource, str) else list(resource)
         texts, exact = self.resolve_with_files(words)
         client = self.store_for(texts)
@@ -165,9 +161,9 @@ class LockCalls(Connection):
             client.location.repository_id,
             texts,
             exact=exact,
-            priority=given.priority(priority),
-            grace_ms=given.milliseconds("grace", grace_s, least_s=0),
-            reason=given.line("reason", reason),
+            priority=arguments.priority(priority),
+            grace_ms=arguments.milliseconds("grace", grace_s, least_s=0),
+            reason=arguments.line("reason", reason),
         )
         asked: PreemptReply = client.call(command)
         grace_left_s = max(0.0, (asked.until_ms - client.log.now()) / 1000)

@@ -1,4 +1,4 @@
-"""What a program does to keep the books: pass deadlines, and see which tasks need a person."""
+"""Process expired deadlines, and list tasks that need a person."""
 
 from coord.core.plans.commands import GetStuck, TaskInfo
 from coord.core.sweep import Sweep, SweepReply
@@ -8,12 +8,12 @@ SWEEP_BATCH = 256
 
 
 class MaintenanceCalls(Connection):
-    """Sweep, and what is stuck."""
+    """The maintenance methods of a client."""
 
     def sweep(self) -> SweepReply:
-        """Pass all deadlines that are due; return how many, and when the next one is.
+        """Process all deadlines that have passed; return their number and the time of the next one.
 
-        Each commit passes a measure of them, so that others come in between.
+        One commit processes at most `SWEEP_BATCH`, so that other commands are not held up.
         """
         passed = 0
         while True:
@@ -23,7 +23,7 @@ class MaintenanceCalls(Connection):
                 return SweepReply(passed, swept.next_ms)
 
     def stuck_tasks(self) -> list[TaskInfo]:
-        """Return tasks of this project that failed or were tried too often, the first 20."""
+        """Return the first 20 tasks of this project that failed or ran out of retries."""
         if not self.caller.project:
             return []
         found: list[TaskInfo] = self.call(GetStuck(self.caller.project)).tasks

@@ -1,4 +1,4 @@
-"""What a program does about messages."""
+"""Send, receive and acknowledge messages."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -18,11 +18,11 @@ from coord.core.messages.commands import (
 from coord.sdk.client.connection import Connection
 from coord.sdk.client.locks import WAIT_S_MAX
 from coord.sdk.client.waiting import POLL_S
-from coord.sdk.validation import arguments as given
+from coord.sdk.validation import arguments
 
 
 class MessageCalls(Connection):
-    """Send, broadcast, receive, acknowledge."""
+    """The message methods of a client."""
 
     def send(
         self,
@@ -37,7 +37,7 @@ class MessageCalls(Connection):
         reply_to: str = "",
         hops: int = 0,
     ) -> SendReply:
-        """Send a message to a session, named in full or by a beginning that fits only one."""
+        """Send a message to a session, given by its id or a unique prefix of it."""
         to = check_id("session id", peer)
         return self._send(to, kind, subject, body, blob, priority, ttl_s, reply_to, hops)
 
@@ -53,7 +53,7 @@ class MessageCalls(Connection):
         hops: int = 0,
         live_only: bool = False,
     ) -> SendReply:
-        """Send a message to all sessions that are there now."""
+        """Send a message to all current sessions."""
         return self._send("", kind, subject, body, blob, priority, ttl_s, "", hops, live_only=live_only)
 
     def _send(
@@ -73,24 +73,26 @@ class MessageCalls(Connection):
         command = SendMessage(
             self.caller,
             to=to,
-            kind=given.kind(kind),
-            subject=given.line("subject", subject, given.SUBJECT_CHARS_MAX),
-            body=given.body(body, broadcast=not to),
-            blob={} if blob is None else given.blob(blob),
-            priority=given.priority(priority),
-            ttl_ms=0 if ttl_s is None else given.milliseconds("ttl", ttl_s),
-            hops=given.hops(hops),
-            reply_to=given.line("message id", reply_to),
+            kind=arguments.kind(kind),
+            subject=arguments.line("subject", subject, arguments.SUBJECT_CHARS_MAX),
+            body=arguments.body(body, broadcast=not to),
+            blob={} if blob is None else arguments.blob(blob),
+            priority=arguments.priority(priority),
+            ttl_ms=0 if ttl_s is None else arguments.milliseconds("ttl", ttl_s),
+            hops=arguments.hops(hops),
+            reply_to=arguments.line("message id", reply_to),
             live_only=live_only,
         )
         return self.call(command)
 
     def recv(self, *, drain: bool = False, peek: bool = False, wait_s: float | None = 0) -> ReceiveReply:
-        """Be offered what waits (`drain`: for good; `peek`: only look), waiting for something if asked to."""
+        """Receive messages; `drain` removes them, `peek` only looks, `wait_s` waits for the first one."""
         if drain and peek:
-            raise Invalid("to drain and to peek exclude each other", hint="use one of them")
+            raise Invalid("drain and peek cannot be combined", hint="use one of them")
         ask = PeekMessages(self.caller) if peek else ReceiveMessages(self.caller, drain=drain)
-        patience_s = WAIT_S_MAX if wait_s is None else given.milliseconds("wait", wait_s, least_s=0) / 1000
+        patience_s = (
+            WAIT_S_MAX if wait_s is None else arguments.milliseconds("wait", wait_s, least_s=0) / 1000
+        )
         deadline = time.monotonic() + patience_s
         store = self.log
         while True:
@@ -101,6 +103,8 @@ class MessageCalls(Connection):
             store.wait(store.seen.offset, min(left, POLL_S))
 
     def ack(self, ids: str | Sequence[str]) -> AckReply:
-        """Say that messages were dealt with."""
+        """Acknowledge messages, so that they are not offered again."""
         names = (ids,) if isinstance(ids, str) else tuple(ids)
-        return self.call(AckMessages(self.caller, tuple(given.line("message id", name) for name in names)))
+        return self.call(
+            AckMessages(self.caller, tuple(arguments.line("message id", name) for name in names))
+        )

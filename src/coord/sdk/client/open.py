@@ -1,4 +1,4 @@
-"""Opening the store of a place: the pinned one and no other, made on first use where that is safe."""
+"""Open the store of a location: only the pinned one; the first use creates it where that is safe."""
 
 from collections.abc import Mapping
 from contextlib import closing
@@ -26,7 +26,7 @@ CONNECT_TIMEOUT_S_MAX = 3600.0
 
 
 def open_timeout_s(environ: Mapping[str, str]) -> float:
-    """Return how many seconds an unreachable server is tried again: COORD_CONNECT_TIMEOUT, or the default."""
+    """Return how long to retry an unreachable server, in seconds: COORD_CONNECT_TIMEOUT or the default."""
     given = environ.get("COORD_CONNECT_TIMEOUT", "")
     try:
         seconds = float(given or OPEN_TIMEOUT_S)
@@ -42,7 +42,7 @@ def open_timeout_s(environ: Mapping[str, str]) -> float:
 def open_location(
     location: StoreLocation, timeout: float = OPEN_TIMEOUT_S
 ) -> tuple[Database[Any], StoreLocation]:
-    """Open the store of a place; return it and the place as it is pinned now.
+    """Open the store of a location; return it and the location as it is pinned now.
 
     A server that cannot be reached is tried again for `timeout` seconds.
     """
@@ -67,14 +67,14 @@ def open_location(
 def initialise(
     cwd: str, environ: Mapping[str, str], *, url: str = "", new_store: bool = False
 ) -> StoreLocation:
-    """Prepare and pin the store of a repository; `new_store` starts afresh where the pinned one is lost."""
+    """Create and pin the store of a repository; `new_store` replaces a pinned store that is lost."""
     proposed = {**environ, "COORD_URL": url} if url else environ
     timeout = open_timeout_s(environ)
     if new_store:
         return _start_afresh(cwd, proposed, timeout)
     location = find_location(cwd, proposed)
     _check_repository(location, cwd)
-    if not location.pinned:  # to prepare a pinned one that is lost would hide that
+    if not location.pinned:  # preparing a lost pinned store would hide the loss
         install(location.url, timeout=timeout)
     database, location = open_location(location, timeout)
     database.close()
@@ -87,16 +87,16 @@ def _check_repository(location: StoreLocation, cwd: str) -> None:
 
 
 def _start_afresh(cwd: str, environ: Mapping[str, str], timeout: float) -> StoreLocation:
-    """Pin a new store in a later epoch, so that nothing granted before can pass for something granted now."""
+    """Pin a new store in a later epoch, so that earlier fences and generations stay invalid."""
     try:
         location = find_location(cwd, environ)
-    except (Corrupt, Unsupported):  # the pin is damaged, or was made on another machine
+    except (Corrupt, Unsupported):  # the pin is damaged, or belongs to another machine
         location = propose_location(cwd, environ)
     _check_repository(location, cwd)
     if location.pinned and store_exists(location) and _opens_as_pinned(location, timeout):
         raise Invalid(
-            "the pinned store is there and in order, so there is nothing to start afresh",
-            hint="to move to another store: coord migrate --to-url URL",
+            "the pinned store is intact, so no new one is needed",
+            hint="coord migrate --to-url URL moves to another store",
         )
     epoch = location.epoch + 1
     install(location.url, timeout=timeout)
@@ -104,8 +104,8 @@ def _start_afresh(cwd: str, environ: Mapping[str, str], timeout: float) -> Store
         store = migrator(database)
         if database.epoch < epoch and store.heads():
             raise Invalid(
-                "there is another store at that url, and it is not empty",
-                hint="move it away, or name another place: coord init --new-store --url URL",
+                "another store at that URL is not empty",
+                hint="move it away, or use another URL: coord init --new-store --url URL",
             )
         if database.epoch < epoch:
             store.set_epoch(epoch)

@@ -1,4 +1,4 @@
-"""Results on their way into a store and out of it: large ones in chunks, whole or not at all."""
+"""Submit and fetch results; large ones travel in chunks and arrive whole or not at all."""
 
 import os
 from collections.abc import Iterable
@@ -16,10 +16,10 @@ from coord.core.tasks.types import SubmissionReason, SubmissionResult, TaskResul
 from coord.engine.engine import Engine
 
 AT_ONCE = 8
-"""How many chunks are in memory at once besides the data, and travel in one commit where it has room."""
+"""The number of chunks in memory besides the data; they share a commit if they fit."""
 TRIES = 3
 STEP_RESULTS, STEP_BYTES = 250, 1024 * 1024
-"""How many results one step hands in, and how much of them."""
+"""The number and the size of results that one step submits."""
 
 
 def submit(
@@ -30,11 +30,11 @@ def submit(
     data: bytes,
     command_id: str,
 ) -> SubmissionResult:
-    """Hand in a result as JSON, for a session or for that of a caller.
+    """Submit a result as JSON, for a session id or for the session of a caller.
 
-    Large data is sent only when all else is in order: who would be refused anyway is told before.
+    Large data is sent only after all other checks passed, so that a refusal costs no transfer.
     """
-    if command_id:  # nothing random: the same command must not differ when it is sent again
+    if command_id:  # not random: a repeated command must be identical
         unique = derived_uuid("command", check_id("command id", command_id))
     else:
         unique = os.urandom(16).hex()
@@ -51,13 +51,13 @@ def submit(
         if reply.reason is not SubmissionReason.DATA_MISSING:
             return reply
         send(engine, names[0], command.digest, data)
-    raise Unavailable("the data of the result is removed as fast as it comes", hint="submit it again")
+    raise Unavailable("the data of the result was removed while it was sent", hint="submit it again")
 
 
 def submit_all(
     engine: Engine, by: Caller, results: Iterable[tuple[tuple[str, str, str], int, bytes]]
 ) -> list[SubmissionResult]:
-    """Hand in several results of a caller, as many in one commit as it holds; large ones one by one."""
+    """Submit several results of a caller, as many per commit as fit; large ones one by one."""
     replies: list[SubmissionResult] = []
     step: list[SubmitResult] = []
     size = 0
@@ -76,7 +76,7 @@ def submit_all(
 
 
 def _submit_step(engine: Engine, by: Caller, step: list[SubmitResult]) -> list[SubmissionResult]:
-    """Hand in results in one commit; in two, if they change too much for one: many may wait for each task."""
+    """Submit results in one commit, or in halves if their dependents make one commit too large."""
     try:
         replies: list[SubmissionResult] = engine.call(SubmitResults(by, tuple(step)))
     except LimitReached:
@@ -88,10 +88,10 @@ def _submit_step(engine: Engine, by: Caller, step: list[SubmitResult]) -> list[S
 
 
 def send(engine: Engine, tenant: str, digest: str, data: bytes) -> None:
-    """Bring large data into the store, going on from what is there of it."""
+    """Send large data to the store, continuing where an earlier attempt stopped."""
     there, size = 0, len(data)
     while there < chunks_of(size):
-        # The first chunk by itself, as a question: an earlier attempt may have brought most of the others.
+        # The first chunk goes alone: its reply tells how many chunks an earlier attempt has sent.
         numbers = range(there, min(there + AT_ONCE, chunks_of(size)) if there else 1)
         pieces = [data[at * CHUNK_BYTES : (at + 1) * CHUNK_BYTES] for at in numbers]
         replies: list[int] = engine.call_many(
@@ -101,14 +101,14 @@ def send(engine: Engine, tenant: str, digest: str, data: bytes) -> None:
 
 
 def whole_result(engine: Engine, command: GetResult) -> tuple[TaskResult, bytes | None]:
-    """Return an accepted result; if its data is large, also that, as JSON."""
+    """Return an accepted result, and its data as JSON if it is large."""
     result: TaskResult = engine.call(command)
     if result.size_bytes <= RECORD_RESULT_BYTES:
         return result, None
     if result.size_bytes > RESULT_BYTES_MAX:
         raise LimitReached(
-            f"the parts of {command.task} have {result.size_bytes} bytes together",
-            hint="look at the result of each part",
+            f"the parts of {command.task} have {result.size_bytes} bytes in total",
+            hint="fetch the result of each part",
         )
     if not result.part_generations:
         return result, fetch(engine, command.tenant, result.digest, result.size_bytes)
@@ -127,7 +127,7 @@ def _part(engine: Engine, command: GetResult) -> bytes:
 
 
 def fetch(engine: Engine, tenant: str, digest: str, size: int) -> bytes:
-    """Return large data as it was sent, or raise `Corrupt`."""
+    """Return large data exactly as it was sent, or raise `Corrupt`."""
     data = bytearray()
     count = chunks_of(size)
     for first in range(0, count, AT_ONCE):
@@ -135,13 +135,13 @@ def fetch(engine: Engine, tenant: str, digest: str, size: int) -> bytes:
             data += piece
     if len(data) != size or _digest(data) != digest:
         raise Corrupt(
-            f"the data {digest} is damaged: its content is not what its name says",
+            f"the data {digest} is damaged: it does not match its digest",
             hint="restore the store from a copy, or reset the task; nothing was changed",
         )
     return bytes(data)
 
 
 def _digest(data: bytes | bytearray) -> str:
-    from hashlib import sha256  # slow to import, and few results are large
+    from hashlib import sha256  # slow to import; few results are large
 
     return sha256(data).hexdigest()

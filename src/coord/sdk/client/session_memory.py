@@ -1,8 +1,8 @@
-"""Session memory: what a session did, and what it needs to go on after a restart.
+"""Session memory: what a session did, and what it needs to continue after a restart.
 
-What stands (claims, lost claims, locks, messages) is read from records at one moment. What was is read from
-the log, from its end backwards and no further than a measure; where a session took the place of another
-(`/clear` in an agent tool), the memory goes on with that one.
+The present (claims, lost claims, locks, messages) comes from one query. The past comes from the newest
+`ENTRIES_MAX` entries of the log. If a session replaced another (`/clear` in an agent tool), the memory
+includes that one.
 """
 
 from collections.abc import Iterator
@@ -22,11 +22,11 @@ from coord.sdk.log_reader import LoggedEvent, first_offset, logged_events, pages
 from coord.stores.contract import Store
 
 ENTRIES_MAX = 20_000
-"""How far back the log is read."""
+"""The number of log entries that are read, newest first."""
 LOG_MAX = 200
 COMPLETED_MAX = 1_000
 TASKS_MAX, PAGE = 10_000, 500
-"""How many tasks of a project are counted for the progress of its tracks."""
+"""The number of tasks that are counted for the progress of tracks."""
 
 SEED_EVENTS = {
     "task.claimed": "CLAIM_ACQUIRED",
@@ -37,13 +37,13 @@ SEED_EVENTS = {
     "task.superseded": "CLAIM_LOST",
     "task.released": "CLAIM_RELEASED",
 }
-"""What the second founding document calls these in a session's memory (SES-32)."""
+"""The names of these events in a session memory (SES-32)."""
 OUTCOMES = {"task.completed": "ACCEPTED", "task.result_rejected": "REJECTED"}
 _OF_ENTRY = ("project", "task", "generation", "session", "agent", "work_product")
 
 
 class TaskLogEntry(msgspec.Struct, frozen=True):
-    """One thing that a session did about a task, or that was done to it."""
+    """An event about a task of the session."""
 
     timestamp_ms: int
     event: str
@@ -58,7 +58,7 @@ class TaskLogEntry(msgspec.Struct, frozen=True):
 
 
 class ClaimRef(msgspec.Struct, frozen=True):
-    """A claim that a session holds, and the time it has left."""
+    """A claim that the session holds, with its remaining time."""
 
     task_id: str
     project_id: str
@@ -68,7 +68,7 @@ class ClaimRef(msgspec.Struct, frozen=True):
 
 
 class Resume(msgspec.Struct, frozen=True):
-    """What a resumed agent needs to go on; `next` says it in sentences, the most urgent first."""
+    """What a resumed agent needs to continue; `next` lists the steps, the most urgent first."""
 
     claims: list[ClaimRef]
     lost: list[LostClaim]
@@ -79,10 +79,10 @@ class Resume(msgspec.Struct, frozen=True):
 
 
 class SessionMemory(msgspec.Struct, frozen=True):
-    """All that is remembered of a session.
+    """The memory of a session.
 
-    `log_since_ms` is the moment before which nothing was read; 0 where the log was read to its beginning.
-    `track_progress` is None where the project has too many tasks to count on the way.
+    `log_since_ms` is the time of the oldest log entry that was read; 0 if the whole log was read.
+    `track_progress` is None if the project has more than `TASKS_MAX` tasks.
     """
 
     session_id: str
@@ -102,10 +102,10 @@ class SessionMemory(msgspec.Struct, frozen=True):
     resume: Resume
 
 
-def remember(engine: Engine, log: Store, command: GetSessionMemory, project: str) -> SessionMemory:
-    """Put together what records and log tell of a session."""
+def load_session_memory(engine: Engine, log: Store, command: GetSessionMemory, project: str) -> SessionMemory:
+    """Return the memory of a session from its records and the log."""
     stands: SessionMemoryReply = engine.call(command)
-    past = _Past(stands.session_id)
+    past = _SessionLog(stands.session_id)
     past.read(log)
     session = stands.session
     if session is None and not (past.log or stands.claims or stands.lost):
@@ -135,13 +135,13 @@ def remember(engine: Engine, log: Store, command: GetSessionMemory, project: str
 
 
 def coordinator_memory(engine: Engine, log: Store, tenant: str, session: str, project: str) -> SessionMemory:
-    """Return the memory of a session that may never have registered."""
+    """Return the memory of a session, even of one that never registered."""
     command = GetSessionMemory(caller=Caller(session), tenant=tenant)
-    return remember(engine, log, command, project)
+    return load_session_memory(engine, log, command, project)
 
 
-class _Past:
-    """What the log tells of a session, read backwards."""
+class _SessionLog:
+    """The events of a session in the log, read backwards."""
 
     def __init__(self, session: str) -> None:
         self.log: list[TaskLogEntry] = []
@@ -151,11 +151,11 @@ class _Past:
         self._renewed: set[tuple[str, int]] = set()
 
     def read(self, log: Store) -> None:
-        """Go back through the log, a measure at most."""
+        """Read the log backwards, at most `ENTRIES_MAX` entries."""
         first, looked_at = first_offset(log), 0
         for page in pages_backwards(log, first):
-            for happening in self._own(page):
-                self._note(happening)
+            for logged in self._own(page):
+                self._note(logged)
             looked_at += len(page)
             if looked_at >= ENTRIES_MAX and page[0].offset > 1:
                 self.since_ms = page[0].at
@@ -167,42 +167,44 @@ class _Past:
     def _own(self, page: list[Any]) -> Iterator[LoggedEvent]:
         for entry in reversed(page):
             words = [name.encode() for name in self._names]
-            if any(word in event for event in entry.events for word in words):  # decoding all would take long
+            if any(
+                word in event for event in entry.events for word in words
+            ):  # decoding every event would be slow
                 yield from reversed(list(logged_events([entry])))
 
-    def _note(self, happening: LoggedEvent) -> None:
-        details = happening.details
-        if happening.event == "session.ended" and details.get("successor") in self._names:
+    def _note(self, logged: LoggedEvent) -> None:
+        details = logged.details
+        if logged.event == "session.ended" and details.get("successor") in self._names:
             self._names.add(details["session"])
-        if details.get("session") not in self._names or happening.event not in SEED_EVENTS:
+        if details.get("session") not in self._names or logged.event not in SEED_EVENTS:
             return
-        if happening.event == "task.completed" and len(self.completed) < COMPLETED_MAX:
+        if logged.event == "task.completed" and len(self.completed) < COMPLETED_MAX:
             self.completed.append(details["task"])
         claim = (details["task"], details["generation"])
-        if len(self.log) == LOG_MAX or (happening.event == "task.renewed" and claim in self._renewed):
-            return  # of many renewals the latest is told
-        if happening.event == "task.renewed":
+        if len(self.log) == LOG_MAX or (logged.event == "task.renewed" and claim in self._renewed):
+            return  # only the latest renewal of a claim is kept
+        if logged.event == "task.renewed":
             self._renewed.add(claim)
-        self.log.append(_entry(happening))
+        self.log.append(_entry(logged))
 
 
-def _entry(happening: LoggedEvent) -> TaskLogEntry:
-    details = happening.details
+def _entry(logged: LoggedEvent) -> TaskLogEntry:
+    details = logged.details
     track, sequence = _track(details["task"])
-    event = SEED_EVENTS[happening.event]
+    event = SEED_EVENTS[logged.event]
     if details.get("reason") == "RESET":
         event = "CLAIM_LOST"
     return TaskLogEntry(
-        happening.at_ms,
+        logged.at_ms,
         event,
         details["task"],
         track,
         sequence,
         details["generation"],
         details["agent"],
-        OUTCOMES.get(happening.event),
+        OUTCOMES.get(logged.event),
         details.get("work_product"),
-        {"event": happening.event, **{name: details[name] for name in details if name not in _OF_ENTRY}},
+        {"event": logged.event, **{name: details[name] for name in details if name not in _OF_ENTRY}},
     )
 
 
@@ -217,7 +219,7 @@ def _claim_ref(claim: TaskClaim, now_ms: int) -> ClaimRef:
 
 
 def _progress(engine: Engine, project: str) -> dict[str, dict[str, int]] | None:
-    """Return how far each track of a project is (TID-21)."""
+    """Return the progress of each track of a project (TID-21)."""
     progress: dict[str, dict[str, int]] = {}
     after = ""
     for _ in range(TASKS_MAX // PAGE):
@@ -238,7 +240,7 @@ def _stage(task: TaskInfo) -> str:
 
 
 def _next(stands: SessionMemoryReply, claims: list[ClaimRef]) -> list[str]:
-    """Say what to do now, the most urgent first."""
+    """Return the next steps, the most urgent first."""
     steps = []
     for lost in stands.lost:
         task = f"{lost.task_id} {lost.generation}"
@@ -246,11 +248,11 @@ def _next(stands: SessionMemoryReply, claims: list[ClaimRef]) -> list[str]:
             has = "has done" if lost.state == "done" else "has"
             steps.append(f"drop {lost.task_id}: {lost.holder} {has} it, generation {lost.current_generation}")
         elif lost.still_open:
-            steps.append(f"the lease of {lost.task_id} ran out, but nobody took it: coord task submit {task}")
+            steps.append(f"the lease of {lost.task_id} expired, but nobody took it: coord task submit {task}")
         elif lost.state == "ready":
             steps.append(f"{lost.task_id} is open again: coord task claim {lost.task_id}")
     steps += [
-        f"go on with {ref.task_id}, {ref.expires_in_s:.0f} s left:"
+        f"continue {ref.task_id}, {ref.expires_in_s:.0f} s left:"
         f" coord task renew {ref.task_id} {ref.generation}"
         for ref in sorted(claims, key=lambda ref: ref.expires_ms)
     ]

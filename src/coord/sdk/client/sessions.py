@@ -1,4 +1,4 @@
-"""What a program does about sessions."""
+"""Register, update and list sessions; read the memory of one."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -21,14 +21,14 @@ from coord.core.sessions.commands import (
     UpdateSession,
 )
 from coord.sdk.client.connection import Connection
-from coord.sdk.validation import arguments as given
+from coord.sdk.validation import arguments
 
 if TYPE_CHECKING:
     from coord.sdk.client.session_memory import SessionMemory
 
 
 class SessionCalls(Connection):
-    """Register, heartbeat, update, peers, look back, dereg."""
+    """The session methods of a client."""
 
     def register(
         self,
@@ -43,11 +43,11 @@ class SessionCalls(Connection):
         capabilities: Mapping[str, float] | None = None,
         replaces: str = "",
     ) -> RegisterReply:
-        """Begin this session or come back to it; return it with its peers."""
+        """Register this session, or update it; return it with its peers."""
         command = Register(
             caller=self.caller,
             **_described(task, phase, status, role, bin, version, blob),
-            capabilities=given.capabilities(capabilities),
+            capabilities=arguments.capabilities(capabilities),
             replaces=check_id("session id", replaces) if replaces else "",
         )
         reply: RegisterReply = self.call(command)
@@ -55,7 +55,7 @@ class SessionCalls(Connection):
         return reply
 
     def heartbeat(self) -> HeartbeatReply:
-        """Say that this session is alive."""
+        """Report that this session is alive."""
         reply: HeartbeatReply = self.call(Heartbeat(self.caller))
         if reply.written:
             self.mirror_to_user_store(Heartbeat(self.caller))
@@ -73,18 +73,18 @@ class SessionCalls(Connection):
         owned: Mapping[str, Any] | None = None,
         capabilities: Mapping[str, float] | None = None,
     ) -> SessionInfo:
-        """Change what is named of this session's record; capabilities: types of task, with efficiencies."""
+        """Update the given fields of this session; `capabilities` maps task types to efficiencies."""
         command = UpdateSession(
             caller=self.caller,
             **_described(task, phase, status, role, None, None, blob),
-            merge_blob=None if merge_blob is None else given.blob(merge_blob),
-            owned=None if owned is None else given.blob(owned),
-            capabilities=given.capabilities(capabilities),
+            merge_blob=None if merge_blob is None else arguments.blob(merge_blob),
+            owned=None if owned is None else arguments.blob(owned),
+            capabilities=arguments.capabilities(capabilities),
         )
         return self.call(command)
 
     def peers(self, *, live: bool = False) -> list[SessionInfo]:
-        """Return the other sessions, those in other repositories of this host included."""
+        """Return the other sessions, including those in other repositories of this machine."""
         command = ListSessions(self.caller, live)
         found: list[SessionInfo] = self.call(command)
         if self.location.repository is not None:
@@ -94,7 +94,7 @@ class SessionCalls(Connection):
         return found
 
     def _peers_of_host(self, command: ListSessions) -> list[SessionInfo]:
-        """Return whom the user's own store knows; what stands against that must not fail what was found."""
+        """Return the sessions in the user's store; none if it cannot be read."""
         try:
             host = self.user_store(make=False)
             return [] if host is None else host.engine.call(command)
@@ -102,19 +102,19 @@ class SessionCalls(Connection):
             return []
 
     def show(self, session: str = "") -> SessionInfo:
-        """Return a session, this one if none is named."""
+        """Return a session; without a name this one."""
         return self.call(GetSession(self.caller, check_id("session id", session) if session else ""))
 
     def session_memory(self, session: str = "") -> "SessionMemory":
-        """Return what a session did and what it needs to go on; this one if none is named."""
-        from coord.sdk.client.session_memory import remember  # most commands never look back
+        """Return what a session did and what it needs to continue; without a name this one."""
+        from coord.sdk.client.session_memory import load_session_memory  # most commands never read it
 
         name = check_id("session id", session) if session else ""
         command = GetSessionMemory(caller=self.caller, tenant=self.tenant, session=name)
-        return remember(self.engine, self.log, command, self.caller.project)
+        return load_session_memory(self.engine, self.log, command, self.caller.project)
 
     def dereg(self, session: str = "") -> DeregisterReply:
-        """End this session (or one below it, or a dead one) and give back all it holds."""
+        """End this session, one of its children or a dead one, and release its locks."""
         command = Deregister(self.caller, check_id("session id", session) if session else "")
         reply: DeregisterReply = self.call(command)
         self.mirror_to_user_store(command)
@@ -132,7 +132,7 @@ def _described(
 ) -> dict[str, Any]:
     texts = {"task": task, "phase": phase, "status": status, "role": role, "bin": program, "version": version}
     fields: dict[str, Any] = {
-        name: None if text is None else given.line(name, text) for name, text in texts.items()
+        name: None if text is None else arguments.line(name, text) for name, text in texts.items()
     }
-    fields["blob"] = None if blob is None else given.blob(blob)
+    fields["blob"] = None if blob is None else arguments.blob(blob)
     return fields

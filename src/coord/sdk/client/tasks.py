@@ -1,4 +1,4 @@
-"""What a program does about tasks: add them, take the next one, hand in what came of it, look at them."""
+"""Add, claim, submit and inspect tasks."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
@@ -39,7 +39,7 @@ from coord.core.tasks.types import TaskGeneration
 from coord.host.config import configuration_file, read_configuration
 from coord.sdk.client.connection import Connection
 from coord.sdk.client.waiting import wait_for_task
-from coord.sdk.validation import arguments as given
+from coord.sdk.validation import arguments
 from coord.sdk.validation.results import to_json
 from coord.sdk.validation.tasks import new_task, word, words
 
@@ -48,14 +48,14 @@ BATCH_TASKS = 250
 PAGE = 500
 AGENTS_MAX = 1000
 COMPARED_MAX = 100
-"""How many new tasks are compared with the others."""
+"""The number of new tasks that are compared with existing ones."""
 
 Progress = Callable[[int, int], None]
-"""Told how many of how many are added."""
+"""Called with the number of added tasks and the total."""
 
 
 class TaskCalls(Connection):
-    """Add, split, next, claim, renew, submit, fail, release, reset, skip, retry, show, history, list."""
+    """The task methods of a client."""
 
     def add_task(
         self,
@@ -74,7 +74,7 @@ class TaskCalls(Connection):
         needs: Iterable[str] = (),
         retries_max: int = RETRIES_MAX,
     ) -> AddTasksReply:
-        """Add a task, or bring what is known of it up to date; what it depends on must be there."""
+        """Add a task, or update an existing one; the tasks it depends on must exist."""
         task = new_task(
             task_id,
             description=description,
@@ -95,9 +95,9 @@ class TaskCalls(Connection):
     def add_tasks(
         self, tasks: Iterable[NewTask], *, from_root: bool = False, progress: Progress | None = None
     ) -> AddTasksReply:
-        """Add tasks in order; `from_root`: their files are named from the top of the repository.
+        """Add tasks in order; with `from_root` their files are relative to the top of the repository.
 
-        The answer warns of other unfinished tasks that are much like the first hundred that are new.
+        The reply names unfinished tasks that resemble one of the first 100 new ones.
         """
         located = [self.located(task, from_root=from_root) for task in tasks]
         if self.strict_ids:
@@ -132,17 +132,17 @@ class TaskCalls(Connection):
         most: int = 1,
         command_id: str = "",
     ) -> NextTask:
-        """Claim the first task this agent may take; wait for one up to `wait_s` (None: as long as it takes).
+        """Claim the first task this agent may take; wait up to `wait_s` seconds (None: without limit).
 
-        With `most`, up to so many in one step: those after the first are `more` in the answer. Of tasks whose
-        files meet, a step gives the first; it ends where 64 files are locked, or the answer is long. Nobody
-        waits where nothing can come by itself: done, or stuck.
+        `most` claims several tasks in one step; the reply lists the further ones in `more`. A step claims the
+        first of several tasks whose files overlap, and ends at 64 locked files or a long reply. It does not
+        wait if no task can become ready by itself (`done`, `deadlocked`).
         """
         if type(most) is not int or not 0 < most <= BATCH_TASKS:
-            raise Invalid(f"{shown(most)} is no number of tasks", hint=f"1 to {BATCH_TASKS}")
+            raise Invalid(f"invalid number of tasks: {shown(most)}", hint=f"use 1 to {BATCH_TASKS}")
         if command_id and wait_s != 0:
-            raise Invalid("a command id does not go with waiting", hint="ask again instead of waiting")
-        own = self._configured()
+            raise Invalid("a command id cannot be combined with waiting", hint="retry instead of waiting")
+        own = self._agent_settings()
         if roles is None:
             roles = [role for role in (self.caller.role or own.get("role", ""),) if role]
         command = ClaimNext(
@@ -161,7 +161,7 @@ class TaskCalls(Connection):
             most=most,
         )
         if wait_s is not None:
-            given.milliseconds("wait", wait_s, least_s=0)
+            arguments.milliseconds("wait", wait_s, least_s=0)
         return wait_for_task(self, command, wait_s, command_id)
 
     def claim_task(
@@ -174,12 +174,12 @@ class TaskCalls(Connection):
         reason: str = "",
         command_id: str = "",
     ) -> ClaimReply:
-        """Claim one task by its id, with the locks on its files; `force` takes it from its holder.
+        """Claim a task by its id, with locks on its files; `force` takes it from its holder.
 
-        A forced claim needs a reason, which is recorded.
+        A forced claim requires a reason, which is recorded.
         """
-        if force and not given.line("reason", reason):
-            raise Invalid("a forced claim needs a reason", hint="say why its holder may lose it")
+        if force and not arguments.line("reason", reason):
+            raise Invalid("force requires a reason", hint="say why the holder may lose the task")
         tenant, project, name = self._names(task_id)
         command = ClaimNamed(
             caller=self.caller,
@@ -197,23 +197,23 @@ class TaskCalls(Connection):
     def claim_tasks(
         self, task_ids: Iterable[str], *, lease_s: float = LEASE_S
     ) -> dict[str, types.ClaimResult]:
-        """Claim several tasks in one step; each is granted or denied by itself."""
+        """Claim several tasks in one step; each one is granted or denied separately."""
         names = tuple((self.project, check_id("task id", name)) for name in _list_of_ids(task_ids))
         self.call(Heartbeat(self.caller))
-        session, agent = self._me()
+        session, agent = self._session_and_agent()
         command = ClaimTasks(self.tenant, agent, session, _lease_ms(lease_s), names)
         return {name: reply for (_, name), reply in zip(names, self.call(command), strict=True)}
 
     def split_task(self, task_id: str, parts: int) -> TaskInfo:
-        """Split a task into parts `ID::1` … that are done by themselves; it is done when they are."""
+        """Split a task into parts `ID::1` … that are claimed separately; it is done when they are."""
         if type(parts) is not int or not 1 < parts <= BATCH_TASKS:
-            raise Invalid(f"{shown(parts)} is no number of parts", hint=f"2 to {BATCH_TASKS}")
+            raise Invalid(f"invalid number of parts: {shown(parts)}", hint=f"use 2 to {BATCH_TASKS}")
         return self.call(SplitTask(*self._names(task_id), parts))
 
     def renew_task(self, task_id: str, generation: int | TaskGeneration) -> types.RenewalResult:
-        """Begin the lease of a claim anew, and those of the locks that came with it."""
+        """Renew a claim and its locks."""
         names, number = self._names(task_id), _generation(generation)
-        return self._mine(RenewLease(*names, "", number))
+        return self._call_as_session(RenewLease(*names, "", number))
 
     def submit_task(
         self,
@@ -223,104 +223,104 @@ class TaskCalls(Connection):
         *,
         command_id: str = "",
     ) -> types.SubmissionResult:
-        """Hand in the result of a claim; accepted only under the current generation, once."""
+        """Submit the result of a claim; accepted once, and only from the current holder."""
         names, number = self._names(task_id), _generation(generation)
         data = to_json("result", {} if result is None else result)
-        from coord.sdk.client import results as large  # most commands have nothing to do with results
+        from coord.sdk.client import results as transfer  # most commands submit nothing
 
-        return large.submit(self.engine, names, self.caller, number, data, command_id)
+        return transfer.submit(self.engine, names, self.caller, number, data, command_id)
 
     def submit_tasks(
         self, results: Iterable[tuple[str, int | TaskGeneration, Mapping[str, Any] | None]]
     ) -> list[types.SubmissionResult]:
-        """Hand in several results (task, generation, result) in few steps, each accepted or not by itself."""
-        from coord.sdk.client import results as large
+        """Submit several results (task, generation, result) in few steps; each is accepted separately."""
+        from coord.sdk.client import results as transfer
 
-        handed_in = [
+        submissions = [
             (self._names(task_id), _generation(generation), to_json("result", {} if data is None else data))
             for task_id, generation, data in results
         ]
-        return large.submit_all(self.engine, self.caller, handed_in)
+        return transfer.submit_all(self.engine, self.caller, submissions)
 
     def task_result(self, task_id: str) -> bytes:
-        """Return the accepted result of a task as JSON, however large: whole, or not at all."""
+        """Return the accepted result of a task as JSON, of any size."""
         from coord.core.tasks.commands import GetResult
-        from coord.sdk.client import results as large
+        from coord.sdk.client import results as transfer
 
-        result, data = large.whole_result(self.engine, GetResult(*self._names(task_id)))
+        result, data = transfer.whole_result(self.engine, GetResult(*self._names(task_id)))
         return to_json("result", result.result_data) if data is None else data
 
     def fail_task(
         self, task_id: str, generation: int | TaskGeneration, *, note: str = "", final: bool = False
     ) -> types.ReleaseResult:
-        """Say that it did not work: it is tried again after a pause, or never (`final`)."""
+        """Report a failure; the task is retried after a delay, or never if `final`."""
         return self._release(task_id, generation, types.ReleaseReason.ERROR, note, final=final)
 
     def release_task(
         self, task_id: str, generation: int | TaskGeneration, *, note: str = "", limited_s: float = 0.0
     ) -> types.ReleaseResult:
-        """Give a claim back undone, no failure counted; rate limited, this agent gets nothing for a while."""
-        limited_ms = given.milliseconds("pause", limited_s, least_s=0)
+        """Release a claim without a failure; `limited_s` gives this agent no task for that time."""
+        limited_ms = arguments.milliseconds("pause", limited_s, least_s=0)
         return self._release(task_id, generation, types.ReleaseReason.VOLUNTARY, note, limited_ms=limited_ms)
 
     def reset_task(self, task_id: str, *, reason: str = "") -> types.ResetResult:
-        """Open a task again, whatever became of it; what depends on it waits again."""
-        return self.call(ResetTask(*self._names(task_id), given.line("reason", reason)))
+        """Reopen a task in any state; tasks that depend on it wait again."""
+        return self.call(ResetTask(*self._names(task_id), arguments.line("reason", reason)))
 
     def skip_task(self, task_id: str, *, reason: str = "") -> TaskInfo:
-        """Pass a task over: what depends on it goes on without it."""
-        return self.call(SkipTask(*self._names(task_id), given.line("reason", reason)))
+        """Skip a task; tasks that depend on it become ready without it."""
+        return self.call(SkipTask(*self._names(task_id), arguments.line("reason", reason)))
 
     def retry_task(self, task_id: str) -> TaskInfo:
-        """Bring back a task that failed, was tried too often, or was skipped."""
+        """Make a task ready again that failed, ran out of retries, or was skipped."""
         return self.call(RetryTask(*self._names(task_id)))
 
     def show_task(self, task_id: str) -> TaskInfo:
-        """Return what a task is and how it stands."""
+        """Return a task with its state."""
         names = (check_id("task id", task_id),)
         (found,) = self.call(GetTasks(self.project, names)).tasks
         return found
 
     def task_state(self, task_id: str) -> types.TaskState:
-        """Return a task's claim, accepted result and rejected submissions, also of one never added."""
+        """Return the claim, the accepted result and the rejected submissions of a task."""
         return self.call(GetTaskState(*self._names(task_id)))
 
     def task_history(self, task_id: str) -> list[types.ClaimHistory]:
-        """Return every ended generation, oldest first, with the submissions that came in vain."""
+        """Return every ended generation, oldest first, with its rejected submissions."""
         return self.call(GetClaimHistory(*self._names(task_id)))
 
     def task_list(self, *, state: str = "", track: str = "", type: str = "") -> list[TaskInfo]:  # noqa: A002
-        """Return the tasks of this project in the order of their ids; empty choices mean any."""
+        """Return the tasks of this project by id; an empty filter matches every task."""
         if state and state not in list(types.TaskStatus):
-            raise Invalid(f"{shown(state)} is no state", hint=f"one of {', '.join(types.TaskStatus)}")
+            raise Invalid(f"unknown state {shown(state)}", hint=f"use one of {', '.join(types.TaskStatus)}")
         wanted = {"state": state, "track": word("track", track), "type": word("type", type)}
         asked = [(name, value) for name, value in wanted.items() if value]
         return [task for task in self._tasks() if all(getattr(task, name) == value for name, value in asked)]
 
     def set_track(self, track: str, agents_max: int) -> int:
-        """Say how many agents may work on a track at once (one, unless said)."""
+        """Set how many agents may work on a track at once (default: 1)."""
         if type(agents_max) is not int or not 0 < agents_max <= AGENTS_MAX:
-            raise Invalid(f"{shown(agents_max)} is no number of agents", hint=f"1 to {AGENTS_MAX}")
+            raise Invalid(f"invalid number of agents: {shown(agents_max)}", hint=f"use 1 to {AGENTS_MAX}")
         if not word("track", track):
-            raise Invalid("the track has no name", hint="for example A")
+            raise Invalid("the track name is empty", hint="for example A")
         return self.call(SetTrack(self.project, track, agents_max))
 
     @property
     def project(self) -> str:
-        """The project whose tasks these are."""
+        """The project of this client's tasks."""
         return check_id("project id", self.caller.project)
 
     @property
     def strict_ids(self) -> bool:
-        """Whether tasks must have ids of the track grammar: `task_id_policy = "track"` in coord.toml."""
+        """Whether task ids must follow the track grammar (`task_id_policy = "track"` in coord.toml)."""
         settings = read_configuration(configuration_file(self.location.repository))
         policy = settings.get("task_id_policy", "any")
         if policy not in ("any", "track"):
-            raise Invalid(f"task_id_policy is {shown(policy)} in coord.toml", hint='"any" or "track"')
+            raise Invalid(f"task_id_policy in coord.toml is {shown(policy)}", hint='use "any" or "track"')
         return policy == "track"
 
     def located(self, task: NewTask, *, from_root: bool = False) -> NewTask:
-        """Return a task with its files as the core knows them: relative to the repository."""
+        """Return a task with its files as the core names them: relative to the repository."""
         if not task.files:
             return task
         root = self.location.repository.root if from_root and self.location.repository is not None else None
@@ -329,7 +329,7 @@ class TaskCalls(Connection):
         of_host = [text for text in files if text in self.location.host_locks]
         if of_host:
             raise Invalid(
-                f"{of_host[0]} belongs to the host, tasks to a repository", hint="lock it by itself"
+                f"{of_host[0]} belongs to this machine, tasks to a repository", hint="lock it separately"
             )
         return msgspec.structs.replace(task, files=files, exact=exact, repository=self.location.repository_id)
 
@@ -352,11 +352,11 @@ class TaskCalls(Connection):
         limited_ms: int = 0,
     ) -> types.ReleaseResult:
         names, number = self._names(task_id), _generation(generation)
-        note = given.line("note", note)
-        return self._mine(ReleaseClaim(*names, "", number, why, note, final, limited_ms))
+        note = arguments.line("note", note)
+        return self._call_as_session(ReleaseClaim(*names, "", number, why, note, final, limited_ms))
 
-    def _configured(self) -> dict[str, Any]:
-        """Return what the repository's configuration says of this agent, as far as it says something."""
+    def _agent_settings(self) -> dict[str, Any]:
+        """Return the settings of this agent in coord.toml; empty if there are none."""
         file = configuration_file(self.location.repository)
         configuration = read_configuration(file)
         if "agents" not in configuration:
@@ -364,7 +364,9 @@ class TaskCalls(Connection):
         from coord.core.routing.router import rules_from
         from coord.core.tasks.agent_record import EFFICIENCY_MIN
 
-        own = rules_from(configuration, file, {}).agents.get(self.caller.agent or self._me()[1])
+        own = rules_from(configuration, file, {}).agents.get(
+            self.caller.agent or self._session_and_agent()[1]
+        )
         if own is None:
             return {}
         able = [name for name, value in own.capabilities.items() if value >= EFFICIENCY_MIN]
@@ -378,8 +380,8 @@ class TaskCalls(Connection):
     def _names(self, task_id: str) -> tuple[str, str, str]:
         return self.tenant, self.project, check_id("task id", task_id)
 
-    def _me(self) -> tuple[str, str]:
-        """Return this session and the agent that counts on a track, as `ClaimNext` finds them."""
+    def _session_and_agent(self) -> tuple[str, str]:
+        """Return the ids of this session and of its agent, as `ClaimNext` determines them."""
         try:
             session_info = self.call(GetSession(self.caller))
         except NotFound:
@@ -388,21 +390,21 @@ class TaskCalls(Connection):
             return self.caller.session, self.caller.agent or self.caller.session
         return session_info.session_id, session_info.agent or session_info.session_id
 
-    def _mine(self, asked: RenewLease | ReleaseClaim) -> Any:
-        """Ask about a claim of this session; which one that is, is found out in the same step."""
+    def _call_as_session(self, asked: RenewLease | ReleaseClaim) -> Any:
+        """Run a claim command for this session, which the core identifies in the same step."""
         return self.call(AsSession(self.caller, asked))
 
 
 def _list_of_ids(task_ids: Iterable[str]) -> list[str]:
-    """Return task ids, each once; no more than one step may hold."""
+    """Return distinct task ids, at most as many as one step takes."""
     names = list(dict.fromkeys([task_ids] if isinstance(task_ids, str) else task_ids))
     if not 0 < len(names) <= BATCH_TASKS:
-        raise Invalid(f"{len(names)} tasks are named", hint=f"name 1 to {BATCH_TASKS}")
+        raise Invalid(f"{len(names)} tasks given", hint=f"pass 1 to {BATCH_TASKS}")
     return names
 
 
 def _below(root: str, text: str) -> str:
-    """Return a file named from the top of the repository as one named from anywhere."""
+    """Return a path relative to the repository as an absolute one."""
     kind, colon, rest = text.partition(":")
     if colon and kind in ("name", "project"):
         return text
@@ -411,7 +413,7 @@ def _below(root: str, text: str) -> str:
 
 
 def _lease_ms(seconds: object) -> int:
-    return given.milliseconds("lease", seconds, least_s=0.001)
+    return arguments.milliseconds("lease", seconds, least_s=0.001)
 
 
 def _generation(value: object) -> int:

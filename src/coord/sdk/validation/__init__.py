@@ -1,1 +1,5 @@
-"""validation."""
+"""Checks of arguments that come from outside, before they become part of a command.
+
+May import: core. Must not import: any other package of the sdk. Each function returns the checked value or
+raises `Invalid` with a hint that says what would be right. Start reading at arguments.py.
+"""

@@ -9,7 +9,7 @@ from coord.core.errors import Invalid
 from coord.core.ids import TaskIdentifier, check_id, shown
 from coord.core.plans.commands import NewTask
 from coord.core.tasks.spec import RETRIES_MAX
-from coord.sdk.validation import arguments as given
+from coord.sdk.validation import arguments
 
 DESCRIPTION_CHARS_MAX = 2000
 RETRIES_LIMIT_MAX = 100
@@ -39,17 +39,17 @@ def new_task(
     name = check_id("task id", task_id)
     return NewTask(
         task_id=name,
-        description=given.line("description", description, DESCRIPTION_CHARS_MAX),
+        description=arguments.line("description", description, DESCRIPTION_CHARS_MAX),
         type=word("type", type),
         track=track_of(name) if track is None else word("track", track),
         role=word("role", role),
         needs=_needs(needs),
-        priority=given.priority(priority),
+        priority=arguments.priority(priority),
         files=tuple(files),
         depends_on=tuple(
             dict.fromkeys(check_id("task id", each) for each in _list("depends_on", depends_on))
         ),
-        requirements={} if requirements is None else given.blob(requirements),
+        requirements={} if requirements is None else arguments.blob(requirements),
         deadline_ms=0 if deadline is None else moment("deadline", deadline),
         estimate_s=_estimate(estimate_s),
         retries_max=_retries(retries_max),
@@ -112,7 +112,7 @@ def _list(what: str, texts: object) -> Iterable[object]:
 def _estimate(seconds: object) -> float:
     if seconds == 0 and not isinstance(seconds, bool):
         return 0.0
-    return given.milliseconds("time estimate", seconds, least_s=0.001) / 1000
+    return arguments.milliseconds("time estimate", seconds, least_s=0.001) / 1000
 
 
 def _retries(value: object) -> int:

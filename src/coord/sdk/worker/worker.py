@@ -20,7 +20,7 @@ from coord.sdk.client.client import Client
 from coord.sdk.client.lease import RETRY_S, TRANSIENT, clock
 from coord.sdk.client.tasks import LEASE_S
 from coord.sdk.client.waiting import POLL_S
-from coord.sdk.validation import arguments as given
+from coord.sdk.validation import arguments
 from coord.sdk.worker.work import (
     LOOK_S,
     CannotBeDone,
@@ -88,7 +88,7 @@ class Worker:
         grace_s: float = GRACE_S,
         tell: Callable[[WorkerEvent], None] | None = None,
     ) -> None:
-        given.milliseconds("grace", grace_s, least_s=0)
+        arguments.milliseconds("grace", grace_s, least_s=0)
         self._client = client
         self._choice = {
             "types": tuple(types),
@@ -117,7 +117,7 @@ class Worker:
         `once` ends after one task; `keep` stays when all is done, for what may be added.
         """
         if wait_s is not None:
-            given.milliseconds("wait", wait_s, least_s=0)
+            arguments.milliseconds("wait", wait_s, least_s=0)
         while True:
             work = self._next(wait_s, keep=keep)
             if not isinstance(work, Work):

@@ -80,7 +80,7 @@ def test_how_many_is_a_number_in_measure(most: Any) -> None:
     """Issue 6: bad input is refused with the next step, and changes nothing."""
     with open_client("memory:") as client:
         client.add_tasks([new_task("one")])
-        with pytest.raises(Invalid, match="no number of tasks") as caught:
+        with pytest.raises(Invalid, match="invalid number of tasks") as caught:
             client.next_task(most=most)
-        assert caught.value.hint == "1 to 250"
+        assert caught.value.hint == "use 1 to 250"
         assert client.show_task("one").state == "ready"

@@ -133,5 +133,5 @@ def test_a_project_may_ask_for_the_grammar(repository: Path) -> None:
         (problem,) = check_plan(plan, strict=client.strict_ids).problems
         assert problem.startswith("8.4: not TRACK-SEQUENCE-DESCRIPTION")
         settings.write_text('task_id_policy = "odd"\n')
-        with pytest.raises(Invalid, match="task_id_policy is 'odd'"):
+        with pytest.raises(Invalid, match=r"task_id_policy in coord\.toml is 'odd'"):
             client.add_task("A-002-y")

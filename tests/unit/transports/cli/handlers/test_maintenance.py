@@ -86,7 +86,7 @@ def test_a_person_sees_a_table_of_the_memory(coord: Coord) -> None:
     """SES-33: on a terminal `session show` is a table, and its line says what to do next."""
     coord("ann task claim A-001-x")
     terminal = Terminal("-m", "coord.transports.cli.main", "--session", "s-ann", "session", "show")
-    terminal.wait_for("go on with A-001-x")
+    terminal.wait_for("continue A-001-x")
     assert terminal.exit_code() == 0
     assert "A-001-x (generation 1" in terminal.shown
     assert "WHAT" in terminal.shown
