@@ -248,5 +248,5 @@ def test_large_parts_are_merged_by_whoever_reads(monkeypatch: pytest.MonkeyPatch
         assert whole.size_bytes == 700_100 + len('{"parts":[,]}')
         assert len(blobs(tasks)) == 1 + chunks_of(700_000)
         monkeypatch.setattr(module, "RESULT_BYTES_MAX", 700_000)
-        with pytest.raises(LimitReached, match="together"):
+        with pytest.raises(LimitReached, match="in total"):
             tasks.get_result(*NAMES)
