@@ -17,7 +17,7 @@ import msgspec
 from coord.core.locks.schema import Lock
 from coord.core.messages.message import Message
 from coord.core.records import Stored
-from coord.core.sessions.session import Session
+from coord.core.sessions.schema import Session
 
 FOLDER = Path(__file__).resolve().parent.parent / "src" / "coord" / "schemas"
 KINDS: dict[str, type[Stored]] = {"session": Session, "lock": Lock, "message": Message}

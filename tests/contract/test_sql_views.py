@@ -15,7 +15,7 @@ from coord.core import keys
 from coord.core.events import every_event
 from coord.core.locks.schema import Lock
 from coord.core.records import Stored
-from coord.core.sessions.session import Session
+from coord.core.sessions.schema import Session
 from coord.core.tasks.schema import Task, TaskAdded
 from coord.core.tasks.spec import Spec
 from coord.stores.open import open_store

@@ -6,7 +6,7 @@ from coord.core.events import Event
 from coord.core.locks.commands import LockCommand
 from coord.core.locks.locks import ended_by_time, read_lock
 from coord.core.locks.resources import parse_resource
-from coord.core.sessions.session import ensure_session
+from coord.core.sessions.identify import ensure_session
 from coord.core.transaction import Transaction
 
 

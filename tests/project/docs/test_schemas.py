@@ -12,7 +12,7 @@ from coord.core.lifecycle.commands import Register
 from coord.core.locks.commands import AcquireLocks, PreemptLock
 from coord.core.messages.commands import ReceiveMessages, SendMessage
 from coord.core.records import encode
-from coord.core.sessions.session import Session
+from coord.core.sessions.schema import Session
 from coord.engine.engine import Engine
 from coord.stores.open import open_store
 from tests.support.docs.json_schema import violations

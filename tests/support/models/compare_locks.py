@@ -293,8 +293,8 @@ class LockTwins:
                 and not earlier.mode == new.mode == "read"
             ):
                 above, below = self.naive.above(new.owner), self.naive.above(earlier.owner)
-                kin = earlier.owner in above or new.owner in below  # one commit may serve both
-                assert new.fence > earlier.fence - kin, f"{new} came after {earlier}"
+                family = earlier.owner in above or new.owner in below  # one commit may serve both
+                assert new.fence > earlier.fence - family, f"{new} came after {earlier}"
         self.granted.append(copy.copy(new))
 
     def check(self) -> None:
@@ -307,8 +307,8 @@ class LockTwins:
         """No two holds that exclude each other stand; none granted under another outlives it."""
         standing = [hold for hold in self.naive.holds if not hold.ended(self.now)]
         for one, other in combinations(standing, 2):
-            kin = {one.owner, *self.naive.above(one.owner)} & {other.owner, *self.naive.above(other.owner)}
-            nested = one.owner in kin or other.owner in kin
+            family = {one.owner, *self.naive.above(one.owner)} & {other.owner, *self.naive.above(other.owner)}
+            nested = one.owner in family or other.owner in family
             apart = not meet(one.thing, other.thing)
             assert nested or apart or one.mode == other.mode == "read", f"{one} and {other}"
         for hold in self.naive.holds:

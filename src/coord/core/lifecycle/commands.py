@@ -1,4 +1,4 @@
-"""What can be asked about the beginning and the end of a session, each command after its reply."""
+"""Commands about the beginning and the end of a session, and their replies: the API."""
 
 from coord.core.commands import Reply, SessionCommand
 from coord.core.locks.commands import LockInfo

@@ -13,24 +13,18 @@ from coord.core.locks.resources import Resource
 from coord.core.locks.schema import PROFILES, EndReason, Expiry, Lock, LockRequest, SessionWaits
 from coord.core.locks.wait_queue import RequestAt, drop_request, grant_waiters, resources_of
 from coord.core.messages.message import return_all
-from coord.core.sessions.schema import Liveness, SessionEnded
-from coord.core.sessions.session import (
+from coord.core.sessions.identify import (
     ENDED_KEPT_MS,
-    STALE_MS,
-    SUSPECT_MS,
-    Session,
     ancestors,
-    apply_update,
-    every_session,
-    evidence_of,
-    find_peer,
     find_session,
-    liveness,
     new_session,
     put_session,
-    session_info,
     unlist_process,
 )
+from coord.core.sessions.liveness import STALE_MS, SUSPECT_MS, evidence_of, liveness
+from coord.core.sessions.queries import every_session, find_peer, session_info
+from coord.core.sessions.schema import Liveness, Session, SessionEnded
+from coord.core.sessions.update import apply_update
 from coord.core.tasks.orphans import end_claims
 from coord.core.tasks.types import ReleaseReason
 from coord.core.transaction import Transaction

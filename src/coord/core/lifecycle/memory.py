@@ -12,7 +12,10 @@ from coord.core.lifecycle.commands import GetSessionMemory, LostClaim, SessionMe
 from coord.core.locks.locks import ended_by_time, lock_info, locks_of
 from coord.core.locks.schema import LockRequest, SessionWaits
 from coord.core.messages.message import waiting_messages
-from coord.core.sessions.session import Session, evidence_of, find_peer, find_session, session_info
+from coord.core.sessions.identify import find_session
+from coord.core.sessions.liveness import evidence_of
+from coord.core.sessions.queries import find_peer, session_info
+from coord.core.sessions.schema import Session
 from coord.core.tasks.commands import GetSessionClaims, TaskCommand
 from coord.core.tasks.lost import Lost
 from coord.core.tasks.queries import get_session_claims

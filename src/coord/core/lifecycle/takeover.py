@@ -16,7 +16,9 @@ from coord.core.locks.locks import (
 )
 from coord.core.locks.schema import Lock, LockMoved, LockRef
 from coord.core.messages.message import move_messages
-from coord.core.sessions.session import Session, ancestors, every_session, put_session
+from coord.core.sessions.identify import ancestors, put_session
+from coord.core.sessions.queries import every_session
+from coord.core.sessions.schema import Session
 from coord.core.tasks.schema import Task
 from coord.core.transaction import Transaction
 

@@ -63,7 +63,7 @@ from coord.core.locks.wait_queue import (
     widens,
 )
 from coord.core.messages.message import notify
-from coord.core.sessions.session import caller_reads, ensure_session, find_session
+from coord.core.sessions.identify import caller_reads, ensure_session, find_session
 from coord.core.transaction import Transaction
 
 RESOURCES_MAX = 64

@@ -1,4 +1,4 @@
-"""What can be asked about locks, each command after its reply.
+"""Commands about locks, and their replies: the API.
 
 A lock that the commit being answered has granted shows fence 0 until `with_fence` puts the offset of that
 commit there.
@@ -296,7 +296,7 @@ class EndToolCall(SessionCommand, frozen=True):
     """A call has ended, or without a name all of them; what the session holds stays held."""
 
     rule = "coord.core.locks.tool_calls:end_tool_call"
-    prefetch_keys = "coord.core.sessions.session:caller_reads"
+    prefetch_keys = "coord.core.sessions.identify:caller_reads"
     reply = EndToolCallReply
     call: str = ""
 

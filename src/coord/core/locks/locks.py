@@ -44,7 +44,9 @@ from coord.core.locks.schema import (
     Mode,
 )
 from coord.core.ranges import Range
-from coord.core.sessions.session import SUSPECT_MS, Session, ancestors, caller_reads, evidence_of
+from coord.core.sessions.identify import ancestors, caller_reads
+from coord.core.sessions.liveness import SUSPECT_MS, evidence_of
+from coord.core.sessions.schema import Session
 from coord.core.transaction import PAGE, Transaction
 
 GRANT_KEPT_MS = 90 * 24 * 3600 * 1000

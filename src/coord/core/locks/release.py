@@ -32,7 +32,8 @@ from coord.core.locks.locks import (
 from coord.core.locks.resources import Resource, parse_resources
 from coord.core.locks.schema import PROFILES, EndReason, Guard, Lock, LockRenewed, Mode
 from coord.core.locks.wait_queue import grant_waiters
-from coord.core.sessions.session import ensure_session, find_peer, find_session
+from coord.core.sessions.identify import ensure_session, find_session
+from coord.core.sessions.queries import find_peer
 from coord.core.transaction import Transaction
 
 RESOURCES_MAX = 256

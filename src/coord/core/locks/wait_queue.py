@@ -46,7 +46,9 @@ from coord.core.locks.schema import (
     SessionWaits,
     WaitState,
 )
-from coord.core.sessions.session import Session, evidence_of, mark_parent
+from coord.core.sessions.identify import mark_parent
+from coord.core.sessions.liveness import evidence_of
+from coord.core.sessions.schema import Session
 from coord.core.transaction import Transaction
 
 AGING_MS = 60_000

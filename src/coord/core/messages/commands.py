@@ -1,4 +1,4 @@
-"""What can be asked about messages, each command after its reply."""
+"""Commands about messages, and their replies: the API."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ class SendMessage(SessionCommand, frozen=True, kw_only=True):
     """Send a message to a session, or without one to all that are there."""
 
     rule = "coord.core.messages.message:send_message"
-    prefetch_keys = "coord.core.sessions.session:caller_reads"
+    prefetch_keys = "coord.core.sessions.identify:caller_reads"
     reply = SendReply
     to: str = ""
     kind: str
@@ -60,7 +60,7 @@ class ReceiveMessages(SessionCommand, frozen=True):
     """Be offered what waits; with `drain` it is delivered for good."""
 
     rule = "coord.core.messages.message:receive_messages"
-    prefetch_keys = "coord.core.sessions.session:caller_reads"
+    prefetch_keys = "coord.core.sessions.identify:caller_reads"
     reply = ReceiveReply
     drain: bool = False
 

@@ -25,16 +25,10 @@ from coord.core.messages.commands import (
 )
 from coord.core.messages.schema import MessageDelivered, MessageLost, MessageSent
 from coord.core.records import Stored
-from coord.core.sessions.schema import Liveness
-from coord.core.sessions.session import (
-    Session,
-    ensure_session,
-    every_session,
-    evidence_of,
-    find_peer,
-    find_session,
-    liveness,
-)
+from coord.core.sessions.identify import ensure_session, find_session
+from coord.core.sessions.liveness import evidence_of, liveness
+from coord.core.sessions.queries import every_session, find_peer
+from coord.core.sessions.schema import Liveness, Session
 from coord.core.transaction import Transaction
 
 SYSTEM = "system"

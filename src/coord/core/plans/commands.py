@@ -1,4 +1,4 @@
-"""What can be asked about plans and the queue, each command after its reply."""
+"""Commands about plans and the queue, and their replies: the API."""
 
 from enum import StrEnum
 from typing import Any, Self

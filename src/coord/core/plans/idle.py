@@ -12,7 +12,7 @@ from coord.core.lifecycle.end import declare_dead
 from coord.core.locks.wait_queue import grant_waiters
 from coord.core.plans.commands import NextTask, Runnable
 from coord.core.ranges import Range
-from coord.core.sessions.session import Session
+from coord.core.sessions.schema import Session
 from coord.core.tasks.dependencies import FINISHED
 from coord.core.tasks.schema import ACTIVE, UNCLAIMED, Task, as_of
 from coord.core.tasks.types import TaskStatus

@@ -25,7 +25,8 @@ from coord.core.plans.commands import ClaimNamed, ClaimNext, ClaimReply, NextTas
 from coord.core.plans.idle import explain_empty_queue, pause, reap_dead_holders, worked_on
 from coord.core.plans.plan import listed
 from coord.core.ranges import Range
-from coord.core.sessions.session import Session, caller_reads, ensure_session
+from coord.core.sessions.identify import caller_reads, ensure_session
+from coord.core.sessions.schema import Session
 from coord.core.tasks.agent_record import EFFICIENCY_MIN, FREE, AgentRecord, blocked_reason
 from coord.core.tasks.claims import claim_one, claim_task
 from coord.core.tasks.commands import ClaimTask, ClaimTasks

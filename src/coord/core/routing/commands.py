@@ -1,4 +1,4 @@
-"""What can be asked about agents, each command after its reply."""
+"""Commands about agents, and their replies: the API."""
 
 from coord.core.commands import Command, Reply
 from coord.core.sessions.schema import Liveness

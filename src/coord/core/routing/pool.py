@@ -10,8 +10,9 @@ import msgspec
 from coord.core import keys
 from coord.core.errors import NotFound
 from coord.core.routing.commands import AgentInfo, EnableAgent, GetAgents
-from coord.core.sessions.schema import Liveness
-from coord.core.sessions.session import Session, every_session, evidence_of, liveness
+from coord.core.sessions.liveness import evidence_of, liveness
+from coord.core.sessions.queries import every_session
+from coord.core.sessions.schema import Liveness, Session
 from coord.core.tasks.agent_record import (
     FREE,
     AgentRecord,

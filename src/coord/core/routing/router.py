@@ -27,7 +27,7 @@ from coord.core.routing.specialties import (
     type_name,
 )
 from coord.core.sessions.schema import Liveness
-from coord.core.sessions.session import STATE_ALIASES
+from coord.core.sessions.update import STATE_ALIASES
 from coord.core.tasks.agent_record import EFFICIENCY_MIN, added
 from coord.core.tasks.schema import TrackRecord
 from coord.core.tasks.spec import PRIORITY_STEP_MS, Spec

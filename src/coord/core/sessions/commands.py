@@ -1,4 +1,4 @@
-"""What can be asked about sessions, each command after its reply."""
+"""Commands about sessions, and their replies: the API."""
 
 from typing import Any
 
@@ -31,10 +31,10 @@ class SessionInfo(Reply, frozen=True):
 
 
 class UpdateSession(SessionCommand, frozen=True, kw_only=True):
-    """Change what a session says of itself; what is None stays."""
+    """Change what a session reports about itself; fields that are None stay."""
 
-    rule = "coord.core.sessions.session:update_session"
-    prefetch_keys = "coord.core.sessions.session:caller_reads"
+    rule = "coord.core.sessions.update:update_session"
+    prefetch_keys = "coord.core.sessions.identify:caller_reads"
     reply = SessionInfo
     task: str | None = None
     phase: str | None = None
@@ -57,15 +57,15 @@ class HeartbeatReply(Reply, frozen=True):
 
 
 class Heartbeat(SessionCommand, frozen=True):
-    """Say that a session is alive."""
+    """Report that a session is alive."""
 
-    rule = "coord.core.sessions.session:heartbeat"
-    prefetch_keys = "coord.core.sessions.session:caller_reads"
+    rule = "coord.core.sessions.update:heartbeat"
+    prefetch_keys = "coord.core.sessions.identify:caller_reads"
     reply = HeartbeatReply
 
 
 class GetSession(SessionCommand, frozen=True):
-    """Ask for a session, the caller's own if none is named."""
+    """Return a session, the caller's own if none is named."""
 
     rule = "coord.core.sessions.queries:get_session"
     reply = SessionInfo
@@ -74,7 +74,7 @@ class GetSession(SessionCommand, frozen=True):
 
 
 class ListSessions(SessionCommand, frozen=True):
-    """Ask who is there."""
+    """List the sessions that have not ended."""
 
     rule = "coord.core.sessions.queries:list_sessions"
     reply = list[SessionInfo]

@@ -1,12 +1,15 @@
 """Records and events of sessions: the format on disk."""
 
 from enum import StrEnum
+from typing import Any
 
 from coord.core.events import Event
+from coord.core.identity import Process
+from coord.core.records import Stored
 
 
 class Liveness(StrEnum):
-    """How alive a session seems: graded by the age of its heartbeat, or dead where that is proven."""
+    """How alive a session seems: graded by its last heartbeat, or proven dead."""
 
     LIVE = "live"
     SUSPECT = "suspect"
@@ -17,17 +20,17 @@ class Liveness(StrEnum):
 
 
 class SessionRegistered(Event, frozen=True, tag="session.registered"):
-    """A session began; `process_ancestors` says whether it was seen below a known process."""
+    """A session began; `ancestry` says whether it was seen below a known process."""
 
     session: str
     agent: str
     parent: str = ""
-    process_ancestors: str = ""
-    on_the_way: bool = False
+    ancestry: str = ""
+    implicit: bool = False
 
 
 class SessionUpdated(Event, frozen=True, tag="session.updated"):
-    """A session changed what it says of itself."""
+    """A session changed what it reports about itself."""
 
     session: str
     state: str
@@ -41,3 +44,43 @@ class SessionEnded(Event, frozen=True, tag="session.ended"):
     end_reason: str
     evidence: str = ""
     successor: str = ""
+
+
+class Session(Stored, frozen=True, tag=1):
+    """A session; kept for a day after its end.
+
+    `parent_process` is the process of another session below which it was first seen: commands may come
+    from there, but it does not prove that this session is alive. `calls` maps tool calls under way to their
+    deadlines; `reminded` is the lock of which the session was reminded last.
+    """
+
+    session_id: str = ""
+    agent: str = ""
+    role: str = ""
+    user: str = ""
+    project: str = ""
+    parent: str = ""
+    host: str = ""
+    cwd: str = ""
+    bin: str = ""
+    version: str = ""
+    process: Process | None = None
+    parent_process: Process | None = None
+    children: bool = False
+    state: str = "idle"
+    started_ms: int = 0
+    beat_ms: int = 0
+    ended_ms: int = 0
+    end_reason: str = ""
+    calls: dict[str, int] = {}
+    reminded: int = 0
+    current_task: dict[str, Any] = {}
+    owned_resources: dict[str, Any] = {}
+    blob: dict[str, Any] = {}
+    capabilities: dict[str, float] = {}
+
+
+class ProcessSessions(Stored, frozen=True, tag=1):
+    """Index: the sessions that live in a process (a parent and its sub-agents may share one)."""
+
+    sessions: tuple[str, ...] = ()

@@ -7,7 +7,8 @@ import msgspec
 from coord.core import keys
 from coord.core.dispatch import dispatch, keys_to_prefetch
 from coord.core.identity import Caller
-from coord.core.sessions.session import Session, caller_reads, ensure_session, find_session
+from coord.core.sessions.identify import caller_reads, ensure_session, find_session
+from coord.core.sessions.schema import Session
 from coord.core.tasks.commands import AsSession, SubmitResult, SubmitResults
 from coord.core.tasks.planned import done_reads
 from coord.core.tasks.types import SubmissionResult

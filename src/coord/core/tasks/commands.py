@@ -1,4 +1,4 @@
-"""What can be asked about single tasks and claims."""
+"""Commands about single tasks and claims: the API."""
 
 from typing import ClassVar
 

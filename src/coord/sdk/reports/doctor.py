@@ -16,8 +16,8 @@ from coord.core.locks.locks import ended_by_time
 from coord.core.locks.schema import Lock, LockRequest, WaitState
 from coord.core.records import decode
 from coord.core.sessions.commands import GetSession
-from coord.core.sessions.schema import Liveness
-from coord.core.sessions.session import Session, liveness
+from coord.core.sessions.liveness import liveness
+from coord.core.sessions.schema import Liveness, Session
 from coord.engine.clock import AHEAD_MS_MAX
 from coord.engine.engine import Engine
 from coord.host.caller import Flags, find_caller, find_tenant

@@ -14,8 +14,8 @@ from coord.core import keys
 from coord.core.locks.locks import ended_by_time
 from coord.core.locks.schema import Lock, LockRequest, WaitState
 from coord.core.records import decode
-from coord.core.sessions.schema import Liveness
-from coord.core.sessions.session import Session, liveness
+from coord.core.sessions.liveness import liveness
+from coord.core.sessions.schema import Liveness, Session
 from coord.core.tasks.schema import Task, as_of
 from coord.core.tasks.types import ClaimState, TaskStatus
 from coord.host.processes import probe

@@ -7,7 +7,7 @@ from coord.core.identity import Caller, Process
 from coord.core.lifecycle.commands import Deregister, Register
 from coord.core.limits import DAY_MS, GetLimits
 from coord.core.sessions.commands import Heartbeat
-from coord.core.sessions.session import STALE_MS, SUSPECT_MS
+from coord.core.sessions.liveness import STALE_MS, SUSPECT_MS
 from coord.core.sweep import Sweep
 from tests.support.rule_harness import LEASE, T0, Outcome, RuleHarness
 

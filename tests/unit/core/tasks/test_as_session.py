@@ -8,7 +8,7 @@ import pytest
 from coord.core.errors import Impostor
 from coord.core.identity import Caller, Process
 from coord.core.plans.commands import AddTasks, ClaimNamed, NewTask
-from coord.core.sessions.session import BEAT_QUIET_MS
+from coord.core.sessions.identify import BEAT_QUIET_MS
 from coord.core.tasks.commands import AsSession, ReleaseClaim, RenewLease, SubmitResult
 from tests.support.lock_harness import REPOSITORY, LockHarness
 

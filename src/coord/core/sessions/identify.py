@@ -1,0 +1,229 @@
+"""Find the session in whose name a command comes.
+
+Every such command passes `ensure_session`. It finds out which session calls, refuses impostors and dead
+sessions, registers a session that is new, and counts the command as a heartbeat. A heartbeat within
+`HEARTBEAT_QUIET_MS` of the last one writes nothing, so that a hundred agents do not fill the log.
+"""
+
+import msgspec
+
+from coord.core import keys
+from coord.core.commands import SessionCommand
+from coord.core.errors import Dead, Impostor, Invalid, Refused
+from coord.core.identity import Caller, Process, ProcessState
+from coord.core.limits import count_in
+from coord.core.sessions.liveness import STALE_MS, SUSPECT_MS
+from coord.core.sessions.schema import ProcessSessions, Session, SessionRegistered
+from coord.core.transaction import Transaction
+
+HEARTBEAT_QUIET_MS = 15_000
+ENDED_KEPT_MS = 24 * 3600 * 1000
+"""How long an ended session is kept, so that a message to it is not mistaken for one to a wrong name."""
+DUPLICATES_MAX = 50
+GENERATIONS_MAX = 16
+"""How deep sub-agents may nest."""
+
+
+def caller_reads(command: SessionCommand) -> list[str]:
+    """Return the keys that every command of a session reads, so that they are loaded together."""
+    caller = command.caller
+    reads = [*keys.processes(caller.process_ancestors)]
+    return [*reads, keys.session(caller.session)] if caller.session else reads
+
+
+def ensure_session(tx: Transaction, caller: Caller, now: int, name: str = "") -> Session:
+    """Return the session of a caller with a fresh heartbeat; `name` is its id if that is known already."""
+    name = name or find_session(tx, caller, now)
+    session = tx.get(keys.session(name), Session)
+    if session is not None and session.end_reason == "dead":
+        raise Dead(
+            f"session {name} was declared dead and holds nothing", hint="register again: coord register"
+        )
+    if session is None or session.ended_ms:
+        count_in(tx, caller.tenant, name, refuse=True)
+        return put_session(tx, new_session(tx, name, caller, now), implicit=True)
+    process = caller.process or session.process
+    if now - session.beat_ms < HEARTBEAT_QUIET_MS and process == session.process:
+        return session
+    if now - session.beat_ms >= STALE_MS:  # a silent session is not counted as active
+        count_in(tx, caller.tenant, name, refuse=False)
+    return put_session(tx, msgspec.structs.replace(session, beat_ms=now, process=process))
+
+
+def find_session(tx: Transaction, caller: Caller, now: int) -> str:
+    """Return the id of the calling session; refuse a caller that belongs to another one.
+
+    If two processes resume one session, the second becomes `<id>~2`.
+    """
+    process, nearest = registered_ancestor(tx, caller)
+    if not caller.session:
+        if process is None:
+            raise Invalid(
+                f"this runs inside {caller.tool or 'an agent tool'}, but no session is known",
+                hint="set COORD_SESSION_ID, or let the tool's start hook run coord register",
+            )
+        return nearest
+    if process is not None and not _may_act_for(tx, nearest, caller):
+        raise Impostor(
+            f"this process belongs to session {nearest}, not {caller.session}",
+            hint=f"omit --session, or pass {nearest}",
+        )
+    if nearest.startswith(f"{caller.session}~") and caller.process in (None, process):
+        return nearest
+    return _own_or_duplicate_id(tx, caller, now)
+
+
+def registered_ancestor(tx: Transaction, caller: Caller) -> tuple[Process | None, str]:
+    """Return the nearest ancestor process that a session lives in, and that session."""
+    process_keys = keys.processes(caller.process_ancestors)
+    if process_keys:
+        tx.prefetch(*process_keys)
+    for process, key in zip(caller.process_ancestors, process_keys, strict=True):
+        found = tx.get(key, ProcessSessions)
+        if found is not None and found.sessions:
+            duplicates = [name for name in found.sessions if name.startswith(f"{caller.session}~")]
+            own = caller.session if caller.session in found.sessions else ""
+            return process, own or next(iter(duplicates), found.sessions[0])
+    return None, ""
+
+
+def _may_act_for(tx: Transaction, nearest: str, caller: Caller) -> bool:
+    """Whether `nearest` may act for the caller's session: a duplicate, family, or one not registered yet."""
+    name = caller.session
+    if nearest.partition("~")[0] == name.partition("~")[0]:
+        return True
+    session = tx.get(keys.session(name), Session)
+    if session is None or session.ended_ms:
+        return True
+    return nearest in ancestors(tx, name) or name in ancestors(tx, nearest)
+
+
+def _own_or_duplicate_id(tx: Transaction, caller: Caller, now: int) -> str:
+    """Return the caller's id, or `<id>~N` if another living process has the id."""
+    name = caller.session
+    if caller.process is None:
+        return name
+    for number in range(2, DUPLICATES_MAX):
+        session = tx.get(keys.session(name), Session)
+        if session is None or session.ended_ms or session.process in (None, caller.process):
+            return name
+        assert session.process is not None, "compared above"
+        life = tx.evidence(session.process)[0].life
+        if life is ProcessState.DEAD or (life is ProcessState.UNKNOWN and now - session.beat_ms >= STALE_MS):
+            return name
+        name = f"{caller.session}~{number}"
+    raise Refused(f"{DUPLICATES_MAX} processes resumed session {caller.session}", hint="end some of them")
+
+
+def ancestors(tx: Transaction, name: str) -> list[str]:
+    """Return the parent of a session, its parent, and so on, up to `GENERATIONS_MAX`."""
+    found: list[str] = []
+    session = tx.get(keys.session(name), Session)
+    while session is not None and session.parent and len(found) < GENERATIONS_MAX:
+        if session.parent in (name, *found):
+            break
+        found.append(session.parent)
+        session = tx.get(keys.session(session.parent), Session)
+    return found
+
+
+def _check_parent(tx: Transaction, name: str, parent: str) -> None:
+    """Refuse a parent that descends from the session: each would be exempt from the other's locks."""
+    above = ancestors(tx, parent)
+    if name in above:
+        raise Invalid(f"{parent} is below {name}, not above it", hint="omit --parent")
+    if len(above) >= GENERATIONS_MAX:
+        raise Invalid(
+            f"{parent} has {len(above)} ancestors already",
+            hint="start the sub-agent from a session that is nested less deeply",
+        )
+
+
+def new_session(tx: Transaction, name: str, caller: Caller, now: int) -> Session:
+    """Return a session as its caller describes it."""
+    parent_process, nearest = registered_ancestor(tx, caller)
+    family = (nearest, *ancestors(tx, nearest)) if parent_process is not None else ()
+    duplicate = nearest.startswith(f"{caller.parent}~")
+    if (
+        caller.parent
+        and parent_process is not None
+        and caller.parent not in family
+        and nearest != name
+        and not duplicate
+    ):
+        raise Impostor(
+            f"this process belongs to session {nearest}, which does not descend from {caller.parent}",
+            hint=f"a sub-agent names the session that started it: --parent {nearest}",
+        )
+    parent = "" if caller.parent == name else caller.parent
+    parent = (
+        nearest if parent and duplicate else parent
+    )  # resumed twice: the sub-agent belongs to this duplicate
+    if parent:
+        _check_parent(tx, name, parent)
+    return Session(
+        session_id=name,
+        agent=caller.agent,
+        role=caller.role,
+        user=caller.user,
+        project=caller.project,
+        parent=parent,
+        host=caller.host,
+        cwd=caller.cwd,
+        process=caller.process,
+        parent_process=None if nearest == name else parent_process,
+        started_ms=now,
+        beat_ms=now,
+    )
+
+
+def put_session(tx: Transaction, session: Session, *, implicit: bool = False) -> Session:
+    """Write a living session and the index of its processes."""
+    key = keys.session(session.session_id)
+    before = tx.get(key, Session)
+    gone = before is None or before.ended_ms > 0
+    old = () if before is None or gone else (before.process, before.parent_process)
+    new = (session.process, session.parent_process)
+    for process in old:
+        if process not in new:
+            unlist_process(tx, process, session.session_id)
+    for process in new:
+        if process not in old:
+            _list_process(tx, process, session.session_id)
+    tx.put(key, session, keys.due(session.beat_ms + SUSPECT_MS))
+    if gone:
+        ancestry = "known" if session.process or session.parent_process else "unknown"
+        event = SessionRegistered(session.session_id, session.agent, session.parent, ancestry, implicit)
+        tx.emit(event)
+        mark_parent(tx, session.parent)
+    return session
+
+
+def mark_parent(tx: Transaction, parent: str) -> None:
+    """Mark a session that has sub-agents, so that the end of its locks also ends theirs below it."""
+    session = tx.get(keys.session(parent), Session) if parent else None
+    if session is not None and not session.children:
+        ended = session.ended_ms > 0
+        index_key = keys.due(session.ended_ms + ENDED_KEPT_MS if ended else session.beat_ms + SUSPECT_MS)
+        tx.put(keys.session(parent), msgspec.structs.replace(session, children=True), index_key)
+
+
+def _list_process(tx: Transaction, process: Process | None, name: str) -> None:
+    if process is not None:
+        key = keys.process(process)
+        found = tx.get(key, ProcessSessions) or ProcessSessions()
+        if name not in found.sessions:
+            tx.put(key, msgspec.structs.replace(found, sessions=(*found.sessions, name)))
+
+
+def unlist_process(tx: Transaction, process: Process | None, name: str) -> None:
+    """Remove a session from the index of a process."""
+    if process is None:
+        return
+    key = keys.process(process)
+    found = tx.get(key, ProcessSessions) or ProcessSessions()
+    left = tuple(session for session in found.sessions if session != name)
+    if left:
+        tx.put(key, msgspec.structs.replace(found, sessions=left))
+    elif found.sessions:
+        tx.delete(key)
