@@ -122,20 +122,20 @@ def check_files(place: Place, told: str) -> None:
 
 def check_told(tool: str, told: str, results: list[str]) -> None:
     """The model reads who is there, who is in the way, why, and what to do."""
-    assert "there are 2 other sessions at work here" in told
+    assert "there are 2 other sessions working here" in told
     assert "session bob (live)" in told
     free, held, glob, push, patch, switch = results[:6]
     assert "locked" not in free
     assert "held.txt is locked by session bob until" in held
     assert "for: rework" in held
-    assert "lock held.txt` waits in line for it, then read the file again and repeat the edit" in held
+    assert "lock held.txt` waits for it, then read the file again and repeat the edit" in held
     assert "as part of file:**/deep.txt by session bob" in glob
     assert "name:main-push is locked by session bob" in push
     assert tool != "codex" or "held.txt is locked by session bob" in patch
-    assert "This command would change the configuration of hooks" in switch
-    assert f"{BY_NAME[tool].local} holds the configuration of hooks, which agents do not change" in told
+    assert "this command would change the settings of hooks" in switch
+    assert f"{BY_NAME[tool].local} configures hooks, and agents may not change it" in told
     changed = f"this command changed {ADAS}, which claude (session {ADA_S}) holds"
-    assert (told.count(changed), told.count("The file is again as it was")) == (3, 3)
+    assert (told.count(changed), told.count("coord restored the file")) == (3, 3)
     assert "from bob (request): mind the gap" in told
     assert told.count("held.txt is locked by session bob") >= 2, "the hooks held on"
 
@@ -155,7 +155,7 @@ def test_an_overwrite_stays_if_nothing_is_restored(tmp_path: Path) -> None:
     with running_agent("codex", (Shell(OVERWRITES[0]),), place.repository, place.home) as agent:
         told = agent.wait().model.was_told()
     assert f"this command changed {ADAS}, which claude (session {ADA_S}) holds" in told
-    assert "It was not restored. Next: write it no more" in told
+    assert "coord did not restore it. Next: stop writing it" in told
     assert place.read(ADAS) == "stolen\n"
     with client_of(place, ADA_S) as ada:
         (message,) = ada.recv(drain=True).messages

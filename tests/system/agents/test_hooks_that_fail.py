@@ -34,7 +34,7 @@ def test_a_stuck_store_is_no_permission(tool: str, tmp_path: Path) -> None:
         agent.kill()
         after.go.set()
     assert place.read("new.txt") is None
-    assert "the store did not answer within 2.0 s; nothing is written until" in agent.model.results()[0]
+    assert "the store did not answer within 2.0 s; writes are blocked until" in agent.model.results()[0]
 
 
 @pytest.mark.parametrize("tool", TOOLS)

@@ -1,10 +1,10 @@
-"""What a repository's `coord.toml` says about hooks.
+"""The settings for hooks in a repository's `coord.toml`.
 
 [hooks]
 writes_without_store = "open"    # default: "closed"
 reads_without_store = "closed"   # default: "open"
 restore_overwrites = true            # default: false
-watched = [".env", "config/*.local"]   # ignored files to look at all the same; default: .env, .env.local
+watched = [".env", "config/*.local"]   # ignored files to observe; default: .env, .env.local
 """
 
 import os
@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from coord.core.errors import Invalid
-from coord.integrations.hooks.named_locks import ACTIONS, Action
+from coord.integrations.hooks.named_locks import ACTIONS, Action, with_presets
 from coord.integrations.shell_effects.watched_files import WATCHED
 
 WORDS = ("open", "closed")
@@ -23,7 +23,7 @@ WATCHED_MAX = 64
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """How hooks behave in a repository."""
+    """The behaviour of hooks in a repository."""
 
     closed_for_writes: bool = True
     closed_for_reads: bool = False
@@ -33,19 +33,22 @@ class Settings(msgspec.Struct, frozen=True):
 
 
 def read_settings(root: str | None) -> Settings:
-    """Return the settings of a worktree; without a file the usual ones."""
+    """Return the settings of a worktree; the defaults if it has no `coord.toml`."""
     path = f"{root}/coord.toml"
     if root is None or not os.path.isfile(path):
         return Settings()
     import tomllib
 
+    from coord.host.presets import lock_presets
+
     try:
         with open(path, "rb") as file:
-            given = tomllib.load(file).get("hooks", {})
+            configuration = tomllib.load(file)
     except (OSError, ValueError) as error:
-        raise Invalid(f"{path} cannot be read: {error}", hint="correct it, or remove it") from error
+        raise Invalid(f"{path} cannot be read: {error}", hint="fix or remove it") from error
+    given = configuration.get("hooks", {})
     if not isinstance(given, dict):
-        raise Invalid(f"hooks in {path} is no table", hint="write [hooks], and the settings below it")
+        raise Invalid(f"hooks in {path} is not a table", hint="write [hooks] and the settings below it")
     unknown = sorted(set(given) - set(KNOWN))
     if unknown:
         raise Invalid(f"{path} has no setting hooks.{unknown[0]}", hint=f"use {', '.join(KNOWN)}")
@@ -57,41 +60,44 @@ def read_settings(root: str | None) -> Settings:
         _closed(given, "reads_without_store", path, "open"),
         restore,
         _watched(given.get("watched", list(WATCHED)), path),
-        (*ACTIONS, *_actions(given.get("actions", []), path)),
+        (*with_presets(lock_presets(configuration)), *_actions(given.get("actions", []), path)),
     )
 
 
-def _closed(given: Mapping[str, Any], name: str, path: str, usual: str) -> bool:
-    word = given.get(name, usual)
+def _closed(given: Mapping[str, Any], name: str, path: str, default: str) -> bool:
+    word = given.get(name, default)
     if word not in WORDS:
         raise Invalid(f"hooks.{name} in {path} is {word!r}", hint='use "open" or "closed"')
     return bool(word == "closed")
 
 
 def _watched(given: object, path: str) -> tuple[str, ...]:
-    """Return files to look at: relative to the worktree, and nowhere else."""
+    """Return the files to observe; all of them are below the worktree."""
     if not isinstance(given, list) or len(given) > WATCHED_MAX:
         raise Invalid(
-            f"hooks.watched in {path} is no list of at most {WATCHED_MAX}", hint='watched = [".env"]'
+            f"hooks.watched in {path} is not a list of at most {WATCHED_MAX} files",
+            hint='write watched = [".env"]',
         )
     for text in given:
         plain = isinstance(text, str) and text and "\0" not in text
         if not plain or text.startswith(("/", ":")) or ".." in text.split("/"):
             raise Invalid(
-                f"hooks.watched in {path} has {text!r}", hint="name files below the worktree, such as .env"
+                f"hooks.watched in {path} has {text!r}", hint="name files inside the worktree, such as .env"
             )
     return tuple(given)
 
 
 def _actions(given: object, path: str) -> list[Action]:
     if not isinstance(given, list):
-        raise Invalid(f"hooks.actions in {path} is no list", hint="write [[hooks.actions]] before each one")
+        raise Invalid(
+            f"hooks.actions in {path} is not a list", hint="write [[hooks.actions]] above each action"
+        )
     return [_action(each, path) for each in given]
 
 
 def _action(given: object, path: str) -> Action:
     if not isinstance(given, dict) or set(given) - {"command", "lock", "main_tree"}:
-        raise Invalid(f"an action in {path} has other fields", hint="use command, lock and main_tree")
+        raise Invalid(f"an action in {path} has unknown fields", hint="use command, lock and main_tree")
     command, lock, main_tree = given.get("command"), given.get("lock"), given.get("main_tree", False)
     if not isinstance(command, str) or not command.split() or not isinstance(lock, str) or not lock:
         raise Invalid(f"an action in {path} needs command and lock", hint='command = "npm publish"')

@@ -1,15 +1,15 @@
-"""What a hook is told and what it answers, in one form for all tools."""
+"""Events and answers of hooks, in one form for all tools."""
 
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, NamedTuple
 
 CALL_S = 600.0
-"""How long a call may take where its tool does not say."""
+"""The time limit of a call if its tool names none."""
 
 
 class Kind(StrEnum):
-    """What happened."""
+    """The kind of an event."""
 
     START = "start"
     END = "end"
@@ -24,46 +24,46 @@ class Kind(StrEnum):
 
 
 class Event(NamedTuple):
-    """One call of the hook."""
+    """An event that a tool sends to its hook."""
 
     tool: str
     name: str
     kind: Kind = Kind.OTHER
     session: str = ""
     agent: str = ""
-    """The sub-agent's own id; empty in the session itself."""
+    """The id of the sub-agent; empty for the session itself."""
     agent_type: str = ""
     cwd: str = ""
     source: str = ""
-    """What began the session, ended it, or changed."""
+    """Why the session started or ended, or which settings changed."""
     call: str = ""
     tool_name: str = ""
-    """The name of the tool that is called."""
+    """The name of the called tool."""
     writes: tuple[str, ...] = ()
-    """The files it writes, as it names them."""
+    """The files that the call writes, as the tool names them."""
     command: str | None = None
-    """The command line, where the tool is a shell."""
+    """The command line if the tool is a shell."""
     timeout_s: float = CALL_S
     failed: bool = False
     reminded: bool = False
     background: bool = False
-    """The command goes on after its call has ended, and nobody is told when it ends."""
+    """Whether the command outlives its call; no hook reports its end."""
     installed_for: str = ""
-    """The git directory of the one repository that this hook was set up for; of all of them: empty."""
+    """The git directory of the repository that this hook was set up for; empty if it serves all."""
 
     @property
     def owner(self) -> str:
-        """The session that acts: that of a sub-agent is its own."""
+        """The acting session; a sub-agent has its own."""
         return f"{self.session}.{self.agent}"[:128] if self.agent else self.session
 
     @property
     def changes_files(self) -> bool:
-        """Whether this is a call that may change files."""
+        """Whether the call may change files."""
         return bool(self.writes) or self.command is not None
 
 
 class Answer(NamedTuple):
-    """What a hook answers; all empty lets things take their course."""
+    """The answer of a hook; empty fields allow the call and say nothing."""
 
     deny: str = ""
     note: str = ""
@@ -72,7 +72,7 @@ class Answer(NamedTuple):
 
 
 class ToolOutput(NamedTuple):
-    """An answer as its tool reads it."""
+    """An answer in the form of its tool."""
 
     out: Mapping[str, Any] | None = None
     code: int = 0
@@ -84,25 +84,25 @@ NO_OUTPUT = ToolOutput()
 
 
 def text_in(fields: Mapping[str, Any], name: str) -> str:
-    """Return a field that should be text; what is none is empty."""
+    """Return a text field; empty if it is missing or of another type."""
     found = fields.get(name)
     return found if isinstance(found, str) else ""
 
 
 def fields_in(fields: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """Return a field that should be an object; what is none is empty."""
+    """Return an object field; empty if it is missing or of another type."""
     found = fields.get(name)
     return found if isinstance(found, dict) else {}
 
 
 def number_in(fields: Mapping[str, Any], name: str) -> float:
-    """Return a field that should be a positive number; what is none is 0."""
+    """Return a positive number; 0 if it is missing or of another type."""
     found = fields.get(name)
     return float(found) if isinstance(found, int | float) and 0 < found < 1e9 else 0.0
 
 
 def common_event(tool: str, kinds: Mapping[str, Kind], payload: Mapping[str, Any]) -> Event:
-    """Return what all tools tell alike; a call that writes is known only for tools of MCP servers yet."""
+    """Return the fields that all tools share; of the written files only those of MCP tools."""
     name, tool_name = text_in(payload, "hook_event_name"), text_in(payload, "tool_name")
     return Event(
         tool,
@@ -131,7 +131,7 @@ MCP_PATH_FIELDS = (
 
 
 def mcp_writes(tool_name: str, given: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the files that a tool of an MCP server seems to write, judged by its name and its fields."""
+    """Return the files that an MCP tool probably writes, by its name and its fields."""
     name = tool_name.rpartition("__")[2].lower()
     if not tool_name.startswith(("mcp__", "mcp_")) or not any(word in name for word in MCP_WRITE_WORDS):
         return ()
@@ -144,7 +144,7 @@ def mcp_writes(tool_name: str, given: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def claude_output(event: Event, answer: Answer) -> ToolOutput:
-    """Return an answer as Claude Code and Codex read it."""
+    """Return an answer in the form of Claude Code and Codex."""
     if answer.deny and event.kind is Kind.BEFORE:
         said = {"permissionDecision": "deny", "permissionDecisionReason": answer.deny}
         return ToolOutput({"hookSpecificOutput": {"hookEventName": event.name, **said}})

@@ -1,4 +1,4 @@
-"""What a hook does about an event: it locks, refuses, keeps, gives back, tells."""
+"""Handle one hook event: take locks, refuse calls, salvage edits, release locks, deliver messages."""
 
 import os
 import time
@@ -32,13 +32,13 @@ from coord.sdk.client.open import open_location
 Reply = Callable[[Answer], None]
 AnyConnection = TypeVar("AnyConnection", bound=Connection)
 MARGIN_S = 60.0
-"""A lease outlives the call that it is for."""
+"""How much longer a lease lasts than its call may take."""
 NO_CALL = "-"
-"""Keeps what the session holds, and ends no call."""
+"""The id that ends no call and keeps all locks of the session."""
 
 
 class HookHandler:
-    """One event, and the stores that it concerns."""
+    """Handles one event in the stores that it concerns."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class HookHandler:
         *,
         open_by: float = 0.0,
     ) -> None:
-        """`show` prints the answer; what has to happen after that, happens after it.
+        """`reply` prints the answer; the handler may still do things after that.
 
         Until `open_by`, by the monotonic clock, a store that cannot be reached is tried again.
         """
@@ -63,7 +63,7 @@ class HookHandler:
         self._by_folder: dict[str, Connection] = {}
 
     def handle(self) -> None:
-        """Do what the event asks for, and answer."""
+        """Do what the event asks for, and reply."""
         try:
             getattr(self, f"_{self.event.kind}")()
         finally:
@@ -99,7 +99,7 @@ class HookHandler:
             begun.append((connection, target))
             if reply.after_loss:
                 salvaged += self._salvage(target, reply)
-        if salvaged:  # what the agent knows of these files is out of date; it holds them now, and may go on
+        if salvaged:  # the agent read these files before; it holds them now and may read them again
             for connection, _ in begun:
                 connection.call(EndToolCall(connection.caller, self._call()))
             self._reply(Answer(deny=messages.salvage_notice(salvaged)))
@@ -109,7 +109,7 @@ class HookHandler:
         self._reply(ALLOW)
 
     def _salvage(self, target: Target, reply: LockReply) -> list[str]:
-        """Put aside what those who lost such a lock left half done; return what was."""
+        """Salvage the edits of sessions that lost these locks; return what was found."""
         from coord.host.repository import find_repository
         from coord.integrations.git.salvage.rollback import salvage_first
 
@@ -144,7 +144,7 @@ class HookHandler:
         return messages.denial(reply, target.resources, "" if of_files else self.event.command or "")
 
     def _undo(self, begun: list[tuple[Connection, Target]]) -> None:
-        """Give back what was taken in one store, where another one refuses."""
+        """Release the locks taken in some stores after another store refused."""
         for connection, target in begun:
             connection.call(EndToolCall(connection.caller, self._call()))
             if target.resources:
@@ -169,11 +169,11 @@ class HookHandler:
         text, ids = messages.inbox(received.messages)
         self._reply(Answer(note="\n".join(each for each in (*said, text) if each)))
         if ids and first is not None:
-            with suppress(CoordError):  # it is offered again
+            with suppress(CoordError):  # the next hook offers it again
                 first.call(AckMessages(first.caller, tuple(ids)))
 
     def _release_done(self, connection: Connection, ended: EndToolCallReply, *, look: bool) -> list[LockInfo]:
-        """Give back what hooks took and nothing needs any more; return what is still held."""
+        """Release hook locks that are no longer needed; return the locks that remain."""
         if ended.under_way:
             return list(ended.locks)
         done = [
@@ -199,7 +199,7 @@ class HookHandler:
         text, ids = messages.inbox(received.messages)
         self._reply(Answer(note=text))
         if ids:
-            with suppress(CoordError):  # it is offered again
+            with suppress(CoordError):  # the next hook offers it again
                 connection.call(AckMessages(connection.caller, tuple(ids)))
 
     def _stop(self) -> None:
@@ -238,7 +238,7 @@ class HookHandler:
         self._deregister(Deregister(self._caller(), to_parent=True))
 
     def _end(self) -> None:
-        if self.event.source == "clear":  # the session that begins in its place takes all over
+        if self.event.source == "clear":  # the session that starts in its place takes everything over
             self._reply(ALLOW)
             return
         self._deregister(Deregister(self._caller()))
@@ -253,7 +253,7 @@ class HookHandler:
         self._reply(ALLOW)
 
     def _observe_before(self, connection: Connection, target: Target, home: StoreLocation | None) -> None:
-        """Let it be seen how files stand before a call that may write."""
+        """Record the state of the files before a call that may write."""
         if target.location.repository is None or not target.worktree:
             return
         from coord.integrations.shell_effects import observe
@@ -269,7 +269,7 @@ class HookHandler:
         )
 
     def _observe_after(self, connection: Connection, target: Target, home: StoreLocation | None) -> str:
-        """Let it be seen what a call has done; return what its agent should know."""
+        """Compare the files after a call; return what its agent should know."""
         shell = self._runs_in(target, home)
         written = [path_in_resource(text) for text in target.resources if text.startswith("file:")]
         if target.location.repository is None or not target.worktree or not (shell or written):
@@ -288,7 +288,7 @@ class HookHandler:
         )
 
     def _runs_in(self, target: Target, home: StoreLocation | None) -> bool:
-        """Whether the call is a shell's, and begins in this worktree."""
+        """Whether the call is a shell command that starts in this worktree."""
         return (
             self.event.command is not None
             and target.location is home

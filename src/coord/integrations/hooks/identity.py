@@ -1,4 +1,4 @@
-"""In whose name a hook speaks: the session that its tool names, which lives in the tool's own process."""
+"""The caller of a hook: the session that the tool names, living in the process of the tool."""
 
 import os
 from collections.abc import Mapping
@@ -11,11 +11,11 @@ from coord.host.repository import Repository
 from coord.integrations.hooks.events import Event
 
 SHELLS = frozenset(("sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "busybox", "env", "timeout"))
-"""What may stand between a tool and its hook."""
+"""Programs that may run between a tool and its hook."""
 
 
 def caller_of(event: Event, environ: Mapping[str, str], repository: Repository | None) -> Caller:
-    """Return the caller: the session itself, or a sub-agent as a session below it."""
+    """Return the caller: the session, or a sub-agent as a child session."""
     given = environ.get("COORD_SESSION_ID", "")
     session = check_id("session id", given or event.session)
     process_ancestors = ancestors()
@@ -38,17 +38,17 @@ def caller_of(event: Event, environ: Mapping[str, str], repository: Repository |
 
 
 def owner_of(session: str, event: Event) -> str:
-    """Return the id of the session that acts."""
+    """Return the id of the acting session."""
     return check_id("session id", f"{session}.{event.agent}") if event.agent else session
 
 
 def tenant_of(environ: Mapping[str, str]) -> str:
-    """Return the tenant in whose log the hook works."""
+    """Return the tenant whose log the hook uses."""
     return find_tenant(environ)
 
 
 def tool_process(environ: Mapping[str, str], process_ancestors: list[Process]) -> Process | None:
-    """Return the process of the tool: the one it names, or the nearest that is no shell."""
+    """Return the process of the tool: the one it names, or the nearest ancestor that is not a shell."""
     named = environ.get("CLAUDE_PID", "")
     for process in process_ancestors:
         if str(process.pid) == named:

@@ -1,12 +1,12 @@
-"""The program that coding agents run for their hooks: `python -I client.py claude|codex|gemini`.
+"""The program that coding agents run for their hooks: `python -I main.py claude|codex|gemini [GIT-DIR]`.
 
-Behind that stands the git directory of the repository that it was set up for, unless it is for all. The
-event comes on standard input; the answer goes to standard output as the tool wants it, or as exit code 2 with
-a reason on standard error. Tools let a call pass when their hook is too slow, so this one has a deadline of
-its own: by then it has answered, whatever the store does.
+The second argument names the repository that the hook was set up for; without it the hook serves all
+repositories. The event comes on standard input. The answer goes to standard output in the form of the tool,
+or as exit code 2 with a reason on standard error. Tools allow a call if its hook is too slow, so this program
+has a deadline: it answers in time, even if the store does not.
 
-Most calls only read. They are let pass before anything else is imported, be it `typing` or `json`: each of
-these takes as long as the start of Python itself.
+Most calls only read. They are allowed before anything else is imported, even `typing` and `json`, because
+each of these takes as long as the start of Python itself.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ TOOLS = ("claude", "codex", "gemini")
 WATCH_FROM_S = 0.05
 """No deadline is shorter. The watcher sleeps until then, because a call that only reads has ended by then."""
 END_DEADLINE_S = 2.0
-"""At the end of a session the tools do not wait for long."""
+"""The tools wait only a short time at the end of a session."""
 OPEN_SHARE = 3 / 7
 """The part of the deadline in which a store that cannot be reached is tried again."""
 GRACE_S = 1.0
-"""An answer that is being written when time is up gets so long: half of one would let the call pass."""
+"""Extra time for an answer that is being written at the deadline: half an answer would allow the call."""
 PAYLOAD_BYTES_MAX = 64 * 1024 * 1024
 EXIT_REFUSED = 2
 BEFORE = ("PreToolUse", "BeforeTool")
@@ -55,11 +55,11 @@ READ_ONLY_TOOLS = frozenset(
         *("google_web_search", "web_fetch", "invoke_agent", "complete_task"),
     )
 )
-"""Tools that change no file: before one of these there is nothing to ask."""
+"""Tools that change no file, so the hook allows them at once."""
 
 
 class JsonOptions:
-    """How JSON is read: what `json.JSONDecoder` would hand to the same scanner."""
+    """The options that `json.JSONDecoder` would pass to the same scanner."""
 
     strict = True
     object_hook = object_pairs_hook = None
@@ -68,7 +68,7 @@ class JsonOptions:
 
 
 class Hook:
-    """One run of the program."""
+    """One run of this program."""
 
     def __init__(self, tool: str, installed_for: str = "") -> None:
         """`installed_for`: the git directory of the repository that the hook was set up for."""
@@ -90,7 +90,7 @@ class Hook:
         start_new_thread(self._watch, ())
         try:
             self._answer()
-        except Exception as error:  # noqa: BLE001 - a defect must not open the gate
+        except Exception as error:  # noqa: BLE001 - a defect must not allow a write
             self._refuse(f"coord: the hook failed: {error!r}")
         os._exit(self._code)
 
@@ -98,7 +98,7 @@ class Hook:
         try:
             payload = self._read()
         except (OSError, ValueError, TypeError) as error:
-            self._refuse(f"coord: what {self.tool} told its hook cannot be read: {error}")
+            self._refuse(f"coord: the input that {self.tool} gave its hook cannot be read: {error}")
             return
         if payload.get("hook_event_name") in BEFORE and payload.get("tool_name") in READ_ONLY_TOOLS:
             return
@@ -115,14 +115,14 @@ class Hook:
             settings = gate.settings
             self.closed = {True: settings.closed_for_writes, False: settings.closed_for_reads}
             self._fail(error.message, error.hint)
-        except Exception as error:  # noqa: BLE001 - a defect must not open the gate
+        except Exception as error:  # noqa: BLE001 - a defect must not allow a write
             self._fail(f"the hook failed: {error!r}", "")
 
     def _read(self) -> dict[str, Any]:
         with open(0, "rb", closefd=False) as file:
             data = file.read(PAYLOAD_BYTES_MAX + 1)
         if len(data) > PAYLOAD_BYTES_MAX:
-            raise ValueError(f"it has more than {PAYLOAD_BYTES_MAX} bytes")
+            raise ValueError(f"more than {PAYLOAD_BYTES_MAX} bytes")
         text = data.decode().strip()
         payload: Any = None
         try:
@@ -132,14 +132,14 @@ class Hook:
             StopIteration,
             SystemError,
             ValueError,
-        ):  # without `json` the scanner cannot say what is wrong
+        ):  # the scanner needs `json` to describe the error
             whole = False
         if not whole:
             import json
 
             payload = json.loads(text)
         if not isinstance(payload, dict):
-            raise TypeError("it is no object")
+            raise TypeError("not an object")
         return payload
 
     def _parse_event(self, payload: dict[str, Any]) -> None:
@@ -161,14 +161,14 @@ class Hook:
         self.deadline_s = min(deadline_s(), END_DEADLINE_S) if ends else deadline_s()
 
     def _watch(self) -> None:
-        """Answer for a store that does not, before the tool gives up on its hook."""
+        """Answer at the deadline if the store has not, before the tool gives up on its hook."""
         self._ended.acquire(timeout=WATCH_FROM_S)
         self.set_deadline()
         while (left := self.began + self.deadline_s - time.monotonic()) > 0:
             self._ended.acquire(timeout=min(left, 0.05 if self.event is None else left))
         try:
             if self.event is None:
-                self._refuse(f"coord: {self.tool} told its hook nothing within {self.deadline_s:.1f} s")
+                self._refuse(f"coord: {self.tool} gave its hook no input within {self.deadline_s:.1f} s")
             else:
                 self._fail(
                     f"the store did not answer within {self.deadline_s:.1f} s", "try again in a moment"
@@ -179,13 +179,13 @@ class Hook:
             os._exit(self._code)
 
     def _fail(self, message: str, hint: str) -> None:
-        """Answer where it could not be found out who holds what: closed or open, as it is set."""
+        """Answer without knowing who holds what: the settings say whether calls are refused or allowed."""
         from coord.integrations.hooks.events import ALLOW, Answer, Kind
         from coord.integrations.hooks.messages import failure
         from coord.integrations.hooks.shell_parser import only_reads
 
         event = self.event
-        assert event is not None, "who told nothing is refused"
+        assert event is not None, "an event without a payload was refused"
         if event.kind is Kind.START:
             self._reply(Answer(note=failure(message, hint, closed=self.closed[True])))
             return
@@ -197,17 +197,17 @@ class Hook:
         self._reply(ALLOW)
 
     def _refuse(self, why: str) -> None:
-        """Say no without knowing to what: in the one way that every tool understands."""
+        """Refuse a call of unknown kind, in the one way that every tool understands."""
         if self._answer_lock.acquire(blocking=False):
             self._code = EXIT_REFUSED
             _write(2, f"{why}\n".encode("utf-8", "replace"))
             self._answered.release()
 
     def _reply(self, answer: Answer) -> None:
-        """Print the answer; the first one counts."""
+        """Print the answer; only the first one is printed."""
         if not self._answer_lock.acquire(blocking=False):
             return
-        assert self.event is not None, "there is something to answer to"
+        assert self.event is not None, "an event was parsed"
         output_of = self._form.output_of(self.event, answer)
         self._code = output_of.code
         if output_of.out is not None:
@@ -223,15 +223,15 @@ def _write(fd: int, data: bytes) -> None:
     try:
         while data:
             data = data[os.write(fd, data) :]
-    except OSError:  # nobody listens any more
+    except OSError:  # the tool has closed its end
         return
 
 
 def main(words: list[str]) -> NoReturn:
     """Run the hook of a tool."""
-    gc.disable()  # this process ends soon
+    gc.disable()  # the process ends before garbage matters
     if len(words) not in (1, 2) or words[0] not in TOOLS:
-        _write(2, f"coord: the hook is run as: client.py {'|'.join(TOOLS)} [GIT-DIRECTORY]\n".encode())
+        _write(2, f"coord: usage: main.py {'|'.join(TOOLS)} [GIT-DIRECTORY]\n".encode())
         os._exit(EXIT_REFUSED)
     Hook(*words).run()
 

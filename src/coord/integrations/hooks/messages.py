@@ -1,4 +1,4 @@
-"""What agents read: facts in one sentence, and the exact next step. No orders: models distrust those."""
+"""The texts that agents read: facts and the exact next step, no orders, because models distrust those."""
 
 import os
 import sys
@@ -11,12 +11,12 @@ from coord.core.sessions.commands import SessionInfo
 
 NAMED_MAX = 5
 SAID_CHARS_MAX = 9_000
-"""The tools cut what is longer."""
+"""The tools cut longer texts."""
 BODY_CHARS_MAX = 4_000
 
 
 def denial(reply: LockReply, resources: Sequence[str], command: str) -> str:
-    """Return why a call is refused, and what to do about it; `command` is the line that was to be run."""
+    """Return why a call is refused and what to do about it; `command` is the line that was not run."""
     names = ", ".join(resource.removeprefix("file:") for resource in resources[:NAMED_MAX])
     if command:
         wait, again = (
@@ -24,7 +24,7 @@ def denial(reply: LockReply, resources: Sequence[str], command: str) -> str:
             "",
         )
     else:
-        wait = f"`{coord()} lock {_words(resources)}` waits in line for it"
+        wait = f"`{coord()} lock {_words(resources)}` waits for it"
         again = ", then read the file again and repeat the edit"
     if reply.outcome is Outcome.CHANGED and reply.holder is not None:
         return (
@@ -34,12 +34,12 @@ def denial(reply: LockReply, resources: Sequence[str], command: str) -> str:
         )
     if reply.cycle:
         return (
-            f"coord: {names} cannot be had: {' → '.join(reply.cycle)} wait for each other. "
-            f"Nothing was changed. Next: give back what is held (commit the edits, or `{coord()} unlock`), "
+            f"coord: {names} is part of a deadlock: {' → '.join(reply.cycle)} wait for each other. "
+            f"Nothing was changed. Next: release your locks (commit the edits, or `{coord()} unlock`), "
             f"then {wait}{again}."
         )
     if reply.holder is None:
-        return f"coord: others are in line for {names}. Nothing was changed. Next: {wait}{again}."
+        return f"coord: others wait for {names} already. Nothing was changed. Next: {wait}{again}."
     held = reply.holder
     covers = "" if held.resource in resources else f" as part of {held.resource}"
     why = f", for: {held.reason}" if held.reason else ""
@@ -51,16 +51,16 @@ def denial(reply: LockReply, resources: Sequence[str], command: str) -> str:
 
 
 def background_denial(resources: Sequence[str]) -> str:
-    """Return why a command is refused that needs a lock and would outlive its call."""
+    """Return why a command that needs a lock may not run in the background."""
     return (
-        f"coord: this command needs {', '.join(resources[:NAMED_MAX])} for as long as it runs, and nobody "
-        "tells when one in the background ends. Nothing was run. Next: run it in the foreground, "
-        "in a line without `&`, nohup and setsid."
+        f"coord: this command needs {', '.join(resources[:NAMED_MAX])} while it runs, and coord cannot see "
+        "when a command in the background ends. Nothing was run. Next: run it in the foreground, "
+        "without `&`, nohup and setsid."
     )
 
 
 def salvage_notice(findings: Sequence[str]) -> str:
-    """Return why a call is refused once: the files are not what they were when the agent read them."""
+    """Return why a call is refused once: the files changed after the agent read them."""
     return (
         f"coord: {'; '.join(findings)[:SAID_CHARS_MAX]}. The files are locked for this session now. "
         "Next: read them again and repeat the call."
@@ -68,14 +68,16 @@ def salvage_notice(findings: Sequence[str]) -> str:
 
 
 def failure(message: str, hint: str, *, closed: bool) -> str:
-    """Return what to say where the store does not answer."""
+    """Return the text for a store that does not answer."""
     step = f" Next: {hint}." if hint else ""
-    state = "nothing is written until it can be told who holds what" if closed else "locks are not looked at"
-    return f"coord: {message}; {state}.{step} `{coord()} doctor` says what is wrong."
+    state = (
+        "writes are blocked until coord can check who holds the file" if closed else "locks are not checked"
+    )
+    return f"coord: {message}; {state}.{step} `{coord()} doctor` shows what is wrong."
 
 
 def peers_notice(peers: Sequence[SessionInfo], own: str) -> str:
-    """Return who else is there, in one sentence (SES-21)."""
+    """Return the other sessions in one sentence (SES-21)."""
     if not peers:
         return ""
     count = len(peers)
@@ -83,15 +85,15 @@ def peers_notice(peers: Sequence[SessionInfo], own: str) -> str:
     more = f"; and {count - NAMED_MAX} more" if count > NAMED_MAX else ""
     are = "is 1 other session" if count == 1 else f"are {count} other sessions"
     return (
-        f"coord: there {are} at work here: {shown}{more}. This is session {own}. "
-        "Files that another session edits are locked. The user wants to hear of them in the first answer."
+        f"coord: there {are} working here: {shown}{more}. This is session {own}. "
+        "Files that another session edits are locked. The user wants your first answer to mention them."
     )
 
 
 def status_summary(
     own: str, held: Sequence[LockInfo], peers: Sequence[SessionInfo], others: Sequence[LockInfo]
 ) -> str:
-    """Return who is doing what, for a session whose memory was cut."""
+    """Return who holds what, for a session whose context was compacted."""
     mine = ", ".join(lock.resource for lock in held) or "nothing"
     lines = [f"coord: this is session {own}; it holds {mine}."]
     for peer in peers[:NAMED_MAX]:
@@ -101,23 +103,23 @@ def status_summary(
 
 
 def reminder(held: Sequence[LockInfo]) -> str:
-    """Return what is still held when an agent is about to stop."""
+    """Return the locks that an agent still holds when it is about to stop."""
     names = [lock.resource for lock in held]
-    given_back = [lock.resource for lock in held if not lock.worktree]
+    by_hand = [lock.resource for lock in held if not lock.worktree]
     steps = []
-    if len(given_back) < len(held):
-        steps.append("commit or undo the edits, which ends the locks on those files")
-    if given_back:
-        steps.append(f"`{coord()} unlock {_words(given_back)}` gives back what is not needed any more")
+    if len(by_hand) < len(held):
+        steps.append("commit or undo the edits, which releases the locks on those files")
+    if by_hand:
+        steps.append(f"`{coord()} unlock {_words(by_hand)}` releases the locks that you no longer need")
     return (
         f"coord: this session still holds {', '.join(names[:NAMED_MAX])}"
         f"{f' and {len(names) - NAMED_MAX} more' if len(names) > NAMED_MAX else ''}. "
-        f"Next: {'; '.join(steps)}; or stop again to keep them. This is said once."
+        f"Next: {'; '.join(steps)}; or stop again to keep them. This reminder comes once."
     )
 
 
 def inbox(messages: Sequence[MessageInfo]) -> tuple[str, list[str]]:
-    """Return messages as text, as many as fit, and the ids of those."""
+    """Return the messages that fit as one text, and their ids."""
     text, ids = "", list[str]()
     for message in messages:
         body = f" — {message.body[:BODY_CHARS_MAX]}" if message.body else ""
@@ -130,14 +132,14 @@ def inbox(messages: Sequence[MessageInfo]) -> tuple[str, list[str]]:
 
 
 def span(seconds: float) -> str:
-    """Return a duration as people write it."""
+    """Return a duration such as `5m00s`."""
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}h{minutes:02}m" if hours else f"{minutes}m{rest:02}s" if minutes else f"{rest}s"
 
 
 def coord() -> str:
-    """Return how the `coord` command is called from here."""
+    """Return how to call the `coord` command from here."""
     for folder in os.environ.get("PATH", "").split(os.pathsep):
         if folder and os.access(f"{folder}/coord", os.X_OK):
             return "coord"

@@ -1,4 +1,4 @@
-"""The configuration of hooks is for people: an agent that changed it would not be held by hooks any more."""
+"""Files that only people may change: an agent could switch its hooks off by editing them."""
 
 import os
 from collections.abc import Mapping
@@ -12,27 +12,27 @@ FILES = (
     ".gemini/settings.json",
 )
 IN_GIT = ("hooks", "coord", "config", "config.worktree")
-"""What of a git directory says which of its hooks run, or who holds what."""
+"""The parts of a git directory that decide which hooks run and where the locks are."""
 SWITCH = "disableAllHooks"
 HOOK_MARKS = ("coord/integrations/hooks/main.py", "coord hook ")
-"""What the command of our own hook contains."""
+"""Texts that only the command of our hook contains."""
 SETTINGS_BYTES_MAX = 4 * 1024 * 1024
-NEXT = "A person changes it; `coord uninstall` takes the hooks out."
+NEXT = "Next: ask a person to change it; `coord uninstall` removes the hooks."
 
 
 def check_edit(event: Event) -> str:
-    """Return why a call may not be made that would change the configuration of hooks, or nothing."""
+    """Return why a call may not change the settings of hooks, or ""."""
     for path in event.writes:
         if is_configuration(os.path.join(event.cwd, path)):
-            return f"{path} holds the configuration of hooks, which agents do not change. {NEXT}"
+            return f"coord: {path} configures hooks, and agents may not change it. {NEXT}"
     line = event.command or ""
     if (SWITCH in line or any(name in line for name in FILES)) and not only_reads(line):
-        return f"This command would change the configuration of hooks, which agents do not do. {NEXT}"
+        return f"coord: this command would change the settings of hooks, and agents may not do that. {NEXT}"
     return ""
 
 
 def is_configuration(path: str) -> bool:
-    """Whether a file says which hooks run, those of git too; a link to such a file is one."""
+    """Whether a file, or the target of a link, configures the hooks of a tool or of git."""
     for each in (os.path.normpath(path).casefold(), os.path.realpath(path).casefold()):
         parts = each.split("/")
         inside = parts[parts.index(".git") + 1 :] if ".git" in parts else []
@@ -42,20 +42,20 @@ def is_configuration(path: str) -> bool:
 
 
 def check_settings(event: Event, payload: Mapping[str, Any], environ: Mapping[str, str]) -> str:
-    """Return why changed settings of Claude Code may not take effect, or nothing."""
+    """Return why changed settings of Claude Code may not take effect, or ""."""
     changed = payload.get("file_path")
     if not isinstance(changed, str) or not is_configuration(changed):
         return ""
     settings = _read(changed)
     if settings is None:
-        return f"{changed} cannot be read any more, and with it the hooks of coord. {NEXT}"
+        return f"coord: {changed} cannot be read, so the hooks of coord would be lost. {NEXT}"
     if settings.get(SWITCH):
-        return f"{changed} would disable all hooks, those of coord too. {NEXT}"
+        return f"coord: {changed} would disable all hooks, also those of coord. {NEXT}"
     home = environ.get("HOME", "") or os.path.expanduser("~")
     roots = dict.fromkeys((environ.get("CLAUDE_PROJECT_DIR", "") or event.cwd, event.cwd, home))
-    places = [f"{root}/{name}" for root in roots for name in FILES[:2]]
-    if not any(_has_hook(_read(place) or {}) for place in places):
-        return f"with {changed} no hook of coord would be left. {NEXT}"
+    paths = [f"{root}/{name}" for root in roots for name in FILES[:2]]
+    if not any(_has_hook(_read(path) or {}) for path in paths):
+        return f"coord: {changed} would leave no hook of coord. {NEXT}"
     return ""
 
 
@@ -64,7 +64,7 @@ def _has_hook(settings: Mapping[str, Any]) -> bool:
 
 
 def _read(path: str) -> Mapping[str, Any] | None:
-    """Return settings; a missing file has none, one that cannot be understood is None."""
+    """Return the settings in a file: {} if it is missing, None if it cannot be parsed."""
     import json
 
     try:

@@ -1,7 +1,7 @@
-"""A command line, as far as it can be told what it runs without running it.
+"""Find out what a command line runs, without running it.
 
-It is split into simple commands; what stands inside `sh -c '…'`, `$(…)` and backquotes is looked at too. This
-serves people and models that do not hide what they do. What is hidden is caught by its effects.
+A line is split into simple commands, also those inside `sh -c '…'`, `$(…)` and backquotes. That is enough for
+people and models that hide nothing; `shell_effects` catches the rest by its effects.
 """
 
 import os
@@ -24,16 +24,16 @@ WRAPPERS = (
     "coproc",
 )
 DETACHING = ("nohup", "setsid", "coproc", "disown")
-"""Commands that let others go on after their line has ended."""
+"""Commands that start other commands which outlive the line."""
 SHELLS = ("sh", "bash", "dash", "zsh", "ksh")
 SEPARATORS = frozenset((";", "&&", "||", "|", "&", "|&", ";;", "(", ")", "{", "}", "\n"))
 PUNCTUATION = ";&|(){}<>"
 _NO_BACKGROUND = re.compile(r"&&|\|&|[<>]&|&>|;&")
-"""Signs with an `&` that puts nothing into the background."""
+"""Operators with an `&` that puts nothing into the background."""
 _HERE_DOCUMENT = re.compile(r"<<-?\s*(['\"]?)(\w+)\1[^\n]*\n.*?^[ \t]*\2$", re.DOTALL | re.MULTILINE)
 KEYWORDS = ("then", "do", "else", "elif", "if", "while", "until", "!")
 SCRIPTS_MAX = 16
-"""How many lines inside a line are looked at."""
+"""How many nested lines are parsed."""
 LINE_CHARS_MAX = 20_000
 READ_ONLY = frozenset(
     (
@@ -55,9 +55,9 @@ COORD_WRITING = (
     ["init"],
     ["uninstall"],
 )
-"""Commands of coord that run others, or write files."""
+"""Commands of coord that run other commands or write files."""
 OPTIONS_WITH_VALUE = {"git": ("-C", "-c", "--git-dir", "--work-tree", "--namespace")}
-"""Options before the subcommand that have a word of their own."""
+"""Options before the subcommand that take a value."""
 
 
 def simple_commands(line: str) -> list[list[str]]:
@@ -66,14 +66,14 @@ def simple_commands(line: str) -> list[list[str]]:
 
 
 def outlives_call(line: str) -> bool:
-    """Whether something of a line may still run when the line has ended: `git push &`, `setsid make`."""
+    """Whether a command may still run after its line has ended: `git push &`, `setsid make`."""
     line = _shorten(line)
     line = _HERE_DOCUMENT.sub(lambda found: _script_in(found, line), line)
     return any(_detaches(word) for script, _ in _parse_scripts(line) for word in _words(script))
 
 
 def _script_in(document: re.Match[str], line: str) -> str:
-    """Return a here-document that a shell is given to run; all others are text, such as messages."""
+    """Return a here-document that a shell runs; "" for any other, because it is plain text."""
     before = re.split(r"[\s;&|(]+", line[: document.start()])[-3:]
     return document[0] if any(os.path.basename(word) in SHELLS for word in before) else ""
 
@@ -85,7 +85,7 @@ def _detaches(word: str) -> bool:
 
 
 def _parse_scripts(line: str) -> Iterator[tuple[str, list[list[str]]]]:
-    """Yield a line and each line inside it, with the simple commands of it."""
+    """Yield a line and each nested line, with its simple commands."""
     line = _shorten(line)
     scripts = [line, *_substitutions(line)][:SCRIPTS_MAX]
     looked = 0
@@ -97,9 +97,9 @@ def _parse_scripts(line: str) -> Iterator[tuple[str, list[list[str]]]]:
 
 
 def only_reads(line: str, *, store: bool = True) -> bool:
-    """Whether every command of a line is known for only reading files; what cannot be told does not.
+    """Whether every command of a line is known to only read files.
 
-    Without a `store` the commands of coord do not count as such: they would begin a new one.
+    Without a `store` commands of coord do not count as reading: they would create a new store.
     """
     if any(sign in line for sign in (">", "`", "$(", "<(", "--output")):
         return False
@@ -113,19 +113,19 @@ def only_reads(line: str, *, store: bool = True) -> bool:
 
 
 def folders_entered(line: str) -> list[str]:
-    """Return the folders that a line changes to, as it names them."""
+    """Return the folders that a line enters, as it names them."""
     return [words[1] for words in simple_commands(line) if words[0] in ("cd", "pushd") and len(words) > 1]
 
 
 def _shorten(line: str) -> str:
-    """Return a line without its middle where it is long: that is text, most likely."""
+    """Return a long line without its middle, which is most likely text."""
     if len(line) <= LINE_CHARS_MAX:
         return line
     return f"{line[: LINE_CHARS_MAX // 2]}\n{line[-LINE_CHARS_MAX // 2 :]}"
 
 
 def _words(line: str) -> list[str]:
-    """Return the words of a line and the signs between them, as far as its quotes can be understood."""
+    """Return the words and operators of a line."""
     from shlex import shlex
 
     lexer = shlex(line.replace("\\\n", " ").replace("\n", " ; "), posix=True, punctuation_chars=PUNCTUATION)
@@ -134,7 +134,7 @@ def _words(line: str) -> list[str]:
     found: list[str] = []
     try:
         found += lexer
-    except ValueError:  # a quote that is not closed, as in the text of a here-document
+    except ValueError:  # an open quote, as in the text of a here-document
         for part in line.replace(";", "\n").replace("&&", "\n").split("\n"):
             found += [";", *part.split()]
     return found
@@ -151,7 +151,7 @@ def _split(line: str) -> list[list[str]]:
 
 
 def _unwrap(words: list[str]) -> list[str]:
-    """Return a command without what only surrounds it."""
+    """Return a command without wrappers, keywords and assignments."""
     while words:
         first = words[0]
         name, assigned, _ = first.partition("=")
@@ -176,7 +176,7 @@ def _without_options(words: list[str]) -> list[str]:
 
 
 def _scripts(words: list[str]) -> list[str]:
-    """Return the command lines that a command is given to run."""
+    """Return the command lines that a command runs."""
     if words[0] == "eval":
         return [" ".join(words[1:])]
     if words[0] not in SHELLS:
@@ -186,6 +186,6 @@ def _scripts(words: list[str]) -> list[str]:
 
 
 def _substitutions(line: str) -> list[str]:
-    """Return what stands in `$(…)` and in backquotes; what is nested stands in what it is nested in."""
+    """Return the contents of `$(…)` and of backquotes."""
     found = line.split("`")[1::2]
     return found + [part.split(")")[0] for part in line.split("$(")[1:]]

@@ -1,4 +1,4 @@
-"""Where a call writes: the stores concerned, and what is to be locked in each."""
+"""The targets of a call: the stores that it concerns and the locks that it needs in each."""
 
 import os
 from collections.abc import Mapping
@@ -17,17 +17,17 @@ BRANCH_BYTES_MAX = 1024
 
 
 class Target(NamedTuple):
-    """What a call concerns in one worktree of a store."""
+    """The locks that a call needs in one worktree of a store."""
 
     location: StoreLocation
     worktree: str
     resources: tuple[str, ...] = ()
     exact: tuple[str, ...] = ()
-    """Those of them that are single files."""
+    """The resources that are single files."""
 
 
 def home_location(event: Event, environ: Mapping[str, str]) -> StoreLocation | None:
-    """Return the store that the session works with; None where coord is not in use."""
+    """Return the store of the session; None if coord is not in use there."""
     if not event.cwd or find_repository(event.cwd) is None:
         return None
     location = find_location(event.cwd, environ)
@@ -35,7 +35,7 @@ def home_location(event: Event, environ: Mapping[str, str]) -> StoreLocation | N
 
 
 def _in_use(location: StoreLocation, event: Event) -> bool:
-    """Whether coord is in use there; refuse where it was, and the store that knew who holds what is gone."""
+    """Whether coord is in use there; raise if it was set up and its store is gone."""
     if location.pinned or not event.installed_for or location.repository is None:
         return location.pinned
     if os.path.realpath(event.installed_for) == os.path.realpath(location.repository.commondir):
@@ -49,9 +49,9 @@ def _in_use(location: StoreLocation, event: Event) -> bool:
 def targets_of(
     event: Event, environ: Mapping[str, str], home: StoreLocation | None, settings: Settings
 ) -> list[Target]:
-    """Return what a call locks, by worktree; that of the session comes first, even without a lock.
+    """Return the locks of a call by worktree; the session's worktree comes first, even without a lock.
 
-    A lock counts in all worktrees, but its file is clean or not in the one where it is written.
+    A lock counts in all worktrees, but whether its file is clean depends on the worktree.
     """
     found: dict[tuple[str, str], Target] = {}
     if home is not None:
@@ -64,7 +64,7 @@ def targets_of(
             where = (target.location.folder, target.worktree)
             known = found.get(where, target._replace(resources=()))
             resources = dict.fromkeys((*known.resources, *target.resources))
-            # Tools write files. Where a folder is among them, it may be moved to what is not there yet.
+            # Tools write files. A folder among the paths may be moved to a path that does not exist yet.
             exact = target.resources if os.path.isfile(path) or not folders else ()
             single = dict.fromkeys((*known.exact, *exact))
             found[where] = target._replace(resources=tuple(resources), exact=tuple(single))
@@ -72,12 +72,12 @@ def targets_of(
 
 
 def worktree_of(location: StoreLocation) -> str:
-    """Return the worktree of a place; "" where it has none."""
+    """Return the worktree of a location; "" if it has none."""
     return location.repository.root or "" if location.repository is not None else ""
 
 
 def _written(event: Event) -> list[str]:
-    """Return what is written as absolute paths; a command line may have gone elsewhere before it writes."""
+    """Return the written files as absolute paths, also below the folders that a command line enters."""
     folders = [event.cwd]
     if event.command and event.writes:
         folders += [os.path.join(event.cwd, folder) for folder in folders_entered(event.command)]
@@ -88,9 +88,9 @@ def _written(event: Event) -> list[str]:
 def _target_of(
     path: str, environ: Mapping[str, str], home: StoreLocation | None, event: Event
 ) -> Target | None:
-    """Return the store that a file belongs to; None for one that is in no repository with coord."""
+    """Return the target of a file; None if no repository with coord contains it."""
     if "\0" in path:
-        raise Invalid("a file's name has a NUL in it", hint="name the file without it")
+        raise Invalid("a file name contains NUL", hint="remove it from the name")
     for each in dict.fromkeys((path, os.path.realpath(path))):
         repository = find_repository(os.path.dirname(each))
         if repository is None or repository.root is None:
@@ -98,7 +98,7 @@ def _target_of(
         same = home is not None and home.repository is not None
         same = same and home.repository.commondir == repository.commondir  # type: ignore[union-attr]
         location = home if same else find_location(repository.root, environ)
-        assert location is not None, "the session's own, or one just found"
+        assert location is not None, "the session's location, or one just found"
         if not _in_use(location, event):
             continue
         texts = _texts(repository, each)
@@ -108,7 +108,7 @@ def _target_of(
 
 
 def _texts(repository: Repository, path: str) -> tuple[str, ...] | None:
-    """Return how a file is locked; None where it leads out of the repository, so that another one counts."""
+    """Return the resources of a file; None if it is a link to another repository."""
     try:
         return tuple(
             f"file:{each}" for each in repository_path(repository, path, repository.root or "", literal=True)
@@ -130,7 +130,7 @@ def _named(event: Event, home: StoreLocation, settings: Settings) -> tuple[str, 
 
 
 def _branch(root: str | None) -> str:
-    """Return the branch that is checked out, or nothing."""
+    """Return the branch that is checked out, or ""."""
     git = f"{root}/.git"
     try:
         if os.path.isfile(git):
@@ -143,7 +143,7 @@ def _branch(root: str | None) -> str:
 
 
 def _of_host(target: Target, environ: Mapping[str, str]) -> list[Target]:
-    """Return a part, with the names that belong to the host apart from it."""
+    """Return a target, split into its own locks and those that the whole machine shares."""
     of_host = tuple(text for text in target.resources if text in target.location.host_locks)
     if not of_host:
         return [target]

@@ -1,4 +1,4 @@
-"""What a session is told when it begins, goes on after a clearing, or has lost its memory."""
+"""The text for a session that starts, continues after a clear, or was compacted."""
 
 from coord.core.errors import Refused
 from coord.core.locks.commands import ListLocks
@@ -24,7 +24,7 @@ def welcome(client: Client, source: str) -> str:
 
 
 def _session_before_clear(client: Client) -> str:
-    """Return the session that lived in the same process before it was cleared; none if that is not clear."""
+    """Return the session that used this process before the clear; "" if there is not exactly one."""
     process = client.caller.process
     if process is None:
         return ""

@@ -1,4 +1,7 @@
-"""Who changed a file that somebody else holds: proven or unknown. Both are told; the proven can be mended."""
+"""Find out whether a command overwrote files that others hold, notify the holders, and restore the files.
+
+If the author of a change is in doubt, the holder is only warned and the file stays as it is.
+"""
 
 import stat
 from collections.abc import Sequence
@@ -28,7 +31,7 @@ PATH_CHARS_MAX = 120
 
 
 class Finding(NamedTuple):
-    """A held file that was changed; without a doubt it was stomped."""
+    """A changed file that another session holds; without a `doubt` the command overwrote it."""
 
     change: Change
     holders: Sequence[LockInfo]
@@ -38,12 +41,12 @@ class Finding(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The path as people read it."""
+        """The path, cut to a readable length."""
         return self.change.path[:PATH_CHARS_MAX]
 
 
 class Attribution:
-    """Judges the effects of one call."""
+    """Collects the files of other holders that one call changed."""
 
     def __init__(
         self, connection: Connection, git: Git, folder: CallFolder, index: str, mine: Call, calls: Calls
@@ -57,7 +60,7 @@ class Attribution:
         self._found: list[Finding] = []
 
     def add(self, change: Change, holders: Sequence[LockInfo]) -> None:
-        """Judge one file."""
+        """Add a changed file, unless it has the content that its holder gave it."""
         owners = list(dict.fromkeys(lock.owner for lock in holders))
         left = [
             saved for owner in owners if (saved := saved_by(self._folder, owner).of(change.path)) is not None
@@ -72,20 +75,23 @@ class Attribution:
         self._found.append(Finding(change, holders, doubt, saved, now))
 
     def report(self, *, restore: bool) -> list[str]:
-        """Tell the holders, mend what is proven if that is wanted, and return what to say to the agent."""
+        """Notify the holders, restore proven overwrites if wanted, and return the notes for the agent."""
         notes: list[str] = []
         for finding in self._found:
             salvage_ref = ""
-            with suppress(CoordError):  # what git cannot keep is not restored, but told all the same
+            with suppress(CoordError):  # a file that git cannot save is not restored, but reported
                 salvage_ref = self._restore(finding) if restore and not finding.doubt else ""
             notes.append(self._agent_note(finding, salvage_ref))
             self._notify_holders(finding, salvage_ref)
         if len(notes) > NAMED_MAX:
-            notes = [*notes[:NAMED_MAX], f"coord: and {len(notes) - NAMED_MAX} more files that others hold."]
+            notes = [
+                *notes[:NAMED_MAX],
+                f"coord: this command changed {len(notes) - NAMED_MAX} more files that others hold.",
+            ]
         return notes
 
     def _is_as_left(self, change: Change, saved: SavedFile) -> bool:
-        """Whether a file is what its holder made of it last."""
+        """Whether a file still has the last content of its holder."""
         if change.now is None:
             return False
         if saved.file_stat.same_stat(change.now):
@@ -96,48 +102,48 @@ class Attribution:
         )
 
     def _is_as_indexed(self, change: Change) -> bool:
-        """Whether a file that had the content of the old index has it still."""
+        """Whether a file still has the content of the old index."""
         words = ("diff", "--quiet", "--no-ext-diff", "--no-textconv", "--", change.path)
         done = self._git.run(*words, GIT_INDEX_FILE=self._index, GIT_LITERAL_PATHSPECS="1")
         return done.code == 0
 
     def _doubt_of_calls(self, owners: list[str]) -> str:
-        """Return why somebody else may have been at work, or nothing."""
+        """Return why another call may have changed the file, or ""."""
         others = self._calls.concurrent_with(self._mine)
         if not self._calls.complete_since(self._mine):
-            return "too many calls were under way"
+            return "too many calls ran at the same time"
         if any(call.session in owners for call in others):
-            return "the holder's own tools were at work"
+            return "the holder's own tools ran at the same time"
         if any(call.shell for call in others):
             return "another shell command ran at the same time"
         if any(owner not in self._calls.sessions for owner in owners):
-            return "what the holder itself writes here is not seen by hooks"
+            return "hooks do not see the writes of the holder here"
         return ""
 
     def _doubt_of_content(self, change: Change, saved: SavedFile | None, now: bytes | None) -> str:
-        """Return why it cannot be told that the content is another one, or nothing."""
+        """Return why the contents cannot be compared, or ""."""
         if now is None and change.now is not None:
-            return "the file is too large to be compared"
+            return "the file is too large to compare"
         if saved is None and not change.was_clean and change.was is not None:
-            return "what the file was before is not known"
+            return "the former content is unknown"
         return ""
 
     def _restore(self, finding: Finding) -> str:
-        """Put the former content back, the present one aside; return the ref of that, or nothing."""
+        """Salvage the new content and restore the former one; return the salvage ref, or ""."""
         change = finding.change
         former = content_before(self._git, change, self._index, finding.saved)
         if former is None:
             return ""
-        why = f"written over what {_holder_name(finding)} holds"
+        why = f"overwrote a file that {_holder_name(finding)} holds"
         ref = save_to_ref(self._git, self._mine.session, [change.path], why)
-        aside = ref or "HEAD"
+        saved_in = ref or "HEAD"
         if not _unchanged(change.now, file_stat(self._git.folder, change.path)):
             return ""
         if not restore_content(self._git, change.path, *former, finding.now):
             return ""
         for owner in dict.fromkeys(lock.owner for lock in finding.holders):
             mark_restored(self._folder, self._git, owner, change.path)
-        return aside
+        return saved_in
 
     def _agent_note(self, finding: Finding, salvage_ref: str) -> str:
         lock = finding.holders[0]
@@ -147,13 +153,15 @@ class Attribution:
         if finding.doubt:
             why = f"Author unknown: {finding.doubt}. Nothing was restored."
             return f"coord: {held}, changed while this command ran. {why}"
-        notes = f"coord: this command changed {held}. The holder was told."
+        notes = f"coord: this command changed {held}. The holder has a message about it."
         if salvage_ref:
-            return f"{notes} The file is again as it was; what this command wrote is in {salvage_ref}."
-        return f"{notes} It was not restored. Next: write it no more; `coord lock` waits in line for it."
+            return (
+                f"{notes} coord restored the file; the content that this command wrote is in {salvage_ref}."
+            )
+        return f"{notes} coord did not restore it. Next: stop writing it; `coord lock` waits for it."
 
     def _notify_holders(self, finding: Finding, salvage_ref: str) -> None:
-        """Tell the holders; one whose own tools were at work knows better than we do."""
+        """Notify the holders, except one whose own tools may have made the change."""
         at_work = {call.session for call in self._calls.concurrent_with(self._mine)}
         for owner in dict.fromkeys(lock.owner for lock in finding.holders):
             if finding.doubt and owner in at_work:
@@ -172,7 +180,7 @@ class Attribution:
                     "restored": bool(salvage_ref),
                 },
             )
-            with suppress(CoordError):  # it is gone, or has too much to read already
+            with suppress(CoordError):  # the holder is gone, or its inbox is full
                 self._connection.call(message)
 
     def _message_body(self, finding: Finding, salvage_ref: str) -> str:
@@ -182,9 +190,9 @@ class Attribution:
             return f"{ran}; {finding.doubt}. Nothing was restored."
         notes = f"A shell command of session {mine} changed it without a lock."
         if salvage_ref:
-            return f"{notes} It is again as it was; the other content is in {salvage_ref}."
+            return f"{notes} coord restored it; the other content is in {salvage_ref}."
         if finding.saved is not None:
-            last = f"What you wrote last is there: git cat-file blob {finding.saved.blob}"
+            last = f"Your last content: git cat-file blob {finding.saved.blob}"
             return f"{notes} It was not restored. {last}"
         return f"{notes} It was not restored."
 
@@ -195,7 +203,7 @@ def _holder_name(finding: Finding) -> str:
 
 
 def _git_mode(found: FileStat) -> tuple[int, bool]:
-    """Return what git knows of a file's mode."""
+    """Return the parts of a file's mode that git stores."""
     return stat.S_IFMT(found.mode), bool(found.mode & 0o100)
 
 

@@ -1,7 +1,7 @@
-"""Which calls of tools were under way when, in one worktree: a small file that processes take turns with.
+"""The tool calls in one worktree, in a small file that processes share under a file lock.
 
-Calls are put in order by numbers given out under a file lock, so no clock has to be trusted. What is not
-known for sure, because the file was damaged or too much happened, counts as under way: nobody is blamed.
+Numbers that are handed out under the lock put calls in order, so no clock has to be right. If the file was
+damaged or is full, calls may be missing; then other calls count as running, so that nobody is blamed.
 """
 
 import os
@@ -21,13 +21,13 @@ SESSIONS_MAX = 256
 KEPT_DAYS = 14
 FILE_BYTES_MAX = 64 << 20
 DOUBT_S = 3600.0
-"""Where the file was damaged, a call that nobody knows of may be under way for so long."""
+"""After the file was damaged, an unknown call may run for this long."""
 
 T = TypeVar("T")
 
 
 class Call(msgspec.Struct, array_like=True):
-    """A call of a tool; `ended` is 0 while it is under way, as far as is known."""
+    """A tool call; `ended` is 0 while it runs, as far as is known."""
 
     name: str
     session: str
@@ -38,16 +38,16 @@ class Call(msgspec.Struct, array_like=True):
 
 
 class Calls(msgspec.Struct):
-    """The calls in a worktree. Those that ended up to `forgotten` may be missing."""
+    """The calls in a worktree. Calls that ended up to number `forgotten` may be missing."""
 
     number: int = 0
     calls: list[Call] = []
     sessions: dict[str, int] = {}
-    """Sessions whose hooks tell of their calls here."""
+    """Sessions whose hooks report their calls here."""
     forgotten: int = 0
 
     def begin(self, name: str, session: str, *, shell: bool, now_s: float, timeout_s: float) -> None:
-        """Take note of a call before it begins."""
+        """Record a call before it starts."""
         self.number += 1
         self.sessions.pop(session, None)
         self.sessions[session] = self.number
@@ -56,28 +56,28 @@ class Calls(msgspec.Struct):
         self._forget(now_s)
 
     def end(self, name: str, session: str) -> None:
-        """Take note that a call is over."""
+        """Record the end of a call."""
         self.number += 1
         for call in self.calls:
             if call.name == name and call.session == session and not call.ended:
                 call.ended = self.number
 
     def find(self, name: str, session: str) -> Call | None:
-        """Return a call that is under way."""
+        """Return a running call."""
         wanted = (call for call in self.calls if call.name == name and call.session == session)
         return next((call for call in wanted if not call.ended), None)
 
     def concurrent_with(self, call: Call) -> list[Call]:
-        """Return the calls of others that were under way at some time since this one began."""
+        """Return the calls of other sessions that ran at some time since this one started."""
         others = (each for each in self.calls if each.session != call.session)
         return [each for each in others if not each.ended or each.ended > call.began]
 
     def complete_since(self, call: Call) -> bool:
-        """Whether no call is missing that was under way since this one began."""
+        """Whether the log has every call that ran since this one started."""
         return self.forgotten < call.began
 
     def _forget(self, now_s: float) -> None:
-        """Forget calls that nobody will ask about, and what is too much."""
+        """Drop calls that nobody will ask about, and the oldest ones above the limit."""
         for call in self.calls:
             if not call.ended and call.until_s < now_s:  # its agent was killed
                 call.ended = self.number
@@ -91,23 +91,26 @@ class Calls(msgspec.Struct):
 
 
 class CallFolder:
-    """The private files of one worktree, in coord's folder inside the git directory."""
+    """The folder of one worktree's private files, inside the git directory."""
 
     def __init__(self, coord_folder: str, worktree: str) -> None:
         self.path = f"{coord_folder}/effects/{short(worktree)}"
         os.makedirs(self.path, mode=0o700, exist_ok=True)
 
     def file(self, kind: str, *of: str) -> str:
-        """Return the name of a file about something."""
+        """Return the path of a private file."""
         return f"{self.path}/{kind}-{short(chr(0).join(of))}"
 
     @contextmanager
     def lock_calls(self) -> Iterator[Calls]:
-        """Give what is known of calls, and write down what became of it; one process at a time."""
+        """Yield the calls under the file lock, and write them back."""
         lock = os.open(f"{self.path}/lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
             if not lock_within(lock, LOCK_WAIT_S):
-                raise Unavailable(f"{self.path}/lock is held by another process", hint="is it stopped?")
+                raise Unavailable(
+                    f"{self.path}/lock is held by another process",
+                    hint="look whether that process is stopped",
+                )
             calls = read_file(f"{self.path}/calls", Calls) or self._new_calls()
             yield calls
             write_file(f"{self.path}/calls", calls)
@@ -115,7 +118,7 @@ class CallFolder:
             os.close(lock)
 
     def _new_calls(self) -> Calls:
-        """Return an empty list; where one was damaged, with a call that stands beside all others."""
+        """Return an empty log; after damage, one with an unknown call that runs beside all others."""
         try:
             written_s = os.stat(f"{self.path}/calls").st_mtime
         except FileNotFoundError:
@@ -123,14 +126,14 @@ class CallFolder:
         return Calls(1, [Call("", "", True, 1, written_s + DOUBT_S)])
 
     def sweep(self, now_s: float) -> list[str]:
-        """Remove files of calls and sessions that are long gone, and return the names of the latter."""
+        """Remove old files of calls; return the old files of sessions, which need more work."""
         gone: list[str] = []
         for entry in os.scandir(self.path):
             if entry.name in ("lock", "calls") or entry.stat(follow_symlinks=False).st_mtime > (
                 now_s - KEPT_DAYS * 86_400
             ):
                 continue
-            if entry.name.startswith("held-"):
+            if entry.name.startswith("saved-"):
                 gone.append(entry.path)
             else:
                 remove(entry.path)
@@ -138,12 +141,12 @@ class CallFolder:
 
 
 def short(text: str) -> str:
-    """Return a name for a text, whatever bytes are in it."""
+    """Return a file name for a text with any bytes."""
     return digest(text.encode("utf-8", "surrogateescape").hex())
 
 
 def read_file(path: str, kind: type[T]) -> T | None:
-    """Return what was written down; None where it is missing or damaged."""
+    """Return the content of a private file; None if it is missing or damaged."""
     try:
         with open(path, "rb") as file:
             return msgspec.msgpack.decode(file.read(FILE_BYTES_MAX), type=kind)
@@ -152,7 +155,7 @@ def read_file(path: str, kind: type[T]) -> T | None:
 
 
 def write_file(path: str, what: object) -> None:
-    """Write something down, whole or not at all; a power cut may lose it."""
+    """Write a private file atomically; a power cut may lose it."""
     new = f"{path}.{os.getpid()}"
     with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as file:
         file.write(msgspec.msgpack.encode(what))
@@ -160,6 +163,6 @@ def write_file(path: str, what: object) -> None:
 
 
 def remove(path: str) -> None:
-    """Remove a file, if it is there."""
+    """Remove a file if it exists."""
     with suppress(FileNotFoundError):
         os.unlink(path)

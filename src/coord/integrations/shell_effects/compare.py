@@ -1,4 +1,4 @@
-"""Looking at a worktree before and after a shell command, and sorting out what it changed."""
+"""Compare a worktree before and after a shell command; lock free files and report overwrites."""
 
 import os
 import time
@@ -32,7 +32,7 @@ REASON = "changed by a shell command"
 
 
 class ShellCall:
-    """A call of a shell in a worktree."""
+    """A shell call in a worktree."""
 
     def __init__(self, connection: Connection, worktree: str, session: str, name: str) -> None:
         self._connection = connection
@@ -43,16 +43,16 @@ class ShellCall:
         self._state = self._folder.file("before", session, name)
         self._index = self._folder.file("index", session, name)
         self._folders: set[str] = set()
-        """What changed and is no file, nor was one: repositories inside this one."""
+        """Changed paths that are not files: nested repositories."""
 
     def record_state(self, watched: Sequence[str]) -> None:
-        """Write down how the files stand before the call."""
+        """Record the state of the files before the call."""
         remove(self._state)
         save_index(git_dir_of(self._git.folder), self._index)
         write_file(self._state, read_state(self._git, self._index, watched))
 
     def compare_state(self, watched: Sequence[str], *, restore: bool) -> str:
-        """Sort out what has changed since, and return what to tell the agent."""
+        """Handle the changes since then, and return the notes for the agent."""
         try:
             state = read_file(self._state, WorktreeState)
             found = [] if state is None else changes(self._git, self._index, state, watched)
@@ -70,14 +70,16 @@ class ShellCall:
                 drop_content(self._git, file)
 
     def _report_changes(self, found: list[Change], mine: Call, calls: Calls, *, restore: bool) -> str:
-        """Lock what is free, and judge what others hold."""
+        """Lock changed files that are free, and check those that others hold."""
         names, unlockable = _resource_names(found[:CHANGES_MAX])
         self._folders = {names[path] for path in names if os.path.isdir(f"{self._git.folder}/{path}")}
         holders = self._holders(list(names.values()))
         dirty = _differing_from_head(self._git.folder, [path for path in names if names[path] not in holders])
         locked, taken = self._lock({path: names[path] for path in dirty[:LOCKS_MAX]})
         holders.update(taken)
-        if not any(call.shell for call in calls.concurrent_with(mine)):  # else it may be another's content
+        if not any(
+            call.shell for call in calls.concurrent_with(mine)
+        ):  # otherwise another shell may have written it
             save_content(self._git, self._folder, self._session, locked)
         attribution = Attribution(self._connection, self._git, self._folder, self._index, mine, calls)
         for change in found[:CHANGES_MAX]:
@@ -87,13 +89,13 @@ class ShellCall:
         unlocked = len(dirty[LOCKS_MAX:]) + len(unlockable) + len(found[CHANGES_MAX:])
         if unlocked:
             notes.append(
-                f"coord: {unlocked} more files were changed by this command and are not locked: there are "
-                "too many of them, or their names cannot be locked."
+                f"coord: this command changed {unlocked} more files, which are not locked: there are too "
+                "many of them, or their names cannot be locked. Next: lock the files that you need."
             )
         return "\n".join(notes)
 
     def _holders(self, texts: list[str]) -> dict[str, list[LockInfo]]:
-        """Return who stands in the way of writing these files."""
+        """Return the locks that block writing these files."""
         caller, repository = self._connection.caller, self._connection.location.repository_id
         found: dict[str, list[LockInfo]] = {}
         for start in range(0, len(texts), CHECKED_AT_ONCE):
@@ -106,7 +108,7 @@ class ShellCall:
         return found
 
     def _lock(self, names: dict[str, str]) -> tuple[list[str], dict[str, list[LockInfo]]]:
-        """Lock files after the fact; return those, and who has just taken others."""
+        """Lock changed files; return those, and the holders of files that others have just locked."""
         locked: list[str] = []
         taken: dict[str, list[LockInfo]] = {}
         paths = list(names)
@@ -117,7 +119,9 @@ class ShellCall:
                 if reply.ok:
                     locked += some
                     break
-                if reply.outcome is Outcome.CHANGED:  # refused once, because the file changed: it did, by us
+                if (
+                    reply.outcome is Outcome.CHANGED
+                ):  # refused once because the file changed, which this call did
                     continue
                 lost = (
                     []
@@ -145,7 +149,7 @@ class ShellCall:
         return reply
 
     def _overlapping(self, texts: list[str], holder: LockInfo) -> list[str]:
-        """Return which of these a lock is about."""
+        """Return the resources that a lock overlaps."""
         repository = self._connection.location.repository_id
         (held,) = parse_resource(holder.resource, repository, holder.exact)
         return [
@@ -159,7 +163,7 @@ class ShellCall:
 
 
 def _resource_names(found: Sequence[Change]) -> tuple[dict[str, str], list[str]]:
-    """Return how files are locked, by path, and those that cannot be."""
+    """Return the resources of files by path, and the files that cannot be locked."""
     names: dict[str, str] = {}
     unlockable: list[str] = []
     for change in found:
@@ -173,7 +177,7 @@ def _resource_names(found: Sequence[Change]) -> tuple[dict[str, str], list[str]]
 
 
 def _differing_from_head(worktree: str, paths: list[str]) -> list[str]:
-    """Return which files are not as HEAD has them: nobody has to keep off the others."""
+    """Return the files that differ from HEAD; clean files need no lock."""
     found: list[str] = []
     for start in range(0, len(paths), CHECKED_AT_ONCE):
         some = paths[start : start + CHECKED_AT_ONCE]

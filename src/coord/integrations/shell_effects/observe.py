@@ -1,10 +1,9 @@
-"""What shell commands do to files, caught by its effect: no command line tells what a program will write.
+"""Observe which files a tool call changes, because no command line says what a program will write.
 
-Before and after a shell tool the worktree is looked at (`worktree_state.py`). What the command changed is
-locked after the fact where it is free (`effect_look.py`). A file that another session holds was stomped only
-if that is proven (`effect_verdict.py`): its content is not the holder's last one (`effect_content.py`), none
-of the holder's tools was under way, and no other shell ran beside this one (`effect_calls.py`). Otherwise
-its author is unknown: that is told, and the file is left alone.
+The state of the worktree is recorded before a shell call (`worktree_state.py`) and compared after it
+(`compare.py`). Changed files that are free get a lock. A file that another session holds counts as
+overwritten only with proof (`attribution.py`): its content is not the holder's last one (`saved_content.py`),
+and neither a tool of the holder nor another shell ran at the same time (`call_log.py`).
 """
 
 import time
@@ -27,7 +26,7 @@ def before_call(
     timeout_s: float = 660.0,
     watched: Sequence[str] = WATCHED,
 ) -> None:
-    """Take note of a call that may write, and for a shell of how the files stand; a failure stops nothing."""
+    """Record a call that may write, and for a shell the state of the files; a failure stops nothing."""
     with suppress(CoordError, OSError):
         folder = CallFolder(connection.location.folder, worktree)
         with folder.lock_calls() as calls:
@@ -49,7 +48,7 @@ def after_call(
     watched: Sequence[str] = WATCHED,
     restore: bool = False,
 ) -> str:
-    """Look at what a call did, and return what its agent should know; `wrote`: what an editor has written."""
+    """Compare the files after a call and return the notes for its agent; `wrote`: files of an editor."""
     notes = ""
     try:
         folder = CallFolder(connection.location.folder, worktree)
@@ -67,5 +66,5 @@ def after_call(
             with folder.lock_calls() as calls:
                 calls.end(call, session)
     except (CoordError, OSError) as error:
-        notes = f"coord: what this command changed could not be looked at: {error}" if shell else ""
+        notes = f"coord: the changes of this command could not be checked: {error}" if shell else ""
     return notes

@@ -1,7 +1,8 @@
-"""The content that holders last gave their files, and giving it back to them.
+"""The last content that holders gave their files, and restoring it.
 
-After its own writes a hook keeps each file as a blob under `refs/coord/salvage/<session>/file-<digest>`, byte
-for byte, and notes how `stat` showed it. As long as a file still has that stat, its content is that blob.
+After a write of its session a hook saves the file byte for byte as a blob under
+`refs/coord/salvage/<session>/file-<digest>`, together with its `stat`. While the stat is the same, so is the
+content.
 """
 
 import os
@@ -18,37 +19,37 @@ from coord.integrations.shell_effects.call_log import CallFolder, read_file, rem
 from coord.integrations.shell_effects.worktree_state import Change, FileStat, file_stat, read_content
 
 BYTES_MAX = 8 << 20
-"""Larger files are not kept."""
+"""Larger files are not saved."""
 FILES_MAX = 64
-"""So many files of one call are kept."""
+"""How many files of one call are saved."""
 REMEMBERED_MAX = 512
 
 
 class SavedFile(msgspec.Struct, frozen=True, array_like=True):
-    """A file as its holder left it."""
+    """The last content of a file by its holder."""
 
     file_stat: FileStat
     blob: str
 
 
 class SavedFiles(msgspec.Struct):
-    """The files of one session in one worktree, the latest last."""
+    """The saved files of one session in one worktree, the newest last."""
 
     session: str
     files: dict[bytes, SavedFile] = {}
 
     def of(self, path: str) -> SavedFile | None:
-        """Return how a file was left."""
+        """Return the saved content of a file."""
         return self.files.get(os.fsencode(path))
 
 
 def saved_by(folder: CallFolder, session: str) -> SavedFiles:
-    """Return what a session left in its files."""
-    return read_file(folder.file("held", session), SavedFiles) or SavedFiles(session)
+    """Return the saved files of a session."""
+    return read_file(folder.file("saved", session), SavedFiles) or SavedFiles(session)
 
 
 def save_content(git: Git, folder: CallFolder, session: str, paths: Sequence[str]) -> None:
-    """Keep the present content of files that a session has written and holds."""
+    """Save the present content of files that a session wrote and holds."""
     known = saved_by(folder, session)
     wanted = list(dict.fromkeys(paths))[:FILES_MAX]
     found = {path: now for path in wanted if (now := file_stat(git.folder, path)) is not None}
@@ -73,11 +74,11 @@ def save_content(git: Git, folder: CallFolder, session: str, paths: Sequence[str
         orders.append(f"delete {_ref(git, session, path)}\0\0")
     if orders:
         git.quick("update-ref", "--stdin", "-z", stdin="".join(orders).encode())
-        write_file(folder.file("held", session), known)
+        write_file(folder.file("saved", session), known)
 
 
 def drop_content(git: Git, file: str) -> None:
-    """Give up what a session kept that is long gone."""
+    """Drop the saved files of a session that ended long ago."""
     known = read_file(file, SavedFiles)
     if known is not None:
         names = [_ref(git, known.session, os.fsdecode(path)) for path in known.files]
@@ -88,7 +89,7 @@ def drop_content(git: Git, file: str) -> None:
 
 
 def is_blob(git: Git, path: str, blob: str) -> bool | None:
-    """Whether a file has exactly the content of a blob; None where that cannot be told."""
+    """Whether a file has exactly the content of a blob; None if it cannot be read."""
     data = read_content(git.folder, path, BYTES_MAX)
     if data is None:
         return None if os.path.lexists(f"{git.folder}/{path}") else False
@@ -96,7 +97,7 @@ def is_blob(git: Git, path: str, blob: str) -> bool | None:
 
 
 def blob_name(data: bytes, like: str) -> str:
-    """Return what git calls a content, in a repository whose names look like this one."""
+    """Return the object id of a content, by the same hash as another id."""
     import hashlib
 
     kind = hashlib.sha1 if len(like) == 40 else hashlib.sha256
@@ -104,7 +105,7 @@ def blob_name(data: bytes, like: str) -> str:
 
 
 def content_before(git: Git, change: Change, index: str, saved: SavedFile | None) -> tuple[int, bytes] | None:
-    """Return mode and content of a file before a change, where they are known for sure."""
+    """Return mode and content of a file before a change; None if they are not certain."""
     if change.was is not None:
         if saved is None or not saved.file_stat.same_stat(change.was):
             return None
@@ -125,23 +126,23 @@ def content_before(git: Git, change: Change, index: str, saved: SavedFile | None
 
 
 def restore_content(git: Git, path: str, mode: int, content: bytes, blamed: bytes | None) -> bool:
-    """Put a content in the place of the blamed one (None: no file), if that is still there."""
-    place = f"{git.folder}/{path}"
-    if read_content(git.folder, path, BYTES_MAX) != blamed or (blamed is None and os.path.lexists(place)):
+    """Replace the blamed content (None: no file) if it is still there; return whether it was."""
+    full = f"{git.folder}/{path}"
+    if read_content(git.folder, path, BYTES_MAX) != blamed or (blamed is None and os.path.lexists(full)):
         return False
     folder = open_folder(git.folder, os.path.dirname(path))
     if folder is None:
         return False
     try:
         return _swap(folder, os.path.basename(path), mode, content, blamed)
-    except OSError:  # it cannot be written here
+    except OSError:  # the folder is not writable
         return False
     finally:
         os.close(folder)
 
 
 def _swap(folder: int, name: str, mode: int, content: bytes, blamed: bytes | None) -> bool:
-    """Exchange a file; what was not the blamed one after all comes back, and whatever came since stays."""
+    """Swap a file; a content that is not the blamed one comes back, and later writes stay."""
     new = _write_beside(folder, mode, content)
     taken = f"{new}-taken"
     try:
@@ -161,7 +162,7 @@ def _swap(folder: int, name: str, mode: int, content: bytes, blamed: bytes | Non
 
 
 def _remove_spare(folder: int, spare: str, name: str, known: bytes | None) -> None:
-    """Remove a spare file whose content is known, or in its place; another one stays beside it."""
+    """Remove a spare file if its content is known or in place; any other stays beside the file."""
     with suppress(FileNotFoundError):
         found = os.stat(spare, dir_fd=folder, follow_symlinks=False)
         same = False
@@ -172,16 +173,16 @@ def _remove_spare(folder: int, spare: str, name: str, known: bytes | None) -> No
 
 
 def mark_restored(folder: CallFolder, git: Git, session: str, path: str) -> None:
-    """Note that a file has its holder's content again, which has another stat now."""
+    """Record the new stat of a file that has its holder's content again."""
     known, now = saved_by(folder, session), file_stat(git.folder, path)
     before = known.of(path)
     if before is not None and now is not None and is_blob(git, path, before.blob):
         known.files[os.fsencode(path)] = SavedFile(now, before.blob)
-        write_file(folder.file("held", session), known)
+        write_file(folder.file("saved", session), known)
 
 
 def _ignored(git: Git, paths: list[str]) -> set[str]:
-    """Return which files git is told to ignore: they may be secrets, which belong into no repository."""
+    """Return the ignored files: they may be secrets, which must not get into a repository."""
     if not paths:
         return set()
     words = ("--literal-pathspecs", "ls-files", "--others", "--ignored", "--exclude-standard", "-z", "--")
@@ -189,7 +190,7 @@ def _ignored(git: Git, paths: list[str]) -> set[str]:
 
 
 def _store(git: Git, files: dict[str, FileStat]) -> dict[str, str]:
-    """Write files into git as they are, and return the names of the blobs."""
+    """Write files into git as they are, and return the ids of the blobs."""
     plain = [path for path, found in files.items() if stat.S_ISREG(found.mode)]
     blobs: dict[str, str] = {}
     if plain:
@@ -207,7 +208,7 @@ def _ref(git: Git, session: str, path: str) -> str:
 
 
 def _write_beside(folder: int, mode: int, content: bytes) -> str:
-    """Write a new file beside the one that it is to replace, and return its name."""
+    """Write a new file beside the one that it will replace, and return its name."""
     new = f".coord-{os.urandom(8).hex()}"
     if stat.S_ISLNK(mode):
         os.symlink(os.fsdecode(content), new, dir_fd=folder)

@@ -1,8 +1,8 @@
-"""How the files of a worktree stand, told from git's index and from `stat`; contents are hardly ever read.
+"""The state of a worktree, from git's index and `stat`; file contents are hardly ever read.
 
-Only what differs from the index is remembered: changed, untracked and watched files. The index itself is kept
-by a second link, for git never writes an index in place. Asked with that old index, git says later which of
-the other files were touched since, whatever was staged, committed or checked out meanwhile.
+Only changed, untracked and watched files are recorded. A second link keeps the index, because git never
+writes an index in place. With that old index git finds the other files that were touched later, even if they
+were staged, committed or checked out since.
 """
 
 import os
@@ -20,15 +20,15 @@ from coord.integrations.deadline import deadline_s
 from coord.integrations.git.run import Git, GitFailed
 
 GIT_SHARE = 3 / 7
-"""How much of the time of a hook git has: a repository that takes longer is not looked at."""
+"""The part of a hook's deadline that git may use; a slower repository is not observed."""
 FILES_MAX = 20_000
 RACY_NS = 2_000_000_000
-"""A file written so shortly before may change again without another time: clocks are coarse."""
+"""Within this time a file may change without getting another time stamp, because clocks are coarse."""
 RACY_BYTES_MAX, RACY_BYTES_IN_ALL = 1 << 20, 8 << 20
 
 
 class FileStat(msgspec.Struct, frozen=True, array_like=True):
-    """A file as `lstat` shows it; `content` is a digest, where the times alone would not tell."""
+    """A file as `lstat` shows it; `content` is a digest if the times alone prove nothing."""
 
     mode: int
     size: int
@@ -38,53 +38,53 @@ class FileStat(msgspec.Struct, frozen=True, array_like=True):
     content: bytes = b""
 
     def same_stat(self, other: "FileStat | None") -> bool:
-        """Whether nothing but the content could tell the two apart."""
+        """Whether everything but the content is the same."""
         return other is not None and _stat_of(self) == _stat_of(other)
 
 
 class WorktreeState(msgspec.Struct, frozen=True):
-    """What differed from the index at a moment; a file that was missing is None."""
+    """The files that differed from the index at some time; None for a missing file."""
 
     at_ns: int
     files: dict[bytes, FileStat | None]
     others: bool = True
-    """Whether untracked files were looked at: there may be too many of them."""
+    """Whether untracked files were recorded; there may be too many of them."""
     ignore_files: tuple[FileStat | None, ...] = ()
     """The files outside the worktree that say what git ignores."""
 
 
 class Change(NamedTuple):
-    """A file that is not as it was."""
+    """A changed file."""
 
     path: str
     was: FileStat | None
     now: FileStat | None
     was_clean: bool
-    """Its content was the one in the old index."""
+    """Whether its content was the one in the old index."""
 
 
 def save_index(git_dir: str, saved: str) -> None:
-    """Keep the present index under a second name."""
+    """Save the present index under a second name."""
     with suppress(FileNotFoundError):
         os.unlink(saved)
     try:
         os.link(f"{git_dir}/index", saved)
-    except FileNotFoundError:  # nothing was ever staged
+    except FileNotFoundError:  # no file was ever staged
         return
-    except OSError:  # no links here
+    except OSError:  # a file system without links
         from shutil import copy2
 
         copy2(f"{git_dir}/index", saved)
 
 
 def read_state(git: Git, index: str, watched: Sequence[str]) -> WorktreeState:
-    """Return what differs from an index now."""
+    """Return the files that differ from an index now."""
     at_ns = time.time_ns()
     touched, others = _differing(git, index, watched)
     many = len(others) > FILES_MAX
     names = [*touched, *([] if many else others), *_literal(watched)]
     if len(touched) > FILES_MAX:
-        raise Unavailable(f"{len(touched)} files are changed", hint="commit them")
+        raise Unavailable(f"{len(touched)} files are changed", hint="commit or stash some of them")
     room = RACY_BYTES_IN_ALL
     files: dict[bytes, FileStat | None] = {}
     for name in dict.fromkeys(names):
@@ -97,7 +97,7 @@ def read_state(git: Git, index: str, watched: Sequence[str]) -> WorktreeState:
 
 
 def changes(git: Git, index: str, before: WorktreeState, watched: Sequence[str]) -> list[Change]:
-    """Return what was touched since a state was looked at."""
+    """Return the files that changed since a state was recorded."""
     touched, others = _differing(git, index, watched)
     known = {os.fsdecode(name): found for name, found in before.files.items()}
     found = [_changed(git.folder, name, was) for name, was in known.items()]
@@ -117,7 +117,7 @@ def changes(git: Git, index: str, before: WorktreeState, watched: Sequence[str])
 
 
 def file_stat(root: str, name: str) -> FileStat | None:
-    """Return a file as it is; a folder in its place is no file."""
+    """Return the stat of a file; None if it is missing or a folder."""
     try:
         found = os.lstat(f"{root}/{name}")
     except (OSError, ValueError):
@@ -128,9 +128,9 @@ def file_stat(root: str, name: str) -> FileStat | None:
 
 
 def read_content(root: str, name: str, most: int, folder: int | None = None) -> bytes | None:
-    """Return what is in a file, or where a symlink leads; None if it is no such thing, or larger.
+    """Return the content of a file or the target of a symlink; None for anything else or more than `most`.
 
-    `folder`: where the name is meant, instead of the root.
+    `folder`: an open folder that contains the name, instead of the root.
     """
     path = name if folder is not None else f"{root}/{name}"
     try:
@@ -147,7 +147,7 @@ def read_content(root: str, name: str, most: int, folder: int | None = None) -> 
 
 
 def _differing(git: Git, index: str, watched: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the tracked files whose stat is not that in the index, and the others; looked for at once."""
+    """Return the tracked files whose stat differs from the index, and the untracked files."""
     asks = [
         ("diff-files", "--name-only", "-z", "--no-renames", "--ignore-submodules=all"),
         ("ls-files", "--others", "--exclude-standard", "-z"),
@@ -157,7 +157,7 @@ def _differing(git: Git, index: str, watched: Sequence[str]) -> tuple[list[str],
         ignored = ("ls-files", "--others", "--ignored", "--exclude-standard", "-z", "--")
         asks.append((*ignored, *(f":(glob){text}" for text in patterns)))
     touched, *others = _run_parallel([_query(git, index, words) for words in asks])
-    # A folder among the others is a repository of its own, whose files are not ours.
+    # A folder among the untracked files is a nested repository, which has its own locks.
     plain = (name for names in others for name in names if not name.endswith("/"))
     return list(dict.fromkeys(touched)), list(dict.fromkeys(plain))
 
@@ -173,7 +173,7 @@ def _query(git: Git, index: str, words: tuple[str, ...]) -> Callable[[], list[st
 
 
 def _run_parallel(asks: list[Callable[[], list[str]]]) -> list[list[str]]:
-    """Run all at once and return their answers; the first error counts."""
+    """Run all at the same time and return their results; raise the first error."""
     answers: list[list[str]] = [[] for _ in asks]
     errors: list[CoordError] = []
 
@@ -183,7 +183,7 @@ def _run_parallel(asks: list[Callable[[], list[str]]]) -> list[list[str]]:
         except CoordError as error:
             errors.append(error)
 
-    from threading import Thread  # only who asks git several things needs it
+    from threading import Thread  # slow to import, and hooks for editors do not need it
 
     threads = [Thread(target=run, args=(number,), daemon=True) for number in range(1, len(asks))]
     for thread in threads:
@@ -232,7 +232,7 @@ def _ignore_files(git: Git) -> tuple[FileStat | None, ...]:
 
 
 def _is_younger(root: str, name: str, than_ns: int) -> bool:
-    """Whether a file or a folder above it was made or moved since: else it was only ignored until now."""
+    """Whether a file or a folder above it was created or moved since; otherwise it was ignored before."""
     while name:
         try:
             if os.lstat(f"{root}/{name}").st_ctime_ns >= than_ns - RACY_NS:

@@ -41,7 +41,7 @@ def test_a_held_file_is_refused_with_the_next_step(scene: HookHarness) -> None:
     deny = scene.write("src/app.py").deny
     assert "src/app.py is locked by session bob until" in deny
     assert "for: rework" in deny
-    assert "coord lock src/app.py` waits in line" in deny
+    assert "coord lock src/app.py` waits for it" in deny
     assert (scene.root / "src/app.py").read_text() == "app\n"
 
 
@@ -224,7 +224,7 @@ def test_the_git_directory_is_no_place_to_edit(scene: HookHarness) -> None:
         ".git/coord/coord.db",
         ".git/worktrees/x/config.worktree",
     ):
-        assert "agents do not change" in scene.before(scene.edit(f".git/{name}")).deny
+        assert "agents may not change" in scene.before(scene.edit(f".git/{name}")).deny
     assert scene.before(scene.edit(".git/COMMIT_EDITMSG")).deny == ""
 
 
@@ -244,7 +244,7 @@ def test_an_action_does_not_outlive_its_call(scene: HookHarness) -> None:
     """INT-12: nobody tells when a command in the background ends, so none with a lock runs there."""
     given = {"command": "git push origin main", "run_in_background": True}
     deny = scene.before(scene.shell("", tool_input=given)).deny
-    assert "needs name:main-push for as long as it runs" in deny
+    assert "needs name:main-push while it runs" in deny
     assert "run it in the foreground" in deny
     assert scene.held() == {}
     given = {"command": "python -m http.server", "run_in_background": True}
@@ -267,7 +267,7 @@ def test_an_action_does_not_outlive_its_call(scene: HookHarness) -> None:
 def test_an_action_does_not_outlive_its_line(scene: HookHarness, line: str) -> None:
     """INT-12: the shell can put a command into the background, too."""
     deny = scene.before(scene.shell(line)).deny
-    assert "needs name:main-push for as long as it runs" in deny
+    assert "needs name:main-push while it runs" in deny
     assert "without `&`" in deny
     assert scene.held() == {}
 

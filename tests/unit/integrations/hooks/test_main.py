@@ -81,7 +81,7 @@ def test_a_repository_whose_store_was_removed_is_closed_for_writes(
         _, answer, _ = hook(scene, told, "claude", of)
         assert "set up in this repository, but" in reason_in(answer)
         assert "run coord init" in reason_in(answer)
-        assert "doctor` says what is wrong" in reason_in(answer)
+        assert "doctor` shows what is wrong" in reason_in(answer)
     assert "set up in" in reason_in(hook(scene, shell("make"), "claude", of)[1])
     assert "set up in" in reason_in(hook(scene, shell("coord status"), "claude", of)[1])
     for line in ("git status", "coord doctor"):
@@ -125,12 +125,12 @@ def test_without_a_store_writes_are_closed_and_reads_open(scene: HookHarness) ->
     lose(scene)
     deny = reason_in(hook(scene, edit())[1])
     assert "is gone" in deny
-    assert "doctor` says what is wrong" in deny
+    assert "doctor` shows what is wrong" in deny
     assert "is gone" in reason_in(hook(scene, shell("make"))[1])
     assert hook(scene, shell("coord doctor; git status")) == (0, None, "")
     assert hook(scene, {**edit(), "hook_event_name": "PostToolUse"}) == (0, None, "")
     said = hook(scene, {"session_id": "ada", "hook_event_name": "SessionStart", "source": "startup"})[1]
-    assert "nothing is written until" in said["hookSpecificOutput"]["additionalContext"]
+    assert "writes are blocked until" in said["hookSpecificOutput"]["additionalContext"]
 
 
 def test_closed_or_open_is_a_setting(scene: HookHarness) -> None:
@@ -188,7 +188,7 @@ def test_a_tool_that_tells_nothing_is_refused_in_time(scene: HookHarness) -> Non
         os.close(reader)
         os.close(writer)
     assert done.returncode == 2
-    assert b"told its hook nothing" in done.stderr
+    assert b"gave its hook no input" in done.stderr
 
 
 def test_nobody_has_to_read_the_answer(scene: HookHarness) -> None:

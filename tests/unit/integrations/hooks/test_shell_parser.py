@@ -132,6 +132,15 @@ def test_a_repository_adds_actions_and_says_what_happens_without_a_store(tmp_pat
     )
 
 
+def test_a_repository_drops_the_preset_locks(tmp_path: Path) -> None:
+    """INT-12: the example of the founding documents goes, the commands of git stay."""
+    (tmp_path / "coord.toml").write_text("[presets]\nlocks = false\n")
+    actions = read_settings(str(tmp_path)).actions
+    assert locks_for("cargo build", ACTIONS, branch="", main_tree=True) == ("name:cargo-build",)
+    assert locks_for("cargo build; pkill engram", actions, branch="", main_tree=True) == ()
+    assert locks_for("git push origin main", actions, branch="", main_tree=True) == ("name:main-push",)
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -109,9 +109,9 @@ def test_processes_take_turns(tmp_path: Path) -> None:
 def test_files_of_long_gone_calls_are_swept(tmp_path: Path) -> None:
     """Two weeks later nobody asks for them; what a session kept is named, for its refs have to go, too."""
     folder = CallFolder(str(tmp_path), "/tree")
-    for name in ("before-a", "index-a", "held-a"):
+    for name in ("before-a", "index-a", "saved-a"):
         Path(folder.path, name).touch()
-    now_s = Path(folder.path, "held-a").stat().st_mtime
+    now_s = Path(folder.path, "saved-a").stat().st_mtime
     assert folder.sweep(now_s) == []
-    assert folder.sweep(now_s + effect_calls.KEPT_DAYS * 86_400 + 1) == [f"{folder.path}/held-a"]
-    assert sorted(path.name for path in Path(folder.path).iterdir()) == ["held-a"]
+    assert folder.sweep(now_s + effect_calls.KEPT_DAYS * 86_400 + 1) == [f"{folder.path}/saved-a"]
+    assert sorted(path.name for path in Path(folder.path).iterdir()) == ["saved-a"]

@@ -142,7 +142,7 @@ def test_an_overwrite_is_restored_if_configured(harness: EffectsHarness, line: s
     """The holder's file is as the holder left it, and what was written over it is kept in a ref."""
     harness.restoring().write(APP, "ada", "app by ada\n")
     notes = harness.run(line)
-    assert "The file is again as it was" in notes
+    assert "coord restored the file" in notes
     assert harness.text() == "app by ada\n"
     assert not (harness.root / APP).is_symlink()
     assert not os.access(harness.root / APP, os.X_OK)
@@ -168,7 +168,7 @@ def test_a_file_that_its_holder_has_not_touched_yet_is_given_back(harness: Effec
     harness.write("other.txt", "ada")
     with harness.client("ada") as ada:
         assert ada.acquire(APP).ok
-    assert "again as it was" in harness.run(f"echo bob > {APP}")
+    assert "coord restored the file" in harness.run(f"echo bob > {APP}")
     assert harness.text() == "app\n"
     assert harness.before(call).deny == ""
 
@@ -201,7 +201,7 @@ def test_a_holder_at_work_leaves_the_author_unknown(harness: EffectsHarness) -> 
     call = harness.begin("make")
     harness.write("other.txt", "ada")
     harness.do(f"echo more > {APP}; echo bob > {APP}")
-    assert harness.after(call).note.count("the holder's own tools were at work") == 1
+    assert harness.after(call).note.count("the holder's own tools ran at the same time") == 1
 
 
 def test_two_shells_leave_the_author_unknown(harness: EffectsHarness) -> None:
@@ -267,7 +267,7 @@ def test_a_file_that_the_holder_was_about_to_make_is_told_not_removed(harness: E
     harness.restoring().write("other.txt", "ada")
     with harness.client("ada") as ada:
         ada.acquire("new.txt")
-    assert "It was not restored" in harness.run("echo bob > new.txt")
+    assert "coord did not restore it" in harness.run("echo bob > new.txt")
     assert harness.text("new.txt") == "bob\n"
     assert harness.inbox("ada")[0].kind == "overwrite"
 
@@ -279,7 +279,7 @@ def test_another_worktree_is_not_looked_at(harness: EffectsHarness, tmp_path: Pa
     call = harness.shell("make", "bob", cwd=str(tmp_path / "tree"))
     harness.before(call)
     (tmp_path / "tree" / APP).write_text("bob\n")
-    assert "not seen by hooks" in harness.after(call).note
+    assert "hooks do not see the writes" in harness.after(call).note
     assert harness.text() == "ada\n"
 
 
@@ -298,7 +298,7 @@ def test_files_of_submodules_and_nested_repositories_are_theirs(
 def test_names_that_cannot_be_locked_are_told(harness: EffectsHarness) -> None:
     """Hostile names break nothing."""
     notes = harness.run("printf x > 'new\nline'; printf y > \"$(printf 'bad\\377')\"; printf z > -rf")
-    assert "2 more files were changed by this command and are not locked" in notes
+    assert "this command changed 2 more files, which are not locked" in notes
     assert harness.held() == {"file:-rf": "bob"}
 
 

@@ -1,4 +1,4 @@
-"""The hooks of Claude Code."""
+"""Events and answers of Claude Code."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -39,7 +39,7 @@ output_of = claude_output
 
 
 def parse(payload: Mapping[str, Any]) -> Event:
-    """Return the event that Claude Code tells."""
+    """Return the event in a payload of Claude Code."""
     event, given = common_event("claude", KINDS, payload), fields_in(payload, "tool_input")
     path = text_in(given, EDITORS[event.tool_name]) if event.tool_name in EDITORS else ""
     return event._replace(

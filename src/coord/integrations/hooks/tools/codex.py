@@ -1,4 +1,4 @@
-"""The hooks of Codex."""
+"""Events and answers of Codex."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -32,7 +32,7 @@ output_of = claude_output
 
 
 def parse(payload: Mapping[str, Any]) -> Event:
-    """Return the event that Codex tells; a patch may be a tool's input, or stand in a command line."""
+    """Return the event in a payload of Codex; a patch is the tool's input or part of a command line."""
     event, given = common_event("codex", KINDS, payload), fields_in(payload, "tool_input")
     line = text_in(given, "command")
     return event._replace(

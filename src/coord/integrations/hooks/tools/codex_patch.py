@@ -1,7 +1,7 @@
-"""The files that a patch in Codex's form names.
+"""The files that a patch of Codex names.
 
-Whatever could be a patch counts: one inside a command line (`apply_patch <<'EOF' …`), one that is quoted, and
-one that is cut off, since a file too many costs a lock, and one too few a stomp.
+Anything that could be a patch counts: inside a command line (`apply_patch <<'EOF' …`), quoted or cut off. A
+wrong file costs one lock, a missing file could be overwritten.
 """
 
 MARKS = ("*** Add File:", "*** Update File:", "*** Delete File:", "*** Move to:")
@@ -9,7 +9,7 @@ BEGIN = "*** Begin Patch"
 
 
 def patched_files(text: str) -> tuple[str, ...]:
-    """Return the files that a patch adds, changes, deletes, or moves to, each once, in order."""
+    """Return the files that a patch adds, changes, deletes or moves to, each once, in order."""
     if BEGIN not in text:
         return ()
     found: dict[str, None] = {}

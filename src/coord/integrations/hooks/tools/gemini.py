@@ -1,4 +1,4 @@
-"""The hooks of Gemini CLI. Its sub-agents cannot be told from their session."""
+"""Events and answers of Gemini CLI, which does not tell its sub-agents from their session."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -29,7 +29,10 @@ SETTINGS_FILES = ("settings.json",)
 
 
 def parse(payload: Mapping[str, Any]) -> Event:
-    """Return the event that Gemini CLI tells; its calls have no ids, but the same input before and after."""
+    """Return the event in a payload of Gemini CLI.
+
+    Its calls have no ids, so the id is a digest of the input, which is the same before and after the call.
+    """
     event, given = common_event("gemini", KINDS, payload), fields_in(payload, "tool_input")
     path = text_in(given, "file_path") if event.tool_name in EDITORS else ""
     folder = text_in(given, "dir_path") or text_in(given, "directory")
@@ -48,7 +51,7 @@ def parse(payload: Mapping[str, Any]) -> Event:
 
 
 def output_of(event: Event, answer: Answer) -> ToolOutput:
-    """Return an answer as Gemini CLI reads it."""
+    """Return an answer in the form of Gemini CLI."""
     if answer.deny and event.kind is Kind.BEFORE:
         return ToolOutput({"decision": "deny", "reason": answer.deny})
     if answer.deny:
