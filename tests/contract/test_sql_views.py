@@ -16,8 +16,7 @@ from coord.core.events import every_event
 from coord.core.locks.schema import Lock
 from coord.core.records import Stored
 from coord.core.sessions.schema import Session
-from coord.core.tasks.schema import Task, TaskAdded
-from coord.core.tasks.spec import Spec
+from coord.core.tasks.schema import Spec, Task, TaskAdded
 from coord.stores.open import open_store
 from coord.stores.sql_views import HISTORY_FIELDS, RECORD_VIEWS, VIEW_NAMES, Column
 from tests.support.servers.postgres import PostgresServer

@@ -7,7 +7,7 @@ import pytest
 
 from coord import TaskCoordinator
 from coord.core.errors import NotFound
-from coord.core.tasks.lost import KEPT_MS
+from coord.core.tasks.claims import LOSS_KEEP_MS
 from coord.sdk.client import session_memory as memory
 from coord.sdk.client.client import Client
 from tests.support.client_harness import ClientHarness, open_client_harness
@@ -149,7 +149,7 @@ def test_lost_claims_are_forgotten_after_a_month(harness: ClientHarness) -> None
     ann.sweep()
     store = harness.database.log("local")
     assert [record.key for record in store.scan("lost/", by="key", limit=9)] == ["lost/ann/shop/t"]
-    harness.now += KEPT_MS
+    harness.now += LOSS_KEEP_MS
     ann.sweep()
     assert store.scan("lost/", by="key", limit=9) == []
 

@@ -7,9 +7,7 @@ from typing import Any, TypeVar
 from coord.core import keys
 from coord.core.locks.schema import Lock
 from coord.core.records import Stored, decode
-from coord.core.tasks.planned import Track
-from coord.core.tasks.schema import ACTIVE, Task
-from coord.core.tasks.spec import Spec
+from coord.core.tasks.schema import ACTIVE, Spec, Task, Track
 from coord.stores.contract import Record
 from tests.linearizability.ledger import require
 from tests.simulation.oracles.plans import OVER, WorkBooks

@@ -7,7 +7,7 @@ from coord.core.identity import Caller
 from coord.core.plans.commands import AddTasks, ClaimNext, GetTasks, NewTask, NextTask
 from coord.core.records import decode
 from coord.core.tasks.commands import ReleaseClaim, ResetTask, SubmitResult
-from coord.core.tasks.planned import Track
+from coord.core.tasks.schema import Track
 from coord.core.tasks.types import ReleaseReason
 from coord.engine.engine import SWEEP_EVERY_MS, Engine
 from coord.stores.open import open_store

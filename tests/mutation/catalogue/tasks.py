@@ -313,14 +313,14 @@ MUTANTS = [
     ),
     Mutant(
         "priority counts for nothing",
-        "coord.core.tasks.spec:place_in_queue",
+        "coord.core.tasks.schema:place_in_queue",
         " - PRIORITY_STEP_MS * spec.priority",
         "",
         ("tests/unit/core/tasks/test_planned.py::test_turns_are_by_priority_that_ages_then_by_age",),
     ),
     Mutant(
         "priority does not age",
-        "coord.core.tasks.spec:place_in_queue",
+        "coord.core.tasks.schema:place_in_queue",
         "spec.created_ms",
         "10**12",
         (

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from coord.core.plans.commands import ClaimNext, NewTask
 from coord.core.tasks.agent_record import FAILURES_MAX
-from coord.core.tasks.spec import PRIORITY_STEP_MS
+from coord.core.tasks.schema import PRIORITY_STEP_MS
 from tests.linearizability.ledger import require
 
 OVER = ("done", "skipped")

@@ -9,9 +9,7 @@ from coord.core import keys
 from coord.core.errors import Corrupt, Unsupported
 from coord.core.limits import Count, SetLimits, TenantLimits
 from coord.core.records import MARKER, Marker, decode, encode
-from coord.core.tasks.result_records import Result
-from coord.core.tasks.results import Rejection
-from coord.core.tasks.schema import Task
+from coord.core.tasks.schema import Rejection, Result, Task
 from coord.core.tasks.types import ClaimState, ReleaseReason, SubmissionReason, TaskStatus
 from tests.support.rule_harness import LEASE, T0, Kept, RuleHarness
 

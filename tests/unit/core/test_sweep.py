@@ -6,7 +6,7 @@ from coord.core import keys
 from coord.core.limits import DAY_MS
 from coord.core.records import MARKER, encode
 from coord.core.sweep import SWEEP_MAX, SweepReply
-from coord.core.tasks.lost import KEPT_MS
+from coord.core.tasks.claims import LOSS_KEEP_MS
 from coord.core.tasks.schema import Task
 from coord.core.tasks.types import ReleaseReason
 from tests.support.rule_harness import LEASE, T0, Kept, RuleHarness
@@ -24,7 +24,7 @@ def test_a_sweep_passes_so_many_and_says_when_the_next_is() -> None:
     first = harness.sweep(now=LATE)
     assert (len(first.event_tags), first.reply) == (SWEEP_MAX, SweepReply(SWEEP_MAX, LATE))
     second = harness.sweep(now=LATE)
-    assert (len(second.event_tags), second.reply) == (8, SweepReply(8, LATE + KEPT_MS))
+    assert (len(second.event_tags), second.reply) == (8, SweepReply(8, LATE + LOSS_KEEP_MS))
 
 
 def test_the_oldest_deadline_goes_first() -> None:

@@ -17,9 +17,8 @@ from coord.core.sessions.liveness import evidence_of
 from coord.core.sessions.queries import find_peer, session_info
 from coord.core.sessions.schema import Session
 from coord.core.tasks.commands import GetSessionClaims, TaskCommand
-from coord.core.tasks.lost import Lost
 from coord.core.tasks.queries import get_session_claims
-from coord.core.tasks.schema import ACTIVE, EXPIRED, Task, as_of
+from coord.core.tasks.schema import ACTIVE, EXPIRED, Lost, Task, as_of
 from coord.core.tasks.types import ReleaseReason
 from coord.core.transaction import Transaction
 

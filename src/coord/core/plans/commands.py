@@ -8,7 +8,7 @@ import msgspec
 from coord.core.commands import Command, Reply, SessionCommand
 from coord.core.locks.commands import LockInfo
 from coord.core.tasks.commands import TaskCommand
-from coord.core.tasks.spec import RETRIES_MAX
+from coord.core.tasks.schema import RETRIES_MAX
 from coord.core.tasks.types import ClaimResult, TaskClaim
 
 

@@ -1,5 +1,7 @@
 """Adding tasks, alone or as a plan: what is there stays, work that runs goes on, done is done."""
 
+from typing import NamedTuple
+
 import msgspec
 
 from coord.core import keys
@@ -26,10 +28,22 @@ from coord.core.tasks.dependencies import (
     update_dependents,
     update_readiness,
 )
-from coord.core.tasks.planned import Track, finish, move_track, put_free
+from coord.core.tasks.planned import finish, move_track, put_free
 from coord.core.tasks.reset import open_whole
-from coord.core.tasks.schema import ACTIVE, STUCK, Task, TaskAdded, TaskRetried, TaskSkipped, as_of
-from coord.core.tasks.spec import QueueClass, Spec, class_of, place_in_queue
+from coord.core.tasks.schema import (
+    ACTIVE,
+    STUCK,
+    QueueClass,
+    Spec,
+    Task,
+    TaskAdded,
+    TaskRetried,
+    TaskSkipped,
+    Track,
+    as_of,
+    class_of,
+    place_in_queue,
+)
 from coord.core.tasks.types import TaskStatus
 from coord.core.transaction import Transaction
 
@@ -272,3 +286,32 @@ def listed(task_id: str, spec: Spec, task: Task, now: int) -> TaskInfo:
         parts=spec.parts,
         parts_done=seen.parts_done,
     )
+
+
+class Purpose(NamedTuple):
+    """What a track is called, and what work usually stands in it."""
+
+    title: str
+    work: str
+
+
+PURPOSES = {
+    "A": Purpose("Core Architecture", "the foundation: framework and core modules"),
+    "B": Purpose("Data Layer", "databases, storage, caches"),
+    "C": Purpose("API Layer", "endpoints, contracts, validation"),
+    "D": Purpose("Frontend", "what users see, and its logic"),
+    "E": Purpose("Infrastructure", "deployment, CI/CD, monitoring"),
+    "F": Purpose("Testing", "test suites, coverage, quality"),
+    "G": Purpose("Documentation", "specifications, guides, API pages"),
+    "X": Purpose("Experimental", "spikes and prototypes"),
+    "Z": Purpose("Maintenance", "repairs, old debts, refactoring"),
+}
+
+
+def title_of(track: str) -> str:
+    """Return what a track is called; empty where only its name is known.
+
+    >>> title_of("B")
+    'Data Layer'
+    """
+    return PURPOSES[track].title if track in PURPOSES else ""

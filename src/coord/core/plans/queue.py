@@ -27,12 +27,11 @@ from coord.core.plans.plan import listed
 from coord.core.ranges import Range
 from coord.core.sessions.identify import caller_reads, ensure_session
 from coord.core.sessions.schema import Session
-from coord.core.tasks.agent_record import EFFICIENCY_MIN, FREE, AgentRecord, blocked_reason
+from coord.core.tasks.agent_record import EFFICIENCY_MIN, blocked_reason
 from coord.core.tasks.claims import claim_one, claim_task
 from coord.core.tasks.commands import ClaimTask, ClaimTasks
 from coord.core.tasks.planned import track_is_full
-from coord.core.tasks.schema import Task
-from coord.core.tasks.spec import QueueClass, Spec, class_of
+from coord.core.tasks.schema import FREE, AgentRecord, QueueClass, Spec, Task, class_of
 from coord.core.tasks.types import ClaimReason
 from coord.core.transaction import Transaction
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from coord.core import keys
 from coord.core.plans.commands import FindSimilarTasks, SimilarTask
-from coord.core.tasks.spec import Spec
+from coord.core.tasks.schema import Spec
 from coord.core.transaction import Transaction
 
 ALIKE_OVER = 0.5

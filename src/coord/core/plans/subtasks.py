@@ -20,8 +20,7 @@ from coord.core.plans.commands import SplitTask, TaskInfo
 from coord.core.plans.plan import add_one, as_new, listed, planned
 from coord.core.tasks.claims import clear_books
 from coord.core.tasks.dependencies import WAITING, add_dependent, update_readiness
-from coord.core.tasks.schema import ACTIVE, Task, TaskSplit, as_of
-from coord.core.tasks.spec import Spec
+from coord.core.tasks.schema import ACTIVE, Spec, Task, TaskSplit, as_of
 from coord.core.transaction import Transaction
 
 

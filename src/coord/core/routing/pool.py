@@ -13,16 +13,8 @@ from coord.core.routing.commands import AgentInfo, EnableAgent, GetAgents
 from coord.core.sessions.liveness import evidence_of, liveness
 from coord.core.sessions.queries import every_session
 from coord.core.sessions.schema import Liveness, Session
-from coord.core.tasks.agent_record import (
-    FREE,
-    AgentRecord,
-    AgentTrackRecords,
-    added,
-    blocked_reason,
-    failures_now,
-    put_agent,
-)
-from coord.core.tasks.schema import AgentEnabled, TrackRecord
+from coord.core.tasks.agent_record import added, blocked_reason, failures_now, put_agent
+from coord.core.tasks.schema import FREE, AgentEnabled, AgentRecord, AgentTrackRecords, TrackRecord
 from coord.core.transaction import Transaction
 
 AGENTS_MOST = 1000

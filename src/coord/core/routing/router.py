@@ -29,8 +29,7 @@ from coord.core.routing.specialties import (
 from coord.core.sessions.schema import Liveness
 from coord.core.sessions.update import STATE_ALIASES
 from coord.core.tasks.agent_record import EFFICIENCY_MIN, added
-from coord.core.tasks.schema import TrackRecord
-from coord.core.tasks.spec import PRIORITY_STEP_MS, Spec
+from coord.core.tasks.schema import PRIORITY_STEP_MS, Spec, TrackRecord
 
 TYPICAL_S = 300.0
 """How long a task takes of which nothing is known."""

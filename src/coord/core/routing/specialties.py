@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from coord.core.errors import Invalid
-from coord.core.tasks.spec import Spec
+from coord.core.tasks.schema import Spec
 
 MANY_FILES = 6
 

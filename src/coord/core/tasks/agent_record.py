@@ -12,9 +12,15 @@ import msgspec
 
 from coord.core import keys
 from coord.core.limits import DAY_MS
-from coord.core.records import Stored
-from coord.core.tasks.schema import AgentLimited, Task, TrackRecord
-from coord.core.tasks.spec import Spec
+from coord.core.tasks.schema import (
+    FREE,
+    AgentLimited,
+    AgentRecord,
+    AgentTrackRecords,
+    Spec,
+    Task,
+    TrackRecord,
+)
 from coord.core.transaction import Transaction
 
 FAILURES_MAX = 3
@@ -29,25 +35,6 @@ TYPES_MOST = 20
 OTHER_TYPES = ""
 KEPT_MS = 30 * DAY_MS
 """How long an agent of which nothing more is heard is remembered."""
-
-
-class AgentRecord(Stored, frozen=True, tag=1):
-    """What stands against giving an agent work in a project."""
-
-    enabled: bool = True
-    because: str = ""
-    limited_until_ms: int = 0
-    failures: int = 0
-    failed_ms: int = 0
-
-
-class AgentTrackRecords(Stored, frozen=True, tag=1):
-    """How a session of an agent did, by type of task."""
-
-    types: dict[str, TrackRecord] = {}
-
-
-FREE = AgentRecord()
 
 
 def agent_of(task: Task) -> str:

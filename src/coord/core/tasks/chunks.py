@@ -14,8 +14,8 @@ import msgspec
 from coord.core import keys
 from coord.core.errors import Corrupt, Invalid, LimitReached
 from coord.core.limits import DAY_MS, limits_of, result_bytes_most
-from coord.core.records import Stored
 from coord.core.tasks.commands import GetChunks, PutChunk
+from coord.core.tasks.schema import Blob, Chunk
 from coord.core.transaction import Transaction
 
 CHUNK_BYTES = 192 * 1024 - 96
@@ -23,21 +23,6 @@ CHUNK_BYTES = 192 * 1024 - 96
 KEPT_MS = DAY_MS
 REMOVED_AT_ONCE = 16
 """How many chunks one sweep removes: to be expected they have to be loaded."""
-
-
-class Blob(Stored, frozen=True, tag=1):
-    """Large data: how much of it is there, and who needs it."""
-
-    size: int = 0
-    chunks: int = 0
-    holders: int = 0
-    until_ms: int = 0
-
-
-class Chunk(Stored, frozen=True, tag=1):
-    """A piece of large data."""
-
-    data: bytes = b""
 
 
 def chunks_of(size: int) -> int:

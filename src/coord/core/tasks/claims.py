@@ -43,7 +43,6 @@ from coord.core.sweep import SWEEP_MAX
 from coord.core.tasks import planned as work
 from coord.core.tasks.agent_record import agent_of, limit_agent
 from coord.core.tasks.commands import ClaimTask, ClaimTasks, ReleaseClaim, RenewLease, TaskCommand
-from coord.core.tasks.lost import Lost, remember_lost
 from coord.core.tasks.schema import (
     ACTIVE,
     DONE,
@@ -51,6 +50,7 @@ from coord.core.tasks.schema import (
     IN_PROGRESS,
     RELEASED,
     UNCLAIMED,
+    Lost,
     Task,
     TaskClaimed,
     TaskExpired,
@@ -76,6 +76,7 @@ from coord.core.transaction import Transaction
 
 DUE_PAGE = 256
 GRANTED = ClaimReason.GRANTED
+LOSS_KEEP_MS = 30 * 24 * 3600 * 1000
 
 
 def claim_reads(command: ClaimTask | ReleaseClaim) -> list[str]:
@@ -298,6 +299,11 @@ def remember_taken(tx: Transaction, which: TaskCommand, ended: Task) -> None:
     assert ended.end_reason is not None, "only what has ended is lost"
     lost = Lost(generation=ended.generation, reason=ended.end_reason, at_ms=ended.ended_ms, note=ended.note)
     remember_lost(tx, ended.session, which.project, which.task, lost)
+
+
+def remember_lost(tx: Transaction, session: str, project: str, task_id: str, lost: Lost) -> None:
+    """Write down for its session that a claim is lost; of each task it remembers the latest."""
+    tx.put(keys.lost(session, project, task_id), lost, keys.due(lost.at_ms + LOSS_KEEP_MS))
 
 
 def expire_due(tx: Transaction, tenant: str, now: int, most: int) -> int:

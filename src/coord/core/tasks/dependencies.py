@@ -17,13 +17,20 @@ from collections.abc import Iterator
 import msgspec
 
 from coord.core import keys
-from coord.core.ids import part_ids
+from coord.core.ids import part_ids, work_product_ref
 from coord.core.ranges import Range
-from coord.core.records import Stored
-from coord.core.tasks.merge import merge
-from coord.core.tasks.schema import Task
-from coord.core.tasks.spec import Spec
-from coord.core.tasks.types import TaskStatus
+from coord.core.tasks.schema import (
+    DONE,
+    RELEASED,
+    UNCLAIMED,
+    Result,
+    Spec,
+    Task,
+    TaskMerged,
+    Unsettled,
+    merged_bytes,
+)
+from coord.core.tasks.types import ReleaseReason, TaskStatus, derived_uuid
 from coord.core.transaction import Transaction
 
 PAGE = 500
@@ -54,15 +61,6 @@ def _states(tx: Transaction, project: str, names: tuple[str, ...]) -> list[TaskS
     tx.prefetch(*(keys.task(project, name) for name in names))
     tasks = [tx.get(keys.task(project, name), Task) for name in names]
     return [TaskStatus.PENDING if task is None else task.state for task in tasks]
-
-
-class Unsettled(Stored, frozen=True, tag=1):
-    """Tasks that have changed while some of those that depend on them are yet to be computed anew.
-
-    Each with the last of its followers that was.
-    """
-
-    tasks: tuple[tuple[str, str], ...] = ()
 
 
 def add_dependent(tx: Transaction, project: str, task_id: str, follower: str) -> None:
@@ -167,7 +165,7 @@ def update_readiness(tx: Transaction, project: str, task_id: str, now: int) -> b
         return False
     state = state_by_dependencies(tx, project, task_id, spec)
     if spec.parts and state is TaskStatus.READY:
-        merge(tx, project, task_id, spec.parts, task, now)
+        complete_from_subtasks(tx, project, task_id, spec.parts, task, now)
         return True
     parts = _states(tx, project, part_ids(task_id, spec.parts))
     parts_done = sum(each in FINISHED for each in parts)
@@ -176,6 +174,34 @@ def update_readiness(tx: Transaction, project: str, task_id: str, now: int) -> b
     index_key = task.queue if state is TaskStatus.READY else ""
     tx.put(task_key, msgspec.structs.replace(task, state=state, parts_done=parts_done), index_key)
     return state is not task.state
+
+
+def complete_from_subtasks(
+    tx: Transaction, project: str, task_id: str, parts: int, task: Task, now: int
+) -> None:
+    """Write down that all parts are finished, as a generation of its own, with the generations they had."""
+    finished = [tx.get(keys.task(project, name), Task) or UNCLAIMED for name in part_ids(task_id, parts)]
+    generations = tuple(part.generation if part.state is DONE else 0 for part in finished)
+    generation = task.generation + 1
+    size = merged_bytes(part.result_bytes if part.state is DONE else None for part in finished)
+    product = work_product_ref(task_id, generation, derived_uuid("merge", project, task_id, generation))
+    whole = msgspec.structs.replace(
+        task,
+        generation=generation,
+        state=DONE,
+        claim=RELEASED,
+        claimed_ms=now,
+        ended_ms=now,
+        end_reason=ReleaseReason.COMPLETED,
+        work_product=product,
+        result_bytes=size,
+        parts_done=parts,
+    )
+    tx.put(keys.task(project, task_id), whole)
+    tx.put(keys.result(project, task_id, generation), Result(part_generations=generations))
+    tx.delete(keys.unfinished(project, task_id))
+    skipped = generations.count(0)
+    tx.emit(TaskMerged(project, task_id, generation, parts, skipped, product, size))
 
 
 def dependents(tx: Transaction, project: str, task_id: str) -> Iterator[str]:

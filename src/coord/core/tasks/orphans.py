@@ -4,11 +4,10 @@ import msgspec
 
 from coord.core import keys
 from coord.core.limits import UNLIMITED_TENANT, Count, count_off
-from coord.core.tasks.claims import unlist
+from coord.core.tasks.claims import remember_lost, unlist
 from coord.core.tasks.commands import TaskCommand
-from coord.core.tasks.lost import Lost, remember_lost
 from coord.core.tasks.planned import try_again
-from coord.core.tasks.schema import Task, TaskReleased, as_of
+from coord.core.tasks.schema import Lost, Task, TaskReleased, as_of
 from coord.core.tasks.types import ClaimState, ReleaseReason, TaskStatus
 from coord.core.transaction import Transaction
 

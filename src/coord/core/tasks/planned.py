@@ -10,24 +10,14 @@ from coord.core.locks.locks import LockAt, deadline_key, end_lock, resource_of
 from coord.core.locks.resources import Resource
 from coord.core.locks.schema import EndReason, Lock
 from coord.core.locks.wait_queue import grant_waiters
-from coord.core.records import Stored
 from coord.core.tasks.agent_record import agent_of, count_done, count_failed
 from coord.core.tasks.commands import TaskCommand
 from coord.core.tasks.dependencies import state_by_dependencies, update_dependents, update_readiness
-from coord.core.tasks.schema import READY, STUCK, Task, TaskErrored, TaskFailed, TaskRetried
-from coord.core.tasks.spec import Spec
+from coord.core.tasks.schema import READY, STUCK, Spec, Task, TaskErrored, TaskFailed, TaskRetried, Track
 from coord.core.tasks.types import ReleaseReason, TaskStatus
 from coord.core.transaction import Transaction
 
 RETRY_MS, RETRY_MS_MAX = 5_000, 600_000
-AGENTS_PER_TRACK = 1
-
-
-class Track(Stored, frozen=True, tag=1):
-    """Who works on a track now, with how many tasks, and how many may."""
-
-    agents_max: int = AGENTS_PER_TRACK
-    agents: dict[str, int] = {}
 
 
 def not_ready(tx: Transaction, project: str, task: Task, agent: str, goes: str = "") -> str:

@@ -18,9 +18,8 @@ from coord.core.tasks.commands import (
     ListExpiredClaims,
     TaskCommand,
 )
-from coord.core.tasks.result_records import Result, shown_result
-from coord.core.tasks.results import Rejection
-from coord.core.tasks.schema import HistoryForgotten, Task, as_of
+from coord.core.tasks.results import shown_result
+from coord.core.tasks.schema import HistoryForgotten, Rejection, Result, Task, as_of
 from coord.core.tasks.types import (
     ClaimHistory,
     ReleaseReason,

@@ -8,8 +8,7 @@ from coord.core.limits import limits_of, retention_index_key
 from coord.core.tasks import planned as work
 from coord.core.tasks.claims import clear_books, remember_taken
 from coord.core.tasks.commands import ResetTask, TaskCommand
-from coord.core.tasks.schema import ACTIVE, DONE, RELEASED, Task, TaskReleased, TaskReset, as_of
-from coord.core.tasks.spec import Spec
+from coord.core.tasks.schema import ACTIVE, DONE, RELEASED, Spec, Task, TaskReleased, TaskReset, as_of
 from coord.core.tasks.types import ReleaseReason, ResetReason, ResetResult
 from coord.core.transaction import Transaction
 

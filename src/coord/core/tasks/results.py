@@ -4,6 +4,7 @@ import msgspec
 
 from coord.core import keys
 from coord.core.errors import LimitReached
+from coord.core.ids import part_id
 from coord.core.limits import (
     RECORD_RESULT_BYTES,
     UNLIMITED_TENANT,
@@ -13,40 +14,30 @@ from coord.core.limits import (
     result_bytes_most,
     retention_index_key,
 )
-from coord.core.records import Stored
 from coord.core.tasks.chunks import lock
 from coord.core.tasks.claims import clear_books
 from coord.core.tasks.commands import SubmitResult
 from coord.core.tasks.planned import finish_done, foresee_done
-from coord.core.tasks.result_records import Result
 from coord.core.tasks.schema import (
     ACTIVE,
     DONE,
     EXPIRED,
     RELEASED,
     UNCLAIMED,
+    Rejection,
+    Result,
     ResultRejected,
     Task,
     TaskCompleted,
     as_of,
+    merged,
 )
-from coord.core.tasks.types import ReleaseReason, SubmissionReason, SubmissionResult
+from coord.core.tasks.types import ReleaseReason, SubmissionReason, SubmissionResult, TaskResult
 from coord.core.transaction import Transaction
 
 ACCEPTED, COMPLETED = SubmissionReason.ACCEPTED, ReleaseReason.COMPLETED
 REJECTION_QUIET_MS = 60_000
 """The same rejected submission, repeated within this time, is not recorded again."""
-
-
-class Rejection(Stored, frozen=True, tag=1):
-    """A submission that was turned away; `times` counts repetitions after a quiet minute."""
-
-    reason: SubmissionReason = SubmissionReason.STALE_GENERATION
-    agent: str = ""
-    submitted_ms: int = 0
-    result_bytes: int = 0
-    work_lost: bool = False
-    times: int = 1
 
 
 def submit_reads(command: SubmitResult) -> list[str]:
@@ -190,4 +181,44 @@ def _record_rejection(
             lost,
             size,
         )
+    )
+
+
+def shown_result(tx: Transaction, tenant: str, project: str, task_id: str, task: Task) -> TaskResult:
+    """Return the accepted result of a generation; data of more than one record can hold is left out."""
+    import json  # slow to import, and few look at results
+
+    result = tx.get(keys.result(project, task_id, task.generation), Result) or Result()
+    data = None
+    if task.result_bytes <= RECORD_RESULT_BYTES:
+        data = json.loads(bytes(_whole(tx, project, task_id, result)))
+    return TaskResult(
+        tenant,
+        project,
+        task_id,
+        task.generation,
+        task.session,
+        task.agent,
+        task.ended_ms,
+        accepted=True,
+        result_data=data,
+        work_product_ref=task.work_product,
+        size_bytes=task.result_bytes,
+        digest=result.digest,
+        part_generations=result.part_generations,
+    )
+
+
+def _whole(tx: Transaction, project: str, task_id: str, result: Result) -> bytes | msgspec.Raw:
+    """Return the JSON of a small result, which may be made of those of its parts."""
+    if not result.part_generations:
+        return result.data
+    places = [
+        keys.result(project, part_id(task_id, number), generation)
+        for number, generation in enumerate(result.part_generations, 1)
+    ]
+    tx.prefetch(*places)
+    return merged(
+        bytes((tx.get(place, Result) or Result()).data) if generation else None
+        for place, generation in zip(places, result.part_generations, strict=True)
     )

@@ -1,17 +1,23 @@
 """The record of a task, and how it looks now that its deadlines have passed."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
+from coord.core import keys
 from coord.core.events import Event
 from coord.core.records import Stored
-from coord.core.tasks.types import ClaimState, ReleaseReason, TaskStatus
+from coord.core.tasks.types import ClaimState, ReleaseReason, SubmissionReason, TaskStatus
 
 ACTIVE, EXPIRED, RELEASED = ClaimState.ACTIVE, ClaimState.EXPIRED, ClaimState.RELEASED
 READY, IN_PROGRESS, DONE = TaskStatus.READY, TaskStatus.IN_PROGRESS, TaskStatus.DONE
 STUCK = (TaskStatus.FAILED, TaskStatus.ERRORED)
 # Bound once, because Python 3.11 takes as long to find a member in its class as to make a small record.
+PRIORITY_STEP_MS = 60_000
+"""One step of priority is worth so long a wait in the queue: nobody waits for ever."""
+RETRIES_MAX = 3
+AGENTS_PER_TRACK = 1
 
 
 class Task(Stored, frozen=True, tag=1):
@@ -60,6 +66,147 @@ def as_of(task: Task, now: int) -> Task:
         ended_ms=task.expires_ms,
         end_reason=ReleaseReason.EXPIRED,
     )
+
+
+class Spec(Stored, frozen=True, tag=1):
+    """The description of a task, and who may take it; `has_dependents`: some task depends on it, or did."""
+
+    description: str = ""
+    type: str = ""
+    track: str = ""
+    role: str = ""
+    needs: tuple[str, ...] = ()
+    priority: int = 0
+    files: tuple[str, ...] = ()
+    depends_on: tuple[str, ...] = ()
+    requirements: dict[str, Any] = {}
+    deadline_ms: int = 0
+    estimate_s: float = 0
+    retries_max: int = RETRIES_MAX
+    repository: str = ""
+    created_ms: int = 0
+    parts: int = 0
+    exact: tuple[str, ...] = ()
+    has_dependents: bool = False
+
+
+class QueueClass(Stored, frozen=True, tag=1):
+    """What all tasks of a class have alike."""
+
+    track: str = ""
+    type: str = ""
+    role: str = ""
+    needs: tuple[str, ...] = ()
+
+
+def class_of(spec: Spec) -> str:
+    """Return the class of a task: all of one class may be taken by the same agents."""
+    parts = (spec.track, spec.type, spec.role, "+".join(sorted(spec.needs)))
+    return ":".join(part or "-" for part in parts)
+
+
+def place_in_queue(project: str, spec: Spec) -> str:
+    """Return the line of a task while it is ready: by priority that ages, then by age."""
+    rank_ms = max(0, spec.created_ms - PRIORITY_STEP_MS * spec.priority)
+    return keys.ready(project, class_of(spec), rank_ms)
+
+
+class Track(Stored, frozen=True, tag=1):
+    """Who works on a track now, with how many tasks, and how many may."""
+
+    agents_max: int = AGENTS_PER_TRACK
+    agents: dict[str, int] = {}
+
+
+class Unsettled(Stored, frozen=True, tag=1):
+    """Tasks that have changed while some of those that depend on them are yet to be computed anew.
+
+    Each with the last of its followers that was.
+    """
+
+    tasks: tuple[tuple[str, str], ...] = ()
+
+
+class Lost(Stored, frozen=True, tag=1):
+    """A claim that a session lost: under which generation, why and when."""
+
+    generation: int = 0
+    reason: ReleaseReason = ReleaseReason.EXPIRED
+    at_ms: int = 0
+    note: str = ""
+
+
+class Result(Stored, frozen=True, tag=1):
+    """An accepted result: its data, or the digest of large data, or of which generation each part's is."""
+
+    data: msgspec.Raw = msgspec.Raw(b"null")
+    digest: str = ""
+    part_generations: tuple[int, ...] = ()
+
+
+def merged(parts: Iterable[bytes | None]) -> bytes:
+    """Return the results of parts as one: a list in their order, null for a part that was skipped."""
+    return b'{"parts":[' + b",".join(part or b"null" for part in parts) + b"]}"
+
+
+def merged_bytes(sizes: Iterable[int | None]) -> int:
+    """Return how long `merged` is of parts of these sizes."""
+    each = [len(b"null") if size is None else size for size in sizes]
+    return len(merged(())) + sum(each) + max(0, len(each) - 1)
+
+
+class Rejection(Stored, frozen=True, tag=1):
+    """A submission that was turned away; `times` counts repetitions after a quiet minute."""
+
+    reason: SubmissionReason = SubmissionReason.STALE_GENERATION
+    agent: str = ""
+    submitted_ms: int = 0
+    result_bytes: int = 0
+    work_lost: bool = False
+    times: int = 1
+
+
+class Blob(Stored, frozen=True, tag=1):
+    """Large data: how much of it is there, and who needs it."""
+
+    size: int = 0
+    chunks: int = 0
+    holders: int = 0
+    until_ms: int = 0
+
+
+class Chunk(Stored, frozen=True, tag=1):
+    """A piece of large data."""
+
+    data: bytes = b""
+
+
+class AgentRecord(Stored, frozen=True, tag=1):
+    """What stands against giving an agent work in a project."""
+
+    enabled: bool = True
+    because: str = ""
+    limited_until_ms: int = 0
+    failures: int = 0
+    failed_ms: int = 0
+
+
+class TrackRecord(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How an agent did with tasks of a type: how many, and how long they took against what was expected."""
+
+    done: int = 0
+    failed: int = 0
+    took_s: float = 0
+    expected_s: float = 0
+
+
+class AgentTrackRecords(Stored, frozen=True, tag=1):
+    """How a session of an agent did, by type of task."""
+
+    types: dict[str, TrackRecord] = {}
+
+
+FREE = AgentRecord()
 
 
 class TaskEvent(Event, frozen=True):
@@ -222,12 +369,3 @@ class AgentEnabled(Event, frozen=True, tag="agent.enabled"):
     agent: str
     enabled: bool
     reason: str = ""
-
-
-class TrackRecord(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How an agent did with tasks of a type: how many, and how long they took against what was expected."""
-
-    done: int = 0
-    failed: int = 0
-    took_s: float = 0
-    expected_s: float = 0

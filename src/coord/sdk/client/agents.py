@@ -8,7 +8,7 @@ from coord.core.errors import Invalid
 from coord.core.ids import check_id
 from coord.core.plans.commands import NewTask
 from coord.core.routing.commands import AgentInfo, EnableAgent, GetAgents
-from coord.core.tasks.spec import Spec
+from coord.core.tasks.schema import Spec
 from coord.host.config import configuration_file, read_configuration
 from coord.host.presets import agents_by_type
 from coord.sdk.client.tasks import TaskCalls

@@ -11,7 +11,7 @@ from coord.core.ids import check_id, part_id, work_product_ref
 from coord.core.limits import RECORD_RESULT_BYTES, RESULT_BYTES_MAX
 from coord.core.tasks.chunks import CHUNK_BYTES, chunks_of
 from coord.core.tasks.commands import AsSession, GetChunks, GetResult, PutChunk, SubmitResult, SubmitResults
-from coord.core.tasks.result_records import merged
+from coord.core.tasks.schema import merged
 from coord.core.tasks.types import SubmissionReason, SubmissionResult, TaskResult, derived_uuid
 from coord.engine.engine import Engine
 

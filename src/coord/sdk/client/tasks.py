@@ -34,7 +34,7 @@ from coord.core.tasks.commands import (
     RenewLease,
     ResetTask,
 )
-from coord.core.tasks.spec import RETRIES_MAX
+from coord.core.tasks.schema import RETRIES_MAX
 from coord.core.tasks.types import TaskGeneration
 from coord.host.config import configuration_file, read_configuration
 from coord.sdk.client.connection import Connection

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from coord.core.identity import Caller
 from coord.core.plans.commands import AddTasks, ClaimNext, NewTask
 from coord.core.tasks.commands import SubmitResult
-from coord.core.tasks.spec import PRIORITY_STEP_MS
+from coord.core.tasks.schema import PRIORITY_STEP_MS
 from coord.engine.engine import Engine
 from coord.stores.open import open_store
 

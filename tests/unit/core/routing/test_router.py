@@ -29,8 +29,7 @@ from coord.core.routing.router import (
 from coord.core.routing.specialties import TASK_TYPES, Size, classify, matrix_with, stem
 from coord.core.sessions.schema import Liveness
 from coord.core.tasks.agent_record import FAILURES_MAX, FORGIVEN_MS, KEPT_MS, PAST_MOST, TYPES_MOST
-from coord.core.tasks.schema import TrackRecord
-from coord.core.tasks.spec import Spec
+from coord.core.tasks.schema import Spec, TrackRecord
 from coord.host.presets import AGENTS_BY_TYPE
 from coord.sdk.client import tasks
 from coord.sdk.validation.arguments import EFFICIENCY_MAX

@@ -10,17 +10,9 @@ from coord.core.lifecycle.commands import Register
 from coord.core.plans.commands import AddTasks, ClaimNext, NewTask
 from coord.core.routing.commands import EnableAgent, GetAgents
 from coord.core.sessions.commands import UpdateSession
-from coord.core.tasks.agent_record import (
-    FAILURES_MAX,
-    FORGIVEN_MS,
-    KEPT_MS,
-    PAST_MOST,
-    TYPES_MOST,
-    AgentRecord,
-    AgentTrackRecords,
-)
+from coord.core.tasks.agent_record import FAILURES_MAX, FORGIVEN_MS, KEPT_MS, PAST_MOST, TYPES_MOST
 from coord.core.tasks.commands import ReleaseClaim, SubmitResult
-from coord.core.tasks.schema import TrackRecord
+from coord.core.tasks.schema import AgentRecord, AgentTrackRecords, TrackRecord
 from coord.core.tasks.types import ReleaseReason
 from tests.support.rule_harness import T0, RuleHarness
 

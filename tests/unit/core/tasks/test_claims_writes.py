@@ -6,7 +6,7 @@ import pytest
 
 from coord.core import keys
 from coord.core.limits import DAY_MS, Count
-from coord.core.tasks.lost import KEPT_MS
+from coord.core.tasks.claims import LOSS_KEEP_MS
 from coord.core.tasks.schema import Task
 from coord.core.tasks.types import ReleaseReason
 from tests.support.rule_harness import LEASE, T0, Outcome, RuleHarness
@@ -58,7 +58,7 @@ WRITES: list[tuple[str, Step, dict[str, str | None], dict[str, str | None], list
     (
         "late submission, unswept",
         lambda t: held(t).submit(now=LATE),
-        {TASK: "", GAINED: "", MINE: None, LOST: keys.due(LATE + KEPT_MS)},
+        {TASK: "", GAINED: "", MINE: None, LOST: keys.due(LATE + LOSS_KEEP_MS)},
         {**COUNTS, "count/session/s": None},
         ["task.expired", "task.completed"],
     ),
@@ -72,7 +72,7 @@ WRITES: list[tuple[str, Step, dict[str, str | None], dict[str, str | None], list
     (
         "sweep",
         lambda t: held(t).sweep(now=LATE),
-        {TASK: "", MINE: None, EXPIRED: "", LOST: keys.due(LATE + KEPT_MS)},
+        {TASK: "", MINE: None, EXPIRED: "", LOST: keys.due(LATE + LOSS_KEEP_MS)},
         {**COUNTS, "count/session/s": None},
         ["task.expired"],
     ),
@@ -80,7 +80,7 @@ WRITES: list[tuple[str, Step, dict[str, str | None], dict[str, str | None], list
     (
         "reset",
         lambda t: held(t).reset(),
-        {TASK: "", MINE: None, OLD: "", LOST: keys.due(T0 + KEPT_MS)},
+        {TASK: "", MINE: None, OLD: "", LOST: keys.due(T0 + LOSS_KEEP_MS)},
         {**COUNTS, "count/session/s": None, OLD: KEPT_90_DAYS},
         ["task.released", "task.reset"],
     ),

@@ -4,7 +4,8 @@ import pytest
 
 from coord.core import keys
 from coord.core.limits import DAY_MS
-from coord.core.tasks.results import REJECTION_QUIET_MS, Rejection
+from coord.core.tasks.results import REJECTION_QUIET_MS
+from coord.core.tasks.schema import Rejection
 from coord.core.tasks.types import ReleaseReason
 from tests.support.rule_harness import LEASE, T0, RuleHarness
 

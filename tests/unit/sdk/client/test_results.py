@@ -14,8 +14,9 @@ from coord.core.errors import Corrupt, Invalid, LimitReached, NotFound
 from coord.core.limits import RECORD_RESULT_BYTES, RESULT_BYTES_MAX
 from coord.core.plans.commands import AddTasks, NewTask, SplitTask
 from coord.core.records import decode
-from coord.core.tasks.chunks import CHUNK_BYTES, KEPT_MS, Blob, chunks_of
+from coord.core.tasks.chunks import CHUNK_BYTES, KEPT_MS, chunks_of
 from coord.core.tasks.commands import GetChunks, PutChunk
+from coord.core.tasks.schema import Blob
 from coord.sdk.client import results as module
 from coord.stores.contract import RECORD_BYTES, Commit, Put
 from tests.conftest import SOAK

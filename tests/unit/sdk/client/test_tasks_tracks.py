@@ -7,7 +7,7 @@ import pytest
 
 from coord.core.errors import Invalid
 from coord.core.ids import work_product_ref
-from coord.core.plans.tracks import PURPOSES, title_of
+from coord.core.plans.plan import PURPOSES, title_of
 from coord.sdk.client.client import Client, connect
 from coord.sdk.plans.check import check_plan
 from coord.sdk.plans.file import parse_plan

@@ -6,7 +6,7 @@ from typing import Any
 
 from coord.core.errors import Invalid
 from coord.core.plans.commands import AddTasksReply, NewTask, TaskInfo
-from coord.core.plans.tracks import title_of
+from coord.core.plans.plan import title_of
 from coord.core.tasks.types import TaskStatus
 from coord.sdk.client.client import Client
 from coord.sdk.plans.check import Changes, Checked, check_plan, difference

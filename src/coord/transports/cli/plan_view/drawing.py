@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from coord.core.plans.commands import TaskInfo
-from coord.core.plans.tracks import title_of
+from coord.core.plans.plan import title_of
 from coord.core.tasks.types import TaskStatus
 from coord.transports.cli.plan_view.layout import Lane, lanes
 
