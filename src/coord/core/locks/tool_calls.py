@@ -32,7 +32,7 @@ from coord.core.locks.locks import (
 from coord.core.locks.resources import Resource, parse_resources
 from coord.core.locks.schema import EndedLock, EndReason, Lock, LockRenewed, LostHookLock, Mode
 from coord.core.locks.wait_queue import grant_waiters, widens
-from coord.core.sessions.identify import BEAT_QUIET_MS, ancestors, ensure_session, put_session
+from coord.core.sessions.identify import HEARTBEAT_QUIET_MS, ancestors, ensure_session, put_session
 from coord.core.sessions.schema import Session
 from coord.core.transaction import Transaction
 
@@ -152,7 +152,7 @@ def _keep(tx: Transaction, session: Session, now: int) -> None:
         above = tx.get(keys.session(name), Session)
         if above is None or above.ended_ms:
             continue
-        if now - above.beat_ms >= BEAT_QUIET_MS:
+        if now - above.beat_ms >= HEARTBEAT_QUIET_MS:
             above = put_session(tx, msgspec.structs.replace(above, beat_ms=now))
         _keep_locks(tx, above, now)
 
@@ -165,7 +165,7 @@ def _keep_locks(tx: Transaction, session: Session, now: int) -> None:
             continue
         wanted = max(now + lock.ttl_ms, until_ms)
         too_long = lock.expires_ms > max(wanted, now + CALL_MS)
-        if too_long or lock.expires_ms < wanted - BEAT_QUIET_MS:
+        if too_long or lock.expires_ms < wanted - HEARTBEAT_QUIET_MS:
             kept = msgspec.structs.replace(lock, expires_ms=wanted)
             tx.put(lock_at.key, kept, deadline_key(kept))
             tx.emit(LockRenewed(lock.resource, lock.owner, lock.fence, wanted))

@@ -8,7 +8,7 @@ import pytest
 from coord.core.errors import Impostor
 from coord.core.identity import Caller, Process
 from coord.core.plans.commands import AddTasks, ClaimNamed, NewTask
-from coord.core.sessions.identify import BEAT_QUIET_MS
+from coord.core.sessions.identify import HEARTBEAT_QUIET_MS
 from coord.core.tasks.commands import AsSession, ReleaseClaim, RenewLease, SubmitResult
 from tests.support.lock_harness import REPOSITORY, LockHarness
 
@@ -99,7 +99,7 @@ def test_what_a_holder_asks_is_a_sign_of_life(harness: ClaimHarness) -> None:
     """SES-22: a renewal counts as a heartbeat; a session never seen is not begun by asking in vain."""
     harness.add("t")
     assert harness.claim("ann").success
-    harness.pass_time(BEAT_QUIET_MS)
+    harness.pass_time(HEARTBEAT_QUIET_MS)
     harness.store.written.clear()
     assert harness.renew_claim("ann") == "RENEWED"
     assert sorted(harness.store.written) == ["session/ann", "task/p/t"]
