@@ -1,6 +1,6 @@
 """Words that `src/` does not use, and the word to use instead.
 
-`tools/tidy.py` looks for them. It splits a name into its words (`SWEEP_MOST` is read as "sweep most") and reads
+`tools/tidy.py` looks for them. It splits a name into its words (`SWEEP_MOST` becomes "sweep most") and reads
 comments, strings and docstrings as they are. Add a word here when a better one replaces it everywhere.
 """
 
