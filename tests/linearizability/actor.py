@@ -112,7 +112,7 @@ class Actor:
         return LEASE_MS if self._clock is None else STEP_LEASE_MS
 
 
-def say(word: str) -> None:
+def send(word: str) -> None:
     sys.stdout.write(f"{word}\n")
     sys.stdout.flush()
 
@@ -121,13 +121,13 @@ def main(options: dict[str, Any]) -> None:
     rounds = options.pop("rounds")
     actor = Actor(**options)
     actor.warm_up()
-    say("ready")
+    send("ready")
     sys.stdin.readline()
     for n in range(rounds):
         if n == rounds // 2:
-            say("halfway")
+            send("halfway")
         actor.act()
-    say("done")
+    send("done")
 
 
 if __name__ == "__main__":

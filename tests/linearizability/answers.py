@@ -92,6 +92,6 @@ def _state(reply: types.TaskState) -> Answer:
 
 def _listed(item: types.TaskClaim | types.ClaimHistory) -> Answer:
     if isinstance(item, types.ClaimHistory):
-        ending = item.release_reason.value
-        return (item.generation, item.session_id, item.acquired_ms, ending, item.released_ms)
+        end_reason = item.release_reason.value
+        return (item.generation, item.session_id, item.acquired_ms, end_reason, item.released_ms)
     return (f"{item.project_id}/{item.task_id}", int(item.generation), item.expires_ms)

@@ -17,7 +17,7 @@ class ClaimLife(NamedTuple):
 
     session: str
     claimed: int | None
-    ending: str = ""
+    end_reason: str = ""
     ended: int | None = None
 
 
@@ -135,7 +135,7 @@ def _submit(state: State, op: Op, now: int | None) -> tuple[Answer, State]:
     if reason == "ACCEPTED":
         return (reason, state.generation, False), _ended(state, "done", "COMPLETED", now, op.work)
     held = _life(state, op)
-    lost = held is not None and held.ending != "COMPLETED"
+    lost = held is not None and held.end_reason != "COMPLETED"
     return (reason, state.generation, lost), state
 
 
@@ -160,7 +160,7 @@ def _life(state: State, op: Op) -> ClaimLife | None:
 def worth_recording(state: State, op: Op) -> bool:
     """Whether a rejection leaves a trace: not that of a generation never granted, nor of a repetition."""
     held = _life(state, op)
-    return 0 < op.generation <= state.generation and (held is None or held.ending != "COMPLETED")
+    return 0 < op.generation <= state.generation and (held is None or held.end_reason != "COMPLETED")
 
 
 def _reset(state: State, op: Op, now: int | None) -> tuple[Answer, State]:
@@ -188,12 +188,12 @@ def _state(state: State, op: Op, now: int | None) -> tuple[Answer, State]:
 
 
 def _history(state: State, op: Op, now: int | None) -> tuple[Answer, State]:
-    return tuple((n, *life) for n, life in enumerate(state.lives, 1) if life.ending), state
+    return tuple((n, *life) for n, life in enumerate(state.lives, 1) if life.end_reason), state
 
 
-def _ended(state: State, phase: Phase, ending: str, ended: int | None, work: str = "") -> State:
+def _ended(state: State, phase: Phase, end_reason: str, ended: int | None, work: str = "") -> State:
     """The task with its latest generation ended; a late result turns an expired one into a completed one."""
-    life = state.lives[-1]._replace(ending=ending, ended=ended)
+    life = state.lives[-1]._replace(end_reason=end_reason, ended=ended)
     return state._replace(phase=phase, lives=(*state.lives[:-1], life), work=work)
 
 

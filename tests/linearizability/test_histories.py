@@ -13,9 +13,9 @@ from coord.sdk.coordinator import TaskCoordinator
 from coord.stores.open import install
 from tests.linearizability import recorded
 from tests.linearizability.actor import TENANT
+from tests.linearizability.log_order import explain_all, read_log
 from tests.linearizability.task_model import Op
 from tests.linearizability.wing_gong import by_task, linearization, sweepers, timeless
-from tests.linearizability.witness import explain_all, read_log
 from tests.support.fork_server import Process, end, start
 
 SOAK = bool(os.environ.get("COORD_SOAK"))
@@ -66,7 +66,7 @@ def record(url: str, folder: Path, seed: int, *, clock: str = "") -> list[Op]:
     return recorded.read(paths)
 
 
-def check_witness(url: str, ops: list[Op]) -> dict[str, int]:
+def check_log_order(url: str, ops: list[Op]) -> dict[str, int]:
     with TaskCoordinator.open(url) as coordinator:
         return explain_all(read_log(coordinator.database.log(TENANT)), ops)
 
@@ -87,7 +87,7 @@ def test_histories_on_the_clock_of_the_store(shared_url: str, tmp_path: Path, se
     assert_worked(ops)
     for task, history in by_task(timeless(op) for op in ops).items():
         assert linearization(history) is not None, f"no order explains what was told about {task}"
-    check_witness(shared_url, ops)
+    check_log_order(shared_url, ops)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -100,4 +100,4 @@ def test_histories_with_leases_that_run_out(shared_url: str, tmp_path: Path, see
     for task, history in by_task(ops).items():
         found = linearization(history, sweepers(ops))
         assert found is not None, f"no order explains what was told about {task}"
-    check_witness(shared_url, ops)
+    check_log_order(shared_url, ops)

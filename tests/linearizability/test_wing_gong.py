@@ -11,9 +11,9 @@ from coord.core.transaction import encode_event
 from coord.stores.contract import Entry
 from tests.linearizability.explain import explain, match_all
 from tests.linearizability.ledger import Ledger, Violation
+from tests.linearizability.log_order import explain_all
 from tests.linearizability.task_model import NEW, Op, State, apply
 from tests.linearizability.wing_gong import linearization
-from tests.linearizability.witness import explain_all
 
 GRANTED_1, GRANTED_2 = ("GRANTED", 1, None, None), ("GRANTED", 2, None, None)
 ACCEPTED_1 = ("ACCEPTED", 1, False)

@@ -29,7 +29,7 @@ class Rest:
     ms: int
 
 
-LockRef = tuple[str, int]
+Grant = tuple[str, int]
 """A task and the generation, or a resource and the fence, that somebody was granted."""
 
 Routine = Generator[Ask | Rest, Any, Any]
@@ -40,7 +40,7 @@ class Memory:
     """What outlives an agent's crash: its session, what it was granted, and the command it never heard of."""
 
     session: str
-    held: list[LockRef] = field(default_factory=list)
+    held: list[Grant] = field(default_factory=list)
     unheard: Ask | None = None
     unheard_since_us: int = 0
 

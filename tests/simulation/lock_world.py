@@ -12,12 +12,12 @@ from coord.stores.contract import Commit
 from tests.linearizability.ledger import require
 from tests.simulation.agents import Agent, Ask
 from tests.simulation.lock_agents import LockAgent, LockMemory
-from tests.simulation.lock_plan import LockPlan, draw_locks
-from tests.simulation.lock_watch import LockWatch
-from tests.simulation.plan import CALM
+from tests.simulation.lock_observer import LockObserver
+from tests.simulation.lock_setting import LockSetting, draw_lock_setting
 from tests.simulation.process import Process
 from tests.simulation.resources import REPOSITORY, RESOURCES
 from tests.simulation.scheduler import Scheduler
+from tests.simulation.setting import CALM
 
 FAR = "far"
 """A machine whose processes nobody here can look at."""
@@ -37,11 +37,11 @@ class LockWorld(Scheduler):
         self._names = 0
         super().__init__(seed)
 
-    def _draw_plan(self) -> LockPlan:
-        return draw_locks(self.chance)
+    def _draw_setting(self) -> LockSetting:
+        return draw_lock_setting(self.chance)
 
-    def _watch(self) -> LockWatch:
-        return LockWatch(self.store, self._is_seen_dead)
+    def _new_observer(self) -> LockObserver:
+        return LockObserver(self.store, self._is_seen_dead)
 
     def _is_seen_dead(self, process: dict[str, Any]) -> bool:
         return process["pid"] in self._dead and process["machine"] != FAR
@@ -102,10 +102,10 @@ class LockWorld(Scheduler):
         if agent not in agent.process.agents:
             self._end_agent(agent)
 
-    def _bury(self, process: Process) -> None:
+    def _end_process(self, process: Process) -> None:
         for agent in process.agents:
             self._end_agent(agent)
-        super()._bury(process)
+        super()._end_process(process)
 
     def _end_agent(self, agent: Any) -> None:
         """The command that waits is gone; the session's own process mostly, too."""
@@ -128,7 +128,7 @@ class LockWorld(Scheduler):
                 break
             if not self.step():
                 self._sleep_until_somebody_wakes()
-            require(self.now_us < limit_us, "somebody waits for ever:", self.observer.books.line)
+            require(self.now_us < limit_us, "somebody waits for ever:", self.observer.oracle.waiters)
         require(not any(process.agents for process in self.processes), "somebody never ends")
         self._free_everything()
 
@@ -136,15 +136,15 @@ class LockWorld(Scheduler):
         """Whatever the agents left behind can be had by the rules, without force."""
         last = Process(self, "last")
         caller = Caller("last", agent="last", process=self.begin_host())
-        books = self.observer.books
+        oracle = self.observer.oracle
         for _ in range(20):  # a sweep passes 32 deadlines
             self.pass_time(240_000_000)
             self._call(last, Heartbeat(caller))
-        require(not books.line, "still in line although nobody asks any more:", books.line)
-        for held in sorted(books.holds.values(), key=lambda held: (held.resource, held.owner)):
+        require(not oracle.waiters, "still waiting although nobody asks any more:", oracle.waiters)
+        for held in sorted(oracle.locks.values(), key=lambda held: (held.resource, held.owner)):
             if held.ended:
                 continue
-            require(not held.over(books.newest_ms), "over, but never ended:", held)
+            require(not held.over(oracle.newest_ms), "over, but never ended:", held)
             for dead in (False, True):
                 theft = StealLock(caller, REPOSITORY, (held.resource,), dead_owner=dead)
                 stolen = self._call(last, theft)
@@ -153,10 +153,10 @@ class LockWorld(Scheduler):
         self.weather = CALM
         everything = AcquireLocks(caller, REPOSITORY, RESOURCES)
         reply = self._call(last, everything)
-        left = [held for held in books.holds.values() if held.owner != "last"]
+        left = [held for held in oracle.locks.values() if held.owner != "last"]
         require(isinstance(reply, LockReply) and reply.ok, "not everything can be had:", reply, left)
         self._call(last, ReleaseLocks(caller, REPOSITORY, ()))
-        require(not books.holds, "given back, and yet held:", books.holds)
+        require(not oracle.locks, "released, and yet held:", oracle.locks)
 
     def _call(self, process: Process, command: Command) -> Any:
         reply = self.ask_now(process, Ask(command))
@@ -172,7 +172,7 @@ class LockWorld(Scheduler):
         fields = [getattr(command, name, "") for name in names]
         return " ".join(str(each) for each in (type(command).__name__, *fields, ask.command_id) if each)
 
-    def told(self, reply: Any) -> str:
+    def describe_reply(self, reply: Any) -> str:
         if isinstance(reply, CoordError):
             return f"{type(reply).__name__} ({reply.message})"
         if isinstance(reply, LockReply):

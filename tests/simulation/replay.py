@@ -4,12 +4,12 @@ import sys
 
 from tests.linearizability.ledger import Violation
 from tests.simulation.lock_world import LockWorld
+from tests.simulation.plan_world import PlanWorld
 from tests.simulation.scheduler import Scheduler
-from tests.simulation.work_world import WorkWorld
 from tests.simulation.world import World
 
 COMMAND = ".venv/bin/python -m tests.simulation.replay"
-WORLDS: dict[str, type[Scheduler]] = {"locks": LockWorld, "work": WorkWorld}
+WORLDS: dict[str, type[Scheduler]] = {"locks": LockWorld, "work": PlanWorld}
 
 
 class Failed(AssertionError):
@@ -30,9 +30,9 @@ def run_lock_seed(seed: int) -> LockWorld:
     return world
 
 
-def run_work_seed(seed: int) -> WorkWorld:
+def run_plan_seed(seed: int) -> PlanWorld:
     """Run a seed of a plan and those who carry it out; a failure says how to see it again."""
-    world = WorkWorld(seed)
+    world = PlanWorld(seed)
     _run(world, f"{COMMAND} work {seed}")
     return world
 
@@ -56,12 +56,12 @@ def main(arguments: list[str]) -> int:
     try:
         world.run()
     except Violation as broken:
-        verdict, code = f"BROKEN: {broken}", 1
+        summary, code = f"BROKEN: {broken}", 1
     else:
-        watch = world.observer
-        verdict = f"all well: {len(watch.ops)} operations, {watch.store.seen.offset} entries"
+        observer = world.observer
+        summary = f"all well: {len(observer.ops)} operations, {observer.store.seen.offset} entries"
         code = 0
-    sys.stdout.write("\n".join([str(world.plan), *world.trace, verdict, ""]))
+    sys.stdout.write("\n".join([str(world.plan), *world.trace, summary, ""]))
     return code
 
 

@@ -60,7 +60,7 @@ def covers(resource: str) -> frozenset[str]:
 
 
 @lru_cache
-def meet(one: Thing, other: Thing) -> bool:
+def overlap(one: Thing, other: Thing) -> bool:
     """Whether something belongs to both; that a path is a single file counts between it and a glob."""
     if is_path(one[0]) and is_path(other[0]):
         return not covers(one[0]).isdisjoint(covers(other[0]))

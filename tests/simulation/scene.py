@@ -6,11 +6,11 @@ from typing import Any
 from tests.linearizability.ledger import require
 from tests.simulation.agents import Agent, Routine
 from tests.simulation.lock_agents import LockAgent, LockMemory
-from tests.simulation.lock_plan import LockPlan
+from tests.simulation.lock_setting import LockSetting
 from tests.simulation.lock_world import LockWorld
-from tests.simulation.plan import Weather
 from tests.simulation.process import Process
 from tests.simulation.resources import RING
+from tests.simulation.setting import Weather
 
 LIMIT_MS = 3_600_000
 
@@ -32,8 +32,8 @@ class Scene(LockWorld):
         super().__init__(seed)
         self.closing = True  # nobody takes the place of who has ended
 
-    def _draw_plan(self) -> LockPlan:
-        return LockPlan(
+    def _draw_setting(self) -> LockSetting:
+        return LockSetting(
             tenant="local",
             processes=3,
             agents=len(self._plots),
@@ -60,5 +60,5 @@ class Scene(LockWorld):
         while any(process.agents for process in self.processes):
             if not self.step():
                 self._sleep_until_somebody_wakes()
-            require(self.now_us < LIMIT_MS * 1000, "somebody waits for ever:", self.observer.books.line)
+            require(self.now_us < LIMIT_MS * 1000, "somebody waits for ever:", self.observer.oracle.waiters)
         self.observer.conclude()

@@ -18,15 +18,15 @@ from coord.stores.memory import MemoryDatabase
 from tests.linearizability.ledger import require
 from tests.simulation.agents import Agent, Ask, Memory, Rest
 from tests.simulation.faulty_store import Killed
-from tests.simulation.plan import CALM, Setting
 from tests.simulation.process import Process
+from tests.simulation.setting import CALM, Setting
 
 START_MS = 1_700_000_000_000
 DEPTH_MAX = 5
 SKEWS_MS = (0, 0, 0, 0, 0, -2_000, 2_000, 2_000, -15_000, 15_000, 15_000, -40_000, 40_000, -600_000, 600_000)
 
 
-class Watch(Protocol):
+class Observer(Protocol):
     """Who hears of every operation and every entry of a run, and compares."""
 
     counts: Any
@@ -49,11 +49,11 @@ class Scheduler:
     def __init__(self, seed: int) -> None:
         self.seed = seed
         self.chance = random.Random(seed)
-        self.plan: Any = self._draw_plan()
+        self.plan: Any = self._draw_setting()
         self.weather = self.plan.weather
         self.now_us = 0
         self.store = MemoryDatabase("memory:", "simulation").log(self.plan.tenant)
-        self.observer: Any = self._watch()
+        self.observer: Any = self._new_observer()
         self.sessions: list[str] = []
         self.in_flight: list[Commit] = []
         self.trace: list[str] = []
@@ -80,10 +80,10 @@ class Scheduler:
 
     # What a world says of itself.
 
-    def _draw_plan(self) -> Setting:
+    def _draw_setting(self) -> Setting:
         raise NotImplementedError
 
-    def _watch(self) -> Watch:
+    def _new_observer(self) -> Observer:
         raise NotImplementedError
 
     def _begin(self) -> None:
@@ -101,7 +101,7 @@ class Scheduler:
     def brief(self, ask: Ask) -> str:
         raise NotImplementedError
 
-    def told(self, reply: Any) -> str:
+    def describe_reply(self, reply: Any) -> str:
         raise NotImplementedError
 
     def probe(self, _process: HostProcess) -> Evidence:
@@ -237,7 +237,7 @@ class Scheduler:
         if process.alive:
             self._deliver(process)
         else:
-            self._bury(process)
+            self._end_process(process)
         return result
 
     def _deliver(self, process: Process) -> None:
@@ -249,7 +249,7 @@ class Scheduler:
         idle = not process.database.work.waiting
         require(not (idle and process.pending), "commands wait and nobody is going to run them")
 
-    def _bury(self, process: Process) -> None:
+    def _end_process(self, process: Process) -> None:
         """Everything in the process is gone; another takes its place, and some of its sessions come back."""
         for waiting in process.pending:
             self.observer.lose(waiting.asked)
@@ -294,7 +294,7 @@ class Scheduler:
     def _act(self, agent: Agent) -> None:
         """Let an agent do its next thing."""
         try:
-            wish = agent.routine.send(agent.reply)
+            wanted = agent.routine.send(agent.reply)
         except StopIteration:
             self.note(agent.process, f"{agent.session} crashes")
             agent.process.agents.remove(agent)
@@ -302,20 +302,20 @@ class Scheduler:
             self._spawn(self.chance.choice(self.processes))
             return
         agent.reply = None
-        if isinstance(wish, Rest):
-            agent.wake_us = self.now_us + wish.ms * 1000
+        if isinstance(wanted, Rest):
+            agent.wake_us = self.now_us + wanted.ms * 1000
         else:
-            self._ask(agent, wish)
+            self._ask(agent, wanted)
 
-    def _ask(self, agent: Agent, wish: Ask) -> None:
+    def _ask(self, agent: Agent, wanted: Ask) -> None:
         process, engine = agent.process, agent.process.engine
-        asked = self.observer.begin(process, wish)
-        self.note(process, f"{agent.session} asks {self.brief(wish)}")
+        asked = self.observer.begin(process, wanted)
+        self.note(process, f"{agent.session} asks {self.brief(wanted)}")
         if self.chance.random() < self.plan.futures:
             agent.waits = True
-            process.wait_for(agent, asked, engine.submit(wish.command, command_id=wish.command_id))
+            process.wait_for(agent, asked, engine.submit(wanted.command, command_id=wanted.command_id))
             return
-        reply = self._inside(process, lambda: engine.call(wish.command, command_id=wish.command_id))
+        reply = self._inside(process, lambda: engine.call(wanted.command, command_id=wanted.command_id))
         if reply is None:
             self.observer.lose(asked)
         else:
@@ -325,12 +325,14 @@ class Scheduler:
         """Ask without being an agent."""
         asked = self.observer.begin(process, ask)
         reply = self._inside(process, lambda: process.engine.call(ask.command))
-        self.note(process, f"hears {self.told(reply)} to {self.brief(ask)}")
+        self.note(process, f"hears {self.describe_reply(reply)} to {self.brief(ask)}")
         self.observer.end(asked, reply)
         return reply
 
     def _answered(self, agent: Agent, asked: Any, reply: Any) -> None:
-        self.note(agent.process, f"{agent.session} hears {self.told(reply)} to {self.brief(asked.ask)}")
+        self.note(
+            agent.process, f"{agent.session} hears {self.describe_reply(reply)} to {self.brief(asked.ask)}"
+        )
         if isinstance(reply, Unavailable) and "ahead of the clock" in reply.message:
             self._ahead += 1
         self.observer.end(asked, reply)

@@ -12,10 +12,10 @@ from coord.core.locks.commands import AcquireLocks, ConfirmWait, ListLocks, Lock
 from coord.core.locks.wait_queue import AGING_MS
 from tests.conftest import SOAK
 from tests.simulation.agents import Ask, Rest, Routine
-from tests.simulation.plan import CALM, Weather
 from tests.simulation.resources import REPOSITORY, RING
 from tests.simulation.scene import Actor, Scene
 from tests.simulation.scheduler import START_MS
+from tests.simulation.setting import CALM, Weather
 
 INTERLEAVED = Weather(interleave=0.4)
 BROKEN_WITHIN_MS = 60_000
@@ -62,7 +62,7 @@ def _party(place: int, parties: int, style: str) -> Callable[[Actor], Routine]:
         own, wanted = RING[place], RING[(place + 1) % parties]
         reply = yield Ask(_lock(actor, own))
         assert reply.ok, reply
-        while len(actor.world.observer.books.holds) < parties and not actor.world.notes:
+        while len(actor.world.observer.oracle.locks) < parties and not actor.world.notes:
             yield Rest(1_000)
         actor.world.notes.setdefault("closed_ms", actor.world.now_us // 1000)
         reply = yield from (_stand if style == "wait" else _bid)(actor, wanted)
@@ -102,7 +102,7 @@ def test_a_circle_is_broken_within_a_minute(parties: int, kind: str, weather: We
     assert "granted" in scene.notes.values()
     closed_ms = START_MS + scene.notes["closed_ms"]
     assert max(at for at, _ in resolved) - closed_ms <= BROKEN_WITHIN_MS
-    assert not scene.observer.books.holds
+    assert not scene.observer.oracle.locks
 
 
 def _privileged(actor: Actor) -> Routine:

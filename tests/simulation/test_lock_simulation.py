@@ -11,7 +11,7 @@ import pytest
 from coord.core.locks.resources import parse_resource
 from tests.simulation.lock_world import LockWorld
 from tests.simulation.replay import run_lock_seed
-from tests.simulation.resources import REPOSITORY, RESOURCES, RING, is_path, meet
+from tests.simulation.resources import REPOSITORY, RESOURCES, RING, is_path, overlap
 
 SEEDS = 3_000 if os.environ.get("COORD_SOAK") else 50
 HERE = Path(__file__).parent
@@ -39,8 +39,8 @@ commit, killed at return
 def test_lock_seed(seed: int) -> None:
     """Issue 3, Proof: exclusion, fences, hand-off, deaths and messages, checked after every commit."""
     world = run_lock_seed(seed)
-    assert not world.observer.books.holds
-    assert not world.observer.books.line
+    assert not world.observer.oracle.locks
+    assert not world.observer.oracle.waiters
 
 
 def test_one_lock_seed_is_one_run() -> None:
@@ -58,10 +58,10 @@ def test_a_lock_seed_is_the_same_run_in_another_process() -> None:
         "from tests.simulation.lock_world import LockWorld; w = LockWorld(9); w.run(); print(w.digest())"
     )
     environment = {**os.environ, "PYTHONHASHSEED": "3"}
-    told = subprocess.run(
+    output = subprocess.run(
         [sys.executable, "-c", program], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
     )
-    assert told.stdout.strip() == run_lock_seed(9).digest()
+    assert output.stdout.strip() == run_lock_seed(9).digest()
 
 
 def test_every_answer_and_every_ending_is_met() -> None:
@@ -77,9 +77,9 @@ def test_every_answer_and_every_ending_is_met() -> None:
 def test_replay_tells_a_whole_lock_run() -> None:
     """The command that a failing seed prints works, and shows who did what when."""
     command = [sys.executable, "-m", "tests.simulation.replay", "locks", "5"]
-    told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    assert told.stdout.splitlines()[1:-1] == run_lock_seed(5).trace
-    assert told.stdout.splitlines()[-1].startswith("all well")
+    output = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert output.stdout.splitlines()[1:-1] == run_lock_seed(5).trace
+    assert output.stdout.splitlines()[-1].startswith("all well")
 
 
 def test_the_judge_and_the_rules_agree_about_what_meets() -> None:
@@ -87,4 +87,4 @@ def test_the_judge_and_the_rules_agree_about_what_meets() -> None:
     things = [(name, exact) for name in (*RESOURCES, *RING) for exact in {False, is_path(name)}]
     for one, other in product(things, repeat=2):
         mine, theirs = (parse_resource(name, REPOSITORY, exact)[0] for name, exact in (one, other))
-        assert mine.overlaps(theirs) == meet(one, other), (one, other)
+        assert mine.overlaps(theirs) == overlap(one, other), (one, other)

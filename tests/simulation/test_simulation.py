@@ -58,12 +58,12 @@ def test_a_seed_is_the_same_run_in_another_process(hash_seed: str) -> None:
     """A failing seed replays anywhere: nothing rests on the hashes of a process."""
     program = "from tests.simulation.world import World; w = World(9); w.run(); print(w.digest())"
     environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
-    told = subprocess.run(
+    describe_reply = subprocess.run(
         [sys.executable, "-c", program], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
     )
     world = World(9)
     world.run()
-    assert told.stdout.strip() == world.digest()
+    assert describe_reply.stdout.strip() == world.digest()
 
 
 def test_every_fault_and_every_answer_is_met() -> None:
@@ -79,7 +79,7 @@ def test_every_fault_and_every_answer_is_met() -> None:
 def test_replay_tells_the_whole_run() -> None:
     """The command that a failing seed prints works, and shows who did what when."""
     command = [sys.executable, "-m", "tests.simulation.replay", "5"]
-    told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    describe_reply = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     world = run_seed(5)
-    assert told.stdout.splitlines()[1:-1] == world.trace
-    assert told.stdout.splitlines()[-1].startswith("all well")
+    assert describe_reply.stdout.splitlines()[1:-1] == world.trace
+    assert describe_reply.stdout.splitlines()[-1].startswith("all well")

@@ -9,22 +9,22 @@ from tests.linearizability.answers import answer
 from tests.linearizability.ledger import require
 from tests.simulation.agents import Ask, Memory
 from tests.simulation.finish import finish
-from tests.simulation.observer import Observer
-from tests.simulation.plan import CALM, Plan, draw
 from tests.simulation.process import Process
 from tests.simulation.scheduler import Scheduler
+from tests.simulation.setting import CALM, TaskSetting, draw
+from tests.simulation.task_observer import TaskObserver
 from tests.simulation.workers import Worker
 
 
 class World(Scheduler):
     """Agents that work on tasks."""
 
-    def _draw_plan(self) -> Plan:
+    def _draw_setting(self) -> TaskSetting:
         return draw(self.seed, self.chance)
 
-    def _watch(self) -> Observer:
+    def _new_observer(self) -> TaskObserver:
         self.tasks = [f"p{n % 2}/t{n}" for n in range(self.plan.tasks)]
-        return Observer(self.store, self.plan.tenant)
+        return TaskObserver(self.store, self.plan.tenant)
 
     def _new_memory(self) -> Memory:
         return Memory(f"s{len(self.sessions)}")
@@ -48,9 +48,9 @@ class World(Scheduler):
         fields = [getattr(command, name, "") for name in ("task", "session", "generation")]
         return " ".join(str(each) for each in (type(command).__name__, *fields, ask.command_id) if each != "")
 
-    def told(self, reply: Any) -> str:
+    def describe_reply(self, reply: Any) -> str:
         if isinstance(reply, CoordError):
             return f"{type(reply).__name__} ({reply.message})"
         if isinstance(reply, list) and reply and isinstance(reply[0], ClaimResult):
-            return ", ".join(map(self.told, reply))
+            return ", ".join(map(self.describe_reply, reply))
         return " ".join(str(part) for part in answer(reply) if part is not None) or "nothing"

@@ -1,4 +1,4 @@
-"""The processes of a test, told what to do and heard line by line; none of them outlives it."""
+"""Start the processes of a test, send them calls and read their replies; none of them outlives the test."""
 
 import json
 import os
@@ -33,13 +33,13 @@ def refusal(said: Any) -> str:
     return said.error if isinstance(said, Failed) else ""
 
 
-def stands_still(pid: int) -> bool:
+def is_stopped(pid: int) -> bool:
     """Whether all threads of a process were stopped."""
     try:
         states = [
             task.read_text().rpartition(") ")[2][0] for task in Path(f"/proc/{pid}/task").glob("*/stat")
         ]
-    except OSError:  # a thread has ended meanwhile
+    except OSError:  # a thread ended just now
         return False
     return set(states) == {"T"}
 
@@ -52,14 +52,14 @@ class Member:
         self.process = start(f"tests.support.programs.{program}", json.dumps(options), under=under)
         self._rest = b""
 
-    def say(self, method: str, *arguments: Any, **options: Any) -> None:
-        """Tell it to call something; `hear` gives the answer."""
+    def send(self, method: str, *arguments: Any, **options: Any) -> None:
+        """Send it a call; `receive` returns the answer."""
         assert self.process.stdin is not None
         self.process.stdin.write(json.dumps([method, arguments, options]).encode() + b"\n")
         self.process.stdin.flush()
 
-    def hear(self, within_s: float = PATIENCE_S) -> Any:
-        """Return what it says next: an answer, a refusal, or None when it has ended."""
+    def receive(self, within_s: float = PATIENCE_S) -> Any:
+        """Return its next answer: a reply, a refusal, or None when it has ended."""
         deadline = time.monotonic() + within_s
         while b"\n" not in self._rest:
             assert self._readable(deadline - time.monotonic()), f"{self.name} says nothing"
@@ -74,18 +74,18 @@ class Member:
         return said["reply"] if isinstance(said, dict) and "reply" in said else said
 
     def ask(self, method: str, *arguments: Any, **options: Any) -> Any:
-        """Tell it to call something and return the answer."""
-        self.say(method, *arguments, **options)
-        return self.hear()
+        """Send it a call and return the answer."""
+        self.send(method, *arguments, **options)
+        return self.receive()
 
-    def silent(self) -> bool:
-        """Whether it has said nothing that was not heard."""
+    def has_no_output(self) -> bool:
+        """Whether every line that it wrote was read."""
         return b"\n" not in self._rest and not self._readable(0)
 
     @staticmethod
-    def first_heard(members: "list[Member]", within_s: float) -> "Member":
-        """Return one that has something to say, as soon as there is one."""
-        ready = [member for member in members if not member.silent()]
+    def first_with_output(members: "list[Member]", within_s: float) -> "Member":
+        """Return the first member with output to read; wait for it."""
+        ready = [member for member in members if not member.has_no_output()]
         if not ready:
             said = select.select([member._stdout for member in members], [], [], within_s)[0]
             ready = [member for member in members if member._stdout in said]
@@ -93,23 +93,25 @@ class Member:
         return ready[0]
 
     def kill(self) -> None:
-        """SIGKILL, and see it end."""
+        """Send SIGKILL and wait for the end."""
         self.process.kill()
-        while self.hear() is not None:  # also what it had said before; a process below it has the pipe, too
+        while (
+            self.receive() is not None
+        ):  # also what it had said before; a process below it has the pipe, too
             pass
         self.process.wait(PATIENCE_S)
 
     def pause(self) -> None:
-        """SIGSTOP, and see it stand still."""
+        """Send SIGSTOP and wait until all threads are stopped."""
         self.process.send_signal(signal.SIGSTOP)
-        poll_until(lambda: stands_still(self.process.pid), PATIENCE_S, f"{self.name} goes on")
+        poll_until(lambda: is_stopped(self.process.pid), PATIENCE_S, f"{self.name} goes on")
 
     def resume(self) -> None:
-        """SIGCONT."""
+        """Send SIGCONT."""
         self.process.send_signal(signal.SIGCONT)
 
     def close(self) -> None:
-        """Leave nothing behind, nor what it has started."""
+        """End it and every process that it has started."""
         end(self.process, PATIENCE_S)
 
     @property
@@ -121,8 +123,8 @@ class Member:
         return bool(select.select([self._stdout], [], [], max(0.0, within_s))[0])
 
 
-class Story:
-    """The events of a log, as they are written."""
+class LogReader:
+    """The events of a log, as processes write them."""
 
     def __init__(self, url: str) -> None:
         self._database = open_store(url)
@@ -134,14 +136,14 @@ class Story:
         self._database.close()
 
     def read(self) -> list[dict[str, Any]]:
-        """Return everything that has happened so far; each event has the offset of its entry."""
+        """Return all events so far; each has the offset of its entry."""
         while entries := self._store.tail(self._offset, 1_000):
             for entry in entries:
                 self.events += [{**json.loads(event), "offset": entry.offset} for event in entry.events]
             self._offset = entries[-1].offset
         return self.events
 
-    def told(self, event: str, **fields: Any) -> list[dict[str, Any]]:
+    def events_of(self, event: str, **fields: Any) -> list[dict[str, Any]]:
         """Return the events of a kind with these fields."""
         wanted = {"event": event, **fields}.items()
         return [each for each in self.read() if wanted <= each.items()]
@@ -149,19 +151,19 @@ class Story:
     def until(self, event: str, **fields: Any) -> dict[str, Any]:
         """Wait for an event and return it."""
         deadline = time.monotonic() + PATIENCE_S
-        while not (found := self.told(event, **fields)):
+        while not (found := self.events_of(event, **fields)):
             assert time.monotonic() < deadline, f"no {event} {fields}"
             self._store.wait(self._offset, 0.5)
         return found[-1]
 
     def linger(self, most_s: float = 0.05) -> None:
-        """Wait for something to be written, but not for long."""
+        """Wait for the next entry, at most `most_s` seconds."""
         self.read()
         self._store.wait(self._offset, most_s)
 
 
-class Crew:
-    """A store, a repository, and the processes that work on them."""
+class ProcessGroup:
+    """A store, a repository, and the processes that use both."""
 
     def __init__(self, url: str, folder: Path) -> None:
         install(url)
@@ -170,57 +172,59 @@ class Crew:
         self.repository = folder / "repository"
         self.repository.mkdir()
         git(self.repository, "init", "-q")
-        self.story = Story(url)
+        self.log = LogReader(url)
         self.clock = StepClock(folder / "clock")
         self.on_a_server = not url.startswith(("file:", "sqlite:"))
         self._virtual = False
         self._members: list[Member] = []
 
     def stop_time(self) -> None:
-        """Let those who join from now on live by a clock that only the test moves."""
+        """Give every process that starts later a clock that only the test moves."""
         (self.folder / "clock").write_text(str(LONG_AGO_MS))
         self._virtual = True
 
     def options(
         self, name: str, more: dict[str, Any] | None = None, *, own_pid: bool = True
     ) -> dict[str, Any]:
-        """Return what a process of this crew is started with."""
+        """Return the options that a process of this group starts with."""
         clock = str(self.folder / "clock") if self._virtual else ""
         known = {"url": self.url, "session": name, "cwd": str(self.repository), "clock": clock}
         return {**known, "own_pid": own_pid, **(more or {})}
 
     def start(self, program: str, options: list[dict[str, Any]], under: tuple[str, ...] = ()) -> list[Member]:
-        """Start processes of a program, and see that all are ready."""
+        """Start processes of a program and wait until all are ready."""
         started = [Member(program, each, under) for each in options]
         self._members += started
         for member in started:
-            assert member.hear() == "ready"
+            assert member.receive() == "ready"
         return started
 
-    def players(self, *names: str, own_pid: bool = True, under: tuple[str, ...] = ()) -> list[Member]:
-        """Start sessions that do what they are told."""
-        return self.start("player", [self.options(name, own_pid=own_pid) for name in names], under)
+    def scripted_sessions(
+        self, *names: str, own_pid: bool = True, under: tuple[str, ...] = ()
+    ) -> list[Member]:
+        """Start sessions that carry out the calls that the test sends."""
+        return self.start("scripted_session", [self.options(name, own_pid=own_pid) for name in names], under)
 
     def close(self) -> None:
         for member in self._members:
             member.close()
-        self.story.close()
+        self.log.close()
 
 
 def release(members: list[Member]) -> None:
-    """Give the common start."""
+    """Let all members start at once."""
     for member in members:
-        member.say("go")
+        member.send("go")
 
 
 def finish(member: Member) -> None:
-    """See a process through to its end, which must be a good one."""
-    assert (member.hear(), member.hear()) == ("end", None)
+    """Wait for the end of a process; it must succeed."""
+    assert (member.receive(), member.receive()) == ("end", None)
     assert member.process.wait(PATIENCE_S) == 0
 
 
 @contextmanager
-def gathered(url: str, folder: Path) -> Iterator[Crew]:
-    """A crew that is gone after the block."""
-    with closing(Crew(url, folder)) as crew:
-        yield crew
+def process_group(url: str, folder: Path) -> Iterator[ProcessGroup]:
+    """Yield a group whose processes end with the block."""
+    with closing(ProcessGroup(url, folder)) as group:
+        yield group

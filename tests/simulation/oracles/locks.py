@@ -1,8 +1,7 @@
-"""Sessions, locks and the line as every commit leaves them, read from its events and records alone.
+"""Sessions, locks and wait queues as every commit leaves them, read from its events and records alone.
 
-After each commit: no two holds that exclude each other stand; each hold begins and ends with the event that
-tells of it, at the time and for the reason that is true; nobody in line waits for what is free; and no circle
-of waits lasts.
+After each commit: no two locks conflict; each lock begins and ends with its event, at the right time and for
+the right reason; no request waits for a free resource; and no cycle of waits lasts.
 """
 
 import json
@@ -13,10 +12,10 @@ from typing import Any
 
 from coord.stores.contract import Commit
 from tests.linearizability.ledger import require
-from tests.simulation.resources import Thing, default_mode, meet
+from tests.simulation.resources import Thing, default_mode, overlap
 
 Value = dict[str, Any]
-CIRCLE_MS_MAX = 60_000
+CYCLE_MS_MAX = 60_000
 BEAT_QUIET_MS = 15_000
 SILENT_MS = 120_000
 LEASE_MS = 15_000
@@ -24,8 +23,8 @@ STEAL_ONLY = ("name", "project")
 
 
 @dataclass(slots=True)
-class LockRef:
-    """A hold from its grant to its end, whoever it passes to."""
+class Grant:
+    """A lock from its grant to its end, also after it passes to another session."""
 
     resource: str
     owner: str
@@ -50,8 +49,8 @@ class LockRef:
 
 
 @dataclass(slots=True)
-class InLine:
-    """A request that waits, or a bid."""
+class WaitingRequest:
+    """A request that waits, or a denied one."""
 
     key: str
     session: str
@@ -61,31 +60,31 @@ class InLine:
     leased_until_ms: int
     process: Any
 
-    def conflicts_with(self, other: "InLine") -> bool:
+    def conflicts_with(self, other: "WaitingRequest") -> bool:
         return self.session != other.session and any(
             _excludes(mine, theirs) for mine in self.wants for theirs in other.wants
         )
 
 
 def _excludes(one: tuple[Thing, str], other: tuple[Thing, str]) -> bool:
-    return not (one[1] == other[1] == "read") and meet(one[0], other[0])
+    return not (one[1] == other[1] == "read") and overlap(one[0], other[0])
 
 
-class LockBooks:
-    """What stands after the newest commit, and what stood before."""
+class LockOracle:
+    """The locks, requests and sessions after the newest commit, and all locks before it."""
 
     def __init__(self, is_dead: Callable[[Value], bool]) -> None:
         self._is_dead = is_dead
         self.at = self.newest_ms = 0
-        self.holds: dict[str, LockRef] = {}
-        self.granted: dict[tuple[str, int], list[LockRef]] = defaultdict(list)
-        self.line: dict[str, InLine] = {}
+        self.locks: dict[str, Grant] = {}
+        self.granted: dict[tuple[str, int], list[Grant]] = defaultdict(list)
+        self.waiters: dict[str, WaitingRequest] = {}
         self.sessions: dict[str, Value] = {}
         self.counts: Counter[str] = Counter()
-        self.longest_circle_ms = 0
-        self._served: list[InLine] = []
+        self.longest_cycle_ms = 0
+        self._served: list[WaitingRequest] = []
         self._stood: set[str] = set()
-        self._circles: dict[frozenset[str], int] = {}
+        self._cycles: dict[frozenset[str], int] = {}
 
     def add(self, commit: Commit, offset: int) -> None:
         """Read one commit."""
@@ -94,17 +93,17 @@ class LockBooks:
         self.newest_ms = max(self.newest_ms, commit.at)
         puts = {key: json.loads(put.value) for key, put in commit.puts.items()}
         self._read_sessions(puts, commit.deletes, events)
-        told = _by_kind(events)
-        self._end_holds(commit.deletes, puts, told, offset)
-        granted = self._put_holds(puts, told, offset)
+        by_kind = _by_kind(events)
+        self._end_locks(commit.deletes, puts, by_kind, offset)
+        granted = self._put_locks(puts, by_kind, offset)
         for kind in ("lock.acquired", "lock.released", "lock.moved"):
-            require(not told[kind], "an event without a change:", offset, told[kind])
+            require(not by_kind[kind], "an event without a change:", offset, by_kind[kind])
         for held in granted:
             self._check_exclusion(held, offset)
-        self._read_line(puts, commit.deletes)
+        self._read_waiters(puts, commit.deletes)
         if any(key.startswith(("lock/", "wait/", "denied/")) for key in (*puts, *commit.deletes)):
-            self._check_line(offset)
-            self._check_circles(offset)
+            self._check_waiters(offset)
+            self._check_cycles(offset)
 
     # Sessions.
 
@@ -132,7 +131,7 @@ class LockBooks:
         process = session.get("process")
         silent = self.at - session.get("beat_ms", 0) >= SILENT_MS
         tickets = any(
-            held.owner == event["session"] and held.profile == "ticket" for held in self.holds.values()
+            held.owner == event["session"] and held.profile == "ticket" for held in self.locks.values()
         )
         proven = process is not None and self._is_dead(process)
         require(proven or (silent and tickets), "declared dead without proof:", event, session)
@@ -143,32 +142,32 @@ class LockBooks:
             found.append(session)
         return found
 
-    # Holds.
+    # Locks.
 
-    def _end_holds(
-        self, deletes: list[str], puts: dict[str, Value], told: dict[str, list[Value]], offset: int
+    def _end_locks(
+        self, deletes: list[str], puts: dict[str, Value], events: dict[str, list[Value]], offset: int
     ) -> None:
-        """Holds that this commit ends, each with its event; one that moves is still the same hold."""
+        """Check the event of each lock that this commit ends; a lock that moves stays the same."""
         for key in deletes:
             if not key.startswith("lock/"):
                 continue
-            held = self.holds.pop(key)
-            moved = _take(told["lock.moved"], resource=held.resource, session=held.owner)
+            held = self.locks.pop(key)
+            moved = _take(events["lock.moved"], resource=held.resource, session=held.owner)
             if moved is not None:
                 held.owner = moved["successor"]
                 place = f"{key.rpartition('=')[0]}={held.owner}"
-                require(puts[place].get("fence") == held.fence, "a hold that moves keeps its fence:", key)
-                self.holds[place] = held
+                require(puts[place].get("fence") == held.fence, "a lock that moves keeps its fence:", key)
+                self.locks[place] = held
                 continue
-            self._end(held, told, offset)
+            self._end(held, events, offset)
 
-    def grants(self, resource: str, fence: int) -> list[LockRef]:
+    def grants(self, resource: str, fence: int) -> list[Grant]:
         """All that was ever granted under a fence, however it is spelled."""
         return self.granted.get((resource.casefold(), fence), [])
 
-    def _end(self, held: LockRef, told: dict[str, list[Value]], offset: int) -> None:
-        event = _take(told["lock.released"], **_names_of(held))
-        require(event is not None, "a hold is gone and nobody tells:", offset, held)
+    def _end(self, held: Grant, events: dict[str, list[Value]], offset: int) -> None:
+        event = _take(events["lock.released"], **_names_of(held))
+        require(event is not None, "a lock is gone without an event:", offset, held)
         assert event is not None, "required above"
         held.ended = offset
         end_reason, until = event["end_reason"], event["until_ms"]
@@ -186,43 +185,43 @@ class LockBooks:
             require(until <= self.at, "ended after its end:", event)
         else:
             require(until == self.at, "ended at another time than now:", event)
-        require(end_reason != "released" or not held.over(self.at), "given back after its end:", event, held)
+        require(end_reason != "released" or not held.over(self.at), "released after its end:", event, held)
         if end_reason == "owner_dead":
             self._check_death(held, event)
 
-    def _check_death(self, held: LockRef, event: Value) -> None:
+    def _check_death(self, held: Grant, event: Value) -> None:
         session = self.sessions[held.owner]
         process = session.get("process")
         silent = held.profile == "ticket" and "no heartbeat" in event.get("note", "")
         declared = session.get("end_reason") == "dead" or session.get("started_ms") == self.at
         require(declared or silent or (process and self._is_dead(process)), "freed without proof:", event)
 
-    def _put_holds(self, puts: dict[str, Value], told: dict[str, list[Value]], offset: int) -> list[LockRef]:
-        """Holds that this commit grants or changes; return those that have to be looked at."""
+    def _put_locks(self, puts: dict[str, Value], events: dict[str, list[Value]], offset: int) -> list[Grant]:
+        """Read the locks that this commit grants or changes; return them."""
         changed = []
         for key, value in puts.items():
             if not key.startswith("lock/"):
                 continue
             fence = value.get("fence") or offset
-            held = self.holds.get(key)
+            held = self.locks.get(key)
             if held is not None and held.fence != fence:
-                self._replaced(held, told, value, offset)
+                self._replaced(held, events, value, offset)
                 held = None
             if held is None:
                 require(fence == offset, "a grant under a fence of the past:", offset, value)
-                event = _take(told["lock.acquired"], resource=value["resource"], session=value["owner"])
-                require(event is not None, "a grant and nobody tells:", offset, value)
-                held = LockRef(value["resource"], value["owner"], "", "", fence, 0)
+                event = _take(events["lock.acquired"], resource=value["resource"], session=value["owner"])
+                require(event is not None, "a grant without an event:", offset, value)
+                held = Grant(value["resource"], value["owner"], "", "", fence, 0)
                 self.granted[held.resource.casefold(), fence].append(held)
-                self.holds[key] = held
+                self.locks[key] = held
             renewed = held.mode and held.expires_ms != value["expires_ms"]
             require(not (renewed and held.over(self.at)), "renewed after its end:", offset, held, value)
             held.resource = value["resource"]
-            require(held.owner == value["owner"], "a hold in another's name:", key, value)
+            require(held.owner == value["owner"], "a lock in another's name:", key, value)
             confirmed = held.mode and not held.provisional
             require(
                 not (confirmed and value.get("provisional")),
-                "a hold that was certain is not any more:",
+                "a confirmed lock is provisional again:",
                 value,
             )
             held.mode, held.profile = value.get("mode", "write"), value.get("profile", "file")
@@ -232,53 +231,51 @@ class LockBooks:
             changed.append(held)
         return changed
 
-    def _replaced(self, held: LockRef, told: dict[str, list[Value]], value: Value, offset: int) -> None:
-        """A new grant in place of a hold: that ended or is wider now, or its reader writes from now on."""
+    def _replaced(self, held: Grant, events: dict[str, list[Value]], value: Value, offset: int) -> None:
+        """Check a new grant of a lock: the old one ended, or was widened, or upgraded from read to write."""
         widened = held.exact and not value.get("exact", False)
         if widened and not held.over(self.at):
             self.counts["widened"] += 1
-        over = held.over(self.at) or _ticket_ended(held, told["lock.released"])
+        over = held.over(self.at) or _ticket_ended(held, events["lock.released"])
         if not widened and held.mode == "read" and value.get("mode", "write") != "read" and not over:
             held.ended = offset
             self.counts["upgraded"] += 1
         else:
-            self._end(held, told, offset)
+            self._end(held, events, offset)
 
-    def _check_exclusion(self, held: LockRef, offset: int) -> None:
+    def _check_exclusion(self, held: Grant, offset: int) -> None:
         above = self.ancestors(held.owner)
-        for other in self.holds.values():
+        for other in self.locks.values():
             if other.owner == held.owner or other.over(self.at):
                 continue
             if not _excludes((held.thing, held.mode), (other.thing, other.mode)):
                 continue
-            parent_process = held.owner in self.ancestors(other.owner)
-            kin = other.owner in above or (
-                parent_process and (held.fence < offset or other.under == held.owner)
-            )
-            require(kin, "two holds exclude each other at", offset, held, other)
+            below = held.owner in self.ancestors(other.owner)
+            related = other.owner in above or (below and (held.fence < offset or other.under == held.owner))
+            require(related, "two locks conflict at", offset, held, other)
             require(held.fence >= other.fence or held.fence < offset, "fences fall:", held, other)
 
-    # The line.
+    # The wait queue.
 
-    def _read_line(self, puts: dict[str, Value], deletes: list[str]) -> None:
-        self._served, self._stood = [], self.line.keys() - deletes
+    def _read_waiters(self, puts: dict[str, Value], deletes: list[str]) -> None:
+        self._served, self._stood = [], self.waiters.keys() - deletes
         for key in deletes:
-            self.line.pop(key, None)
+            self.waiters.pop(key, None)
         for key, value in puts.items():
             if key.startswith(("wait/", "denied/")):
-                self.line.pop(key, None)
+                self.waiters.pop(key, None)
                 if value.get("state", "waiting") == "waiting":
-                    self.line[key] = read_request(key, value)
+                    self.waiters[key] = read_request(key, value)
                 elif value["state"] == "granted":
                     self._served.append(read_request(key, value))
                 elif value["state"] == "refused":
                     self.counts["victim"] += 1
 
-    def waiting(self) -> list[InLine]:
-        """Requests in line, in the order of their turn."""
-        return [self.line[key] for key in sorted(self.line) if not self.line[key].denied]
+    def waiting(self) -> list[WaitingRequest]:
+        """The requests that wait, first come first."""
+        return [self.waiters[key] for key in sorted(self.waiters) if not self.waiters[key].denied]
 
-    def alive(self, request: InLine) -> bool:
+    def alive(self, request: WaitingRequest) -> bool:
         process = self.sessions.get(request.session, {}).get("process")
         if self.newest_ms >= request.until_ms or (process and self._is_dead(process)):
             return False
@@ -286,21 +283,21 @@ class LockBooks:
             return self.newest_ms < request.leased_until_ms
         return request.process is None or not self._is_dead(request.process)
 
-    def waits_for(self, request: InLine, line: list[InLine]) -> Iterator[str]:
-        """The sessions that a request waits for: holders, and those ahead of it in line."""
-        above, wants = self.ancestors(request.session), self._would_hold(request)
-        for held in self.holds.values():
+    def waits_for(self, request: WaitingRequest, waiters: list[WaitingRequest]) -> Iterator[str]:
+        """The sessions that a request waits for: holders, and those ahead of it in the queue."""
+        above, wants = self.ancestors(request.session), self._would_lock(request)
+        for held in self.locks.values():
             blocks = any(_excludes(want, (held.thing, held.mode)) for want in wants)
             if held.owner != request.session and held.owner not in above and blocks:
                 yield held.owner
-        for other in line:
+        for other in waiters:
             if other.key < request.key and not request.denied and request.conflicts_with(other):
                 yield other.session
 
-    def _would_hold(self, request: InLine) -> list[tuple[Thing, str]]:
+    def _would_lock(self, request: WaitingRequest) -> list[tuple[Thing, str]]:
         """What a request asks for, with what its session holds of it already."""
         found = list(request.wants)
-        for held in self.holds.values():
+        for held in self.locks.values():
             for number, ((name, exact), mode) in enumerate(request.wants):
                 same = held.owner == request.session and held.resource.casefold() == name.casefold()
                 if same and not held.over(self.at) and (held.exact > exact or held.mode == "read" != mode):
@@ -308,43 +305,43 @@ class LockBooks:
                     found[number] = (name, exact and held.exact), both
         return found
 
-    def _check_line(self, offset: int) -> None:
+    def _check_waiters(self, offset: int) -> None:
         """A hand-off is part of the commit that frees something: nobody waits for what is free."""
-        line = self.waiting()
-        for request in line:
+        waiters = self.waiting()
+        for request in waiters:
             if self.alive(request):
                 overtaken = [
                     one for one in self._served if one.key > request.key and one.conflicts_with(request)
                 ]
                 require(
                     not overtaken or request.key not in self._stood,
-                    "overtaken in line:",
+                    "overtaken in the queue:",
                     offset,
                     request,
                     overtaken,
                 )
-                require(any(self.waits_for(request, line)), "waits for what is free:", offset, request)
+                require(any(self.waits_for(request, waiters)), "waits for what is free:", offset, request)
 
-    def _check_circles(self, offset: int) -> None:
-        line = [request for request in self.waiting() if self.alive(request)]
-        edges = {request.key: set(self.waits_for(request, line)) for request in line}
+    def _check_cycles(self, offset: int) -> None:
+        waiters = [request for request in self.waiting() if self.alive(request)]
+        edges = {request.key: set(self.waits_for(request, waiters)) for request in waiters}
         left = dict(edges)
-        while True:  # take away whoever waits for nobody that waits; what remains goes in circles
-            sessions = {self.line[key].session for key in left}
+        while True:  # take away whoever waits for nobody that waits; what remains is a cycle
+            sessions = {self.waiters[key].session for key in left}
             ends = [key for key, others in left.items() if not others & sessions]
             if not ends:
                 break
             for key in ends:
                 del left[key]
-        circle = frozenset(left)
-        self._circles = {circle: self._circles.get(circle, self.newest_ms)} if circle else {}
-        for since in self._circles.values():
+        cycle = frozenset(left)
+        self._cycles = {cycle: self._cycles.get(cycle, self.newest_ms)} if cycle else {}
+        for since in self._cycles.values():
             lasted_ms = self.newest_ms - since
-            self.longest_circle_ms = max(self.longest_circle_ms, lasted_ms)
-            require(lasted_ms <= CIRCLE_MS_MAX, "a circle of waits lasts:", offset, sorted(circle))
+            self.longest_cycle_ms = max(self.longest_cycle_ms, lasted_ms)
+            require(lasted_ms <= CYCLE_MS_MAX, "a cycle of waits lasts:", offset, sorted(cycle))
 
 
-def read_request(key: str, value: Value) -> InLine:
+def read_request(key: str, value: Value) -> WaitingRequest:
     """A request as its record says it."""
     profile = value.get("profile", "")
     exact = value.get("exact", ())
@@ -353,7 +350,7 @@ def read_request(key: str, value: Value) -> InLine:
         for text in value["resources"]
     )
     leased_until = value["renewed_ms"] + LEASE_MS if value.get("leased", True) else 0
-    return InLine(
+    return WaitingRequest(
         key,
         value["session"],
         wants,
@@ -375,12 +372,12 @@ def _by_kind(events: list[Value]) -> dict[str, list[Value]]:
     return found
 
 
-def _ticket_ended(held: LockRef, released: list[Value]) -> bool:
-    """Whether the log tells the end of a ticket; what is known of its owner ends it, no deadline alone."""
+def _ticket_ended(held: Grant, released: list[Value]) -> bool:
+    """Whether the log ends a ticket: evidence about its owner ends it, a deadline alone does not."""
     return held.profile == "ticket" and any(_fits(event, **_names_of(held)) for event in released)
 
 
-def _names_of(held: LockRef) -> Value:
+def _names_of(held: Grant) -> Value:
     return {"resource": held.resource, "session": held.owner, "fence": held.fence}
 
 
@@ -389,7 +386,7 @@ def _fits(event: Value, **fields: Any) -> bool:
 
 
 def _spelled(value: Any) -> Any:
-    """Names mean the same however they are spelled, and a hold is shown as it was last asked for."""
+    """Return a name in one spelling: a lock is shown as it was last requested."""
     return value.casefold() if isinstance(value, str) and value.startswith("name:") else value
 
 

@@ -7,17 +7,17 @@ from typing import Any
 from coord.stores.contract import Commit, Record
 from tests.linearizability.ledger import require
 
-Letter = tuple[str, str]
+SentMessage = tuple[str, str]
 """A message and its recipient."""
 
 
-class MailBooks:
+class MessageOracle:
     """Every message that was ever sent."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
-        self.waits: set[Letter] = set()
-        self._past: set[Letter] = set()
+        self.waits: set[SentMessage] = set()
+        self._past: set[SentMessage] = set()
 
     def add(self, commit: Commit) -> None:
         """Read one commit."""
@@ -25,42 +25,42 @@ class MailBooks:
             event = json.loads(data)
             match event["event"]:
                 case "message.sent":
-                    letters = {(event["id"], to) for to in event["to"]}
-                    known = letters & (self.waits | self._past)
+                    sent = {(event["id"], to) for to in event["to"]}
+                    known = sent & (self.waits | self._past)
                     require(not known, "two messages with one name:", known)
-                    self.waits |= letters
+                    self.waits |= sent
                 case "message.delivered" | "message.undelivered" as what:
                     self._end((event["id"], event["session"]), what)
                 case "session.ended" if event.get("successor"):
                     self._move(event["session"], event["successor"])
 
-    def _end(self, letter: Letter, what: str) -> None:
+    def _end(self, message: SentMessage, what: str) -> None:
         self.counts[what] += 1
-        require(letter in self.waits, "not waiting, and yet", what, letter, letter in self._past)
-        self.waits.remove(letter)
-        self._past.add(letter)
+        require(message in self.waits, "not waiting, and yet", what, message, message in self._past)
+        self.waits.remove(message)
+        self._past.add(message)
 
     def _move(self, old: str, new: str) -> None:
-        moving = {letter for letter in self.waits if letter[1] == old}
+        moving = {message for message in self.waits if message[1] == old}
         self.waits = (self.waits - moving) | {(name, new) for name, _ in moving}
 
     def check(self, records: list[Record]) -> None:
         """Whatever waits stands in an inbox, or in a broadcast that its recipient has not collected."""
-        there: set[Letter] = set()
+        there: set[SentMessage] = set()
         seen: dict[str, int] = {}
         broadcasts: list[tuple[int, dict[str, Any]]] = []
         pending: Counter[str] = Counter()
-        told: dict[str, int] = {}
+        recorded: dict[str, int] = {}
         for record in records:
             kind, _, rest = record.key.partition("/")
             value = json.loads(record.value or b"{}")
             if kind == "inbox":
-                letter = (value["id"], value["to_session_id"])
-                require(letter not in there, "twice in an inbox:", letter)
-                there.add(letter)
+                message = (value["id"], value["to_session_id"])
+                require(message not in there, "twice in an inbox:", message)
+                there.add(message)
                 pending[value["to_session_id"]] += 1
             elif kind == "mailbox":
-                seen[rest], told[rest] = value.get("broadcasts_seen", 0), value.get("pending", 0)
+                seen[rest], recorded[rest] = value.get("broadcasts_seen", 0), value.get("pending", 0)
             elif kind == "broadcast":
                 broadcasts.append((int(rest), value))
         for number, value in broadcasts:
@@ -69,5 +69,5 @@ class MailBooks:
         require(
             there <= self.waits, "waits although it was delivered or returned:", sorted(there - self.waits)
         )
-        for session, count in told.items():
+        for session, count in recorded.items():
             require(count == pending[session], "another number of messages than in the inbox of", session)

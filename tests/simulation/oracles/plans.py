@@ -1,7 +1,7 @@
 """What the log says about a plan: each event must be legal where it stands, and what is ready follows.
 
 Knows the plan and the events, no record and no index: a task is ready when all it depends on is done or
-skipped, and nobody works on it. After every event a `Moment` is kept, so that an answer can be held against
+skipped, and nobody works on it. After every event a `Snapshot` is kept, so that an answer can be held against
 all that was true while it was given.
 """
 
@@ -27,7 +27,7 @@ class Active(NamedTuple):
     generation: int
 
 
-class Moment(NamedTuple):
+class Snapshot(NamedTuple):
     """All that an agent who asks for work may meet."""
 
     ready: frozenset[str]
@@ -37,7 +37,7 @@ class Moment(NamedTuple):
     busy: dict[str, frozenset[str]]
 
 
-class WorkBooks:
+class PlanOracle:
     """One project as the log tells it."""
 
     def __init__(self, plan: dict[str, NewTask], agents_max: dict[str, int]) -> None:
@@ -52,7 +52,7 @@ class WorkBooks:
         self.held: dict[str, str] = {}
         self.claimed_at: dict[tuple[str, int], int] = {}
         self.accepted: dict[str, int] = {}
-        self.moments = [Moment(frozenset(), frozenset(), frozenset(), {}, {})]
+        self.snapshots = [Snapshot(frozenset(), frozenset(), frozenset(), {}, {})]
         self.offset = 0
         self._failures: Counter[str] = Counter()
         self._taken_over = ""
@@ -69,12 +69,12 @@ class WorkBooks:
                 continue
             reader(event, at)
             if kind in ("task", "lock"):
-                self.moments.append(self._moment())
+                self.snapshots.append(self._snapshot())
 
     def end_pause(self, task: str) -> None:
         """Let a task be taken again after a failure."""
         del self.paused_until[task]
-        self.moments.append(self._moment())
+        self.snapshots.append(self._snapshot())
 
     def failures(self, agent: str) -> bool:
         """Whether an agent has failed so often that it may be given nothing for a while."""
@@ -92,13 +92,13 @@ class WorkBooks:
             return "blocked"
         return "ready" if states <= set(OVER) else "pending"
 
-    def _moment(self) -> Moment:
+    def _snapshot(self) -> Snapshot:
         states = {task: self.state(task) for task in self.base}
         ready = {t for t, state in states.items() if state == "ready" and t not in self.paused_until}
         busy: dict[str, set[str]] = {}
         for task, active in self.active.items():
             busy.setdefault(self.plan[task].track, set()).add(active.agent)
-        return Moment(
+        return Snapshot(
             frozenset(ready),
             frozenset({*ready, *self.active, *self.paused_until}),
             frozenset(task for task, state in states.items() if state not in OVER),
@@ -106,19 +106,19 @@ class WorkBooks:
             {track: frozenset(agents) for track, agents in busy.items()},
         )
 
-    def takeable(self, moment: Moment, command: ClaimNext) -> set[str]:
+    def takeable(self, snapshot: Snapshot, command: ClaimNext) -> set[str]:
         """What this agent could have been given at a moment."""
-        return {task for task in moment.ready if self._may_take(self.plan[task], moment, command)}
+        return {task for task in snapshot.ready if self._may_take(self.plan[task], snapshot, command)}
 
-    def _may_take(self, task: NewTask, moment: Moment, command: ClaimNext) -> bool:
+    def _may_take(self, task: NewTask, snapshot: Snapshot, command: ClaimNext) -> bool:
         wanted = ((command.types, task.type), (command.tracks, task.track), (command.roles, task.role))
         if any(choice and value and value not in choice for choice, value in wanted):
             return False
-        agents = moment.busy.get(task.track, frozenset()) if task.track else frozenset()
+        agents = snapshot.busy.get(task.track, frozenset()) if task.track else frozenset()
         if command.caller.agent not in agents and len(agents) >= self.agents_max.get(task.track, 1):
             return False
         free = all(
-            moment.held.get(file, command.caller.session) == command.caller.session for file in task.files
+            snapshot.held.get(file, command.caller.session) == command.caller.session for file in task.files
         )
         return set(task.needs) <= set(command.has) and (free or not command.lock_files)
 
@@ -142,12 +142,12 @@ class WorkBooks:
         require(event["generation"] == self.generation.get(task, 0) + 1, "a generation is missing:", event)
         self.generation[task] = event["generation"]
         track = self.plan[task].track
-        agents = self._moment().busy.get(track, frozenset()) | {event["agent"]}
+        agents = self._snapshot().busy.get(track, frozenset()) | {event["agent"]}
         require(not track or len(agents) <= self.agents_max.get(track, 1), "too many on a track:", event)
         self.active[task] = Active(event["session"], event["agent"], event["generation"])
         self.late.pop(task, None)
         self.base[task] = "in_progress"
-        self.claimed_at[task, event["generation"]] = len(self.moments)
+        self.claimed_at[task, event["generation"]] = len(self.snapshots)
 
     def _task_completed(self, event: dict[str, Any], _at: int) -> None:
         task = event["task"]

@@ -11,7 +11,7 @@ from tests.linearizability.task_model import CLAIM, STATUS, State
 ALL = 1_000_000
 
 
-def check_books(store: Store, ledger: Ledger, tenant: str) -> None:
+def check_task_records(store: Store, ledger: Ledger, tenant: str) -> None:
     """Raise `Violation` where a record says something else than the log."""
     by_kind: dict[str, dict[str, Record]] = defaultdict(dict)
     for record in store.scan("", by="key", limit=ALL):
@@ -22,16 +22,16 @@ def check_books(store: Store, ledger: Ledger, tenant: str) -> None:
     _check_indexes(by_kind, states)
     _check_archives(by_kind, states)
     _check_counts(by_kind["count"], states, limited=tenant != "local")
-    waiters = sorted((r.index_key, r.key) for kind in by_kind.values() for r in kind.values() if r.index_key)
-    lined_up = [(record.index_key, record.key) for record in store.scan("", by="index_key", limit=ALL)]
-    require(lined_up == waiters, "the line is not that of its records")
+    expected = sorted((r.index_key, r.key) for kind in by_kind.values() for r in kind.values() if r.index_key)
+    indexed = [(record.index_key, record.key) for record in store.scan("", by="index_key", limit=ALL)]
+    require(indexed == expected, "the index differs from the records")
 
 
 def _check_tasks(records: dict[str, Record], states: dict[str, State]) -> None:
     require(records.keys() == states.keys(), "other tasks than in the log:", records.keys() ^ states.keys())
     for task, state in states.items():
         value = _value(records[task])
-        told = (
+        recorded = (
             value.get("generation", 0),
             value.get("state", "ready"),
             value.get("claim"),
@@ -47,12 +47,12 @@ def _check_tasks(records: dict[str, Record], states: dict[str, State]) -> None:
             state.deadline or 0,
             state.reset_generation,
         )
-        require(told == expected, "the record of", task, "says", told, "and the log", expected)
+        require(recorded == expected, "the record of", task, "says", recorded, "and the log", expected)
         index_key = f"due/{state.deadline:013d}" if state.phase == "active" else ""
         require(
             records[task].index_key == index_key,
             task,
-            "stands in line",
+            "has the index key",
             records[task].index_key,
             "instead of",
             index_key,
@@ -76,28 +76,28 @@ def _check_archives(by_kind: dict[str, dict[str, Record]], states: dict[str, Sta
             latest = generation == state.generation and state.phase != "none"
             if not latest:
                 archive[f"{task}/{generation:08d}"] = life
-            if life.ending == "COMPLETED":
+            if life.end_reason == "COMPLETED":
                 results.add(f"{task}/{generation:08d}")
-    told = {key: _life(_value(record)) for key, record in by_kind["history"].items()}
-    require(told == archive, "the history differs from the log:", told.items() ^ archive.items())
+    recorded = {key: _life(_value(record)) for key, record in by_kind["history"].items()}
+    require(recorded == archive, "the history differs from the log:", recorded.items() ^ archive.items())
     difference = results ^ by_kind["result"].keys()
     require(not difference, "the results differ from the log:", difference)
 
 
 def _life(value: dict[str, Any]) -> tuple[Any, ...]:
-    return (value["session"], value["claimed_ms"], value["ending"], value["ended_ms"])
+    return (value["session"], value["claimed_ms"], value["end_reason"], value["ended_ms"])
 
 
 def _check_counts(records: dict[str, Record], states: dict[str, State], *, limited: bool) -> None:
-    told = {key: _value(record)["n"] for key, record in records.items()}
+    recorded = {key: _value(record)["n"] for key, record in records.items()}
     if not limited:
-        require(not told, "an unlimited tenant needs no counts:", told)
+        require(not recorded, "an unlimited tenant needs no counts:", recorded)
         return
     holders = Counter(state.session for state in states.values() if state.phase == "active")
     expected = {f"session/{session}": n for session, n in holders.items()}
-    require(told.pop("claims", 0) == holders.total(), "another number of claims than in the log")
-    require(told.pop("sessions", 0) == len(holders), "another number of sessions than in the log")
-    require(told == expected, "counts by session differ:", told, expected)
+    require(recorded.pop("claims", 0) == holders.total(), "another number of claims than in the log")
+    require(recorded.pop("sessions", 0) == len(holders), "another number of sessions than in the log")
+    require(recorded == expected, "counts by session differ:", recorded, expected)
 
 
 def _value(record: Record) -> dict[str, Any]:

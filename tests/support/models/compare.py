@@ -69,7 +69,7 @@ def shown_reply(reply: Any) -> tuple[object, ...]:
             return (reply.reason, reply.generation)
 
 
-class Twins:
+class TaskComparison:
     """Five tasks of two tenants, on the memory store and in the model.
 
     An engine that does not sweep of its own accord leaves the books as far behind the clock as can be.

@@ -28,13 +28,13 @@ def connect_as(options: dict[str, Any]) -> Client:
     )
 
 
-def tell(said: Any) -> None:
-    """Say one thing to the test."""
-    sys.stdout.write(json.dumps(said) + "\n")
+def report(value: Any) -> None:
+    """Send one value to the test."""
+    sys.stdout.write(json.dumps(value) + "\n")
     sys.stdout.flush()
 
 
 def await_start() -> None:
-    """Say that all is prepared, and wait for the common start."""
-    tell("ready")
+    """Report that everything is prepared, and wait for the common start."""
+    report("ready")
     sys.stdin.readline()

@@ -13,9 +13,9 @@ from typing import Any
 
 from coord.core.errors import Busy
 from coord.sdk.client.client import Client
-from tests.support.exclusion_witness import Witness
+from tests.support.overlap_detector import OverlapDetector
 from tests.support.process_group import PATIENCE_S
-from tests.support.programs.client import await_start, connect_as, tell
+from tests.support.programs.client import await_start, connect_as, report
 
 
 def contend(client: Client, options: dict[str, Any]) -> None:
@@ -24,16 +24,16 @@ def contend(client: Client, options: dict[str, Any]) -> None:
     Nobody goes before it had its turn.
     """
     chance = random.Random(options["session"])
-    witness = Witness(Path(options["witness"]), options["session"])
+    detector = OverlapDetector(Path(options["witness"]), options["session"])
     mine = 0
-    while witness.grants() < options["enough"] or not mine:
+    while detector.grants() < options["enough"] or not mine:
         resource, mode, paths = chance.choice(options["wanted"])
         try:
             reply = client.acquire(resource, mode=mode, ttl_s=3_600, wait_s=PATIENCE_S)
         except Busy:  # nothing happened
             continue
         assert reply.ok, f"{options['session']} did not get {resource}: {reply}"
-        witness.work(paths, mode, reply.locks[0].fence)
+        detector.work(paths, mode, reply.locks[0].fence)
         client.unlock(resource)
         mine += 1
 
@@ -74,7 +74,7 @@ def main(options: dict[str, Any]) -> None:
     os.close(start[1])  # all who read see the end of it, and go
     failed = [pid for pid in pids if os.waitpid(pid, 0)[1]]
     assert not failed, f"{len(failed)} of {len(pids)} failed"
-    tell("end")
+    report("end")
 
 
 if __name__ == "__main__":

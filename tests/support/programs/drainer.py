@@ -20,7 +20,7 @@ from coord.core.errors import Busy, Unavailable, Unknown
 from coord.core.plans.commands import Runnable
 from coord.sdk.client.client import Client
 from tests.support.process_group import PATIENCE_S
-from tests.support.programs.client import await_start, connect_as, tell
+from tests.support.programs.client import await_start, connect_as, report
 
 LINE_BYTES = 8
 """What a worker writes down for each result that was accepted: a task id and the end of the line."""
@@ -105,8 +105,8 @@ def main(options: dict[str, Any]) -> None:
     kill_some(options, pids)
     failed = [pid for pid in pids if os.waitpid(pid, 0)[1]]
     assert not failed, f"{len(failed)} of {len(pids)} failed"
-    tell("end")
-    tell(time.monotonic() - began)
+    report("end")
+    report(time.monotonic() - began)
 
 
 if __name__ == "__main__":

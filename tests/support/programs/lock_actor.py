@@ -10,7 +10,7 @@ from typing import Any
 from coord.core.errors import Busy, NotFound, Refused, Unavailable
 from coord.sdk.client.client import Client
 from tests.linearizability.lock_model import PARTS
-from tests.support.programs.client import await_start, connect_as, tell
+from tests.support.programs.client import await_start, connect_as, report
 
 KINDS, WEIGHTS = ("acquire", "unlock", "renew", "check"), (8, 5, 3, 3)
 
@@ -72,9 +72,9 @@ def main(options: dict[str, Any]) -> None:
         await_start()
         for number in range(options["rounds"]):
             if number == options["rounds"] * 3 // 4:
-                tell("nearly")
+                report("nearly")
             actor.act()
-    tell("end")
+    report("end")
 
 
 if __name__ == "__main__":

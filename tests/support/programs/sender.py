@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from coord.sdk.client.client import Client
-from tests.support.programs.client import await_start, connect_as, tell
+from tests.support.programs.client import await_start, connect_as, report
 
 
 def send(client: Client, to: str, count: int) -> None:
@@ -32,8 +32,8 @@ def main(options: dict[str, Any]) -> None:
         if options["sends"]:
             send(client, options["to"], options["sends"])
         else:
-            tell(drain(client, Path(options["all_sent"])))
-    tell("end")
+            report(drain(client, Path(options["all_sent"])))
+    report("end")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Two hosts, servers that both can reach, and a crew whose members live on them."""
+"""Two hosts, servers that both can reach, and a group of processes that live on them."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -8,7 +8,7 @@ import pytest
 
 from tests.conftest import SOAK
 from tests.support.network import Network, networked
-from tests.support.process_group import Crew, gathered
+from tests.support.process_group import ProcessGroup, process_group
 from tests.support.servers.kinds import ON_SERVERS, OnServer, Servers
 from tests.support.servers.server import Server
 
@@ -54,7 +54,7 @@ def far_url(kind: OnServer, server: Server) -> str:
 
 
 @pytest.fixture
-def crew(network: Network, far_url: str, tmp_path: Path) -> Iterator[Crew]:
-    """A crew for that store; who joins it is told on which host to live."""
-    with gathered(far_url, tmp_path) as crew:
-        yield crew
+def group(network: Network, far_url: str, tmp_path: Path) -> Iterator[ProcessGroup]:
+    """A group for that store; each member names the host that it lives on."""
+    with process_group(far_url, tmp_path) as group:
+        yield group

@@ -49,9 +49,9 @@ def test_clones_on_two_hosts_share_their_locks(
         git(folder, "remote", "add", "origin", ORIGIN)
         assert coord(host, folder, "init", "--url", url)[0] == 0
     assert coord(east, clones[east], "lock", "src/a.py")[0] == 0
-    code, told = coord(west, clones[west], "lock", "src/a.py", "--no-wait")
+    code, output = coord(west, clones[west], "lock", "src/a.py", "--no-wait")
     assert code == 1
-    assert "east" in told, "who holds it"
+    assert "east" in output, "who holds it"
     east.unplug()
     assert coord(east, clones[east], "unlock", "src/a.py", open_s=0)[0] == 69
     east.heal()

@@ -11,7 +11,7 @@ from coord.core.plans.commands import NewTask
 from coord.stores.database import EPOCH_BITS
 from coord.stores.open import open_store
 from tests.support.network import Network
-from tests.support.process_group import PATIENCE_S, Crew, Member, Story, gathered, refusal
+from tests.support.process_group import PATIENCE_S, LogReader, Member, ProcessGroup, process_group, refusal
 from tests.support.programs.client import connect_as
 from tests.support.servers.nats import NatsCluster, NatsServer, cluster
 from tests.support.servers.redis import RedisServer
@@ -57,10 +57,10 @@ def patiently(ask: Callable[[], Any]) -> Any:
     return answers[-1]
 
 
-def entries(story: Story) -> dict[int, list[dict[str, Any]]]:
+def entries(log: LogReader) -> dict[int, list[dict[str, Any]]]:
     """Return the events of each offset that was seen."""
     found: dict[int, list[dict[str, Any]]] = {}
-    for event in story.read():
+    for event in log.read():
         found.setdefault(event["offset"], []).append(event)
     return found
 
@@ -75,8 +75,8 @@ def pair(network: Network, tmp_path: Path) -> Iterator[tuple[RedisServer, RedisS
         yield master, replica
 
 
-def add_tasks(crew: Crew, *names: str) -> None:
-    with connect_as(crew.options("planner", own_pid=False)) as client:
+def add_tasks(group: ProcessGroup, *names: str) -> None:
+    with connect_as(group.options("planner", own_pid=False)) as client:
         client.add_tasks([NewTask(task_id=name) for name in names])
 
 
@@ -87,20 +87,20 @@ def test_a_replica_that_lacks_commits_takes_over(
     no offset that anybody ever saw is issued again."""
     master, replica = pair
     fences = Fences()
-    with gathered(master.fresh_store_url(), tmp_path) as crew:
-        (ada,) = crew.players("ada", under=network.hosts[0].enter)
-        (bob,) = crew.players("bob", under=network.hosts[1].enter)
-        add_tasks(crew, "t1", "t2")
+    with process_group(master.fresh_store_url(), tmp_path) as group:
+        (ada,) = group.scripted_sessions("ada", under=network.hosts[0].enter)
+        (bob,) = group.scripted_sessions("bob", under=network.hosts[1].enter)
+        add_tasks(group, "t1", "t2")
         kept = fences.granted(acquire(ada, "src/kept.py"))
         assert ada.ask("next_task", lease_s=LEASE_S)["task"]["task_id"] == "t1"
-        newest_kept = max(entries(crew.story))
+        newest_kept = max(entries(group.log))
         follow(replica, master)
         catch_up(replica, master)
         stop_following(replica)
         lost = [fences.granted(acquire(who, f"src/{who.name}.py")) for who in (ada, bob)]
         assert ada.ask("submit_task", "t1", 1)["accepted"]
         assert bob.ask("next_task", lease_s=LEASE_S)["task"]["task_id"] == "t2"
-        seen = entries(crew.story)
+        seen = entries(group.log)
         take_over(replica, master)
         again = patiently(lambda: ada.ask("renew", "src/kept.py", fence=kept))
         assert again["locks"], "what was kept is held as before"
@@ -114,7 +114,7 @@ def test_a_replica_that_lacks_commits_takes_over(
         late = bob.ask("submit_task", "t2", 1)
         assert (late["accepted"], late["reason"]) == (False, "SESSION_MISMATCH")
         assert ada.ask("submit_task", "t1", 1)["accepted"], "its claim was kept, its result was not"
-        with closing(open_store(crew.url)) as database, closing(Story(crew.url)) as now:
+        with closing(open_store(group.url)) as database, closing(LogReader(group.url)) as now:
             assert database.epoch == 1
             (check,) = [check for check in database.checks() if check.name == "epoch"]
             assert f"the newest that was kept: {newest_kept} of local" in check.text
@@ -129,14 +129,14 @@ def test_a_cluster_goes_on_while_most_of_it_lives(network: Network, tmp_path: Pa
     """DESIGN 3: the leader of three and another one are killed: both hosts are refused. One comes back: two
     of three go on without the leader, nothing that was answered is lost, and no fence comes twice."""
     fences = Fences()
-    with cluster(network.address) as three, gathered(three.url, tmp_path) as crew:
-        (ada,) = crew.players("ada", under=network.hosts[0].enter)
-        (bob,) = crew.players("bob", under=network.hosts[1].enter)
+    with cluster(network.address) as three, process_group(three.url, tmp_path) as group:
+        (ada,) = group.scripted_sessions("ada", under=network.hosts[0].enter)
+        (bob,) = group.scripted_sessions("bob", under=network.hosts[1].enter)
         first = fences.granted(acquire(ada, "src/a.py"))
         dead = kill_majority(three)
         for who in (ada, bob):
-            who.say("acquire", "src/c.py", ttl_s=LEASE_S)
-        assert {refusal(ada.hear()), refusal(bob.hear())} <= {*AWAY}, "one of three decides nothing"
+            who.send("acquire", "src/c.py", ttl_s=LEASE_S)
+        assert {refusal(ada.receive()), refusal(bob.receive())} <= {*AWAY}, "one of three decides nothing"
         dead[1].restart()
         again = patiently(lambda: ada.ask("renew", "src/a.py", fence=first))
         assert again["locks"], "it is held as before, although the leader is dead"
@@ -146,7 +146,7 @@ def test_a_cluster_goes_on_while_most_of_it_lives(network: Network, tmp_path: Pa
         ada.ask("unlock", "src/a.py", fence=first)
         assert fences.granted(acquire(bob, "src/a.py")) > first
         assert refusal(ada.ask("renew", "src/a.py", fence=first)) in ("NotFound", "NotOwner", "LockLost")
-        granted = crew.story.told("lock.acquired")
+        granted = group.log.events_of("lock.acquired")
         assert [event["resource"] for event in granted].count("file:src/c.py") == 1
         offsets = [event["offset"] for event in granted]
         assert offsets == sorted(set(offsets))

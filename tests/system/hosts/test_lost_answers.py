@@ -7,7 +7,7 @@ import pytest
 from coord.core.plans.commands import NewTask
 from tests.conftest import SOAK
 from tests.support.network import Network
-from tests.support.process_group import PATIENCE_S, gathered
+from tests.support.process_group import PATIENCE_S, process_group
 from tests.support.programs.client import connect_as
 from tests.support.servers.server import poll_until
 
@@ -28,28 +28,28 @@ def test_a_commit_whose_answer_is_lost_counts_once(
     """DESIGN 4: the connection dies after the commit was sent; the sender looks it up by its id in the log,
     is told what happened, and so is whoever asks again under the same command id."""
     east, west = network.hosts
-    with gathered(impatient(far_url), tmp_path) as crew:
-        with connect_as(crew.options("planner", own_pid=False)) as client:
+    with process_group(impatient(far_url), tmp_path) as group:
+        with connect_as(group.options("planner", own_pid=False)) as client:
             client.add_tasks([NewTask(task_id="t1")])
-        (ada,) = crew.players("ada", under=east.enter)
-        (bob,) = crew.players("bob", under=west.enter)
+        (ada,) = group.scripted_sessions("ada", under=east.enter)
+        (bob,) = group.scripted_sessions("bob", under=west.enter)
         assert ada.ask("next_task", lease_s=600)["claim"]["generation"]["generation"] == 1
         ada.ask("stop_at_commit")
-        ada.say("submit_task", "t1", 1, {"by": "ada"}, command_id="c1")
-        assert ada.hear() == "committing"
+        ada.send("submit_task", "t1", 1, {"by": "ada"}, command_id="c1")
+        assert ada.receive() == "committing"
         connected = east.connections()
         assert connected
         getattr(east, lost)()
-        ada.say("go")
+        ada.send("go")
         if lost == "lose_answers":
-            crew.story.until("task.completed")
+            group.log.until("task.completed")
             assert bob.ask("task_state", "t1")["state"] == "done", "all others see it"
         poll_until(lambda: connected - east.connections(), PATIENCE_S, "the client does not give up")
-        assert ada.silent()
+        assert ada.has_no_output()
         east.heal()
-        told = ada.hear()
-        assert (told["accepted"], told["reason"]) == (True, "ACCEPTED")
-        assert ada.ask("submit_task", "t1", 1, {"by": "ada"}, command_id="c1") == told
-        (done,) = crew.story.told("task.completed")
+        answer = ada.receive()
+        assert (answer["accepted"], answer["reason"]) == (True, "ACCEPTED")
+        assert ada.ask("submit_task", "t1", 1, {"by": "ada"}, command_id="c1") == answer
+        (done,) = group.log.events_of("task.completed")
         assert (done["session"], done["generation"]) == ("ada", 1)
-        assert not crew.story.told("task.result_rejected")
+        assert not group.log.events_of("task.result_rejected")

@@ -1,4 +1,4 @@
-"""A crew of processes for every store that several processes can open.
+"""A group of processes for every store that several processes can open.
 
 What rules, processes, signals and namespaces decide is tried on two of them; the soak tries it on all.
 """
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import SOAK
-from tests.support.process_group import Crew, gathered
+from tests.support.process_group import ProcessGroup, process_group
 from tests.support.servers.kinds import SHARED_STORES
 
 STORES_DECIDE = (
@@ -35,6 +35,6 @@ def shared_url(request: pytest.FixtureRequest, make_url: Callable[[str], str]) -
 
 
 @pytest.fixture
-def crew(shared_url: str, tmp_path: Path) -> Iterator[Crew]:
-    with gathered(shared_url, tmp_path) as crew:
-        yield crew
+def group(shared_url: str, tmp_path: Path) -> Iterator[ProcessGroup]:
+    with process_group(shared_url, tmp_path) as group:
+        yield group

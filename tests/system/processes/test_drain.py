@@ -7,7 +7,7 @@ import pytest
 
 from coord.core.plans.commands import NewTask
 from tests.conftest import SOAK
-from tests.support.process_group import PATIENCE_S, Crew, Story, release
+from tests.support.process_group import PATIENCE_S, LogReader, ProcessGroup, release
 from tests.support.programs.client import connect_as
 
 TASKS = 2_000 if SOAK else 120
@@ -28,10 +28,10 @@ def plan(tasks: int = TASKS) -> list[NewTask]:
     ]
 
 
-def check_log(story: Story, tasks: int = TASKS) -> dict[str, int]:
+def check_log(log: LogReader, tasks: int = TASKS) -> dict[str, int]:
     """One accepted result each, and none begun before what it depends on; return their generations."""
     done: dict[str, int] = {}
-    for event in story.read():
+    for event in log.read():
         name = event.get("task", "")
         if event["event"] == "task.claimed":
             assert name not in done, f"{name} was claimed after its result"
@@ -46,13 +46,13 @@ def check_log(story: Story, tasks: int = TASKS) -> dict[str, int]:
 
 @pytest.mark.timeout(3600 if SOAK else 400)
 @pytest.mark.parametrize("processes", PROCESSES)
-def test_a_plan_is_drained(crew: Crew, processes: int, record_property: Any) -> None:
+def test_a_plan_is_drained(group: ProcessGroup, processes: int, record_property: Any) -> None:
     """Issue 4, Proof: kill -9 or not, no task is lost, none is done twice, none before its dependencies.
 
     PRB-8, CLM-15.
     """
-    book = crew.folder / "book"
-    with connect_as(crew.options("planner", own_pid=False)) as client:
+    book = group.folder / "book"
+    with connect_as(group.options("planner", own_pid=False)) as client:
         client.add_tasks(plan())
         more = {
             "processes": processes,
@@ -60,20 +60,20 @@ def test_a_plan_is_drained(crew: Crew, processes: int, record_property: Any) -> 
             "tasks": TASKS,
             "book": str(book),
             "lease_s": LEASE_S,
-            "doom": str(crew.folder / "doom"),
+            "doom": str(group.folder / "doom"),
         }
-        (member,) = crew.start("drainer", [crew.options("", more)])
+        (member,) = group.start("drainer", [group.options("", more)])
         release([member])
-        assert member.hear(within_s=PATIENCE_S * (50 if SOAK else 1.5)) == "end"
-        seconds = member.hear()
+        assert member.receive(within_s=PATIENCE_S * (50 if SOAK else 1.5)) == "end"
+        seconds = member.receive()
         record_property("tasks_per_s", TASKS / seconds)
         print(f"{processes} processes: {TASKS / seconds:.0f} tasks/s")  # noqa: T201 - shown with -s
-        generations = check_log(crew.story)
+        generations = check_log(group.log)
         assert max(generations.values()) > 1, "what the killed had in hand was done by others"
         tasks = client.task_list()
         assert Counter(task.state for task in tasks) == {"done": TASKS}
-        told = Counter(book.read_text().split())
-        assert set(told.values()) == {1}, "a result was accepted twice"
-        assert TASKS - KILLS <= len(told) <= TASKS
+        answers = Counter(book.read_text().split())
+        assert set(answers.values()) == {1}, "a result was accepted twice"
+        assert TASKS - KILLS <= len(answers) <= TASKS
         for task in (tasks[0], tasks[-1]):
             assert client.task_state(task.task_id).result is not None

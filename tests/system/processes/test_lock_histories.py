@@ -8,7 +8,7 @@ import pytest
 
 from tests.conftest import SOAK
 from tests.linearizability.lock_model import Op, explained
-from tests.support.process_group import Crew, finish, release
+from tests.support.process_group import ProcessGroup, finish, release
 
 ACTORS = 4
 ROUNDS = 300 if SOAK else 80
@@ -29,18 +29,20 @@ def read_history(path: Path) -> list[Op]:
     return ops
 
 
-def record(crew: Crew, seed: int) -> list[list[Op]]:
+def record(group: ProcessGroup, seed: int) -> list[list[Op]]:
     """Let processes work on the same files at once, kill one towards the end; return what each wrote down."""
-    crew.stop_time()
-    paths = [crew.folder / f"history-{number}" for number in range(ACTORS)]
+    group.stop_time()
+    paths = [group.folder / f"history-{number}" for number in range(ACTORS)]
     options = [
-        crew.options(f"actor-{number}", {"seed": seed, "rounds": ROUNDS, "history": str(path)}, own_pid=False)
+        group.options(
+            f"actor-{number}", {"seed": seed, "rounds": ROUNDS, "history": str(path)}, own_pid=False
+        )
         for number, path in enumerate(paths)
     ]
-    actors = crew.start("lock_actor", options)
+    actors = group.start("lock_actor", options)
     release(actors)
     for actor in actors:
-        assert actor.hear() == "nearly"
+        assert actor.receive() == "nearly"
         if actor is actors[0]:
             actor.kill()
         else:
@@ -50,21 +52,22 @@ def record(crew: Crew, seed: int) -> list[list[Op]]:
 
 def assert_worked(histories: list[list[Op]]) -> None:
     """A history in which little happened would prove little."""
-    told = Counter(str(op.answer[0]) for history in histories for op in history if op.answer)
-    assert min(told["granted"], told["held"]) >= 10, told
-    assert told["done"] >= 5, told
-    assert told["NotOwner"] + told["NotFound"] + told["LockLost"] >= 5, told
-    assert min(told["True"], told["False"]) >= 1, told
+    answers = Counter(str(op.answer[0]) for history in histories for op in history if op.answer)
+    assert min(answers["granted"], answers["held"]) >= 10, answers
+    assert answers["done"] >= 5, answers
+    assert answers["NotOwner"] + answers["NotFound"] + answers["LockLost"] >= 5, answers
+    assert min(answers["True"], answers["False"]) >= 1, answers
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_one_order_explains_what_processes_were_told(crew: Crew, seed: int) -> None:
+def test_one_order_explains_what_processes_were_told(group: ProcessGroup, seed: int) -> None:
     """DESIGN 2.2, 2.3: grants, refusals, renewals, releases and checks are linearizable, and fences rise."""
-    histories = record(crew, seed)
+    histories = record(group, seed)
     assert_worked(histories)
     assert explained(histories)
     granted = {
-        (event["offset"], event["resource"], event["session"]) for event in crew.story.told("lock.acquired")
+        (event["offset"], event["resource"], event["session"])
+        for event in group.log.events_of("lock.acquired")
     }
     for op in (op for history in histories for op in history if op.answer and op.answer[0] == "granted"):
         for resource, fence in op.answer[1].items():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.process_group import Crew, refusal
+from tests.support.process_group import ProcessGroup, refusal
 
 NAMESPACES = {
     "without a /proc of its own": ("unshare", "--pid", "--fork", "--kill-child"),
@@ -12,21 +12,21 @@ LEASE_MS = 300_000
 
 
 @pytest.mark.parametrize("under", NAMESPACES.values(), ids=NAMESPACES)
-def test_a_death_in_another_namespace_is_never_proven(crew: Crew, under: tuple[str, ...]) -> None:
+def test_a_death_in_another_namespace_is_never_proven(group: ProcessGroup, under: tuple[str, ...]) -> None:
     """DESIGN 5: unknown never frees. An auto lease ends by time; a theft from the dead is refused."""
-    crew.stop_time()
-    (inside,) = crew.players("inside", under=under)
-    (outside,) = crew.players("outside")
+    group.stop_time()
+    (inside,) = group.scripted_sessions("inside", under=under)
+    (outside,) = group.scripted_sessions("outside")
     assert inside.ask("acquire", "src/a.py", ttl_s=LEASE_MS // 1000)["outcome"] == "granted"
     assert inside.ask("acquire", "name:release")["outcome"] == "granted"
     inside.kill()
-    crew.clock.move(LEASE_MS - 1)
+    group.clock.move(LEASE_MS - 1)
     assert outside.ask("acquire", "src/a.py")["outcome"] == "held"
     assert refusal(outside.ask("steal", "src/a.py", dead_owner=True)) == "NotStealable"
     (peer,) = outside.ask("peers")
     assert (peer["session_id"], peer["liveness"]) == ("inside", "suspect")
-    crew.clock.move(1)
+    group.clock.move(1)
     assert outside.ask("acquire", "src/a.py")["outcome"] == "granted"
-    assert crew.story.until("lock.released", session="inside")["ending"] == "expired"
+    assert group.log.until("lock.released", session="inside")["end_reason"] == "expired"
     assert refusal(outside.ask("steal", "name:release", dead_owner=True)) == "NotStealable"
-    assert not crew.story.told("session.ended", session="inside")
+    assert not group.log.events_of("session.ended", session="inside")

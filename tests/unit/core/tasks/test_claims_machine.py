@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from coord.core.tasks.types import ClaimReason, ReleaseOutcome, RenewalReason, ResetReason, SubmissionReason
 from tests.conftest import SOAK
-from tests.support.models.compare import SESSIONS, TASKS, TENANTS, Step, Twins
+from tests.support.models.compare import SESSIONS, TASKS, TENANTS, Step, TaskComparison
 from tests.support.models.naive_tasks import Key
 
 LIMITS = ["max_concurrent_claims", "max_active_sessions", "max_generations_per_task"]
@@ -49,32 +49,32 @@ class GenerationClock(RuleBasedStateMachine):
 
     @initialize(sweeps_itself=st.booleans())
     def begin(self, sweeps_itself: bool) -> None:
-        self.twins = Twins(sweeps_itself=sweeps_itself)
+        self.comparison = TaskComparison(sweeps_itself=sweeps_itself)
 
     def teardown(self) -> None:
         if hasattr(self, "twins"):
-            self.twins.close()
+            self.comparison.close()
 
     @invariant()
     def check(self) -> None:
         if hasattr(self, "twins"):
-            self.twins.check()
+            self.comparison.check()
 
     @rule(step=claims)
     def claim(self, step: Step) -> None:
-        self.twins.carry_out([step])
+        self.comparison.carry_out([step])
 
     @rule(step=st.one_of(submissions, submissions, renewals, releases))
     def speak(self, step: Step) -> None:
-        self.twins.carry_out([step])
+        self.comparison.carry_out([step])
 
     @rule(step=resets)
     def reset(self, step: Step) -> None:
-        self.twins.carry_out([step])
+        self.comparison.carry_out([step])
 
     @rule(steps=st.lists(any_step, min_size=2, max_size=6))
     def batch(self, steps: list[Step]) -> None:
-        self.twins.batch(steps)
+        self.comparison.batch(steps)
 
     @rule(
         session=st.sampled_from(SESSIONS),
@@ -82,23 +82,23 @@ class GenerationClock(RuleBasedStateMachine):
         wanted=st.permutations(TASKS),
     )
     def claim_many(self, session: str, lease_ms: int, wanted: list[Key]) -> None:
-        self.twins.claim_many(session, lease_ms, wanted)
+        self.comparison.claim_many(session, lease_ms, wanted)
 
     @rule(ms=st.sampled_from(PAUSES_MS))
     def time_passes(self, ms: int) -> None:
-        self.twins.time_passes(ms)
+        self.comparison.time_passes(ms)
 
     @rule(past_ms=st.integers(-1, 1))
     def a_deadline_comes(self, past_ms: int) -> None:
-        self.twins.a_deadline_comes(past_ms)
+        self.comparison.a_deadline_comes(past_ms)
 
     @rule(tenant=st.sampled_from(TENANTS), most=st.integers(1, 4))
     def sweep(self, tenant: str, most: int) -> None:
-        self.twins.sweep(tenant, most)
+        self.comparison.sweep(tenant, most)
 
     @rule(name=st.sampled_from(LIMITS), number=st.sampled_from(LIMIT_NUMBERS))
     def limits_change(self, name: str, number: int) -> None:
-        self.twins.limits_change(name, number)
+        self.comparison.limits_change(name, number)
 
 
 def test_generation_clock() -> None:
@@ -131,24 +131,24 @@ def random_step(random: Random) -> Step:
     )
 
 
-def walk_one_step(twins: Twins, random: Random) -> None:
+def walk_one_step(comparison: TaskComparison, random: Random) -> None:
     match random.choices(
         ["one", "batch", "many", "pause", "deadline", "sweep", "limits"], [56, 12, 5, 5, 12, 4, 6]
     )[0]:
         case "one":
-            twins.carry_out([random_step(random)])
+            comparison.carry_out([random_step(random)])
         case "batch":
-            twins.batch([random_step(random) for _ in range(random.randint(2, 8))])
+            comparison.batch([random_step(random) for _ in range(random.randint(2, 8))])
         case "many":
-            twins.claim_many(random.choice(SESSIONS), random.choice(LEASES_MS), random.sample(TASKS, 3))
+            comparison.claim_many(random.choice(SESSIONS), random.choice(LEASES_MS), random.sample(TASKS, 3))
         case "pause":
-            twins.time_passes(random.choice(PAUSES_MS))
+            comparison.time_passes(random.choice(PAUSES_MS))
         case "deadline":
-            twins.a_deadline_comes(random.choice([-1, 0, 0, 1]))
+            comparison.a_deadline_comes(random.choice([-1, 0, 0, 1]))
         case "sweep":
-            twins.sweep(random.choice(TENANTS), random.randint(1, 4))
+            comparison.sweep(random.choice(TENANTS), random.randint(1, 4))
         case "limits":
-            twins.limits_change(random.choice(LIMITS), random.choice(LIMIT_NUMBERS))
+            comparison.limits_change(random.choice(LIMITS), random.choice(LIMIT_NUMBERS))
 
 
 @pytest.mark.parametrize("seed", range(400 if SOAK else 10))
@@ -158,25 +158,25 @@ def test_long_walk(seed: int) -> None:
     CLM-17, CLM-22, CLM-23, CLM-24, CLM-61, CLM-62.
     """
     random = Random(seed)
-    twins = Twins(sweeps_itself=bool(seed % 2))
+    comparison = TaskComparison(sweeps_itself=bool(seed % 2))
     try:
         for number in range(1_000 if SOAK else 250):
-            walk_one_step(twins, random)
+            walk_one_step(comparison, random)
             if SOAK or number % 5 == 4:  # replies are compared at each step
-                twins.check()
+                comparison.check()
     finally:
-        twins.close()
+        comparison.close()
 
 
 def test_walks_reach_every_answer() -> None:
     """A walk that never met a refusal would prove nothing about it: together they meet every reason."""
     met: set[object] = set()
     for seed in range(16):
-        random, twins = Random(seed), Twins(sweeps_itself=bool(seed % 2))
+        random, comparison = Random(seed), TaskComparison(sweeps_itself=bool(seed % 2))
         for _ in range(250):
-            walk_one_step(twins, random)
-        twins.close()
-        met |= twins.reasons
+            walk_one_step(comparison, random)
+        comparison.close()
+        met |= comparison.reasons
     kinds = (ClaimReason, RenewalReason, ReleaseOutcome, SubmissionReason, ResetReason)
     everything = {reason.value for kind in kinds for reason in kind}
     elsewhere = {

@@ -1,8 +1,7 @@
-"""Files that show who works on what: whoever holds a lock marks all it covers, and meets nobody's mark.
+"""Detect with marker files that two processes use one path at once, whatever the locks say.
 
-A writer's mark is a file that must not exist yet, so a second writer is seen whatever the locks say. Readers
-have a mark each. Both mark first and look then: of two that are there at once, at least the later one sees
-the other.
+A process that holds a lock marks every path of it. A writer creates a file that must not exist yet; a reader
+creates one with its session. Both mark first and look then, so at least the later of two sees the other.
 """
 
 import os
@@ -10,43 +9,43 @@ from pathlib import Path
 from typing import NamedTuple
 
 
-class DoubleHold(Exception):
-    """Two were at work that should have excluded each other."""
+class ExclusionViolated(Exception):
+    """Two processes used a path at once although their locks conflict."""
 
 
-class Grant(NamedTuple):
-    """One line of the book of a path."""
+class UsedGrant(NamedTuple):
+    """One grant of a path that a process used."""
 
     fence: int
     session: str
     mode: str
     company: int
-    """How many readers besides were there."""
+    """The number of other readers at that time."""
 
 
-class Witness:
-    """What one process sees of the others."""
+class OverlapDetector:
+    """Marks the paths that one process uses, and looks for the marks of others."""
 
     def __init__(self, folder: Path, session: str) -> None:
         self._folder = folder
         self._session = session
 
     def grants(self) -> int:
-        """Return how many grants were used so far, by all."""
+        """Return how many grants all processes have used so far."""
         try:
             return (self._folder / "grants").stat().st_size
         except FileNotFoundError:
             return 0
 
     def work(self, paths: list[str], mode: str, fence: int) -> None:
-        """Be at work on paths: mark, look around, write it down, and take the marks away."""
+        """Use paths: mark them, look for other marks, record the grant, and remove the marks."""
         append(self._folder / "grants", b".")
         folders = [self._folder / path.replace("/", "%") for path in paths]
         for folder in folders:
             company = self._enter(folder, mode)
             line = f"{fence} {self._session} {mode} {company}\n"
-            append(folder.with_suffix(".book"), line.encode())
-        os.sched_yield()  # the others are welcome to find a mistake
+            append(folder.with_suffix(".grants"), line.encode())
+        os.sched_yield()  # let others run, and find a mistake
         for folder in folders:
             self._mark(folder, mode).unlink()
 
@@ -56,12 +55,12 @@ class Witness:
         try:
             os.close(os.open(mark, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
         except FileExistsError as error:
-            raise DoubleHold(f"{self._session} and another write {folder.name}") from error
+            raise ExclusionViolated(f"{self._session} and another write {folder.name}") from error
         others = [each.name for each in folder.iterdir() if each != mark]
         if mode != "read" and others:
-            raise DoubleHold(f"{self._session} writes {folder.name} while there is {others}")
+            raise ExclusionViolated(f"{self._session} writes {folder.name} while there is {others}")
         if "writer" in others:
-            raise DoubleHold(f"{self._session} reads {folder.name} while another writes")
+            raise ExclusionViolated(f"{self._session} reads {folder.name} while another writes")
         return len(others)
 
     def _mark(self, folder: Path, mode: str) -> Path:
@@ -77,10 +76,10 @@ def append(path: Path, data: bytes) -> None:
         os.close(file)
 
 
-def books(folder: Path) -> dict[str, list[Grant]]:
+def used_grants(folder: Path) -> dict[str, list[UsedGrant]]:
     """Return the grants of each path in the order in which they were used."""
     found = {}
-    for path in folder.glob("*.book"):
+    for path in folder.glob("*.grants"):
         lines = [line.split() for line in path.read_text().splitlines()]
-        found[path.stem] = [Grant(int(line[0]), line[1], line[2], int(line[3])) for line in lines]
+        found[path.stem] = [UsedGrant(int(line[0]), line[1], line[2], int(line[3])) for line in lines]
     return found

@@ -4,7 +4,7 @@ import random
 from dataclasses import dataclass
 from typing import Literal
 
-CROWD_EVERY = 20
+MANY_AGENTS_EVERY = 20
 """Every so many seeds, hundreds of agents take part."""
 
 
@@ -45,7 +45,7 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan(Setting):
+class TaskSetting(Setting):
     """The setting of a run with tasks."""
 
     tasks: int
@@ -53,23 +53,23 @@ class Plan(Setting):
     limits: dict[str, int]
 
 
-def draw(seed: int, chance: random.Random) -> Plan:
+def draw(seed: int, chance: random.Random) -> TaskSetting:
     """The setting that belongs to a seed."""
-    crowd = seed % CROWD_EVERY == 0
+    many_agents = seed % MANY_AGENTS_EVERY == 0
     limited = chance.random() < 0.5
-    agents = chance.randint(200, 400) if crowd else chance.randint(3, 30)
+    agents = chance.randint(200, 400) if many_agents else chance.randint(3, 30)
     limits = {
         "max_concurrent_claims": chance.choice((2, 5, 20, 1000)),
         "max_active_sessions": chance.choice((2, 6, 500)),
         "max_generations_per_task": chance.choice((4, 12, 1000)),
         "min_lease_duration_seconds": 1,
     }
-    return Plan(
+    return TaskSetting(
         tenant="acme" if limited else "local",
         processes=chance.randint(2, 6),
         agents=agents,
-        tasks=chance.randint(20, 60) if crowd else chance.choice((1, 2, 4, 8, 16)),
-        steps=chance.randint(3000, 4500) if crowd else chance.randint(500, 1500),
+        tasks=chance.randint(20, 60) if many_agents else chance.choice((1, 2, 4, 8, 16)),
+        steps=chance.randint(3000, 4500) if many_agents else chance.randint(500, 1500),
         clock=chance.choice(("server", "hosts", "given")),
         weather=chance.choice((BUSY, ROUGH, ROUGH, STORM)),
         commit_bytes=chance.choice((8 << 20, 64_000)),

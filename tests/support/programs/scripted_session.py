@@ -1,8 +1,9 @@
-"""A session that does what the test tells it: `python -m tests.support.programs.player '{"url": …}'`.
+"""A session that carries out the calls that a test sends.
 
-Each line is a call of the client, `[method, arguments, options]`; the answer is `{"reply": …}` or
-`{"error": class, "message": …}`. `hold` and `leave` begin and end a block that holds locks;
-`stand` gets in line and leaves it at that; `stop_at_commit` lets the next commit wait for a line of the test.
+Each line of its input is a call of the client, `[method, arguments, options]`; the answer is
+`{"reply": …}` or `{"error": class, "message": …}`. `hold` and `leave` begin and end a block that holds
+locks; `enqueue` begins to wait for a lock and never looks after the request; `stop_at_commit` delays the
+next commit until the test sends a line.
 """
 
 import json
@@ -18,10 +19,10 @@ from coord.host.processes import describe
 from coord.sdk.client.blocks import LockBlock
 from coord.sdk.client.client import Client
 from coord.stores.contract import Commit
-from tests.support.programs.client import connect_as, tell
+from tests.support.programs.client import connect_as, report
 
 
-class Player:
+class ScriptedSession:
     """One session and the block that it is in."""
 
     def __init__(self, client: Client) -> None:
@@ -33,8 +34,8 @@ class Player:
         self._held.__enter__()
         return self._held.fence
 
-    def stand(self, resource: str, wait_s: int) -> str:
-        """Get in line and do not look after it: as a process that is killed right then."""
+    def enqueue(self, resource: str, wait_s: int) -> str:
+        """Begin to wait and never look after the request, like a process that is killed right then."""
         client, process = self._client, describe(os.getpid())
         command = AcquireLocks(
             client.caller,
@@ -49,12 +50,12 @@ class Player:
         return reply.outcome.value
 
     def stop_at_commit(self) -> None:
-        """Say so before the next commit, and send it when the test has done what it has to do."""
+        """Report before the next commit, and commit after the next line of the test."""
         store = self._client.database.log(self._client.tenant)
 
         def commit(wanted: Commit) -> int:
             del store.commit
-            tell("committing")
+            report("committing")
             sys.stdin.readline()
             return store.commit(wanted)
 
@@ -64,10 +65,10 @@ class Player:
         assert self._held is not None
         self._held.__exit__(None, None, None)
 
-    def play(self, method: str, arguments: list[Any], options: dict[str, Any]) -> dict[str, Any]:
+    def run(self, method: str, arguments: list[Any], options: dict[str, Any]) -> dict[str, Any]:
         try:
             call = getattr(
-                self if method in ("hold", "stand", "stop_at_commit", "leave") else self._client, method
+                self if method in ("hold", "enqueue", "stop_at_commit", "leave") else self._client, method
             )
             return {"reply": msgspec.to_builtins(call(*arguments, **options))}
         except CoordError as error:
@@ -76,10 +77,10 @@ class Player:
 
 def main(options: dict[str, Any]) -> None:
     with connect_as(options) as client:
-        player = Player(client)
-        tell("ready")
+        session = ScriptedSession(client)
+        report("ready")
         for line in sys.stdin:
-            tell(player.play(*json.loads(line)))
+            report(session.run(*json.loads(line)))
 
 
 if __name__ == "__main__":

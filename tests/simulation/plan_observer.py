@@ -11,9 +11,9 @@ from coord.core.tasks.schema import Task
 from coord.stores.contract import Commit
 from tests.linearizability.ledger import require
 from tests.simulation.agents import Ask
-from tests.simulation.oracles.plans import Moment, WorkBooks
+from tests.simulation.oracles.plans import PlanOracle, Snapshot
+from tests.simulation.plan_records import check_records
 from tests.simulation.process import Process
-from tests.simulation.work_records import check_records
 
 RECORDS_EVERY = 25
 """After so many commits the records are looked at."""
@@ -26,13 +26,13 @@ class Asked(NamedTuple):
     since: int
 
 
-class WorkWatch:
+class PlanObserver:
     """Reads the log, hears the answers, compares."""
 
-    def __init__(self, store: Any, project: str, books: WorkBooks) -> None:
+    def __init__(self, store: Any, project: str, oracle: PlanOracle) -> None:
         self.store = store
         self.project = project
-        self.books = books
+        self.oracle = oracle
         self.counts: Counter[str] = Counter()
         self.ops: list[tuple[str, str]] = []
         self.entries: list[tuple[int, list[bytes]]] = []
@@ -44,19 +44,19 @@ class WorkWatch:
         if not commit.writes:
             return
         self.entries.append((offset, list(commit.events)))
-        self.books.read(commit.events, offset, commit.at)
+        self.oracle.read(commit.events, offset, commit.at)
         for name in [
-            name for name in self.books.paused_until if keys.task(self.project, name) in commit.puts
+            name for name in self.oracle.paused_until if keys.task(self.project, name) in commit.puts
         ]:
             key = keys.task(self.project, name)
             if not decode(commit.puts[key].value, Task, key).retry_ms:
-                self.books.end_pause(name)  # no event tells
+                self.oracle.end_pause(name)  # no event tells
         if offset >= self._records_at:
             self._records_at = offset + RECORDS_EVERY
-            check_records(self.store, self.project, self.books)
+            check_records(self.store, self.project, self.oracle)
 
     def begin(self, _process: Process, ask: Ask) -> Asked:
-        since = len(self.books.moments) - 1
+        since = len(self.oracle.snapshots) - 1
         if ask.command_id:  # the answer may be that of an earlier time
             since = self._since.setdefault(ask.command_id, since)
         return Asked(ask, since)
@@ -74,8 +74,8 @@ class WorkWatch:
             self.counts[f"next {reply.outcome.value}"] += 1
             self._check_next(command, asked.since, reply)
         else:
-            verdict = getattr(reply, "reason", None) or getattr(reply, "outcome", "")
-            self.counts[f"{name} {getattr(verdict, 'value', verdict)}".strip()] += 1
+            summary = getattr(reply, "reason", None) or getattr(reply, "outcome", "")
+            self.counts[f"{name} {getattr(summary, 'value', summary)}".strip()] += 1
 
     def lose(self, _asked: Asked) -> None:
         self.counts["asker died"] += 1
@@ -87,7 +87,7 @@ class WorkWatch:
         """Everything was read when it was committed."""
 
     def conclude(self) -> None:
-        check_records(self.store, self.project, self.books)
+        check_records(self.store, self.project, self.oracle)
 
     def _check_next(self, command: ClaimNext, since: int, reply: NextTask) -> None:
         """Hold an answer against what was true all the while; what came or went meanwhile may be missed.
@@ -95,7 +95,7 @@ class WorkWatch:
         A scan is no expectation of a commit: whoever is told of nothing looks again when more is written.
         Only that nothing will ever come must have been true of one moment, but for tasks just added.
         """
-        books = self.books
+        oracle = self.oracle
         if reply.ok:
             require(len(reply.more) < command.most, "more than was asked for:", reply)
             self.counts["next several"] += bool(reply.more)
@@ -104,35 +104,35 @@ class WorkWatch:
             return
         if any("gets nothing:" in why for why in reply.waiting_for):
             self.counts["next held back"] += 1
-            require(books.failures(command.caller.agent), "held back without a failure:", command.caller)
+            require(oracle.failures(command.caller.agent), "held back without a failure:", command.caller)
             return
-        window = books.moments[since:]
+        window = oracle.snapshots[since:]
         missed = self._all_the_while(command, window)
         require(not missed, "a ready task was missed:", missed, reply)
         known = window[0].unfinished
         match reply.outcome:
             case Runnable.DONE:
-                fits = not frozenset.intersection(*(moment.unfinished for moment in window))
+                fits = not frozenset.intersection(*(snapshot.unfinished for snapshot in window))
             case Runnable.DEADLOCKED:
-                fits = any(moment.unfinished and not moment.moving & known for moment in window)
+                fits = any(snapshot.unfinished and not snapshot.moving & known for snapshot in window)
             case Runnable.BLOCKED:
-                fits = any(moment.unfinished for moment in window)
+                fits = any(snapshot.unfinished for snapshot in window)
             case _:
                 fits = False
         require(fits, "another nothing than there was:", reply)
 
     def _check_turn(self, command: ClaimNext, since: int, reply: NextTask) -> None:
         """Hold a claim against what waited all the while: nothing of an earlier turn may have."""
-        books = self.books
+        oracle = self.oracle
         assert reply.task is not None
         assert reply.claim is not None
         claim = (reply.task.task_id, int(reply.claim.generation))
-        require(claim in books.claimed_at, "a claim that is not in the log:", claim)
-        until = books.claimed_at[claim]
-        passed_over = self._all_the_while(command, books.moments[min(since, until - 1) : until])
-        first = min((books.rank[task] for task in passed_over), default=books.rank[claim[0]])
+        require(claim in oracle.claimed_at, "a claim that is not in the log:", claim)
+        until = oracle.claimed_at[claim]
+        passed_over = self._all_the_while(command, oracle.snapshots[min(since, until - 1) : until])
+        first = min((oracle.rank[task] for task in passed_over), default=oracle.rank[claim[0]])
         # Who met a conflict begins with any of those whose turn is in the same second.
-        require(first[0] // 1000 >= books.rank[claim[0]][0] // 1000, first[1], "had its turn before", claim)
+        require(first[0] // 1000 >= oracle.rank[claim[0]][0] // 1000, first[1], "had its turn before", claim)
 
-    def _all_the_while(self, command: ClaimNext, window: list[Moment]) -> set[str]:
-        return set.intersection(*(self.books.takeable(moment, command) for moment in window))
+    def _all_the_while(self, command: ClaimNext, window: list[Snapshot]) -> set[str]:
+        return set.intersection(*(self.oracle.takeable(snapshot, command) for snapshot in window))

@@ -3,15 +3,15 @@
 import random
 from dataclasses import dataclass
 
-from tests.simulation.plan import BUSY, CALM, ROUGH, STORM, Setting, Weather
 from tests.simulation.resources import BRACES, RESOURCES
+from tests.simulation.setting import BUSY, CALM, ROUGH, STORM, Setting, Weather
 
 BREEZE = Weather(0.3, 0.004, 0.004, 0.0005, 0.004, 0.008, 0.004, 0.0008, 0.01, 0.003)
 """A command about locks calls its store often: at ROUGH few of them come to an end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LockPlan(Setting):
+class LockSetting(Setting):
     """The setting of a run with sessions, locks and messages."""
 
     resources: tuple[str, ...]
@@ -21,10 +21,10 @@ class LockPlan(Setting):
     mortality: float
 
 
-def draw_locks(chance: random.Random) -> LockPlan:
+def draw_lock_setting(chance: random.Random) -> LockSetting:
     """The setting that belongs to a seed."""
     few = chance.sample(RESOURCES, chance.randint(2, 5))
-    return LockPlan(
+    return LockSetting(
         tenant="local",
         processes=chance.randint(2, 4),
         agents=chance.randint(3, 10),

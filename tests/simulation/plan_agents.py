@@ -12,18 +12,18 @@ from coord.core.plans.commands import AddTasks, ClaimNext, RetryTask, SkipTask
 from coord.core.tasks.commands import ClaimTask, ReleaseClaim, RenewLease, ResetTask, SubmitResult
 from coord.core.tasks.types import ReleaseReason
 from tests.simulation.agents import Agent, Ask, Memory, Rest, Routine
-from tests.simulation.work_plan import FILES, PROJECT, REPOSITORY
+from tests.simulation.plan_setting import FILES, PROJECT, REPOSITORY
 
 
 @dataclass(slots=True)
-class WorkMemory(Memory):
+class PlanMemory(Memory):
     """What one agent is able to do, besides what it remembers."""
 
     types: tuple[str, ...] = ()
     has: tuple[str, ...] = ()
 
 
-class WorkAgent(Agent):
+class PlanAgent(Agent):
     """One that takes tasks from the queue."""
 
     @property
@@ -128,7 +128,7 @@ class WorkAgent(Agent):
 
     def _claim(self, task: str) -> Routine:
         """Claim a task by its name: only what was added, for claims know nothing of a plan."""
-        if task not in self.world.observer.books.base:
+        if task not in self.world.observer.oracle.base:
             return
         chance = self.world.chance
         lease, force = chance.choice(self.world.plan.leases_ms), chance.random() < 0.2

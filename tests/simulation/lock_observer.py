@@ -21,10 +21,10 @@ from coord.core.locks.resources import parse_resources
 from coord.stores.contract import Commit, Entry, Store
 from tests.linearizability.ledger import require
 from tests.simulation.agents import Ask
-from tests.simulation.oracles.locks import LockBooks, LockRef, read_request
-from tests.simulation.oracles.messages import MailBooks
+from tests.simulation.oracles.locks import Grant, LockOracle, read_request
+from tests.simulation.oracles.messages import MessageOracle
 from tests.simulation.process import Process
-from tests.simulation.resources import meet
+from tests.simulation.resources import overlap
 
 ALL = 1_000_000
 RECORDS_EVERY = 60
@@ -46,13 +46,13 @@ class Asked:
         return [now for now, _ in self.process.readings[self.first_reading :]]
 
 
-class LockWatch:
+class LockObserver:
     """Every command and every commit of one run."""
 
     def __init__(self, store: Store, is_dead: Callable[[dict[str, Any]], bool]) -> None:
         self.store = store
-        self.books = LockBooks(is_dead)
-        self.mail = MailBooks()
+        self.oracle = LockOracle(is_dead)
+        self.mail = MessageOracle()
         self.entries: list[Entry] = []
         self.ops: list[str] = []
         self.counts: Counter[str] = Counter()
@@ -64,7 +64,7 @@ class LockWatch:
         if not commit.writes or (self.entries and offset <= self.entries[-1].offset):
             return
         self.entries.append(Entry(offset, commit.at, commit.id, commit.events))
-        self.books.add(commit, offset)
+        self.oracle.add(commit, offset)
         self.mail.add(commit)
 
     def begin(self, process: Process, ask: Ask) -> Asked:
@@ -102,8 +102,8 @@ class LockWatch:
             self.check_records()
 
     def conclude(self) -> None:
-        self.counts += self.books.counts + self.mail.counts
-        self.books.counts.clear()
+        self.counts += self.oracle.counts + self.mail.counts
+        self.oracle.counts.clear()
         self.mail.counts.clear()
         self.check_records()
 
@@ -118,32 +118,32 @@ class LockWatch:
 
     def _check_locks(self, asked: Asked, reply: LockReply) -> None:
         for lock in [*reply.locks, *([reply.holder] if reply.holder else [])]:
-            grants = self.books.grants(lock.resource, lock.fence)
+            grants = self.oracle.grants(lock.resource, lock.fence)
             fits = [held for held in grants if held.ended == 0 or held.ended > asked.begin]
             require(fits, "no such hold at that time:", asked.ask, lock, grants)
         if reply.outcome is Outcome.HELD and self._nothing_came_free_since(asked):
-            require(self._in_the_way(asked.ask.command), "refused although it is free:", asked.ask, reply)
+            require(self._is_blocked(asked.ask.command), "refused although it is free:", asked.ask, reply)
 
     def _nothing_came_free_since(self, asked: Asked) -> bool:
         """Whether nothing but the refusal itself can have happened to locks since it was asked for."""
         since = [entry for entry in self.entries[-2:] if entry.offset > asked.begin]
         freed = any(b'"lock.released"' in event for entry in since for event in entry.events)
-        return len(since) <= 1 and not freed and not self._has_twin(asked.ask.command)
+        return len(since) <= 1 and not freed and not self._has_duplicate(asked.ask.command)
 
-    def _has_twin(self, command: Any) -> bool:
+    def _has_duplicate(self, command: Any) -> bool:
         """Whether another process came under the caller's id: then its name alone does not say who asks."""
-        return any(_names(name, command) for name in self.books.sessions if "~" in name)
+        return any(_names(name, command) for name in self.oracle.sessions if "~" in name)
 
-    def _in_the_way(self, command: Any) -> bool:
+    def _is_blocked(self, command: Any) -> bool:
         """Whether anything stands against a request now."""
         found = parse_resources(command.resources, command.repository, 64, command.exact)
         resources, exact = [one.text for one in found], [one.text for one in found if one.exact]
         fields = {"session": command.caller.session, "mode": command.mode, "profile": command.profile}
-        wish = read_request(
+        request = read_request(
             "", {**fields, "resources": resources, "exact": exact, "denied": True, "renewed_ms": 0}
         )
-        line = self.books.waiting()
-        return any(map(wish.conflicts_with, line)) or any(self.books.waits_for(wish, line))
+        waiters = self.oracle.waiting()
+        return any(map(request.conflicts_with, waiters)) or any(self.oracle.waits_for(request, waiters))
 
     def _check_proof(
         self,
@@ -157,7 +157,7 @@ class LockWatch:
         grants = [
             held
             for resource in command.resources
-            for held in self.books.grants(resource, command.fence)
+            for held in self.oracle.grants(resource, command.fence)
             if _names(held.owner, command)
         ]
         nows = asked.nows()
@@ -169,9 +169,11 @@ class LockWatch:
             self.counts[f"{type(command).__name__} refused"] += 1
             stands = [held for held in grants if not held.ended and not _may_be_over(held, nows)]
             untouched = self.store.seen.offset == asked.begin and not isinstance(reply, CheckReply)
-            twin = self._has_twin(command) or f"{command.caller.session}~" in str(reply)  # met, never written
+            duplicate = self._has_duplicate(command) or f"{command.caller.session}~" in str(
+                reply
+            )  # met, never written
             require(
-                not (stands and untouched and not twin),
+                not (stands and untouched and not duplicate),
                 "a holder was not believed:",
                 asked.ask,
                 reply,
@@ -184,13 +186,13 @@ class LockWatch:
         """Indexes, counts and inboxes are what holds, requests and messages imply."""
         records = self.store.scan("", by="key", limit=ALL)
         self.mail.check([one for one in records if one.key.startswith(("inbox/", "mailbox/", "broadcast/"))])
-        by_owner = Counter(held.owner for held in self.books.holds.values())
+        by_owner = Counter(held.owner for held in self.oracle.locks.values())
         index = Counter(one.key.split("/")[1] for one in records if one.key.startswith("held/"))
         require(by_owner == index, "locks by session differ from the locks:", by_owner, index)
         locks = {one.key for one in records if one.key.startswith("lock/")}
-        require(locks == self.books.holds.keys(), "other locks than the log tells of")
-        standing = [one for one in self.books.holds.values() if not one.over(self.books.newest_ms)]
-        require(_apart(standing, self.books), "two holds exclude each other")
+        require(locks == self.oracle.locks.keys(), "other locks than the log tells of")
+        standing = [one for one in self.oracle.locks.values() if not one.over(self.oracle.newest_ms)]
+        require(_apart(standing, self.oracle), "two holds exclude each other")
 
 
 def _names(session: str, command: Any) -> bool:
@@ -199,17 +201,17 @@ def _names(session: str, command: Any) -> bool:
     return session == caller or session.startswith(f"{caller}~")
 
 
-def _may_be_over(held: LockRef, nows: list[int]) -> bool:
+def _may_be_over(held: Grant, nows: list[int]) -> bool:
     return held.preempt_ms > 0 or any(held.over(now) for now in nows)
 
 
-def _apart(holds: list[LockRef], books: LockBooks) -> bool:
+def _apart(locks: list[Grant], oracle: LockOracle) -> bool:
     return not any(
-        meet(one.thing, other.thing)
+        overlap(one.thing, other.thing)
         and not one.mode == other.mode == "read"
         and one.owner != other.owner
-        and one.owner not in books.ancestors(other.owner)
-        and other.owner not in books.ancestors(one.owner)
-        for number, one in enumerate(holds)
-        for other in holds[:number]
+        and one.owner not in oracle.ancestors(other.owner)
+        and other.owner not in oracle.ancestors(one.owner)
+        for number, one in enumerate(locks)
+        for other in locks[:number]
     )

@@ -13,10 +13,10 @@ from tests.linearizability.explain import explain, match_all
 from tests.linearizability.ledger import Ledger, after, require
 from tests.linearizability.task_model import Answer, Op
 from tests.simulation.agents import Ask
-from tests.simulation.oracles.tasks import check_books
+from tests.simulation.oracles.tasks import check_task_records
 from tests.simulation.process import Process
 
-BOOKS_EVERY = 80
+RECORDS_EVERY = 80
 """Between two looks at all records, in entries of the log."""
 PAGE = 1_000
 LOST = -1
@@ -33,7 +33,7 @@ class Asked:
     first_reading: int
 
 
-class Observer:
+class TaskObserver:
     """Every operation and every entry of one run."""
 
     def __init__(self, store: Store, tenant: str) -> None:
@@ -45,7 +45,7 @@ class Observer:
         self.counts: Counter[str] = Counter()
         self._unheard: dict[str, list[Op]] = {}
         self._said: dict[str, Answer | None] = {}
-        self._books_at = BOOKS_EVERY
+        self._records_at = RECORDS_EVERY
 
     def begin(self, process: Process, ask: Ask) -> Asked:
         """Somebody asks. A command id that was asked before without an answer is the same operation still."""
@@ -146,17 +146,17 @@ class Observer:
             for entry in entries:
                 self.ledger.add(entry)
             self.entries += entries
-        if self.ledger.head >= self._books_at:
-            self._books_at = self.ledger.head + BOOKS_EVERY
-            check_books(self.store, self.ledger, self.tenant)
+        if self.ledger.head >= self._records_at:
+            self._records_at = self.ledger.head + RECORDS_EVERY
+            check_task_records(self.store, self.ledger, self.tenant)
 
     def conclude(self) -> None:
         """At the end: each event has one author, each change one event, and the books are right."""
         self.pull()
         match_all(self.ledger, self.ops)
-        check_books(self.store, self.ledger, self.tenant)
+        check_task_records(self.store, self.ledger, self.tenant)
 
 
 def _shown(op: Op) -> str:
-    told = op.answer[0] if op.answer else None
-    return f"{op.kind} {told}" if isinstance(told, str) else op.kind
+    outcome = op.answer[0] if op.answer else None
+    return f"{op.kind} {outcome}" if isinstance(outcome, str) else op.kind

@@ -4,8 +4,8 @@ import random
 from dataclasses import dataclass
 
 from coord.core.plans.commands import NewTask
-from tests.simulation.lock_plan import BREEZE
-from tests.simulation.plan import BUSY, CALM, CROWD_EVERY, ROUGH, Setting
+from tests.simulation.lock_setting import BREEZE
+from tests.simulation.setting import BUSY, CALM, MANY_AGENTS_EVERY, ROUGH, Setting
 
 PROJECT, REPOSITORY = "p", "r"
 FILES = tuple(f"file:f{number}.py" for number in range(6))
@@ -13,7 +13,7 @@ TRACKS, TYPES, NEEDS = ("", "", "A", "B"), ("", "", "ui", "db"), ("", "", "", "g
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkSetting(Setting):
+class PlanSetting(Setting):
     """The setting of a run with a plan."""
 
     tasks: dict[str, NewTask]
@@ -23,19 +23,19 @@ class WorkSetting(Setting):
     """How often work succeeds."""
 
 
-def draw_work(seed: int, chance: random.Random) -> WorkSetting:
+def draw_plan_setting(seed: int, chance: random.Random) -> PlanSetting:
     """The setting that belongs to a seed."""
-    crowd = seed % CROWD_EVERY == 0
-    return WorkSetting(
+    many_agents = seed % MANY_AGENTS_EVERY == 0
+    return PlanSetting(
         tenant="local",
         processes=chance.randint(2, 5),
-        agents=200 if crowd else chance.randint(3, 20),
-        steps=chance.randint(1_200, 1_600) if crowd else chance.randint(200, 600),
+        agents=200 if many_agents else chance.randint(3, 20),
+        steps=chance.randint(1_200, 1_600) if many_agents else chance.randint(200, 600),
         clock=chance.choice(("server", "hosts")),
         weather=chance.choice((CALM, BUSY, BREEZE, BREEZE, ROUGH)),
         commit_bytes=8 << 20,
         futures=chance.choice((0.0, 0.3, 0.9)),
-        tasks=_draw_tasks(chance, chance.randint(30, 60) if crowd else chance.randint(4, 24)),
+        tasks=_draw_tasks(chance, chance.randint(30, 60) if many_agents else chance.randint(4, 24)),
         agents_max={"B": chance.choice((2, 50))},
         leases_ms=chance.choice(((5_000, 20_000), (20_000, 60_000), (400_000,))),
         luck=chance.choice((0.5, 0.8, 0.95)),

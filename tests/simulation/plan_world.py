@@ -9,13 +9,13 @@ from coord.core.tasks.commands import SubmitResult
 from coord.stores.contract import Commit
 from tests.linearizability.ledger import require
 from tests.simulation.agents import Ask
-from tests.simulation.oracles.plans import OVER, WorkBooks
-from tests.simulation.plan import CALM
+from tests.simulation.oracles.plans import OVER, PlanOracle
+from tests.simulation.plan_agents import PlanAgent, PlanMemory, addition
+from tests.simulation.plan_observer import PlanObserver
+from tests.simulation.plan_setting import NEEDS, PROJECT, TYPES, PlanSetting, draw_plan_setting
 from tests.simulation.process import Process
 from tests.simulation.scheduler import Scheduler
-from tests.simulation.work_agents import WorkAgent, WorkMemory, addition
-from tests.simulation.work_plan import NEEDS, PROJECT, TYPES, WorkSetting, draw_work
-from tests.simulation.work_watch import WorkWatch
+from tests.simulation.setting import CALM
 
 LEASE_MS = 60_000
 CLOSING_CALLS = 5_000
@@ -23,16 +23,16 @@ ABLE = ("gpu",)
 DEPTH_MAX = 2
 
 
-class WorkWorld(Scheduler):
+class PlanWorld(Scheduler):
     """Agents that carry out one plan."""
 
     skews_ms = (0, 0, 0, 0, -2_000, 2_000, 2_000, -15_000, 15_000, -25_000, 25_000)
 
-    def _draw_plan(self) -> WorkSetting:
-        return draw_work(self.seed, self.chance)
+    def _draw_setting(self) -> PlanSetting:
+        return draw_plan_setting(self.seed, self.chance)
 
-    def _watch(self) -> WorkWatch:
-        return WorkWatch(self.store, PROJECT, WorkBooks(self.plan.tasks, self.plan.agents_max))
+    def _new_observer(self) -> PlanObserver:
+        return PlanObserver(self.store, PROJECT, PlanOracle(self.plan.tasks, self.plan.agents_max))
 
     def committed(self, commit: Commit, offset: int) -> None:
         self.observer.committed(commit, offset)
@@ -42,13 +42,13 @@ class WorkWorld(Scheduler):
         if len(self._stack) <= DEPTH_MAX and self._steps < self.plan.steps:
             super().interleave(steps)
 
-    def _new_memory(self) -> WorkMemory:
+    def _new_memory(self) -> PlanMemory:
         types = tuple(sorted({self.chance.choice(TYPES), self.chance.choice(TYPES)} - {""}))
         has = tuple({self.chance.choice(NEEDS)} - {""})
-        return WorkMemory(f"s{len(self.sessions):03}", types=types, has=has)
+        return PlanMemory(f"s{len(self.sessions):03}", types=types, has=has)
 
-    def _new_agent(self, process: Process, memory: WorkMemory) -> WorkAgent:
-        return WorkAgent(self, process, memory)
+    def _new_agent(self, process: Process, memory: PlanMemory) -> PlanAgent:
+        return PlanAgent(self, process, memory)
 
     def _begin(self) -> None:
         """A part of the plan is there from the beginning; the rest is added while others work."""
@@ -62,7 +62,7 @@ class WorkWorld(Scheduler):
 
     def addition(self) -> AddTasks:
         """Add a few more of the plan, in its order; what was added before comes along."""
-        known, tasks = len(self.observer.books.base), tuple(self.plan.tasks.values())
+        known, tasks = len(self.observer.oracle.base), tuple(self.plan.tasks.values())
         return addition(tasks[max(0, known - 2) : known + self.chance.randint(0, 3)] or tasks[:1])
 
     # The end.
@@ -70,7 +70,7 @@ class WorkWorld(Scheduler):
     def _finish(self) -> None:
         """One who can do everything takes what is left; what is stuck is brought back until all is done."""
         process = Process(self, "last")
-        agent = WorkAgent(self, process, WorkMemory("last", has=ABLE))
+        agent = PlanAgent(self, process, PlanMemory("last", has=ABLE))
         self._call(process, addition(tuple(self.plan.tasks.values())))
         for _ in range(CLOSING_CALLS):
             reply = self._call(process, agent.next_command(LEASE_MS))
@@ -83,9 +83,9 @@ class WorkWorld(Scheduler):
                     self._bring_back(process)
                 case _:
                     break
-        states = {task: self.observer.books.state(task) for task in self.plan.tasks}
+        states = {task: self.observer.oracle.state(task) for task in self.plan.tasks}
         require(set(states.values()) <= set(OVER), "not all was carried out:", states)
-        twice = {task: n for task, n in self.observer.books.accepted.items() if n != 1}
+        twice = {task: n for task, n in self.observer.oracle.accepted.items() if n != 1}
         require(not twice, "done more than once:", twice)
 
     def _submit(self, process: Process, reply: NextTask) -> None:
@@ -97,9 +97,9 @@ class WorkWorld(Scheduler):
 
     def _bring_back(self, process: Process) -> None:
         """Nothing comes by itself: so there is something that failed, and it can be tried once more."""
-        books = self.observer.books
-        failed = [task for task, base in books.base.items() if base in ("failed", "errored")]
-        require(failed, "stuck, and nothing failed:", books.base)
+        oracle = self.observer.oracle
+        failed = [task for task, base in oracle.base.items() if base in ("failed", "errored")]
+        require(failed, "stuck, and nothing failed:", oracle.base)
         for task in failed:
             self._call(process, RetryTask("local", PROJECT, task))
 
@@ -118,7 +118,7 @@ class WorkWorld(Scheduler):
         fields = [getattr(command, name, "") for name in ("task", "session", "generation", "resources")]
         return " ".join(str(each) for each in (type(command).__name__, *fields, ask.command_id) if each)
 
-    def told(self, reply: Any) -> str:
+    def describe_reply(self, reply: Any) -> str:
         if isinstance(reply, CoordError):
             return f"{type(reply).__name__} ({reply.message})"
         if isinstance(reply, NextTask):

@@ -10,29 +10,29 @@ from coord.core.records import Stored, decode
 from coord.core.tasks.schema import ACTIVE, Spec, Task, Track
 from coord.stores.contract import Record
 from tests.linearizability.ledger import require
-from tests.simulation.oracles.plans import OVER, WorkBooks
+from tests.simulation.oracles.plans import OVER, PlanOracle
 
 AnyStored = TypeVar("AnyStored", bound=Stored)
 EVERYTHING = 100_000
 
 
-def check_records(store: Any, project: str, books: WorkBooks) -> None:
+def check_records(store: Any, project: str, oracle: PlanOracle) -> None:
     """Compare every record of a project with the books."""
     depth = len(keys.task(project, ""))
     tasks = {
         record.key[depth:]: (task, record.index_key)
         for record, task in _records(store, keys.task(project, ""), Task)
     }
-    require(tasks.keys() == books.base.keys(), "other tasks than were added:", set(tasks) ^ set(books.base))
+    require(tasks.keys() == oracle.base.keys(), "other tasks than were added:", set(tasks) ^ set(oracle.base))
     for name, (task, index_key) in tasks.items():
-        _check_task(books, name, task, index_key)
+        _check_task(oracle, name, task, index_key)
     moving = {name for name, (task, _) in tasks.items() if task.claim is ACTIVE or task.retry_ms}
     require(_index(store, keys.working_prefix(project)) == moving, "the list of what is worked on is wrong")
-    open_ = {name for name in tasks if books.base[name] not in OVER}
+    open_ = {name for name in tasks if oracle.base[name] not in OVER}
     require(_index(store, keys.unfinished_prefix(project)) == open_, "the list of what is open is wrong")
     require(not _index(store, keys.unsettled_prefix(project)), "something was left half done")
     _check_tracks(store, project, tasks)
-    needed = {name for task in tasks for name in books.plan[task].depends_on}
+    needed = {name for task in tasks for name in oracle.plan[task].depends_on}
     has_dependents = {
         record.key.rpartition("/")[2]
         for record, spec in _records(store, keys.spec_prefix(project), Spec)
@@ -47,17 +47,17 @@ def check_records(store: Any, project: str, books: WorkBooks) -> None:
             require(live, "a lock outlives the claim it came with:", hold, task)
 
 
-def _check_task(books: WorkBooks, name: str, task: Task, index_key: str) -> None:
-    active = books.active.get(name)
+def _check_task(oracle: PlanOracle, name: str, task: Task, index_key: str) -> None:
+    active = oracle.active.get(name)
     require((task.claim is ACTIVE) == (active is not None), "worked on, or not:", name, task, active)
     if active is not None:
         require((task.session, task.generation) == (active.session, active.generation), "by another:", task)
         expected, place = "in_progress", keys.due(task.expires_ms)
     elif task.retry_ms:
         expected, place = "pending", keys.due(task.retry_ms)
-        require(books.paused_until.get(name) == task.retry_ms, "pauses for another time:", name, task)
+        require(oracle.paused_until.get(name) == task.retry_ms, "pauses for another time:", name, task)
     else:
-        expected = books.state(name)
+        expected = oracle.state(name)
         place = task.queue if expected == "ready" else ""
     require(task.state.value == expected, name, "is", task.state.value, "and should be", expected)
     require(index_key == place, name, "stands in", repr(index_key), "and should in", repr(place))
