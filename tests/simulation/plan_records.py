@@ -17,7 +17,7 @@ EVERYTHING = 100_000
 
 
 def check_records(store: Any, project: str, oracle: PlanOracle) -> None:
-    """Compare every record of a project with the books."""
+    """Compare every record of a project with the oracle."""
     depth = len(keys.task(project, ""))
     tasks = {
         record.key[depth:]: (task, record.index_key)

@@ -151,7 +151,7 @@ class TaskObserver:
             check_task_records(self.store, self.ledger, self.tenant)
 
     def conclude(self) -> None:
-        """At the end: each event has one author, each change one event, and the books are right."""
+        """At the end: each event has one author, each change one event, and the records are right."""
         self.pull()
         match_all(self.ledger, self.ops)
         check_task_records(self.store, self.ledger, self.tenant)

@@ -29,7 +29,7 @@ clock jump, asker died, lost before the commit, lost after the commit, killed at
 
 @pytest.mark.parametrize("seed", sorted({*range(1, SEEDS + 1), *KNOWN}))
 def test_work_seed(seed: int) -> None:
-    """Issue 4, Proof: every answer fits the log, every record the books, and in the end all is over."""
+    """Issue 4, Proof: every answer fits the log, every record the oracle, and in the end all is over."""
     world = run_plan_seed(seed)
     oracle = world.observer.oracle
     assert {oracle.state(task) for task in world.plan.tasks} <= set(OVER)

@@ -1,4 +1,4 @@
-"""Writes the reference of the `coord` command from its specs: run `python -m tests.support.docs.cli_reference`."""
+"""Write the reference of `coord` from its specs: `python -m tests.support.docs.cli_reference`."""
 
 from collections.abc import Iterable, Iterator
 
