@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from coord.core.locks.schema import Lock
-from coord.core.messages.message import Message
+from coord.core.messages.schema import Message
 from coord.core.records import Stored
 from coord.core.sessions.schema import Session
 

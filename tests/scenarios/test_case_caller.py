@@ -110,7 +110,7 @@ def test_unknown_descent_is_accepted_and_told(harness: StoreHarness) -> None:
     harness.actor("below", process_ancestors=(process,)).take("file:a.py")
     stranger = harness.actor("stranger", process_ancestors=(harness.process(99),))
     stranger.take("file:b.py")
-    told = {event["session"]: event["process_ancestors"] for event in harness.events("session.registered")}
+    told = {event["session"]: event["ancestry"] for event in harness.events("session.registered")}
     assert told == {"known": "known", "below": "known", "stranger": "unknown"}
     assert harness.actor("stranger").unlock("file:b.py").released == ["file:b.py"]
 

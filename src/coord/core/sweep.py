@@ -34,9 +34,9 @@ DEADLINES = {
     "lock": "coord.core.lifecycle.deadlines:pass_hold",
     "wait": "coord.core.lifecycle.deadlines:pass_request",
     "denied": "coord.core.lifecycle.deadlines:pass_request",
-    "session": "coord.core.lifecycle.deadlines:pass_session",
-    "inbox": "coord.core.lifecycle.deadlines:pass_message",
-    "broadcast": "coord.core.messages.message:return_broadcast",
+    "session": "coord.core.lifecycle.end:session_deadline",
+    "inbox": "coord.core.messages.undelivered:message_deadline",
+    "broadcast": "coord.core.messages.undelivered:broadcast_deadline",
 }
 """What passes the deadline of a kind; it is imported when there is one to pass."""
 KEPT_FOR_A_TIME = ("done", "rejected", "ended", "deadlock", "mailbox", "agent", "record", "lost", "lost-hook")

@@ -12,7 +12,7 @@ MUTANTS = [
     ),
     Mutant(
         "a successor's locks have another fence",
-        "coord.core.lifecycle.takeover:_move_hold",
+        "coord.core.lifecycle.takeover:_move_lock",
         "read_lock(tx, lock_at.key)",
         "lock_at.lock",
         ("tests/unit/core/sessions/test_identify.py::test_clear_keeps_the_fence",),

@@ -7,7 +7,7 @@ from coord.core.tasks.types import TaskClaim
 
 
 class RegisterReply(Reply, frozen=True):
-    """A session after it registered, and the peers it has."""
+    """The registered session and its peers."""
 
     session: SessionInfo
     peers: list[SessionInfo]
@@ -17,24 +17,24 @@ class RegisterReply(Reply, frozen=True):
 
 
 class Register(UpdateSession, frozen=True, kw_only=True):
-    """Begin a session, or come back to it; `replaces` names the one whose place it takes."""
+    """Begin a session, or come back to it; `replaces` names a session that this one takes over."""
 
-    rule = "coord.core.lifecycle.end:register"
+    rule = "coord.core.lifecycle.register:register"
     reply = RegisterReply  # type: ignore[assignment]
     replaces: str = ""
 
 
 class DeregisterReply(Reply, frozen=True):
-    """What a session gave back when it ended."""
+    """The resources that a session released when it ended."""
 
     session_id: str
     released: list[str]
 
 
 class Deregister(SessionCommand, frozen=True):
-    """End a session and give back what it holds; `session` may name a sub-agent or a dead one.
+    """End a session and release its locks; `session` may name a sub-agent or a dead session.
 
-    With `to_parent` what hooks locked for it goes to the session above: its edits are there still.
+    With `to_parent` the locks that hooks took for it go to its parent, because its edits are still there.
     """
 
     rule = "coord.core.lifecycle.end:deregister"
@@ -44,9 +44,9 @@ class Deregister(SessionCommand, frozen=True):
 
 
 class LostClaim(Reply, frozen=True):
-    """A claim that a session lost: why, and how the task stands.
+    """A claim that a session lost, the reason, and the state of the task now.
 
-    `holder` is who had or has it since. `still_open`: nobody took it, and a late submission would count.
+    `holder` is the session that claimed it since. If `still_open`, nobody did, and a late result is accepted.
     """
 
     project: str
@@ -62,7 +62,7 @@ class LostClaim(Reply, frozen=True):
 
 
 class SessionMemoryReply(Reply, frozen=True):
-    """What stands of a session at a moment; `session` is None where its record is forgotten."""
+    """What a session holds, lost and waits for; `session` is None if its record was deleted."""
 
     session_id: str
     now_ms: int
@@ -76,7 +76,7 @@ class SessionMemoryReply(Reply, frozen=True):
 
 
 class GetSessionMemory(SessionCommand, frozen=True, kw_only=True):
-    """Ask what stands of a session: claims, those it lost, locks, messages; the caller's if none is named."""
+    """Return the claims, lost claims, locks and messages of a session; the caller's if none is named."""
 
     rule = "coord.core.lifecycle.memory:get_session_memory"
     reply = SessionMemoryReply

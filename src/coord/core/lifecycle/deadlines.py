@@ -1,13 +1,11 @@
 """What a deadline means for locks, requests in line, sessions and messages."""
 
 from coord.core import keys
-from coord.core.lifecycle.end import pass_session_deadline
 from coord.core.locks.acquire import end_if_owner_gone
 from coord.core.locks.expiry import end_by_time
 from coord.core.locks.locks import LockAt, ended_by_time, read_lock, resource_of
 from coord.core.locks.schema import Lock, LockRequest, WaitState
 from coord.core.locks.wait_queue import RequestAt, alive, drop_request, grant_waiters, resources_of
-from coord.core.messages.message import return_message
 from coord.core.transaction import Transaction
 
 LOOK_AGAIN_MS = 30_000
@@ -46,13 +44,3 @@ def pass_request(tx: Transaction, key: str, now: int) -> None:
     drop_request(tx, RequestAt(key, request), "its process is gone or its time was up")
     if waiters:
         grant_waiters(tx, resources_of(request), now)
-
-
-def pass_session(tx: Transaction, key: str, now: int) -> None:
-    freed = pass_session_deadline(tx, key.partition("/")[2], now)
-    if freed:
-        grant_waiters(tx, freed, now)
-
-
-def pass_message(tx: Transaction, key: str, now: int) -> None:
-    return_message(tx, key, "nobody read it in time", now)

@@ -1,9 +1,8 @@
-"""What a session has to remember: the claims it holds, those it lost, its locks and what waits for it.
+"""What a session has to remember: its claims, the claims it lost, its locks and its unread messages.
 
-All but the lost claims stands in records that are there anyway. A claim is lost when its lease ran out, when
-it was taken over or reset, or when its session was declared dead: rare, so this may cost a record (`lost/…`)
-of its own, kept for a month. Whether it still matters is asked when somebody looks: one that came back, or
-whose late submission was accepted, is lost no more.
+Everything but lost claims stands in other records. A claim is lost when its lease expires, when it is taken
+over or reset, or when its session is declared dead. That is rare, so a record (`lost/…`) keeps it for a month.
+A lost claim that the session got back, or whose late result was accepted, is left out.
 """
 
 from coord.core import keys
@@ -11,7 +10,7 @@ from coord.core.errors import NotFound
 from coord.core.lifecycle.commands import GetSessionMemory, LostClaim, SessionMemoryReply
 from coord.core.locks.locks import ended_by_time, lock_info, locks_of
 from coord.core.locks.schema import LockRequest, SessionWaits
-from coord.core.messages.message import waiting_messages
+from coord.core.messages.receive import waiting_messages
 from coord.core.sessions.identify import find_session
 from coord.core.sessions.liveness import evidence_of
 from coord.core.sessions.queries import find_peer, session_info
@@ -26,7 +25,7 @@ LOST_READ, LOST_SHOWN = 500, 50
 
 
 def get_session_memory(tx: Transaction, command: GetSessionMemory, now: int) -> SessionMemoryReply:
-    """Return what stands of a session as of now."""
+    """Return what a session holds, lost and waits for."""
     name = _name(tx, command, now)
     session = tx.get(keys.session(name), Session)
     claims = get_session_claims(tx, GetSessionClaims(command.tenant, name), now)
@@ -37,7 +36,7 @@ def get_session_memory(tx: Transaction, command: GetSessionMemory, now: int) -> 
         None if session is None else session_info(session, now, evidence_of(tx, session)),
         claims,
         [task.track for task in tasks if task is not None],
-        _lost(tx, name, now),
+        _lost_claims(tx, name, now),
         [
             lock_info(lock_at.lock, now)
             for lock_at in locks_of(tx, name)
@@ -49,7 +48,7 @@ def get_session_memory(tx: Transaction, command: GetSessionMemory, now: int) -> 
 
 
 def _name(tx: Transaction, command: GetSessionMemory, now: int) -> str:
-    """Return the session that is meant; one that was forgotten may have left traces under its full name."""
+    """Return the id of the session; a deleted session may have lost claims under its full id."""
     if not command.session:
         return find_session(tx, command.caller, now)
     try:
@@ -58,8 +57,8 @@ def _name(tx: Transaction, command: GetSessionMemory, now: int) -> str:
         return command.session
 
 
-def _lost(tx: Transaction, name: str, now: int) -> list[LostClaim]:
-    """Return the claims a session lost and did not get back, newest first."""
+def _lost_claims(tx: Transaction, name: str, now: int) -> list[LostClaim]:
+    """Return the claims that a session lost and did not get back, newest first."""
     prefix = keys.lost_prefix(name)
     found = tx.scan(prefix, limit=LOST_READ)
     unwritten = tx.scan(keys.by_session_prefix(name), limit=LOST_READ)
@@ -71,15 +70,15 @@ def _lost(tx: Transaction, name: str, now: int) -> list[LostClaim]:
         if task is None:
             continue
         seen, record = as_of(task, now), tx.get(keys.lost(name, which.project, which.task), Lost)
-        if seen is not task and task.session == name:  # its deadline has passed, and no sweep has come by yet
+        if seen is not task and task.session == name:  # expired, but not swept yet
             record = Lost(generation=task.generation, at_ms=task.expires_ms)
         if record is not None and not _is_back(seen, name, record):
-            lost[which.project, which.task] = _shown(which, seen, name, record)
+            lost[which.project, which.task] = _lost_claim(which, seen, name, record)
     return sorted(lost.values(), key=lambda each: (-each.lost_ms, each.task_id))[:LOST_SHOWN]
 
 
 def _is_back(task: Task, name: str, lost: Lost) -> bool:
-    """Whether the session holds the task again, or its result was accepted after all."""
+    """Whether the session holds the task again, or its late result was accepted."""
     if task.session != name:
         return False
     return task.claim is ACTIVE or (
@@ -87,7 +86,7 @@ def _is_back(task: Task, name: str, lost: Lost) -> bool:
     )
 
 
-def _shown(which: TaskCommand, task: Task, name: str, lost: Lost) -> LostClaim:
+def _lost_claim(which: TaskCommand, task: Task, name: str, lost: Lost) -> LostClaim:
     still_open = task.claim is EXPIRED and task.session == name and task.generation == lost.generation
     taken = task.generation > lost.generation and task.session != name
     return LostClaim(

@@ -1,4 +1,4 @@
-"""One session takes the place of another (`/clear` in an agent tool): what it had moves, in one commit."""
+"""One session takes over another (`/clear` in an agent tool): everything moves in one commit."""
 
 import msgspec
 
@@ -15,7 +15,7 @@ from coord.core.locks.locks import (
     touch_guard,
 )
 from coord.core.locks.schema import Lock, LockMoved, LockRef
-from coord.core.messages.message import move_messages
+from coord.core.messages.undelivered import move_messages
 from coord.core.sessions.identify import ancestors, put_session
 from coord.core.sessions.queries import every_session
 from coord.core.sessions.schema import Session
@@ -24,14 +24,14 @@ from coord.core.transaction import Transaction
 
 
 def replaced_session(tx: Transaction, old_name: str, session: Session) -> Session | None:
-    """Return the session whose place this one takes, or refuse; None if there is none any more, or was."""
+    """Return the session that is taken over, or None if it is unknown or has ended."""
     old = tx.get(keys.session(old_name), Session)
     if old is None or old.ended_ms:
         return None
     if old.process is not None and old.process != session.process:
         raise Invalid(
-            f"session {old_name} lives in another process than {session.session_id}",
-            hint="a session can be replaced from its own process only",
+            f"session {old_name} runs in another process than {session.session_id}",
+            hint="take over a session from its own process",
         )
     return old
 
@@ -40,7 +40,7 @@ def move_all(tx: Transaction, old: Session, session: Session, now: int) -> tuple
     """Move locks, claims, messages and sub-agents; return how many locks and claims."""
     held = locks_of(tx, old.session_id)
     for lock_at in held:
-        _move_hold(tx, lock_at, session, lent=old.children)
+        _move_lock(tx, lock_at, session, lent=old.children)
     claims = _move_claims(tx, old.session_id, session.session_id)
     move_messages(tx, old.session_id, session.session_id, now)
     if old.children:
@@ -48,20 +48,22 @@ def move_all(tx: Transaction, old: Session, session: Session, now: int) -> tuple
     return len(held), claims
 
 
-def hand_up(tx: Transaction, held: list[LockAt], child: Session, parent: Session, now: int) -> list[LockAt]:
-    """Give what hooks locked for a sub-agent to the session above it; return what it keeps."""
+def pass_to_parent(
+    tx: Transaction, held: list[LockAt], child: Session, parent: Session, now: int
+) -> list[LockAt]:
+    """Move the locks that hooks took for a sub-agent to its parent; return those that stay."""
     left = []
     for lock_at in held:
         has = tx.get(lock_at.resource.lock_key(parent.session_id), Lock)
         if not lock_at.lock.worktree or has is not None or ended_by_time(lock_at.lock, now) is not None:
             left.append(lock_at)
             continue
-        _move_hold(tx, lock_at, parent, lent=child.children)
+        _move_lock(tx, lock_at, parent, lent=child.children)
     return left
 
 
-def _move_hold(tx: Transaction, lock_at: LockAt, session: Session, *, lent: bool) -> None:
-    """Give a hold to another session, under the same fence; `lent`: with what sub-agents have under it."""
+def _move_lock(tx: Transaction, lock_at: LockAt, session: Session, *, lent: bool) -> None:
+    """Move a lock to another session, with its fence; `lent`: sub-agents may have locks under it."""
     lock = read_lock(tx, lock_at.key)
     assert lock is not None, f"{lock_at.key} was just listed"
     key = lock_at.resource.lock_key(session.session_id)
@@ -82,7 +84,7 @@ def _move_hold(tx: Transaction, lock_at: LockAt, session: Session, *, lent: bool
 
 
 def _move_children(tx: Transaction, old: str, session: Session) -> None:
-    """Let the sub-agents of a session be those of its successor, but for those that this one is below."""
+    """Make the sub-agents of a session those of its successor, except the successor's own ancestors."""
     above = (session.session_id, *ancestors(tx, session.session_id))
     for child in list(every_session(tx)):
         if child.parent == old and not child.ended_ms and child.session_id not in above:
@@ -91,7 +93,7 @@ def _move_children(tx: Transaction, old: str, session: Session) -> None:
 
 
 def _move_claims(tx: Transaction, old: str, new: str) -> int:
-    """Give the active claims of a session to another one, under the same generation."""
+    """Move the active claims of a session to another one, with their generations."""
     moved = 0
     for page in tx.pages(keys.by_session_prefix(old)):
         for found in page:
@@ -108,7 +110,7 @@ def _move_claims(tx: Transaction, old: str, new: str) -> int:
 
 
 def _move_count(tx: Transaction, old_key: str, new_key: str) -> None:
-    """Count the claims of a session for another one; the unlimited tenant has no counts."""
+    """Move the claim count of a session to another one; the unlimited tenant has no counts."""
     old, new = tx.get(old_key, Count), tx.get(new_key, Count)
     if old is None:
         return

@@ -62,7 +62,7 @@ from coord.core.locks.wait_queue import (
     waiters,
     widens,
 )
-from coord.core.messages.message import notify
+from coord.core.messages.send import notify
 from coord.core.sessions.identify import caller_reads, ensure_session, find_session
 from coord.core.transaction import Transaction
 

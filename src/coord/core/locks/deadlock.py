@@ -37,7 +37,7 @@ from coord.core.locks.wait_queue import (
     resulting_locks,
     waiters,
 )
-from coord.core.messages.message import notify
+from coord.core.messages.send import notify
 from coord.core.transaction import Transaction
 
 DENIED_PATIENCE_MS = 30_000

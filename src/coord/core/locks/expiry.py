@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from coord.core.locks.locks import LockAt, end_lock, ended_by_time, overlapping_locks
 from coord.core.locks.resources import Resource
 from coord.core.locks.schema import EndReason, Lock
-from coord.core.messages.message import notify
+from coord.core.messages.send import notify
 from coord.core.transaction import Transaction
 
 

@@ -21,7 +21,7 @@ from coord.core.locks.locks import (
 from coord.core.locks.resources import Resource, parse_resources
 from coord.core.locks.schema import PROFILES, EndReason, Guard, Lock, LockRequest, PreemptionAsked
 from coord.core.locks.wait_queue import blockers, grant_request, grant_waiters, resulting_locks
-from coord.core.messages.message import notify
+from coord.core.messages.send import notify
 from coord.core.sessions.identify import ensure_session
 from coord.core.sessions.liveness import STALE_MS, evidence_of
 from coord.core.sessions.schema import Session

@@ -25,16 +25,16 @@ class MessageInfo(Reply, frozen=True):
 
 
 class SendReply(Reply, frozen=True):
-    """A message on its way; `recipients` says how alive each one seems."""
+    """The id of a message that was sent, and how alive each recipient is."""
 
     id: str
     recipients: dict[str, Liveness]
 
 
 class SendMessage(SessionCommand, frozen=True, kw_only=True):
-    """Send a message to a session, or without one to all that are there."""
+    """Send a message to a session, or to all that have not ended."""
 
-    rule = "coord.core.messages.message:send_message"
+    rule = "coord.core.messages.send:send_message"
     prefetch_keys = "coord.core.sessions.identify:caller_reads"
     reply = SendReply
     to: str = ""
@@ -50,38 +50,38 @@ class SendMessage(SessionCommand, frozen=True, kw_only=True):
 
 
 class ReceiveReply(Reply, frozen=True):
-    """Messages for this session, oldest first; `more` says that others wait."""
+    """Messages for this session, oldest first; `more`: there are others."""
 
     messages: list[MessageInfo]
     more: bool = False
 
 
 class ReceiveMessages(SessionCommand, frozen=True):
-    """Be offered what waits; with `drain` it is delivered for good."""
+    """Receive the waiting messages; with `drain` they count as acknowledged."""
 
-    rule = "coord.core.messages.message:receive_messages"
+    rule = "coord.core.messages.receive:receive_messages"
     prefetch_keys = "coord.core.sessions.identify:caller_reads"
     reply = ReceiveReply
     drain: bool = False
 
 
 class PeekMessages(SessionCommand, frozen=True):
-    """Look at what waits."""
+    """Show the waiting messages and change nothing."""
 
-    rule = "coord.core.messages.message:peek_messages"
+    rule = "coord.core.messages.receive:peek_messages"
     reply = ReceiveReply
     reads_only = True
 
 
 class AckReply(Reply, frozen=True):
-    """Messages that are delivered for good."""
+    """The messages that are acknowledged now."""
 
     acked: list[str]
 
 
 class AckMessages(SessionCommand, frozen=True):
-    """Say that messages were delivered."""
+    """Acknowledge messages."""
 
-    rule = "coord.core.messages.message:ack_messages"
+    rule = "coord.core.messages.receive:ack_messages"
     reply = AckReply
     ids: tuple[str, ...]

@@ -1,0 +1,62 @@
+"""Read what waits for a session: its inbox in order, and the broadcasts that it has not seen."""
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from coord.core import keys
+from coord.core.messages.schema import Broadcasts, Mailbox, Message
+from coord.core.transaction import Transaction
+
+SHOWN_MAX = 100
+NUMBER_DIGITS_MAX = 12
+
+
+def mailbox_of(tx: Transaction, session: str) -> Mailbox:
+    return tx.get(keys.mailbox(session), Mailbox) or Mailbox()
+
+
+def inbox_messages(tx: Transaction, session: str) -> Iterator[tuple[str, Message]]:
+    """Yield the messages of an inbox with their keys, oldest first."""
+    yield from _read_messages(tx, keys.inbox_prefix(session), "")
+
+
+def _read_messages(tx: Transaction, prefix: str, after_key: str) -> Iterator[tuple[str, Message]]:
+    for page in tx.pages(prefix, limit=SHOWN_MAX, after=("", after_key)):
+        for entry in page:
+            message = tx.get(entry.key, Message)
+            if message is not None:
+                yield entry.key, message
+
+
+def find_messages(tx: Transaction, session: str, ids: Sequence[str]) -> dict[str, tuple[str, Message]]:
+    """Return the messages with these ids; most ids end with the number of their inbox entry."""
+    numbers = [name.rpartition("-")[2] for name in ids]
+    places = [keys.inbox(session, int(n)) for n in numbers if n.isdecimal() and len(n) <= NUMBER_DIGITS_MAX]
+    tx.prefetch(*places)
+    found = {message.id: (key, message) for key in places if (message := tx.get(key, Message)) is not None}
+    if not found.keys() >= set(ids):
+        found |= {message.id: (key, message) for key, message in inbox_messages(tx, session)}
+    return {name: found[name] for name in ids if name in found}
+
+
+def unseen_broadcasts(tx: Transaction, session: str) -> Iterator[tuple[int, Message]]:
+    """Yield the broadcasts to a session that it has not seen, with their numbers."""
+    seen = mailbox_of(tx, session).broadcasts_seen
+    newest = tx.get(keys.BROADCAST_HEAD, Broadcasts)
+    if newest is None or newest.newest <= seen:
+        return
+    for key, message in _read_messages(tx, keys.BROADCAST_PREFIX, keys.broadcast(seen)):
+        if session in message.recipients:
+            yield int(keys.parts(key)[1]), message
+
+
+def mark_broadcasts_seen(tx: Transaction, session: str, number: int) -> None:
+    mailbox = msgspec.structs.replace(mailbox_of(tx, session), broadcasts_seen=number)
+    tx.put(keys.mailbox(session), mailbox)
+
+
+def remove_message(tx: Transaction, key: str, session: str) -> None:
+    mailbox = mailbox_of(tx, session)
+    tx.delete(key)
+    tx.put(keys.mailbox(session), msgspec.structs.replace(mailbox, pending=mailbox.pending - 1))
