@@ -1,7 +1,7 @@
 """What a session has to remember: its claims, the claims it lost, its locks and its unread messages.
 
 Everything but lost claims stands in other records. A claim is lost when its lease expires, when it is taken
-over or reset, or when its session is declared dead. That is rare, so a record (`lost/…`) keeps it for a month.
+over or reset, or when its session is declared dead. As that is rare, a record (`lost/…`) keeps it a month.
 A lost claim that the session got back, or whose late result was accepted, is left out.
 """
 
