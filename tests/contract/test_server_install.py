@@ -8,7 +8,7 @@ import pytest
 import coord
 from coord.core.errors import NotFound
 from coord.stores.open import open_store
-from coord.stores.urls import shown
+from coord.stores.urls import redact
 from tests.support.servers.kinds import ON_SERVERS, Servers
 from tests.support.stores.steps import head, write
 
@@ -37,4 +37,4 @@ def test_a_server_without_a_store_is_not_found(blank_url: str) -> None:
     """Opening never creates: the error says what to do, without the password."""
     with pytest.raises(NotFound) as missing:
         open_store(blank_url)
-    assert missing.value.hint == f"prepare it: coord install {shown(blank_url)}"
+    assert missing.value.hint == f"prepare it: coord install {redact(blank_url)}"

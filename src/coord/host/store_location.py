@@ -15,7 +15,7 @@ from coord.host.config import configuration_file, read_configuration
 from coord.host.pin import FORMAT, Pin, create_pin, read_pin, replace_pin
 from coord.host.processes import this_machine
 from coord.host.repository import Repository, find_repository
-from coord.stores.urls import quoted, scheme_of, shown, unquoted
+from coord.stores.urls import quoted, redact, scheme_of, unquoted
 
 BESIDE_THE_PIN = "sqlite:./coord.db"
 """In a pin, the store in the same folder: it stays valid when the repository is moved."""
@@ -183,7 +183,7 @@ def _check_machine(pin: Pin, url: str, folder: str) -> None:
     here = this_machine().machine
     if scheme_of(url) in LOCAL and pin.machine and here and pin.machine != here:
         raise Unsupported(
-            f"{shown(url)} belongs to another machine, and a local store serves only one ({folder}/coord.id)",
+            f"{redact(url)} belongs to another machine, a local store serves only one ({folder}/coord.id)",
             hint="reach it through a hub there (coord serve), or run coord init --new-store here",
         )
 
@@ -195,7 +195,8 @@ def _agreed(sources: Mapping[str, str]) -> str:
         first, first_url = named[0]
         if not _same_store(first_url, url):
             raise Invalid(
-                f"two stores for one repository: {first} says {shown(first_url)}, {source} says {shown(url)}",
+                f"two stores for one repository: {first} says {redact(first_url)}, "
+                f"{source} says {redact(url)}",
                 hint="make them agree; coord migrate moves a repository to another store",
             )
     urls = [url for _, url in named]
@@ -268,12 +269,12 @@ def _same_store(a: str, b: str) -> bool:
 
 def _without_user(url: str) -> str:
     """Return a server URL without user and password, which may differ between callers."""
-    return re.sub(r"^[^:]*://([^/]*@)?", "", shown(url))
+    return re.sub(r"^[^:]*://([^/]*@)?", "", redact(url))
 
 
 def lost_store(location: StoreLocation, what: str) -> Corrupt:
     """Return the error for a pinned store that is missing or differs from the pin."""
     return Corrupt(
-        f"the store {shown(location.url)} {what}, so its locks are unknown",
+        f"the store {redact(location.url)} {what}, so its locks are unknown",
         hint="restore it, or create a new one with coord init --new-store",
     )

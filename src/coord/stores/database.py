@@ -10,7 +10,7 @@ from coord.core.errors import Corrupt, NotFound, Unavailable
 from coord.stores.contract import Store
 from coord.stores.health import Check
 from coord.stores.tenants import check_in_shared_store, check_tenant, store_id_key, url_of
-from coord.stores.urls import shown
+from coord.stores.urls import redact
 
 COMMITTERS = 4
 EPOCH_BITS = 40
@@ -158,7 +158,7 @@ class RoutedDatabase(Database[Any]):
         if own.store_id != assigned:
             own.close()
             raise Corrupt(
-                f"{shown(url)} is not the store of tenant {tenant}: its id is {own.store_id}, not {assigned}",
+                f"{redact(url)} is not the store of tenant {tenant}: it is {own.store_id}, not {assigned}",
                 hint="restore it, or correct its url in coord.toml below [tenants]",
             )
         return own

@@ -20,7 +20,7 @@ from coord.core.errors import Invalid, Unreachable, Unsupported
 from coord.stores.database import Database
 from coord.stores.local.backoff import back_off
 from coord.stores.migration import check_not_migrating
-from coord.stores.urls import is_plain, scheme_of, shown, unquoted
+from coord.stores.urls import is_plain, redact, scheme_of, unquoted
 
 if TYPE_CHECKING:
     from coord.stores.migration import Migrator
@@ -108,7 +108,7 @@ def open_store(
     database = retry_unreachable(lambda: _open(url), timeout)
     if not migrating:
         try:
-            check_not_migrating(shown(url), database.metadata)
+            check_not_migrating(redact(url), database.metadata)
         except BaseException:
             database.close()
             raise
@@ -207,7 +207,7 @@ def kind_of(url: str) -> Kind:
     """Return the kind of store of a url."""
     kind = KINDS.get(scheme_of(url))
     if kind is None or ":" not in url:
-        raise Invalid(f"{shown(url)!r} is not a store url", hint=f"use {_known_forms()}")
+        raise Invalid(f"{redact(url)!r} is not a store url", hint=f"use {_known_forms()}")
     return kind
 
 
@@ -230,11 +230,11 @@ def _path(url: str) -> str:
         parts = urlsplit(url)
     except ValueError as error:  # brackets around something that is not an IPv6 address
         raise Invalid(
-            f"{shown(url)!r} is not a path on this machine", hint=f"use {_known_forms()}"
+            f"{redact(url)!r} is not a path on this machine", hint=f"use {_known_forms()}"
         ) from error
     path = unquoted(parts.path)
     if parts.netloc not in ("", "localhost") or not path.strip("/") or "\0" in path or parts.query:
-        raise Invalid(f"{shown(url)!r} is not a path on this machine", hint=f"use {_known_forms()}")
+        raise Invalid(f"{redact(url)!r} is not a path on this machine", hint=f"use {_known_forms()}")
     return "/" + path.lstrip("/") if path.startswith("/") else path
 
 

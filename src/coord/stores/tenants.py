@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from coord.core.errors import Invalid, LimitReached, Refused, Unavailable
 from coord.stores.migration import Migrator
-from coord.stores.urls import shown
+from coord.stores.urls import redact
 
 if TYPE_CHECKING:
     from coord.stores.database import Database
@@ -76,7 +76,7 @@ def check_tenants(urls: Mapping[str, str]) -> None:
             )
         if (tenant == EVERY) != (PLACEHOLDER in url):
             raise Invalid(
-                f"the url of {tenant}, {shown(url)}, {'lacks' if tenant == EVERY else 'has'} {PLACEHOLDER}",
+                f"the url of {tenant}, {redact(url)}, {'lacks' if tenant == EVERY else 'has'} {PLACEHOLDER}",
                 hint=f'use {PLACEHOLDER} in the url of "*", and only there',
             )
 
@@ -96,11 +96,11 @@ def assign_store(tenant: str, shared: "Database[Any]", migrator: Migrator, own: 
         return
     if key in metadata:
         raise Refused(
-            f"tenant {tenant} lives in another store ({metadata[key]}), not in {shown(own.url)}",
+            f"tenant {tenant} lives in another store ({metadata[key]}), not in {redact(own.url)}",
             hint="use the url of that store; if it is lost, restore it",
         )
     if own.store_id == shared.store_id:
-        raise Invalid(f"{shown(own.url)} is the shared store", hint="give the tenant a separate store")
+        raise Invalid(f"{redact(own.url)} is the shared store", hint="give the tenant a separate store")
     if sum(name.startswith(STORE_ID_PREFIX) for name in metadata) >= OWN_STORES_MAX:
         raise LimitReached(
             f"{OWN_STORES_MAX} tenants have their own stores", hint="install another shared store"
@@ -109,6 +109,6 @@ def assign_store(tenant: str, shared: "Database[Any]", migrator: Migrator, own: 
     if tenant in migrator.heads():  # checked last, so that a concurrent first commit is seen
         migrator.set_metadata(**{key: ""})
         raise Refused(
-            f"tenant {tenant} has records in the shared store, {shown(shared.url)}",
+            f"tenant {tenant} has records in the shared store, {redact(shared.url)}",
             hint="a tenant can get its own store only before its first use",
         )

@@ -20,12 +20,12 @@ _IN_QUERY = r"(?i)((?:^|[?&])[^=&]*(?:password|passwd)=)[^&#]*"
 _WITHOUT_MARKS = str.maketrans("", "", "/_.-~")
 
 
-def shown(url: str) -> str:
+def redact(url: str) -> str:
     """Return a url without the password it may hold, however malformed it is.
 
-    >>> shown("postgresql://me:secret@host/db?sslpassword=secret")
+    >>> redact("postgresql://me:secret@host/db?sslpassword=secret")
     'postgresql://me:***@host/db?sslpassword=***'
-    >>> shown("nats://a-token@host/shop")
+    >>> redact("nats://a-token@host/shop")
     'nats://***@host/shop'
     """
     if "@" not in url and "=" not in url:

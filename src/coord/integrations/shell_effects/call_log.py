@@ -13,7 +13,7 @@ import msgspec
 
 from coord.core.errors import Unavailable
 from coord.core.keys import digest
-from coord.stores.local.turn import lock_within
+from coord.stores.local.fair_lock import lock_within
 
 LOCK_WAIT_S = 1.0
 CALLS_MAX = 256

@@ -10,7 +10,7 @@ from coord.host.store_location import StoreLocation, find_location, store_exists
 from coord.sdk.client.open import open_location, open_timeout_s
 from coord.stores.open import grants, install, kind_of, open_store
 from coord.stores.tenants import check_tenants, url_of
-from coord.stores.urls import shown
+from coord.stores.urls import redact
 
 
 class PreparedStore(msgspec.Struct, frozen=True):
@@ -36,7 +36,7 @@ def prepare(
     there = found if dry_run else _found(target, timeout)
     made = found is None
     return msgspec.structs.replace(
-        there or PreparedStore(shown(target), tenant, made), tenant=tenant, made=made
+        there or PreparedStore(redact(target), tenant, made), tenant=tenant, made=made
     )
 
 
@@ -76,6 +76,8 @@ def _found(url: str, timeout: float) -> PreparedStore | None:
         return None
     try:
         with closing(open_store(url, timeout=timeout)) as database:
-            return PreparedStore(shown(url), "", made=False, store_id=database.store_id, epoch=database.epoch)
+            return PreparedStore(
+                redact(url), "", made=False, store_id=database.store_id, epoch=database.epoch
+            )
     except NotFound:
         return None

@@ -31,7 +31,7 @@ from coord.host.store_location import (
 from coord.sdk.client.open import open_timeout_s
 from coord.stores.contract import Record, Store
 from coord.stores.database import Database
-from coord.stores.local.turn import lock_within
+from coord.stores.local.fair_lock import lock_within
 from coord.stores.migration import (
     COPIED_FROM,
     COPYING_FROM,
@@ -41,7 +41,7 @@ from coord.stores.migration import (
 )
 from coord.stores.open import install, migrator, open_store
 from coord.stores.tenants import STORE_ID_PREFIX
-from coord.stores.urls import shown
+from coord.stores.urls import redact
 
 _encode = msgspec.msgpack.Encoder().encode
 PAGE_RECORDS = 128
@@ -94,7 +94,7 @@ def migrate(
             opened.enter_context(contextlib.closing(target))
             _check_target(source, target)
         if dry_run or target is None:
-            return MigrationReport(shown(location.url), shown(to_url), _counts(source), moved=False)
+            return MigrationReport(redact(location.url), redact(to_url), _counts(source), moved=False)
         return _Move(location, source, target, progress or (lambda _tenant, _count: None)).run()
 
 
@@ -148,7 +148,7 @@ class _Move:
             epoch=self._epoch,
         )
         return MigrationReport(
-            shown(self._location.url), shown(location.url), counts, moved=True, resumed=resumed
+            redact(self._location.url), redact(location.url), counts, moved=True, resumed=resumed
         )
 
     def _copy(self) -> dict[str, dict[str, int]]:
@@ -213,7 +213,7 @@ def _open_target(to_url: str, *, dry_run: bool) -> Database[Any] | None:
 def _check_target(source: Database[Any], target: Database[Any]) -> None:
     metadata, away = migrator(target).metadata(), migrator(source).metadata()
     if target.store_id == source.store_id:
-        raise Invalid(f"{shown(target.url)} is the present store", hint="name another one")
+        raise Invalid(f"{redact(target.url)} is the present store", hint="name another one")
     if away.get(MIGRATED_ID, target.store_id) != target.store_id:
         raise Refused(
             f"the store is being moved to {away[MIGRATED_URL]}",
@@ -221,7 +221,7 @@ def _check_target(source: Database[Any], target: Database[Any]) -> None:
         )
     ours = source.store_id in (metadata.get(COPYING_FROM), metadata.get(COPIED_FROM))
     if MIGRATED_URL in metadata or (not ours and (COPYING_FROM in metadata or migrator(target).heads())):
-        raise Refused(f"{shown(target.url)} is not empty", hint="name a store that holds nothing")
+        raise Refused(f"{redact(target.url)} is not empty", hint="name a store that holds nothing")
 
 
 def _pages(log: Store) -> Iterator[list[Record]]:
@@ -248,7 +248,7 @@ def _counts(database: Database[Any]) -> dict[str, dict[str, int]]:
 
 def _writable(url: str) -> str:
     """Return a url as a store may keep and show it: without passwords and spaces."""
-    return shown(url).replace(" ", "%20")
+    return redact(url).replace(" ", "%20")
 
 
 @contextlib.contextmanager

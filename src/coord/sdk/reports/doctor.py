@@ -29,7 +29,7 @@ from coord.sdk.reports.activity import records
 from coord.stores.contract import FORMAT, Store
 from coord.stores.database import Database
 from coord.stores.open import open_store
-from coord.stores.urls import shown
+from coord.stores.urls import redact
 
 OK, WARN, BAD = "ok", "warn", "bad"
 AHEAD_MS_USUAL = 2_000
@@ -128,11 +128,11 @@ class _Visit:
         if location is None:
             return None
         if not location.pinned and not (location.local and store_exists(location)):
-            self.note("pin", WARN, f"no store is pinned; it would be {shown(location.url)}", "coord init")
+            self.note("pin", WARN, f"no store is pinned; it would be {redact(location.url)}", "coord init")
             return None
-        said = f"{location.folder}/coord.id names {shown(location.url)}"
+        said = f"{location.folder}/coord.id names {redact(location.url)}"
         self.note(
-            "pin", OK, said if location.pinned else f"{shown(location.url)} is there, and is pinned now"
+            "pin", OK, said if location.pinned else f"{redact(location.url)} is there, and is pinned now"
         )
         with self.checking("store"):
             return self._opened(open_location(location, timeout=0)[0])

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 
 from coord.stores.files.io import FileErrors, FileLayer
 from coord.stores.files.lock import LockFile
-from coord.stores.local.turn import lock_within
+from coord.stores.local.fair_lock import lock_within
 
 PARTS = ("log", "snapshots", "values", "tmp")
 SNAPSHOT = "snapshot"

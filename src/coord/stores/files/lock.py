@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from coord.core.errors import Corrupt, Unavailable
 from coord.stores.files.io import FileLayer
-from coord.stores.local.turn import lock_within
+from coord.stores.local.fair_lock import lock_within
 from coord.stores.migration import migrated_error
 
 WAIT_S = 5.0

@@ -10,7 +10,7 @@ import msgspec
 from coord.core.errors import Corrupt, Invalid, Unavailable, Unsupported
 from coord.stores.contract import FORMAT
 from coord.stores.files.io import FileErrors, FileLayer
-from coord.stores.local.turn import lock_within
+from coord.stores.local.fair_lock import lock_within
 
 PATIENCE_S = 5.0
 FORMAT_BYTES = 256 * 1024

@@ -15,7 +15,7 @@ import msgspec
 from coord.core.errors import Corrupt
 from coord.stores.contract import FORMAT
 from coord.stores.files.folder import SNAPSHOT, TenantFolder
-from coord.stores.local.turn import lock_within
+from coord.stores.local.fair_lock import lock_within
 from coord.stores.log.snapshot import Snapshot, SnapshotId, chunks, state_of
 from coord.stores.log.state import LogState
 

@@ -28,7 +28,7 @@ from coord.stores.files.snapshots import Snapshots
 from coord.stores.files.values import LargeValues, set_apart
 from coord.stores.health import Check
 from coord.stores.local.clock import host_now_ms
-from coord.stores.local.turn import fair_lock
+from coord.stores.local.fair_lock import fair_lock
 from coord.stores.local.wakeup import Wakeup
 from coord.stores.log.snapshot import Reference, Snapshot, SnapshotId, snapshot_is_due, snapshot_of
 from coord.stores.log.state import LogState

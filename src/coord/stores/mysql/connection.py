@@ -30,7 +30,7 @@ from coord.core.errors import (
 from coord.stores.migration import unavailable_error
 from coord.stores.mysql.statements import Statements
 from coord.stores.server.database import fails_by_tls
-from coord.stores.urls import shown
+from coord.stores.urls import redact
 
 if TYPE_CHECKING:
     Driver = pymysql.Connection[Any]
@@ -118,17 +118,17 @@ class Address:
     """Where a store is: what the driver needs, and the names of the tables."""
 
     def __init__(self, url: str) -> None:
-        self.shown = shown(url)
+        self.redacted = redact(url)
         parts: SplitResult | None = None
         port = 0
         with contextlib.suppress(ValueError):
             parts = urlsplit(url)
             port = parts.port or 3306
         if parts is None or not port:  # raised here and not from the error, whose words may hold the password
-            raise Invalid(f"{self.shown!r} is not a url that MySQL understands")
+            raise Invalid(f"{self.redacted!r} is not a url that MySQL understands")
         self.database, self.user = unquote(parts.path.strip("/")), unquote(parts.username or "")
         if not self.database or "/" in self.database:
-            raise Invalid(f"{self.shown!r} names no database", hint="mysql://user@host/database")
+            raise Invalid(f"{self.redacted!r} names no database", hint="mysql://user@host/database")
         chosen = self._parameters(parts.query)
         prefix = chosen.pop("prefix", "coord")
         if not PREFIX.fullmatch(prefix):
@@ -155,7 +155,7 @@ class Address:
         chosen = dict(pairs)
         if len(chosen) < len(pairs) or not chosen.keys() <= set(PARAMETERS):
             raise Invalid(
-                f"{self.shown!r} has parameters that are unknown or given twice",
+                f"{self.redacted!r} has parameters that are unknown or given twice",
                 hint=f"there are {', '.join(PARAMETERS)}",
             )
         if chosen.get("ssl", SSL_MODES[0]) not in SSL_MODES:
@@ -214,16 +214,16 @@ class Address:
         least = MARIADB if "mariadb" in version.lower() else MYSQL
         numbers = tuple(int(number) for number in re.findall(r"\d+", version)[:2])
         if numbers < least:
-            raise Unsupported(f"{self.shown} is {version}", hint="MariaDB 10.6 or MySQL 8.0 is needed")
+            raise Unsupported(f"{self.redacted} is {version}", hint="MariaDB 10.6 or MySQL 8.0 is needed")
         if variables.get("wsrep_on") == "ON":
             raise Unsupported(
-                f"{self.shown} is a Galera cluster, where two nodes may take commits at once",
+                f"{self.redacted} is a Galera cluster, where two nodes may take commits at once",
                 hint="use a single server, or a primary with replicas",
             )
         if variables.get("log_bin") == "ON" and variables.get("binlog_format") == "STATEMENT":
-            raise Unsupported(f"{self.shown} writes statements to its binlog", hint="binlog_format = ROW")
+            raise Unsupported(f"{self.redacted} writes statements to its binlog", hint="binlog_format = ROW")
         if variables["read_only"] != "OFF":
-            raise Unavailable(f"{self.shown} is read-only, as replicas are", hint="connect to the primary")
+            raise Unavailable(f"{self.redacted} is read-only, as replicas are", hint="connect to the primary")
 
 
 def _text(value: str | bytes) -> str:

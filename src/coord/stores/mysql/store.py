@@ -110,10 +110,10 @@ def _meta(address: Address, session: Session) -> dict[str, str]:
     """Return what the store says of itself; refuse one that is not there or not ours to write."""
     metadata = _notes(address, session)
     if not metadata:
-        raise not_installed_error(address.shown)
+        raise not_installed_error(address.redacted)
     if metadata.get("format") != str(FORMAT):
         raise Unsupported(
-            f"{address.shown} has format {metadata.get('format')}; this version of coord writes {FORMAT}",
+            f"{address.redacted} has format {metadata.get('format')}; this version of coord writes {FORMAT}",
             hint="upgrade coord",
         )
     return metadata
@@ -316,10 +316,11 @@ class MysqlDatabase(ServerDatabase[MysqlStore]):
             packet = int(session.variables["max_allowed_packet"])
             if packet < LEAST_PACKET:
                 raise Unsupported(
-                    f"{self.address.shown} takes packets of {packet} bytes", hint="max_allowed_packet = 16M"
+                    f"{self.address.redacted} takes packets of {packet} bytes",
+                    hint="max_allowed_packet = 16M",
                 )
             if self.store_id not in ("", meta["store_id"]):
-                raise Corrupt(f"{self.address.shown} holds another store now", hint="open it again")
+                raise Corrupt(f"{self.address.redacted} holds another store now", hint="open it again")
         except BaseException:
             session.close()
             raise

@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from coord.core.errors import Invalid, Unavailable, Unreachable
 from coord.stores.nats.protocol import Denied, Login, Lost, NatsConnection
 from coord.stores.server.database import fails_by_tls
-from coord.stores.urls import shown
+from coord.stores.urls import redact
 
 NAME = re.compile(r"[A-Za-z0-9_]{1,48}")
 PARAMETERS = ("replicas", "durable", "tls_ca", "tls_cert", "tls_key")
@@ -23,7 +23,7 @@ class Address:
     """A url taken apart."""
 
     def __init__(self, url: str) -> None:
-        self.shown = shown(url)
+        self.redacted = redact(url)
         try:
             parts = urlsplit(url)
             said = dict(parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query)))
@@ -46,7 +46,7 @@ class Address:
         self._login = Login(*who, encrypted, *files)
 
     def _invalid(self, why: str) -> Invalid:
-        return Invalid(f"{self.shown!r}: {why}", hint="use nats://user:password@host:4222/name")
+        return Invalid(f"{self.redacted!r}: {why}", hint="use nats://user:password@host:4222/name")
 
     def connect(self) -> NatsConnection:
         """Connect to the first of the servers that answers; each time another one comes first."""

@@ -180,11 +180,13 @@ class NatsServer:
         version = tuple(int(word) if word.isdigit() else 0 for word in info.version.split(".")[:2])
         if version < SERVER_VERSION:
             connection.close()
-            raise Unsupported(f"{self.address.shown} is NATS {info.version}", hint="2.9 or newer is needed")
+            raise Unsupported(
+                f"{self.address.redacted} is NATS {info.version}", hint="2.9 or newer is needed"
+            )
         if info.max_payload < LEAST_PAYLOAD + ROOM:
             connection.close()
             raise Unsupported(
-                f"{self.address.shown} takes messages of {info.max_payload} bytes at most",
+                f"{self.address.redacted} takes messages of {info.max_payload} bytes at most",
                 hint="set max_payload to 1MB or more",
             )
         return connection
@@ -309,7 +311,7 @@ class NatsServer:
         """Return place and content of the newest message of a subject; None if there is none."""
         answer: GetAnswer = self._api("STREAM.MSG.GET", stream, GetAnswer, last_by_subj=subject)
         if answer.error is not None and answer.error.err_code == NO_STREAM:
-            raise not_installed_error(self.address.shown)
+            raise not_installed_error(self.address.redacted)
         return _content(answer)
 
     def get(self, stream: str, sequence: int) -> bytes | None:

@@ -67,14 +67,14 @@ def _read(server: NatsServer) -> tuple[int, dict[str, str]]:
     address = server.address
     found = server.last(address.stream, address.subject("meta"))
     if found is None:
-        raise not_installed_error(address.shown)
+        raise not_installed_error(address.redacted)
     try:
         meta = _decode(found[1])
     except msgspec.MsgspecError as error:
-        raise Corrupt(f"what {address.shown} says of itself cannot be read: {error}") from error
+        raise Corrupt(f"what {address.redacted} says of itself cannot be read: {error}") from error
     if meta.get("format") != str(FORMAT):
         raise Unsupported(
-            f"{address.shown} has format {meta.get('format')}; this version of coord writes {FORMAT}",
+            f"{address.redacted} has format {meta.get('format')}; this version of coord writes {FORMAT}",
             hint="upgrade coord",
         )
     return found[0], meta

@@ -24,7 +24,7 @@ from coord.stores.contract import FORMAT
 from coord.stores.migration import not_installed_error, unavailable_error
 from coord.stores.postgres.arrays import ArrayDumper, Bigints, Blobs, Texts
 from coord.stores.postgres.table_statements import LIBPQ, SESSION, Statements, TableStatements
-from coord.stores.urls import shown, without_parameter
+from coord.stores.urls import redact, without_parameter
 
 SCHEMES = {"tables": "postgresql", "log": "postgresql+log"}
 SERVER_VERSION = 130000
@@ -74,14 +74,14 @@ class Address:
     """Where a store is and of which shape: what libpq needs, and the schema."""
 
     def __init__(self, url: str, statements: type[Statements]) -> None:
-        self.shown = shown(url)
+        self.redacted = redact(url)
         self.libpq: dict[str, Any] = {}
         with contextlib.suppress(ValueError, psycopg.Error):
             plain = "postgresql:" + url.partition(":")[2]  # without the shape, which libpq does not know
             rest, schemas = without_parameter(plain, "schema")
             self.libpq = {**LIBPQ, **conninfo_to_dict(rest), "client_encoding": "UTF8"}
         if not self.libpq:  # raised here and not from the driver's error, whose words hold the password
-            raise Invalid(f"{self.shown!r} is not a url that Postgres understands")
+            raise Invalid(f"{self.redacted!r} is not a url that Postgres understands")
         self.schema = ",".join(schemas) if schemas else "coord"
         if not SCHEMA.fullmatch(self.schema):
             raise Invalid(f"{self.schema!r} cannot be a schema", hint="1 to 48 of a-z, 0-9 and _, not pg_…")
@@ -123,10 +123,10 @@ class Address:
     def _set_up(self, connection: Connection) -> None:
         version = connection.info.server_version
         if version < SERVER_VERSION:
-            raise Unsupported(f"{self.shown} is Postgres {version // 10000}", hint="13 or newer is needed")
+            raise Unsupported(f"{self.redacted} is Postgres {version // 10000}", hint="13 or newer is needed")
         encoding = connection.info.parameter_status("server_encoding")
         if encoding != "UTF8":
-            raise Unsupported(f"{self.shown} keeps text as {encoding}", hint="create the database as UTF8")
+            raise Unsupported(f"{self.redacted} keeps text as {encoding}", hint="create the database as UTF8")
         for array in (Texts, Blobs, Bigints):
             connection.adapters.register_dumper(array, ArrayDumper)
         connection.execute(self.sql.set_up, (Texts(SESSION), Texts(SESSION.values())))
@@ -160,10 +160,10 @@ def meta_of(address: Address, connection: Connection) -> dict[str, str]:
     try:
         meta: dict[str, str] = dict(connection.execute(address.sql.meta).fetchall())
     except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName) as error:
-        raise not_installed_error(address.shown) from error
+        raise not_installed_error(address.redacted) from error
     if meta.get("format") != str(FORMAT):
         raise Unsupported(
-            f"{address.shown} has format {meta.get('format')}; this version of coord writes {FORMAT}",
+            f"{address.redacted} has format {meta.get('format')}; this version of coord writes {FORMAT}",
             hint="upgrade coord",
         )
     _check_shape(address, meta.get("shape", TableStatements.shape))
@@ -174,7 +174,7 @@ def _check_shape(address: Address, shape: str) -> None:
     wanted = address.sql.shape
     if shape != wanted:
         raise Invalid(
-            f"{address.shown} holds a store in the {shape} shape, not in the {wanted} shape",
+            f"{address.redacted} holds a store in the {shape} shape, not in the {wanted} shape",
             hint=f"open it as {SCHEMES.get(shape, shape)}://…, or install another schema and coord migrate",
         )
 

@@ -80,9 +80,9 @@ class OpenSchema(ServerDatabase[AnyStore]):
             meta = meta_of(self.address, connection)
             durable, standby = connection.execute(self.address.sql.state).fetchall()[0]
             if standby:
-                raise Unavailable(f"{self.address.shown} is a standby", hint="connect to the primary")
+                raise Unavailable(f"{self.address.redacted} is a standby", hint="connect to the primary")
             if self.store_id not in ("", meta["store_id"]):
-                raise Corrupt(f"{self.address.shown} holds another store now", hint="open it again")
+                raise Corrupt(f"{self.address.redacted} holds another store now", hint="open it again")
         self.store_id, self.epoch, self.metadata = meta["store_id"], int(meta["epoch"]), meta
         self.limits = Limits(commit_bytes=COMMIT_BYTES, durable=durable, shared=True)
         return connection

@@ -232,13 +232,13 @@ class PostgresLogStore(LogStore):
             )
             self._snapshot_writer.start()
         except (CoordError, RuntimeError) as error:
-            logger.warning("no snapshot of %s could be written: %s", self._database.address.shown, error)
+            logger.warning("no snapshot of %s could be written: %s", self._database.address.redacted, error)
 
     def _write_snapshot(self, snapshot: Snapshot) -> None:
         try:
             self._base_bytes = self._snapshots.write(snapshot, patient=False) or self._base_bytes
         except CoordError as error:
-            logger.warning("no snapshot of %s could be written: %s", self._database.address.shown, error)
+            logger.warning("no snapshot of %s could be written: %s", self._database.address.redacted, error)
 
     def close(self) -> None:
         super().close()

@@ -12,7 +12,7 @@ from coord.core.errors import CoordError, Corrupt, Invalid, Unavailable, Unknown
 from coord.stores.migration import unavailable_error
 from coord.stores.redis.scripts import TERM, Script
 from coord.stores.server.database import fails_by_tls
-from coord.stores.urls import shown, without_parameter
+from coord.stores.urls import redact, without_parameter
 
 OLDEST: Final = (7, 0)
 PREFIX: Final = re.compile(r"[A-Za-z0-9_.-]{1,48}")
@@ -167,7 +167,7 @@ class Address:
     """Where a store is: what the driver needs, and the prefix of its keys."""
 
     def __init__(self, url: str) -> None:
-        self.shown = shown(url)
+        self.redacted = redact(url)
         self._settings: dict[str, Any] = {}
         prefixes: list[str] = []
         with contextlib.suppress(ValueError):
@@ -176,7 +176,7 @@ class Address:
                 self._settings = {**DEFAULTS, **parse_url(rest), **FIXED}
         if not self._settings:  # raised here and not from the driver's error, whose words hold the password
             raise Invalid(
-                f"{self.shown!r} is not a url that Redis understands",
+                f"{self.redacted!r} is not a url that Redis understands",
                 hint="redis://user:password@host:6379/0",
             )
         self.prefix = ",".join(prefixes) if prefixes else "coord"
@@ -195,7 +195,7 @@ class Address:
                     return wire, self._checked(life_of(wire))
             wire.close()
             settings["host"], settings["port"] = elsewhere[0] or settings.get("host"), elsewhere[1]
-        raise Unavailable(f"{self.shown}: the nodes of the cluster send us around in circles")
+        raise Unavailable(f"{self.redacted}: the nodes of the cluster send us around in circles")
 
     def _elsewhere(self, wire: Wire) -> tuple[str, int] | None:
         """Return the node of a cluster that has our keys, if it is another one."""
@@ -207,10 +207,10 @@ class Address:
 
     def _checked(self, life: Life) -> Life:
         if tuple(int(part) for part in re.findall(r"\d+", life.version)[:2]) < OLDEST:
-            raise Unsupported(f"{self.shown} is Redis {life.version}", hint="7.0 or newer is needed")
+            raise Unsupported(f"{self.redacted} is Redis {life.version}", hint="7.0 or newer is needed")
         if life.eviction.startswith("allkeys"):
             raise Unsupported(
-                f"{self.shown} forgets keys when its memory is full (maxmemory-policy {life.eviction})",
+                f"{self.redacted} forgets keys when its memory is full (maxmemory-policy {life.eviction})",
                 hint="set maxmemory-policy noeviction",
             )
         return life

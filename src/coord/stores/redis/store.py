@@ -82,10 +82,10 @@ def _encoding() -> Iterator[None]:
 def _check_format(address: Address, metadata: dict[str, str]) -> None:
     """Refuse a store that is not there or not ours to write."""
     if not metadata:
-        raise not_installed_error(address.shown)
+        raise not_installed_error(address.redacted)
     if metadata.get("format") != str(FORMAT):
         raise Unsupported(
-            f"{address.shown} has format {metadata.get('format')}; this version of coord writes {FORMAT}",
+            f"{address.redacted} has format {metadata.get('format')}; this version of coord writes {FORMAT}",
             hint="upgrade coord",
         )
 
@@ -248,11 +248,11 @@ class RedisDatabase(ServerDatabase[RedisStore]):
             metadata = metadata_of(wire.run(scripts.enter, (address.meta,), *values))
             if self.store_id and metadata.get("store_id") != self.store_id:
                 what = "holds another store now" if metadata else "holds no store any more"
-                raise Corrupt(f"{address.shown} {what}", hint="restore it from a copy, or open it again")
+                raise Corrupt(f"{address.redacted} {what}", hint="restore it from a copy, or open it again")
             _check_format(address, metadata)
             if int(metadata["epoch"]) < self.epoch:
                 raise Corrupt(
-                    f"{address.shown} went back from epoch {self.epoch} to {metadata['epoch']}",
+                    f"{address.redacted} went back from epoch {self.epoch} to {metadata['epoch']}",
                     hint="was an old copy restored, or an old master made master again?",
                 )
         self.store_id, self.epoch, self.metadata = metadata["store_id"], int(metadata["epoch"]), metadata

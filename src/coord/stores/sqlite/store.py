@@ -42,7 +42,7 @@ from coord.stores.database import Database
 from coord.stores.health import Check
 from coord.stores.local.backoff import back_off
 from coord.stores.local.clock import host_now_ms
-from coord.stores.local.turn import fair_lock
+from coord.stores.local.fair_lock import fair_lock
 from coord.stores.local.wakeup import Wakeup
 from coord.stores.migration import unavailable_error
 from coord.stores.sqlite.statements import (

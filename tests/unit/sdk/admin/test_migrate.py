@@ -19,7 +19,7 @@ from coord.sdk.client.client import Client
 from coord.sdk.coordinator import TaskCoordinator
 from coord.stores.files.io import FileLayer
 from coord.stores.open import migrator, open_store
-from coord.stores.urls import shown
+from coord.stores.urls import redact
 from tests.support.fork_server import end, start
 from tests.support.git_folders import git
 from tests.support.programs.migrate_and_die import FILE_STEPS, Doom, Over, doomed, over
@@ -105,7 +105,7 @@ def test_all_of_it_is_there_afterwards(
     check_it_goes_on(shop, before["locks"]["file:docs/*"][0])
     with late, pytest.raises(Unavailable, match="migrated to") as refused:
         late.acquire("src/late.py")
-    assert f"--to-url {shown(url)}" in refused.value.hint
+    assert f"--to-url {redact(url)}" in refused.value.hint
 
 
 def check_it_goes_on(shop: Shop, fence: int) -> None:

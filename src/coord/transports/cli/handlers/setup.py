@@ -38,7 +38,7 @@ def init(options: Options, args: InitArgs) -> Answer | str:
     from coord.integrations.setup.installer import plan_repository, plan_user
     from coord.integrations.setup.tools import TOOLS, named_tools
     from coord.sdk.client.open import initialise
-    from coord.stores.urls import shown
+    from coord.stores.urls import redact
 
     tools = named_tools(args.tools) if args.tools else None
     location = None
@@ -51,12 +51,12 @@ def init(options: Options, args: InitArgs) -> Answer | str:
     if location is None:
         return "".join(plan.diff() for plan in plans)
     fields = {
-        "url": shown(location.url),
+        "url": redact(location.url),
         "store_id": location.store_id,
         "epoch": location.epoch,
         "repository_id": location.repository_id,
     }
-    line = f"The store of this repository is {shown(location.url)}"
+    line = f"The store of this repository is {redact(location.url)}"
     return _carry_out(plans, fields, line, agreed=args.yes or _agrees(plans, line))
 
 

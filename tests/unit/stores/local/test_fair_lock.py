@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from coord.stores.local import turn
-from coord.stores.local.turn import fair_lock, lock_within
+from coord.stores.local import fair_lock as fair_lock_module
+from coord.stores.local.fair_lock import fair_lock, lock_within
 
 
 def test_one_at_a_time(tmp_path: Path) -> None:
@@ -28,7 +28,7 @@ def can_lock(path: Path) -> bool:
 
 def test_whoever_waits_too_long_goes_on_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Correctness never rests on the turn: a process that keeps it for ever stops nobody."""
-    monkeypatch.setattr(turn, "WAIT_S", 0.05)
+    monkeypatch.setattr(fair_lock_module, "WAIT_S", 0.05)
     began = time.monotonic()
     with fair_lock(tmp_path / "turn"), fair_lock(tmp_path / "turn"):
         waited = time.monotonic() - began
