@@ -31,7 +31,7 @@ sequence of commits.
   <= n. `tail` raises `Trimmed` if entries after the given offset were removed.
 - `wait` is a hint: it may return early without news, and it never sleeps longer than its timeout.
 - `trim` removes entries and tombstones below an offset and raises the floor to it. It never removes records.
-- `now` is the store's clock in milliseconds. `seen` is the newest offset that this object has met, and the
+- `now` is the store's clock in milliseconds. `seen` is the newest offset that this object has seen, and the
   time in that entry.
 
 Stores are synchronous: one committer uses a store at a time, and async callers await futures.

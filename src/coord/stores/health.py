@@ -1,4 +1,4 @@
-"""What `coord doctor` learns from a store about the place it lives in."""
+"""The checks of `coord doctor` on a store: its version, durability, location and clock."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,7 @@ APART_MS = 1_000
 
 
 class Check(NamedTuple):
-    """One thing looked at; `hint` names the next step where it is not well."""
+    """The result of one check; `hint` names the next step if it failed."""
 
     name: str
     well: bool
@@ -14,11 +14,11 @@ class Check(NamedTuple):
     hint: str = ""
 
 
-NTP = "set both by NTP; the server's is the one that counts"
+NTP = "set both with NTP; coord uses the clock of the server"
 
 
 def clock_check(server_ms: int, asked_ms: int, answered_ms: int, hint: str = NTP) -> Check:
-    """Compare the clock of a server with ours: it told its own at some time between question and answer.
+    """Compare the clock of a server with ours; the server read it between `asked_ms` and `answered_ms`.
 
     >>> clock_check(5_000, 1_000, 2_000).text
     'the clock of the server is 3.0 s ahead of ours'

@@ -1,4 +1,4 @@
-"""The memory store: the fold and nothing else. It is the model that every other store is tested against."""
+"""The memory store: the state of a log and nothing else. Every other store is tested against it."""
 
 import threading
 
@@ -9,7 +9,7 @@ from coord.stores.log.store import LogStore
 
 
 class MemoryStore(LogStore):
-    """One tenant's log in this process; it ends with it."""
+    """The log of one tenant in this process; it ends with the process."""
 
     limits = Limits(commit_bytes=8 * 1024 * 1024, durable=False, shared=False)
 

@@ -69,7 +69,7 @@ def migrated_error(url: str) -> Unavailable:
 
 
 def unavailable_error(message: str) -> Unavailable:
-    """Return the error for a refused commit; the server's message tells if the store was migrated."""
+    """Return the error for a refused commit; the server's message shows whether the store was migrated."""
     _, found, url = message.partition(_MIGRATED)
     return migrated_error(url.split()[0]) if found else Unavailable(message)
 

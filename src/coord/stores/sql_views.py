@@ -1,18 +1,18 @@
-"""What people may ask a SQL server about coord: the views, as data; each server writes them in its own words.
+"""The views that SQL users see, as data; each SQL backend turns them into its dialect.
 
-A view shows records as they were written: a lease that ran out stands there until somebody notices, since
-rules are in no store. Whoever asks compares `expires_at` with the clock. Fields that a record leaves out have
-their defaults. New columns come last, since a view that exists can only grow.
+A view shows records as they were written: an expired lease stays there until a command acts on it, because no
+rule runs in the store. A query has to compare `expires_at` with the clock. A field that a record omits
+has its default. New columns are added at the end, because an existing view can only grow.
 """
 
 from typing import Literal, NamedTuple
 
-Form = Literal["text", "number", "flag", "moment", "json", "part", "fence"]
-"""How a value is shown; `part` is a part of the key, `fence` the version of the record unless it has one."""
+Form = Literal["text", "number", "flag", "time", "json", "part", "fence"]
+"""The type of a column; `part` is a part of the key, `fence` the fence or else the version of the record."""
 
 
 class Column(NamedTuple):
-    """One column: the field of the record that it shows (a dot leads into one), and what stands for none."""
+    """One column: the field of the record (`a.b` for a nested one) and its default."""
 
     name: str
     field: str = ""
@@ -22,14 +22,14 @@ class Column(NamedTuple):
 
     @property
     def path(self) -> list[str]:
-        """The names that lead to the field."""
+        """The names of the field and its parents."""
         return (self.field or self.name).split(".")
 
 
 class RecordView(NamedTuple):
     """One row for each record below one of the prefixes.
 
-    `with_spec` adds what a task is; a record without the field that is `needed` is left out.
+    `with_spec` joins the task's specification; a record without the `needed` field is left out.
     """
 
     prefixes: tuple[str, ...]
@@ -44,9 +44,9 @@ _CLAIM = (
     Column("claim"),
     Column("session"),
     Column("agent"),
-    Column("claimed_at", "claimed_ms", "moment"),
-    Column("expires_at", "expires_ms", "moment"),
-    Column("ended_at", "ended_ms", "moment"),
+    Column("claimed_at", "claimed_ms", "time"),
+    Column("expires_at", "expires_ms", "time"),
+    Column("ended_at", "ended_ms", "time"),
     Column("end_reason"),
 )
 
@@ -64,9 +64,9 @@ RECORD_VIEWS = {
             Column("pid", "process.pid", "number"),
             Column("cwd"),
             Column("state", default="idle"),
-            Column("started_at", "started_ms", "moment"),
-            Column("heartbeat_at", "beat_ms", "moment"),
-            Column("ended_at", "ended_ms", "moment"),
+            Column("started_at", "started_ms", "time"),
+            Column("heartbeat_at", "beat_ms", "time"),
+            Column("ended_at", "ended_ms", "time"),
             Column("end_reason"),
             Column("current_task", form="json"),
         ),
@@ -81,8 +81,8 @@ RECORD_VIEWS = {
             Column("mode", default="write"),
             Column("profile", default="file"),
             Column("fence", form="fence"),
-            Column("acquired_at", "acquired_ms", "moment"),
-            Column("expires_at", "expires_ms", "moment"),
+            Column("acquired_at", "acquired_ms", "time"),
+            Column("expires_at", "expires_ms", "time"),
             Column("reason"),
             Column("priority", form="number", default="0"),
             Column("task"),
@@ -102,8 +102,8 @@ RECORD_VIEWS = {
             Column("role", of_spec=True),
             Column("priority", form="number", default="0", of_spec=True),
             Column("depends_on", form="json", of_spec=True),
-            Column("created_at", "created_ms", "moment", of_spec=True),
-            Column("deadline_at", "deadline_ms", "moment", of_spec=True),
+            Column("created_at", "created_ms", "time", of_spec=True),
+            Column("deadline_at", "deadline_ms", "time", of_spec=True),
         ),
         with_spec=True,
     ),

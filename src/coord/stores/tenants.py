@@ -1,4 +1,4 @@
-"""Where each tenant lives: in the shared store, or in a store of its own.
+"""Where each tenant lives: in the shared store, or in a separate one.
 
 A mapping from tenants to urls names the tenants with their own stores. `*` stands for every tenant that is
 not named, except `local`, and its url has `{tenant}`. `install` writes the id of each such store into the

@@ -1,7 +1,7 @@
-"""Urls of stores: their paths, showing them without what is secret, taking our own parameters out of them.
+"""Urls of stores: their paths, hiding passwords in them, and removing our parameters from them.
 
-The usual url is the path of a file with nothing to escape or hide: it is dealt with before anything is
-imported or compiled for others, since every command opens a store.
+Most urls are plain paths of a file. They are handled before anything is imported or compiled for other urls,
+because every command opens a store.
 """
 
 import re
@@ -15,13 +15,13 @@ ALIASES = {
 }
 
 _BEFORE_HOST = r"(?s)(://[^/:@]*):.*@"
-_ALONE = r"(?i)^((?:nats|tls)://)[^/:@]+@"
+_ONLY_LOGIN = r"(?i)^((?:nats|tls)://)[^/:@]+@"
 _IN_QUERY = r"(?i)((?:^|[?&])[^=&]*(?:password|passwd)=)[^&#]*"
 _WITHOUT_MARKS = str.maketrans("", "", "/_.-~")
 
 
 def redact(url: str) -> str:
-    """Return a url without the password it may hold, however malformed it is.
+    """Return a url with its passwords replaced by ***, even if it is malformed.
 
     >>> redact("postgresql://me:secret@host/db?sslpassword=secret")
     'postgresql://me:***@host/db?sslpassword=***'
@@ -30,12 +30,12 @@ def redact(url: str) -> str:
     """
     if "@" not in url and "=" not in url:
         return url
-    without_token = re.sub(_ALONE, r"\1***@", url)
+    without_token = re.sub(_ONLY_LOGIN, r"\1***@", url)
     return re.sub(_IN_QUERY, r"\1***", re.sub(_BEFORE_HOST, r"\1:***@", without_token))
 
 
 def scheme_of(url: str) -> str:
-    """Return the name of the kind of store that a url names, by whichever of its names.
+    """Return the kind of store of a url; several schemes may name one kind.
 
     >>> scheme_of("postgres://host/db")
     'postgresql'
@@ -45,12 +45,12 @@ def scheme_of(url: str) -> str:
 
 
 def is_plain(path: str) -> bool:
-    """Whether a path stands in a url as it is: it names something, and no character of it means anything."""
+    """Return whether a path can be part of a url without quoting."""
     return path.isascii() and path.translate(_WITHOUT_MARKS).isalnum()
 
 
 def quoted(path: str) -> str:
-    """Return a path as it stands in a url.
+    """Return a path quoted for a url.
 
     >>> quoted("/srv/my shop")
     '/srv/my%20shop'
@@ -63,7 +63,7 @@ def quoted(path: str) -> str:
 
 
 def unquoted(path: str) -> str:
-    """Return a path that stands in a url.
+    """Return the path of a quoted path in a url.
 
     >>> unquoted("/srv/my%20shop")
     '/srv/my shop'
@@ -76,7 +76,7 @@ def unquoted(path: str) -> str:
 
 
 def without_parameter(url: str, name: str) -> tuple[str, list[str]]:
-    """Return the url without a parameter of its query, and the values that it had there.
+    """Return the url without a query parameter, and the values of that parameter.
 
     >>> without_parameter("postgresql://host/db?schema=mine&sslmode=require", "schema")
     ('postgresql://host/db?sslmode=require', ['mine'])

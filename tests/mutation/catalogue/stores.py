@@ -276,14 +276,14 @@ MUTANTS = [
     ),
     Mutant(
         "MySQL commits without the lock on the head",
-        "coord.stores.mysql.statements:LOOK",
+        "coord.stores.mysql.statements:CHECK",
         "%d FOR UPDATE",
         "%d",
         ("tests/unit/stores/mysql/test_store.py::test_what_follows_the_lock_sees_what_came_before_it",),
     ),
     Mutant(
         "MySQL commits although keys have changed",
-        "coord.stores.mysql.statements:LOOK",
+        "coord.stores.mysql.statements:CHECK",
         "%d AND @changed IS NULL",
         "%d",
         (
@@ -294,7 +294,7 @@ MUTANTS = [
     ),
     Mutant(
         "MySQL confuses a trimmed key with an absent one",
-        "coord.stores.mysql.statements:LOOK",
+        "coord.stores.mysql.statements:CHECK",
         "@floor = %d ",
         "%d IS NOT NULL ",
         (

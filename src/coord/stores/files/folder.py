@@ -1,10 +1,10 @@
-"""The folder of one tenant in a files store, and how a file comes into it whole or not at all.
+"""The folder of one tenant in a files store. A file appears in it completely or not at all.
 
-tenants/<tenant>/lock                   the lock and the mark, see `file_lock`
-                 log/<shard>/<offset>   one file per commit, see `file_log`
-                 snapshots/             the fold now and then, see `file_snapshots`
-                 values/<sha256>        large values, see `file_values`
-                 tmp/                   what is being written
+tenants/<tenant>/lock                   the lock and the watermark, see lock.py
+                 log/<shard>/<offset>   one file per commit, see log.py
+                 snapshots/             snapshots of the state, see snapshots.py
+                 values/<sha256>        large values, see values.py
+                 tmp/                   files that are being written
 """
 
 import contextlib
@@ -20,7 +20,7 @@ SNAPSHOT = "snapshot"
 
 
 class TenantFolder:
-    """The open folder of one tenant; made if it is not there."""
+    """The open folder of one tenant; created if it is missing."""
 
     def __init__(self, layer: FileLayer, root: int, path: str, tenant: str) -> None:
         self.layer = layer
@@ -35,7 +35,7 @@ class TenantFolder:
                 kept.callback(layer.close, self._home)
                 self.lock = LockFile(layer, self._home, tenant)
                 kept.callback(self.lock.close)
-                if self.lock.watermark() is None:  # it is new, or nobody can say how durable it is
+                if self.lock.watermark() is None:  # it is new, or perhaps not durable yet
                     for part in PARTS:
                         self._make(part, self._home)
                     for folder in (self._home, tenants, root):
@@ -50,7 +50,7 @@ class TenantFolder:
 
     @contextlib.contextmanager
     def opened(self, part: str) -> Iterator[int]:
-        """Open one of the folders in this one."""
+        """Open one of the folders of the tenant."""
         folder = self.layer.open_folder(part, self._home)
         try:
             yield folder
@@ -59,7 +59,7 @@ class TenantFolder:
 
     @contextlib.contextmanager
     def written(self, kind: str, parts: Iterable[bytes]) -> Iterator[tuple[str, int]]:
-        """Write a durable file in tmp, to be linked to where it belongs; yield its name and size."""
+        """Write a durable file in tmp, which the caller links to its final name; yield its name and size."""
         name = f"{kind}-{secrets.token_hex(8)}"
         try:
             yield name, self.layer.write_file(name, self.tmp, parts)
@@ -67,15 +67,15 @@ class TenantFolder:
             self.remove(name, self.tmp)
 
     def remove(self, name: str, folder: int) -> None:
-        """Unlink a file that nobody needs; if that fails, it is tried again some other time."""
+        """Unlink a file that nobody needs; if that fails, a later call removes it."""
         with contextlib.suppress(OSError):
             self.layer.unlink(name, folder)
 
     def tidy(self) -> None:
-        """Remove what dead processes left in tmp.
+        """Remove the files that dead processes left in tmp.
 
-        The lock is held, so no living one writes entries or values at this moment. A snapshot is written
-        without it, but never without the lock on the folder of snapshots.
+        The caller holds the tenant's lock, so no live process is writing an entry or a value. A process that
+        writes a snapshot holds only the lock on the folder of snapshots.
         """
         names = self.layer.names(self.tmp)
         if not names:

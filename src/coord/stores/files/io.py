@@ -1,7 +1,7 @@
-"""The file operations of the files store, in one place; tests pass a layer that records, counts or fails.
+"""All file operations of the files store. Tests pass a layer that records, counts or fails.
 
-Folders are passed as open descriptors, and no link is ever followed, so nothing below the root of a store
-can lead out of it.
+Folders are passed as open descriptors, and symbolic links are never followed, so nothing below the root of a
+store can lead out of it.
 """
 
 import errno
@@ -23,7 +23,7 @@ _READ_ONLY = (errno.EROFS, errno.EACCES, errno.EPERM)
 
 
 class FileLayer:
-    """What the operating system does with files and folders."""
+    """File operations of the operating system."""
 
     def open(self, name: str, flags: int, folder: int | None = None) -> int:
         return os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, FILE_MODE, dir_fd=folder)
@@ -34,19 +34,19 @@ class FileLayer:
     def status(self, file: int) -> os.stat_result:
         return os.fstat(file)
 
-    def read(self, file: int, most: int) -> bytes:
-        return os.read(file, most)
+    def read(self, file: int, limit: int) -> bytes:
+        return os.read(file, limit)
 
-    def read_at(self, file: int, most: int, place: int) -> bytes:
-        return os.pread(file, most, place)
+    def read_at(self, file: int, limit: int, position: int) -> bytes:
+        return os.pread(file, limit, position)
 
     def write(self, file: int, data: bytes) -> None:
         rest = memoryview(data)
         while rest:
             rest = rest[os.write(file, rest) :]
 
-    def write_at(self, file: int, data: bytes, place: int) -> None:
-        os.pwrite(file, data, place)
+    def write_at(self, file: int, data: bytes, position: int) -> None:
+        os.pwrite(file, data, position)
 
     def sync_file(self, file: int) -> None:
         """Make the data of a file, and the length needed to read it, durable."""
@@ -80,31 +80,31 @@ class FileLayer:
     def names(self, folder: int) -> list[str]:
         return os.listdir(folder)
 
-    # Made of the above.
+    # Combinations of the above.
 
     def open_folder(self, name: str, folder: int | None = None) -> int:
         return self.open(name, os.O_RDONLY | os.O_DIRECTORY, folder)
 
-    def read_file(self, name: str, folder: int, most: int) -> bytes:
-        """Return what a regular file holds; one that is larger than any of ours is refused unread."""
-        file = self.open(name, os.O_RDONLY | os.O_NONBLOCK, folder)  # a pipe must not make us wait
+    def read_file(self, name: str, folder: int, size_max: int) -> bytes:
+        """Return the content of a regular file; one larger than `size_max` is refused without reading it."""
+        file = self.open(name, os.O_RDONLY | os.O_NONBLOCK, folder)  # opening a pipe must not block
         try:
             size = self.regular(file, name)
-            if size > most:
-                raise OSError(errno.EBADMSG, f"it has {size} bytes, and none has more than {most}", name)
+            if size > size_max:
+                raise OSError(errno.EBADMSG, f"it has {size} bytes; the limit is {size_max}", name)
             return self.read(file, size)
         finally:
             self.close(file)
 
     def regular(self, file: int, name: str) -> int:
-        """Return the size of a regular file; refuse anything else."""
+        """Return the size of a regular file; refuse a pipe, folder or device."""
         status = self.status(file)
         if not stat.S_ISREG(status.st_mode):
             raise OSError(errno.ENXIO, "not a regular file", name)
         return status.st_size
 
     def write_file(self, name: str, folder: int, parts: Iterable[bytes]) -> int:
-        """Write a file that was not there, make its data durable, and return its size."""
+        """Write a new file, make its data durable, and return its size."""
         file = self.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, folder)
         try:
             size = 0
@@ -118,7 +118,7 @@ class FileLayer:
 
 
 class FileErrors:
-    """`with` this, an error of the operating system becomes what it means for a store at some path."""
+    """A context that turns errors of the operating system into errors of a store."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -129,7 +129,7 @@ class FileErrors:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # Unavailable is an OSError of ours: it has been said already what it means.
+        # Unavailable is an OSError too, and is translated already.
         if isinstance(error, OSError) and not isinstance(error, CoordError):
             raise self._translated(error) from error
 
@@ -139,15 +139,15 @@ class FileErrors:
         where = f"{name} in {self._path}" if inside else self._path
         if error.errno in _WRONG_KIND:
             return Corrupt(
-                f"{where} is a symbolic link, or of the wrong kind",
-                hint="somebody else put it there; look at it",
+                f"{where} is a symbolic link or not a regular file or folder",
+                hint="another program created it; check it",
             )
         if error.errno in _DAMAGED:
             return Corrupt(f"{where} is damaged: {error.strerror}", hint="restore the folder from a copy")
         if error.errno == errno.ENOENT:
             return Corrupt(f"{where} is missing", hint="restore the folder from a copy; nothing was changed")
         if error.errno in _FULL:
-            return Unavailable(f"{where} cannot be written: the disk is full", hint="make room")
+            return Unavailable(f"{where} cannot be written: the disk is full", hint="free some space")
         if error.errno in _READ_ONLY:
             return Unavailable(
                 f"{where} cannot be used: {error.strerror}",

@@ -1,14 +1,15 @@
-"""A tenant's lock file. It is never unlinked, and it also holds the *mark*.
+"""The lock file of a tenant. It is never unlinked, and it contains the *watermark*.
 
-The mark says how far the log is durable, and the floor. It is written after every commit and never synced,
-because it is only ever true: an offset is marked when its entry is on disk. So a reader
+The watermark is the newest offset that is known to be durable, and the floor. It is written after every
+commit and never synced, because it is always true: an entry is on disk before the watermark names it. So a
+reader
 
-- that meets an entry beyond the mark makes it durable itself before it shows it to anybody (its writer is
-  about to, or died): who saw an offset will find it there after a power cut;
-- that finds no entry where the mark says there is one knows that the log was trimmed beneath it, or damaged;
-- learns the floor that another process has set.
+- that finds an entry above the watermark syncs it before it returns it (its writer is about to do so, or
+  died): an offset that somebody saw is still there after a power failure;
+- that finds no entry at or below the watermark knows that the log was trimmed or damaged;
+- learns the floor that another process set.
 
-In a store that was moved it also says where to, and whoever asks for the lock is refused.
+In a migrated store it also contains the new url, and nobody but the migration gets the lock.
 """
 
 import contextlib
@@ -41,7 +42,7 @@ NO_WATERMARK = Watermark(0, 0)
 
 
 class LockFile:
-    """The lock and the mark of one tenant, whose name is in it: no folder passes for another."""
+    """The lock and the watermark of one tenant. It has the tenant's name, so folders cannot be swapped."""
 
     def __init__(self, layer: FileLayer, home: int, tenant: str) -> None:
         self._layer = layer
@@ -67,13 +68,16 @@ class LockFile:
 
     @contextlib.contextmanager
     def held(self, seconds: float = WAIT_S, *, migrating: bool = False) -> Iterator[None]:
-        """Hold the lock against all other processes; in a store that was moved, only who moves it gets it."""
+        """Hold the lock against all other processes; in a migrated store only with `migrating`."""
         if not self.writable:
             raise Unavailable("the folder is read-only for this process", hint="check its owner")
         if os.getpid() != self._process:
-            raise Unavailable("the store was opened before a fork", hint="open it anew in the child")
+            raise Unavailable("the store was opened before a fork", hint="open it again in the child")
         if not lock_within(self._file, seconds):
-            raise Unavailable(f"another process has held the lock for {seconds:g} s", hint="is it stopped?")
+            raise Unavailable(
+                f"another process has held the lock for {seconds:g} s",
+                hint="check whether that process is stopped",
+            )
         try:
             watermark = self.watermark()
             if watermark is not None and watermark.migrated_to and not migrating:
@@ -83,8 +87,8 @@ class LockFile:
             fcntl.flock(self._file, fcntl.LOCK_UN)
 
     def watermark(self) -> Watermark | None:
-        """Return the newest mark; None where there is none yet, or a power cut has damaged it."""
-        for _ in range(TORN_TRIES):  # somebody may be writing it at this moment
+        """Return the newest watermark; None if there is none yet, or a power failure damaged it."""
+        for _ in range(TORN_TRIES):  # another process may be writing it
             found = self._layer.read_at(self._file, WATERMARK_BYTES_MAX, 0)
             if found == self._bytes:
                 return self._watermark
@@ -102,28 +106,28 @@ class LockFile:
         if tenant != self._tenant:
             raise Corrupt(
                 f"the folder of tenant {self._tenant.decode()} was made for tenant {tenant.decode()}",
-                hint="somebody moved it, or the file system does not tell upper from lower case",
+                hint="the folder was renamed, or the file system ignores upper and lower case",
             )
         return Watermark(int(head), int(floor), b" ".join(url).decode())
 
     def write(self, watermark: Watermark) -> None:
-        """Say how far the log is durable; only ever while the lock is held, and when it is true."""
+        """Write the watermark. The caller holds the lock, and the entries up to `head` are durable."""
         text = b"%016d %016d %s" % (watermark.head, watermark.floor, self._tenant)
         if watermark.migrated_to:
             text += b" " + watermark.migrated_to.encode()
         data = b"%s %s\n" % (text, _check(text))
-        data = data.ljust(len(self._bytes), b"\n")  # what was there may be longer
+        data = data.ljust(len(self._bytes), b"\n")  # the old watermark may be longer
         self._layer.write_at(self._file, data, 0)
         self._bytes, self._watermark = data, watermark
 
     def sync(self) -> None:
-        """Make the mark durable, which only who moves a store needs."""
+        """Make the watermark durable; only a migration needs this."""
         self._layer.sync_file(self._file)
 
-    def check_place(self) -> None:
-        """Refuse to go on in a folder that was removed or replaced."""
+    def check_present(self) -> None:
+        """Refuse to use a folder that was removed or replaced."""
         if not self._layer.status(self._file).st_nlink:
-            raise Corrupt("the store was removed while it was open", hint="close it, and look what is there")
+            raise Corrupt("the store was removed while it was open", hint="close it and check the folder")
 
     def close(self) -> None:
         self._layer.close(self._file)

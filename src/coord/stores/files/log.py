@@ -1,7 +1,7 @@
 """The log of a files store: one file per commit, named by its offset, a thousand to a folder.
 
-An entry file is a line with the SHA-256 of the rest, and the rest in MessagePack. It is linked to its name
-when it is complete and durable, so one that cannot be read was damaged later.
+An entry file is a header line with the SHA-256 of the body, and the body in MessagePack. It is linked to its
+name after it is complete and durable, so an unreadable entry was damaged later.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ SHARD = 1000
 EPOCH_OFFSETS = 2**EPOCH_BITS
 OPEN_SHARDS = 2
 ENTRY_BYTES = 64 * 1024 * 1024
-"""More than any commit within the limits needs, whatever it is made of."""
+"""More than any commit within the limits can need."""
 
 MAGIC = b"coord-entry"
 HEADER_BYTES = len(MAGIC) + len(b" 1 ") + 64 + len(b"\n")
@@ -30,7 +30,7 @@ ENTRY_NAME = re.compile(r"\d{16}")
 
 
 class EntryFile(msgspec.Struct, frozen=True, array_like=True):
-    """What is in an entry file: first the fields of `Entry`, so that it can be read as one."""
+    """The body of an entry file. It starts with the fields of `Entry`, so that it can be read as one."""
 
     offset: int
     at: int
@@ -39,7 +39,7 @@ class EntryFile(msgspec.Struct, frozen=True, array_like=True):
     puts: dict[str, Put]
     deletes: list[str]
     large: dict[str, Put]
-    """Puts whose value is in a file of its own; here is its hash."""
+    """Puts whose value is in a separate file; the value here is its hash."""
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -64,7 +64,7 @@ def encode_entry(offset: int, commit: Commit, *, has_references: bool) -> list[b
 
 
 def entry_body(data: bytes, where: str) -> memoryview:
-    """Return the checked rest of an entry file."""
+    """Return the body of an entry file, after its checksum was checked."""
     header, body = data[:HEADER_BYTES], memoryview(data)[HEADER_BYTES:]
     if header != b"%s %d %s\n" % (MAGIC, FORMAT, hashlib.sha256(body).hexdigest().encode()):
         words = header.split(b" ")
@@ -75,7 +75,7 @@ def entry_body(data: bytes, where: str) -> memoryview:
 
 
 def damaged(where: str, how: str) -> CoordError:
-    """Return the error of an entry that is not as it was written."""
+    """Return the error for an entry that was changed after it was written."""
     return Corrupt(f"{where} is damaged: {how}", hint="restore the folder from a copy; nothing was changed")
 
 
@@ -93,7 +93,7 @@ class EntryLog:
     # Reading.
 
     def commit(self, offset: int) -> tuple[Commit, int] | None:
-        """Return the commit at an offset and the size of its file; None if there is none."""
+        """Return the commit at an offset and the size of its file; None if there is no entry."""
         data = self._read(offset)
         if data is None:
             return None
@@ -101,14 +101,14 @@ class EntryLog:
             entry = _decode_file(entry_body(data, self.path(offset)))
         except msgspec.MsgspecError as error:
             raise damaged(self.path(offset), str(error)) from error
-        self._check_place(entry.offset, offset)
+        self._check_offset(entry.offset, offset)
         puts = entry.puts
         for key, put in entry.large.items():
             puts[key] = Put(Reference(put.value), put.index_key)
         return Commit({}, puts, entry.deletes, entry.events, entry.at, entry.id), len(data)
 
     def entry(self, offset: int) -> Entry | None:
-        """Return the entry at an offset; None if there is none."""
+        """Return the entry at an offset; None if there is no entry."""
         data = self._read(offset)
         if data is None:
             return None
@@ -116,7 +116,7 @@ class EntryLog:
             entry = _decode_entry(entry_body(data, self.path(offset)))
         except msgspec.MsgspecError as error:
             raise damaged(self.path(offset), str(error)) from error
-        self._check_place(entry.offset, offset)
+        self._check_offset(entry.offset, offset)
         return entry
 
     def _read(self, offset: int) -> bytes | None:
@@ -125,17 +125,17 @@ class EntryLog:
         except FileNotFoundError:
             return None
 
-    def _check_place(self, found: int, offset: int) -> None:
+    def _check_offset(self, found: int, offset: int) -> None:
         if found != offset:
             raise damaged(self.path(offset), f"it is the entry of offset {found}")
 
     def shards(self) -> list[int]:
-        """Return the numbers of the folders there are, in order."""
+        """Return the numbers of the existing shard folders, in order."""
         with self._folder.opened("log") as log:
             return sorted(map(int, filter(SHARD_NAME.fullmatch, self._layer.names(log))))
 
     def last(self) -> int:
-        """Return the highest offset that has a file; 0 if none has."""
+        """Return the highest offset that has a file; 0 if there is none."""
         for shard in reversed(self.shards()):
             with contextlib.suppress(FileNotFoundError), self._opened(shard) as (folder, _):
                 offsets = filter(ENTRY_NAME.fullmatch, self._layer.names(folder))
@@ -147,7 +147,7 @@ class EntryLog:
 
     def append(self, offset: int, parts: list[bytes]) -> bool:
         """Make an entry durable and visible; False if the offset is taken."""
-        if offset % SHARD == 0 or offset % EPOCH_OFFSETS == 1:  # the first of an epoch
+        if offset % SHARD == 0 or offset % EPOCH_OFFSETS == 1:  # the first offset of an epoch
             self.make_shard(offset // SHARD)
         shard = self._shard(offset // SHARD)
         with self._folder.written("entry", parts) as (name, _):
@@ -157,23 +157,23 @@ class EntryLog:
                 return False
             try:
                 self._layer.sync_folder(shard)
-            except OSError as error:  # others may have read it already
+            except OSError as error:  # another process may have read it already
                 raise Unknown(f"{self.path(offset)} may or may not be durable: {error.strerror}") from error
         return True
 
     def make_shard(self, number: int) -> None:
-        """Make a folder for entries, durably."""
+        """Create a shard folder and make it durable."""
         with self._folder.opened("log") as log:
             with contextlib.suppress(FileExistsError):
                 self._layer.make_folder(f"{number:010d}", log)
-            self._layer.sync_folder(log)  # also if it was there: its maker may have died before this
+            self._layer.sync_folder(log)  # even if it existed: its creator may have died before this
 
     def sync(self, offset: int) -> None:
-        """Make the name of an entry durable that somebody else has linked (its shard was durable before)."""
+        """Make an entry durable that another process linked (its shard is durable already)."""
         self._layer.sync_folder(self._shard(offset // SHARD))
 
     def remove_below(self, floor: int, shard: int) -> None:
-        """Unlink the entries of a shard below the floor, oldest first, and the shard if that is all."""
+        """Unlink the entries of a shard below the floor, oldest first, and the shard when it is empty."""
         if shard > floor // SHARD:
             return
         with contextlib.suppress(FileNotFoundError), self._opened(shard) as (folder, log):
@@ -181,7 +181,7 @@ class EntryLog:
                 if int(name) < floor:
                     self._folder.remove(name, folder)
             if shard < floor // SHARD:
-                with contextlib.suppress(OSError):  # something else may lie in it
+                with contextlib.suppress(OSError):  # it may contain foreign files
                     self._layer.remove_folder(f"{shard:010d}", log)
 
     # Folders.
@@ -198,7 +198,7 @@ class EntryLog:
 
     @contextlib.contextmanager
     def _opened(self, shard: int) -> Iterator[tuple[int, int]]:
-        """Open a shard and the folder it is in; another process may have removed it."""
+        """Open a shard and its parent folder; another process may have removed it."""
         with self._folder.opened("log") as log:
             folder = self._layer.open_folder(f"{shard:010d}", log)
             try:

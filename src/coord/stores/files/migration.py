@@ -1,4 +1,4 @@
-"""Moving a files store: a copy becomes a snapshot, which is what a log begins with after a trim."""
+"""Migrating a files store: the copy becomes a snapshot, like the start of a log after a trim."""
 
 import contextlib
 from collections.abc import Iterator, Sequence
@@ -12,22 +12,22 @@ from coord.stores.files.lock import NO_WATERMARK, Watermark
 from coord.stores.files.log import SHARD, EntryLog, encode_entry
 from coord.stores.files.root import RootFolder
 from coord.stores.files.snapshots import Snapshots
-from coord.stores.files.values import LargeValues, set_apart
+from coord.stores.files.values import LargeValues, split_large
 from coord.stores.log.snapshot import Snapshot, SnapshotId
 from coord.stores.migration import MIGRATED_ID, MIGRATED_URL
 
-PATIENCE_S = 10.0
+TIMEOUT_S = 10.0
 
 
 class Rooted(Protocol):
-    """An open folder of files."""
+    """The open database, as far as a migration needs it."""
 
     layer: FileLayer
     root: RootFolder
 
 
 class FilesMigrator:
-    """See `migrating.Migrator`. What is added stays in memory until the log begins, as it will afterwards."""
+    """The steps of `Migrator`. Added records stay in memory until `begin` writes them as a snapshot."""
 
     def __init__(self, database: Rooted) -> None:
         self._layer = database.layer
@@ -39,7 +39,7 @@ class FilesMigrator:
         for tenant in self._tenants():
             with self._opened(tenant) as folder:
                 head = max(EntryLog(folder).last(), (folder.lock.watermark() or NO_WATERMARK).head)
-                if head or Snapshots(folder).newest():  # without entries: damaged, or a copy not begun yet
+                if head or Snapshots(folder).newest():  # without entries: damaged, or a copy before `begin`
                     found[tenant] = head
         return found
 
@@ -53,13 +53,11 @@ class FilesMigrator:
         self._root.set_metadata({}, epoch)
 
     def seal(self, url: str, store_id: str) -> None:
-        self._root.set_metadata(
-            {MIGRATED_URL: url, MIGRATED_ID: store_id}
-        )  # first: nobody opens it from now on
-        self._mark_all(url)
+        self._root.set_metadata({MIGRATED_URL: url, MIGRATED_ID: store_id})  # first: it cannot be opened now
+        self._seal_all(url)
 
     def reopen(self) -> None:
-        self._mark_all("")
+        self._seal_all("")
         self._root.set_metadata({MIGRATED_URL: "", MIGRATED_ID: ""})
 
     def clear(self, tenant: str) -> None:
@@ -76,7 +74,7 @@ class FilesMigrator:
 
     def add(self, tenant: str, records: Sequence[Record]) -> None:
         puts = {each.key: Put(each.value or b"", each.index_key) for each in records}
-        kept, values = set_apart(Commit(puts=puts))
+        kept, values = split_large(Commit(puts=puts))
         if values:
             with self._opened(tenant) as folder, folder.errors, folder.lock.held():
                 LargeValues(folder).write(values)
@@ -90,9 +88,9 @@ class FilesMigrator:
         with self._opened(tenant) as folder, folder.errors, folder.lock.held():
             log, snapshots = EntryLog(folder), Snapshots(folder)
             if log.last() or snapshots.newest():
-                raise Refused(f"somebody else began the log of {tenant}", hint="name another store")
-            if snapshots.write(snapshot, PATIENCE_S) is None:
-                raise Unavailable("another process has been writing a snapshot for long", hint="try again")
+                raise Refused(f"the log of tenant {tenant} exists already", hint="use another store")
+            if snapshots.write(snapshot, TIMEOUT_S) is None:
+                raise Unavailable("another process is still writing a snapshot", hint="try again")
             log.make_shard(offset // SHARD)
             log.make_shard((offset + 1) // SHARD)
             commit = Commit(events=entry.events, at=entry.at, id=entry.id)
@@ -100,7 +98,7 @@ class FilesMigrator:
             log.close()
             folder.lock.write(Watermark(offset, offset))
 
-    def _mark_all(self, url: str) -> None:
+    def _seal_all(self, url: str) -> None:
         for tenant in self._tenants():
             with self._opened(tenant) as folder, folder.errors, folder.lock.held(migrating=True):
                 folder.lock.write((folder.lock.watermark() or NO_WATERMARK)._replace(migrated_to=url))

@@ -1,4 +1,4 @@
-"""The root folder of a files store: its `format` file says that it is one, which, and of what format."""
+"""The root folder of a files store. Its `format` file contains the format, the store's id and metadata."""
 
 import contextlib
 import fcntl
@@ -12,14 +12,14 @@ from coord.stores.contract import FORMAT
 from coord.stores.files.io import FileErrors, FileLayer
 from coord.stores.local.fair_lock import lock_within
 
-PATIENCE_S = 5.0
+TIMEOUT_S = 5.0
 FORMAT_BYTES = 256 * 1024
-"""Enough for a note of each tenant that has a store of its own (`tenants.NOTED_MAX`)."""
+"""Enough for the ids of `tenants.OWN_STORES_MAX` stores."""
 DRAFT = ".format-"
 
 
 class FormatFile(msgspec.Struct, frozen=True):
-    """What the format file says, in JSON."""
+    """The content of the format file, in JSON."""
 
     format: int
     store_id: str = ""
@@ -28,7 +28,7 @@ class FormatFile(msgspec.Struct, frozen=True):
 
 
 class RootFolder:
-    """The open root of a files store; made, with an id of its own, if there is nothing yet."""
+    """The open root of a files store; an empty folder becomes a store with a new id."""
 
     def __init__(self, layer: FileLayer, path: str) -> None:
         self.path = path
@@ -76,16 +76,18 @@ class RootFolder:
             raise Corrupt(f"{where} is damaged: {error}", hint="restore it from a copy") from error
         if found.format != FORMAT:
             raise Unsupported(
-                f"{where} says format {found.format}; this version of coord knows {FORMAT}",
+                f"{where} has format {found.format}; this version of coord reads {FORMAT}",
                 hint="upgrade coord",
             )
         if not found.store_id:
-            raise Corrupt(f"{where} is damaged: it names no store", hint="restore it from a copy")
+            raise Corrupt(f"{where} is damaged: it has no store id", hint="restore it from a copy")
         return found
 
     def _make(self) -> FormatFile:
-        if not lock_within(self.folder, PATIENCE_S):
-            raise Unavailable(f"another process has been making {self.path} for long", hint="is it stopped?")
+        if not lock_within(self.folder, TIMEOUT_S):
+            raise Unavailable(
+                f"another process is still creating {self.path}", hint="check whether it is stopped"
+            )
         try:
             found = self._read()
             if found is not None:
@@ -101,10 +103,10 @@ class RootFolder:
             fcntl.flock(self.folder, fcntl.LOCK_UN)
 
     def set_metadata(self, values: dict[str, str], epoch: int | None = None) -> None:
-        """Say more in the format file, or less: an empty value takes a note away."""
+        """Change metadata in the format file; an empty value deletes the name."""
         with FileErrors(self.path):
-            if not lock_within(self.folder, PATIENCE_S):
-                raise Unavailable(f"another process has been changing {self.path} for long", hint="try again")
+            if not lock_within(self.folder, TIMEOUT_S):
+                raise Unavailable(f"another process is still changing {self.path}", hint="try again")
             try:
                 found = self._read() or self.format
                 metadata = {name: text for name, text in {**found.metadata, **values}.items() if text}
@@ -118,7 +120,7 @@ class RootFolder:
                 fcntl.flock(self.folder, fcntl.LOCK_UN)
 
     def metadata(self) -> dict[str, str]:
-        """Return the notes as they are now."""
+        """Return the current metadata."""
         with FileErrors(self.path):
             return dict((self._read() or self.format).metadata)
 
@@ -129,17 +131,17 @@ class RootFolder:
         for name in names:
             if not name.startswith(DRAFT):
                 raise Invalid(
-                    f"{self.path} is not empty, and not a store of coord",
-                    hint="name an empty folder, or none",
+                    f"{self.path} is not empty and is not a coord store",
+                    hint="use an empty or new folder",
                 )
             self._layer.unlink(name, self.folder)
 
     def _make_tenants(self) -> None:
-        """Make the folder of tenants. Where it exists, the root and its format file are durable."""
+        """Create the folder of tenants. If it exists, the root and its format file are durable."""
         try:
             self._layer.close(self._layer.open_folder("tenants", self.folder))
         except FileNotFoundError:
-            with contextlib.suppress(PermissionError):  # who may not list a folder may not sync it either
+            with contextlib.suppress(PermissionError):  # a folder that cannot be listed cannot be synced
                 self._sync(os.path.dirname(self.path))
             self._layer.sync_folder(self.folder)
             with contextlib.suppress(FileExistsError):

@@ -1,7 +1,7 @@
-"""Snapshots of a files store: the whole fold as of an offset, so that opening need not read the whole log.
+"""Snapshots of a files store, so that opening it need not replay the whole log.
 
-A snapshot is named by its offset and its floor. It is a line, then frames: the length of the body, a SHA-256
-of all bodies so far, and the body, which is a piece of the image.
+A snapshot file is named by its offset and floor. It has a header line and then frames: the length of the
+body, a SHA-256 of all bodies so far, and the body, which is one chunk of the snapshot.
 """
 
 import contextlib
@@ -35,60 +35,60 @@ class Snapshots:
         self._layer = folder.layer
 
     def newest(self) -> SnapshotId | None:
-        """Return the newest snapshot there is."""
+        """Return the newest snapshot, or None."""
         with self._folder.opened("snapshots") as folder:
-            return max(self._places(folder), default=None)
+            return max(self._ids(folder), default=None)
 
-    def _places(self, folder: int) -> list[SnapshotId]:
+    def _ids(self, folder: int) -> list[SnapshotId]:
         found = map(NAME.fullmatch, self._layer.names(folder))
         return [SnapshotId(int(name[1]), int(name[2])) for name in found if name]
 
     # Writing.
 
-    def write(self, snapshot: Snapshot, patience_s: float) -> int | None:
-        """Make a snapshot durable and return its size; None if some process was writing one all the time."""
+    def write(self, snapshot: Snapshot, timeout_s: float) -> int | None:
+        """Make a snapshot durable and return its size; None if another process kept writing one."""
         with self._folder.opened("snapshots") as folder:
-            if not lock_within(folder, patience_s):
+            if not lock_within(folder, timeout_s):
                 return None
             with self._folder.written(SNAPSHOT, _encoded(snapshot)) as (name, size):
-                with contextlib.suppress(FileExistsError):  # then it is the same state
+                with contextlib.suppress(FileExistsError):  # then it has the same content
                     self._layer.link(name, self._folder.tmp, _name(snapshot.id), folder)
-                self._layer.sync_folder(folder)  # also if it was there: its writer may have died before this
-            for place in sorted(self._places(folder))[:-KEPT]:
-                self._folder.remove(_name(place), folder)
+                self._layer.sync_folder(folder)  # even if it existed: its writer may have died before this
+            for id_ in sorted(self._ids(folder))[:-KEPT]:
+                self._folder.remove(_name(id_), folder)
             return size
 
     def sync(self) -> None:
-        """Make a snapshot durable that somebody else has linked."""
+        """Make a snapshot durable that another process linked."""
         with self._folder.opened("snapshots") as folder:
             self._layer.sync_folder(folder)
 
     # Reading.
 
-    def size(self, place: SnapshotId) -> int:
-        """Return how large a snapshot is; 0 if it is gone."""
-        with self._opened(place) as file:
-            return 0 if file is None else self._layer.regular(file, _name(place))
+    def size(self, id_: SnapshotId) -> int:
+        """Return the size of a snapshot; 0 if it was removed."""
+        with self._opened(id_) as file:
+            return 0 if file is None else self._layer.regular(file, _name(id_))
 
-    def read(self, place: SnapshotId) -> LogState | None:
-        """Return the fold of a snapshot; None if it is gone."""
-        where = f"{self._folder.path}/snapshots/{_name(place)}"
-        with self._opened(place) as file:
+    def read(self, id_: SnapshotId) -> LogState | None:
+        """Return the state of a snapshot; None if it was removed."""
+        where = f"{self._folder.path}/snapshots/{_name(id_)}"
+        with self._opened(id_) as file:
             if file is None:
                 return None
             self._layer.regular(file, where)
             try:
-                return state_of(place, self._bodies(file))
+                return state_of(id_, self._bodies(file))
             except (ValueError, msgspec.MsgspecError) as error:
                 raise Corrupt(
                     f"{where} is damaged: {error}", hint="restore the folder from a copy; nothing was changed"
                 ) from error
 
     @contextlib.contextmanager
-    def _opened(self, place: SnapshotId) -> Iterator[int | None]:
+    def _opened(self, id_: SnapshotId) -> Iterator[int | None]:
         with self._folder.opened("snapshots") as folder:
             try:
-                file = self._layer.open(_name(place), os.O_RDONLY | os.O_NONBLOCK, folder)
+                file = self._layer.open(_name(id_), os.O_RDONLY | os.O_NONBLOCK, folder)
             except FileNotFoundError:
                 yield None
                 return
@@ -99,7 +99,7 @@ class Snapshots:
 
     def _bodies(self, file: int) -> Iterator[bytes]:
         if self._exactly(file, len(HEADER)) != HEADER:
-            raise ValueError("it is no snapshot of this version")
+            raise ValueError("it is not a snapshot of this version")
         checksum = hashlib.sha256()
         while head := self._exactly(file, LENGTH_BYTES + HASH_BYTES):
             length = int.from_bytes(head[:LENGTH_BYTES])
@@ -110,15 +110,15 @@ class Snapshots:
             yield body
 
     def _exactly(self, file: int, count: int) -> bytes:
-        """Read so many bytes; fewer only at the end of the file."""
+        """Read `count` bytes; fewer only at the end of the file."""
         data = self._layer.read(file, count)
         while 0 < len(data) < count and (more := self._layer.read(file, count - len(data))):
             data += more
         return data
 
 
-def _name(place: SnapshotId) -> str:
-    return f"{place.offset:016d}-{place.floor:016d}"
+def _name(id_: SnapshotId) -> str:
+    return f"{id_.offset:016d}-{id_.floor:016d}"
 
 
 def _encoded(snapshot: Snapshot) -> Iterator[bytes]:

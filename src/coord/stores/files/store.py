@@ -1,12 +1,12 @@
-"""The files store (log shape): a folder on one machine, any number of processes, nothing to install.
+"""The files store (log-structured): a folder on one machine, any number of processes, nothing to install.
 
-A commit is one file, made durable and then linked to the name of its offset; `link` never replaces a name,
-so an offset is taken once. Two syncs: the data of the file before the link, the folder after it. What a
-process has folded is durable before anybody sees it (see `file_lock`), and so is what an entry refers to.
+A commit is one file, made durable and then linked to the name of its offset. `link` never replaces a name,
+so an offset is used once. A commit costs two syncs: the data of the file before the link, the folder after.
+An entry is durable before any process returns it (see lock.py), and a large value before its entry.
 
-    format                   the format, the store's id and epoch, see `file_root`
-    turn                     the courtesy lock
-    tenants/<tenant>/        see `file_folder`
+    format                   the format, the store's id and epoch, see root.py
+    fair.lock                the fair lock between processes
+    tenants/<tenant>/        see folder.py
 """
 
 import contextlib
@@ -25,7 +25,7 @@ from coord.stores.files.lock import NO_WATERMARK, WAIT_S, Watermark
 from coord.stores.files.log import EntryLog, encode_entry
 from coord.stores.files.root import RootFolder
 from coord.stores.files.snapshots import Snapshots
-from coord.stores.files.values import LargeValues, set_apart
+from coord.stores.files.values import LargeValues, split_large
 from coord.stores.health import Check
 from coord.stores.local.clock import host_now_ms
 from coord.stores.local.fair_lock import fair_lock
@@ -34,7 +34,7 @@ from coord.stores.log.snapshot import Reference, Snapshot, SnapshotId, snapshot_
 from coord.stores.log.state import LogState
 from coord.stores.log.store import LogStore
 
-PATIENCE_S = 10.0
+TIMEOUT_S = 10.0
 
 logger = logging.getLogger(__name__)
 
@@ -63,7 +63,7 @@ class FilesStore(LogStore):
             with self._errors:
                 self._load()
                 self._catch_up()
-                self._set_right()
+                self._repair()
         except BaseException:
             self.close()
             raise
@@ -72,11 +72,11 @@ class FilesStore(LogStore):
 
     def _catch_up(self) -> None:
         with self._errors:
-            self._lock_file.check_place()
+            self._lock_file.check_present()
             watermark = self._lock_file.watermark() or NO_WATERMARK
             self._replay(self._state)
             if self._state.offset < watermark.head:
-                self._load()  # the log was trimmed beneath us
+                self._load()  # another process trimmed the log
             if self._state.offset > self._durable:
                 if (self._lock_file.watermark() or NO_WATERMARK).head < self._state.offset:
                     self._log.sync(self._state.offset)
@@ -91,7 +91,7 @@ class FilesStore(LogStore):
             self._bytes_since_base += size
 
     def _load(self) -> None:
-        """Become the newest snapshot and what came after it."""
+        """Load the newest snapshot and replay the entries after it."""
         while True:
             newest = self._snapshots.newest()
             last = max(
@@ -100,7 +100,7 @@ class FilesStore(LogStore):
             first = LogState(self._first.offset, 0, self._first.floor)
             state = first if newest is None else self._snapshots.read(newest)
             if state is None:
-                continue  # newer ones have come meanwhile
+                continue  # newer snapshots replaced it
             self._secure_floor(state.floor)
             if last < state.offset:
                 raise self._missing(last + 1)
@@ -113,13 +113,13 @@ class FilesStore(LogStore):
                 raise self._missing(state.offset + 1)
 
     def _secure_floor(self, floor: int) -> None:
-        """Make the snapshot durable that raised the floor, if its writer may have died before it did so."""
+        """Sync the snapshot that raised the floor: its writer may have died before it did so."""
         if (self._lock_file.watermark() or NO_WATERMARK).floor < floor:
             self._snapshots.sync()
 
     def _missing(self, offset: int) -> CoordError:
         return Corrupt(
-            f"{self._log.path(offset)} is missing, but the log goes on after it",
+            f"{self._log.path(offset)} is missing, but later entries exist",
             hint="restore the folder from a copy; nothing was changed",
         )
 
@@ -154,7 +154,7 @@ class FilesStore(LogStore):
         return filled
 
     def _look_again(self, reference: Reference) -> None:
-        """Catch up after a value was found gone: either a newer commit explains that, or nothing does."""
+        """Catch up after a value was missing; unless a newer commit removed it, the store is damaged."""
         offset = self._state.offset
         self._catch_up()
         if self._state.offset == offset:
@@ -180,7 +180,7 @@ class FilesStore(LogStore):
         return self._lock_file.held()
 
     def _append(self, offset: int, commit: Commit) -> Commit | None:
-        kept, values = set_apart(commit)
+        kept, values = split_large(commit)
         parts = encode_entry(offset, kept, has_references=bool(values))
         with self._errors:
             if values:
@@ -188,7 +188,7 @@ class FilesStore(LogStore):
             if not self._log.append(offset, parts):
                 return None
         self._bytes_since_base += sum(map(len, parts))
-        with contextlib.suppress(OSError):  # others will sync for themselves
+        with contextlib.suppress(OSError):  # readers sync the entry themselves
             self._lock_file.write(Watermark(offset, self._state.floor))
         return kept
 
@@ -203,7 +203,7 @@ class FilesStore(LogStore):
         with self._errors:
             with self._lock:
                 shards = [] if self._closed else self._log.shards()
-            for shard in shards:  # in small steps: below a durable floor nobody needs to wait
+            for shard in shards:  # in small steps, so that commits can run in between
                 with self._lock:
                     if self._closed:
                         return
@@ -216,41 +216,38 @@ class FilesStore(LogStore):
             floor = max(floor, newest.floor)
             if newest.floor < floor:
                 dead = {key: version for key, version in self._state.tombstones.items() if version >= floor}
-                place = SnapshotId(self._state.offset, floor)
+                id_ = SnapshotId(self._state.offset, floor)
                 size = self._snapshots.write(
-                    Snapshot(place, self._state.at, self._state.records, dead), PATIENCE_S
+                    Snapshot(id_, self._state.at, self._state.records, dead), TIMEOUT_S
                 )
                 if size is None:
-                    raise Unavailable(
-                        "another process has been writing a snapshot for long", hint="try again"
-                    )
-                self._set_base(place)
+                    raise Unavailable("another process is still writing a snapshot", hint="try again")
+                self._set_base(id_)
             self._secure_floor(newest.floor)
             self._lock_file.write(Watermark(self._state.offset, floor))
             references = (record.value for record in self._state.records.values())
             self._values.keep_only(value for value in references if isinstance(value, Reference))
             self._folder.tidy()
 
-    def _set_right(self) -> None:
-        """Leave a mark that others can rely on, and remove what dead processes left."""
+    def _repair(self) -> None:
+        """Write a valid watermark, and remove the temporary files of dead processes."""
         untidy = self._folder.layer.names(self._folder.tmp)
         watermark = self._lock_file.watermark()
-        unmarked = (
-            watermark is None or watermark.floor < self._state.floor
-        )  # a trim died before it told the others
-        if not untidy and not unmarked:
+        # A floor below ours: a trim died before it wrote the watermark.
+        outdated = watermark is None or watermark.floor < self._state.floor
+        if not untidy and not outdated:
             return
-        # A store that cannot be written can be read: failing here is no failure.
-        with contextlib.suppress(OSError), self._lock_file.held(WAIT_S if unmarked else 0):
+        # A read-only store can still be read, so errors are ignored here.
+        with contextlib.suppress(OSError), self._lock_file.held(WAIT_S if outdated else 0):
             self._catch_up()
             self._lock_file.write(Watermark(self._state.offset, self._state.floor))
             self._folder.tidy()
 
     # Snapshots.
 
-    def _set_base(self, place: SnapshotId) -> None:
-        self._base = place
-        self._base_bytes = self._snapshots.size(place) if place.offset else 0
+    def _set_base(self, id_: SnapshotId) -> None:
+        self._base = id_
+        self._base_bytes = self._snapshots.size(id_) if id_.offset else 0
         self._bytes_since_base = 0
 
     def _snapshot_is_due(self) -> bool:
@@ -258,13 +255,13 @@ class FilesStore(LogStore):
         return snapshot_is_due(entries, self._bytes_since_base, self._base_bytes)
 
     def _begin_snapshot(self) -> None:
-        """Write a snapshot in a thread of its own; the commit has happened, so failing here is no failure."""
+        """Write a snapshot in a separate thread. The commit is done, so a failure is only logged."""
         writing = self._snapshot_writer is not None and self._snapshot_writer.is_alive()
         if writing or self._closed or not self._snapshot_is_due():
             return
         try:
             state, newest = self._state, self._snapshots.newest() or SnapshotId(0, 0)
-            if newest.floor > state.floor:  # a trim died before it told the others
+            if newest.floor > state.floor:  # a trim died before it wrote the watermark
                 self._secure_floor(newest.floor)
                 state.trim(newest.floor)
             if newest > self._base:  # another process was faster
@@ -277,13 +274,13 @@ class FilesStore(LogStore):
             )
             self._snapshot_writer.start()
         except (OSError, CoordError, RuntimeError) as error:
-            logger.warning("no snapshot of %s could be written: %s", self._folder.path, error)
+            logger.warning("cannot write a snapshot of %s: %s", self._folder.path, error)
 
     def _write_snapshot(self, snapshot: Snapshot) -> None:
         try:
             self._base_bytes = self._snapshots.write(snapshot, 0) or self._base_bytes
         except (OSError, CoordError) as error:
-            logger.warning("no snapshot of %s could be written: %s", self._folder.path, error)
+            logger.warning("cannot write a snapshot of %s: %s", self._folder.path, error)
 
     def _finish_snapshot(self) -> None:
         if self._snapshot_writer is not None and self._snapshot_writer.ident is not None:
@@ -300,7 +297,7 @@ class FilesStore(LogStore):
 
 
 class FilesDatabase(Database[FilesStore]):
-    """A folder with all its tenants; made on first open."""
+    """A folder with all its tenants; created on first open."""
 
     def __init__(self, url: str, path: str, layer: FileLayer | None = None) -> None:
         self.layer = layer or FileLayer()
@@ -314,13 +311,13 @@ class FilesDatabase(Database[FilesStore]):
         return FilesStore(folder, self._wakeup, self.base)
 
     def fair_lock(self) -> AbstractContextManager[None]:
-        return fair_lock(f"{self.root.path}/turn")
+        return fair_lock(f"{self.root.path}/fair.lock")
 
     def checks(self) -> list[Check]:
         from coord.stores.local.filesystem import location_check
 
         return [
-            Check("durability", well=True, text="each commit is synced before it is answered"),
+            Check("durability", well=True, text="each commit is synced before it returns"),
             location_check(self.root.path),
         ]
 

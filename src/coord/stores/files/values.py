@@ -1,4 +1,4 @@
-"""Large values of a files store: each lies in a file named by its SHA-256; memory and log hold only that."""
+"""Large values of a files store: each is a file named by its SHA-256; memory and log have only the hash."""
 
 import hashlib
 from collections.abc import Iterable
@@ -9,8 +9,8 @@ from coord.stores.files.folder import TenantFolder
 from coord.stores.log.snapshot import INLINE_BYTES, Reference
 
 
-def set_apart(commit: Commit) -> tuple[Commit, dict[Reference, bytes]]:
-    """Return the commit with references for its large values, and these values."""
+def split_large(commit: Commit) -> tuple[Commit, dict[Reference, bytes]]:
+    """Return the commit with references in place of its large values, and these values."""
     values: dict[Reference, bytes] = {}
     puts: dict[str, Put] = {}
     for key, put in commit.puts.items():
@@ -25,14 +25,14 @@ def set_apart(commit: Commit) -> tuple[Commit, dict[Reference, bytes]]:
 
 
 class LargeValues:
-    """The value files of one tenant. Written and removed only while the tenant's lock is held."""
+    """The value files of one tenant. The caller holds the tenant's lock to write or remove them."""
 
     def __init__(self, folder: TenantFolder) -> None:
         self._folder = folder
         self._layer = folder.layer
 
     def write(self, values: dict[Reference, bytes]) -> None:
-        """Make values durable, before the entry that refers to them."""
+        """Make values durable. This happens before the entry with their references is written."""
         with self._folder.opened("values") as folder:
             for reference, value in values.items():
                 with self._folder.written("value", [value]) as (name, _):
@@ -43,7 +43,7 @@ class LargeValues:
             self._layer.sync_folder(folder)
 
     def read(self, reference: Reference) -> bytes | None:
-        """Return the value; None if it is not there."""
+        """Return the value; None if its file is missing."""
         try:
             with self._folder.opened("values") as folder:
                 value = self._layer.read_file(reference.hex(), folder, RECORD_BYTES)
@@ -51,7 +51,7 @@ class LargeValues:
             return None
         if hashlib.sha256(value).digest() != reference:
             raise Corrupt(
-                f"{self.path(reference)} is damaged: its content is not what its name says",
+                f"{self.path(reference)} is damaged: its content does not match its name",
                 hint="restore the folder from a copy; nothing was changed",
             )
         return value
@@ -60,7 +60,7 @@ class LargeValues:
         return f"{self._folder.path}/values/{reference.hex()}"
 
     def keep_only(self, references: Iterable[Reference]) -> None:
-        """Remove the values that no record refers to."""
+        """Remove the values without a reference."""
         kept = {reference.hex() for reference in references}
         with self._folder.opened("values") as folder:
             for name in self._layer.names(folder):

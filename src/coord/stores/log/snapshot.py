@@ -25,7 +25,7 @@ INLINE_BYTES = 4 * 1024
 
 
 class Reference(bytes):
-    """Replaces a large value in a record; its content tells the store where the value is."""
+    """Replaces a large value in a record; its content says where the value is."""
 
     __slots__ = ()
 
@@ -47,7 +47,7 @@ class Snapshot(NamedTuple):
 
 
 class Summary(msgspec.Struct, frozen=True, array_like=True):
-    """The first chunk; its counts tell whether the rest is complete."""
+    """The first chunk; its counts show whether the rest is complete."""
 
     offset: int
     floor: int

@@ -63,7 +63,7 @@ class LogState:
 
     @property
     def read_point(self) -> ReadPoint:
-        """The read point of a load at this moment."""
+        """The read point of a load now."""
         return ReadPoint(self.offset, self.floor, self._started)
 
     def changed(self, commit: Commit) -> list[str]:

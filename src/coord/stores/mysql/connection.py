@@ -1,10 +1,10 @@
-"""Connections to MySQL and MariaDB: where a store is, how a session is set up, what the driver's errors mean.
+"""Connections to MySQL and MariaDB: the address of a store, the setup of a session, the driver's errors.
 
-A session sends packets of several statements: the server runs them one after the other without waiting for
-us, and stops at the first that fails. So a commit is one round trip, and a process that is stopped or asleep
-holds no lock, unless a guard has just stopped its packet: then until it rolls back, or MariaDB ends the idle
-session; MySQL does so only when the connection ends. All text is bytes to the server (`SET NAMES binary`),
-and a quote is doubled, nothing else (`NO_BACKSLASH_ESCAPES`): a literal costs one `replace`.
+A session sends packets of several statements. The server runs them one after the other without waiting for
+us, and stops at the first that fails. So a commit is one round trip, and a stopped process holds no lock,
+unless a guard has just stopped its packet: then until it rolls back, or until MariaDB ends the idle session;
+MySQL releases the lock only when the connection ends. To the server all text is bytes (`SET NAMES binary`).
+Only quotes are doubled (`NO_BACKSLASH_ESCAPES`), so a literal costs one `replace`.
 """
 
 import contextlib
@@ -52,18 +52,18 @@ SETTINGS: Final = {
     "autocommit": "1",
 }
 IDLE_IN_TRANSACTION_S = 2
-"""So long a packet that its guard stopped may keep its locks if we cannot roll it back: MariaDB alone."""
+"""After this time MariaDB releases the locks of a stopped packet that we could not roll back."""
 VARIABLES: Final = (
     "binlog_format", "innodb_doublewrite", "innodb_flush_log_at_trx_commit", "log_bin", "max_allowed_packet",
     "read_only", "sync_binlog", "version", "wsrep_on",
 )  # fmt: skip
 
 MARIADB, MYSQL = (10, 6), (8, 0)
-"""The oldest servers."""
+"""The oldest supported servers."""
 
 PACKET_ROOM: Final = 1024
 GUARD: Final = ER.BAD_NULL_ERROR
-"""What stops a packet of ours whose guard does not hold: see `mysql_sql.py`."""
+"""The error of a packet that its guard stopped: see statements.py."""
 
 NO_SUCH_TABLE: Final = ER.NO_SUCH_TABLE
 RETRIED: Final = (ER.LOCK_DEADLOCK, ER.LOCK_WAIT_TIMEOUT)
@@ -71,30 +71,30 @@ _DAMAGED: Final = (NO_SUCH_TABLE, ER.BAD_FIELD_ERROR, ER.NOT_KEYFILE, ER.CRASHED
 _TOO_LARGE: Final = (ER.NET_PACKET_TOO_LARGE, ER.DATA_TOO_LONG, ER.TOO_BIG_ROWSIZE)
 _LOST: Final = (CR.CR_SERVER_GONE_ERROR, CR.CR_SERVER_LOST, CR.CR_COMMANDS_OUT_OF_SYNC)
 _AWAY: Final = (CR.CR_CONN_HOST_ERROR, ER.SERVER_SHUTDOWN, 1927)
-"""No connection could be made, or the server ends it because it shuts down (1927: MariaDB)."""
+"""The server cannot be reached, or ends the connection because it shuts down (1927: MariaDB)."""
 
 Row = tuple[Any, ...]
 Rows = tuple[Row, ...]
 
 
 def code_of(error: BaseException) -> int:
-    """Return the number of an error that the server sent, or 0 where the connection was lost or is unfit."""
+    """Return the number of an error that the server sent, or 0 if the connection was lost."""
     code = error.args[0] if isinstance(error, pymysql.Error) and error.args else 0
     return code if isinstance(code, int) and code not in _LOST else 0
 
 
-def translated(error: BaseException, *, unsure: bool = False) -> CoordError:
-    """Return what a driver error means; `unsure` where the commit may have happened."""
+def translated(error: BaseException, *, maybe_committed: bool = False) -> CoordError:
+    """Return the store error for a driver error; `maybe_committed` if the commit may have happened."""
     text = error.args[1] if isinstance(error, pymysql.Error) and len(error.args) > 1 else error
     message = f"MySQL: {' '.join(str(text).split())}"
     code = code_of(error)
-    if unsure:
+    if maybe_committed:
         return Unknown(message)
-    if code in _DAMAGED:  # a table or column that was there before, a damaged index
+    if code in _DAMAGED:  # a missing table or column, a damaged index
         return Corrupt(message, hint="restore the store from a copy; nothing was changed")
     if code in _TOO_LARGE:
         return LimitReached(message)
-    away = code in (0, *_AWAY) and isinstance(error, pymysql.Error)  # else a certificate's file is missing
+    away = code in (0, *_AWAY) and isinstance(error, pymysql.Error)  # otherwise a certificate file is missing
     if away and not fails_by_tls(error):
         return Unreachable(message)
     # A lock held too long, a deadlock, no space, no privilege, read-only …
@@ -102,7 +102,7 @@ def translated(error: BaseException, *, unsure: bool = False) -> CoordError:
 
 
 class Connection(Driver):
-    """The driver's, but for certificates: it would load all that the machine trusts before it checks none."""
+    """The driver's connection, without loading all trusted certificates if none is checked."""
 
     def _create_ssl_ctx(self, sslp: Any) -> Any:
         if sslp:
@@ -115,7 +115,7 @@ class Connection(Driver):
 
 
 class Address:
-    """Where a store is: what the driver needs, and the names of the tables."""
+    """The address of a store: the arguments of the driver, and the names of the tables."""
 
     def __init__(self, url: str) -> None:
         self.redacted = redact(url)
@@ -124,15 +124,18 @@ class Address:
         with contextlib.suppress(ValueError):
             parts = urlsplit(url)
             port = parts.port or 3306
-        if parts is None or not port:  # raised here and not from the error, whose words may hold the password
-            raise Invalid(f"{self.redacted!r} is not a url that MySQL understands")
+        if parts is None or not port:  # not raised from the error, whose text may contain the password
+            raise Invalid(f"{self.redacted!r} is not a valid MySQL url")
         self.database, self.user = unquote(parts.path.strip("/")), unquote(parts.username or "")
         if not self.database or "/" in self.database:
-            raise Invalid(f"{self.redacted!r} names no database", hint="mysql://user@host/database")
+            raise Invalid(f"{self.redacted!r} has no database name", hint="use mysql://user@host/database")
         chosen = self._parameters(parts.query)
         prefix = chosen.pop("prefix", "coord")
         if not PREFIX.fullmatch(prefix):
-            raise Invalid(f"{prefix!r} cannot be a prefix", hint="1 to 48 of a-z, 0-9 and _, a letter first")
+            raise Invalid(
+                f"{prefix!r} is not a valid prefix",
+                hint="use 1 to 48 of a-z, 0-9 and _, starting with a letter",
+            )
         self.sql = Statements(prefix)
         password = unquote(parts.password) if parts.password is not None else os.environ.get("MYSQL_PWD", "")
         self._driver: dict[str, Any] = {
@@ -155,15 +158,15 @@ class Address:
         chosen = dict(pairs)
         if len(chosen) < len(pairs) or not chosen.keys() <= set(PARAMETERS):
             raise Invalid(
-                f"{self.redacted!r} has parameters that are unknown or given twice",
-                hint=f"there are {', '.join(PARAMETERS)}",
+                f"{self.redacted!r} has unknown or repeated parameters",
+                hint=f"use {', '.join(PARAMETERS)}",
             )
         if chosen.get("ssl", SSL_MODES[0]) not in SSL_MODES:
-            raise Invalid(f"ssl cannot be {chosen['ssl']!r}", hint=f"one of {', '.join(SSL_MODES)}")
+            raise Invalid(f"invalid ssl mode: {chosen['ssl']!r}", hint=f"use {', '.join(SSL_MODES)}")
         return chosen
 
     def _ssl(self) -> dict[str, Any]:
-        """Return what the driver is told of TLS; nothing means: if the server has it, unchecked."""
+        """Return the TLS arguments of the driver; without any, TLS is used but not checked."""
         if not self._tls:
             return {}
         mode = self._tls.get("ssl", "verify-full")
@@ -179,12 +182,12 @@ class Address:
         return {"ssl": context}
 
     def connect(self) -> "Session":
-        """Open a session that is set up as the statements expect."""
+        """Open a session with the settings that the statements need."""
         try:
             connection = Connection(**self._driver, **self._ssl())
         except (pymysql.Error, OSError) as error:
             raise translated(error) from error
-        except RuntimeError as error:  # MySQL's own way to log in, without TLS
+        except RuntimeError as error:  # MySQL's default login without TLS
             raise Unavailable(
                 f"MySQL: {error}", hint="pip install cryptography, or connect with ssl=required"
             ) from error
@@ -198,7 +201,9 @@ class Address:
 
     def _set_up(self, session: "Session") -> None:
         settings = ", ".join(f"{name} = {value}" for name, value in SETTINGS.items())
-        settings += f" /*M!, idle_transaction_timeout = {IDLE_IN_TRANSACTION_S} */"  # a comment to MySQL
+        settings += (
+            f" /*M!, idle_transaction_timeout = {IDLE_IN_TRANSACTION_S} */"  # MySQL reads it as a comment
+        )
         names = ", ".join(f"'{name}'" for name in VARIABLES)
         *_, rows = session.ask(
             f"SET NAMES binary; SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; SET {settings}; "
@@ -211,19 +216,21 @@ class Address:
     def _refuse_unfit(self, session: "Session") -> None:
         variables = session.variables
         version = variables["version"]
-        least = MARIADB if "mariadb" in version.lower() else MYSQL
+        oldest = MARIADB if "mariadb" in version.lower() else MYSQL
         numbers = tuple(int(number) for number in re.findall(r"\d+", version)[:2])
-        if numbers < least:
-            raise Unsupported(f"{self.redacted} is {version}", hint="MariaDB 10.6 or MySQL 8.0 is needed")
+        if numbers < oldest:
+            raise Unsupported(f"{self.redacted} is {version}", hint="use MariaDB 10.6, MySQL 8.0 or newer")
         if variables.get("wsrep_on") == "ON":
             raise Unsupported(
-                f"{self.redacted} is a Galera cluster, where two nodes may take commits at once",
+                f"{self.redacted} is a Galera cluster, where two nodes can accept commits at once",
                 hint="use a single server, or a primary with replicas",
             )
         if variables.get("log_bin") == "ON" and variables.get("binlog_format") == "STATEMENT":
-            raise Unsupported(f"{self.redacted} writes statements to its binlog", hint="binlog_format = ROW")
+            raise Unsupported(
+                f"{self.redacted} writes statements to its binlog", hint="set binlog_format = ROW"
+            )
         if variables["read_only"] != "OFF":
-            raise Unavailable(f"{self.redacted} is read-only, as replicas are", hint="connect to the primary")
+            raise Unavailable(f"{self.redacted} is read-only (a replica?)", hint="connect to the primary")
 
 
 def _text(value: str | bytes) -> str:
@@ -231,7 +238,7 @@ def _text(value: str | bytes) -> str:
 
 
 def is_durable(variables: dict[str, str]) -> bool:
-    """Whether an answer means that it is on disk: the server recovers from its log, and from its binlog."""
+    """Return whether an answered commit is on disk: the server recovers from its log and its binlog."""
     return (
         variables["innodb_flush_log_at_trx_commit"] == "1"
         and variables["innodb_doublewrite"] not in ("OFF", "0")
@@ -240,7 +247,7 @@ def is_durable(variables: dict[str, str]) -> bool:
 
 
 class Session:
-    """One connection, which belongs to whoever holds the lock that guards it."""
+    """One connection. The caller holds the lock that guards it."""
 
     def __init__(self, connection: "pymysql.Connection[Any]") -> None:
         self._connection = connection
@@ -249,18 +256,18 @@ class Session:
 
     @property
     def id(self) -> int:
-        """The server's name for it."""
+        """The id of the connection on the server."""
         connection: Any = self._connection
         return int(connection.thread_id())
 
     def ask(self, packet: bytes, *, commits: int = 0) -> list[Rows]:
-        """Return what each statement answered; fewer where a guard stopped the packet: nothing happened then.
+        """Return the answer of each statement; fewer if a guard stopped the packet: then nothing happened.
 
         `commits` is the number of statements in a packet whose last one is its commit.
         """
         if len(packet) > self.longest_packet:
             raise LimitReached(
-                f"a packet of {len(packet)} bytes is longer than the server takes ({self.longest_packet})",
+                f"the packet has {len(packet)} bytes; the server accepts {self.longest_packet}",
                 hint="raise max_allowed_packet",
             )
         answers: list[Rows] = []
@@ -279,28 +286,28 @@ class Session:
                 self._roll_back()
             if code == GUARD and not in_commit:
                 return answers
-            raise translated(error, unsure=in_commit or (commits > 0 and not code)) from error
-        except BaseException:  # interrupted in the middle of an answer
+            raise translated(error, maybe_committed=in_commit or (commits > 0 and not code)) from error
+        except BaseException:  # interrupted while reading an answer
             self.close()
             raise
         return answers
 
     def _roll_back(self) -> None:
-        """Give the locks back; if that is not possible, the server does it when the connection ends."""
+        """Release the locks; if that fails, the server releases them when the connection ends."""
         try:
             self._connection.rollback()
         except (pymysql.Error, OSError):
             self.close()
 
     def is_gone(self) -> bool:
-        """Whether it was closed, or the server has hung up since the last answer."""
-        # The driver has no question for it but a ping, which is a round trip.
+        """Return whether the connection was closed here or by the server."""
+        # The driver offers only a ping, which costs a round trip.
         socket: Any = self._connection._sock  # type: ignore[attr-defined]  # noqa: SLF001
         if socket is None:
             return True
         poll = select.poll()
         poll.register(socket.fileno(), select.POLLIN)
-        if poll.poll(0):  # it answers only what was asked: so this is its farewell
+        if poll.poll(0):  # the server sends nothing unasked: it is closing the connection
             self.close()
             return True
         return False

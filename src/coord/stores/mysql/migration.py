@@ -1,4 +1,4 @@
-"""Moving a MySQL store, with the rights of its owner; a mark in every log keeps a moved one shut for all."""
+"""Migrating a MySQL store, with the rights of its owner. A flag in the row of every log seals it."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -11,14 +11,14 @@ from coord.stores.contract import Entry, Record
 from coord.stores.migration import MIGRATED_ID, MIGRATED_URL
 from coord.stores.mysql.statements import Statements, quoted
 
-# Whoever opens a new log shares this lock: it is made before, and marked; or after, and knows.
+# Opening a new log takes this lock too: the log exists before and is sealed, or is created sealed.
 LOCK = "SELECT value FROM {meta} WHERE name = 'epoch' FOR UPDATE"
-SHUT = "UPDATE {log} SET shut = 1"
-REOPEN = "UPDATE {log} SET shut = 0"
+SEAL = "UPDATE {log} SET sealed = 1"
+REOPEN = "UPDATE {log} SET sealed = 0"
 HEADS = "SELECT tenant, head FROM {log} WHERE (head & 1099511627775) <> 0 ORDER BY tenant"
-# The low 40 bits: a log of a later epoch that nobody wrote to has not begun either.
-SET_NOTE = "INSERT INTO {meta} VALUES ('%b', '%b') ON DUPLICATE KEY UPDATE value = VALUES(value)"
-DROP_NOTE = "DELETE FROM {meta} WHERE name = '%b'"
+# The low 40 bits are 0 in a log without entries, whatever its epoch.
+SET_METADATA = "INSERT INTO {meta} VALUES ('%b', '%b') ON DUPLICATE KEY UPDATE value = VALUES(value)"
+DROP_METADATA = "DELETE FROM {meta} WHERE name = '%b'"
 ZERO = "UPDATE {log} SET head = 0, at = 0, floor = 0 WHERE id = %d"
 DROP_RECORDS = "DELETE FROM {record} WHERE log = %d"
 DROP_ENTRIES = "DELETE FROM {entry} WHERE log = %d"
@@ -31,7 +31,7 @@ _events_encode = msgspec.msgpack.Encoder().encode
 
 
 class MysqlMigrator:
-    """See `migrating.Migrator`."""
+    """The steps of `Migrator`."""
 
     def __init__(self, database: Any) -> None:
         self._database = database
@@ -56,7 +56,7 @@ class MysqlMigrator:
     def seal(self, url: str, store_id: str) -> None:
         with self._transaction() as session:
             self._set_metadata(session, {MIGRATED_URL: url, MIGRATED_ID: store_id})
-            session.ask(self._sql.named(SHUT))
+            session.ask(self._sql.named(SEAL))
 
     def reopen(self) -> None:
         with self._transaction() as session:
@@ -81,20 +81,20 @@ class MysqlMigrator:
         with self._transaction() as session:
             begin = self._sql.named(BEGIN) % (entry.offset, entry.at, entry.offset, log)
             if session.ask(begin)[1] != ((1,),):
-                raise Refused(f"somebody else began the log of {tenant}", hint="name another store")
+                raise Refused(f"the log of tenant {tenant} exists already", hint="use another store")
             id_ = entry.id.replace(b"'", b"''")
             session.ask(self._sql.named(ENTRY) % (log, entry.offset, entry.at, id_, events))
 
     def _set_metadata(self, session: Any, values: dict[str, str]) -> None:
         for name, value in values.items():
             if value:
-                session.ask(self._sql.named(SET_NOTE) % (quoted(name), quoted(value)))
+                session.ask(self._sql.named(SET_METADATA) % (quoted(name), quoted(value)))
             else:
-                session.ask(self._sql.named(DROP_NOTE) % quoted(name))
+                session.ask(self._sql.named(DROP_METADATA) % quoted(name))
 
     @contextmanager
     def _transaction(self) -> Iterator[Any]:
-        """One transaction on a session of its own; where it fails, it ends with its session."""
+        """Run one transaction in a separate session, which rolls it back if it fails."""
         with closing(self._database.address.connect()) as session:
             session.ask(b"START TRANSACTION")
             session.ask(self._sql.named(LOCK))
@@ -103,7 +103,7 @@ class MysqlMigrator:
 
 
 def _portions(log: int, records: Sequence[Record]) -> Iterator[list[bytes]]:
-    """Give the rows of records, as many at once as fit into a packet."""
+    """Yield the rows of records in portions that fit into a packet."""
     rows: list[bytes] = []
     size = 0
     for record in records:

@@ -1,16 +1,15 @@
-"""What the MySQL store says to its server: tables, statements, packets of statements.
+"""The SQL of the MySQL store: tables, statements, and packets of statements.
 
-A commit is one packet. Its first statements lock the head row, which is the order of the log, and look; then
-comes the *guard*: the update of the head, whose new value is NULL if something does not hold. A head cannot
-be NULL, so the server stops there, and what follows is not run. READ COMMITTED gives every statement a
-snapshot of its own, so what follows the lock sees all that its former holder committed.
+A commit is one packet. Its first statements lock the head row, which orders the log, and check the versions.
+Then comes the *guard*: the update of the head, whose new value is NULL if a check failed. A head cannot be
+NULL, so the server stops there and does not run the rest. READ COMMITTED gives every statement a new
+snapshot, so the statements after the lock see everything that its previous holder committed.
 
-A version is an offset, so a key has changed since an offset if and only if its row has a higher version; or
-if its row is gone, but then the floor has risen. So there is no list of versions to send.
+A version is an offset. So a key has changed since an offset if and only if its row has a higher version, or
+its row was removed, and then the floor has risen. A commit need not send a list of versions.
 
-Reads are one statement, hence one snapshot: first a row of the log itself, told by a NULL, then what was
-found by key and in each range. Long lists of keys are cut, for optimizers have limits beyond which they
-read whole tables instead.
+A read is one statement, hence one snapshot: first the row of the log, with NULL as its key, then the records
+by key and of each range. Long lists of keys are split: above some length, optimizers read whole tables.
 
 A tombstone has neither value nor index key. One index serves index keys and tombstones (`index_key IS NULL`).
 """
@@ -26,7 +25,7 @@ from coord.stores.contract import Commit, ReadPoint, prefix_end
 
 KEYS_AT_ONCE: Final = 500
 ABOVE_ALL: Final = b"\xff"
-"""Above every key and index key in the order of bytes, for no byte of UTF-8 is as high."""
+"""Above every key and index key in byte order: no byte of UTF-8 is as high."""
 
 INSTALL_WAIT_S: Final = 60
 
@@ -34,7 +33,7 @@ TABLES: Final = """
 CREATE TABLE IF NOT EXISTS {log} (
     id INT NOT NULL AUTO_INCREMENT PRIMARY KEY, tenant VARBINARY(128) NOT NULL UNIQUE,
     head BIGINT NOT NULL, at BIGINT NOT NULL, floor BIGINT NOT NULL,
-    shut TINYINT NOT NULL, settled BIGINT NOT NULL) ENGINE = InnoDB ROW_FORMAT = DYNAMIC;
+    sealed TINYINT NOT NULL, syncs BIGINT NOT NULL) ENGINE = InnoDB ROW_FORMAT = DYNAMIC;
 CREATE TABLE IF NOT EXISTS {record} (
     log INT NOT NULL, `key` VARBINARY(700) NOT NULL, version BIGINT NOT NULL, value MEDIUMBLOB,
     index_key VARBINARY(700), PRIMARY KEY (log, `key`), KEY index_key (log, index_key, `key`))
@@ -48,33 +47,34 @@ CREATE TABLE IF NOT EXISTS {meta} (
 
 CLOCK: Final = "CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)"
 
-# The epoch is locked, so that nobody shuts the store or raises it meanwhile (40 bits: see database.py).
+# The lock on the epoch keeps others from sealing the store or raising the epoch (40 bits: see database.py).
 OPEN_LOG: Final = """
 START TRANSACTION;
 SELECT CAST(value AS UNSIGNED) << 40 INTO @base FROM {meta} WHERE name = 'epoch' LOCK IN SHARE MODE;
-SELECT COUNT(*) INTO @shut FROM {meta} WHERE name = 'moved_url';
-INSERT INTO {log} (tenant, head, at, floor, shut, settled) VALUES ('{tenant}', @base, 0, @base, @shut, 0)
+SELECT COUNT(*) INTO @sealed FROM {meta} WHERE name = 'migrated_url';
+INSERT INTO {log} (tenant, head, at, floor, sealed, syncs) VALUES ('{tenant}', @base, 0, @base, @sealed, 0)
     ON DUPLICATE KEY UPDATE id = id;
 COMMIT
 """
 
-# MAX, so that a log that is gone gives NULL and not what a former commit left in the variables.
-LOOK: Final = """
+# With MAX, a missing log gives NULL instead of the values that an earlier commit left in the variables.
+CHECK: Final = """
 START TRANSACTION;
-SELECT MAX(head) + 1, MAX(floor), MAX(shut) INTO @offset, @floor, @shut FROM {log} WHERE id = %d FOR UPDATE;
+SELECT MAX(head) + 1, MAX(floor), MAX(sealed) INTO @offset, @floor, @sealed FROM {log}
+    WHERE id = %d FOR UPDATE;
 SELECT IF(@offset = %d + 1, NULL, %b) INTO @changed;
-SELECT {clock}, @offset, @floor, @shut, @changed;
-UPDATE {log} SET at = %d, head = IF(@shut = 0 AND @floor = %d AND @changed IS NULL, @offset, NULL)
+SELECT {clock}, @offset, @floor, @sealed, @changed;
+UPDATE {log} SET at = %d, head = IF(@sealed = 0 AND @floor = %d AND @changed IS NULL, @offset, NULL)
     WHERE id = %d;
 """
 CHANGED: Final = """
 (SELECT GROUP_CONCAT(HEX(`key`)) FROM {record} FORCE INDEX (PRIMARY)
     WHERE log = %d AND `key` IN (%b) AND version > %d)
 """
-UNTOLD: Final = b"''"
-"""In place of the keys that have changed, where they are not looked for."""
-LOOKED: Final = 3
-"""Which of the answers to a commit says what was found."""
+UNCHECKED: Final = b"''"
+"""In place of the changed keys if the commit does not ask for them."""
+CHECK_ANSWER: Final = 3
+"""The index of the answer with the result of the checks."""
 PUT: Final = "INSERT INTO {record} (log, `key`, version, value, index_key) VALUES "
 OR_UPDATE: Final = (
     b" ON DUPLICATE KEY UPDATE version = VALUES(version), value = VALUES(value),"
@@ -97,8 +97,8 @@ SCAN_KEYS: Final = """
 SELECT `key`, version, value, index_key, %d FROM {record} FORCE INDEX (PRIMARY)
 WHERE log = %d AND `key` %b '%b' AND `key` < '%b' AND index_key IS NOT NULL ORDER BY `key` LIMIT %d
 """
-# Two ranges of the index, written so that every optimizer sees them; comparing pairs is not.
-SCAN_LINES: Final = """
+# Every optimizer recognizes these two ranges of the index; not all do with a comparison of pairs.
+SCAN_INDEX_KEYS: Final = """
 SELECT `key`, version, value, index_key, %d FROM {record} FORCE INDEX (index_key)
 WHERE log = %d AND (index_key > '%b' OR (index_key = '%b' AND `key` > '%b'))
     AND index_key < '%b' AND index_key <> ''
@@ -119,19 +119,19 @@ COMMIT
 FORGET: Final = """
 DELETE FROM {entry} WHERE log = %d AND `offset` < %d ORDER BY `offset` LIMIT %d; SELECT ROW_COUNT()
 """
-# InnoDB shows a commit before it is on disk. Whoever commits anything after it waits for both.
-SETTLE: Final = "UPDATE {log} SET settled = settled + 1 WHERE id = %d"
+# InnoDB shows a commit before it is on disk. A later commit of any kind waits for both.
+MAKE_DURABLE: Final = "UPDATE {log} SET syncs = syncs + 1 WHERE id = %d"
 
 _events_encode = msgspec.msgpack.Encoder().encode
 
 
 def quoted(text: str) -> bytes:
-    """Return what stands between the quotes of a literal."""
+    """Return the text of a literal, without its quotes."""
     return _encoded(text.replace("'", "''"))
 
 
 def listed(texts: Sequence[str]) -> bytes:
-    """Return literals with commas between them; NULL, which is equal to nothing, where there are none."""
+    """Return literals with commas between them; without texts NULL, which equals nothing."""
     if not texts:
         return b"NULL"
     return b"'" + _encoded("','".join([text.replace("'", "''") for text in texts])) + b"'"
@@ -145,7 +145,7 @@ def _encoded(text: str) -> bytes:
 
 
 class Statements:
-    """The statements with the names of one store's tables in them."""
+    """The statements with the table names of one store."""
 
     def __init__(self, prefix: str) -> None:
         self.prefix = prefix
@@ -159,37 +159,39 @@ class Statements:
             INSTALL_WAIT_S,
         )
         self.find_log = self.named("SELECT id FROM {log} WHERE tenant = '%b'")
-        self.make_durable = self.named(SETTLE)
+        self.make_durable = self.named(MAKE_DURABLE)
         self.trim = self.named(TRIM)
         self.forget = self.named(FORGET)
         self.heads = self.named("SELECT id, head FROM {log} WHERE id IN (%b)")
         self.clock = self.named("SELECT {clock}")
         self.head = self.named(LOG_ROW)
-        self._look, self._changed = self.named(LOOK), self.named(CHANGED)
+        self._check, self._changed = self.named(CHECK), self.named(CHANGED)
         self._put, self._entry = self.named(PUT), self.named(ENTRY)
         self._load, self._versions = self.named(LOAD), self.named(VERSIONS)
-        self._scan_keys, self._scan_lines = self.named(SCAN_KEYS), self.named(SCAN_LINES)
+        self._scan_keys, self._scan_index_keys = self.named(SCAN_KEYS), self.named(SCAN_INDEX_KEYS)
         self._tail = self.named(TAIL)
 
     def named(self, statement: str) -> bytes:
-        """Return a statement with the names of this store's tables in it, a single space between words."""
+        """Return a statement with the table names of this store and single spaces."""
         for table in ("meta", "log", "record", "entry"):
             statement = statement.replace(f"{{{table}}}", f"`{self.prefix}_{table}`")
         return " ".join(statement.replace("{clock}", CLOCK).split()).encode()
 
     def open_log(self, tenant: str) -> bytes:
-        """Return the packet that makes a log where there is none."""
+        """Return the packet that creates a log if it is missing."""
         return self.named(OPEN_LOG.replace("{tenant}", tenant))
 
-    def commit(self, log: int, read_point: ReadPoint, commit: Commit, *, alone: bool) -> tuple[bytes, int]:
-        """Return the packet of a commit whose expectations are of a moment, and how many statements it has.
+    def commit(
+        self, log: int, read_point: ReadPoint, commit: Commit, *, unopposed: bool
+    ) -> tuple[bytes, int]:
+        """Return the packet of a commit at a read point, and the number of its statements.
 
-        Who is `alone` does not ask which keys have changed in case that the head has moved: to prepare that
-        question costs the server as much as a quarter of the puts.
+        An `unopposed` commit does not ask which keys changed if the head has moved: that question costs the
+        server as much as a quarter of the puts.
         """
         head, floor, _ = read_point
-        changed = UNTOLD if alone else self._changed % (log, listed([*commit.expected_versions]), head)
-        parts = [self._look % (log, head, changed, commit.at, floor, log)]
+        changed = UNCHECKED if unopposed else self._changed % (log, listed([*commit.expected_versions]), head)
+        parts = [self._check % (log, head, changed, commit.at, floor, log)]
         rows = [
             b"(%d,'%b',@offset,'%b','%b')"
             % (log, quoted(key), put.value.replace(b"'", b"''"), quoted(put.index_key))
@@ -203,22 +205,22 @@ class Statements:
         return b"".join(parts), 8 if rows else 7
 
     def load(self, log: int, keys: Sequence[str], ranges: Sequence[Range] = ()) -> bytes:
-        """Return the statement that reads records; the last column says of which range each is."""
-        scans = [self._scan(place, log, range_) for place, range_ in enumerate(ranges, 1)]
+        """Return the statement that reads records; the last column is the number of the range."""
+        scans = [self._scan(position, log, range_) for position, range_ in enumerate(ranges, 1)]
         return self._found(log, *self._in_parts(self._load, log, keys), *scans)
 
     def versions(self, log: int, keys: Sequence[str]) -> bytes:
         """Return the statement that reads the versions of keys."""
         return self._found(log, *self._in_parts(self._versions, log, keys))
 
-    def _scan(self, place: int, log: int, range_: Range) -> bytes:
+    def _scan(self, position: int, log: int, range_: Range) -> bytes:
         prefix, by, limit, after = range_
         if by == "index_key":
             index_key, key = max((prefix, ""), after)  # no key is empty
             low = quoted(index_key)
-            return self._scan_lines % (place, log, low, low, quoted(key), _end(prefix), limit)
+            return self._scan_index_keys % (position, log, low, low, quoted(key), _end(prefix), limit)
         above, low = (b">=", quoted(prefix)) if after[1] < prefix else (b">", quoted(after[1]))
-        return self._scan_keys % (place, log, above, low, _end(prefix), limit)
+        return self._scan_keys % (position, log, above, low, _end(prefix), limit)
 
     def tail(self, log: int, after: int, limit: int) -> bytes:
         """Return the statement that reads entries."""

@@ -1,9 +1,9 @@
-"""The MySQL and MariaDB store (table shape): four tables of a database, any number of machines.
+"""The MySQL and MariaDB store (table-based): four tables of a database, any number of machines.
 
-A commit is one round trip (`mysql_sql.py`, `mysql_session.py`). Who waits is woken by commits of the same
-process, and finds those of others by looking: these servers ring no bells.
+A commit is one round trip (see statements.py and connection.py). A waiter is woken by commits of its process
+and polls for the commits of others, because these servers send no notifications.
 
-    mysql://user:password@host:3306/database?prefix=coord    `prefix` begins the names of the tables
+    mysql://user:password@host:3306/database?prefix=coord    the table names start with `prefix`
 """
 
 import contextlib
@@ -42,17 +42,17 @@ from coord.stores.mysql.connection import (
     code_of,
     is_durable,
 )
-from coord.stores.mysql.statements import LOOKED, quoted
+from coord.stores.mysql.statements import CHECK_ANSWER, quoted
 from coord.stores.mysql.views import renew_views, view_grants
 from coord.stores.server.clock import ServerClock, uptime_ms
 from coord.stores.server.database import ServerDatabase
 from coord.stores.server.listener import Subscription
 
 COMMIT_BYTES_MAX = 16 * 1024 * 1024
-LEAST_PACKET = 4 * 1024 * 1024
+PACKET_BYTES_MIN = 4 * 1024 * 1024
 TRIES = 3
 FORGET_AT_ONCE = 10_000
-LEAST_POLL_S = 0.005
+POLL_S_MIN = 0.005
 DURABLY = "set innodb_flush_log_at_trx_commit = 1, innodb_doublewrite = ON, and sync_binlog = 1"
 DURABILITY = ("innodb_flush_log_at_trx_commit", "innodb_doublewrite", "log_bin", "sync_binlog")
 
@@ -60,22 +60,22 @@ _events_decode = msgspec.msgpack.Decoder(list[bytes]).decode
 
 
 def install(url: str) -> None:
-    """Make the tables where they are missing; safe to call again, and at the same time."""
+    """Create the tables that are missing; safe to call again, even at the same time."""
     address = Address(url)
     sql = address.sql
     with contextlib.closing(address.connect()) as session:
-        session.ask(sql.lock_installation)  # given back when the session ends
-        if not _notes(address, session):
+        session.ask(sql.lock_installation)  # released when the session ends
+        if not _read_metadata(address, session):
             for statement in sql.create:
                 session.ask(statement)
             values = {"format": str(FORMAT), "store_id": secrets.token_hex(16), "epoch": "0"}
             rows = [sql.put_meta % (quoted(name), quoted(value)) for name, value in values.items()]
             session.ask(b"; ".join([b"START TRANSACTION", *rows, b"COMMIT"]), commits=len(rows) + 2)
-        renew_views(session, sql.prefix, _meta(address, session))
+        renew_views(session, sql.prefix, _checked_metadata(address, session))
 
 
 def grants(url: str) -> list[str]:
-    """Return what an administrator runs, so that the url's user can install a store and work with it."""
+    """Return the statements with which an administrator lets the url's user install and use a store."""
     address = Address(url)
     name, prefix = address.database.replace("`", "``"), address.sql.prefix
     user = "'{}'@'%'".format(address.user.replace("'", "''"))
@@ -95,8 +95,8 @@ def grants(url: str) -> list[str]:
     ]
 
 
-def _notes(address: Address, session: Session) -> dict[str, str]:
-    """Return what the store says of itself; nothing where there is no store."""
+def _read_metadata(address: Address, session: Session) -> dict[str, str]:
+    """Return the metadata of the store; empty if there is no store."""
     try:
         ((*rows,),) = session.ask(address.sql.meta)
     except Corrupt as error:
@@ -106,9 +106,9 @@ def _notes(address: Address, session: Session) -> dict[str, str]:
     return {name.decode(): value.decode() for name, value in rows}
 
 
-def _meta(address: Address, session: Session) -> dict[str, str]:
-    """Return what the store says of itself; refuse one that is not there or not ours to write."""
-    metadata = _notes(address, session)
+def _checked_metadata(address: Address, session: Session) -> dict[str, str]:
+    """Return the metadata of the store; refuse a missing store and another format."""
+    metadata = _read_metadata(address, session)
     if not metadata:
         raise not_installed_error(address.redacted)
     if metadata.get("format") != str(FORMAT):
@@ -120,14 +120,14 @@ def _meta(address: Address, session: Session) -> dict[str, str]:
 
 
 class MysqlStore(RangeReader):
-    """One tenant's log in the tables."""
+    """The log of one tenant in the tables."""
 
     def __init__(self, database: "MysqlDatabase", tenant: str) -> None:
         self._database = database
         self._sql = database.address.sql
         self._log = database.open_log(tenant)
         self._durable_to = 0
-        self._alone = True
+        self._unopposed = True
         self.seen = Head(0, 0)
         self._read(self._sql.head % self._log)
 
@@ -136,18 +136,21 @@ class MysqlStore(RangeReader):
         return self._database.limits
 
     def _read(self, statement: bytes) -> tuple[int, int, list[Row]]:
-        """Return head, floor and what was found, all of one snapshot; note the head."""
-        settled = self._durable_to
+        """Return head, floor and rows of one snapshot; record the head."""
+        durable_to = self._durable_to
         asked = uptime_ms()
         (rows,) = self._database.ask(statement)
         of_log = [row for row in rows if row[0] is None]
         if not of_log:
-            raise Corrupt(f"log {self._log} is gone", hint="restore the store from a copy")
+            raise Corrupt(f"log {self._log} is missing", hint="restore the store from a copy")
         _, head, rest, *_ = of_log[0]
         clock, at, floor = map(int, rest.split())
         self._database.clock.observe(clock, asked)
-        if head < settled:
-            raise Corrupt(f"the log went back from {settled} to {head}", hint="was the store restored?")
+        if head < durable_to:
+            raise Corrupt(
+                f"the log went back from {durable_to} to {head}",
+                hint="check whether an old copy was restored",
+            )
         self._see(Head(head, at))
         return head, floor, [row for row in rows if row[0] is not None]
 
@@ -156,7 +159,7 @@ class MysqlStore(RangeReader):
             self.seen = head
 
     def _make_durable(self, head: int) -> None:
-        """See to it that what was seen is on disk: other processes' commits are visible a little earlier."""
+        """Make sure that entries up to `head` are on disk: others' commits are visible a little earlier."""
         if head > self._durable_to:
             if self.limits.durable:
                 self._database.ask(self._sql.make_durable % self._log)
@@ -166,8 +169,8 @@ class MysqlStore(RangeReader):
         wanted, session = list(keys), self._database.sessions
         head, floor, rows = self._read(self._sql.load(self._log, wanted, ranges))
         parts: list[list[Record]] = [[], *([] for _ in ranges)]
-        for key, version, value, index_key, place in rows:
-            parts[place].append(Record(key.decode(), version, value, index_key.decode()))
+        for key, version, value, index_key, position in rows:
+            parts[position].append(Record(key.decode(), version, value, index_key.decode()))
         found = {record.key: record for record in parts[0]}
         records = {key: found.get(key) or Record(key, floor, None) for key in wanted}
         scanned = [in_order(part, range_.by) for part, range_ in zip(parts[1:], ranges, strict=True)]
@@ -176,44 +179,44 @@ class MysqlStore(RangeReader):
     def commit(self, commit: Commit) -> int:
         check_commit(commit, self.limits)
         if not commit.writes:
-            head = self._looked_up(commit.expected_versions).offset
+            head = self._read_versions(commit.expected_versions).offset
             self._make_durable(head)
             return head
         known = commit.read_point
-        if max(commit.expected_versions.values(), default=0) > known.offset:  # some of it was seen only later
-            known = self._looked_up(commit.expected_versions)
-        alone = self._alone
+        if max(commit.expected_versions.values(), default=0) > known.offset:  # some versions were read later
+            known = self._read_versions(commit.expected_versions)
+        unopposed = self._unopposed
         while True:
-            packet, statements = self._sql.commit(self._log, known, commit, alone=alone)
+            packet, statements = self._sql.commit(self._log, known, commit, unopposed=unopposed)
             asked = uptime_ms()
             try:
                 answers = self._database.ask(packet, commits=statements, on=known.connection)
-            except Reconnected:  # nothing was sent, and what was seen before may not have lasted
-                known = self._looked_up(commit.expected_versions)
+            except Reconnected:  # nothing was sent, and the server may have lost what we read before
+                known = self._read_versions(commit.expected_versions)
                 continue
-            ((clock, offset, floor, sealed, changed),) = answers[LOOKED]
+            ((clock, offset, floor, sealed, changed),) = answers[CHECK_ANSWER]
             self._database.clock.observe(clock, asked)
             if len(answers) == statements:
                 break
             if offset is None:
-                raise Corrupt(f"log {self._log} is gone", hint="restore the store from a copy")
+                raise Corrupt(f"log {self._log} is missing", hint="restore the store from a copy")
             if sealed:
                 raise migrated_error(self._database.current_metadata().get(MIGRATED_URL, "another store"))
             if changed:
                 raise Conflict(bytes.fromhex(key.decode()).decode() for key in changed.split(b","))
-            if floor != known.floor:  # it has risen, and with it what absence means
-                known = self._looked_up(commit.expected_versions)
-            elif not alone:
-                raise Unavailable("MySQL: the server stopped a commit that nothing speaks against")
-            alone = self._alone = False
-        self._alone = offset == known.offset + 1
+            if floor != known.floor:  # it has risen, and with it the version of absent keys
+                known = self._read_versions(commit.expected_versions)
+            elif not unopposed:
+                raise Unavailable("MySQL: the server aborted a commit although every check passed")
+            unopposed = self._unopposed = False
+        self._unopposed = offset == known.offset + 1
         self._see(Head(offset, commit.at))
         self._durable_to = max(self._durable_to, offset)
-        self._database.heard(self._log, offset)
+        self._database.notify_listener(self._log, offset)
         return int(offset)
 
-    def _looked_up(self, expected_versions: dict[str, int]) -> ReadPoint:
-        """Return the newest moment, at which all expectations hold; refuse those that do not."""
+    def _read_versions(self, expected_versions: dict[str, int]) -> ReadPoint:
+        """Return the newest read point if every expected version is current there, else raise Conflict."""
         session = self._database.sessions
         head, floor, rows = self._read(self._sql.versions(self._log, [*expected_versions]))
         found = {key.decode(): version for key, version, *_ in rows}
@@ -239,7 +242,7 @@ class MysqlStore(RangeReader):
     def trim(self, before: int) -> None:
         ask, sql, log = self._database.ask, self._sql, self._log
         *_, ((floor,),), _ = ask(sql.trim % (before, log, log, log), commits=6)
-        # Nobody sees entries below the floor any more; there may be millions, so they leave in portions.
+        # Entries below the floor are invisible; there may be millions, so they are deleted in portions.
         portion = forgotten = FORGET_AT_ONCE
         while forgotten == portion:
             _, ((forgotten,),) = ask(sql.forget % (log, floor, portion), commits=2)
@@ -248,11 +251,11 @@ class MysqlStore(RangeReader):
         return self._database.clock.now()
 
     def close(self) -> None:
-        """Nothing of its own: the database owns the connections."""
+        """Do nothing: the database owns the connections."""
 
 
 class MysqlDatabase(ServerDatabase[MysqlStore]):
-    """The tables with all their tenants; made by `install`."""
+    """The tables with all tenants; created by `install`."""
 
     def __init__(self, url: str) -> None:
         super().__init__(url, store_id="")
@@ -265,7 +268,7 @@ class MysqlDatabase(ServerDatabase[MysqlStore]):
             self._connected()
 
     def _begin(self) -> None:
-        """Begin without sessions, in this process."""
+        """Start without sessions, in this process."""
         super()._begin()
         self._session_lock = threading.RLock()
         self._session: Session | None = None
@@ -274,7 +277,7 @@ class MysqlDatabase(ServerDatabase[MysqlStore]):
         return MysqlStore(self, tenant)
 
     def open_log(self, tenant: str) -> int:
-        """Return the number of a tenant's log, which is made where there is none."""
+        """Return the number of a tenant's log; create the log if it is missing."""
         find = self.address.sql.find_log % quoted(tenant)
         (rows,) = self.ask(find)
         if not rows:
@@ -283,9 +286,9 @@ class MysqlDatabase(ServerDatabase[MysqlStore]):
         return int(rows[0][0])
 
     def ask(self, packet: bytes, *, commits: int = 0, on: int | None = None) -> list[Rows]:
-        """Return the answers of a packet that is a transaction of its own (see `Session.ask`).
+        """Return the answers of a packet that is one transaction (see `Session.ask`).
 
-        With `on`, only in that session: what was seen in another may have been taken back by a crash.
+        With `on`, only in that session: a crash may have undone what another session read.
         """
         self._in_this_process()
         for tries in range(1, TRIES + 1):
@@ -295,13 +298,13 @@ class MysqlDatabase(ServerDatabase[MysqlStore]):
                     raise Reconnected
                 try:
                     return session.ask(packet, commits=commits)
-                except Unavailable as error:  # rolled back: nothing has happened
+                except Unavailable as error:  # rolled back: nothing happened
                     if tries == TRIES or code_of(error.__cause__ or error) not in RETRIED:
                         raise
-        raise AssertionError("the last try returned or raised")
+        raise AssertionError("the last attempt returned or raised")
 
     def _connected(self) -> Session:
-        """Return the session, opened anew if it is gone: what was not sent yet cannot be lost."""
+        """Return the session; open a new one if it was lost, because nothing has been sent yet."""
         if self.closed:
             raise Unavailable("the database is closed")
         if self._session is None or self._session.is_gone():
@@ -312,51 +315,51 @@ class MysqlDatabase(ServerDatabase[MysqlStore]):
     def _connect(self) -> Session:
         session = self.address.connect()
         try:
-            meta = _meta(self.address, session)
+            meta = _checked_metadata(self.address, session)
             packet = int(session.variables["max_allowed_packet"])
-            if packet < LEAST_PACKET:
+            if packet < PACKET_BYTES_MIN:
                 raise Unsupported(
                     f"{self.address.redacted} takes packets of {packet} bytes",
                     hint="max_allowed_packet = 16M",
                 )
             if self.store_id not in ("", meta["store_id"]):
-                raise Corrupt(f"{self.address.redacted} holds another store now", hint="open it again")
+                raise Corrupt(f"{self.address.redacted} is another store now", hint="open it again")
         except BaseException:
             session.close()
             raise
         self.store_id, self.epoch, self.metadata = meta["store_id"], int(meta["epoch"]), meta
-        # Every quote in a packet is doubled, and keys stand in it twice.
+        # Every quote in a packet is doubled, and it contains each key twice.
         commit_bytes = min(packet // 4, COMMIT_BYTES_MAX)
         self.limits = Limits(commit_bytes, durable=is_durable(session.variables), shared=True)
         return session
 
     def current_metadata(self) -> dict[str, str]:
-        """Return what the store says of itself now."""
+        """Return the current metadata of the store."""
         self._in_this_process()
         with self._session_lock:
-            return _meta(self.address, self._connected())
+            return _checked_metadata(self.address, self._connected())
 
-    def heard(self, log: int, offset: int) -> None:
-        """Wake who waits in this process."""
+    def notify_listener(self, log: int, offset: int) -> None:
+        """Wake the waiters in this process."""
         self._listener.learn({log: offset})
 
     @contextlib.contextmanager
     def _subscribe(self) -> Iterator[Subscription]:
-        """Look often while there is news, and less and less where there is none."""
-        backoff, known = LEAST_POLL_S, dict[int, int]()
+        """Poll often while logs grow, and less and less often otherwise."""
+        interval, known = POLL_S_MIN, dict[int, int]()
 
-        def hear(logs: frozenset[int], seconds: float) -> dict[int, int]:
-            nonlocal backoff, known
+        def listen(logs: frozenset[int], seconds: float) -> dict[int, int]:
+            nonlocal interval, known
             if logs <= known.keys():
-                self._listener.rest(min(backoff, seconds))
+                self._listener.rest(min(interval, seconds))
             (rows,) = session.ask(self.address.sql.heads % b",".join(b"%d" % log for log in logs))
             heads: dict[int, int] = dict(rows)
-            backoff = min(2 * backoff, seconds) if heads == known else LEAST_POLL_S
+            interval = min(2 * interval, seconds) if heads == known else POLL_S_MIN
             known = heads
             return heads
 
         with contextlib.closing(self._connect()) as session:
-            yield hear
+            yield listen
 
     def checks(self) -> list[Check]:
         self._in_this_process()

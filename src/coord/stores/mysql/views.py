@@ -1,4 +1,4 @@
-"""The views of `record_views.py` on MariaDB and MySQL, and the function that unpacks events."""
+"""The views of `sql_views.py` for MariaDB and MySQL, and the function that unpacks events."""
 
 import contextlib
 import zlib
@@ -27,15 +27,15 @@ BEGIN
     DECLARE place BIGINT DEFAULT head + 2;
     DECLARE width INT;
     DECLARE size BIGINT;
-    DECLARE told LONGBLOB DEFAULT '';
+    DECLARE list LONGBLOB DEFAULT '';
     WHILE events > 0 DO
         SET width = 1 << (ORD(SUBSTRING(packed, place, 1)) - 196);
         SET size = CONV(HEX(SUBSTRING(packed, place + 1, width)), 16, 10);
-        SET told = CONCAT(told, IF(told = '', '', ','), SUBSTRING(packed, place + 1 + width, size));
+        SET list = CONCAT(list, IF(list = '', '', ','), SUBSTRING(packed, place + 1 + width, size));
         SET place = place + 1 + width + size;
         SET events = events - 1;
     END WHILE;
-    RETURN CONVERT(CONCAT('[', told, ']') USING utf8mb4);
+    RETURN CONVERT(CONCAT('[', list, ']') USING utf8mb4);
 END
 """
 
@@ -54,50 +54,50 @@ JOIN JSON_TABLE({prefix}_events_of(e.events), '$[*]' COLUMNS (
 """
 
 
-# Over the tables stands the mark of the version that made the views.
-MARK = "INSERT INTO {prefix}_meta VALUES ('views', '%s') ON DUPLICATE KEY UPDATE value = VALUES(value)"
+# The metadata contains a checksum of the views.
+CHECKSUM = "INSERT INTO {prefix}_meta VALUES ('views', '%s') ON DUPLICATE KEY UPDATE value = VALUES(value)"
 
 
 def renew_views(session: Any, prefix: str, metadata: dict[str, str]) -> None:
-    """Make the views, or make them anew; who has not the rights for it does without them."""
+    """Create or replace the views; without the rights for it, do nothing."""
     statements = list(views_sql(prefix))
-    mark = f"{zlib.crc32(''.join(statements).encode()):08x}"
-    if metadata.get("views") == mark:
+    checksum = f"{zlib.crc32(''.join(statements).encode()):08x}"
+    if metadata.get("views") == checksum:
         return
     with contextlib.suppress(Unavailable):
-        # What is written in a view as text has to be text, and to the rest of coord all of it is bytes.
-        for statement in ("SET NAMES utf8mb4", *statements, MARK.replace("{prefix}", prefix) % mark):
+        # Literals in a view must be text, while the rest of coord sends bytes.
+        for statement in ("SET NAMES utf8mb4", *statements, CHECKSUM.replace("{prefix}", prefix) % checksum):
             session.ask(statement.encode())
 
 
 def views_sql(prefix: str) -> Iterator[str]:
-    """Yield the statements that make or renew the views of a store, whose tables have this prefix."""
+    """Yield the statements that create or replace the views of a store with this table prefix."""
     yield f"DROP FUNCTION IF EXISTS {prefix}_events_of"
     yield FUNCTION.replace("{prefix}", prefix)
     views = {name: _of_records(view) for name, view in RECORD_VIEWS.items()}
     columns = ", ".join(f"{_text('d.event', [field])} AS {field}" for field in HISTORY_FIELDS)
-    views[HISTORY_VIEW] = HISTORY.replace("{columns}", columns).replace("{at}", _moment("e.at"))
+    views[HISTORY_VIEW] = HISTORY.replace("{columns}", columns).replace("{at}", _timestamp("e.at"))
     for name, query in views.items():
         made = query.replace("{prefix}", prefix).replace("{tenant}", _plain("l.tenant"))
         yield f"CREATE OR REPLACE VIEW {view_name(prefix, name)} AS{made}"
 
 
 def view_grants(database: str, prefix: str, user: str) -> Iterator[str]:
-    """Yield what gives the rights for views; without them there is nothing to be asked with SQL."""
+    """Yield the statements that grant the rights for views; they are needed only for SQL queries."""
     for name in VIEW_NAMES:
         rights = "CREATE, CREATE VIEW, SHOW VIEW, SELECT, DROP"
         yield f"GRANT {rights} ON `{database}`.`{view_name(prefix, name)}` TO {user}"
-    alone = database.replace("_", r"\_").replace("%", r"\%")  # a database may be named by a pattern
-    yield f"GRANT CREATE ROUTINE ON `{alone}`.* TO {user}"
+    escaped = database.replace("_", r"\_").replace("%", r"\%")  # the name of a database is a pattern here
+    yield f"GRANT CREATE ROUTINE ON `{escaped}`.* TO {user}"
 
 
 def view_name(prefix: str, name: str) -> str:
-    """Return the name of a view: that of Postgres, with the prefix of the store's tables."""
+    """Return the name of a view: the same as on Postgres, with the prefix of the tables."""
     return name.replace("coord", prefix, 1)
 
 
 def _of_records(view: RecordView) -> str:
-    columns = ", ".join(f"{_shown(column)} AS {column.name}" for column in view.columns)
+    columns = ", ".join(f"{_expression(column)} AS {column.name}" for column in view.columns)
     needed = f"AND {_text(_plain('r.value'), [view.needed])} IS NOT NULL" if view.needed else ""
     query = RECORDS.replace("{columns}", columns).replace("{spec}", SPEC if view.with_spec else "")
     query = query.replace("{needed}", needed)
@@ -107,7 +107,7 @@ def _of_records(view: RecordView) -> str:
     return "UNION ALL".join(parts)
 
 
-def _shown(column: Column) -> str:
+def _expression(column: Column) -> str:
     record = _plain("spec.value" if column.of_spec else "r.value")
     text = _text(record, column.path)
     match column.form:
@@ -116,8 +116,8 @@ def _shown(column: Column) -> str:
             return f"SUBSTRING_INDEX(SUBSTRING_INDEX({_plain('r.`key`')}, '/', {upto}), '/', -1)"
         case "fence":
             return f"COALESCE(NULLIF(CAST({text} AS SIGNED), 0), r.version)"
-        case "moment":
-            return _moment(f"NULLIF(CAST({text} AS SIGNED), 0)")
+        case "time":
+            return _timestamp(f"NULLIF(CAST({text} AS SIGNED), 0)")
         case "number":
             return f"COALESCE(CAST({text} AS SIGNED), {column.default or 'NULL'})"
         case "flag":
@@ -129,7 +129,7 @@ def _shown(column: Column) -> str:
 
 
 def _plain(column: str) -> str:
-    """Bytes as text that is compared byte by byte: names that differ in their case are two."""
+    """Return bytes as text that is compared byte by byte, so that upper and lower case differ."""
     return f"CONVERT({column} USING utf8mb4) COLLATE utf8mb4_bin"
 
 
@@ -137,6 +137,6 @@ def _text(record: str, path: list[str]) -> str:
     return f"JSON_UNQUOTE(JSON_EXTRACT({record}, '$.{'.'.join(path)}')) COLLATE utf8mb4_bin"
 
 
-def _moment(ms: str) -> str:
-    """A moment in UTC, whatever the session's time zone and the year."""
+def _timestamp(ms: str) -> str:
+    """Return milliseconds as a time in UTC, whatever the time zone of the session."""
     return f"TIMESTAMP '1970-01-01 00:00:00' + INTERVAL {ms} * 1000 MICROSECOND"

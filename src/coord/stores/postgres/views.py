@@ -58,13 +58,13 @@ def views_sql(*, of_records: bool) -> str:
     """Return what makes or renews the views, with `{schema}` for the schema; a log alone has no records."""
     views = {name: _of_records(view) for name, view in RECORD_VIEWS.items()} if of_records else {}
     columns = ", ".join(f"d.event ->> '{field}' AS {field}" for field in HISTORY_FIELDS)
-    views[HISTORY_VIEW] = HISTORY.replace("{columns}", columns).replace("{at}", _moment("e.at"))
+    views[HISTORY_VIEW] = HISTORY.replace("{columns}", columns).replace("{at}", _timestamp("e.at"))
     made = [f"CREATE OR REPLACE VIEW {{schema}}.{name} AS{query};" for name, query in views.items()]
     return FUNCTIONS + "\n".join(made)
 
 
 def _of_records(view: RecordView) -> str:
-    columns = ", ".join(f"{_shown(column)} AS {column.name}" for column in view.columns)
+    columns = ", ".join(f"{_expression(column)} AS {column.name}" for column in view.columns)
     needed = f"AND v.value #>> '{{{view.needed}}}' IS NOT NULL" if view.needed else ""
     query = RECORDS.replace("{columns}", columns).replace("{spec}", SPEC if view.with_spec else "")
     query = query.replace("{needed}", needed)
@@ -75,7 +75,7 @@ def _of_records(view: RecordView) -> str:
     return "UNION ALL".join(parts)
 
 
-def _shown(column: Column) -> str:
+def _expression(column: Column) -> str:
     record = "s.value" if column.of_spec else "v.value"
     text = f"{record} #>> '{{{','.join(column.path)}}}'"
     match column.form:
@@ -83,8 +83,8 @@ def _shown(column: Column) -> str:
             return f"split_part(r.key, '/', {int(column.field) + 1})"
         case "fence":
             return f"coalesce(nullif(({text})::bigint, 0), r.version)"
-        case "moment":
-            return _moment(f"nullif(({text})::bigint, 0)")
+        case "time":
+            return _timestamp(f"nullif(({text})::bigint, 0)")
         case "number":
             return f"coalesce(({text})::bigint, {column.default or 'NULL'})"
         case "flag":
@@ -95,5 +95,5 @@ def _shown(column: Column) -> str:
             return f"coalesce({text}, '{column.default}')"
 
 
-def _moment(ms: str) -> str:
+def _timestamp(ms: str) -> str:
     return f"to_timestamp({ms} / 1000.0)"

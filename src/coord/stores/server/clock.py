@@ -5,7 +5,7 @@ import time
 
 
 def uptime_ms() -> float:
-    """Return a time that never goes back; it includes suspended time where the system can tell."""
+    """Return a time that never goes back; it includes suspended time if the system counts it."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)) * 1000
 
 

@@ -1,4 +1,4 @@
-"""What `coord doctor` learns from a SQLite file."""
+"""The checks of `coord doctor` on a SQLite file."""
 
 import sqlite3
 from typing import Any
@@ -10,12 +10,12 @@ SYNCHRONOUS = {0: "off", 1: "normal", 2: "full", 3: "extra"}
 FULL = 2
 
 
-def look(database: Any, path: str) -> list[Check]:
-    """Look at version, durability and place."""
+def check_sqlite(database: Any, path: str) -> list[Check]:
+    """Check version, durability and location."""
     values = {}
     with database.using() as cursor:
         for name in ("journal_mode", "synchronous"):
-            database.patiently(f"PRAGMA {name}")
+            database.execute_when_free(f"PRAGMA {name}")
             values[name] = cursor.fetchone()[0]
     mode, level = str(values["journal_mode"]), int(values["synchronous"])
     well = mode == "wal" and level >= FULL
@@ -25,7 +25,7 @@ def look(database: Any, path: str) -> list[Check]:
             "durability",
             well,
             f"journal_mode is {mode}, synchronous is {SYNCHRONOUS.get(level, level)}",
-            "" if well else "is the file on a disk of this machine? it should be wal and full",
+            "" if well else "put the file on a local disk; it should be wal and full",
         ),
         location_check(path),
     ]

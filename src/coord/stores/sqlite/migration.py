@@ -1,4 +1,4 @@
-"""Moving a SQLite store; triggers keep a moved one shut, also for who opened it long before."""
+"""Migrating a SQLite store. Triggers seal it, also for processes that opened it before."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -11,31 +11,32 @@ from coord.core.errors import Refused
 from coord.stores.contract import Entry, Record
 from coord.stores.migration import MIGRATED_ID, MIGRATED_URL, migrated_message
 
-# To open a log that exists inserts it, too, and nothing comes of it; that must stay possible to read it.
-SHUT = """
-CREATE TRIGGER moved_commit BEFORE UPDATE ON log BEGIN SELECT RAISE(ABORT, '{message}'); END;
-CREATE TRIGGER moved_tenant BEFORE INSERT ON log WHEN NOT EXISTS (SELECT 1 FROM log WHERE tenant = NEW.tenant)
+# Opening an existing log also runs an INSERT, which has no effect; it must still work, to read the log.
+SEAL = """
+CREATE TRIGGER migrated_commit BEFORE UPDATE ON log BEGIN SELECT RAISE(ABORT, '{message}'); END;
+CREATE TRIGGER migrated_tenant BEFORE INSERT ON log
+WHEN NOT EXISTS (SELECT 1 FROM log WHERE tenant = NEW.tenant)
 BEGIN SELECT RAISE(ABORT, '{message}'); END;
 """
-REOPEN = ("DROP TRIGGER IF EXISTS moved_commit", "DROP TRIGGER IF EXISTS moved_tenant")
+REOPEN = ("DROP TRIGGER IF EXISTS migrated_commit", "DROP TRIGGER IF EXISTS migrated_tenant")
 LOG = "SELECT id FROM log WHERE tenant = ?"
 
 _events_encode = msgspec.msgpack.Encoder().encode
 
 
 class Transactions(Protocol):
-    """What is needed of the database."""
+    """The open database, as far as a migration needs it."""
 
     def reading(self) -> AbstractContextManager[sqlite3.Cursor]: ...
     def writing(self) -> AbstractContextManager[sqlite3.Cursor]: ...
 
 
 HEADS = "SELECT tenant, head FROM log WHERE (head & 1099511627775) <> 0 ORDER BY tenant"
-# The low 40 bits: a log of a later epoch that nobody wrote to has not begun either.
+# The low 40 bits are 0 in a log without entries, whatever its epoch.
 
 
 class SqliteMigrator:
-    """See `migrating.Migrator`."""
+    """The steps of `Migrator`."""
 
     def __init__(self, database: Transactions) -> None:
         self._database = database
@@ -59,7 +60,7 @@ class SqliteMigrator:
         message = migrated_message(url).replace("'", "''")
         with self._database.writing() as cursor:
             _reopen(cursor)
-            for statement in SHUT.format(message=message).split("END;")[:-1]:
+            for statement in SEAL.format(message=message).split("END;")[:-1]:
                 cursor.execute(f"{statement} END")
             _set_metadata(cursor, {MIGRATED_URL: url, MIGRATED_ID: store_id})
 
@@ -74,7 +75,7 @@ class SqliteMigrator:
                 "INSERT OR IGNORE INTO log (tenant, head, at, floor) VALUES (?, 0, 0, 0)", (tenant,)
             )
             cursor.execute("UPDATE log SET head = 0, at = 0, floor = 0 WHERE tenant = ?", (tenant,))
-            cursor.execute(f"DELETE FROM record WHERE log = ({LOG})", (tenant,))  # noqa: S608 - our own words
+            cursor.execute(f"DELETE FROM record WHERE log = ({LOG})", (tenant,))  # noqa: S608 - LOG is a constant
             cursor.execute(f"DELETE FROM entry WHERE log = ({LOG})", (tenant,))  # noqa: S608
 
     def add(self, tenant: str, records: Sequence[Record]) -> None:
@@ -83,11 +84,11 @@ class SqliteMigrator:
             cursor.executemany(f"INSERT INTO record VALUES (({LOG}), ?, ?, ?, ?)", rows)  # noqa: S608
 
     def begin(self, tenant: str, entry: Entry) -> None:
-        place = (entry.offset, entry.at, entry.offset, tenant)
+        values = (entry.offset, entry.at, entry.offset, tenant)
         with self._database.writing() as cursor:
-            cursor.execute("UPDATE log SET head = ?, at = ?, floor = ? WHERE tenant = ? AND head = 0", place)
+            cursor.execute("UPDATE log SET head = ?, at = ?, floor = ? WHERE tenant = ? AND head = 0", values)
             if not cursor.rowcount:
-                raise Refused(f"somebody else began the log of {tenant}", hint="name another store")
+                raise Refused(f"the log of tenant {tenant} exists already", hint="use another store")
             cursor.execute(
                 f"INSERT INTO entry VALUES (({LOG}), ?, ?, ?, ?)",  # noqa: S608
                 (tenant, entry.offset, entry.at, entry.id, _events_encode(entry.events)),

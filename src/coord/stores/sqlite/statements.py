@@ -1,4 +1,4 @@
-"""What the SQLite store says to SQLite."""
+"""The SQL of the SQLite store."""
 
 import functools
 
@@ -26,12 +26,12 @@ PUT = """INSERT INTO record (log, key, version, value, index_key) VALUES {rows}
 ON CONFLICT (log, key)
 DO UPDATE SET version = excluded.version, value = excluded.value, index_key = excluded.index_key"""
 PUT_ROWS = 64
-"""How many rows one statement puts. Python gives its lock away once per statement: with one row in each, a
-busy thread beside a commit makes it take several times as long."""
+"""The rows that one statement puts. Python releases its global lock once per statement: with one row per
+statement, a busy thread makes a commit take several times as long."""
 
 TAIL = """SELECT "offset", at, id, events FROM entry WHERE log = ? AND "offset" > ?
 ORDER BY "offset" LIMIT ?"""
-# CROSS JOIN: SQLite keeps the order of the tables, and looks each wanted key up.
+# CROSS JOIN keeps the order of the tables, so that SQLite looks up each wanted key.
 FIND_VERSIONS = """SELECT record.key, version FROM json_each(?2) AS wanted
 CROSS JOIN record ON record.log = ?1 AND record.key = wanted.value"""
 LOAD = """SELECT NULL, head, at, floor FROM log WHERE id = ?1 UNION ALL
@@ -44,12 +44,12 @@ ADVANCE = "UPDATE log SET head = head + 1, at = ? WHERE id = ? AND head = ? AND 
 @functools.cache
 def put_statement(rows: int) -> str:
     """Return the statement for `rows` rows: ?1 is the log, ?2 the offset, then key, value, index key."""
-    places = [f"(?1, ?{at}, ?2, ?{at + 1}, ?{at + 2})" for at in range(3, 3 + 3 * rows, 3)]
-    return PUT.format(rows=", ".join(places))
+    rows_sql = [f"(?1, ?{at}, ?2, ?{at + 1}, ?{at + 2})" for at in range(3, 3 + 3 * rows, 3)]
+    return PUT.format(rows=", ".join(rows_sql))
 
 
 def scan_statement(log: int, range_: Range) -> tuple[str, list[object]]:
-    """Return the statement that reads a range, and its values; with one lower bound, for SQLite uses one."""
+    """Return the statement that reads a range, and its values; SQLite uses only one lower bound."""
     prefix, by, limit, (index_key, key) = range_
     values: list[object]
     if by == "key":
@@ -71,7 +71,7 @@ def scan_statement(log: int, range_: Range) -> tuple[str, list[object]]:
 def cells_of(commit: Commit) -> list[str | bytes | None]:
     """Return key, value and index key of every record that a commit writes, one after the other.
 
-    In the order of keys, as they lie in the file: neighbours are written to the same page.
+    They are sorted by key, as in the file, so that neighbours are written to the same page.
     """
     cells: list[str | bytes | None] = []
     for key in sorted(commit.puts):
@@ -82,5 +82,6 @@ def cells_of(commit: Commit) -> list[str | bytes | None]:
     return cells
 
 
-def listed(keys: list[str]) -> str:
+def json_list(keys: list[str]) -> str:
+    """Return keys as the JSON array that the statements take."""
     return msgspec.json.encode(keys).decode()

@@ -1,8 +1,8 @@
-"""The SQLite store (table shape): one file, any number of processes of one machine.
+"""The SQLite store (table-based): one file, any number of processes of one machine.
 
-WAL and synchronous=FULL: a commit is on disk when it returns. Writers take `BEGIN IMMEDIATE`; one that finds
-the file busy tries again for a short while at random intervals, because SQLite's own back-off makes convoys.
-Checkpoints are PASSIVE (SQLite's automatic ones), so that they never stop a reader.
+With WAL and synchronous=FULL, a commit is on disk when it returns. Writers use `BEGIN IMMEDIATE`. A writer
+that finds the file busy retries at random intervals: SQLite's own backoff makes writers wait in convoys.
+Checkpoints are PASSIVE (SQLite's automatic ones), so that they never block a reader.
 """
 
 import contextlib
@@ -53,7 +53,7 @@ from coord.stores.sqlite.statements import (
     SCHEMA,
     TAIL,
     cells_of,
-    listed,
+    json_list,
     put_statement,
     scan_statement,
 )
@@ -62,7 +62,7 @@ BUSY_TRIES = 40
 BUSY_BACKOFF_S = 0.1
 CHECKPOINT_PAGES = 4000
 CACHE_KIB = 32 * 1024
-APPLICATION_ID = 0x636F6F72  # "coor": tells our file from anybody else's
+APPLICATION_ID = 0x636F6F72  # "coor": identifies a file of coord
 
 _events_encode = msgspec.msgpack.Encoder().encode
 _events_decode = msgspec.msgpack.Decoder(list[bytes]).decode
@@ -73,7 +73,7 @@ def _name(error: sqlite3.Error) -> str:
 
 
 def translated(error: sqlite3.Error, *, committing: bool = False) -> CoordError:
-    """Return what a driver error means."""
+    """Return the store error for a driver error."""
     name = _name(error)
     if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
         return Corrupt(
@@ -86,7 +86,9 @@ def translated(error: sqlite3.Error, *, committing: bool = False) -> CoordError:
             f"the SQLite file cannot be written: {error}", hint="check its owner and its folder"
         )
     if name.startswith(("SQLITE_FULL", "SQLITE_IOERR")):
-        return Unavailable(f"the disk does not take it: {error}", hint="is it full? nothing was changed")
+        return Unavailable(
+            f"the disk cannot be written: {error}", hint="the disk may be full; nothing was changed"
+        )
     return unavailable_error(f"SQLite: {error}")
 
 
@@ -107,9 +109,9 @@ class SqliteStore(RangeReader):
         self.seen = Head(row[1], row[2])
 
     def load(self, keys: Iterable[str], ranges: Sequence[Range] = (), *, allow_stale: bool = False) -> Loaded:
-        wanted = sorted(keys)  # as they lie in the file, for the same reason as what is written
+        wanted = sorted(keys)  # in the order of the file, so that neighbours are read from the same page
         with self._database.reading(in_one_statement=not ranges) as cursor:
-            self._database.patiently(LOAD, (self._log, listed(wanted)))
+            self._database.execute_when_free(LOAD, (self._log, json_list(wanted)))
             found = {row[0]: row for row in cursor}
             _, head, at, floor = found.pop(None)
             self.seen = Head(head, at)
@@ -138,12 +140,12 @@ class SqliteStore(RangeReader):
                 "INSERT INTO entry VALUES (?, ?, ?, ?, ?)",
                 (self._log, offset, commit.at, commit.id, _events_encode(commit.events)),
             )
-            self.seen = Head(offset, commit.at)  # inside: another thread may see further right after
+            self.seen = Head(offset, commit.at)  # inside: another thread may see a later offset right after
         self._database.wakeup.notify()
         return offset
 
     def _advance(self, cursor: sqlite3.Cursor, commit: Commit) -> int:
-        """Take the next offset, if nothing has changed: at the head of the last load it cannot have."""
+        """Take the next offset if no expected version changed; at the read point none can have changed."""
         if commit.read_point is not NO_READ_POINT:
             head, floor, _ = commit.read_point
             cursor.execute(ADVANCE, (commit.at, self._log, head, floor))
@@ -155,7 +157,7 @@ class SqliteStore(RangeReader):
         return self.seen.offset + 1
 
     def _see(self, cursor: sqlite3.Cursor) -> int:
-        """Note the newest offset; return the floor."""
+        """Record the newest offset; return the floor."""
         head, at, floor = cursor.execute(
             "SELECT head, at, floor FROM log WHERE id = ?", (self._log,)
         ).fetchone()
@@ -165,7 +167,7 @@ class SqliteStore(RangeReader):
     def _check(self, cursor: sqlite3.Cursor, commit: Commit, floor: int) -> None:
         if commit.read_point[:2] == (self.seen.offset, floor):
             return
-        found = dict(cursor.execute(FIND_VERSIONS, (self._log, listed(list(commit.expected_versions)))))
+        found = dict(cursor.execute(FIND_VERSIONS, (self._log, json_list(list(commit.expected_versions)))))
         changed = [
             key for key, version in commit.expected_versions.items() if found.get(key, floor) != version
         ]
@@ -203,16 +205,16 @@ class SqliteStore(RangeReader):
         return host_now_ms()
 
     def close(self) -> None:
-        """Nothing of its own: the database owns the connection."""
+        """Do nothing: the database owns the connection."""
 
 
 class SqliteDatabase(Database[SqliteStore]):
-    """A SQLite file with all its tenants; made on first open."""
+    """A SQLite file with all its tenants; created on first open."""
 
     def __init__(self, url: str, path: str) -> None:
         self._path = os.path.abspath(path)
         self._process = os.getpid()
-        self._turn_path = f"{self._path}-turn"
+        self._fair_lock_path = f"{self._path}-fair.lock"
         self._connection_lock = threading.RLock()
         self._connection = self._connect()
         self._cursor = self._connection.cursor()
@@ -230,10 +232,10 @@ class SqliteDatabase(Database[SqliteStore]):
         try:
             os.makedirs(os.path.dirname(path), exist_ok=True)
             if os.path.islink(path) or (os.path.exists(path) and not os.path.isfile(path)):
-                raise Corrupt(f"{path} is not a regular file", hint="name the file itself")
-            # Made by us, for its owner alone; SQLite gives the files beside it the same rights. One that is
-            # there is left alone: to close it would drop the locks that this process may have on it, and the
-            # next process to leave would believe to be the last, and remove the log that is being written.
+                raise Corrupt(f"{path} is not a regular file", hint="use the path of the file itself")
+            # Create the file for its owner only; SQLite gives its other files the same permissions. An
+            # existing file is not opened here: closing it would drop the locks that this process may have on
+            # it, and the next process to end would think it is the last one and remove the WAL in use.
             with contextlib.suppress(FileExistsError):
                 os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
             return sqlite3.connect(path, timeout=0.05, isolation_level=None, check_same_thread=False)
@@ -243,19 +245,19 @@ class SqliteDatabase(Database[SqliteStore]):
             raise Unavailable(f"{path} cannot be opened: {error.strerror}") from error
 
     def _prepare(self) -> dict[str, str]:
-        """Set the connection up, make the tables in a new file, and return what the file says of itself."""
+        """Set up the connection, create the tables in a new file, and return the metadata."""
         with self.using() as cursor:
-            # Looked at before anything is set, since WAL is written into the file; and the tables first,
-            # since whoever is making them at this moment writes the owner along with them.
-            self.patiently("SELECT count(*) FROM sqlite_master")
+            # Check the owner before any setting, because WAL is written into the file. Read the tables first:
+            # a process that creates them writes the application id in the same transaction.
+            self.execute_when_free("SELECT count(*) FROM sqlite_master")
             tables = cursor.fetchone()[0]
-            self.patiently("PRAGMA application_id")
+            self.execute_when_free("PRAGMA application_id")
             if tables and cursor.fetchone()[0] != APPLICATION_ID:
-                raise Corrupt(f"{self._path} is a database, but not one of coord", hint="name another file")
-            self.patiently("PRAGMA journal_mode = WAL")
-            self.patiently("PRAGMA synchronous = FULL")
-            self.patiently(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
-            self.patiently(f"PRAGMA cache_size = -{CACHE_KIB}")
+                raise Corrupt(f"{self._path} is not a database of coord", hint="use another file")
+            self.execute_when_free("PRAGMA journal_mode = WAL")
+            self.execute_when_free("PRAGMA synchronous = FULL")
+            self.execute_when_free(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
+            self.execute_when_free(f"PRAGMA cache_size = -{CACHE_KIB}")
         with self.writing() as cursor:
             if not cursor.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
                 for statement in SCHEMA.split(";")[:-1]:
@@ -266,7 +268,7 @@ class SqliteDatabase(Database[SqliteStore]):
             meta: dict[str, str] = dict(cursor.execute("SELECT name, value FROM meta"))
         if meta["format"] != str(FORMAT):
             raise Unsupported(
-                f"{self._path} has format {meta['format']}; this version of coord knows {FORMAT}",
+                f"{self._path} has format {meta['format']}; this version of coord reads {FORMAT}",
                 hint="upgrade coord",
             )
         return meta
@@ -275,32 +277,32 @@ class SqliteDatabase(Database[SqliteStore]):
         return SqliteStore(self, tenant)
 
     def fair_lock(self) -> AbstractContextManager[None]:
-        return fair_lock(self._turn_path)
+        return fair_lock(self._fair_lock_path)
 
     def checks(self) -> list[Check]:
-        from coord.stores.sqlite.health import look
+        from coord.stores.sqlite.health import check_sqlite
 
-        return look(self, self._path)
+        return check_sqlite(self, self._path)
 
     @contextlib.contextmanager
     def reading(self, *, in_one_statement: bool = False) -> Iterator[sqlite3.Cursor]:
-        """One snapshot; one statement is that by itself."""
+        """Read at one read point; a single statement needs no transaction for that."""
         with self.using() as cursor:
             self.roll_back()
             try:
                 if not in_one_statement:
-                    self.patiently("BEGIN")
+                    self.execute_when_free("BEGIN")
                 yield cursor
             finally:
                 self.roll_back()
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[sqlite3.Cursor]:
-        """One transaction that holds the write lock from its beginning."""
+        """Run one transaction that has the write lock from its start."""
         with self.using() as cursor:
             self.roll_back()
             try:
-                self.patiently("BEGIN IMMEDIATE")
+                self.execute_when_free("BEGIN IMMEDIATE")
                 yield cursor
             except BaseException:
                 self.roll_back()
@@ -314,7 +316,7 @@ class SqliteDatabase(Database[SqliteStore]):
     @contextlib.contextmanager
     def using(self) -> Iterator[sqlite3.Cursor]:
         if os.getpid() != self._process:
-            raise Unavailable("SQLite was opened before a fork", hint="open the store anew in the child")
+            raise Unavailable("SQLite was opened before a fork", hint="open the store again in the child")
         with self._connection_lock:
             try:
                 yield self._cursor
@@ -323,8 +325,8 @@ class SqliteDatabase(Database[SqliteStore]):
             except UnicodeEncodeError as error:
                 raise Invalid(f"not valid Unicode: {error}") from error
 
-    def patiently(self, statement: str, values: tuple[object, ...] = ()) -> None:
-        """Execute a statement that may find the file busy."""
+    def execute_when_free(self, statement: str, values: tuple[object, ...] = ()) -> None:
+        """Execute a statement; retry while another process has the file locked."""
         for tries in range(1, BUSY_TRIES + 1):
             try:
                 self._cursor.execute(statement, values)
@@ -335,7 +337,7 @@ class SqliteDatabase(Database[SqliteStore]):
                 back_off(BUSY_BACKOFF_S)
 
     def roll_back(self) -> None:
-        """End a transaction, also one that a signal interrupted where nobody could end it."""
+        """End the transaction, even one that a signal interrupted."""
         with contextlib.suppress(sqlite3.Error):
             if self._connection.in_transaction:
                 self._cursor.execute("ROLLBACK")

@@ -269,7 +269,7 @@ def test_a_store_that_was_removed_while_open_is_corrupt(path: Path) -> None:
 def test_a_folder_of_somebody_else_is_invalid_and_untouched(tmp_path: Path) -> None:
     """A folder that is not empty and has no format file is not ours to write in."""
     (tmp_path / "thesis.txt").write_text("precious")
-    with pytest.raises(Invalid, match="empty folder"):
+    with pytest.raises(Invalid, match="empty or new folder"):
         opened(tmp_path)
     assert [each.name for each in tmp_path.iterdir()] == ["thesis.txt"]
 

@@ -54,7 +54,7 @@ def test_an_old_server_is_unsupported(url: str, monkeypatch: pytest.MonkeyPatch)
     """Refused at the door, by install and by open."""
     monkeypatch.setattr(mysql_session, "MARIADB", (99, 0))
     for use in (open_store, coord.install):
-        with pytest.raises(Unsupported, match=r"MariaDB 10\.6 or MySQL 8\.0"):
+        with pytest.raises(Unsupported, match=r"MariaDB 10\.6, MySQL 8\.0"):
             use(url)
 
 

@@ -157,7 +157,7 @@ def test_who_is_cut_off_after_its_guard_stopped_it_keeps_nobody_waiting(
     assert isinstance(database, mysql.MysqlDatabase)
     cut_off = database.address.connect()
     packet, _ = database.address.sql.commit(
-        1, ReadPoint(0, 0, 0), ONE, alone=True
+        1, ReadPoint(0, 0, 0), ONE, unopposed=True
     )  # of a moment that has passed
     cut_off._connection.query(packet)  # the rest of its answer is never heard
     assert store.commit(ONE) == 2
@@ -230,20 +230,20 @@ def test_what_is_answered_is_on_disk_though_another_wrote_it(
     """InnoDB shows commits before they are synced: whoever verifies or follows syncs what it has not yet."""
     mine, other = open_database(url).log("local"), open_database(url).log("local")
 
-    def settled() -> int:
-        return int(rows(sql, "SELECT settled FROM coord_log")[0][0])
+    def syncs() -> int:
+        return int(rows(sql, "SELECT syncs FROM coord_log")[0][0])
 
     write(other, {"k": b"1"})
     other.commit(Commit({"k": 1}))
-    assert settled() == 0, "own commits were synced when they were answered"
+    assert syncs() == 0, "own commits were synced when they were answered"
     mine.commit(Commit({"k": 1}))
-    assert settled() == 1
+    assert syncs() == 1
     mine.commit(Commit({"k": 1}))
     mine.tail(0, 1)
-    assert settled() == 1, "once is enough"
+    assert syncs() == 1, "once is enough"
     write(other, {"k": b"2"})
     mine.tail(0, 1)
-    assert settled() == 2
+    assert syncs() == 2
 
 
 def test_a_commit_is_one_sync_and_a_read_none(store: Store, sql: "Sql[Any]") -> None:
@@ -350,7 +350,7 @@ def test_a_log_that_went_back_or_is_gone_is_corrupt(store: Store, sql: "Sql[Any]
         store.load(["k"])
     rows(sql, "DELETE FROM coord_log")
     for call in (lambda: store.load(["k"]), lambda: store.commit(Commit(events=[b"lost"]))):
-        with pytest.raises(Corrupt, match="gone"):
+        with pytest.raises(Corrupt, match="missing"):
             call()
     assert rows(sql, "SELECT MAX(`offset`) FROM coord_entry") == [(3,)]
 

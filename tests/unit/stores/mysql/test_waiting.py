@@ -55,7 +55,7 @@ def test_a_commit_of_this_process_wakes_at_once(
     database: AnyDatabase, sql: "Sql[Any]", thread: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody has to look at the server for what this process did itself."""
-    monkeypatch.setattr(mysql, "LEAST_POLL_S", 2 * PATIENCE_S)
+    monkeypatch.setattr(mysql, "POLL_S_MIN", 2 * PATIENCE_S)
     monkeypatch.setattr(listener, "POLL_S", 2 * PATIENCE_S)
     store = database.log("local")
     answer = thread.submit(store.wait, 0, PATIENCE_S)
