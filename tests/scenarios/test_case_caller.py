@@ -87,7 +87,7 @@ def test_an_impostor_is_refused(harness: StoreHarness) -> None:
     ):
         with pytest.raises(Impostor, match="belongs to session me") as caught:
             act()
-        assert "use me" in caught.value.hint
+        assert "pass me" in caught.value.hint
     assert harness.head == before
     assert victim.check("file:a.py", fence=fence).free
 

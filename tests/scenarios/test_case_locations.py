@@ -135,7 +135,7 @@ def test_a_store_that_was_replaced_is_corrupt(repository: Path, environ: dict[st
         assert ann.acquire("src/app.py").ok
     remove_store(environ["COORD_URL"])
     coord.install(environ["COORD_URL"])
-    with pytest.raises(Corrupt, match="another one") as caught:
+    with pytest.raises(Corrupt, match="a different store") as caught:
         connect(repository, environ, "bob")
     assert "coord init --new-store" in caught.value.hint
 
@@ -146,7 +146,7 @@ def test_starting_afresh_raises_the_epoch(repository: Path, environ: dict[str, s
         old = ann.acquire("src/app.py").locks[0]
     before = read_pin(str(repository / ".git/coord"))
     assert before is not None
-    with pytest.raises(Invalid, match="in order"):
+    with pytest.raises(Invalid, match="is intact"):
         initialise(str(repository), environ, new_store=True)
     remove_store(environ["COORD_URL"])
     place = initialise(str(repository), environ, new_store=True)

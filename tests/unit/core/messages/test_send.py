@@ -104,7 +104,7 @@ def test_hops(harness: LockHarness) -> None:
         by, to = names[hop % 2], names[1 - hop % 2]
         message = send(harness, by, to, "pong", reply_to=message.id)
     assert receive(harness, "bob").messages or receive(harness, "ann").messages
-    with pytest.raises(Refused, match="passed on 9 times"):
+    with pytest.raises(Refused, match="forwarded 9 times"):
         send(harness, "bob", "ann", "pong", reply_to=message.id)
 
 
