@@ -1,6 +1,6 @@
-"""`ClaimRepository`: claims as a repository of records that change only as expected, over `TaskCoordinator`.
+"""`ClaimRepository`: claims as records with conditional updates, on top of `TaskCoordinator`.
 
-An atomic operation is one commit: it happens whole if the task stands as expected, otherwise not at all.
+An atomic operation is one commit. It happens completely if the task is in the expected state, or not at all.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -18,7 +18,7 @@ STATES = ("NO_CLAIM", "EXPIRED")
 
 
 class AtomicResult(msgspec.Struct, frozen=True):
-    """Whether it happened, why or why not, and the whole reply of the operation behind it."""
+    """Whether an operation happened, the reason, and its full reply."""
 
     success: bool
     reason: str
@@ -26,7 +26,7 @@ class AtomicResult(msgspec.Struct, frozen=True):
 
 
 class ClaimUpdate(NamedTuple):
-    """What becomes of a claim: ACTIVE renews it, RELEASED gives it back, ERROR gives it back as failed."""
+    """The new state of a claim: ACTIVE renews it, RELEASED releases it, ERROR releases it as failed."""
 
     session_id: str
     state: str = "ACTIVE"
@@ -34,14 +34,14 @@ class ClaimUpdate(NamedTuple):
 
 
 class Submission(NamedTuple):
-    """A result, and the session that hands it in."""
+    """A result and the session that submits it."""
 
     session_id: str
     result_data: Mapping[str, Any]
 
 
 class ClaimRepository:
-    """The operations of a claim store by the names the second document gives them.
+    """The operations of a claim store, with the names of its specification.
 
     >>> repository, key = ClaimRepository.open("memory:"), types.ClaimKey("local", "shop", "A-001-login")
     >>> template = types.ClaimTemplate("agent-a", "session-1")
@@ -68,7 +68,7 @@ class ClaimRepository:
     def atomic_claim_or_fail(
         self, key: types.ClaimKey, new_claim: types.ClaimTemplate, expected_state: str | int
     ) -> AtomicResult:
-        """Claim a task if it stands as expected: `NO_CLAIM`, `EXPIRED`, or the generation it is at."""
+        """Claim a task if its state is the expected one: `NO_CLAIM`, `EXPIRED`, or a generation."""
         given = type(expected_state) is int and 0 <= expected_state < GENERATION_MAX
         if not given and expected_state not in STATES:
             raise Invalid(
@@ -82,7 +82,7 @@ class ClaimRepository:
     def atomic_update_if_generation_matches(
         self, key: types.ClaimKey, expected_generation: int, update: ClaimUpdate
     ) -> AtomicResult:
-        """Renew a claim or give it back, if its generation and session are these."""
+        """Renew or release a claim if its generation and session match."""
         session, state, note = ClaimUpdate(*update)
         if state == "ACTIVE":
             renewed = self.coordinator.renew_lease(*_key(key), session, expected_generation)
@@ -96,7 +96,7 @@ class ClaimRepository:
     def atomic_submit_result(
         self, claim_key: types.ClaimKey, result: Submission, expected_generation: int
     ) -> AtomicResult:
-        """Hand in a result, if the generation is current and the session holds it."""
+        """Submit a result if the generation is current and the session holds it."""
         session, data = Submission(*result)
         reply = self.coordinator.submit_result(*_key(claim_key), session, expected_generation, data)
         return AtomicResult(reply.accepted, reply.reason.value, reply)
@@ -123,13 +123,13 @@ class ClaimRepository:
     def list_expired_claims(
         self, tenant_id: str, before: datetime | int | None = None
     ) -> list[types.TaskClaim]:
-        """Return claims whose lease ran out before a moment (now) and that nobody took since."""
+        """Return claims that expired before a time (default: now) and were not taken over."""
         return self.coordinator.list_expired_claims(tenant_id, before)
 
     def batch_claim(
         self, keys: Iterable[types.ClaimKey], claim_template: types.ClaimTemplate
     ) -> dict[types.ClaimKey, types.ClaimResult]:
-        """Claim many tasks; each is granted or denied by itself."""
+        """Claim many tasks; each one is granted or denied separately."""
         return self.coordinator.batch_claim(keys, claim_template)
 
     def batch_get_states(self, keys: Iterable[types.ClaimKey]) -> dict[types.ClaimKey, types.TaskState]:

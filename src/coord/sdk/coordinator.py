@@ -1,4 +1,4 @@
-"""`TaskCoordinator`: the operations of the generation clock by the names its document gives them."""
+"""`TaskCoordinator`: claim tasks under a generation clock, with the operation names of its specification."""
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
@@ -84,7 +84,7 @@ class TaskCoordinator:
         self.close()
 
     def close(self) -> None:
-        """Answer what is under way and close the store."""
+        """Wait for running commands and close the store."""
         with self._lock:
             engines, self._engines = list(self._engines.values()), {}
         for engine in engines:
@@ -141,7 +141,7 @@ class TaskCoordinator:
     ) -> types.ClaimResult:
         """Claim a task even from its holder, who is SUPERSEDED; privileged, and the reason is recorded."""
         if not arguments.line("reason", reason):
-            raise Invalid("a forced claim needs a reason", hint="say why its holder may lose it")
+            raise Invalid("a forced claim requires a reason", hint="say why the holder may lose the task")
         command = claim_command(
             (tenant_id, project_id, task_id),
             agent_id,
@@ -155,7 +155,7 @@ class TaskCoordinator:
     def batch_claim(
         self, keys: Iterable[tuple[str, str, str]], claim_template: types.ClaimTemplate | tuple[Any, ...]
     ) -> dict[types.ClaimKey, types.ClaimResult]:
-        """Claim many tasks in few commits; each is granted or denied by itself."""
+        """Claim many tasks in few commits; each one is granted or denied separately."""
         template = template_of(claim_template)
         agent, session = check_id("agent id", template.agent_id), check_id("session id", template.session_id)
         lease_ms = _lease_ms(template.lease_duration_seconds)
@@ -173,7 +173,7 @@ class TaskCoordinator:
         *,
         command_id: str = "",
     ) -> types.RenewalResult:
-        """Begin the lease anew, for as long as it was claimed for."""
+        """Renew the lease for its original duration."""
         names = _names(tenant_id, project_id, task_id)
         session, generation = check_id("session id", session_id), _generation(expected_generation)
         return self._call(RenewLease(*names, session, generation), command_id)
@@ -189,7 +189,7 @@ class TaskCoordinator:
         *,
         command_id: str = "",
     ) -> types.ReleaseResult:
-        """Give a claim back; the reason is VOLUNTARY, ERROR, PREEMPTED, or a remark (then VOLUNTARY)."""
+        """Release a claim; the reason is VOLUNTARY, ERROR, PREEMPTED, or a remark (then VOLUNTARY)."""
         names = _names(tenant_id, project_id, task_id)
         kind = _RELEASE_REASONS.get(arguments.line("reason", reason))
         command = ReleaseClaim(
@@ -214,14 +214,14 @@ class TaskCoordinator:
         *,
         command_id: str = "",
     ) -> types.SubmissionResult:
-        """Hand in a result; accepted only under the current generation, from its holder, once."""
+        """Submit a result; accepted once, and only from the holder of the current generation."""
         names = _names(tenant_id, project_id, task_id)
         session, number = check_id("session id", session_id), _generation(generation)
         data = to_json("result_data", result_data)
         return large.submit(self.engine(tenant_id), names, session, number, data, command_id)
 
     def get_result(self, tenant_id: str, project_id: str, task_id: str) -> types.TaskResult:
-        """Return the accepted result of a task with all its data, however large."""
+        """Return the accepted result of a task with all its data, of any size."""
         names = _names(tenant_id, project_id, task_id)
         result, data = large.whole_result(self.engine(tenant_id), GetResult(*names))
         if data is None:
@@ -231,7 +231,7 @@ class TaskCoordinator:
     def reset_task(
         self, tenant_id: str, project_id: str, task_id: str, reason: str = "", *, command_id: str = ""
     ) -> types.ResetResult:
-        """Open a task again; its history stays and its generation goes on rising. Privileged."""
+        """Reopen a task; it keeps its history, and its generation keeps rising. Privileged."""
         names = _names(tenant_id, project_id, task_id)
         return self._call(ResetTask(*names, arguments.line("reason", reason)), command_id)
 
@@ -246,7 +246,7 @@ class TaskCoordinator:
         return self._call_many(keys, GetTaskStates)
 
     def get_claim_history(self, tenant_id: str, project_id: str, task_id: str) -> list[types.ClaimHistory]:
-        """Return every ended generation, oldest first, with the submissions that came in vain."""
+        """Return every ended generation, oldest first, with its rejected submissions."""
         return self._call(GetClaimHistory(*_names(tenant_id, project_id, task_id)))
 
     def get_active_claims_for_session(self, tenant_id: str, session_id: str) -> list[types.TaskClaim]:
@@ -255,8 +255,8 @@ class TaskCoordinator:
         return self._call(GetSessionClaims(tenant, session))
 
     def get_session_memory(self, tenant_id: str, project_id: str, session_id: str) -> "SessionMemory":
-        """Return what a session did, how far the tracks of a project are, and what it needs to go on."""
-        from coord.sdk.client.session_memory import coordinator_memory  # most callers never look back
+        """Return what a session did, the progress of tracks, and what it needs to continue."""
+        from coord.sdk.client.session_memory import coordinator_memory  # most callers never read it
 
         tenant, project = check_id("tenant id", tenant_id), check_id("project id", project_id)
         session = check_id("session id", session_id)
@@ -265,17 +265,17 @@ class TaskCoordinator:
     def list_expired_claims(
         self, tenant_id: str, before: datetime | int | None = None
     ) -> list[types.TaskClaim]:
-        """Return claims whose lease ran out before a moment (now) and that nobody took since."""
+        """Return claims that expired before a time (default: now) and were not taken over."""
         return self._call(ListExpiredClaims(check_id("tenant id", tenant_id), _millis(before)))
 
     # Limits.
 
     def get_limits(self, tenant_id: str) -> LimitsInfo:
-        """Return a tenant's limits, and what is used of them."""
+        """Return the limits of a tenant and their current use."""
         return self._call(GetLimits(check_id("tenant id", tenant_id)))
 
     def set_limits(self, tenant_id: str, *, profile: str = "", by: str = "", **limits: int) -> dict[str, int]:
-        """Change limits, from a profile and by name; `by` stands in the event. Return those in force.
+        """Change limits by profile and by name; return the limits in force. The event records `by`.
 
         Privileged.
         """
@@ -294,7 +294,7 @@ class TaskCoordinator:
         keys: Iterable[tuple[str, str, str]],
         command: Callable[[str, tuple[tuple[str, str], ...]], Command],
     ) -> dict[types.ClaimKey, Any]:
-        """Ask about many tasks in few commands; each task is asked about once."""
+        """Run a command for many tasks in few steps; each task is included once."""
         replies: dict[types.ClaimKey, Any] = {}
         for tenant, tasks in _by_tenant(keys).items():
             parts = [tuple(tasks[at : at + BATCH_TASKS]) for at in range(0, len(tasks), BATCH_TASKS)]
@@ -314,7 +314,7 @@ def claim_command(
     reason: str = "",
     expects: str = "",
 ) -> ClaimTask:
-    """Return the command for a claim, with all that was given checked."""
+    """Return the command for a claim, after checking its arguments."""
     agent, session = check_id("agent id", agent_id), check_id("session id", session_id)
     lease_ms = _lease_ms(lease_s)
     names, force = _names(*key), bool(reason)
@@ -326,7 +326,7 @@ def _names(tenant_id: str, project_id: str, task_id: str) -> tuple[str, str, str
 
 
 def _by_tenant(keys: Iterable[tuple[str, str, str]]) -> dict[str, list[tuple[str, str]]]:
-    """Return the tasks that are named, by tenant, each once; a bad name among them refuses them all."""
+    """Return distinct tasks by tenant; raise `Invalid` if one name is bad."""
     hint = "use ClaimKey(tenant_id, project_id, task_id)"
     if not isinstance(keys, Iterable):
         raise Invalid(f"{shown(keys)} is not a list of tasks", hint=hint)
@@ -344,7 +344,7 @@ def _by_tenant(keys: Iterable[tuple[str, str, str]]) -> dict[str, list[tuple[str
 
 
 def template_of(template: types.ClaimTemplate | tuple[Any, ...]) -> types.ClaimTemplate:
-    """Return who claims and for how long, if it says that."""
+    """Return a claim template, after checking its shape."""
     if not isinstance(template, tuple) or not 2 <= len(template) <= 3:
         raise Invalid(
             f"{shown(template)} is not a claim template",

@@ -1,8 +1,8 @@
-"""A scheduler for processes that live long: jobs that run again and again, each by itself.
+"""`Scheduler`: run jobs at intervals in a long-lived process.
 
-Each job has a thread of its own: one that fails or hangs is in no other's way. A job never runs twice at the
-same moment, also where it is registered anew while it runs. Its turns are spread a little, so that many
-processes that began together do not come back together.
+Each job has a separate thread, so a job that fails or hangs does not delay the others. A job never runs twice
+at the same time, even if it is registered again while it runs. Intervals are jittered, so that processes that
+started together do not run their jobs together.
 """
 
 import inspect
@@ -18,16 +18,16 @@ from coord.core.errors import Invalid
 from coord.core.ids import check_id, shown
 
 JITTER = 0.1
-"""The part of the interval by which a turn may come earlier."""
+"""The fraction of the interval by which a run may come earlier."""
 STOP_S = 10.0
 
 Work = Callable[[], object] | Callable[[], Awaitable[object]]
 Pause = Callable[[threading.Event, float], bool]
-"""Waits for an event, a time at most; says whether it came."""
+"""Waits for an event, at most a number of seconds; returns whether it was set."""
 
 
 class JobState(msgspec.Struct, frozen=True):
-    """How a job fares; `last_error` is that of the last run, empty if it went well."""
+    """The state of a job; `last_error` is empty if the last run succeeded."""
 
     name: str
     every_s: float
@@ -67,15 +67,15 @@ class Scheduler:
         self.stop()
 
     def register(self, name: str, every_s: float, work: Work, *, at_once: bool = False) -> None:
-        """Run a job (a function or a coroutine function) once in a time; one of the same name is replaced.
+        """Run a job (a function or a coroutine function) at an interval; replace a job of the same name.
 
-        With `at_once` its first turn is now, else after the time.
+        With `at_once` the first run is now, else after one interval.
         """
         check_id("job name", name)
         if isinstance(every_s, bool) or not isinstance(every_s, (int, float)) or not 0 < every_s < 1e9:
-            raise Invalid(f"{shown(every_s)} is no interval", hint="give seconds, more than 0")
+            raise Invalid(f"{shown(every_s)} is not an interval", hint="pass seconds above 0")
         if not callable(work):
-            raise Invalid(f"{shown(work)} cannot be called", hint="give a function without arguments")
+            raise Invalid(f"{shown(work)} cannot be called", hint="pass a function without arguments")
         with self._lock:
             before = self._jobs.get(name)
             if before is not None:
@@ -85,7 +85,7 @@ class Scheduler:
             job.start(self._pause, self._chance, self._on_error)
 
     def unregister(self, name: str) -> bool:
-        """Stop a job and forget it, once a run that is under way has ended; return whether there was one."""
+        """Stop and remove a job after its current run; return whether there was one."""
         with self._lock:
             job = self._jobs.pop(name, None)
         if job is None:
@@ -95,7 +95,7 @@ class Scheduler:
         return True
 
     def stop(self, timeout_s: float = STOP_S) -> bool:
-        """Stop and forget all jobs; return whether every run that was under way ended in time."""
+        """Stop and remove all jobs; return whether every current run ended in time."""
         with self._lock:
             jobs, self._jobs = list(self._jobs.values()), {}
         for job in jobs:
@@ -105,12 +105,12 @@ class Scheduler:
         return all(ended)
 
     def registered(self) -> list[str]:
-        """Return the names of the jobs there are."""
+        """Return the names of all jobs."""
         with self._lock:
             return list(self._jobs)
 
     def states(self) -> dict[str, JobState]:
-        """Return how each job fares."""
+        """Return the state of each job."""
         with self._lock:
             return {name: job.state() for name, job in self._jobs.items()}
 
@@ -146,7 +146,7 @@ class _Job:
         self._thread.start()
 
     def join(self, timeout_s: float) -> bool:
-        """Wait for the thread to end; who asks from within the job is not waited for."""
+        """Wait for the thread to end, unless it is the current one."""
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(timeout_s)
             return not self._thread.is_alive()
@@ -186,7 +186,7 @@ class _Job:
 
                 asyncio.run(outcome)
             self._error = ""
-        except Exception as error:  # noqa: BLE001 - whatever a job does, the next turn comes
+        except Exception as error:  # noqa: BLE001 - a failed job runs again
             self._failures += 1
             self._error = f"{type(error).__name__}: {error}"
             if on_error is not None:

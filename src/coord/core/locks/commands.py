@@ -216,6 +216,60 @@ class ListLocks(SessionCommand, frozen=True):
     own: bool = False
 
 
+class LockPeriod(Reply, frozen=True):
+    """From when to when a session held a lock; `until_ms` is 0 while it still does."""
+
+    resource: str
+    owner: str
+    agent: str
+    mode: str
+    fence: int
+    from_ms: int
+    until_ms: int
+    end_reason: str = ""
+    by: str = ""
+    reason: str = ""
+
+
+class LockPeriods(Reply, frozen=True):
+    """A page of lock periods; `after` asks for the next page, and is empty on the last one."""
+
+    periods: list[LockPeriod]
+    after: str = ""
+
+
+class ListLockPeriods(Command, frozen=True):
+    """Ask when locks of a space (or of all) were held: those on record now, or with `ended` the former ones.
+
+    A lock on record whose deadline has passed is reported as ended.
+    """
+
+    rule = "coord.core.locks.queries:list_lock_periods"
+    reply = LockPeriods
+    reads_only = True
+    space: str = ""
+    ended: bool = False
+    after: str = ""
+    limit: int = 500
+
+
+class LockRequestInfo(Reply, frozen=True):
+    """A request that waits for locks; a `denied` one only counts in the search for deadlocks."""
+
+    session: str
+    resources: tuple[str, ...]
+    since_ms: int
+    denied: bool = False
+
+
+class ListLockRequests(Command, frozen=True):
+    """Ask for the requests that are in a wait queue now, and for those that were denied a moment ago."""
+
+    rule = "coord.core.locks.queries:list_lock_requests"
+    reply = list[LockRequestInfo]
+    reads_only = True
+
+
 class StealLock(ResourceCommand, frozen=True, kw_only=True):
     """Take locks from a holder that is gone; with `force` from any, for a reason that is recorded."""
 

@@ -10,10 +10,25 @@ from collections.abc import Iterator
 from coord.core import keys
 from coord.core.errors import Invalid
 from coord.core.ids import shown
-from coord.core.locks.commands import CheckFences, FenceInfo
-from coord.core.locks.locks import ended_by_death, ended_by_time, overlapping_locks, read_lock, resource_of
+from coord.core.locks.commands import (
+    CheckFences,
+    FenceInfo,
+    ListLockPeriods,
+    ListLockRequests,
+    LockPeriod,
+    LockPeriods,
+    LockRequestInfo,
+)
+from coord.core.locks.locks import (
+    end_ms,
+    ended_by_death,
+    ended_by_time,
+    overlapping_locks,
+    read_lock,
+    resource_of,
+)
 from coord.core.locks.resources import Resource, parse_resource
-from coord.core.locks.schema import EndedLock, EndReason, Guard, Lock, Mode
+from coord.core.locks.schema import EndedLock, EndReason, Guard, Lock, LockRequest, Mode, WaitState
 from coord.core.transaction import Transaction
 
 FENCES_MAX = 256
@@ -86,3 +101,57 @@ def _later(tx: Transaction, resource: Resource, fence: int) -> Iterator[Lock]:
         if seen >= GRANTS_MAX:
             yield Lock(owner="somebody", fence=fence + 1)
             return
+
+
+def list_lock_periods(tx: Transaction, command: ListLockPeriods, now: int) -> LockPeriods:
+    """Return a page of the periods in which locks were held, in the order of their keys."""
+    prefix = keys.ended_lock_prefix(command.space) if command.ended else _locks_prefix(command.space)
+    page = tx.scan(prefix, limit=command.limit, after=("", command.after))
+    tx.prefetch(*(found.key for found in page))
+    periods = [
+        _ended_period(tx, found.key) if command.ended else _period(tx, found.key, now) for found in page
+    ]
+    after = page[-1].key if len(page) == command.limit else ""
+    return LockPeriods([period for period in periods if period is not None], after)
+
+
+def list_lock_requests(tx: Transaction, _: ListLockRequests, now: int) -> list[LockRequestInfo]:
+    """Return the lock requests whose deadline has not passed: waiting ones, then denied ones."""
+    requests = []
+    for prefix, denied in ((keys.WAIT_PREFIX, False), (keys.DENIED_PREFIX, True)):
+        for page in tx.pages(prefix):
+            tx.prefetch(*(found.key for found in page))
+            for found in page:
+                request = tx.get(found.key, LockRequest)
+                if request is None or request.state is not WaitState.WAITING:
+                    continue
+                if now < keys.due_ms(found.index_key):
+                    requests.append(
+                        LockRequestInfo(request.session, request.resources, request.since_ms, denied)
+                    )
+    return requests
+
+
+def _locks_prefix(space: str) -> str:
+    return f"{keys.locks(space)}/" if space else keys.LOCK_PREFIX
+
+
+def _period(tx: Transaction, key: str, now: int) -> LockPeriod | None:
+    """Return the period of a lock on record; its deadline may have ended it already."""
+    lock = read_lock(tx, key)
+    if lock is None:
+        return None
+    end_reason = ended_by_time(lock, now)
+    if end_reason is None:
+        return _held(lock, 0, "")
+    return _held(lock, end_ms(lock, end_reason, now), end_reason.value)
+
+
+def _ended_period(tx: Transaction, key: str) -> LockPeriod | None:
+    ended = tx.get(key, EndedLock)
+    return None if ended is None else _held(ended.lock, ended.until_ms, ended.end_reason.value, ended.by)
+
+
+def _held(lock: Lock, until_ms: int, end_reason: str, by: str = "") -> LockPeriod:
+    names = (lock.resource, lock.owner, lock.agent, lock.mode.value)
+    return LockPeriod(*names, lock.fence, lock.acquired_ms, until_ms, end_reason, by, lock.reason)

@@ -164,6 +164,40 @@ class GetStuck(Command, frozen=True):
     most: int = 20
 
 
+class ListStuck(Command, frozen=True):
+    """Ask for the names of stuck tasks in all projects, as `project/task`."""
+
+    rule = "coord.core.plans.plan:list_stuck"
+    reply = list[str]
+    reads_only = True
+    limit: int = 100
+
+
+class TaskCounts(Reply, frozen=True):
+    """Tasks of a project by what became of them; `pending` are those that nobody works on."""
+
+    active: int = 0
+    pending: int = 0
+    completed: int = 0
+
+
+class TaskCountPage(Reply, frozen=True):
+    """Counts by project for a page of tasks; `after` asks for the next page, and is empty on the last one."""
+
+    counts: dict[str, TaskCounts]
+    after: str = ""
+
+
+class CountTasks(Command, frozen=True):
+    """Ask how many tasks of each project are active, pending and completed, page by page."""
+
+    rule = "coord.core.plans.plan:count_tasks"
+    reply = TaskCountPage
+    reads_only = True
+    after: str = ""
+    limit: int = 500
+
+
 class Runnable(StrEnum):
     """What the queue has for an agent."""
 

@@ -10,12 +10,16 @@ from coord.core.ids import part_ids
 from coord.core.plans.commands import (
     AddTasks,
     AddTasksReply,
+    CountTasks,
     GetStuck,
     GetTasks,
+    ListStuck,
     NewTask,
     RetryTask,
     SetTrack,
     SkipTask,
+    TaskCountPage,
+    TaskCounts,
     TaskInfo,
     TaskList,
 )
@@ -46,6 +50,9 @@ from coord.core.tasks.schema import (
 )
 from coord.core.tasks.types import TaskStatus
 from coord.core.transaction import Transaction
+
+UNCLAIMED_STATES = (TaskStatus.PENDING, TaskStatus.READY, TaskStatus.BLOCKED)
+"""States of a task that nobody works on and that is not finished."""
 
 
 def add_tasks(tx: Transaction, command: AddTasks, now: int) -> AddTasksReply:
@@ -255,6 +262,30 @@ def get_stuck(tx: Transaction, command: GetStuck, now: int) -> TaskList:
         return TaskList([])
     shown = get_tasks(tx, GetTasks(command.project, names[: command.most], most=command.most), now).tasks
     return TaskList(shown, more=len(names) > command.most)
+
+
+def list_stuck(tx: Transaction, command: ListStuck, _now: int) -> list[str]:
+    """Return the first stuck tasks of all projects, as `project/task`."""
+    found = tx.scan(keys.stuck_prefix(), limit=command.limit)
+    return ["/".join(keys.parts(each.key)[1:]) for each in found]
+
+
+def count_tasks(tx: Transaction, command: CountTasks, now: int) -> TaskCountPage:
+    """Return the counts of a page of tasks by project, with the leases that have expired by now."""
+    page = tx.scan(keys.TASK_PREFIX, limit=command.limit, after=("", command.after))
+    tx.prefetch(*(found.key for found in page))
+    counts: dict[str, list[int]] = {}
+    for found in page:
+        task = tx.get(found.key, Task)
+        if task is None:
+            continue
+        task = as_of(task, now)
+        count = counts.setdefault(keys.parts(found.key)[1], [0, 0, 0])
+        count[0] += task.claim is ACTIVE
+        count[1] += task.state in UNCLAIMED_STATES
+        count[2] += task.state is TaskStatus.DONE
+    after = page[-1].key if len(page) == command.limit else ""
+    return TaskCountPage({project: TaskCounts(*count) for project, count in counts.items()}, after)
 
 
 def listed(task_id: str, spec: Spec, task: Task, now: int) -> TaskInfo:

@@ -74,9 +74,10 @@ class GetSession(SessionCommand, frozen=True):
 
 
 class ListSessions(SessionCommand, frozen=True):
-    """List the sessions that have not ended."""
+    """List the other sessions that have not ended; with `everyone`, all sessions on record."""
 
     rule = "coord.core.sessions.queries:list_sessions"
     reply = list[SessionInfo]
     reads_only = True
     live: bool = False
+    everyone: bool = False

@@ -22,15 +22,18 @@ def get_session(tx: Transaction, command: GetSession, now: int) -> SessionInfo:
 
 
 def list_sessions(tx: Transaction, command: ListSessions, now: int) -> list[SessionInfo]:
-    """Return the other sessions that have not ended, oldest first; with `live` only those that seem alive."""
+    """Return the other sessions that have not ended, oldest first; with `live` only those that seem alive.
+
+    With `everyone` the caller's session and ended ones are included.
+    """
     found = []
-    own = find_session(tx, command.caller, now)
+    own = "" if command.everyone else find_session(tx, command.caller, now)
     for session in every_session(tx):
         if session.session_id == own:
             continue
         shown = session_info(session, now, evidence_of(tx, session))
         stale = shown.liveness in (Liveness.STALE, Liveness.HUNG, Liveness.DEAD)
-        if not session.ended_ms and not (command.live and stale):
+        if (command.everyone or not session.ended_ms) and not (command.live and stale):
             found.append(shown)
     return sorted(found, key=lambda session: (session.started_ms, session.session_id))
 

@@ -11,17 +11,13 @@ from typing import Any
 
 import msgspec
 
-from coord.core import keys
 from coord.core.errors import CoordError, Invalid
 from coord.core.events import SEED_NAMES, event_names
 from coord.core.ids import shown
-from coord.core.locks.locks import end_ms, ended_by_time
+from coord.core.locks.commands import ListLockPeriods, LockPeriod, LockPeriods
 from coord.core.locks.resources import Resource, parse_resource
-from coord.core.locks.schema import EndedLock, Lock
-from coord.core.records import decode
 from coord.sdk.client.connection import Connection
 from coord.sdk.log_reader import (
-    PAGE_ENTRIES,
     LoggedEvent,
     first_offset,
     follow_pages,
@@ -30,7 +26,6 @@ from coord.sdk.log_reader import (
     pages,
     pages_backwards,
 )
-from coord.stores.contract import Record, Store
 
 EVENTS_MAX = 50
 ACTORS = ("session", "agent", "by", "by_session", "victim")
@@ -66,21 +61,6 @@ class Stats(msgspec.Struct, frozen=True):
     waits: DurationStats
     endings: dict[str, int]
     begins_at: int = 0
-
-
-class LockPeriod(msgspec.Struct, frozen=True):
-    """From when to when a session held a lock; `until_ms` is 0 while it still does."""
-
-    resource: str
-    owner: str
-    agent: str
-    mode: str
-    fence: int
-    from_ms: int
-    until_ms: int
-    end_reason: str = ""
-    by: str = ""
-    reason: str = ""
 
 
 class EventFilter(msgspec.Struct, frozen=True):
@@ -175,51 +155,37 @@ def stats(connection: Connection, which: EventFilter) -> Stats:
     )
 
 
-def lock_periods(
-    connection: Connection, which: EventFilter, limit: int = EVENTS_MAX, *, now: int | None = None
-) -> list[LockPeriod]:
+def lock_periods(connection: Connection, which: EventFilter, limit: int = EVENTS_MAX) -> list[LockPeriod]:
     """Return the newest periods in which resources were locked, by fence; current holders come last."""
-    log = connection.log
-    now = log.now() if now is None else now
-    # Current locks are read first: one that ends in between is found again among the ended ones.
-    found = {_identity(period): period for period in _standing(log, which, now)}
+    spaces = sorted({resource.space for resource in which.resources}) or [""]
+    # Current locks are asked for first: one that ends in between is found again among the ended ones.
+    current = [period for space in spaces for period in _periods(connection, space, ended=False)]
+    found = {_identity(period): period for period in current if _selects(which, period)}
     newest: deque[LockPeriod] = deque(maxlen=limit)
-    for space in sorted({resource.space for resource in which.resources}) or [""]:
-        newest.extend(_granted(log, which, space))
+    for space in spaces:
+        for period in _periods(connection, space, ended=True):
+            if period.until_ms >= which.since_ms and _selects(which, period):
+                newest.append(period)
     found.update((_identity(period), period) for period in newest)
     return sorted(found.values(), key=lambda period: (not period.until_ms, period.fence))[-limit:]
+
+
+def _periods(connection: Connection, space: str, *, ended: bool) -> Iterator[LockPeriod]:
+    after, more = "", True
+    while more:
+        page: LockPeriods = connection.call(ListLockPeriods(space, ended, after))
+        yield from page.periods
+        after, more = page.after, bool(page.after)
 
 
 def _identity(period: LockPeriod) -> tuple[int, str, str]:
     return period.fence, period.resource, period.owner
 
 
-def _standing(log: Store, which: EventFilter, now: int) -> Iterator[LockPeriod]:
-    """Yield the holds there are; a deadline that passed has ended one, even if nobody wrote that down."""
-    for record in records(log, keys.LOCK_PREFIX):
-        lock = decode(record.value or b"", Lock, record.key)
-        if _is_wanted(which, lock.resource, lock.owner):
-            end_reason = ended_by_time(lock, now)
-            until_ms = end_ms(lock, end_reason, now) if end_reason else 0
-            yield _period(
-                lock, lock.fence or record.version, until_ms, end_reason.value if end_reason else ""
-            )
-
-
-def _granted(log: Store, which: EventFilter, space: str) -> Iterator[LockPeriod]:
-    for record in records(log, keys.ended_lock_prefix(space)):
-        ended = decode(record.value or b"", EndedLock, record.key)
-        lock = ended.lock
-        if ended.until_ms >= which.since_ms and _is_wanted(which, lock.resource, lock.owner):
-            yield _period(lock, lock.fence, ended.until_ms, ended.end_reason.value, ended.by)
-
-
-def records(log: Store, prefix: str) -> Iterator[Record]:
-    """Yield the records of a range, read in pages."""
-    after: Record | None = None
-    while page := log.scan(prefix, by="key", after=after, limit=PAGE_ENTRIES):
-        yield from page
-        after = page[-1]
+def _selects(which: EventFilter, period: LockPeriod) -> bool:
+    """Whether a filter for events selects a period, by its resource and its owner."""
+    details = {"resource": period.resource, "session": period.owner}
+    return which.matches(LoggedEvent(0, which.since_ms, which.op, details))
 
 
 def duration_stats(seconds: "array[float]") -> DurationStats:
@@ -233,16 +199,6 @@ def duration_stats(seconds: "array[float]") -> DurationStats:
         return DurationStats(0, 0.0, 0.0, 0.0)
     p50_s, p95_s = (round(ordered[-(-len(ordered) * percent // 100) - 1], 3) for percent in (50, 95))
     return DurationStats(len(ordered), p50_s, p95_s, round(ordered[-1], 3))
-
-
-def _is_wanted(which: EventFilter, resource: str, owner: str) -> bool:
-    details = {"resource": resource, "session": owner}
-    return which.matches(LoggedEvent(0, which.since_ms, which.op, details))
-
-
-def _period(lock: Lock, fence: int, until_ms: int, end_reason: str, by: str = "") -> LockPeriod:
-    names = (lock.resource, lock.owner, lock.agent, lock.mode.value)
-    return LockPeriod(*names, fence, lock.acquired_ms, until_ms, end_reason, by, lock.reason)
 
 
 def _event_name(op: str) -> str:

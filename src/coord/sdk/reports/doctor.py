@@ -1,6 +1,6 @@
-"""What stands in the way of working here: looked at in order, each thing with the command that helps.
+"""The checks of `coord doctor`: what keeps coord from working here, and the command that helps.
 
-Nothing is changed or made by looking, except that a clock is accepted where that is asked for.
+A check changes nothing; only `accept_clock` does, if it is requested.
 """
 
 from collections.abc import Mapping
@@ -9,15 +9,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from coord.core import keys
 from coord.core.errors import CoordError, NotFound, Unavailable, Unsupported
 from coord.core.identity import Caller
-from coord.core.locks.locks import ended_by_time
-from coord.core.locks.schema import Lock, LockRequest, WaitState
-from coord.core.records import decode
-from coord.core.sessions.commands import GetSession
-from coord.core.sessions.liveness import liveness
-from coord.core.sessions.schema import Liveness, Session
+from coord.core.locks.commands import ListLockRequests, ListLocks, LockInfo, LockRequestInfo
+from coord.core.plans.commands import ListStuck
+from coord.core.sessions.commands import GetSession, ListSessions, SessionInfo
+from coord.core.sessions.schema import Liveness
 from coord.engine.clock import AHEAD_MS_MAX
 from coord.engine.engine import Engine
 from coord.host.caller import Flags, find_caller, find_tenant
@@ -25,7 +22,6 @@ from coord.host.processes import probe
 from coord.host.repository import Repository, find_repository
 from coord.host.store_location import StoreLocation, find_location, store_exists
 from coord.sdk.client.open import open_location
-from coord.sdk.reports.activity import records
 from coord.stores.contract import FORMAT, Store
 from coord.stores.database import Database
 from coord.stores.open import open_store
@@ -36,12 +32,14 @@ AHEAD_MS_USUAL = 2_000
 WAIT_MS_LONG = 600_000
 NAMED_MAX = 3
 STUCK_MAX = 100
+NOBODY = Caller("")
+"""The caller of queries that concern no session."""
 _SILENT = (Liveness.STALE, Liveness.HUNG, Liveness.DEAD)
 _LEFT = (*_SILENT, Liveness.ENDED)
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """One thing that was looked at; `hint` says what to do about it."""
+    """The outcome of a check; `hint` says what to do about it."""
 
     check: str
     state: str
@@ -50,13 +48,13 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 class Report(NamedTuple):
-    """All that was found; `error` is the first one that was met."""
+    """All findings, and the first error."""
 
     findings: list[Finding]
     error: CoordError | None = None
 
     def count(self, state: str) -> int:
-        """Return how many findings are of this kind."""
+        """Return the number of findings with a state."""
         return sum(finding.state == state for finding in self.findings)
 
 
@@ -69,19 +67,19 @@ def examine(
     environ: Mapping[str, str],
     accept_clock: bool = False,
 ) -> Report:
-    """Look at repository, pin, store, clock, session, and at what others left behind."""
-    visit = _Visit(cwd, environ)
-    database = visit.open(url)
+    """Check the repository, pin, store, clock and session, and what other sessions left behind."""
+    examination = _Examination(cwd, environ)
+    database = examination.open(url)
     if database is not None:
-        with closing(database), visit.checking("store"):
+        with closing(database), examination.checking("store"):
             engine = Engine(database, find_tenant(environ, tenant), probe=probe)
-            visit.look_at_backend(database)
-            visit.look_inside(database.log(engine.tenant), engine, flags, accept_clock=accept_clock)
-    return Report(visit.findings, visit.error)
+            examination.look_at_backend(database)
+            examination.look_inside(database.log(engine.tenant), engine, flags, accept_clock=accept_clock)
+    return Report(examination.findings, examination.error)
 
 
-class _Visit:
-    """One look at everything."""
+class _Examination:
+    """One run of all checks."""
 
     def __init__(self, cwd: str, environ: Mapping[str, str]) -> None:
         self._cwd = cwd
@@ -94,21 +92,26 @@ class _Visit:
         self.findings.append(Finding(check, state, message, hint))
 
     def checking(self, check: str) -> "_Checking":
-        """Make a finding of an error."""
+        """Return a context that turns an error into a finding."""
         return _Checking(self, check)
 
     def fail(self, check: str, error: CoordError) -> None:
-        """Note an error; the first one is that of the whole."""
+        """Add an error as a finding; the first one becomes the error of the report."""
         self.error = self.error or error
         newer = check == "store" and isinstance(error, Unsupported)
         self.note("format" if newer else check, BAD, error.message, error.hint)
 
     def open(self, url: str) -> Database[Any] | None:
-        """Look at repository, pin and store; return the store if there is one and it opens."""
+        """Check repository, pin and store; return the store if it opens."""
         with self.checking("repository"):
             self._repository = find_repository(self._cwd)
             if self._repository is None:
-                self.note("repository", WARN, f"{self._cwd} is in none: no files can be locked", "git init")
+                self.note(
+                    "repository",
+                    WARN,
+                    f"{self._cwd} is not in a repository: files cannot be locked",
+                    "git init",
+                )
             else:
                 self.note("repository", OK, self._repository.root or self._repository.commondir)
         if self.error is not None:
@@ -116,7 +119,7 @@ class _Visit:
         return self._open_named(url) if url else self._open_pinned()
 
     def _open_named(self, url: str) -> Database[Any] | None:
-        self.note("pin", WARN, "not looked at, since a store is named", "coord doctor without --url")
+        self.note("pin", WARN, "not checked, because a store was given", "coord doctor without --url")
         with self.checking("store"):
             return self._opened(open_store(url, timeout=0))
         return None
@@ -128,58 +131,60 @@ class _Visit:
         if location is None:
             return None
         if not location.pinned and not (location.local and store_exists(location)):
-            self.note("pin", WARN, f"no store is pinned; it would be {redact(location.url)}", "coord init")
+            self.note(
+                "pin", WARN, f"no store is pinned yet; it would be {redact(location.url)}", "coord init"
+            )
             return None
         said = f"{location.folder}/coord.id names {redact(location.url)}"
-        self.note(
-            "pin", OK, said if location.pinned else f"{redact(location.url)} is there, and is pinned now"
-        )
+        self.note("pin", OK, said if location.pinned else f"{redact(location.url)} exists and is pinned now")
         with self.checking("store"):
             return self._opened(open_location(location, timeout=0)[0])
         return None
 
     def _opened(self, database: Database[Any]) -> Database[Any]:
-        self.note("store", OK, f"it opens: {database.store_id}")
+        self.note("store", OK, f"opened: {database.store_id}")
         self.note("format", OK, f"format {FORMAT}, epoch {database.epoch}")
         return database
 
     def look_at_backend(self, database: Database[Any]) -> None:
-        """Look at what the store says of the place it lives in: its version, what it forgets, its clock."""
+        """Run the checks of the backend: its version, what it may lose, its clock."""
         for name, well, text, hint in database.checks():
             self.note(name, OK if well else WARN, text, hint)
 
     def look_inside(self, log: Store, engine: Engine, flags: Flags, *, accept_clock: bool) -> None:
-        """Look at what the store holds; what fails hinders nothing else."""
+        """Check the content of the store; a failed check does not stop the others."""
         with self.checking("clock"):
             self.look_at_clock(log, engine, accept=accept_clock)
         with self.checking("session"):
             self.look_at_caller(engine, flags)
         with self.checking("peers"):
-            self.look_at_others(log)
-        with self.checking("line"):
-            self.look_at_line(log)
+            self.look_at_others(engine)
+        with self.checking("queue"):
+            self.look_at_queue(log, engine)
         with self.checking("tasks"):
-            self.look_at_tasks(log)
+            self.look_at_tasks(engine)
 
     def look_at_clock(self, log: Store, engine: Engine, *, accept: bool) -> None:
-        """Look whether the log is ahead of the store's clock; accept that if asked to."""
+        """Check whether the log is ahead of the store's clock; accept that if requested."""
         log.load(())
         ahead_ms = log.seen.at - log.now()
         if accept and ahead_ms > 0:
             engine.accept_clock()
-            self.note("clock", OK, f"accepted: the log was {ahead_ms // 1000} s ahead of it")
+            self.note("clock", OK, f"accepted: the log was {ahead_ms // 1000} s ahead of the clock")
         elif ahead_ms > AHEAD_MS_MAX:
             raise Unavailable(
                 f"the newest entry of the log is {ahead_ms // 1000} s ahead of the clock",
-                hint="set the clock right; if it is right: coord doctor --accept-clock",
+                hint="correct the clock; if it is correct, run coord doctor --accept-clock",
             )
         elif ahead_ms > AHEAD_MS_USUAL:
-            self.note("clock", WARN, f"the log is {ahead_ms // 1000} s ahead of it", "set the clock right")
+            self.note(
+                "clock", WARN, f"the log is {ahead_ms // 1000} s ahead of the clock", "correct the clock"
+            )
         else:
-            self.note("clock", OK, "the log is not ahead of it")
+            self.note("clock", OK, "the log is not ahead of the clock")
 
     def look_at_caller(self, engine: Engine, flags: Flags) -> None:
-        """Say who calls, how that was found, and what is known of its process."""
+        """Report the calling session, how it was found, and its process."""
         caller = find_caller(self._environ, flags, cwd=self._cwd, repository=self._repository)
         found = _how(caller, flags, self._environ)
         try:
@@ -189,20 +194,18 @@ class _Visit:
             return
         who = f"{session.session_id}, {found}, is {session.liveness}"
         if session.liveness in (Liveness.DEAD, Liveness.ENDED):
-            self.note("session", BAD, f"{who} and holds nothing", "coord register")
+            self.note("session", BAD, f"{who} and holds no locks", "coord register")
         elif not session.pid:
-            self.note("session", OK, f"{who}; its process is not known, so heartbeats alone tell")
+            self.note(
+                "session", OK, f"{who}; its process is unknown, so only heartbeats show that it is alive"
+            )
         else:
             self.note("session", OK, f"{who}; its process is {session.pid}")
 
-    def look_at_others(self, log: Store) -> None:
-        """Look for sessions without a sign of life, and for locks that they or nobody holds."""
-        now = max(log.now(), log.seen.at)
-        sessions: dict[str, Liveness] = {}
-        for record in records(log, keys.SESSION_PREFIX):
-            session = decode(record.value or b"", Session, record.key)
-            evidence = probe(session.process) if session.process else None
-            sessions[session.session_id] = liveness(session, now, evidence)
+    def look_at_others(self, engine: Engine) -> None:
+        """Look for sessions without a sign of life, and for locks of such sessions."""
+        known: list[SessionInfo] = engine.call(ListSessions(NOBODY, everyone=True))
+        sessions = {session.session_id: session.liveness for session in known}
         silent = {name: alive for name, alive in sessions.items() if alive in _SILENT}
         dead = [name for name, alive in silent.items() if alive is Liveness.DEAD]
         told = _listed([f"{name} ({alive})" for name, alive in silent.items()])
@@ -212,54 +215,49 @@ class _Visit:
             )
         else:
             self.note("peers", OK, f"{len(sessions)} known, none is silent")
-        holds = [decode(record.value or b"", Lock, record.key) for record in records(log, keys.LOCK_PREFIX)]
-        standing = [hold for hold in holds if ended_by_time(hold, now) is None]
-        left = [hold for hold in standing if sessions.get(hold.owner, Liveness.ENDED) in _LEFT]
+        locks: list[LockInfo] = engine.call(ListLocks(NOBODY))
+        left = [lock for lock in locks if sessions.get(lock.owner, Liveness.ENDED) in _LEFT]
         if left:
-            told = _listed([f"{hold.resource} of {hold.owner}" for hold in left])
+            told = _listed([f"{lock.resource} of {lock.owner}" for lock in left])
             by_death = " --dead-owner" if sessions.get(left[0].owner) is Liveness.DEAD else ""
             self.note(
                 "locks", WARN, f"their owner is silent: {told}", f"coord steal {left[0].resource}{by_death}"
             )
         else:
-            self.note("locks", OK, f"{len(standing)} held, all by sessions with a sign of life")
+            self.note("locks", OK, f"{len(locks)} held, all by sessions with a sign of life")
 
-    def look_at_tasks(self, log: Store) -> None:
-        """Look for tasks that failed or were tried too often: nobody takes them again by itself."""
-        found = log.scan(keys.stuck_prefix(), by="key", limit=STUCK_MAX)
-        names = ["/".join(keys.parts(record.key)[1:]) for record in found]
+    def look_at_tasks(self, engine: Engine) -> None:
+        """Look for tasks that failed or ran out of retries: only a person can bring them back."""
+        names: list[str] = engine.call(ListStuck(STUCK_MAX))
         if not names:
             self.note("tasks", OK, "none is stuck")
             return
         many = f"{len(names)}{' or more' if len(names) == STUCK_MAX else ''}"
         verb = "task needs" if len(names) == 1 else "tasks need"
-        hint = "coord task show tells why; then coord task retry, or skip"
+        hint = "coord task show explains why; then coord task retry or coord task skip"
         self.note("tasks", WARN, f"{many} {verb} a person: {_listed(names)}", hint)
 
-    def look_at_line(self, log: Store) -> None:
-        """Look for requests that wait, and for how long they do."""
-        now = max(log.now(), log.seen.at)
-        requests = [
-            decode(each.value or b"", LockRequest, each.key) for each in records(log, keys.WAIT_PREFIX)
-        ]
-        waiting = [request for request in requests if request.state is WaitState.WAITING]
+    def look_at_queue(self, log: Store, engine: Engine) -> None:
+        """Look for requests that have waited long in a queue."""
+        requests: list[LockRequestInfo] = engine.call(ListLockRequests())
+        waiting = [request for request in requests if not request.denied]
         oldest = min(waiting, key=lambda request: request.since_ms, default=None)
         if oldest is None:
-            self.note("line", OK, "nobody waits")
+            self.note("queue", OK, "no request is waiting")
             return
-        waited_ms = now - oldest.since_ms
-        told = f"{len(waiting)} wait; {oldest.session} for {waited_ms // 1000} s: {_listed(oldest.resources)}"
+        waited_ms = max(log.now(), log.seen.at) - oldest.since_ms
+        many = "1 request waits" if len(waiting) == 1 else f"{len(waiting)} requests wait"
+        longest = f"{oldest.session} for {waited_ms // 1000} s: {_listed(oldest.resources)}"
         long = waited_ms >= WAIT_MS_LONG
-        self.note(
-            "line", WARN if long else OK, told, f"coord log locks {oldest.resources[0]}" if long else ""
-        )
+        hint = f"coord log locks {oldest.resources[0]}" if long else ""
+        self.note("queue", WARN if long else OK, f"{many}; {longest}", hint)
 
 
 class _Checking:
-    """One check: an error ends it, but not the visit."""
+    """One check: an error ends it, but not the examination."""
 
-    def __init__(self, visit: _Visit, check: str) -> None:
-        self._visit = visit
+    def __init__(self, examination: _Examination, check: str) -> None:
+        self._examination = examination
         self._check = check
 
     def __enter__(self) -> None:
@@ -268,12 +266,12 @@ class _Checking:
     def __exit__(self, _kind: object, error: object, _trace: object) -> bool:
         if not isinstance(error, CoordError):
             return False
-        self._visit.fail(self._check, error)
+        self._examination.fail(self._check, error)
         return True
 
 
 def _how(caller: Caller, flags: Flags, environ: Mapping[str, str]) -> str:
-    """Return by what the calling session was found."""
+    """Return how the calling session was found."""
     if flags.session:
         return "as --session says"
     if environ.get("COORD_SESSION_ID"):

@@ -1,32 +1,25 @@
 """Metrics as Prometheus text (format 0.0.4), computed on demand.
 
-Gauges come from the records, counters from the log since its beginning: nothing is counted while work is
-done, so a scrape reads the log. Where it was trimmed or moved, counters begin anew, which Prometheus takes
-for a restart. Labels that come from outside are escaped, and at most `LABELS_MAX` values of one are told
-apart: the rest is one.
+Gauges come from queries, counters from the whole log: normal work counts nothing, so a scrape reads the log.
+After a trim or a migration counters start at 0 again, which Prometheus takes for a restart. Label values are
+escaped; beyond `LABELS_MAX` values of a label the rest is counted as one.
 """
 
 from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from coord.core import keys
-from coord.core.locks.locks import ended_by_time
-from coord.core.locks.schema import Lock, LockRequest, WaitState
-from coord.core.records import decode
-from coord.core.sessions.liveness import liveness
-from coord.core.sessions.schema import Liveness, Session
-from coord.core.tasks.schema import Task, as_of
-from coord.core.tasks.types import ClaimState, TaskStatus
-from coord.host.processes import probe
+from coord.core.locks.commands import ListLockRequests, ListLocks, LockInfo, LockRequestInfo
+from coord.core.plans.commands import CountTasks, TaskCountPage
+from coord.core.sessions.commands import ListSessions, SessionInfo
+from coord.core.sessions.schema import Liveness
 from coord.sdk.client.connection import Connection
 from coord.sdk.log_reader import LoggedEvent, first_offset, logged_events, pages
-from coord.sdk.reports.activity import records
-from coord.stores.contract import Record, Store
+from coord.stores.contract import Store
 
 LABELS_MAX = 100
 THE_REST = "other"
-"""Stands for all that are not told apart; every resource has a colon, so none is called so."""
+"""The label of all values beyond the limit; every resource has a colon, so none has this name."""
 
 Labels = tuple[str, ...]
 
@@ -43,7 +36,7 @@ _SILENT = (Liveness.STALE, Liveness.HUNG, Liveness.DEAD, Liveness.ENDED)
 
 
 class Metric(NamedTuple):
-    """One metric: its samples by the values of its labels."""
+    """A metric with its samples by label values."""
 
     name: str
     kind: str
@@ -52,15 +45,13 @@ class Metric(NamedTuple):
     samples: dict[Labels, int]
 
 
-def metrics(connection: Connection, *, now: int | None = None) -> str:
-    """Return all metrics of a tenant as Prometheus reads them, as of a moment (in milliseconds)."""
-    log = connection.log
-    now = log.now() if now is None else now
+def metrics(connection: Connection) -> str:
+    """Return all metrics of a tenant as Prometheus reads them."""
     found = [
-        *_of_sessions(log, now),
-        *_of_locks(log, now),
-        *_of_tasks(log, connection.tenant, now),
-        *_of_events(log, connection.tenant),
+        *_of_sessions(connection),
+        *_of_locks(connection),
+        *_of_tasks(connection),
+        *_of_events(connection.log, connection.tenant),
     ]
     return "".join(line for metric in found for line in _lines(metric))
 
@@ -73,43 +64,36 @@ def _lines(metric: Metric) -> Iterator[str]:
         yield f"{metric.name}{{{labels}}} {value}\n" if labels else f"{metric.name} {value}\n"
 
 
-def _of_sessions(log: Store, now: int) -> Iterator[Metric]:
-    live = 0
-    for record in records(log, keys.SESSION_PREFIX):
-        session = decode(record.value or b"", Session, record.key)
-        evidence = None if session.process is None else probe(session.process)
-        live += liveness(session, now, evidence) not in _SILENT
+def _of_sessions(connection: Connection) -> Iterator[Metric]:
+    sessions: list[SessionInfo] = connection.call(ListSessions(connection.caller, everyone=True))
+    live = sum(session.liveness not in _SILENT for session in sessions)
     yield _gauge("coord_sessions_live", "Sessions with a sign of life.", {(): live})
 
 
-def _of_locks(log: Store, now: int) -> Iterator[Metric]:
-    held: Counter[Labels] = Counter()
-    for record in records(log, keys.LOCK_PREFIX):
-        hold = decode(record.value or b"", Lock, record.key)
-        held[(hold.resource,)] += ended_by_time(hold, now) is None
-    yield _gauge("coord_locks_held", "Locks that are held.", _bounded(+held), "resource")
-    waiting = sum(_stands(record, now) for record in records(log, keys.WAIT_PREFIX))
-    bids = sum(_stands(record, now) for record in records(log, keys.DENIED_PREFIX))
-    yield _gauge("coord_lock_waiters", "Requests that wait in line for locks.", {(): waiting})
-    yield _gauge("coord_lock_bids", "Requests that were refused within the last minute.", {(): bids})
+def _of_locks(connection: Connection) -> Iterator[Metric]:
+    locks: list[LockInfo] = connection.call(ListLocks(connection.caller))
+    held: Counter[Labels] = Counter((lock.resource,) for lock in locks)
+    yield _gauge("coord_locks_held", "Locks that are held.", _bounded(held), "resource")
+    requests: list[LockRequestInfo] = connection.call(ListLockRequests())
+    denied = sum(request.denied for request in requests)
+    waiting = len(requests) - denied
+    yield _gauge("coord_lock_waiters", "Requests in the wait queue for locks.", {(): waiting})
+    yield _gauge("coord_lock_denied_requests", "Lock requests denied in the last minute.", {(): denied})
 
 
-def _stands(record: Record, now: int) -> bool:
-    """Whether a request still counts: its line says until when, unless somebody renews it."""
-    request = decode(record.value or b"", LockRequest, record.key)
-    return request.state is WaitState.WAITING and now < keys.due_ms(record.index_key)
-
-
-def _of_tasks(log: Store, tenant: str, now: int) -> Iterator[Metric]:
+def _of_tasks(connection: Connection) -> Iterator[Metric]:
     active: Counter[Labels] = Counter()
     pending: Counter[Labels] = Counter()
     completed: Counter[Labels] = Counter()
-    for record in records(log, keys.TASK_PREFIX):
-        task = as_of(decode(record.value or b"", Task, record.key), now)
-        labels = (tenant, keys.parts(record.key)[1])
-        active[labels] += task.claim is ClaimState.ACTIVE
-        pending[labels] += task.state in (TaskStatus.PENDING, TaskStatus.READY, TaskStatus.BLOCKED)
-        completed[labels] += task.state is TaskStatus.DONE
+    after, more = "", True
+    while more:
+        page: TaskCountPage = connection.call(CountTasks(after))
+        for project, counts in page.counts.items():
+            labels = (connection.tenant, project)
+            active[labels] += counts.active
+            pending[labels] += counts.pending
+            completed[labels] += counts.completed
+        after, more = page.after, bool(page.after)
     where = ("tenant", "project")
     yield _gauge("coditect_active_claims", "Claims that are active.", _bounded(active), *where)
     yield _gauge("coditect_pending_tasks", "Tasks that nobody works on.", _bounded(pending), *where)
@@ -117,16 +101,16 @@ def _of_tasks(log: Store, tenant: str, now: int) -> Iterator[Metric]:
 
 
 def _of_events(log: Store, tenant: str) -> Iterator[Metric]:
-    """Count what the log tells. A denied claim leaves no trace there, a rejected result one a minute."""
+    """Count the events of the log. It has none for a denied claim, and one a minute for rejected results."""
     total: Counter[str] = Counter()
     tasks: dict[str, Counter[Labels]] = {name: Counter() for name in _TASK_COUNTERS}
     for page in pages(log, first_offset(log)):
-        for happening in logged_events(page):
-            total[happening.event] += 1
-            if happening.event.startswith("task."):
-                _count_task(tasks, happening, tenant)
+        for logged in logged_events(page):
+            total[logged.event] += 1
+            if logged.event.startswith("task."):
+                _count_task(tasks, logged, tenant)
     events: dict[Labels, int] = {(event,): count for event, count in total.items()}
-    yield _counter("coord_events_total", "What the log tells.", events, "event")
+    yield _counter("coord_events_total", "Events in the log.", events, "event")
     for event, name in _EVENTS.items():
         yield _counter(name, f"How often: {event}.", {(): total[event]})
     for name, (about, labels) in _TASK_COUNTERS.items():
@@ -137,17 +121,17 @@ _PROJECT = ("tenant", "project")
 _RESULT = (*_PROJECT, "result")
 _TASK_COUNTERS = {
     "coditect_claims_total": ("Claims that were granted.", _RESULT),
-    "coditect_results_total": ("Results, by what became of them.", _RESULT),
+    "coditect_results_total": ("Results by outcome.", _RESULT),
     "coditect_lease_renewals_total": ("Leases that were renewed.", _RESULT),
-    "coditect_lease_expirations_total": ("Leases that ran out.", _PROJECT),
-    "coditect_generation_increments_total": ("Generations that began.", _PROJECT),
+    "coditect_lease_expirations_total": ("Leases that expired.", _PROJECT),
+    "coditect_generation_increments_total": ("Generations that were started.", _PROJECT),
 }
 
 
-def _count_task(tasks: dict[str, Counter[Labels]], happening: LoggedEvent, tenant: str) -> None:
-    details = happening.details
+def _count_task(tasks: dict[str, Counter[Labels]], logged: LoggedEvent, tenant: str) -> None:
+    details = logged.details
     where = (tenant, str(details.get("project", "")))
-    match happening.event:
+    match logged.event:
         case "task.claimed":
             tasks["coditect_claims_total"][(*where, "granted")] += 1
             tasks["coditect_generation_increments_total"][where] += 1
@@ -162,9 +146,9 @@ def _count_task(tasks: dict[str, Counter[Labels]], happening: LoggedEvent, tenan
 
 
 def _bounded(counts: Counter[Labels]) -> dict[Labels, int]:
-    """Return the largest counts, and all others as one: not a series for every file there is.
+    """Return the largest counts and the sum of all others, so that not every file becomes a series.
 
-    Labels are summed up where they vary: in the resource, or in the project.
+    The sum replaces the label that varies: the resource, or the project.
     """
     kept = dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:LABELS_MAX])
     for labels, count in counts.items():

@@ -1,4 +1,4 @@
-"""A worker for coroutine functions: the worker has a thread of its own, the function runs on the loop."""
+"""Run a worker for a coroutine function: the worker in a thread, the function on the event loop."""
 
 import asyncio
 import threading
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 async def run_on_loop(worker: "Worker", handle: "AsyncHandle", **options: Any) -> "WorkerReport":
-    """Run a worker; cancelled, it stops the function that runs, gives its task back, and ends."""
+    """Run a worker; when cancelled, stop the function, release its task and end."""
     loop = asyncio.get_running_loop()
     threads = ThreadPoolExecutor(1, thread_name_prefix="coord-work")
     in_thread = _in_thread(loop, handle)
@@ -28,7 +28,7 @@ async def run_on_loop(worker: "Worker", handle: "AsyncHandle", **options: Any) -
 
 
 def _in_thread(loop: asyncio.AbstractEventLoop, handle: "AsyncHandle") -> "Handle":
-    """Return a function for the worker's thread that has a coroutine run on the loop."""
+    """Return a function for the worker's thread that runs a coroutine on the loop."""
 
     def run(work: Work) -> "Result":
         ended = threading.Event()
@@ -46,7 +46,7 @@ def _in_thread(loop: asyncio.AbstractEventLoop, handle: "AsyncHandle") -> "Handl
         while not ended.wait(LOOK_S):
             if work.over and started:
                 loop.call_soon_threadsafe(started[0].cancel)
-                ended.wait()  # it may have to clean up first
+                ended.wait()  # it may clean up first
         if started[0].cancelled():
             work.check()
             raise GiveBack("the coroutine was cancelled")

@@ -1,4 +1,4 @@
-"""A task in the hands of a worker: what its function gets, and what it may raise to end it."""
+"""The task that a worker's function gets, and the exceptions with which it may end."""
 
 import threading
 from collections.abc import Callable
@@ -11,17 +11,17 @@ from coord.sdk.client.lease import TRANSIENT, Lease, Renewal, clock
 from coord.sdk.validation.arguments import LINE_CHARS_MAX
 
 PROGRESS_S = 1.0
-"""How often progress is written down at most."""
+"""The shortest time between two recorded reports of progress."""
 LOOK_S = 0.1
-"""How often somebody who waits looks whether to go on."""
+"""How often a wait checks whether to continue."""
 
 
 class GiveBack(Exception):
-    """Raised by a function that cannot go on now: the task goes back to the queue, no failure is counted."""
+    """Raised by a function that cannot continue now: the task is released without a failure."""
 
 
 class RateLimited(GiveBack):
-    """Raised when a provider wants a pause: the task goes to others, this agent gets nothing for a while."""
+    """Raised when a provider limits the rate: the task is released, and this agent gets none for a time."""
 
     def __init__(self, seconds: float, note: str = "rate limited") -> None:
         self.seconds = seconds
@@ -29,15 +29,15 @@ class RateLimited(GiveBack):
 
 
 class WorkFailed(Exception):
-    """Raised to say in one's own words what did not work; any other exception is a failure as well."""
+    """Raised to report a failure with a message; any other exception is a failure as well."""
 
 
 class CannotBeDone(WorkFailed):
-    """Raised when trying again is of no use: what depends on it is blocked until somebody retries it."""
+    """Raised when a retry is useless: dependents stay blocked until a person retries the task."""
 
 
 class Work:
-    """A claimed task while somebody works on it; the claim is renewed meanwhile."""
+    """A claimed task while a function works on it; a thread renews the claim."""
 
     def __init__(
         self,
@@ -66,49 +66,49 @@ class Work:
 
     @property
     def lost(self) -> bool:
-        """Whether the claim is gone, or can no longer be trusted: whatever is done now counts for nothing."""
+        """Whether the claim is lost or can no longer be trusted: a result would be rejected."""
         return self._renewal.error is not None
 
     @property
     def over(self) -> bool:
-        """Whether to stop now: the claim is lost, or the worker is to end."""
+        """Whether to stop: the claim is lost, or the worker was stopped."""
         return self.lost or self._stopping.is_set()
 
     @property
     def left_s(self) -> float:
-        """How long the lease lasts from now, if it is not renewed again."""
+        """The seconds until the lease ends if it is not renewed."""
         return self._renewal.left_s
 
     def grace_s(self, wanted_s: float) -> float:
-        """Return how long whoever works may take to stop: where the store is silent, until the lease ends."""
+        """Return how long the work may take to stop; if the store is silent, until the lease ends."""
         return min(wanted_s, self.left_s) if isinstance(self._renewal.error, TRANSIENT) else wanted_s
 
     @property
     def renewals(self) -> int:
-        """How often the lease was renewed."""
+        """The number of renewals."""
         return self._renewal.times
 
     @property
     def why_lost(self) -> str:
-        """What the store said, or that it said nothing for too long."""
+        """Why the claim is lost; empty while it is held."""
         return "" if self._renewal.error is None else self._renewal.error.message
 
     def check(self) -> None:
-        """Raise if there is no use in going on: `ClaimLost`, or `GiveBack` where the worker is to end."""
+        """Raise `ClaimLost` if the claim is lost, `GiveBack` if the worker was stopped."""
         if self.lost:
-            raise ClaimLost(self.why_lost, hint="stop: somebody else may work on it") from self._renewal.error
+            raise ClaimLost(self.why_lost, hint="stop: another agent may work on it") from self._renewal.error
         if self._stopping.is_set():
             raise GiveBack("the worker was stopped")
 
     def wait(self, seconds: float) -> bool:
-        """Wait so long, or until the work is over; return whether to go on."""
+        """Wait for `seconds` or until the work is over; return whether to continue."""
         until = clock() + seconds
         while not self.over and (left := until - clock()) > 0:
             self._stopping.wait(min(left, LOOK_S))
         return not self.over
 
     def progress(self, done: float | str, text: str = "") -> None:
-        """Say how far it is: a part of one, a few words, or both; others see it in the session's phase."""
+        """Report progress as a fraction, a text, or both; others see it in the session's phase."""
         words = done if isinstance(done, str) else f"{round(100 * min(1.0, max(0.0, done)))} % {text}"
         phase = one_line(words)
         self._tell(phase)
@@ -118,10 +118,10 @@ class Work:
         try:
             self._client.update(task=self.task_id, phase=phase, status="working")
         except CoordError:
-            return  # it is only a courtesy; that the claim is lost is noticed elsewhere
+            return  # progress is optional; a lost claim is noticed elsewhere
 
     def end(self) -> None:
-        """Renew no more."""
+        """Stop renewing."""
         self._renewal.end()
 
     def _renew(self) -> float:
@@ -132,6 +132,6 @@ class Work:
 
 
 def one_line(text: str, most: int = LINE_CHARS_MAX) -> str:
-    """Return a text as one printable line: its end, where it is too long, because that says why it ended."""
+    """Return a text as one printable line; of a long one the end, which tells why it ended."""
     words = " ".join("".join(each if each.isprintable() else " " for each in text).split())
     return words if len(words) <= most else f"…{words[1 - most :]}"

@@ -1,9 +1,9 @@
-"""`coord.Worker`: takes one task after the other, keeps its claim while a function works on it, hands in.
+"""`coord.Worker`: claims task after task, keeps each claim while a function works on it, and submits.
 
-    next → renew in the background, run the function → submit, fail or give back → next
+    next → renew in the background, run the function → submit, fail or release → next
 
-Nothing is handed in under a claim that is lost, or that cannot be trusted any more by our own clock; and if
-it were, the generation would refuse it. A store that is away is waited for.
+The worker submits nothing under a claim that is lost or that the local clock no longer trusts; the generation
+would reject it anyway. While the store cannot be reached, the worker waits.
 """
 
 import os
@@ -33,7 +33,7 @@ from coord.sdk.worker.work import (
 
 GRACE_S = 10.0
 HAND_BACK_S = 5.0
-"""How long giving back is tried; after that, the lease ends by itself."""
+"""How long a release is retried; after that the lease expires."""
 RETRY_S_MAX = 5.0
 
 Result = Mapping[str, Any] | None
@@ -42,7 +42,7 @@ AsyncHandle = Callable[[Work], Awaitable[Result]]
 
 
 class WorkOutcome(StrEnum):
-    """What became of a task that a worker took."""
+    """How a task ended that a worker claimed."""
 
     SUBMITTED = "submitted"
     FAILED = "failed"
@@ -52,7 +52,7 @@ class WorkOutcome(StrEnum):
 
 
 class WorkerEvent(NamedTuple):
-    """Something a worker tells: `waiting`, `claimed`, `progress`, or the ending of a task."""
+    """A report of a worker: `waiting`, `claimed`, `progress`, or the outcome of a task."""
 
     event: str
     task_id: str = ""
@@ -71,8 +71,8 @@ class WorkerReport(NamedTuple):
 class Worker:
     """Works on the tasks of a client's project, one at a time, in the name of its session.
 
-    Several tasks at once are several workers, each with a client of its own: one session is one owner, and
-    its own locks are in nobody's way.
+    To work on several tasks at once, run several workers with a client each: locks of one session do not
+    exclude each other.
     """
 
     def __init__(
@@ -106,15 +106,15 @@ class Worker:
         self._endings: Counter[str] = Counter()
 
     def stop(self) -> None:
-        """Take no more tasks; whoever works on one sees it in `work.over`. May be called from anywhere."""
+        """Claim no more tasks; a running function sees it in `work.over`. Safe to call from any thread."""
         self._stopping.set()
 
     def run(
         self, handle: Handle, *, once: bool = False, keep: bool = False, wait_s: float | None = None
     ) -> WorkerReport:
-        """Work until nothing can come by itself, `wait_s` pass without a task, or somebody stops it.
+        """Work until no task can become ready by itself, `wait_s` pass without a task, or `stop` is called.
 
-        `once` ends after one task; `keep` stays when all is done, for what may be added.
+        `once` ends after one task; `keep` stays when all is done, for tasks that may be added.
         """
         if wait_s is not None:
             arguments.milliseconds("wait", wait_s, least_s=0)
@@ -129,18 +129,18 @@ class Worker:
     async def run_async(
         self, handle: AsyncHandle, *, once: bool = False, keep: bool = False, wait_s: float | None = None
     ) -> WorkerReport:
-        """Do the same with a coroutine function: it is cancelled when its claim is lost."""
+        """Run a coroutine function like `run`; it is cancelled when its claim is lost."""
         from coord.sdk.worker.async_worker import run_on_loop
 
         return await run_on_loop(self, handle, once=once, keep=keep, wait_s=wait_s)
 
     def _next(self, wait_s: float | None, *, keep: bool) -> "Work | WorkerReport":
-        """Claim the next task, waiting for one; or say why there is none."""
+        """Claim the next task and wait for one; or return why there is none."""
         deadline = None if wait_s is None else clock() + wait_s
         store = self._client.log
         command_id, asked, pause_s = os.urandom(16).hex(), clock(), RETRY_S
         while not self._stopping.is_set():
-            seen = store.seen.offset  # taken before: what comes meanwhile ends the wait at once
+            seen = store.seen.offset  # read before the call: a later change ends the wait at once
             late = deadline is not None and clock() >= deadline
             try:
                 reply = self._client.next_task(**self._choice, command_id=command_id)  # type: ignore[arg-type]
@@ -163,7 +163,7 @@ class Worker:
         return self._worked("stopped")
 
     def _nap(self, store: Any, seen: int, deadline: float | None) -> None:
-        """Wait until something changes in the store, but look up now and then."""
+        """Wait until the store changes, at most `POLL_S`."""
         until = clock() + POLL_S if deadline is None else min(deadline, clock() + POLL_S)
         try:
             while not self._stopping.is_set() and (left := until - clock()) > 0:
@@ -196,19 +196,19 @@ class Worker:
         return work
 
     def _show(self, task: str, status: str) -> None:
-        """Let others see what this session does; whatever stands against that must not stop the work."""
+        """Show others what this session does; errors are ignored, so that the work continues."""
         try:
             self._client.update(task=task, status=status, phase="")
         except CoordError:
             return
 
     def _carry_out(self, work: Work, handle: Handle) -> None:
-        """Run the function, and tell the store what came of it."""
+        """Run the function and report its outcome to the store."""
         try:
             came = self._result_of(work, handle)
         except CoordError:
             raise
-        except BaseException:  # the process is to end: what it holds is given back at once
+        except BaseException:  # the process is ending: release the claim at once
             self._end(work, self._give_back(work, GiveBack("the worker was interrupted")))
             raise
         self._end(work, came)
@@ -228,26 +228,26 @@ class Worker:
             return self._give_back(work, error)
         except WorkFailed as error:
             return self._fail(work, str(error), final=isinstance(error, CannotBeDone))
-        except Exception as error:  # noqa: BLE001 - whatever a function raises is a failure of its task
+        except Exception as error:  # noqa: BLE001 - any exception is a failure of the task
             return self._fail(work, f"{type(error).__name__}: {error}")
         return self._submit(work, {} if result is None else result)
 
     def _submit(self, work: Work, result: Mapping[str, Any]) -> tuple[WorkOutcome, str]:
-        """Hand in, as long as it takes within a lease: the generation decides whether it still counts."""
+        """Submit the result, with retries for one lease; the generation decides if it still counts."""
         if work.lost:
             return WorkOutcome.LOST, work.why_lost
         command_id = os.urandom(16).hex()
         names = work.task_id, work.generation
         try:
-            reply = self._surely(
+            reply = self._call_with_retries(
                 lambda: self._client.submit_task(*names, result, command_id=command_id), work.lease_s
             )
         except (Invalid, LimitReached) as error:
-            return self._fail(work, f"the result cannot be handed in: {error.message}")
+            return self._fail(work, f"the result cannot be submitted: {error.message}")
         except TRANSIENT as error:
-            return WorkOutcome.LOST, f"the result could not be handed in: {error.message}"
+            return WorkOutcome.LOST, f"the result could not be submitted: {error.message}"
         if reply.reason is SubmissionReason.DENIED_LIMIT_RESULT_SIZE:
-            return self._fail(work, f"the result cannot be handed in: {reply.detail}")
+            return self._fail(work, f"the result cannot be submitted: {reply.detail}")
         if not reply.accepted:
             return WorkOutcome.LOST, f"the result was refused: {reply.reason.value}"
         return WorkOutcome.SUBMITTED, reply.work_product_ref or ""
@@ -274,13 +274,13 @@ class Worker:
         if work.lost:
             return WorkOutcome.LOST, work.why_lost
         try:
-            reply = self._surely(call, HAND_BACK_S)
+            reply = self._call_with_retries(call, HAND_BACK_S)
         except TRANSIENT as error:
             return WorkOutcome.LOST, f"{note} (the store was not told: {error.message})"
         return (end_reason, note) if reply.success else (WorkOutcome.LOST, f"refused: {reply.reason.value}")
 
-    def _surely(self, call: Callable[[], Any], patience_s: float) -> Any:
-        """Ask until there is an answer, or patience ends."""
+    def _call_with_retries(self, call: Callable[[], Any], patience_s: float) -> Any:
+        """Call until there is a reply, at most `patience_s`."""
         until, pause_s = clock() + patience_s, RETRY_S
         while True:
             try:

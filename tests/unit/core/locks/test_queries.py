@@ -5,8 +5,9 @@ import pytest
 from coord.core.errors import Invalid
 from coord.core.identity import ProcessState
 from coord.core.locks import queries as rules
-from coord.core.locks.commands import CheckFences, FenceInfo
+from coord.core.locks.commands import CheckFences, FenceInfo, ListLockPeriods, ListLockRequests
 from tests.support.lock_harness import REPOSITORY, LockHarness
+from tests.support.store_harness import open_store_harness
 
 
 @pytest.fixture
@@ -119,3 +120,44 @@ def test_work_is_bounded(harness: LockHarness, monkeypatch: pytest.MonkeyPatch) 
     locked(harness, "bob", "file:b3")
     harness.release("bob", "file:b3")
     assert checked(harness, fence).superseded
+
+
+def test_lock_periods_come_in_pages_and_end_at_their_deadline() -> None:
+    """Current locks first, ended ones in pages; a lock whose lease has expired is reported as ended."""
+    with open_store_harness("memory:") as harness:
+        ann = harness.actor("ann")
+        for number in range(5):
+            ann.take(f"file:{number}.py")
+            harness.pass_seconds(1)
+            ann.unlock(f"file:{number}.py")
+        ann.take("file:last.py")
+        current = harness.call(ListLockPeriods())
+        assert [(each.resource, each.until_ms, each.end_reason) for each in current.periods] == [
+            ("file:last.py", 0, "")
+        ]
+        found, after, pages = [], "", 0
+        while pages == 0 or after:
+            page = harness.call(ListLockPeriods(ended=True, after=after, limit=2))
+            found += [each.resource for each in page.periods]
+            after, pages = page.after, pages + 1
+        assert (found, pages) == ([f"file:{number}.py" for number in range(5)], 3)
+        assert harness.call(ListLockPeriods("file/repo")).periods == current.periods
+        assert harness.call(ListLockPeriods("file/elsewhere", ended=True)).periods == []
+        harness.pass_seconds(301)
+        (expired,) = harness.call(ListLockPeriods()).periods
+        assert (expired.end_reason, expired.until_ms) == ("expired", expired.from_ms + 300_000)
+
+
+def test_requests_are_listed_while_they_count() -> None:
+    """A waiting request and a denied one are told apart; both are gone after their deadline."""
+    with open_store_harness("memory:") as harness:
+        harness.actor("ann").take("file:a.py", ttl_ms=3_600_000)
+        harness.actor("bob").wait_for("file:a.py", wait_s=30)
+        assert not harness.actor("cid").lock("file:a.py").ok
+        found = harness.call(ListLockRequests())
+        assert [(each.session, each.resources, each.denied) for each in found] == [
+            ("bob", ("file:a.py",), False),
+            ("cid", ("file:a.py",), True),
+        ]
+        harness.pass_seconds(3_000)
+        assert harness.call(ListLockRequests()) == []

@@ -81,7 +81,7 @@ def test_what_a_function_raises_says_how_it_goes_on(
 def test_a_result_that_cannot_be_handed_in_is_a_failure(result: Any, ann: Client) -> None:
     """SDK-4: the task does not stay with a worker that has nothing to say."""
     assert once(ann, lambda _: result).endings == {WorkOutcome.FAILED: 1}
-    assert "the result cannot be handed in" in ann.show_task("A-001-x").note
+    assert "the result cannot be submitted" in ann.show_task("A-001-x").note
 
 
 def test_a_worker_ends_when_all_is_done(clients: ClientHarness, ann: Client) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from coord.core.locks.commands import CheckFences
+from coord.core.locks.commands import CheckFences, LockPeriod
 from coord.core.locks.paths import parse_pattern
 from coord.core.locks.queries import FENCES_MAX
 from coord.core.locks.resources import parse_resource
@@ -20,7 +20,7 @@ from coord.integrations.git.gate.commits import CommitUnderReview, new_commits
 from coord.integrations.git.gate.trailers import FenceTrailer
 from coord.integrations.git.run import Git
 from coord.sdk.client.client import Client
-from coord.sdk.reports.activity import EventFilter, LockPeriod, lock_periods
+from coord.sdk.reports.activity import EventFilter, lock_periods
 
 SLACK_MS = 2000
 """Git counts in seconds, and its clock is not that of the store."""

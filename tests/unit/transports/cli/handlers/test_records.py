@@ -220,7 +220,7 @@ def test_who_held_what_when(morning: Morning) -> None:
     """
     busy(morning)
     ann = morning["ann"]
-    found = lock_periods(ann, event_filter(ann, resources=["src/app.py"]), now=morning.now)
+    found = lock_periods(ann, event_filter(ann, resources=["src/app.py"]))
     assert [(each.resource, each.owner, each.end_reason) for each in found] == [
         ("file:src/*", "ann-1", "released"),
         ("file:src/app.py", "bob-1", ""),
@@ -336,16 +336,17 @@ def test_metrics_count_what_is_there(morning: Morning, ran: Any) -> None:
     """
     busy(morning)
     morning["ann"].recv(drain=True)
-    found = samples(metrics(morning["ann"], now=morning.now))
+    found = samples(metrics(morning["ann"]))
     assert found["coord_sessions_live",] == 3
     assert found["coord_locks_held", "file:src/app.py"] == 1
     assert found["coord_locks_held", "file:docs/a.md"] == 1
     assert ("coord_locks_held", "file:src/*") not in found
     assert found["coord_messages_sent_total",] == found["coord_messages_received_total",] == 2
     assert (found["coord_lock_denials_total",], found["coord_deadlocks_total",]) == (1, 0)
-    assert (found["coord_lock_bids",], found["coord_lock_waiters",]) == (0, 0)
+    assert (found["coord_lock_denied_requests",], found["coord_lock_waiters",]) == (0, 0)
     assert found["coord_events_total", "lock.acquired"] == found["coord_locks_acquired_total",] == 3
-    later = samples(metrics(morning["ann"], now=morning.now + 400_000))
+    morning.now += 400_000
+    later = samples(metrics(morning["ann"]))
     assert later["coord_sessions_live",] == 0
     assert ("coord_locks_held", "file:docs/a.md") not in later
     code, text, _ = ran("metrics")
@@ -368,7 +369,7 @@ def test_metrics_know_tasks(morning: Morning) -> None:
     morning.now += 61_000
     tasks.claim_task("local", "shop", "A-002-y", "bob", "bob-1")
     tasks.submit_result("local", "shop", "A-002-y", "ann-1", 1, {})
-    found = samples(metrics(morning["ann"], now=morning.now))
+    found = samples(metrics(morning["ann"]))
     where = ("local", "shop")
     assert found["coditect_claims_total", *where, "granted"] == 4
     assert found["coditect_results_total", *where, "accepted"] == 1
@@ -386,7 +387,7 @@ def test_hostile_names_stay_labels(morning: Morning) -> None:
     """A name with quotes, backslashes and braces cannot break out of its label or forge a sample."""
     evil = ['name:x"} 99', "name:a\\", 'name:{"b\\n"}', "name:ß…"]
     morning["ann"].acquire(evil)
-    found = samples(metrics(morning["ann"], now=morning.now))
+    found = samples(metrics(morning["ann"]))
     assert {key[1] for key in found if key[0] == "coord_locks_held"} == set(evil)
 
 
@@ -394,11 +395,7 @@ def test_labels_are_bounded(morning: Morning) -> None:
     """However many resources are held, at most a hundred are told apart; the rest is one."""
     for start in (0, 50, 100):
         assert morning["ann"].acquire([f"name:n{number:03}" for number in range(start, start + 50)]).ok
-    held = {
-        k[1]: v
-        for k, v in samples(metrics(morning["ann"], now=morning.now)).items()
-        if k[0] == "coord_locks_held"
-    }
+    held = {k[1]: v for k, v in samples(metrics(morning["ann"])).items() if k[0] == "coord_locks_held"}
     assert len(held) == LABELS_MAX + 1
     assert (held["other"], sum(held.values())) == (150 - LABELS_MAX, 150)
 
