@@ -1,4 +1,4 @@
-"""Words that people type: durations, resources, numbers, documents."""
+"""Read values that people type: durations, resources, numbers, JSON."""
 
 import os
 import re
@@ -34,7 +34,7 @@ def duration(text: str, *, zero: bool = False) -> float:
     if seconds > YEAR_S:
         raise Invalid(f"{shown(text)} is longer than a year", hint=hint)
     if seconds == 0 and not zero:
-        raise Invalid(f"{shown(text)} is no time at all", hint=hint)
+        raise Invalid("the duration must be longer than zero", hint=hint)
     return seconds
 
 
@@ -53,13 +53,13 @@ def span(seconds: float) -> str:
 
 
 def resource(word: str, exists: Callable[[str], bool] = os.path.lexists) -> str:
-    """Return the resource a word means: what looks like a path or is one, is a file; the rest are names.
+    """Return the resource that a word means: an existing path or what looks like one is a file, else a name.
 
     >>> resource("src/app.py"), resource("main-push")
     ('file:src/app.py', 'name:main-push')
     """
     if not word or word in SCHEMES:
-        raise Invalid(f"{shown(word)} names no resource", hint="for example src/app.py or main-push")
+        raise Invalid(f"{shown(word)} is not a resource", hint="for example src/app.py or main-push")
     if word.startswith(SCHEMES):
         return word
     return f"file:{word}" if not _OF_A_PATH.isdisjoint(word) or exists(word) else f"name:{word}"
@@ -81,18 +81,18 @@ def number(text: str) -> int:
 
 
 def decimal(text: str) -> float:
-    """Return a number, perhaps with decimals."""
+    """Return a number with or without decimals."""
     if not re.fullmatch(r"\d{1,9}(\.\d{1,9})?", text):
         raise Invalid(f"{shown(text)} is not a number", hint="for example 1.2")
     return float(text)
 
 
 def document(text: str) -> Any:
-    """Return what a text in JSON means."""
-    # Most commands carry none, and the decoder is the dearest import of all.
+    """Return the value of a JSON text."""
+    # Most commands have no JSON value, and msgspec is the most expensive import.
     import msgspec
 
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
-        raise Invalid(f"this is not JSON: {error}", hint='for example \'{"notes": "half done"}\'') from error
+        raise Invalid(f"invalid JSON: {error}", hint='for example \'{"notes": "half done"}\'') from error

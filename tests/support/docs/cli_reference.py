@@ -1,4 +1,4 @@
-"""Write the reference of `coord` from its specs: `python -m tests.support.docs.cli_reference`."""
+"""Writes the reference of the `coord` command: run `python -m tests.support.docs.cli_reference`."""
 
 from collections.abc import Iterable, Iterator
 

@@ -133,7 +133,7 @@ def test_a_word_that_exists_as_a_path_is_a_file(tmp_path, monkeypatch) -> None:
 @pytest.mark.parametrize("word", ["", "file:", "name:", "project:"])
 def test_an_empty_resource_is_invalid(word: str) -> None:
     """Issue 3, bad input: nothing is no resource."""
-    with pytest.raises(Invalid, match="names no resource"):
+    with pytest.raises(Invalid, match="is not a resource"):
         words.resource(word)
 
 

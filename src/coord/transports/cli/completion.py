@@ -1,6 +1,6 @@
-"""Completing a command line in a shell: small scripts that ask `coord completion words -- WORD...`.
+"""Shell completion: small scripts that call `coord completion words -- WORD...`.
 
-So what is completed follows from the table and the store at that moment, and no script grows old.
+The words come from the command specs and the store, so the scripts never become outdated.
 """
 
 from collections.abc import Callable, Iterable
@@ -40,11 +40,11 @@ complete -c coord -a '(__coord_words)'
 }
 
 Asks = Callable[[str], Iterable[str]]
-"""Answers `held` or `peers` with the words that the store knows."""
+"""Returns the words of a kind, such as `held` or `peers`, from the store."""
 
 
 def candidates(words_typed: list[str], ask: Asks) -> list[str]:
-    """Return what the last typed word may become; nothing where the shell's own files are meant."""
+    """Return the completions of the last word; none where the shell should complete file names."""
     *before, current = words_typed or [""]
     line = _Line(before)
     if line.rest:
@@ -63,7 +63,7 @@ def candidates(words_typed: list[str], ask: Asks) -> list[str]:
 
 
 class _Line:
-    """The words before the one that is completed, as far as they can be understood."""
+    """The words before the one to complete, parsed as far as possible."""
 
     def __init__(self, before: list[str]) -> None:
         self.command: CommandSpec | None = None
@@ -77,7 +77,7 @@ class _Line:
 
     @property
     def next_word(self) -> Argument | None:
-        """The word whose turn it is."""
+        """The argument to complete."""
         wanted = self.command.arguments if self.command else ()
         if self.words < len(wanted):
             return wanted[self.words]
@@ -113,13 +113,13 @@ def _listed(item: Flag | Argument, current: str, ask: Asks) -> list[str]:
     if item.completes == "kinds":
         return list(KINDS)
     if item.completes == "files":
-        # Nothing typed yet: then the shell's own list of files is the better one.
+        # Nothing typed yet: the shell's list of files is more useful.
         return list(WELL_KNOWN) if current else []
     return [_short(word) for word in ask(item.completes)] if item.completes else []
 
 
 def _short(resource: str) -> str:
-    """Return a resource as people type it: bash takes a colon for the end of a word."""
+    """Return a resource without its prefix if possible, because a colon ends a word in bash."""
     scheme, _, bare = resource.partition(":")
     try:
         return bare if scheme in {"file", "name"} and words.resource(bare) == resource else resource
@@ -128,7 +128,7 @@ def _short(resource: str) -> str:
 
 
 def quietly(ask: Asks) -> Asks:
-    """Return the same, but without words where the store cannot say: whoever presses Tab wants no error."""
+    """Return the same function, but without words instead of an error if the store fails."""
 
     def asked(what: str) -> Iterable[str]:
         try:

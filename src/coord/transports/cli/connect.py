@@ -1,4 +1,4 @@
-"""The client of a command, as the flags that every command has say."""
+"""Connect to the store as the global flags say."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""`coord`: parse, run one command, print its answer."""
+"""The `coord` program: parse the command line, run the handler, print its answer."""
 
 import os
 import sys
@@ -12,17 +12,17 @@ from coord.transports.cli import output
 from coord.transports.cli.parser import Request, parse
 
 Answered = output.Answer | str | int
-"""What a command returns: an answer, a text that is none (help, a script), or the code to exit with."""
+"""The result of a handler: an answer, a plain text (help, a script), or an exit code."""
 
 
 def run() -> NoReturn:
-    """Run the command line of this process, and end it: without haste a short command took a sixth longer."""
+    """Run the command line of this process, and exit without Python's cleanup, which took 15 % longer."""
     begin()
     end(main())
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command line, and return the exit code; without one, that of this process."""
+    """Run a command line (default: that of this process), and return the exit code."""
     words = sys.argv[1:] if argv is None else list(argv)
     as_json, command_id = _seems_to_want_json(words), ""
     try:
@@ -33,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         answered = output.failed(render.failure(error))
     except CoordError as error:
         answered = output.failed(render.failure(error, command_id))
-    except Exception as error:  # noqa: BLE001 - a defect, too, is answered in the agreed form
+    except Exception as error:  # noqa: BLE001 - a bug, too, is answered as JSON
         _debug(error)
         answered = output.failed(render.failure(error))
     if isinstance(answered, int):
@@ -45,8 +45,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _answer(request: Request) -> Answered:
     if request.wants:
-        return _told(request)
-    assert request.command is not None, "without a command something else is wanted"
+        return _text(request)
+    assert request.command is not None, "without a command the user wants help"
     from importlib import import_module
 
     from coord.transports.cli.signals import Stopped, stopping
@@ -69,7 +69,7 @@ def _answer(request: Request) -> Answered:
         return output.failed(render.Failure(128 + stopped.signum, "interrupted", str(stopped)))
 
 
-def _told(request: Request) -> str:
+def _text(request: Request) -> str:
     if request.wants == "version":
         import coord
 
@@ -80,7 +80,7 @@ def _told(request: Request) -> str:
 
 
 def _seems_to_want_json(words: list[str]) -> bool:
-    """Whether an answer should be JSON on a terminal too, even to a line that cannot be parsed."""
+    """Return whether `--json` was given, even if the line cannot be parsed."""
     return "--json" in (words[: words.index("--")] if "--" in words else words)
 
 

@@ -1,4 +1,4 @@
-"""What a command prints: JSON on stdout (a table on a terminal), and one line for people on stderr."""
+"""Print answers: JSON on stdout (a table on a terminal), and one line for people on stderr."""
 
 import os
 import sys
@@ -12,7 +12,7 @@ from coord.transports import exit_codes as render
 WIDTH_WITHOUT_TERMINAL = 100
 NARROWEST = 6
 _UNSAFE_CATEGORIES = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
-# JSON escapes what is below a space; these too would make a terminal obey, or turn its text around.
+# JSON escapes control characters below space; these, too, control a terminal or reverse its text.
 _UNSAFE_IN_JSON = {
     code: f"\\u{code:04x}"
     for code in (*range(0x7F, 0xA0), 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A), 0xFEFF)
@@ -20,7 +20,7 @@ _UNSAFE_IN_JSON = {
 
 
 class Answer(NamedTuple):
-    """What a command has to say: the reply's fields, a line for people, and perhaps a table or a picture."""
+    """The answer of a command: JSON fields, a line for people, and perhaps a table or a picture."""
 
     fields: Mapping[str, Any] = {}
     line: str = ""
@@ -28,16 +28,16 @@ class Answer(NamedTuple):
     columns: tuple[str, ...] = ()
     failure: render.Failure | None = None
     drawn: Callable[[], str] | None = None
-    """Makes what a terminal shows in place of a table."""
+    """Returns the text that a terminal shows instead of a table."""
 
     @property
     def exit_code(self) -> int:
-        """What the process ends with."""
+        """The exit code of the process."""
         return self.failure.exit_code if self.failure else render.OK
 
 
 def failed(failure: render.Failure) -> Answer:
-    """Return the answer that tells of a failure."""
+    """Return the answer for a failure."""
     hint = f" ({failure.hint})" if failure.hint else ""
     return Answer(line=f"coord: {failure.message}{hint}", failure=failure)
 
@@ -55,17 +55,17 @@ def show(answer: Answer, *, as_json: bool) -> int:
 
 
 def show_line(fields: Mapping[str, Any]) -> None:
-    """Print one of many lines of JSON, which come before the answer."""
+    """Print a line of JSON before the answer."""
     _write(_json_line(fields), render.OK)
 
 
 def show_text(text: str) -> int:
-    """Print a text that is no answer, such as help."""
+    """Print a text without JSON, such as help."""
     return _write(text, render.OK)
 
 
 def say(line: str) -> None:
-    """Print a line for people on stderr; a closed one is nobody's loss."""
+    """Print a line for people on stderr; a closed stderr is ignored."""
     if not line or sys.stderr is None:
         return
     try:
@@ -75,19 +75,28 @@ def say(line: str) -> None:
         pass
 
 
+def count(number: int, noun: str) -> str:
+    """Return a number with its noun.
+
+    >>> count(1, "lock"), count(2, "lock")
+    ('1 lock', '2 locks')
+    """
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def is_terminal(stream: TextIO | None) -> bool:
-    """Whether a person looks at this stream."""
+    """Return whether a stream is a terminal."""
     return stream is not None and not stream.closed and stream.isatty()
 
 
 def has_colours() -> bool:
-    """Whether stdout takes colours, and nobody said that they are not wanted."""
+    """Return whether to colour stdout: it is a terminal, and NO_COLOR is not set."""
     unwanted = os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") == "dumb"
     return is_terminal(sys.stdout) and not unwanted
 
 
 def fields_of(reply: Any) -> Any:
-    """Return a reply as plain data: a struct's moments (`…_ms`) as `…_at`; data of users stays as it is."""
+    """Return a reply as plain data; a struct's times (`…_ms`) become `…_at`, user data stays unchanged."""
     names = getattr(type(reply), "__struct_fields__", None)
     if names is not None:
         return dict(_field(name, getattr(reply, name)) for name in names)
@@ -105,7 +114,7 @@ def _field(name: str, value: Any) -> tuple[str, Any]:
 
 
 def moment(ms: int | None) -> str | None:
-    """Return a moment as RFC 3339 in UTC; None where there is none.
+    """Return a time as RFC 3339 in UTC; None for 0.
 
     >>> moment(1_700_000_000_123)
     '2023-11-14T22:13:20.123Z'
@@ -116,14 +125,14 @@ def moment(ms: int | None) -> str | None:
 
 
 def visible(text: str) -> str:
-    """Return a text with everything escaped that a terminal would obey rather than show."""
+    """Return a text with control characters escaped, so that a terminal shows them."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(_visible_character(character) for character in text)
 
 
 def table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], most: int) -> str:
-    """Return rows as aligned columns with a head, no line wider than `most`."""
+    """Return rows as aligned columns with a heading, in lines of at most `most` cells."""
     cells = [[column.upper().replace("_", " ") for column in columns]]
     cells += [[visible(_cell(row.get(column))) for column in columns] for row in rows]
     widths = _fit([max(map(cells_wide, each)) for each in zip(*cells, strict=True)], most)
@@ -132,7 +141,7 @@ def table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], most: int) 
 
 
 def cells_wide(text: str) -> int:
-    """Return how many cells of a terminal a text takes, as far as Unicode says."""
+    """Return how many terminal cells a text takes, according to Unicode."""
     if text.isascii():
         return len(text)
     return sum(map(_character_width, text))
@@ -163,7 +172,7 @@ def _cell(value: Any) -> str:
 
 
 def _fit(widths: Iterable[int], most: int) -> list[int]:
-    """Narrow the widest columns until a line fits, but none below what can still be recognised."""
+    """Narrow the widest columns until a line fits, but none below `NARROWEST`."""
     fitted = list(widths)
     while sum(fitted) + 2 * (len(fitted) - 1) > most and max(fitted) > NARROWEST:
         fitted[fitted.index(max(fitted))] -= 1
@@ -171,7 +180,7 @@ def _fit(widths: Iterable[int], most: int) -> list[int]:
 
 
 def fitted(text: str, room: int) -> str:
-    """Return a text that takes exactly so many cells: cut, or with spaces after it."""
+    """Return a text cut or padded to exactly `room` cells."""
     if cells_wide(text) > room:
         text = _cut(text, room - 1) + "…"
     return text + " " * (room - cells_wide(text))
@@ -187,7 +196,7 @@ def _cut(text: str, room: int) -> str:
 
 
 def width(stream: TextIO) -> int:
-    """Return how many cells a line on this stream has."""
+    """Return the width of a stream in cells."""
     try:
         return os.get_terminal_size(stream.fileno()).columns or WIDTH_WITHOUT_TERMINAL
     except OSError:
@@ -202,19 +211,19 @@ def _as_json(answer: Answer) -> str:
 
 
 def _json_line(fields: Mapping[str, Any]) -> str:
-    # A command that talked to a store has it loaded already; help and version do without.
+    # Most commands have loaded msgspec already; help and version need not.
     import msgspec
 
     return safe_json(msgspec.json.encode(fields).decode()) + "\n"
 
 
 def safe_json(text: str) -> str:
-    """Return the same JSON with everything escaped that a terminal would obey rather than show."""
+    """Return the same JSON with control characters escaped."""
     return text if text.isascii() and "\x7f" not in text else text.translate(_UNSAFE_IN_JSON)
 
 
 def _write(text: str, exit_code: int) -> int:
-    """Write to stdout; whoever closed it does not want to hear more."""
+    """Write to stdout; a closed pipe is not an error."""
     if sys.stdout is None:
         return exit_code
     try:
@@ -226,7 +235,7 @@ def _write(text: str, exit_code: int) -> int:
         _forget_stdout()
     except OSError as error:
         _forget_stdout()
-        say(f"coord: the answer cannot be written: {error.strerror} (what was asked for is done)")
+        say(f"coord: cannot write the answer: {error.strerror} (the command itself is done)")
         return exit_code or render.TRY_AGAIN
     return exit_code
 

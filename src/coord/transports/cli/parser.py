@@ -1,4 +1,4 @@
-"""From a command line to what was asked for, by the table alone; all that it does not know is an error."""
+"""Parse a command line by the command specs; anything unknown is an error."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -16,9 +16,9 @@ VERSION = ("-V", "--version")
 
 
 class Request(NamedTuple):
-    """What was asked for: a command with its words and flags, and the flags every command has.
+    """A parsed command line: the command, the values of its fields, and the global options.
 
-    `noun` is the first word of a name of two, where help is wanted and no verb was given.
+    `wants` is "help" or "version" if the user asked for that; `noun` is the first word of a two-word name.
     """
 
     command: CommandSpec | None
@@ -29,7 +29,7 @@ class Request(NamedTuple):
 
 
 def parse(argv: Sequence[str]) -> Request:
-    """Return what a command line asks for, or raise `Invalid`; help and version come before all else."""
+    """Return the parsed command line, or raise `Invalid`; help and version win over errors."""
     reading = _Reading(list(argv))
     wants = reading.read()
     if wants:
@@ -37,7 +37,7 @@ def parse(argv: Sequence[str]) -> Request:
     if reading.command is None and reading.noun:
         raise Invalid(f"{reading.noun} needs a verb", hint=f"one of {', '.join(verbs(reading.noun))}")
     if reading.command is None:
-        raise Invalid("no command is given", hint="see coord --help")
+        raise Invalid("no command given", hint="see coord --help")
     command = reading.command
     values = _values(command.flags, reading.found) | _assign(command, reading.words)
     if command.rest:
@@ -46,7 +46,7 @@ def parse(argv: Sequence[str]) -> Request:
 
 
 class _Reading:
-    """One pass over the words of a command line."""
+    """One pass over a command line."""
 
     def __init__(self, argv: list[str]) -> None:
         self.command: CommandSpec | None = None
@@ -95,13 +95,13 @@ class _Reading:
         name, equals, value = _readable(typed).partition("=")
         flag = self._flag(name)
         if not flag.value and equals:
-            raise Invalid(f"{name} takes no value", hint=f"write {name} alone")
+            raise Invalid(f"{name} takes no value", hint="omit the value")
         if flag.value and not equals:
             if not self._left or self._left[-1].startswith("--"):
                 raise Invalid(f"{name} needs a value", hint=f"{name} {flag.value}, or {name}={flag.value}")
             value = _readable(self._left.pop())
         if flag.name in self.found:
-            raise Invalid(f"{name} is given twice", hint="give it once")
+            raise Invalid(f"{name} is given twice", hint="pass it once")
         self.found[flag.name] = value
 
     def _flag(self, name: str) -> Flag:
@@ -111,7 +111,7 @@ class _Reading:
             return known[name]
         where = f"coord {self.command.name}" if self.command else "coord"
         if not self.command and any(flag.spelled == name for each in all_commands() for flag in each.flags):
-            raise Invalid(f"{name} belongs to a command", hint="write it after the command's name")
+            raise Invalid(f"{name} belongs to a command", hint="write it after the command")
         raise Invalid(
             f"unknown flag {shown(name)}", hint=_meant(name, [*known, "--help"], f"see {where} --help")
         )
@@ -129,7 +129,7 @@ def _find_command(noun: str, word: str) -> CommandSpec:
 
 
 def _meant(word: str, known: list[str], otherwise: str) -> str:
-    """Return a guess at what was meant; only those who mistyped pay for the import."""
+    """Return a hint with the closest known word; difflib is imported only for errors."""
     import difflib
 
     close = difflib.get_close_matches(word, known, n=1)
@@ -137,14 +137,14 @@ def _meant(word: str, known: list[str], otherwise: str) -> str:
 
 
 def _readable(typed: str) -> str:
-    """Refuse bytes that are no text: nothing could store or show them."""
+    """Refuse bytes that are not UTF-8, because coord could not store or show them."""
     if not typed.isascii() and any("\ud800" <= character <= "\udfff" for character in typed):
         raise Invalid(f"{shown(typed)} is not valid UTF-8", hint="rename it, or quote it for the shell")
     return typed
 
 
 def _assign(command: CommandSpec, given: list[str]) -> dict[str, Any]:
-    """Give each word of the command its value."""
+    """Return the values of the positional arguments."""
     values: dict[str, Any] = {}
     left = list(given)
     for word in command.arguments:
@@ -155,7 +155,7 @@ def _assign(command: CommandSpec, given: list[str]) -> dict[str, Any]:
         read = [_value(word.name, value, word) for value in taken]
         values[word.field] = read if word.many else next(iter(read), "")
     if left:
-        raise Invalid(f"{shown(left[0])} is one word too many", hint=f"usage: {command.usage}")
+        raise Invalid(f"unexpected argument {shown(left[0])}", hint=f"usage: {command.usage}")
     return values
 
 
@@ -172,15 +172,15 @@ def _values(flags: Sequence[Flag], found: dict[str, str]) -> dict[str, Any]:
             values[flag.field] = flag.default if flag.value else False
             continue
         if flag.excludes and flag.excludes in found:
-            raise Invalid(f"{flag.spelled} and --{flag.excludes} exclude each other", hint="give one of them")
+            raise Invalid(f"{flag.spelled} and --{flag.excludes} cannot be combined", hint="pass one of them")
         values[flag.field] = _value(flag.spelled, found[flag.name], flag) if flag.value else True
     return values
 
 
 def _value(name: str, text: str, item: Flag | Argument) -> Any:
-    """Return a value that was typed, as its kind says."""
+    """Return a typed value, converted according to its kind."""
     if item.choices and text not in item.choices:
-        raise Invalid(f"{name}: {shown(text)} is not known", hint=f"one of {', '.join(item.choices)}")
+        raise Invalid(f"{name}: unknown value {shown(text)}", hint=f"one of {', '.join(item.choices)}")
     try:
         return _READERS[item.kind](text)
     except Invalid as error:
@@ -198,9 +198,9 @@ def _or_input(text: str) -> str:
 
 
 def _name(text: str) -> str:
-    """Refuse the empty word: an unset variable must not turn one caller into another."""
+    """Refuse an empty value: an unset variable must not change the caller's identity."""
     if not text:
-        raise Invalid("the value is empty", hint="is a variable of the shell unset? leave the flag out")
+        raise Invalid("the value is empty", hint="is a shell variable unset? otherwise omit the flag")
     return text
 
 

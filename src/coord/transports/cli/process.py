@@ -1,4 +1,4 @@
-"""A command run for somebody: in a process group of its own, with the terminal if there is one."""
+"""Run a command in a separate process group, with the terminal if there is one."""
 
 import errno
 import os
@@ -13,13 +13,13 @@ from coord.transports import exit_codes as render
 GRACE_S = 10.0
 STANDARD_INPUT, STANDARD_OUTPUT, STANDARD_ERROR = 0, 1, 2
 NOT_EXECUTABLE, NO_COMMAND = 126, 127
-"""What shells answer to a command that cannot be started."""
-# What Python or we ignore; the command gets it as it is usual.
+"""The exit codes of shells for a command that cannot be started."""
+# Signals that Python or coord ignores; the command gets the default.
 _RESET = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGTTOU)
 
 
 class NotStarted(Exception):
-    """There is no such command, or it cannot be run."""
+    """The command does not exist or is not executable."""
 
     def __init__(self, command: str, reason: OSError) -> None:
         missing = reason.errno == errno.ENOENT
@@ -27,15 +27,15 @@ class NotStarted(Exception):
         super().__init__(f"{command}: {os.strerror(reason.errno or 0)}")
 
     def failure(self, hint: str) -> render.Failure:
-        """Return how it is told."""
+        """Return the failure to print."""
         return render.Failure(self.exit_code, "not_started", str(self), hint)
 
 
 class Child:
-    """A running command; `ended` is set when it has ended, with `exit_code` as a shell would state it.
+    """A running command; when it ends, `ended` is set and `exit_code` is that of a shell.
 
-    `outputs` are what its standard output and error become; then it reads nothing and gets no terminal.
-    `group` is the process group it joins, if not one of its own.
+    With `outputs`, its standard output and error go to these files, and it gets neither input nor terminal.
+    `group` is the process group to join; by default it gets a new one.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Child:
         self.ended = threading.Event()
         self._has_terminal = outputs is None and _in_foreground()
         if self._has_terminal:
-            # Who hands the terminal over or takes it back is in the background at that moment.
+            # A background process that sets the foreground group gets SIGTTOU.
             signal.signal(signal.SIGTTOU, signal.SIG_IGN)
         try:
             self.pid = os.posix_spawnp(
@@ -67,12 +67,12 @@ class Child:
         threading.Thread(target=self._watch, daemon=True).start()
 
     def send(self, signum: int) -> None:
-        """Send a signal to the command and all it started."""
+        """Send a signal to the command and its descendants."""
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._group, signum)
 
     def stop(self, grace_s: float | None = None) -> None:
-        """End the command: ask, wait a while, then insist."""
+        """Stop the command: SIGTERM, then SIGKILL after the grace period."""
         self.send(signal.SIGTERM)
         self.send(signal.SIGCONT)
         self.ended.wait(GRACE_S if grace_s is None else grace_s)
@@ -90,7 +90,7 @@ class Child:
         self.ended.set()
 
     def _stop_too(self) -> None:
-        """Stop with the command (Ctrl-Z), so that the shell gets its prompt; go on when it goes on."""
+        """Stop together with the command (Ctrl-Z), so that the shell shows its prompt."""
         if not self._has_terminal:
             return
         self._take_back()
@@ -100,7 +100,7 @@ class Child:
     def _hand_over(self) -> None:
         if self._has_terminal and _in_foreground():
             os.tcsetpgrp(STANDARD_INPUT, self.pid)
-            # It may have asked for input a moment too early, and been stopped for it.
+            # It may have read the terminal too early and been stopped.
             self.send(signal.SIGCONT)
 
     def _take_back(self) -> None:
@@ -121,7 +121,7 @@ def _in_foreground() -> bool:
 
 
 def _foreground() -> int | None:
-    """The process group that has the terminal; None without one."""
+    """Return the foreground process group of the terminal; None without a terminal."""
     try:
         return os.tcgetpgrp(STANDARD_INPUT)
     except OSError:

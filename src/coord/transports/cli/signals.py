@@ -1,4 +1,4 @@
-"""Signals: a command that is told to end withdraws first; one under guard passes them on."""
+"""Signal handling: stop a command cleanly, or forward signals to a child process."""
 
 import signal
 from collections.abc import Callable, Iterator
@@ -10,7 +10,7 @@ PASSED_ON = (*ENDING, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1, signal.SIGU
 
 
 class Stopped(BaseException):
-    """A signal asked this process to end."""
+    """A signal told this process to end."""
 
     def __init__(self, signum: int) -> None:
         self.signum = signum
@@ -18,7 +18,7 @@ class Stopped(BaseException):
 
 
 def stopping() -> AbstractContextManager[None]:
-    """Return a context in which a signal to end unwinds the command, so that a wait is withdrawn."""
+    """Return a context in which SIGTERM and SIGHUP raise `Stopped`, so that a wait is withdrawn."""
 
     def stop(signum: int) -> None:
         raise Stopped(signum)
@@ -28,8 +28,8 @@ def stopping() -> AbstractContextManager[None]:
 
 @contextmanager
 def asking_nobody() -> Iterator[None]:
-    """Let commands in the background that ask on the terminal fail, instead of being stopped for ever."""
-    before = signal.signal(signal.SIGTTIN, signal.SIG_IGN)  # what is ignored stays so in a new program
+    """Let background commands that read the terminal fail instead of stopping for ever."""
+    before = signal.signal(signal.SIGTTIN, signal.SIG_IGN)  # an ignored signal stays ignored after exec
     try:
         yield
     finally:
@@ -38,7 +38,7 @@ def asking_nobody() -> Iterator[None]:
 
 @contextmanager
 def handling(signals: tuple[signal.Signals, ...], handle: Callable[[int], None]) -> Iterator[None]:
-    """Handle signals in one way for a while; one that is ignored (nohup) stays so."""
+    """Handle signals during a block; an ignored signal (nohup) stays ignored."""
 
     def handler(signum: int, _frame: FrameType | None) -> None:
         handle(signum)

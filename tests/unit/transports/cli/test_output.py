@@ -170,7 +170,7 @@ def test_a_full_disk_is_told_and_no_success() -> None:
     """Issue 3, bad input: an answer that cannot be written is not a success, for nobody read it."""
     done = run_show("> /dev/full")
     assert done.returncode == render.TRY_AGAIN
-    assert "cannot be written: No space left on device" in done.stderr
+    assert "cannot write the answer: No space left on device" in done.stderr
 
 
 def test_closed_streams_are_no_defect() -> None:

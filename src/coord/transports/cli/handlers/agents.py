@@ -1,4 +1,4 @@
-"""Commands about agents, and whom a task is for."""
+"""Agents, and which agent a task suits."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from coord.core.routing.router import Choice, idle_others
 from coord.sdk.client.client import Client
 from coord.sdk.validation.tasks import new_task
 from coord.transports.cli.args import Args
-from coord.transports.cli.output import Answer, fields_of, moment
+from coord.transports.cli.output import Answer, count, fields_of, moment
 
 COLUMNS = ("name", "liveness", "state", "claims", "done", "failed", "blocked_reason", "capabilities")
 CHOICES = ("agent", "score", "place", "reason")
@@ -27,7 +27,7 @@ def list_(client: Client, args: ListArgs) -> Answer:
     """List the agents of this project."""
     found = client.agents(args.agent)
     held = sum(bool(agent.blocked_reason) for agent in found)
-    line = f"{len(found)} {'agent' if len(found) == 1 else 'agents'}, {held} of them held back"
+    line = f"{count(len(found), 'agent')}, {held} blocked"
     return Answer({"agents": fields_of(found)}, line, [_row(agent) for agent in found], COLUMNS)
 
 
@@ -39,9 +39,9 @@ class DisableArgs(Args, frozen=True):
 
 
 def disable(client: Client, args: DisableArgs) -> Answer:
-    """Take an agent out of the pool."""
+    """Give an agent no tasks until it is enabled."""
     reply = client.disable_agent(args.agent, reason=args.reason)
-    return Answer({"agent": _standing(reply)}, f"{reply.name} gets no task until it is enabled")
+    return Answer({"agent": _standing(reply)}, f"{reply.name} is disabled and gets no tasks")
 
 
 class EnableArgs(Args, frozen=True):
@@ -52,9 +52,9 @@ class EnableArgs(Args, frozen=True):
 
 
 def enable(client: Client, args: EnableArgs) -> Answer:
-    """Take an agent back into the pool."""
+    """Give an agent tasks again."""
     reply = client.enable_agent(args.agent, reason=args.reason)
-    return Answer({"agent": _standing(reply)}, f"{reply.name} gets tasks again")
+    return Answer({"agent": _standing(reply)}, f"{reply.name} is enabled")
 
 
 class TrackArgs(Args, frozen=True):
@@ -65,9 +65,12 @@ class TrackArgs(Args, frozen=True):
 
 
 def track(client: Client, args: TrackArgs) -> Answer:
-    """Say how many agents may work on a track."""
+    """Set how many agents may work on a track."""
     agents = client.set_track(args.track, args.agents)
-    return Answer({"track": args.track, "agents": agents}, f"{agents} at once may work on {args.track}")
+    return Answer(
+        {"track": args.track, "agents": agents},
+        f"Track {args.track}: at most {count(agents, 'agent')} at once",
+    )
 
 
 class RouteArgs(Args, frozen=True):
@@ -84,9 +87,11 @@ class RouteArgs(Args, frozen=True):
 
 
 def route(client: Client, args: RouteArgs) -> Answer:
-    """Say whom a task is for."""
+    """Recommend an agent for a task."""
     if args.task and (args.description or args.type):
-        raise Invalid("a task that is there is described already", hint="leave --description and --type away")
+        raise Invalid(
+            "a task id cannot be combined with --description or --type", hint="pass the id or the description"
+        )
     described = new_task(
         "described",
         description=args.description,
@@ -115,14 +120,14 @@ def route(client: Client, args: RouteArgs) -> Answer:
         fields["choices"] = [
             {**msgspec.structs.asdict(choice), "reason": choice.reason} for choice in routing.choices
         ]
-    now = f" (it is {state}{f' with {worker}' if worker else ''})" if state not in ("", "ready") else ""
-    late = f"; {routing.late_s:.0f} s after its deadline" if routing.late_s else ""
+    now = f" (now {state}{f' by {worker}' if worker else ''})" if state not in ("", "ready") else ""
+    late = f"; {routing.late_s:.0f} s late" if routing.late_s else ""
     kind = f"{routing.kind.type or 'any type'} ({routing.kind.because})"
     return Answer(fields, f"{routing.agent or 'queue'}: {routing.because}{now}{late}; {kind}", rows, CHOICES)
 
 
 def _as_it_stands(client: Client, task_id: str) -> tuple[str, str]:
-    """Return the state of a task that is there, and who works on it."""
+    """Return the state of an existing task, and the agent that works on it."""
     if not task_id:
         return "", ""
     task = client.show_task(task_id)

@@ -22,7 +22,7 @@ from coord.sdk.client.client import Client
 from coord.transports import exit_codes as render
 from coord.transports.arguments import duration
 from coord.transports.cli.args import Args, Options
-from coord.transports.cli.output import Answer, fields_of, say
+from coord.transports.cli.output import Answer, count, fields_of, say
 
 MERGE_COLUMNS = ("branch", "verdict", "commit", "why")
 SHORT = 10
@@ -40,7 +40,7 @@ class MergeArgs(Args, frozen=True):
 
 
 def merge(client: Client, args: MergeArgs) -> Answer:
-    """Merge branches, and say of each what became of it."""
+    """Merge branches; the answer has an outcome for each."""
     git = Git(os.getcwd())
     try:
         check = tuple(shlex.split(args.check))
@@ -52,7 +52,7 @@ def merge(client: Client, args: MergeArgs) -> Answer:
 
 
 def answer_of(merged: MergeReport) -> Answer:
-    """Return the answer of a merge; it failed if one branch is left out."""
+    """Return the answer to a merge; it fails if a branch was not merged."""
     rows = [{**fields, "why": _why(fields)} for fields in map(_outcome_fields, merged.outcomes)]
     fields: dict[str, Any] = {
         "into": as_text(merged.into),
@@ -67,15 +67,15 @@ def answer_of(merged: MergeReport) -> Answer:
     failure = render.Failure(
         render.REFUSED,
         first["verdict"],
-        f"{first['branch']} is not merged into {fields['into']}: {first['why']}",
+        f"cannot merge {first['branch']} into {fields['into']}: {first['why']}",
         first["findings"][0]["next_step"] if first["findings"] else _NEXT[Verdict(first["verdict"])],
     )
     return Answer(fields, f"coord: {failure.message} ({failure.hint})", rows, MERGE_COLUMNS, failure)
 
 
 _NEXT = {
-    Verdict.CONFLICT: "merge the other branch into yours, resolve it there under locks, and merge again",
-    Verdict.CHECK_FAILED: "mend it on the branch, and merge again",
+    Verdict.CONFLICT: "merge the other branch into yours, resolve the conflict under locks, then retry",
+    Verdict.CHECK_FAILED: "fix it on the branch, then retry",
 }
 
 
@@ -101,16 +101,16 @@ def _why(fields: dict[str, Any]) -> str:
         return "; ".join(finding["what"] for finding in fields["findings"])
     if fields["verdict"] == Verdict.CONFLICT:
         who = ", ".join(dict.fromkeys(f"{party['who']} ({party['branch']})" for party in fields["parties"]))
-        return f"both sides changed {', '.join(fields['files'])}; by {who or 'nobody known'}"
+        return f"both sides changed {', '.join(fields['files'])}; by {who or 'unknown authors'}"
     if fields["verdict"] == Verdict.CHECK_FAILED:
-        return f"the check fails: {(fields['said'].splitlines() or [''])[-1]}"
-    return f"{len(fields['files'])} files" if fields["files"] else ""
+        return f"the check failed: {(fields['said'].splitlines() or [''])[-1]}"
+    return count(len(fields["files"]), "file") if fields["files"] else ""
 
 
 def _merged_line(merged: MergeReport) -> str:
     new = [as_text(each.branch) for each in merged.outcomes if each.verdict is Verdict.MERGED]
     if not new:
-        return f"Nothing new for {as_text(merged.into)}"
+        return f"Nothing to merge into {as_text(merged.into)}"
     warned = "".join(f"; {as_text(warning)}" for warning in merged.warnings)
     return f"Merged ✓ {', '.join(new)} into {as_text(merged.into)} ({merged.after[:SHORT]}){warned}"
 
@@ -126,7 +126,7 @@ class CommitArgs(Args, frozen=True):
 
 
 def commit(client: Client, args: CommitArgs) -> Answer:
-    """Commit what this session holds."""
+    """Commit the files that this session has locked."""
     timeout_s = args.hooks_timeout_s or _configured_timeout(client)
     done = commit_held(
         client, args.message, args.files, fence=args.fence, hooks_timeout_s=timeout_s, notify=say
@@ -140,7 +140,7 @@ def commit(client: Client, args: CommitArgs) -> Answer:
 
 
 def _configured_timeout(client: Client) -> float | None:
-    """Return how long hooks may take by `coord.toml`; None: as long as they want."""
+    """Return the time limit for hooks in `coord.toml`, if there is one."""
     file = configuration_file(client.location.repository)
     table = read_configuration(file).get("commit", {})
     text = table.get("hooks_timeout") if isinstance(table, dict) else table
@@ -152,7 +152,7 @@ def _configured_timeout(client: Client) -> float | None:
 
 
 def _unlocked(client: Client, resources: list[str]) -> list[str]:
-    """Give locks back; one that was lost meanwhile is no reason to say that the commit failed."""
+    """Release locks; a lost lock is only a warning, because the commit is done."""
     try:
         command = ReleaseLocks(client.caller, client.location.repository_id, tuple(resources))
         return list(client.call(command).released)
@@ -176,7 +176,7 @@ class WorktreeAddArgs(Args, frozen=True):
 
 
 def worktree_add(client: Client, args: WorktreeAddArgs) -> Answer:
-    """Make a worktree, or go on in it."""
+    """Create a worktree, or enter an existing one."""
     return _entered(
         worktree.add(
             client,
@@ -198,7 +198,7 @@ class WorktreeEnterArgs(Args, frozen=True):
 
 
 def worktree_enter(client: Client, args: WorktreeEnterArgs) -> Answer:
-    """Go on in a worktree."""
+    """Enter a worktree."""
     return _entered(worktree.enter(client, args.name, force=args.force))
 
 
@@ -209,13 +209,13 @@ class WorktreeListArgs(Args, frozen=True):
 
 
 def worktree_list(client: Client, args: WorktreeListArgs) -> Answer:
-    """List the worktrees that coord made."""
+    """List the worktrees that coord created."""
     found = cleaning.list_worktrees(client, args.into)
     rows = [fields_of(each) | {"orphan": each.orphan} for each in found]
     orphans = sum(each.orphan for each in found)
     return Answer(
         {"worktrees": rows},
-        f"{len(found)} worktrees, {orphans} of sessions that are gone",
+        f"{count(len(found), 'worktree')}, {orphans} of ended sessions",
         rows,
         WORKTREE_COLUMNS,
     )
@@ -231,18 +231,20 @@ class WorktreeCleanArgs(Args, frozen=True):
 
 
 def worktree_clean(client: Client, args: WorktreeCleanArgs) -> Answer:
-    """Remove worktrees of which nothing would be lost."""
+    """Remove worktrees whose work is saved elsewhere."""
     done = cleaning.clean(client, args.names, into=args.into, salvage=args.salvage, dry_run=args.dry_run)
     for name, why in done.kept.items():
-        say(f"{name} is kept: {why}")
-    would = "would be " if args.dry_run else ""
-    return Answer(fields_of(done), f"{len(done.removed)} {would}removed, {len(done.kept)} kept")
+        say(f"Kept {name}: {why}")
+    removed = (
+        f"Dry run: {len(done.removed)} would be removed" if args.dry_run else f"{len(done.removed)} removed"
+    )
+    return Answer(fields_of(done), f"{removed}, {len(done.kept)} kept")
 
 
 def _entered(entered: worktree.WorktreeEntry) -> Answer:
     for warning in entered.warnings:
         say(f"Warning: {warning}")
-    word = "Made" if entered.new else "Entered"
+    word = "Created" if entered.new else "Entered"
     return Answer(fields_of(entered), f"{word} {entered.path} on {entered.branch or 'no branch'}")
 
 
@@ -250,9 +252,9 @@ SALVAGE_COLUMNS = ("ref", "at", "why")
 
 
 def salvage_list(_options: Options, _args: Args) -> Answer:
-    """List what was put aside."""
+    """List salvaged work."""
     rows = [each._asdict() for each in list_salvages(Git(os.getcwd()))]
-    return Answer({"salvage": rows}, f"{len(rows)} put aside", rows, SALVAGE_COLUMNS)
+    return Answer({"salvage": rows}, count(len(rows), "salvage ref"), rows, SALVAGE_COLUMNS)
 
 
 class SalvageShowArgs(Args, frozen=True):
@@ -262,9 +264,9 @@ class SalvageShowArgs(Args, frozen=True):
 
 
 def salvage_show(_options: Options, args: SalvageShowArgs) -> Answer:
-    """Show one thing that was put aside."""
+    """Show the files of salvaged work."""
     found = dropping.describe(Git(os.getcwd()), args.ref)
-    has = "a branch has all of it" if found.in_branch else "no branch has all of it"
+    has = "a branch contains all of it" if found.in_branch else "no branch contains all of it"
     line = f"{found.ref}, {found.at}: {found.why}; {has}"
     return Answer({"salvage": fields_of(found)}, line, found.files, ("state", "path"))
 
@@ -277,7 +279,7 @@ class SalvageDropArgs(Args, frozen=True):
 
 
 def salvage_drop(_options: Options, args: SalvageDropArgs) -> Answer:
-    """Give up what some refs hold."""
+    """Delete salvaged work."""
     return _dropped(dropping.drop(Git(os.getcwd()), args.refs, force=args.force))
 
 
@@ -290,17 +292,22 @@ class SalvagePruneArgs(Args, frozen=True):
 
 
 def salvage_prune(_options: Options, args: SalvagePruneArgs) -> Answer:
-    """Give up what is old, or in a branch."""
+    """Delete salvaged work that is old or merged."""
     git, older_s = Git(os.getcwd()), args.older_than_s
     found = dropping.prune(git, older_s=older_s, merged=args.merged, dry_run=args.dry_run)
-    return _dropped(found, "would be " if args.dry_run else "")
+    return _dropped(found, dry_run=args.dry_run)
 
 
-def _dropped(found: list[dropping.SalvageInfo], would: str = "") -> Answer:
+def _dropped(found: list[dropping.SalvageInfo], *, dry_run: bool = False) -> Answer:
     rows = [{"ref": each.ref, "commit": each.commit, "why": each.why} for each in found]
-    if found and not would:
-        say("Until git collects garbage: git update-ref REF COMMIT brings one back")
-    return Answer({"dropped": rows}, f"{len(rows)} {would}dropped", rows, ("ref", "commit", "why"))
+    if found and not dry_run:
+        say("To restore one before git collects garbage: git update-ref REF COMMIT")
+    return Answer(
+        {"dropped": rows},
+        f"Dry run: {len(rows)} would be deleted" if dry_run else f"Deleted {count(len(rows), 'ref')}",
+        rows,
+        ("ref", "commit", "why"),
+    )
 
 
 class SalvageKeepArgs(Args, frozen=True):
@@ -310,9 +317,9 @@ class SalvageKeepArgs(Args, frozen=True):
 
 
 def salvage_keep(client: Client, args: SalvageKeepArgs) -> Answer:
-    """Put a copy of what this session changed aside."""
+    """Save a copy of this session's changes."""
     ref = checkpoint.save_checkpoint(client, args.why)
-    return Answer({"ref": ref}, f"Kept in {ref}" if ref else "Nothing that this session holds is changed")
+    return Answer({"ref": ref}, f"Saved in {ref}" if ref else "Nothing to save: no locked file has changed")
 
 
 class SalvageRestoreArgs(Args, frozen=True):
@@ -323,10 +330,10 @@ class SalvageRestoreArgs(Args, frozen=True):
 
 
 def salvage_restore(client: Client, args: SalvageRestoreArgs) -> Answer:
-    """Bring files back."""
+    """Restore salvaged files."""
     restored, before = checkpoint.restore(client, args.ref, args.files)
     if before:
-        say(f"What was there is in {before}")
+        say(f"The previous files are saved in {before}")
     return Answer({"restored": restored, "before": before}, f"Restored {', '.join(restored)}")
 
 
@@ -338,10 +345,11 @@ class GateArgs(Args, frozen=True):
 
 
 def gate(client: Client, args: GateArgs) -> Answer:
-    """Put the gate before a shared bare repository."""
+    """Install the push gate in a shared bare repository."""
     from coord.integrations.setup.shared_gate import share
 
     shared = share(client.location, args.folder, args.protect, tenant=client.tenant, by=client.caller.tool)
     return Answer(
-        shared._asdict(), f"Pushes to {shared.folder} are judged by the locks and claims of this repository"
+        shared._asdict(),
+        f"Pushes to {shared.folder} are now checked against this repository's locks and claims",
     )

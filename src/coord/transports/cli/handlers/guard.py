@@ -1,4 +1,4 @@
-"""`coord guard`: a command that runs only while its locks are held."""
+"""`coord guard`: run a command while holding locks."""
 
 from coord.core.errors import LockLost, NotFound, Refused
 from coord.sdk.client.blocks import LockBlock
@@ -10,7 +10,7 @@ from coord.transports.cli.output import Answer, failed, say
 from coord.transports.cli.process import Child, NotStarted
 
 LOOK_S = 0.5
-"""How often it is seen whether the locks are still held; they are renewed far less often."""
+"""How often guard checks for a lost lock; renewals are far less frequent."""
 
 
 class GuardArgs(locks.LockArgs, frozen=True):
@@ -20,7 +20,7 @@ class GuardArgs(locks.LockArgs, frozen=True):
 
 
 def guard(client: Client, args: GuardArgs) -> Answer | int:
-    """Run a command under locks; the answer is its exit code, or a refusal if it was never started."""
+    """Run a command under locks; return its exit code, or a refusal if it did not start."""
     resources = locks.resources_of(args.resources)
     reply = locks.take(client, resources, args, args.mode)
     if not reply.ok:
@@ -31,7 +31,7 @@ def guard(client: Client, args: GuardArgs) -> Answer | int:
 
 
 def _run(command: list[str], held: LockBlock) -> Answer | int:
-    """Run a command, passing signals on, and give the locks back whatever happens."""
+    """Run a command, forward signals to it, and always release the locks."""
     early: list[int] = []
     child: Child | None = None
 
@@ -48,7 +48,7 @@ def _run(command: list[str], held: LockBlock) -> Answer | int:
                 child.send(signum)
             _attend(child, held)
         except NotStarted as error:
-            return failed(error.failure("the locks are released; is the command spelled rightly?"))
+            return failed(error.failure("the locks are released; check the spelling of the command"))
         finally:
             if child is not None and not child.ended.is_set():
                 child.stop()
@@ -57,19 +57,19 @@ def _run(command: list[str], held: LockBlock) -> Answer | int:
 
 
 def _attend(child: Child, held: LockBlock) -> None:
-    """Wait for the end of the command; end it when a lock is lost."""
+    """Wait until the command ends; stop it if a lock is lost."""
     while not child.ended.wait(LOOK_S):
         if held.lost:
             child.stop()
 
 
 def _told(held: LockBlock, exit_code: int) -> int:
-    """Return what to exit with; a lock that was lost while the command ran makes a failure of a success."""
+    """Return the exit code; a lock that was lost while the command ran is a failure."""
     try:
         held.check()
     except LockLost as error:
         if isinstance(error.__cause__, Refused | NotFound):
             say(f"coord: a lock was lost while the command ran: {error.message}")
             return render.REFUSED
-        say(f"coord: the locks may not be released: {error.message}")
+        say(f"coord: the locks may still be held: {error.message}")
     return exit_code

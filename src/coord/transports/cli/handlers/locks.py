@@ -1,4 +1,4 @@
-"""Commands about locks."""
+"""Acquire, release and inspect locks."""
 
 import sys
 from collections.abc import Sequence
@@ -10,10 +10,10 @@ from coord.sdk.client.client import Client
 from coord.transports import arguments as words
 from coord.transports import exit_codes as render
 from coord.transports.cli.args import Args
-from coord.transports.cli.output import Answer, fields_of, is_terminal, say
+from coord.transports.cli.output import Answer, count, fields_of, is_terminal, say
 
 WAIT_S = 100.0
-"""How long a lock is waited for where nobody looks on: shorter than the tools of agents let a command run."""
+"""How long to wait without a terminal: agents' tools stop a command that runs much longer."""
 COLUMNS = ("resource", "mode", "fence", "agent", "owner", "expires_in", "reason")
 
 
@@ -38,7 +38,7 @@ class LockArgs(AcquireArgs, frozen=True):
 
 
 def lock(client: Client, args: LockArgs) -> Answer:
-    """Lock resources, all or nothing."""
+    """Lock resources, all or none."""
     return answer_of(take(client, resources_of(args.resources), args, args.mode))
 
 
@@ -87,7 +87,7 @@ class RenewArgs(Args, frozen=True):
 
 
 def renew(client: Client, args: RenewArgs) -> Answer:
-    """Begin the leases of locks anew."""
+    """Renew locks."""
     reply = client.renew(resources_of(args.resources) or None, ttl_s=args.ttl_s, fence=args.fence)
     return Answer(fields_of(reply), _told("renewed", reply.locks), rows_of(reply.locks), COLUMNS)
 
@@ -104,7 +104,7 @@ class StealArgs(Args, frozen=True):
 def steal(client: Client, args: StealArgs) -> Answer:
     """Take over a lock whose owner is gone."""
     if args.force and not args.reason:
-        raise Invalid("--force needs a reason, which is recorded", hint="add --reason TEXT")
+        raise Invalid("--force requires --reason", hint="add --reason TEXT; coord records it")
     reply = client.steal(
         words.resource(args.resource), dead_owner=args.dead_owner, force=args.force, reason=args.reason
     )
@@ -122,7 +122,7 @@ class PreemptArgs(Args, frozen=True):
 
 
 def preempt(client: Client, args: PreemptArgs) -> Answer:
-    """Ask a holder of lower priority to give way."""
+    """Ask a holder of lower priority to release its lock."""
     reply = client.preempt(
         words.resource(args.resource),
         priority=args.priority,
@@ -142,14 +142,14 @@ class CheckArgs(Args, frozen=True):
 
 
 def check(client: Client, args: CheckArgs) -> Answer:
-    """Ask whether resources could be locked now."""
+    """Check whether resources can be locked now."""
     reply = client.check(resources_of(args.resources), mode=args.mode, fence=args.fence)
     if reply.free:
-        return Answer(fields_of(reply), "free")
+        return Answer(fields_of(reply), "Free")
     message = (
-        f"Held by {holder_of(reply.holders[0])}" if reply.holders else "Not held by this session any more"
+        f"Held by {holder_of(reply.holders[0])}" if reply.holders else "This session no longer has the lock"
     )
-    failure = render.Failure(render.REFUSED, "held", message, "coord lock waits for it")
+    failure = render.Failure(render.REFUSED, "held", message, "coord lock queues for it")
     return Answer(fields_of(reply), message, rows_of(reply.holders), COLUMNS, failure)
 
 
@@ -160,19 +160,18 @@ class LocksArgs(Args, frozen=True):
 
 
 def locks(client: Client, args: LocksArgs) -> Answer:
-    """List the locks that are held."""
+    """List the locks."""
     found = client.locks(session=args.owner)
-    line = f"{len(found)} {'lock is' if len(found) == 1 else 'locks are'} held"
-    return Answer({"locks": fields_of(found)}, line, rows_of(found), COLUMNS)
+    return Answer({"locks": fields_of(found)}, count(len(found), "lock"), rows_of(found), COLUMNS)
 
 
 def resources_of(typed: Sequence[str]) -> list[str]:
-    """Return the resources that the words of a command mean."""
+    """Return the resources that a user typed."""
     return [words.resource(word) for word in typed]
 
 
 def take(client: Client, resources: Sequence[str], args: AcquireArgs, mode: str = "") -> LockReply:
-    """Acquire, waiting as the flags say; a person is told who is in the way before the wait begins."""
+    """Acquire locks and wait as the flags say; on a terminal, first print who has them."""
     person = is_terminal(sys.stderr)
     wait_s = wait_of(args, terminal=person)
     asked: dict[str, Any] = {
@@ -189,12 +188,12 @@ def take(client: Client, resources: Sequence[str], args: AcquireArgs, mode: str 
         if first.ok:
             return _salvaged(client, first)
         holder = f"held by {holder_of(first.holder)}, " if first.holder else ""
-        say(f"Waiting for {', '.join(resources)} — {holder}place {first.position} in line")
+        say(f"Waiting for {', '.join(resources)} — {holder}position {first.position} in the queue")
     return _salvaged(client, client.acquire(resources, wait_s=wait_s, **asked))
 
 
 def _salvaged(client: Client, reply: LockReply) -> LockReply:
-    """Put aside what those who lost such a lock left half done, before the new holder hears of it."""
+    """Salvage the unfinished changes of previous holders who lost such a lock."""
     if not reply.ok or not reply.after_loss:
         return reply
     import msgspec
@@ -208,7 +207,7 @@ def _salvaged(client: Client, reply: LockReply) -> LockReply:
 
 
 def wait_of(args: AcquireArgs, *, terminal: bool) -> float | None:
-    """Return how long to wait: as asked; else for ever where a person looks on, not too long elsewhere."""
+    """Return how long to wait; the default is no limit on a terminal, else `WAIT_S`."""
     if args.no_wait:
         return 0
     if args.wait_s is not None:
@@ -217,7 +216,7 @@ def wait_of(args: AcquireArgs, *, terminal: bool) -> float | None:
 
 
 def answer_of(reply: LockReply) -> Answer:
-    """Return the answer to a request for locks."""
+    """Return the answer to a lock request."""
     fields: dict[str, Any] = {"locks": fields_of(reply.locks)}
     if reply.warnings:
         fields["warnings"] = list(reply.warnings)
@@ -233,13 +232,13 @@ def answer_of(reply: LockReply) -> Answer:
 
 
 def holder_of(lock: LockInfo) -> str:
-    """Return who holds a lock, and how long still: `NAME (expires in 4m30s)`."""
+    """Return the holder of a lock with the time left: `NAME (expires in 4m30s)`."""
     name = lock.agent or lock.owner
     return f"{name} ({'expires in ' + words.span(lock.expires_in_s) if lock.expires_in_s > 0 else 'expired'})"
 
 
 def rows_of(found: Sequence[LockInfo]) -> list[dict[str, Any]]:
-    """Return locks as rows of a table."""
+    """Return locks as table rows."""
     return [{**fields_of(lock), "expires_in": words.span(lock.expires_in_s)} for lock in found]
 
 
@@ -248,16 +247,14 @@ def _denial(reply: LockReply) -> render.Failure:
     if reply.outcome is Outcome.DEADLOCK:
         message = f"Lock denied — a deadlock: {' → '.join(reply.cycle)}"
         return render.Failure(
-            render.REFUSED, "deadlock", message, "release what you hold, then ask for all at once"
+            render.REFUSED, "deadlock", message, "release your locks, then request all of them at once"
         )
     if reply.outcome in {Outcome.WAITING, Outcome.WITHDRAWN}:
         message = f"Failed to acquire lock in time, giving up{holder}"
         return render.Failure(
-            render.TIMED_OUT, "timed_out", message, "try again, or ask the holder with coord send"
+            render.TIMED_OUT, "timed_out", message, "retry, or ask the holder with coord send"
         )
-    return render.Failure(
-        render.REFUSED, "held", f"Lock denied{holder}", "without --no-wait it waits in line"
-    )
+    return render.Failure(render.REFUSED, "held", f"Lock denied{holder}", "drop --no-wait to queue for it")
 
 
 def _released(reply: Any) -> Answer:
@@ -266,6 +263,6 @@ def _released(reply: Any) -> Answer:
 
 def _told(word: str, found: Sequence[LockInfo]) -> str:
     if not found:
-        return "no lock is held"
+        return "No locks"
     least = min(lock.expires_in_s for lock in found)
     return f"Lock {word} ✓ {', '.join(lock.resource for lock in found)} (expires in {words.span(least)})"

@@ -18,7 +18,7 @@ class SweepArgs(Args, frozen=True):
 
 
 def sweep(client: Client, args: SweepArgs) -> Answer:
-    """Pass what is due, once or again and again."""
+    """Record what has expired, once or repeatedly."""
     if args.every_s is None:
         return _swept(client)
     from coord.sdk.scheduler import Scheduler
@@ -32,13 +32,12 @@ def sweep(client: Client, args: SweepArgs) -> Answer:
     with Scheduler(on_error=complain) as scheduler:
         scheduler.register("sweep", args.every_s, once, at_once=True)
         threading.Event().wait()  # a signal ends it
-    raise AssertionError("nothing ends the wait but a signal")
+    raise AssertionError("only a signal ends the wait")
 
 
 def _swept(client: Client) -> Answer:
     reply = client.sweep()
-    things = "thing" if reply.passed == 1 else "things"
-    line = f"{reply.passed} {things} ran out" if reply.passed else "nothing ran out"
+    line = output.count(reply.passed, "expired record") if reply.passed else "Nothing has expired"
     return Answer(output.fields_of(reply), line)
 
 
@@ -46,11 +45,11 @@ COLUMNS = ("limit", "value", "used", *PROFILES, "because")
 
 
 def limits_show(client: Client, _args: Args) -> Answer:
-    """Show the limits, each with what is used of it and why it is there."""
+    """Show the limits with their use and their reasons."""
     reply = client.limits()
     if not reply.limited:
         fields = {"tenant": reply.tenant, "limited": False, "limits": []}
-        return Answer(fields, f"tenant {reply.tenant} is unlimited")
+        return Answer(fields, f"Tenant {reply.tenant} is unlimited")
     rows = [
         {
             "limit": name,
@@ -61,9 +60,9 @@ def limits_show(client: Client, _args: Args) -> Answer:
         }
         for name, why in RATIONALE.items()
     ]
-    profile = f"profile {reply.profile}" if reply.profile else "set singly"
+    profile = f"profile {reply.profile}" if reply.profile else "custom limits"
     fields = {"tenant": reply.tenant, "limited": True, "profile": reply.profile or None, "limits": rows}
-    return Answer(fields, f"tenant {reply.tenant}, {profile}", rows, COLUMNS)
+    return Answer(fields, f"Tenant {reply.tenant}, {profile}", rows, COLUMNS)
 
 
 class LimitsSetArgs(Args, frozen=True):
@@ -74,9 +73,9 @@ class LimitsSetArgs(Args, frozen=True):
 
 
 def limits_set(client: Client, args: LimitsSetArgs) -> Answer:
-    """Change limits, and limits_show what is in force."""
+    """Change limits, and show the result."""
     if not args.profile and not args.limits:
-        raise Invalid("no limit is named", hint="for example: coord limits set max_active_sessions=80")
+        raise Invalid("no limit given", hint="for example: coord limits set max_active_sessions=80")
     pairs = [text.partition("=") for text in args.limits]
     unclear = [name for name, equals, _ in pairs if not equals]
     if unclear:

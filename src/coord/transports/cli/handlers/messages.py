@@ -1,4 +1,4 @@
-"""Commands about messages."""
+"""Send, read and acknowledge messages."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from coord.sdk.client.client import Client
 from coord.transports import arguments as words
 from coord.transports import exit_codes as render
 from coord.transports.cli.args import Args
-from coord.transports.cli.output import Answer, fields_of
+from coord.transports.cli.output import Answer, count, fields_of
 
 COLUMNS = ("id", "kind", "from_session_id", "sent_at", "subject", "body")
 
@@ -58,14 +58,14 @@ class RecvArgs(Args, frozen=True):
 def recv(client: Client, args: RecvArgs) -> Answer:
     """Read the messages to this session."""
     reply = client.recv(drain=args.drain, peek=args.peek, wait_s=args.wait_s)
-    count = len(reply.messages)
+    number = len(reply.messages)
     line = (
-        f"{count or 'no'} {'message' if count == 1 else 'messages'}{', and more wait' if reply.more else ''}"
+        f"{count(number, 'message') if number else 'No messages'}{', more are waiting' if reply.more else ''}"
     )
     failure = None
-    if args.wait_s and not count:
-        line = f"No message came within {words.span(args.wait_s)}"
-        failure = render.Failure(render.TIMED_OUT, "timed_out", line, "try again")
+    if args.wait_s and not number:
+        line = f"No message arrived within {words.span(args.wait_s)}"
+        failure = render.Failure(render.TIMED_OUT, "timed_out", line, "retry, or wait longer")
     return Answer(fields_of(reply), line, fields_of(reply.messages), COLUMNS, failure)
 
 
@@ -76,9 +76,9 @@ class AckArgs(Args, frozen=True):
 
 
 def ack(client: Client, args: AckArgs) -> Answer:
-    """Say that messages were dealt with."""
+    """Acknowledge messages."""
     reply = client.ack(args.ids)
-    return Answer(fields_of(reply), f"dealt with: {', '.join(reply.acked) or 'nothing'}")
+    return Answer(fields_of(reply), f"Acknowledged: {', '.join(reply.acked) or 'none'}")
 
 
 def _content(args: SendingArgs) -> dict[str, Any]:
@@ -87,5 +87,5 @@ def _content(args: SendingArgs) -> dict[str, Any]:
 
 def _sent(reply: SendReply) -> Answer:
     silent = [name for name, life in reply.recipients.items() if life is not Liveness.LIVE]
-    warning = f"; without a sign of life: {', '.join(silent[:5])}" if silent else ""
-    return Answer(fields_of(reply), f"sent {reply.id} to {len(reply.recipients)}{warning}")
+    warning = f"; no sign of life from {', '.join(silent[:5])}" if silent else ""
+    return Answer(fields_of(reply), f"Sent {reply.id} to {count(len(reply.recipients), 'session')}{warning}")

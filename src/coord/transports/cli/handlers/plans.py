@@ -1,4 +1,4 @@
-"""Commands about plans."""
+"""Load, check and show plans."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from coord.sdk.plans.file import Plan, read_plan
 from coord.transports import exit_codes as render
 from coord.transports.cli.args import Args
 from coord.transports.cli.handlers.tasks import warning
-from coord.transports.cli.output import Answer, fields_of, has_colours, is_terminal, width
+from coord.transports.cli.output import Answer, count, fields_of, has_colours, is_terminal, width
 from coord.transports.cli.plan_view import drawing as plan_drawing
 from coord.transports.cli.plan_view import text as plan_text
 
@@ -31,7 +31,7 @@ class LoadArgs(Args, frozen=True):
 
 
 def load(client: Client, args: LoadArgs) -> Answer:
-    """Add the tasks of a plan, or only say what that would change."""
+    """Add the tasks of a plan, or show the changes (`--dry-run`)."""
     plan, checked, stored = _read(client, args.file)
     if checked.problems:
         return _problems(checked)
@@ -45,16 +45,16 @@ def load(client: Client, args: LoadArgs) -> Answer:
         "added": reply.added,
         "changed": changed,
         "changes": [each for each in _rows(reply, changes, []) if each["change"] == "changed"],
-        "same": len(reply.same),
+        "unchanged": len(reply.same),
         "not_in_plan": others,
         "warnings": [*checked.warnings, *map(str, reply.alike)],
         "dry_run": args.dry_run,
     }
     told = "; ".join(f"{name}: {', '.join(names)}" for name, names in list(changed.items())[:NAMED_MOST])
-    line = f"{len(reply.added)} added, {len(changed)} changed{f' ({told})' if told else ''}"
-    line += f", {len(reply.same)} as before{warning(reply)}"
-    line += f"; not in this plan, and kept: {_few(others)}" if others else ""
-    line = f"nothing is loaded; it would be: {line}" if args.dry_run else line
+    added = f"Dry run: {len(reply.added)} would be added" if args.dry_run else f"{len(reply.added)} added"
+    line = f"{added}, {len(changed)} changed{f' ({told})' if told else ''}"
+    line += f", {len(reply.same)} unchanged{warning(reply)}"
+    line += f"; kept although not in the plan: {_few(others)}" if others else ""
     return Answer(fields, line, _rows(reply, changes, others), DIFFERENCE)
 
 
@@ -66,7 +66,7 @@ def _loaded(client: Client, plan: Plan, checked: Checked) -> AddTasksReply:
 
 
 def _compared(tasks: Sequence[NewTask], stored: Sequence[TaskInfo], changes: Changes) -> AddTasksReply:
-    """Return what loading would answer."""
+    """Return the reply that loading would give."""
     there = {task.task_id for task in stored}
     added = [task.task_id for task in tasks if task.task_id not in there]
     same = [task.task_id for task in tasks if task.task_id in there and task.task_id not in changes]
@@ -95,12 +95,15 @@ class CheckArgs(Args, frozen=True):
 
 
 def check(client: Client, args: CheckArgs) -> Answer:
-    """Look a plan over."""
+    """Check a plan without loading it."""
     plan, checked, _ = _read(client, args.file)
     if checked.problems:
         return _problems(checked)
     tracks = len({task.track for task in checked.tasks if task.track})
-    line = f"{len(plan.tasks)} tasks on {tracks} tracks, {len(checked.warnings)} warnings"
+    line = (
+        f"{count(len(plan.tasks), 'task')} on {count(tracks, 'track')}, "
+        f"{count(len(checked.warnings), 'warning')}"
+    )
     fields = {"tasks": len(plan.tasks), "tracks": tracks, "problems": [], "warnings": checked.warnings}
     return Answer(fields, line, [{"warning": each} for each in checked.warnings], ("warning",))
 
@@ -115,7 +118,7 @@ class ShowArgs(Args, frozen=True):
 
 
 def show(client: Client, args: ShowArgs) -> Answer | str:
-    """Show the tasks of each track and how far they are."""
+    """Show the tracks, their tasks and their progress."""
     found = client.task_list()
     if args.mermaid:
         return plan_drawing.mermaid(found)
@@ -125,7 +128,7 @@ def show(client: Client, args: ShowArgs) -> Answer | str:
         return plan_text.picture(found, width(sys.stdout), colours=has_colours())
     tracks = progress(found)
     done = sum(task.state in ("done", "skipped") for task in found)
-    line = f"{done} of {len(found)} tasks are done" if found else "there are no tasks"
+    line = f"{done} of {count(len(found), 'task')} done" if found else "No tasks"
     fields = {"tracks": tracks, "tasks": fields_of(found)}
     if args.table:
         return Answer(fields, line, _table(tracks, found), COLUMNS)
@@ -143,7 +146,7 @@ def _table(tracks: Sequence[Mapping[str, Any]], found: Sequence[TaskInfo]) -> li
 
 
 def progress(tasks: Sequence[TaskInfo]) -> list[dict[str, Any]]:
-    """Return how far each track is; what stands in none comes under the empty name."""
+    """Return the progress of each track; tasks without a track have the empty name."""
     found = []
     for track in sorted({task.track for task in tasks}):
         own = [task for task in tasks if task.track == track]
@@ -170,8 +173,8 @@ def _read(client: Client, path: str) -> tuple[Plan, Checked, list[TaskInfo]]:
     plan = read_plan(path)
     if plan.project and plan.project != client.project:
         raise Invalid(
-            f"the plan is of project {plan.project}, not of {client.project}",
-            hint=f"add --project {plan.project}",
+            f"the plan belongs to project {plan.project}, not {client.project}",
+            hint=f"pass --project {plan.project}",
         )
     stored = client.task_list()
     return plan, check_plan(plan, stored, strict=client.strict_ids), stored
@@ -181,7 +184,7 @@ def _problems(checked: Checked) -> Answer:
     more = f" (and {len(checked.problems) - 1} more)" if len(checked.problems) > 1 else ""
     message = f"The plan cannot be loaded: {checked.problems[0]}{more}"
     failure = render.Failure(
-        render.INVALID, "invalid", message, "correct the file; coord plan check lists all"
+        render.INVALID, "invalid", message, "fix the file; coord plan check lists all problems"
     )
     fields = {"problems": checked.problems, "warnings": checked.warnings}
     rows = [{"problem": each} for each in checked.problems]
@@ -189,7 +192,7 @@ def _problems(checked: Checked) -> Answer:
 
 
 def _progress(done: int, total: int) -> None:
-    """Tell a person how far loading is, on one line that is written over."""
+    """Show the progress of loading on one line, which is overwritten."""
     if sys.stderr is not None:
         sys.stderr.write(f"\r{done} of {total} tasks{chr(10) if done == total else ''}")
         sys.stderr.flush()

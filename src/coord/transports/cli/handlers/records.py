@@ -26,10 +26,10 @@ from coord.transports import arguments as words
 from coord.transports import exit_codes as render
 from coord.transports.cli.args import Args, Options
 from coord.transports.cli.connect import connected
-from coord.transports.cli.output import Answer, fields_of, is_terminal, moment, say, visible
+from coord.transports.cli.output import Answer, count, fields_of, is_terminal, moment, say, visible
 
 FOLLOW_S = 60.0
-"""How long to wait for news at once; it only bounds one wait."""
+"""The longest single wait for new events."""
 
 
 class LogArgs(Args, frozen=True):
@@ -46,25 +46,27 @@ class LogArgs(Args, frozen=True):
 
 
 def log(options: Options, args: LogArgs) -> Answer | int:
-    """Look into the log."""
+    """Show a view of the log."""
     with connected(options) as client:
         actor = args.actor
         if args.view == "session":
             if args.actor:
-                raise Invalid("the session is named twice", hint="coord log session ID")
+                raise Invalid("the session is given twice", hint="coord log session ID")
             actor = args.subject or client.caller.session
             if not actor:
-                raise Invalid("it cannot be told which session is meant", hint="coord log session ID")
+                raise Invalid(
+                    "no session given, and this process belongs to none", hint="coord log session ID"
+                )
         resources = [args.resource] if args.resource else []
         if args.view == "locks" and args.subject:
             resources.append(args.subject)
         elif args.view in ("tail", "stats") and args.subject:
-            raise Invalid(f"{args.subject!r} is one word too many", hint="see coord log --help")
+            raise Invalid(f"unexpected argument {args.subject!r}", hint="see coord log --help")
         which = event_filter(
             client, op=args.op, actor=actor, resources=map(words.resource, resources), since_s=args.since_s
         )
         if args.follow and args.view not in ("tail", "session"):
-            raise Invalid(f"--follow goes with tail and session, not with {args.view}", hint="leave it out")
+            raise Invalid(f"--follow cannot be combined with {args.view}", hint="use it with tail or session")
         if args.follow:
             return _follow(client, which, args.limit, as_json=options.json or not is_terminal(sys.stdout))
         return _ANSWERS[args.view](client, which, args.limit)
@@ -75,16 +77,16 @@ def _tail(client: Client, which: EventFilter, most: int) -> Answer:
     rows = [_flat(happening) for happening in found.events]
     fields = {"events": rows, "head": found.head, "begins_at": found.begins_at}
     table = [{**row, "what": _details(each)} for row, each in zip(rows, found.events, strict=True)]
-    count = f"{len(rows)} {'event' if len(rows) == 1 else 'events'}"
-    return Answer(fields, f"{count}{_trimmed(found.begins_at)}", table, ("offset", "at", "event", "what"))
+    line = f"{count(len(rows), 'event')}{_trimmed(found.begins_at)}"
+    return Answer(fields, line, table, ("offset", "at", "event", "what"))
 
 
 def _stats(client: Client, which: EventFilter, _most: int) -> Answer:
     found = stats(client, which)
     rows = [{"event": event, "count": count} for event, count in found.events.items()]
     line = (
-        f"{found.entries} entries; locks held: {_duration_stats(found.holds)};"
-        f" waited for: {_duration_stats(found.waits)}"
+        f"{found.entries} log entries; lock times: {_duration_stats(found.holds)};"
+        f" wait times: {_duration_stats(found.waits)}"
         f"{_trimmed(found.begins_at)}"
     )
     return Answer(fields_of(found), line, rows, ("event", "count"))
@@ -94,7 +96,7 @@ def _locks(client: Client, which: EventFilter, most: int) -> Answer:
     found = fields_of(lock_periods(client, which, most))
     held = sum(not tenure["until_at"] for tenure in found)
     columns = ("resource", "owner", "mode", "fence", "from_at", "until_at", "end_reason", "by", "reason")
-    return Answer({"locks": found}, f"{held} held now, {len(found) - held} ended", found, columns)
+    return Answer({"locks": found}, f"{held} current, {len(found) - held} ended", found, columns)
 
 
 _ANSWERS: dict[str, Callable[[Client, EventFilter, int], Answer]] = {
@@ -106,18 +108,18 @@ _ANSWERS: dict[str, Callable[[Client, EventFilter, int], Answer]] = {
 
 
 def _follow(client: Client, which: EventFilter, most: int, *, as_json: bool) -> int:
-    """Print events as they happen, one line each, until interrupted or nobody reads any more."""
+    """Print events as they happen, until interrupted or until nobody reads them."""
     begun: Activity = newest_events(client, which, most)
     if not print_happenings(begun.events, as_json=as_json):
         return render.OK
     for logged_events in follow(client, which, begun.head, FOLLOW_S):
         if not print_happenings(logged_events, as_json=as_json):
             return render.OK
-    raise AssertionError("it ends by a signal")
+    raise AssertionError("only a signal ends it")
 
 
 def print_happenings(logged_events: list[LoggedEvent], *, as_json: bool) -> bool:
-    """Write lines to stdout; return whether somebody reads them."""
+    """Print events; return whether somebody still reads stdout."""
     try:
         for each in logged_events:
             line = (
@@ -148,13 +150,13 @@ def _shown(value: Any) -> str:
 
 def _duration_stats(found: DurationStats) -> str:
     if not found.count:
-        return "never"
+        return "none"
     times = "once" if found.count == 1 else f"{found.count} times"
     return f"{times}, p50 {found.p50_s:g} s, p95 {found.p95_s:g} s, max {found.max_s:g} s"
 
 
 def _trimmed(begins_at: int) -> str:
-    return f"; the log begins at offset {begins_at}, what was before is forgotten" if begins_at else ""
+    return f"; the log starts at offset {begins_at} (older entries were trimmed)" if begins_at else ""
 
 
 def metrics(client: Client, _args: Args) -> str:
@@ -162,8 +164,8 @@ def metrics(client: Client, _args: Args) -> str:
     return as_text(client)
 
 
-TOLD_EVERY = 10_000
-"""Records between two lines about the progress."""
+REPORT_EVERY = 10_000
+"""Records between two progress lines."""
 
 
 class MigrateArgs(Args, frozen=True):
@@ -175,22 +177,22 @@ class MigrateArgs(Args, frozen=True):
 
 
 def migrate(options: Options, args: MigrateArgs) -> Answer:
-    """Move the store of a repository to another url, or take that back."""
+    """Move the store of a repository to another URL, or cancel the move."""
     if options.url:
-        raise Invalid("migrate begins at the pinned store", hint="name the new one: --to-url URL")
+        raise Invalid("--url cannot be combined with migrate", hint="name the new store with --to-url URL")
     if args.cancel == bool(args.to_url):
-        raise Invalid("give either --to-url or --cancel", hint="coord migrate --to-url URL --dry-run")
+        raise Invalid("pass either --to-url or --cancel", hint="coord migrate --to-url URL --dry-run")
     if args.cancel:
         return _cancelled(cancel_migration())
-    told = 0
+    reported = 0
 
-    def tell(tenant: str, count: int) -> None:
-        nonlocal told
-        if count // TOLD_EVERY != told:
-            told = count // TOLD_EVERY
-            say(f"{tenant}: {count} records copied")
+    def report(tenant: str, copied: int) -> None:
+        nonlocal reported
+        if copied // REPORT_EVERY != reported:
+            reported = copied // REPORT_EVERY
+            say(f"{tenant}: {copied} records copied")
 
-    moved = move(args.to_url, dry_run=args.dry_run, progress=tell)
+    moved = move(args.to_url, dry_run=args.dry_run, progress=report)
     rows = [
         {"tenant": tenant, "kind": kind, "records": count}
         for tenant, kinds in moved.records.items()
@@ -200,12 +202,12 @@ def migrate(options: Options, args: MigrateArgs) -> Answer:
 
 
 def _migrated_line(moved: MigrationReport) -> str:
-    count = sum(sum(kinds.values()) for kinds in moved.records.values())
+    records = count(sum(sum(kinds.values()) for kinds in moved.records.values()), "record")
     if not moved.moved:
-        return f"would move {count} records from {moved.from_url} to {moved.to_url}; nothing was changed"
-    return f"moved {count} records to {moved.to_url}; {moved.from_url} takes no more commits and can be kept"
+        return f"Dry run: {records} would move from {moved.from_url} to {moved.to_url}"
+    return f"Moved {records} to {moved.to_url}; {moved.from_url} takes no more commits"
 
 
 def _cancelled(was_shut: bool) -> Answer:
-    line = "the store takes commits again" if was_shut else "no migration was under way"
+    line = "The store takes commits again" if was_shut else "No migration is in progress"
     return Answer({"cancelled": was_shut}, line)

@@ -1,4 +1,4 @@
-"""Commands about sessions."""
+"""Register, update and inspect sessions."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,7 +9,7 @@ from coord.sdk.client.client import Client
 from coord.sdk.client.session_memory import SessionMemory
 from coord.transports import arguments as words
 from coord.transports.cli.args import Args
-from coord.transports.cli.output import Answer, fields_of, moment
+from coord.transports.cli.output import Answer, count, fields_of, moment
 
 COLUMNS = ("session_id", "agent", "liveness", "state", "task", "last_heartbeat_at", "cwd")
 STATUS_LINES = (
@@ -37,7 +37,7 @@ class RegisterArgs(DescribeArgs, frozen=True):
 
 
 def register(client: Client, args: RegisterArgs) -> Answer:
-    """Say that this session is here, and who else is."""
+    """Register this session, and list the others."""
     reply = client.register(
         task=args.task,
         phase=args.phase,
@@ -53,9 +53,9 @@ def register(client: Client, args: RegisterArgs) -> Answer:
 
 
 def heartbeat(client: Client, _args: Args) -> Answer:
-    """Say that this session is still at work."""
+    """Report that this session is alive."""
     reply = client.heartbeat()
-    return Answer(fields_of(reply), f"{reply.session_id} is alive")
+    return Answer(fields_of(reply), f"{reply.session_id}: alive")
 
 
 class UpdateArgs(DescribeArgs, frozen=True):
@@ -66,9 +66,9 @@ class UpdateArgs(DescribeArgs, frozen=True):
 
 
 def update(client: Client, args: UpdateArgs) -> Answer:
-    """Change what this session says of itself."""
+    """Update this session's description."""
     if args.merge_blob and args.blob is None:
-        raise Invalid("--merge-blob has nothing to merge", hint="give it with --blob JSON")
+        raise Invalid("--merge-blob requires --blob", hint="add --blob JSON")
     blob = {"merge_blob" if args.merge_blob else "blob": args.blob}
     reply = client.update(
         task=args.task,
@@ -88,22 +88,23 @@ class PeersArgs(Args, frozen=True):
 
 
 def peers(client: Client, args: PeersArgs) -> Answer:
-    """List the sessions."""
+    """List the other sessions."""
     found = client.peers(live=args.live)
     return Answer({"peers": fields_of(found)}, _company(found), _rows(found), COLUMNS)
 
 
 def status(client: Client, _args: Args) -> Answer:
-    """Show this session: what it does, holds and has to read."""
+    """Show this session: its task, locks and messages."""
     reply = client.status()
     session, locks, messages, stuck = (reply[name] for name in ("session", "locks", "messages", "stuck"))
     shown = {**fields_of(session), "task": _task(session.current_task)}
     shown |= {"locks": [lock.resource for lock in locks], "messages": messages, "stuck": stuck}
-    rows = [{"what": name, "is": shown[name]} for name in STATUS_LINES]
-    line = f"{session.session_id} is {session.state}, holds {len(locks)} and has {messages} to read"
+    rows = [{"field": name, "value": shown[name]} for name in STATUS_LINES]
+    unread = count(messages, "unread message")
+    line = f"{session.session_id}: {session.state}, {count(len(locks), 'lock')}, {unread}"
     if stuck:
-        line += f"; stuck: {', '.join(stuck)} (coord task show, then retry or skip)"
-    return Answer(fields_of(reply), line, rows, ("what", "is"))
+        line += f"; stuck: {', '.join(stuck)} (see coord task show, then retry or skip)"
+    return Answer(fields_of(reply), line, rows, ("field", "value"))
 
 
 class DeregArgs(Args, frozen=True):
@@ -113,24 +114,24 @@ class DeregArgs(Args, frozen=True):
 
 
 def dereg(client: Client, args: DeregArgs) -> Answer:
-    """End a session and release all it holds."""
+    """End a session and release its locks."""
     reply = client.dereg(args.session)
     released = f"; released {', '.join(reply.released)}" if reply.released else ""
-    return Answer(fields_of(reply), f"{reply.session_id} is gone{released}")
+    return Answer(fields_of(reply), f"Ended {reply.session_id}{released}")
 
 
 def _capabilities(texts: Sequence[str] | None) -> dict[str, float] | None:
-    """Return what was typed as `testing=1.2,doc`."""
+    """Return capabilities that were typed as `testing=1.2,doc`."""
     pairs = [text.partition("=") for text in texts or ()]
     return None if texts is None else {name: words.decimal(value or "1") for name, _, value in pairs}
 
 
 def _company(peers: Sequence[SessionInfo]) -> str:
     if not peers:
-        return "no other session is here"
+        return "no other sessions"
     names = ", ".join(f"{peer.agent or peer.session_id} ({peer.liveness})" for peer in peers[:5])
     more = f" and {len(peers) - 5} more" if len(peers) > 5 else ""
-    return f"{len(peers)} other {'session is' if len(peers) == 1 else 'sessions are'} here: {names}{more}"
+    return f"{count(len(peers), 'other session')}: {names}{more}"
 
 
 def _rows(peers: Sequence[SessionInfo]) -> list[dict[str, Any]]:
@@ -148,13 +149,13 @@ class SessionShowArgs(Args, frozen=True):
 
 
 def session_show(client: Client, args: SessionShowArgs) -> Answer:
-    """Show what a session did and needs to go on."""
+    """Show a session's claims, results and next steps."""
     memory = client.session_memory(args.session)
     line = (
-        f"{memory.session_id}: {len(memory.active_claims)} claimed, {len(memory.lost_claims)} lost, "
+        f"{memory.session_id}: {count(len(memory.active_claims), 'claim')}, {len(memory.lost_claims)} lost, "
         f"{len(memory.completed_tasks)} finished; {memory.resume.next[0]}"
     )
-    return Answer(fields_of(memory), line, _memory_rows(memory), ("what", "is"))
+    return Answer(fields_of(memory), line, _memory_rows(memory), ("field", "value"))
 
 
 def _memory_rows(memory: SessionMemory) -> list[dict[str, Any]]:
@@ -171,18 +172,18 @@ def _memory_rows(memory: SessionMemory) -> list[dict[str, Any]]:
         ("session", memory.session_id),
         ("user", memory.user_id),
         ("project", memory.project_id),
-        ("began", moment(memory.created_ms)),
+        ("started", moment(memory.created_ms)),
         ("last active", moment(memory.last_activity_ms)),
         ("claims", claims),
         ("lost", lost),
         ("finished", memory.completed_tasks),
         ("locks", [lock.resource for lock in memory.resume.locks]),
-        ("waits for", memory.resume.waiting_for),
-        ("messages", memory.resume.unread_messages),
+        ("waiting for", memory.resume.waiting_for),
+        ("unread messages", memory.resume.unread_messages),
         *((f"track {name or '-'}", _progress(done)) for name, done in (memory.track_progress or {}).items()),
         *(("next", step) for step in memory.resume.next),
     ]
-    return [{"what": what, "is": value} for what, value in pairs]
+    return [{"field": name, "value": value} for name, value in pairs]
 
 
 def _progress(done: dict[str, int]) -> str:

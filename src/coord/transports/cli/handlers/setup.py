@@ -10,7 +10,7 @@ from coord.core.errors import Invalid, NotFound, Refused
 from coord.transports import exit_codes as render
 from coord.transports.cli.args import Args, Options
 from coord.transports.cli.connect import connected
-from coord.transports.cli.output import Answer, fields_of, is_terminal, say
+from coord.transports.cli.output import Answer, count, fields_of, is_terminal, say
 
 if TYPE_CHECKING:
     from coord.host.repository import Repository
@@ -34,7 +34,7 @@ class InitArgs(Args, frozen=True):
 
 
 def init(options: Options, args: InitArgs) -> Answer | str:
-    """Prepare and pin the store of this repository; put hooks where agents and git look for them."""
+    """Create and pin the store of this repository; write hooks for agents and git."""
     from coord.integrations.setup.installer import plan_repository, plan_user
     from coord.integrations.setup.tools import TOOLS, named_tools
     from coord.sdk.client.open import initialise
@@ -68,7 +68,7 @@ class UninstallArgs(Args, frozen=True):
 
 
 def uninstall(_: Options, args: UninstallArgs) -> Answer | str:
-    """Take out what `init` put into files."""
+    """Undo `coord init`; the store is kept."""
     from coord.integrations.setup.installer import plan_removal, plan_user_removal
 
     plan = plan_user_removal(os.environ) if args.user else plan_removal(_repository())
@@ -77,7 +77,7 @@ def uninstall(_: Options, args: UninstallArgs) -> Answer | str:
     plan.apply(by=_tool())
     changed = [change.path for change in plan.changes]
     notes = "".join(f"; {note}" for note in plan.notes)
-    said = f"{len(changed)} files are as they were" if changed else "There is nothing to take out"
+    said = f"Restored {count(len(changed), 'file')}" if changed else "Nothing to undo"
     return Answer({"changed": changed, "notes": plan.notes}, said + notes)
 
 
@@ -91,14 +91,14 @@ def _repository() -> "Repository":
 
 
 def _tool() -> str:
-    """Return the agent tool that calls; a person's is empty."""
+    """Return the name of the calling agent tool; empty for a person."""
     from coord.host.caller import find_caller
 
     return find_caller(os.environ).tool
 
 
 def _agrees(plans: "list[Plan]", line: str) -> bool:
-    """Show a person what would be changed, and ask."""
+    """Show the changes to a person, and ask."""
     if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)) or not any(plan.changes for plan in plans):
         return False
     say(line)
@@ -115,9 +115,9 @@ def _carry_out(plans: "list[Plan]", fields: dict[str, object], line: str, *, agr
         for plan in plans:
             plan.apply(by=_tool())
         tools = ", ".join(plans[0].record.tools) or "none found"
-        line += f"; hooks for git and agents ({tools}): {len(paths)} files changed"
+        line += f"; hooks for git and agents ({tools}): {count(len(paths), 'file')} changed"
     elif paths:
-        line += f"; coord init --yes puts hooks into {len(paths)} files (--dry-run shows them)"
+        line += f"; coord init --yes writes hooks into {count(len(paths), 'file')} (--dry-run shows them)"
     done = {"changed": paths if agreed else [], "proposed": [] if agreed else paths, "notes": notes}
     return Answer({**fields, **done}, "".join((line, *(f"; {note}" for note in notes))))
 
@@ -130,7 +130,7 @@ class CompletionArgs(Args, frozen=True):
 
 
 def completion(options: Options, args: CompletionArgs) -> str:
-    """Return the script for a shell, or the words that such a script asks for."""
+    """Return the completion script of a shell, or the words that complete a line."""
     from coord.transports.cli.completion import SCRIPTS, candidates, quietly
 
     if args.shell in SCRIPTS:
@@ -181,11 +181,11 @@ class InstallArgs(Args, frozen=True):
 
 
 def install(options: Options, args: InstallArgs) -> Answer:
-    """Prepare a store; again without harm."""
+    """Create the schema of a store, or update it."""
     from coord.sdk.admin.install import prepare, rights
 
     if args.url and options.url:
-        raise Invalid("the url is given twice", hint="leave out --url")
+        raise Invalid("the URL is given twice", hint="omit --url")
     url = args.url or options.url
     if args.grants:
         return _rights(rights(os.getcwd(), os.environ, url=url, tenant=options.tenant))
@@ -195,15 +195,15 @@ def install(options: Options, args: InstallArgs) -> Answer:
 
 
 def _rights(statements: list[str]) -> Answer:
-    line = "Run these as they say" if statements else "This store takes no rights but those of its files"
+    line = "Run these statements as their comments say" if statements else "This store needs no grants"
     return Answer({"grants": statements}, line, drawn=lambda: "".join(f"{each}\n" for each in statements))
 
 
 def _install_line(prepared: "PreparedStore", *, dry_run: bool) -> str:
     whose = f"The store of tenant {prepared.tenant}" if prepared.tenant else "The store"
     if dry_run:
-        return f"{whose}, {prepared.url}, {'would be made' if prepared.made else 'is there already'}"
-    return f"{whose}, {prepared.url}, {'is made' if prepared.made else 'was there already, and is renewed'}"
+        return f"{whose} {'would be created' if prepared.made else 'exists already'}: {prepared.url}"
+    return f"{whose} {'was created' if prepared.made else 'existed already and was updated'}: {prepared.url}"
 
 
 class DoctorArgs(Args, frozen=True):
@@ -214,15 +214,15 @@ class DoctorArgs(Args, frozen=True):
 
 
 def doctor(options: Options, args: DoctorArgs) -> Answer:
-    """Look at everything in order; what is bad makes it fail. What can be mended safely is, if asked for."""
-    report = _look(options, args)
-    if args.fix and _mend(options, report):
-        report = _look(options, args)
+    """Run all checks in order; with `--fix` repair what is safe to repair."""
+    report = _examine(options, args)
+    if args.fix and _repair(options, report):
+        report = _examine(options, args)
     rows = fields_of(report.findings)
     return Answer({"checks": rows}, _doctor_line(report), rows, CHECK_COLUMNS, _doctor_failure(report))
 
 
-def _look(options: Options, args: DoctorArgs) -> "Report":
+def _examine(options: Options, args: DoctorArgs) -> "Report":
     from coord.host.caller import Flags
     from coord.host.repository import find_repository
     from coord.integrations.setup.checks import examine_hooks
@@ -244,8 +244,8 @@ def _look(options: Options, args: DoctorArgs) -> "Report":
     return report
 
 
-def _mend(options: Options, report: "Report") -> bool:
-    """Set hooks up again as they were, and end sessions that are proven dead; return whether it was tried."""
+def _repair(options: Options, report: "Report") -> bool:
+    """Repair hooks, and end sessions that are proven dead; return whether it was tried."""
     from coord.core.sessions.schema import Liveness
     from coord.host.repository import find_repository
     from coord.integrations.setup.installer import plan_again
@@ -260,7 +260,7 @@ def _mend(options: Options, report: "Report") -> bool:
         with connected(options) as client:
             for peer in client.peers():
                 if peer.liveness is Liveness.DEAD:
-                    with suppress(Refused, NotFound):  # it is looked at again, and may be gone or alive
+                    with suppress(Refused, NotFound):  # it may have ended or come back since
                         client.dereg(peer.session_id)
     return True
 
@@ -270,14 +270,15 @@ def _doctor_line(report: "Report") -> str:
 
     worst = [each for state in (BAD, WARN) for each in report.findings if each.state == state]
     if not worst:
-        return f"All {report.count(OK)} checks are well"
+        return f"All {report.count(OK)} checks passed"
     first = worst[0]
     hint = f" ({first.hint})" if first.hint else ""
-    return f"{report.count(BAD)} bad, {report.count(WARN)} to look at: {first.check}: {first.message}{hint}"
+    counts = f"{report.count(BAD)} bad, {count(report.count(WARN), 'warning')}"
+    return f"{counts}: {first.check}: {first.message}{hint}"
 
 
 def _doctor_failure(report: "Report") -> render.Failure | None:
-    """Return how it fails: as the first error does, or as a refusal."""
+    """Return the failure: the first error, or the first bad check."""
     from coord.sdk.reports.doctor import BAD
 
     if report.error is not None:

@@ -1,4 +1,4 @@
-"""Commands about tasks."""
+"""Add, claim, submit and inspect tasks."""
 
 import sys
 from collections.abc import Sequence
@@ -14,32 +14,28 @@ from coord.transports import arguments as words
 from coord.transports import exit_codes as render
 from coord.transports.cli.args import Args, Options
 from coord.transports.cli.connect import connected
-from coord.transports.cli.output import Answer, fields_of, is_terminal, moment, safe_json
+from coord.transports.cli.output import Answer, count, fields_of, is_terminal, moment, safe_json
 
 COLUMNS = ("task_id", "state", "track", "priority", "agent", "depends_on", "description")
 HISTORY = ("generation", "session_id", "agent_id", "acquired_at", "released_at", "release_reason", "note")
 CLAIMS = ("task_id", "generation", "session_id", "expires_at")
 LINEAGE = ("generation", "session_id", "agent_id", "acquired_at", "released_at", "outcome", "reason")
 WATCH_S = 60.0
-"""How long to wait for news at once; it only bounds one wait."""
+"""The longest single wait for new events."""
 FINISHED = (TaskStatus.DONE, TaskStatus.SKIPPED, TaskStatus.FAILED, TaskStatus.ERRORED)
 ENDINGS = ("task.completed", "task.merged", "task.skipped", "task.failed", "task.errored")
 NOTHING = {
-    Runnable.DONE: ("Nothing is left to do", "coord task add or coord plan load brings more"),
-    Runnable.BLOCKED: ("Nothing can be taken now", "--wait waits for it"),
-    Runnable.DEADLOCKED: ("All that is left is stuck", "coord task retry or skip what failed"),
+    Runnable.DONE: ("All tasks are done", "add more with coord task add or coord plan load"),
+    Runnable.BLOCKED: ("No task is ready", "pass --wait to wait for one"),
+    Runnable.DEADLOCKED: ("Every remaining task is stuck", "retry or skip the failed tasks"),
     Runnable.DENIED: (
-        "The task was not granted",
-        "coord agent list and coord limits show tell more",
+        "The claim was denied",
+        "see coord agent list and coord limits show",
     ),
 }
 CLAIM_HINTS = {
     ClaimReason.DENIED_LOCKED: "ask the holder (coord send), or claim it with --no-locks",
-    **{
-        reason: "coord limits show tells the limits and what is used"
-        for reason in ClaimReason
-        if reason.value.startswith("DENIED_LIMIT")
-    },
+    **{reason: "see coord limits show" for reason in ClaimReason if reason.value.startswith("DENIED_LIMIT")},
 }
 
 
@@ -100,7 +96,7 @@ def add(client: Client, args: AddArgs) -> Answer:
         needs=args.needs,
         retries_max=args.retries,
     )
-    word = "added" if reply.added else "changed" if reply.changed else "is there already"
+    word = "added" if reply.added else "changed" if reply.changed else "unchanged"
     task = client.show_task(args.task)
     fields = {"task": fields_of(task), **fields_of(reply)}
     line = f"{args.task} {word}: {task.state}{warning(reply)}"
@@ -108,8 +104,8 @@ def add(client: Client, args: AddArgs) -> Answer:
 
 
 def warning(reply: AddTasksReply) -> str:
-    """Return what is to be said of work that may be done twice."""
-    return f"; is it work that is there already? {'; '.join(map(str, reply.alike))}" if reply.alike else ""
+    """Return a warning about similar tasks, or an empty text."""
+    return f"; possible duplicates: {'; '.join(map(str, reply.alike))}" if reply.alike else ""
 
 
 class NextArgs(ChooseArgs, frozen=True):
@@ -144,7 +140,7 @@ def next_(client: Client, args: NextArgs) -> Answer:
     if args.most > 1:
         fields["more"] = more
     told = _salvaged(client, [lock for _, _, locks in taken for lock in locks], fields)
-    lines = [f"{task.task_id} is yours, generation {claim.generation.generation}" for task, claim, _ in taken]
+    lines = [f"Claimed {task.task_id}, generation {claim.generation.generation}" for task, claim, _ in taken]
     return Answer(fields, "; ".join(lines) + told, rows_of([task for task, _, _ in taken]), COLUMNS)
 
 
@@ -184,14 +180,14 @@ def claim(client: Client, args: ClaimArgs) -> Answer:
         number = reply.claim.generation.generation
         fields = {"claim": claim_fields(reply.claim), "locks": fields_of(reply.locks)}
         told = _salvaged(client, reply.locks, fields)
-        return Answer(fields, f"{task} is yours, generation {number}{told}")
+        return Answer(fields, f"Claimed {task}, generation {number}{told}")
     told = reply.detail or (f"held by {reply.current_holder}" if reply.current_holder else "")
-    hint = CLAIM_HINTS.get(reply.reason, "coord task show tells more")
+    hint = CLAIM_HINTS.get(reply.reason, "see coord task show")
     return _refused(reply.reason.value, {"holder": reply.current_holder}, told, hint)
 
 
 def _salvaged(client: Client, locks: Sequence[LockInfo], fields: dict[str, Any]) -> str:
-    """Put aside what an earlier holder left half done in the files of a task; return what there is to say."""
+    """Salvage unfinished changes of an earlier holder in the task's files; return the warnings."""
     if not locks:
         return ""
     from coord.integrations.git.salvage.rollback import salvage_first
@@ -220,8 +216,8 @@ def _claim_several(client: Client, args: ClaimArgs) -> Answer:
         if reply.claim is None
     ]
     if not claims:
-        return _refused(denied[0]["reason"], {"denied": denied}, "none of them", "coord task list shows them")
-    told = [f"{claim['task_id']} is yours, generation {claim['generation']}" for claim in claims]
+        return _refused(denied[0]["reason"], {"denied": denied}, "no task was granted", "see coord task list")
+    told = [f"Claimed {claim['task_id']}, generation {claim['generation']}" for claim in claims]
     told += [f"{each['task_id']}: {each['reason'].lower().replace('_', ' ')}" for each in denied]
     return Answer({"claims": claims, "denied": denied}, "; ".join(told), claims, CLAIMS)
 
@@ -233,20 +229,20 @@ class SplitArgs(TaskArgs, frozen=True):
 
 
 def split(client: Client, args: SplitArgs) -> Answer:
-    """Split a task into parts."""
+    """Split a task into subtasks."""
     task = client.split_task(args.task, args.parts)
     parts = list(part_ids(args.task, task.parts))
-    line = f"{args.task} is split: {parts[0]} … {parts[-1]}"
+    line = f"Split {args.task} into {parts[0]} … {parts[-1]}"
     return Answer({"task": fields_of(task), "parts": parts}, line, rows_of([task]), COLUMNS)
 
 
 def renew(client: Client, args: ClaimedTaskArgs) -> Answer:
-    """Begin the lease of a claim anew."""
+    """Renew a claim."""
     reply = client.renew_task(args.task, args.generation)
     if not reply.success:
-        return _refused(reply.reason.value, {}, "", "the claim is lost: stop, and ask coord task next")
+        return _refused(reply.reason.value, {}, "", "the claim is lost; stop, and run coord task next")
     expires_at = moment(reply.new_expiry_ms)
-    return Answer({"expires_at": expires_at}, f"{args.task} is yours until {expires_at}")
+    return Answer({"expires_at": expires_at}, f"Renewed {args.task} until {expires_at}")
 
 
 class SubmitArgs(ClaimedTaskArgs, frozen=True):
@@ -257,7 +253,7 @@ class SubmitArgs(ClaimedTaskArgs, frozen=True):
 
 
 def submit(client: Client, args: SubmitArgs) -> Answer:
-    """Hand in a result."""
+    """Submit a result."""
     reply = client.submit_task(args.task, args.generation, args.result, command_id=args.command_id)
     fields = {
         "accepted": reply.accepted,
@@ -267,7 +263,7 @@ def submit(client: Client, args: SubmitArgs) -> Answer:
     }
     if not reply.accepted:
         return _refused(
-            reply.reason.value, fields, reply.detail, "coord task lineage tells whose result counts"
+            reply.reason.value, fields, reply.detail, "coord task lineage shows whose result was accepted"
         )
     return Answer(fields, f"{args.task} is done ✓ {reply.work_product_ref}")
 
@@ -280,7 +276,7 @@ class FailArgs(ClaimedTaskArgs, frozen=True):
 
 
 def fail(client: Client, args: FailArgs) -> Answer:
-    """Say that a task did not work."""
+    """Report a failure."""
     number = args.generation
     reply = client.fail_task(args.task, number, note=args.note, final=args.final)
     return _given_back(client, args.task, reply)
@@ -294,7 +290,7 @@ class ReleaseArgs(ClaimedTaskArgs, frozen=True):
 
 
 def release(client: Client, args: ReleaseArgs) -> Answer:
-    """Give a claim back."""
+    """Release a claim."""
     number = args.generation
     reply = client.release_task(args.task, number, note=args.note, limited_s=args.limited_s)
     return _given_back(client, args.task, reply)
@@ -302,9 +298,9 @@ def release(client: Client, args: ReleaseArgs) -> Answer:
 
 def _given_back(client: Client, task_id: str, reply: Any) -> Answer:
     if not reply.success:
-        return _refused(reply.reason.value, {}, "", "this session does not hold it under that generation")
+        return _refused(reply.reason.value, {}, "", "this session has no claim on it with that generation")
     state = client.task_state(task_id).state.value
-    return Answer({"task_id": task_id, "state": state}, f"{task_id} is given back: {state}")
+    return Answer({"task_id": task_id, "state": state}, f"{task_id} is now {state}")
 
 
 class ResetArgs(TaskArgs, frozen=True):
@@ -314,13 +310,13 @@ class ResetArgs(TaskArgs, frozen=True):
 
 
 def reset(client: Client, args: ResetArgs) -> Answer:
-    """Open a task again."""
+    """Reopen a task."""
     reply = client.reset_task(args.task, reason=args.reason)
     if not reply.success:
-        raise NotFound(f"there is no task {args.task}", hint="coord task list shows them")
+        raise NotFound(f"task {args.task} does not exist", hint="see coord task list")
     state = client.task_state(args.task).state.value
     fields = {"task_id": args.task, "state": state, "generation": reply.generation}
-    return Answer(fields, f"{args.task} is open again: {state}")
+    return Answer(fields, f"Reopened {args.task}: {state}")
 
 
 class SkipArgs(TaskArgs, frozen=True):
@@ -330,12 +326,12 @@ class SkipArgs(TaskArgs, frozen=True):
 
 
 def skip(client: Client, args: SkipArgs) -> Answer:
-    """Pass a task over."""
+    """Skip a task."""
     return _shown(client.skip_task(args.task, reason=args.reason))
 
 
 def retry(client: Client, args: TaskArgs) -> Answer:
-    """Bring a task back."""
+    """Retry a task."""
     return _shown(client.retry_task(args.task))
 
 
@@ -360,13 +356,13 @@ def show(client: Client, args: TaskArgs) -> Answer:
 
 
 def history(client: Client, args: TaskArgs) -> Answer:
-    """List the ended generations of a task."""
+    """List the ended claims of a task."""
     found = fields_of(client.task_history(args.task))
-    return Answer({"history": found}, f"{args.task}: {len(found)} ended", found, HISTORY)
+    return Answer({"history": found}, f"{args.task}: {count(len(found), 'ended claim')}", found, HISTORY)
 
 
 def lineage(client: Client, args: TaskArgs) -> Answer:
-    """Show all generations of a task, and what was turned away."""
+    """Show all claims and rejected submissions of a task."""
     state = client.task_state(args.task)
     ended = client.task_history(args.task)
     rows = [_generation_row(each) for each in ended]
@@ -378,7 +374,7 @@ def lineage(client: Client, args: TaskArgs) -> Answer:
     }
     rejected = [_rejected_row(each) for each in turned_away.values()]
     fields = {"task_id": args.task, "state": state.state.value, "generations": rows, "rejected": rejected}
-    line = f"{args.task} is {state.state.value}: {len(rows)} generations, {len(rejected)} turned away"
+    line = f"{args.task} is {state.state.value}: {count(len(rows), 'generation')}, {len(rejected)} rejected"
     return Answer(fields, line, [*rows, *rejected], LINEAGE)
 
 
@@ -424,12 +420,11 @@ class ListArgs(Args, frozen=True):
 def list_(client: Client, args: ListArgs) -> Answer:
     """List the tasks of this project."""
     found = client.task_list(state=args.state, track=args.track, type=args.type)
-    line = f"{len(found)} {'task' if len(found) == 1 else 'tasks'}"
-    return Answer({"tasks": fields_of(found)}, line, rows_of(found), COLUMNS)
+    return Answer({"tasks": fields_of(found)}, count(len(found), "task"), rows_of(found), COLUMNS)
 
 
 def watch(options: Options, args: TaskArgs) -> Answer | int:
-    """Print what happens to tasks, until interrupted or the task that was named is finished."""
+    """Print task events until interrupted or until the named task is finished."""
     from coord.sdk.reports.activity import event_filter, follow
     from coord.transports.cli.handlers.records import print_happenings
 
@@ -437,7 +432,7 @@ def watch(options: Options, args: TaskArgs) -> Answer | int:
         as_json = options.json or not is_terminal(sys.stdout)
         log = client.log
         log.load(())
-        after = log.seen.offset  # before the look at the task: nothing falls between the two
+        after = log.seen.offset  # read before the task, so that no event is missed
         if args.task and client.task_state(args.task).state in FINISHED:
             return show(client, args)
         for logged_events in follow(client, event_filter(client, op="task"), after, WATCH_S):
@@ -454,7 +449,7 @@ def _concerns(details: dict[str, Any], project: str, task_id: str) -> bool:
 
 
 def claim_fields(claim: TaskClaim) -> dict[str, Any]:
-    """Return a claim as answers show it: its generation is a number."""
+    """Return a claim as plain data; its generation is a number."""
     return {
         "task_id": claim.task_id,
         "generation": claim.generation.generation,
@@ -468,12 +463,12 @@ def claim_fields(claim: TaskClaim) -> dict[str, Any]:
 
 
 def rows_of(tasks: Sequence[TaskInfo]) -> list[dict[str, Any]]:
-    """Return tasks as rows of a table; one that was split shows how many of its parts are done."""
+    """Return tasks as table rows; the state of a split task counts its subtasks."""
     return [{**fields_of(task), "state": state_of(task)} for task in tasks]
 
 
 def state_of(task: TaskInfo) -> str:
-    """Return how a task stands, in a word or two."""
+    """Return the state of a task, with the count of its subtasks."""
     return f"{task.state} {task.parts_done}/{task.parts}" if task.parts else task.state
 
 
@@ -488,7 +483,7 @@ def _refused(reason: str, fields: dict[str, Any], told: str, hint: str) -> Answe
 
 
 def _deadline(client: Client, text: str | None) -> object:
-    """Return a deadline that was typed as a duration from now or as a moment."""
+    """Return a deadline that was typed as a duration from now or as a time."""
     if text is None:
         return None
     try:
@@ -499,6 +494,6 @@ def _deadline(client: Client, text: str | None) -> object:
 
 
 def result(client: Client, args: TaskArgs) -> str:
-    """Print a result as it was handed in."""
+    """Print a result as it was submitted."""
     text = client.task_result(args.task).decode()
     return (safe_json(text) if is_terminal(sys.stdout) else text) + "\n"

@@ -1,4 +1,4 @@
-"""A plan as a drawing: a Mermaid flowchart, or an SVG of its own making."""
+"""Draw a plan as a Mermaid flowchart or as SVG."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -34,7 +34,7 @@ _ARROW = (
 
 
 def mermaid(tasks: Sequence[TaskInfo]) -> str:
-    """Return the tasks as a Mermaid flowchart: one box per track, arrows from what comes first."""
+    """Return the tasks as a Mermaid flowchart: one box per track, arrows along dependencies."""
     numbers = {task.task_id: f"t{number}" for number, task in enumerate(tasks)}
     lines = ["flowchart LR"]
     for place, track in enumerate(sorted({task.track for task in tasks})):
@@ -58,7 +58,7 @@ def mermaid(tasks: Sequence[TaskInfo]) -> str:
 
 
 class Box(NamedTuple):
-    """Where a task stands."""
+    """The position of a task."""
 
     task: TaskInfo
     x: int
@@ -66,7 +66,7 @@ class Box(NamedTuple):
 
 
 def svg(tasks: Sequence[TaskInfo]) -> str:
-    """Return the tasks as an SVG: a lane per track, a column per step, arrows from what comes first."""
+    """Return the tasks as an SVG: a lane per track, a column per step, arrows along dependencies."""
     found = lanes(tasks)
     boxes: dict[str, Box] = {}
     bands: list[str] = []
@@ -134,6 +134,6 @@ def _cut(text: str, chars: int) -> str:
 
 
 def _text(text: str) -> str:
-    """Return a text as XML takes it: what would be markup escaped, what may not be in it replaced."""
+    """Return a text for XML: markup is escaped, forbidden characters are replaced."""
     safe = _NOT_XML.sub("\ufffd", text)
     return safe.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -1,4 +1,4 @@
-"""Where the tasks of a plan stand in a picture: steps from left to right, tracks below each other."""
+"""Lay out a plan: steps from left to right, tracks below each other."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -13,19 +13,19 @@ FINISHED = (TaskStatus.DONE, TaskStatus.SKIPPED)
 
 
 class Lane(NamedTuple):
-    """A track and its tasks; what stands in none has the empty name."""
+    """A track and its tasks; tasks without a track have the empty name."""
 
     track: str
     cells: Cells
 
     @property
     def tasks(self) -> list[TaskInfo]:
-        """All of them."""
+        """All tasks of the track."""
         return [task for cell in self.cells.values() for task in cell]
 
     @property
     def finished(self) -> int:
-        """How many are done or skipped."""
+        """The number of tasks that are done or skipped."""
         return sum(task.state in FINISHED for task in self.tasks)
 
 
@@ -49,7 +49,7 @@ def steps(tasks: Iterable[TaskInfo]) -> dict[str, int]:
             followers[need].append(name)
     waiting = {name: len(given) for name, given in open_needs.items()}
     settled = [name for name, count in waiting.items() if not count]
-    for name in settled:  # it grows while it is walked
+    for name in settled:  # the list grows during the loop
         for follower in followers[name]:
             found[follower] = max(found[follower], found[name] + 1)
             waiting[follower] -= 1

@@ -1,7 +1,7 @@
-"""A plan as a picture in text: a row per track, a column per step, as wide as the terminal.
+"""Draw a plan as text: a row per track, a column per step, as wide as the terminal.
 
-What depends on a task of another track says so (`⇠ A-001`). Where there are too many tasks to see, a track is
-one line with a bar and its counts.
+A dependency on another track is shown as `⇠ A-001`. A large plan has one line per track with a bar and
+counts.
 """
 
 from collections.abc import Sequence
@@ -12,10 +12,10 @@ from coord.core.tasks.types import TaskStatus
 from coord.transports.cli.output import cells_wide, fitted, visible
 from coord.transports.cli.plan_view.layout import Lane, lanes
 
-TASKS_MOST = 200
-TRACKS_MOST = 100
-CELL_LEAST, CELL_MOST = 18, 44
-LABEL_MOST = 12
+TASKS_MAX = 200
+TRACKS_MAX = 100
+CELL_MIN, CELL_MAX = 18, 44
+LABEL_MAX = 12
 BAR = 20
 RESET = "\x1b[0m"
 SIGNS = {
@@ -32,23 +32,23 @@ SIGNS = {
 
 
 def picture(tasks: Sequence[TaskInfo], width: int, *, colours: bool = False) -> str:
-    """Return the plan as text, no line wider than `width` (but at least one cell)."""
+    """Return the plan as text in lines of at most `width` cells."""
     if not tasks:
         return ""
     found = lanes(tasks)
-    lines = _grid(found, width, colours) if len(tasks) <= TASKS_MOST else _summary(found, width, colours)
+    lines = _grid(found, width, colours) if len(tasks) <= TASKS_MAX else _summary(found, width, colours)
     return "\n".join(line.rstrip() for line in [*lines, "", _legend(tasks, width, colours)]) + "\n"
 
 
 def _grid(found: Sequence[Lane], width: int, colours: bool) -> list[str]:
-    """Return columns of steps, in as many bands below each other as the width asks for."""
-    label = min(LABEL_MOST, max(len(visible(_label(lane))) for lane in found))
+    """Return columns of steps, in several bands if the terminal is narrow."""
+    label = min(LABEL_MAX, max(len(visible(_label(lane))) for lane in found))
     tracks = {task.task_id: lane.track for lane in found for task in lane.tasks}
     texts = {task.task_id: _cell_text(task, tracks) for lane in found for task in lane.tasks}
-    widest = min(CELL_MOST, max(map(cells_wide, texts.values())))
+    widest = min(CELL_MAX, max(map(cells_wide, texts.values())))
     last = max(max(lane.cells) for lane in found)
-    room = max(CELL_LEAST, width - label - 2)
-    per_band = max(1, min(last + 1, (room + 2) // (min(widest, CELL_LEAST) + 2)))
+    room = max(CELL_MIN, width - label - 2)
+    per_band = max(1, min(last + 1, (room + 2) // (min(widest, CELL_MIN) + 2)))
     wide = max(1, min(widest, (room + 2) // per_band - 2))
     lines: list[str] = []
     for first in range(0, last + 1, per_band):
@@ -89,18 +89,18 @@ def _short(task_id: str) -> str:
 
 
 def _summary(found: Sequence[Lane], width: int, colours: bool) -> list[str]:
-    """Return a line per track: a bar, how far it is, and how many are in which state."""
-    label = min(LABEL_MOST, max(len(visible(lane.track or "-")) for lane in found))
+    """Return a line per track with a bar and the number of tasks in each state."""
+    label = min(LABEL_MAX, max(len(visible(lane.track or "-")) for lane in found))
     lines = []
-    for lane in found[:TRACKS_MOST]:
+    for lane in found[:TRACKS_MAX]:
         total = len(lane.tasks)
         full = BAR * lane.finished // total
         counts = f"{lane.finished} of {total}  {_counts(lane.tasks)}"
         bar = _painted("█" * full, TaskStatus.DONE, colours) + "░" * (BAR - full)
         room = max(1, width - label - BAR - 4)
         lines.append(f"{fitted(visible(lane.track or '-'), label)}  {bar}  {fitted(counts, room)}")
-    if len(found) > TRACKS_MOST:
-        lines.append(f"… and {len(found) - TRACKS_MOST} more tracks")
+    if len(found) > TRACKS_MAX:
+        lines.append(f"… and {len(found) - TRACKS_MAX} more tracks")
     return lines
 
 
@@ -110,7 +110,7 @@ def _counts(tasks: Sequence[TaskInfo]) -> str:
 
 
 def _legend(tasks: Sequence[TaskInfo], width: int, colours: bool) -> str:
-    """Return what the signs mean that were used, and how many there are of each."""
+    """Return the meaning of the signs, with the number of tasks."""
     states = [task.state for task in tasks]
     parts, used = [], 0
     for state, (sign, _) in SIGNS.items():

@@ -1,4 +1,4 @@
-"""What `coord work` shows: JSON lines in a pipe, sentences on a terminal, and there a line that moves."""
+"""The output of `coord work`: JSON lines in a pipe; on a terminal sentences and a status line."""
 
 import os
 import sys
@@ -14,17 +14,17 @@ REDRAW_S = 1.0
 ERASE = b"\r\x1b[K"
 SENTENCES = {
     "waiting": "Waiting: {note}",
-    "claimed": "{task_id} is ours, generation {generation}: {note}",
+    "claimed": "Claimed {task_id}, generation {generation}: {note}",
     "submitted": "{task_id} is done ✓ {note}",
-    "failed": "{task_id} did not work: {note}",
-    "limited": "{task_id} goes to others: {note}",
-    "given_back": "{task_id} is given back: {note}",
-    "lost": "{task_id} is lost, nothing was handed in: {note}",
+    "failed": "{task_id} failed: {note}",
+    "limited": "{task_id} is released, rate limit: {note}",
+    "given_back": "{task_id} is released: {note}",
+    "lost": "{task_id} is lost, nothing was submitted: {note}",
 }
 
 
 class Screen:
-    """Where the steps of a worker and the output of its commands come together; any thread may call."""
+    """Prints the steps of a worker and the output of its commands; thread-safe."""
 
     def __init__(self, *, as_json: bool) -> None:
         self._as_json = as_json or not output.is_terminal(sys.stdout)
@@ -47,14 +47,14 @@ class Screen:
                 output.show_line(fields)
 
     def pass_on(self, data: bytes) -> None:
-        """Show what a command writes, as it is."""
+        """Write the output of a command unchanged."""
         with self._lock:
             self._erase()
             self._write(data)
             self._at_line_start = data.endswith(b"\n")
 
     def draw(self, work: Work, since: float) -> None:
-        """Move the line: which task, for how long, how often renewed."""
+        """Redraw the status line: the task, its time, its renewals."""
         now = time.monotonic()
         if not self._moves or now < self._next_draw:
             return
@@ -79,4 +79,4 @@ class Screen:
             while left:
                 left = left[os.write(sys.stderr.fileno(), left) :]
         except (OSError, ValueError):
-            return  # nobody looks any more
+            return  # stderr is closed

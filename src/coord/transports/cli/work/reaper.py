@@ -1,4 +1,4 @@
-"""Nothing that a command started outlives its task, nor us: orphans come to us, a watchdog looks on."""
+"""Ends every process that a command started, when its task ends or when this process dies."""
 
 import os
 import signal
@@ -11,17 +11,17 @@ from typing import Self
 from coord.transports.cli.process import STANDARD_ERROR, STANDARD_INPUT, STANDARD_OUTPUT
 
 _SET_CHILD_SUBREAPER = 36
-"""Linux: whoever loses its parent below us becomes our child, so that it can be found."""
+"""Linux: orphaned descendants become our children, so that we can find them."""
 KILL_S = 5.0
 _WATCH = "trap '' TERM INT HUP QUIT; read -r end; kill -s KILL 0"
-"""Nobody writes to it: it comes to the end of its input when we are gone, however we ended.
+"""Nobody writes to it, so it reads end of file when this process is gone, however it ended.
 
-No grace: whoever sees that we are dead may have the task the next moment.
+It kills at once, because another worker may get the task the next moment.
 """
 
 
 class Watchdog:
-    """A process whose group a command joins, and which ends that group when we are gone; a block."""
+    """A process that kills its process group, which commands join, when this process is gone."""
 
     def __init__(self) -> None:
         read, self._write = os.pipe()
@@ -50,7 +50,7 @@ class Watchdog:
 
 @contextmanager
 def adopting_orphans() -> Iterator[None]:
-    """Be the parent of all that is left behind below us for a while, where the system offers that."""
+    """Adopt orphaned descendants during a block, where the system supports it."""
     _be_subreaper(1)
     try:
         yield
@@ -66,7 +66,7 @@ def _be_subreaper(whether: int) -> None:
 
 
 def end_orphans(spared: set[int]) -> None:
-    """Kill whatever is our child, except some, until there is none: each may leave others behind."""
+    """Kill all children except `spared` until none is left; each may leave others behind."""
     until = time.monotonic() + KILL_S
     while (found := children() - spared) and time.monotonic() < until:
         for pid in found:
@@ -77,7 +77,7 @@ def end_orphans(spared: set[int]) -> None:
 
 
 def children() -> set[int]:
-    """Return our children, those of every thread; none where the kernel does not tell."""
+    """Return the children of all threads; none where the kernel does not list them."""
     found: set[int] = set()
     with suppress(OSError):
         for thread in os.listdir("/proc/self/task"):

@@ -1,4 +1,4 @@
-"""`coord work`: a command for each task, one after the other, in a session of its own."""
+"""`coord work`: run a command for each task, one after the other, in a separate session."""
 
 import os
 import signal
@@ -52,7 +52,7 @@ def work(options: Options, args: WorkArgs) -> Answer:
 
 
 def _connect(opened: ExitStack, options: Options, args: WorkArgs, screen: Screen) -> Client:
-    """Connect; a worker without a limit of time waits for its store until somebody stops it."""
+    """Connect; a worker without a time limit waits for its store until it is stopped."""
     if args.once or args.no_wait or args.wait_s is not None:
         return opened.enter_context(connected(options, timeout=args.wait_s))
     said = ""
@@ -92,13 +92,13 @@ def _work(client: Client, options: Options, args: WorkArgs, screen: Screen) -> A
     def stop(signum: int) -> None:
         received.append(signum)
         worker.stop()
-        if len(received) > 1 and command.child is not None:  # somebody is in a hurry
+        if len(received) > 1 and command.child is not None:  # a second signal means now
             command.child.send(signal.SIGKILL)
 
     def run(task: Work) -> dict[str, object]:
         try:
             return command(task)
-        except NotStarted as error:  # so it would be with every task
+        except NotStarted as error:  # it would fail for every task
             broken.append(error)
             worker.stop()
             raise GiveBack(str(error)) from error
@@ -106,14 +106,14 @@ def _work(client: Client, options: Options, args: WorkArgs, screen: Screen) -> A
     with adopting_orphans(), signals.asking_nobody(), signals.handling(STOPPING, stop):
         worked = worker.run(run, once=args.once, keep=args.keep, wait_s=0.0 if args.no_wait else args.wait_s)
     if broken:
-        return failed(broken[0].failure("the task is given back; is the command spelled rightly?"))
+        return failed(broken[0].failure("the task is released; check the spelling of the command"))
     return _answer(worked, received)
 
 
 def _become_worker(client: Client, options: Options) -> None:
-    """Make the client a session of its own, which lives in this process, below whoever calls.
+    """Give the client a separate session, which lives in this process as a child of the caller's session.
 
-    One session is one owner: two runners of one session would not be in each other's way where they have to.
+    A session is one owner: locks would not keep two workers of the same session apart.
     """
     caller = client.caller
     process = describe(os.getpid())
@@ -124,14 +124,14 @@ def _become_worker(client: Client, options: Options) -> None:
         try:
             parent = client.show().session_id
         except CoordError:
-            parent = caller.session  # not there yet, but it may come
+            parent = caller.session  # not registered yet
     client.caller = msgspec.structs.replace(
         caller, session=options.session or made, parent=parent, process=process
     )
 
 
 def _environment(client: Client, options: Options) -> dict[str, str]:
-    """Return the environment of commands: `coord` speaks there in the name of this session."""
+    """Return the environment of commands, in which `coord` acts as this session."""
     names = {
         "COORD_SESSION_ID": client.show().session_id,
         "COORD_AGENT": client.caller.agent,
@@ -147,12 +147,12 @@ def _answer(worked: WorkerReport, received: list[int]) -> Answer:
     fields = {"ended_by": worked.ended_by, "tasks": worked.endings, "waiting_for": worked.waiting_for}
     counts = ", ".join(f"{count} {word.replace('_', ' ')}" for word, count in worked.endings.items())
     failure = _failure(worked, received)
-    line = f"{failure.message if failure else 'The end'}: {counts or 'no task was taken'}"
+    line = f"{failure.message if failure else 'Finished'}: {counts or 'no task was claimed'}"
     return Answer(fields, line, failure=failure)
 
 
 def _failure(worked: WorkerReport, received: list[int]) -> render.Failure | None:
-    """Return what the run ended with; None if that is well."""
+    """Return why the run failed; None if it did not."""
     if received:
         name = signal.Signals(received[0]).name
         return render.Failure(128 + received[0], "interrupted", f"stopped by {name}")
@@ -167,9 +167,9 @@ def _failure(worked: WorkerReport, received: list[int]) -> render.Failure | None
 
 
 def _failure_of(ending: str) -> render.Failure | None:
-    """Return how the end of the one task is told; None if it was handed in."""
+    """Return why the single task failed; None if its result was submitted."""
     if ending == WorkOutcome.SUBMITTED:
         return None
     exit_code = LIMITED if ending == WorkOutcome.LIMITED else render.REFUSED
     words = ending.replace("_", " ")
-    return render.Failure(exit_code, ending, f"the task was {words}", "coord task lineage tells more")
+    return render.Failure(exit_code, ending, f"the task was {words}", "see coord task lineage")

@@ -1,4 +1,4 @@
-"""One task given to a command: its files and environment, its process, and what its end means."""
+"""Run a command for one task: its files, environment and process, and the meaning of its exit code."""
 
 import os
 import re
@@ -26,7 +26,7 @@ from coord.transports.cli.work.progress import Screen
 from coord.transports.cli.work.reaper import Watchdog, children, end_orphans
 
 LIMITED, HOPELESS = render.TRY_AGAIN, 65
-"""Exit codes of sysexits.h: EX_TEMPFAIL, try later; EX_DATAERR, the same would come of it again."""
+"""Exit codes of sysexits.h: EX_TEMPFAIL (try later) and EX_DATAERR (a retry cannot help)."""
 TAIL_BYTES = 16 * 1024
 PUMP_S = 1.0
 _PLACEHOLDER = re.compile(
@@ -35,7 +35,7 @@ _PLACEHOLDER = re.compile(
 
 
 class Tail(threading.Thread):
-    """Passes on what a command writes, and keeps the end of it."""
+    """Forwards the output of a command, and keeps the end of it."""
 
     def __init__(self, pass_on: Callable[[bytes], None]) -> None:
         super().__init__(name="coord-output", daemon=True)
@@ -54,19 +54,19 @@ class Tail(threading.Thread):
     @property
     def text(self) -> str:
         """The end of what was written."""
-        self.join(PUMP_S)  # what was started outside of our sight may keep it open for ever
+        self.join(PUMP_S)  # a process that we cannot see may keep it open for ever
         return bytes(self._kept).decode("utf-8", "replace").strip()
 
 
 class Files(NamedTuple):
-    """Where a command finds its task, and where it may leave its result."""
+    """The file with the task, and the file for its result."""
 
     task: Path
     result: Path
 
 
 class TaskCommand:
-    """A command that is run once for each task."""
+    """A command that runs once per task."""
 
     def __init__(
         self,
@@ -81,8 +81,8 @@ class TaskCommand:
     ) -> None:
         if _PLACEHOLDER.search(command[0]):
             raise Invalid(
-                f"{shown(command[0])} would let a task say which program to run",
-                hint="name the program, and give the task to it: sh -c '…' sh {task_id}",
+                f"{shown(command[0])} would let a task choose the program",
+                hint="name the program and pass it the task: sh -c '…' sh {task_id}",
             )
         self._command = command
         self._grace_s = grace_s
@@ -94,7 +94,7 @@ class TaskCommand:
         self.child: Child | None = None
 
     def __call__(self, work: Work) -> dict[str, Any]:
-        """Run the command for a task; return the result, or raise what its end means."""
+        """Run the command for a task; return its result, or raise why there is none."""
         with tempfile.TemporaryDirectory(prefix="coord-task-") as folder:
             files = Files(Path(folder, "task.json"), Path(folder, "result.json"))
             files.task.write_bytes(msgspec.json.format(msgspec.json.encode(_described(work))) + b"\n")
@@ -126,7 +126,7 @@ class TaskCommand:
         return child.exit_code
 
     def _attend(self, child: Child, work: Work) -> None:
-        """Wait for the end of the command; end it when it works for nothing any more."""
+        """Wait until the command ends; stop it when its claim is lost or its time is up."""
         since = time.monotonic()
         while not child.ended.wait(LOOK_S):
             self._screen.draw(work, since)
@@ -134,12 +134,12 @@ class TaskCommand:
                 child.stop(work.grace_s(self._grace_s))
             elif self._timeout_s is not None and time.monotonic() - since > self._timeout_s:
                 child.stop(self._grace_s)
-                raise WorkFailed(f"it took longer than {words.span(self._timeout_s)}")
+                raise WorkFailed(f"the command took longer than {words.span(self._timeout_s)}")
 
     def _meaning(
         self, exit_code: int, result: dict[str, Any] | None, out: str, errors: str
     ) -> dict[str, Any]:
-        """Return the result, or raise what the exit code and the result file say."""
+        """Return the result, or raise the failure that exit code and result file report."""
         if result is not None and "rate_limited" in result:
             raise RateLimited(_seconds(result["rate_limited"]), errors or "rate limited")
         told = f"exit {exit_code}: {errors or out}".rstrip(": ")
@@ -177,7 +177,7 @@ def _values(work: Work, environ: Mapping[str, str], files: Files) -> dict[str, s
 
 
 def _read_result(path: Path) -> dict[str, Any] | None:
-    """Return what a command left as its result; it may have left anything there."""
+    """Return the content of the result file, which may be anything."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -186,7 +186,7 @@ def _read_result(path: Path) -> dict[str, Any] | None:
         raise WorkFailed(f"the result file cannot be read: {error.strerror}") from error
     with open(file, "rb") as source:
         if not stat.S_ISREG(os.fstat(file).st_mode):
-            raise WorkFailed("the result file is no file")
+            raise WorkFailed("the result file is not a regular file")
         data = source.read(RESULT_BYTES_MAX + 1)
     if not data.strip():
         return None
@@ -196,10 +196,10 @@ def _read_result(path: Path) -> dict[str, Any] | None:
         result = words.document(data.decode())
         if isinstance(result, dict):
             return result
-    raise WorkFailed("the result file is no JSON object")
+    raise WorkFailed("the result file is not a JSON object")
 
 
 def _seconds(value: object) -> float:
     if isinstance(value, int | float) and not isinstance(value, bool) and value > 0:
         return float(value)
-    raise GiveBack(f"rate limited, but {shown(value)} is no number of seconds")
+    raise GiveBack(f"rate limited, but {shown(value)} is not a number of seconds")

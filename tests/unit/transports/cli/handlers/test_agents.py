@@ -27,7 +27,7 @@ def test_route_explains_whom_a_task_is_for(coord: Coord) -> None:
     assert (code, answer["agent"], answer["type"]) == (0, "otto", "doc"), "a type that is given wins"
     assert "choices" not in answer
     coord("otto task next")
-    assert "(it is in_progress with otto)" in coord("ann route form").line
+    assert "(now in_progress by otto)" in coord("ann route form").line
     assert coord("ann route nowhere").answer["error"]["code"] == "not_found"
     assert coord("ann route").code == 2
     assert coord("ann route form --type api").code == 2

@@ -16,7 +16,7 @@ def test_gate(coord: Coord, repository: Path) -> None:
     said = coord("ann gate ../far.git --protect main,release/*")
     assert said.code == 0
     assert said.answer["hook"] == f"{bare}/hooks/pre-receive"
-    assert "judged by the locks and claims" in said.line
+    assert "checked against this repository's locks and claims" in said.line
     stub = (bare / "hooks/pre-receive").read_text()
     assert "COORD_PROTECTED='main release/*'" in stub
     assert (bare / "coord/coord.id").is_file()

@@ -140,7 +140,7 @@ def test_locks_lists_what_is_held(coord: Coord) -> None:
     coord("bob lock b.py")
     code, answer, line = coord("ann locks")
     assert {lock["resource"] for lock in answer["locks"]} == {"file:a.py", "file:b.py"}
-    assert (code, line) == (0, "2 locks are held")
+    assert (code, line) == (0, "2 locks")
     assert [lock["resource"] for lock in coord("ann locks --owner s-bob").answer["locks"]] == ["file:b.py"]
 
 

@@ -13,7 +13,7 @@ def test_limits_are_shown_and_set(coord: Coord) -> None:
     """TEN-14: each limit with its rationale, both profiles and what is used; changes are told with who."""
     code, answer, line = coord("ann limits show --tenant acme")
     assert (code, answer["limited"], answer["profile"]) == (0, True, "default")
-    assert line == "tenant acme, profile default"
+    assert line == "Tenant acme, profile default"
     rows = {row["limit"]: row for row in answer["limits"]}
     claims = rows["max_concurrent_claims"]
     assert (claims["value"], claims["default"], claims["enterprise"]) == (100, 100, 1000)
@@ -33,7 +33,7 @@ def test_limits_are_shown_and_set(coord: Coord) -> None:
 
 
 def test_bad_limits_change_nothing(coord: Coord) -> None:
-    """TEN-14: what is no limit, no number or no profile is refused; tenant local is unlimited."""
+    """TEN-14: what is no limit, no number or no profile is refused; Tenant local is unlimited."""
     assert coord("ann limits show").answer["limited"] is False
     for words in ("max_active_sessions=5", "--tenant acme", "--tenant acme max_widgets=5"):
         assert coord(f"ann limits set {words}").code == 2
@@ -47,9 +47,9 @@ def test_sweep_once(coord: Coord) -> None:
     """SCH-1, SCH-9: what ran out is written down; a second time there is nothing."""
     coord("ann task claim t --lease 0.001")
     code, answer, line = coord("bob sweep")
-    assert (code, answer["passed"], line) == (0, 1, "1 thing ran out")
+    assert (code, answer["passed"], line) == (0, 1, "1 expired record")
     assert answer["next_at"]
-    assert coord("bob sweep").line == "nothing ran out"
+    assert coord("bob sweep").line == "Nothing has expired"
     assert coord("bob log tail --op task.expired").answer["events"]
 
 
@@ -89,7 +89,7 @@ def test_a_person_sees_a_table_of_the_memory(coord: Coord) -> None:
     terminal.wait_for("continue A-001-x")
     assert terminal.exit_code() == 0
     assert "A-001-x (generation 1" in terminal.shown
-    assert "WHAT" in terminal.shown
+    assert "FIELD" in terminal.shown
 
 
 def test_a_claim_by_name_is_all_or_nothing(coord: Coord) -> None:

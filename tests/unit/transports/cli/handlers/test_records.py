@@ -240,9 +240,9 @@ def test_the_commands_answer(morning: Morning, ran: Any) -> None:
     assert line == "2 events\n"
     code, answer, line = ran("log", "stats")
     assert (code, answer["holds"]["max_s"]) == (0, 5)
-    assert "held: once, p50 5 s" in line
+    assert "lock times: once, p50 5 s" in line
     code, answer, line = ran("log", "locks", "src/app.py")
-    assert (code, line, len(answer["locks"])) == (0, "0 held now, 2 ended\n", 2)
+    assert (code, line, len(answer["locks"])) == (0, "0 current, 2 ended\n", 2)
     assert [each["end_reason"] for each in answer["locks"]] == [
         "released",
         "expired",
@@ -407,10 +407,10 @@ def test_migrate_moves_the_store(folder: Path, morning: Morning, ran: Any) -> No
     url = f"file://{folder}/new"
     code, answer, line = ran("migrate", "--to-url", url, "--dry-run")
     assert (code, answer["moved"], answer["records"]["local"]["lock"]) == (0, False, 2)
-    assert "nothing was changed" in line
+    assert "Dry run: " in line
     code, answer, line = ran("migrate", "--to-url", url)
     assert (code, answer["moved"], answer["to_url"]) == (0, True, url)
-    assert line.startswith("moved ")
+    assert line.startswith("Moved ")
     moved = Morning(folder)
     moved.now = morning.now
     assert {lock.resource: lock.fence for lock in moved["ann"].locks()} == fences

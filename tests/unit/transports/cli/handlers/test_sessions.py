@@ -13,7 +13,7 @@ def test_register_tells_who_else_is_there(coord: Coord) -> None:
     code, answer, line = coord("bob register")
     assert code == 0
     assert [peer["session_id"] for peer in answer["peers"]] == ["s-ann"]
-    assert line == "Registered s-bob; 1 other session is here: ann (live)"
+    assert line == "Registered s-bob; 1 other session: ann (live)"
     again = coord("ann register").answer
     assert again["new"] is False
     assert again["session"]["current_task"]["ticket"] == "rework the login"
@@ -35,7 +35,7 @@ def test_heartbeat_and_peers(coord: Coord) -> None:
     assert [peer["agent"] for peer in coord("ann peers --live").answer["peers"]] == ["bob"]
     coord("bob dereg")
     code, answer, line = coord("ann peers --live")
-    assert (code, answer["peers"], line) == (0, [], "no other session is here")
+    assert (code, answer["peers"], line) == (0, [], "no other sessions")
 
 
 def test_update_merges_a_blob_or_replaces_it(coord: Coord) -> None:
@@ -65,7 +65,7 @@ def test_status_shows_own_state(coord: Coord) -> None:
     assert answer["session"]["session_id"] == "s-ann"
     assert [lock["resource"] for lock in answer["locks"]] == ["file:a.py"]
     assert answer["messages"] == 1
-    assert line == "s-ann is idle, holds 1 and has 1 to read"
+    assert line == "s-ann: idle, 1 lock, 1 unread message"
 
 
 def test_dereg_releases_everything(coord: Coord) -> None:
@@ -73,7 +73,7 @@ def test_dereg_releases_everything(coord: Coord) -> None:
     coord("ann lock a.py")
     code, answer, line = coord("ann deregister")
     assert (code, answer["released"]) == (0, ["file:a.py"])
-    assert line == "s-ann is gone; released file:a.py"
+    assert line == "Ended s-ann; released file:a.py"
     assert coord("bob check a.py").code == 0
 
 

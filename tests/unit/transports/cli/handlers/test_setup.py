@@ -39,7 +39,7 @@ def test_init_asks_before_it_writes_hooks(coord: Coord, repository: Path) -> Non
     assert said.code == 0
     assert said.answer["changed"] == []
     assert str(repository / ".claude/settings.local.json") in said.answer["proposed"]
-    assert "coord init --yes puts hooks into" in said.line
+    assert "coord init --yes writes hooks into" in said.line
     assert sorted(path.name for path in repository.iterdir()) == [".git"]
     assert not (repository / ".git/hooks/pre-commit").exists()
 
@@ -88,10 +88,10 @@ def test_init_and_uninstall(coord: Coord, repository: Path) -> None:
     assert (repository / texts.SKILL_PATH).read_text().startswith("---\nname: agent-sync\n")
     assert coord("ann init --yes", *ALL).answer["changed"] == []
     gone = coord("ann uninstall")
-    assert gone.line == "20 files are as they were"
+    assert gone.line == "Restored 20 files"
     assert sorted(path.name for path in repository.iterdir()) == [".git"]
     assert coord("ann lock a.py").code == 0
-    assert coord("ann uninstall").line == "There is nothing to take out"
+    assert coord("ann uninstall").line == "Nothing to undo"
 
 
 def test_the_settings_of_the_user(coord: Coord, repository: Path, tmp_path: Path) -> None:

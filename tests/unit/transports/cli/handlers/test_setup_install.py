@@ -26,7 +26,7 @@ def test_a_server_is_prepared(coord: Coord, postgres_server: PostgresServer) -> 
         (0, False),
     ]
     assert [bool(each.answer["store_id"]) for each in told] == [False, True, True, True]
-    for each, words in zip(told, ("would be made", "is made", "is there", "was there"), strict=True):
+    for each, words in zip(told, ("would be created", "is made", "is there", "was there"), strict=True):
         assert words in each.line
         assert PASSWORD not in json.dumps(each.answer) + each.line
     assert coord("ann lock name:release --url", url).code == 0
@@ -97,10 +97,10 @@ def test_a_tenant_gets_the_store_that_is_configured(coord: Coord, repository: Pa
     [
         ("", "--tenant acme", "shares the store"),
         ('tenants = "x"', "--tenant acme", "is not a table"),
-        ('[tenants]\nacme = "nowhere:"', "--tenant acme", "not the url of a store"),
+        ('[tenants]\nacme = "nowhere:"', "--tenant acme", "is not a store url"),
         ('[tenants]\n"*" = "file:///srv"', "--tenant acme", "lacks {tenant}"),
         ('[tenants]\nacme = "file:///srv"', "--tenant ../x", "tenant"),
-        ("", "nowhere:", "not the url of a store"),
+        ("", "nowhere:", "is not a store url"),
         ("", "memory: --url memory:", "given twice"),
         ("", "memory: --tenant acme", "shares the store"),
     ],

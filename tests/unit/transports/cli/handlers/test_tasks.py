@@ -54,7 +54,7 @@ def test_next_is_a_task_and_its_claim(coord: Coord) -> None:
     assert answer["claim"]["generation"] == 1
     assert answer["claim"]["session_id"] == "s-ann"
     assert [lock["resource"] for lock in answer["locks"]] == ["file:src/login.py", "file:src/b.py"]
-    assert line == "A-001-login is yours, generation 1"
+    assert line == "Claimed A-001-login, generation 1"
     assert coord("bob lock src/login.py --no-wait").code == 1
     assert coord("ann task submit A-001-login 1").code == 0
     assert coord("bob lock src/login.py --no-wait").code == 0, "locks end with the claim"
@@ -65,7 +65,7 @@ def test_next_may_be_several(coord: Coord) -> None:
     for name in ("a", "b", "c"):
         assert coord(f"ann task add {name} --files src/{name}.py").code == 0
     code, answer, line = coord("ann task next --most 2")
-    assert (code, line) == (0, "a is yours, generation 1; b is yours, generation 1")
+    assert (code, line) == (0, "Claimed a, generation 1; Claimed b, generation 1")
     assert (answer["task"]["task_id"], answer["claim"]["generation"]) == ("a", 1)
     assert [each["task"]["task_id"] for each in answer["more"]] == ["b"]
     assert [lock["resource"] for lock in answer["more"][0]["locks"]] == ["file:src/b.py"]
@@ -214,8 +214,8 @@ def test_a_plan_is_loaded_once_and_then_as_it_changes(coord: Coord, plan: Path) 
     """
     code, answer, line = coord("ann plan load plan.yaml")
     assert (code, answer["added"]) == (0, ["A-001-core", "A-002-more", "B-001-schema"])
-    assert line == "3 added, 0 changed, 0 as before"
-    assert coord("ann plan load plan.yaml").answer["same"] == 3
+    assert line == "3 added, 0 changed, 0 unchanged"
+    assert coord("ann plan load plan.yaml").answer["unchanged"] == 3
     assert taken(coord, "ann") == ("A-001-core", 1)
     coord("ann task add zz")
     text = PLAN.replace("description: the core", "description: the very core, priority: 3")
@@ -235,10 +235,10 @@ def test_a_long_plan_tells_a_person_how_far_it_is(coord: Coord, plan: Path) -> N
     tasks = [{"id": f"t{number}", "depends_on": ["t0"] if number else []} for number in range(300)]
     plan.with_suffix(".json").write_text(json.dumps({"tasks": tasks}))
     terminal = Terminal("-m", "coord.transports.cli.main", "--session", "s-eve", "plan", "load", "plan.json")
-    terminal.wait_for("300 added, 0 changed, 0 as before")
+    terminal.wait_for("300 added, 0 changed, 0 unchanged")
     assert terminal.exit_code() == 0
     assert "\r250 of 300 tasks\r300 of 300 tasks\r\n" in terminal.shown
-    assert coord("ann plan load plan.json").line == "0 added, 0 changed, 300 as before"
+    assert coord("ann plan load plan.json").line == "0 added, 0 changed, 300 unchanged"
     assert taken(coord, "ann") == ("t0", 1)
     coord("ann task submit t0 1")
     assert len(coord("ann task list --state ready").answer["tasks"]) == 299
@@ -267,7 +267,7 @@ def test_a_plan_with_problems_is_not_loaded(coord: Coord, plan: Path) -> None:
     assert coord("ann task list").answer["tasks"] == []
     assert coord("ann plan check nothing.yaml").code == 2
     plan.write_text("project: other\n")
-    assert coord("ann plan load plan.yaml").answer["error"]["hint"] == "add --project other"
+    assert coord("ann plan load plan.yaml").answer["error"]["hint"] == "pass --project other"
 
 
 def test_check_warns_of_shared_files(coord: Coord, plan: Path) -> None:
@@ -276,7 +276,7 @@ def test_check_warns_of_shared_files(coord: Coord, plan: Path) -> None:
     code, answer, line = coord("ann plan check plan.yaml")
     assert code == 0
     assert answer["warnings"] == ["A-001-core and B-002-too may run at once and both declare src/core.py"]
-    assert line == "4 tasks on 2 tracks, 1 warnings"
+    assert line == "4 tasks on 2 tracks, 1 warning"
     assert coord("ann task list").answer["tasks"] == [], "a check loads nothing"
 
 
@@ -287,7 +287,7 @@ def test_show_tells_the_progress_of_each_track(coord: Coord, plan: Path, capfd) 
     coord("ann task submit A-001-core 1")
     assert taken(coord, "ann")[0] == "A-002-more"
     code, answer, line = coord("ann plan show")
-    assert (code, line) == (0, "1 of 3 tasks are done")
+    assert (code, line) == (0, "1 of 3 tasks done")
     of_a, of_b = answer["tracks"]
     assert (of_a["completed"], of_a["in_progress"], of_a["pending"], of_a["percent"]) == (1, 1, 0, 50)
     assert (of_b["completed"], of_b["in_progress"], of_b["pending"]) == (0, 0, 1)

@@ -38,7 +38,7 @@ def test_scn_4_subtasks_and_the_merge_of_their_results(coord: Coord, clock: Cloc
     coord("a task add T-101-search")
     split = coord("a task split T-101-search 5")
     assert split.answer["parts"] == [f"T-101-search::{number}" for number in range(1, 6)]
-    assert split.line == "T-101-search is split: T-101-search::1 … T-101-search::5"
+    assert split.line == "Split T-101-search into T-101-search::1 … T-101-search::5"
 
     said = coord("a task claim --lease 6 T-101-search::1 T-101-search::2 T-101-search::3")
     assert claimed(said) == [("T-101-search::1", 1), ("T-101-search::2", 1), ("T-101-search::3", 1)]

@@ -140,15 +140,15 @@ def test_a_dry_run_tells_the_difference_and_loads_nothing(coord: Coord, reposito
     path.write_text(PLAN)
     code, answer, line = coord("ann plan load plan.yaml --dry-run")
     assert (code, answer["dry_run"], len(answer["added"])) == (0, True, 3)
-    assert line == "nothing is loaded; it would be: 3 added, 0 changed, 0 as before"
+    assert line == "Dry run: 3 would be added, 0 changed, 0 unchanged"
     assert coord("ann task list").answer["tasks"] == []
     assert coord("ann plan load plan.yaml").answer["dry_run"] is False
     path.write_text(PLAN.replace("priority: 1", "retries_max: 1").replace("A-003-last", "A-004-new"))
     _, answer, line = coord("ann plan load plan.yaml --dry-run")
-    assert (answer["added"], answer["same"], answer["not_in_plan"]) == (["A-004-new"], 1, ["A-003-last"])
+    assert (answer["added"], answer["unchanged"], answer["not_in_plan"]) == (["A-004-new"], 1, ["A-003-last"])
     assert answer["changed"] == {"A-001-core": ["priority", "retries_max"]}
     assert [(each["before"], each["after"]) for each in answer["changes"]] == [(1, 0), (3, 1)]
-    assert line.endswith("not in this plan, and kept: A-003-last")
+    assert line.endswith("kept although not in the plan: A-003-last")
     assert coord("ann task show A-001-core").answer["task"]["priority"] == 1
     loaded = coord("ann plan load plan.yaml").answer
     assert loaded == {**answer, "dry_run": False}, "loading does what the dry run said"
@@ -160,7 +160,7 @@ def test_dependencies_that_change_keep_running_work(coord: Coord, repository: Pa
     path = repository / "plan.yaml"
     path.write_text(PLAN)
     coord("ann plan load plan.yaml")
-    assert re.match("A-001-core is yours", coord("ann task next").line)
+    assert re.match("Claimed A-001-core", coord("ann task next").line)
     path.write_text(PLAN.replace("priority: 1", "depends_on: [A-003-last]").replace("[A-001-core]", "[]"))
     assert coord("ann plan load plan.yaml").answer["changed"] == {
         "A-001-core": ["priority", "depends_on"],

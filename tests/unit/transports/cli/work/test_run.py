@@ -73,7 +73,7 @@ def test_lines_tell_each_step_and_the_output_goes_to_stderr(coord: Coord, task: 
     code, lines, err = lines_of(started("ann", "work", "--", "sh", "-c", "echo made; echo warned >&2"))
     assert (code, [line.get("event", "answer") for line in lines]) == (0, ["claimed", "submitted", "answer"])
     assert lines[-1]["ended_by"] == "done"
-    assert {"made", "warned", f"{task} is ours, generation 1: make it"} <= set(err.splitlines())
+    assert {"made", "warned", f"Claimed {task}, generation 1: make it"} <= set(err.splitlines())
     assert state_of(coord, task)["result"]["result_data"] == {"output": "made"}
 
 
@@ -85,8 +85,8 @@ def test_lines_tell_each_step_and_the_output_goes_to_stderr(coord: Coord, task: 
         ("echo slow down >&2; exit 75", 75, "ready", "exit 75: slow down"),
         ("echo '{\"rate_limited\": 5}' > $COORD_RESULT_FILE", 75, "ready", "rate limited"),
         ("kill -SEGV $$", 1, "pending", "exit 139"),
-        ("echo '[1]' > $COORD_RESULT_FILE", 1, "pending", "the result file is no JSON object"),
-        ("mkfifo $COORD_RESULT_FILE", 1, "pending", "the result file is no file"),
+        ("echo '[1]' > $COORD_RESULT_FILE", 1, "pending", "the result file is not a JSON object"),
+        ("mkfifo $COORD_RESULT_FILE", 1, "pending", "the result file is not a regular file"),
         ("ln -s /dev/zero $COORD_RESULT_FILE", 1, "pending", "the result file cannot be read"),
         ("true", 1, "pending", "exit 0, but no result was written"),
     ],
@@ -140,7 +140,7 @@ def test_a_command_that_cannot_run_costs_no_task(
 def test_a_command_that_takes_too_long_is_ended(worked: WorkerReport, coord: Coord, task: str) -> None:
     """SCH-7, REC-29, SUP-13, SCN-60: `--timeout`: a command that hangs does not keep its claim for ever."""
     assert worked("--timeout", "0.1s", "--", "sleep", "1000")[0] == 1
-    assert state_of(coord, task)["task"]["note"].startswith("it took longer than")
+    assert state_of(coord, task)["task"]["note"].startswith("the command took longer than")
 
 
 @pytest.mark.parametrize(
@@ -243,7 +243,7 @@ def test_a_person_sees_which_task_runs_for_how_long(repository: Path, coord: Coo
     terminal.wait_for(f"{task} · 1s · renewed 0×")
     terminal.type("\x03")
     assert terminal.exit_code() == 130
-    assert f"{task} is given back: the worker was stopped" in terminal.shown
+    assert f"{task} is released: the worker was stopped" in terminal.shown
     assert "{" not in terminal.shown
     assert free(coord)
 
