@@ -26,7 +26,8 @@ def test_a_server_is_prepared(coord: Coord, postgres_server: PostgresServer) -> 
         (0, False),
     ]
     assert [bool(each.answer["store_id"]) for each in told] == [False, True, True, True]
-    for each, words in zip(told, ("would be created", "was created", "exists already", "existed already"), strict=True):
+    expected = ("would be created", "was created", "exists already", "existed already")
+    for each, words in zip(told, expected, strict=True):
         assert words in each.line
         assert PASSWORD not in json.dumps(each.answer) + each.line
     assert coord("ann lock name:release --url", url).code == 0
