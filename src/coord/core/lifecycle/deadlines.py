@@ -1,11 +1,11 @@
 """What a deadline means for locks, requests in line, sessions and messages."""
 
 from coord.core import keys
-from coord.core.locks.acquire import end_if_owner_gone
-from coord.core.locks.expiry import end_by_time
+from coord.core.locks.expiry import end_by_time, end_if_owner_gone
 from coord.core.locks.locks import LockAt, ended_by_time, read_lock, resource_of
 from coord.core.locks.schema import Lock, LockRequest, WaitState
-from coord.core.locks.wait_queue import RequestAt, alive, drop_request, grant_waiters, resources_of
+from coord.core.locks.table import RequestAt, resources_of
+from coord.core.locks.wait_queue import alive, drop_request, grant_waiters
 from coord.core.transaction import Transaction
 
 LOOK_AGAIN_MS = 30_000

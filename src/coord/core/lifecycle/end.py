@@ -11,7 +11,8 @@ from coord.core.limits import count_out
 from coord.core.locks.locks import LockAt, end_lock, locks_of
 from coord.core.locks.resources import Resource
 from coord.core.locks.schema import PROFILES, EndReason, Expiry, Lock, LockRequest, SessionWaits
-from coord.core.locks.wait_queue import RequestAt, drop_request, grant_waiters, resources_of
+from coord.core.locks.table import RequestAt, resources_of
+from coord.core.locks.wait_queue import drop_request, grant_waiters
 from coord.core.messages.undelivered import return_all
 from coord.core.sessions.identify import ENDED_KEPT_MS, ancestors, find_session, unlist_process
 from coord.core.sessions.liveness import STALE_MS, SUSPECT_MS, evidence_of, liveness

@@ -4,6 +4,8 @@ A request first clears its way: holds whose deadline passed are ended, and those
 came free goes to those in line. Then it is granted, or gets in line, or leaves a bid and is refused.
 """
 
+from typing import NamedTuple
+
 import msgspec
 
 from coord.core import keys
@@ -18,20 +20,16 @@ from coord.core.locks.commands import (
     WaitInfo,
     WithdrawWait,
 )
-from coord.core.locks.expiry import end_by_time
+from coord.core.locks.expiry import end_by_time, end_if_owner_gone
 from coord.core.locks.locks import (
     LockAt,
-    Requester,
     after_loss,
     compatible,
     deadline_key,
     end_lock,
-    ended_by_death,
     ended_by_time,
     lock_info,
-    overlapping_locks,
     read_lock,
-    requester_of,
 )
 from coord.core.locks.resources import Resource, parse_resources
 from coord.core.locks.schema import (
@@ -45,25 +43,30 @@ from coord.core.locks.schema import (
     SessionWaits,
     WaitState,
 )
+from coord.core.locks.table import (
+    LockTable,
+    RequestAt,
+    blocking_locks,
+    conflicts_with,
+    has_all,
+    load_table,
+    requests_ahead,
+    resources_of,
+    waiters,
+)
 from coord.core.locks.wait_queue import (
     GONE,
-    RequestAt,
     alive,
-    blockers,
-    conflicts_with,
     drop_request,
     grant_request,
     grant_waiters,
     prefetch_liveness,
     put_request,
     rank_of,
-    resources_of,
-    resulting_locks,
-    waiters,
-    widens,
 )
 from coord.core.messages.send import notify
 from coord.core.sessions.identify import caller_reads, ensure_session, find_session
+from coord.core.sessions.schema import Session
 from coord.core.transaction import Transaction
 
 RESOURCES_MAX = 64
@@ -76,12 +79,29 @@ LOOK_MS = 2_000
 
 
 def acquire_locks(tx: Transaction, command: AcquireLocks, now: int) -> LockReply:
-    """Grant all that is asked for, or none of it."""
+    """Grant all the locks of a request or none: the others wait in the queue or are denied."""
     session = ensure_session(tx, command.caller, now)
+    return _acquire(tx, _request_of(command, session, now), command.wait_id, now)
+
+
+def _acquire(tx: Transaction, request: LockRequest, wait_id: str, now: int) -> LockReply:
+    table = load_table(tx, request, now, also=[keys.waits(request.session)])
+    _prefetch_blockers(tx, table, now)
+    table = expire_blockers(tx, table, now)
+    match outcome_of(table, wait_id, now):
+        case Grant():
+            return _grant(tx, table, now)
+        case Wait(key):
+            return _enqueue(tx, key, table, now)
+        case Deny(blocking, position):
+            return _deny(tx, table, blocking, position, now)
+
+
+def _request_of(command: AcquireLocks, session: Session, now: int) -> LockRequest:
     if command.profile and command.profile not in PROFILES:
-        raise Invalid(f"there is no profile {command.profile!r}", hint=f"use one of {', '.join(PROFILES)}")
+        raise Invalid(f"unknown profile {command.profile!r}", hint=f"use one of {', '.join(PROFILES)}")
     resources = parse_resources(command.resources, command.repository, RESOURCES_MAX, command.exact)
-    request = LockRequest(
+    return LockRequest(
         session=session.session_id,
         agent=session.agent,
         repository=command.repository,
@@ -101,7 +121,6 @@ def acquire_locks(tx: Transaction, command: AcquireLocks, now: int) -> LockReply
         worktree=command.worktree,
         exact=tuple(resource.text for resource in resources if resource.exact),
     )
-    return _attempt(tx, request, command.wait_id, now)
 
 
 def _mode(text: str) -> Mode | None:
@@ -110,165 +129,174 @@ def _mode(text: str) -> Mode | None:
     return Mode(text) if text else None
 
 
-def _attempt(tx: Transaction, request: LockRequest, wait_id: str, now: int) -> LockReply:
-    prefetch_locks(tx, [request], keys.waits(request.session))
-    requester = requester_of(tx, request.session)
-    expire_blockers(tx, requester, request, now)
-    in_way = blockers(tx, requester, request, now)
-    # Where it would stand in line; who does not wait would be the last of its rank.
-    key = keys.wait(rank_of(request) + 1, "") if request.denied else keys.wait(rank_of(request), wait_id)
-    ahead = [] if _extends(tx, request, now) else _ahead(tx, key, request)
-    if not in_way and not ahead:
-        return _granted(tx, request, now)
+def _prefetch_blockers(tx: Transaction, table: LockTable, now: int) -> None:
+    """Prefetch what a wait or a denial reads about the holders, all in one question."""
+    blocking = blocking_locks(table, now)
+    if not blocking:
+        return
+    request, owners = table.request, sorted({lock_at.lock.owner for lock_at in blocking})
+    wanted = [key for owner in owners for key in (keys.session(owner), keys.waits(owner))]
     if request.denied:
-        return _refuse(tx, request, in_way, len(ahead) + 1, now)
-    return _wait(tx, key, request, now)
+        wanted += [_denied_key(request), *(keys.mailbox(owner) for owner in owners)]
+    tx.prefetch(*wanted)
 
 
-def prefetch_locks(tx: Transaction, requests: list[LockRequest], *others: str) -> None:
-    """Ask at once for what requests look at: resource by resource, a rule would begin anew for each."""
-    wanted = [(request.session, resource) for request in requests for resource in resources_of(request)]
-    tx.prefetch(
-        *sorted({resource.guard for _, resource in wanted}),
-        *(resource.lock_key(session) for session, resource in wanted),
-        *others,
-    )
-    tx.prefetch(prefixes=dict.fromkeys(prefix for _, resource in wanted for prefix in resource.ranges))
+def expire_blockers(tx: Transaction, table: LockTable, now: int) -> LockTable:
+    """End overlapping locks that expired or whose owner is gone, and drop waiters that are gone.
 
-
-def expire_blockers(tx: Transaction, requester: Requester, request: LockRequest, now: int) -> None:
-    """End the holds in the way that time or death has ended, pass over who is gone, serve those in line."""
+    Return the table to decide on: the same one if nothing was freed.
+    """
     freed: list[Resource] = []
-    for resource, mode in resulting_locks(tx, request, now):
-        for lock_at in list(overlapping_locks(tx, resource)):
-            if tx.get(lock_at.key, Lock) is None:
-                continue  # ended together with another one
+    for wanted in table.wanted:
+        for lock_at in wanted.overlapping:
+            if freed and tx.get(lock_at.key, Lock) is None:
+                continue  # it ended together with another lock
             if ended_by_time(lock_at.lock, now) is not None:
                 freed += end_by_time(tx, lock_at, now)
-            elif lock_at.lock.owner != requester.session and not compatible(mode, lock_at.lock.mode):
+            elif lock_at.lock.owner != table.request.session and not compatible(
+                wanted.mode, lock_at.lock.mode
+            ):
                 freed += end_if_owner_gone(tx, lock_at, now)
-    rivals = [each for each in waiters(tx, resources_of(request)) if conflicts_with(request, each.request)]
-    prefetch_liveness(tx, [waiting.request for waiting in rivals])
-    for waiting in rivals:
-        if not alive(tx, waiting.request, now):
-            drop_request(tx, waiting, GONE)
-            freed += resources_of(waiting.request)
-    if freed:
-        grant_waiters(tx, freed, now)
+    waiting = waiters(tx, resources_of(table.request)) if freed else table.waiting
+    rivals = [each for each in waiting if conflicts_with(table.request, each.request)]
+    prefetch_liveness(tx, [each.request for each in rivals])
+    for each in rivals:
+        if not alive(tx, each.request, now):
+            drop_request(tx, each, GONE)
+            freed += resources_of(each.request)
+    if not freed:
+        return table
+    grant_waiters(tx, freed, now)
+    return load_table(tx, table.request, now)
 
 
-def end_if_owner_gone(tx: Transaction, lock_at: LockAt, now: int) -> list[Resource]:
-    """End a hold whose owner is dead or silent, where its profile says so; return what came free."""
-    gone = ended_by_death(tx, lock_at.lock, now)
-    if gone is None:
-        return []
-    end_reason, evidence = gone
-    if end_reason is EndReason.OWNER_DEAD:
-        from coord.core.lifecycle.end import declare_dead  # it brings the rules of tasks along
-
-        return declare_dead(tx, lock_at.lock.owner, evidence, now)
-    return end_lock(tx, lock_at, end_reason, now, note=evidence)
+class Grant(NamedTuple):
+    """Nothing blocks the request."""
 
 
-def _extends(tx: Transaction, request: LockRequest, now: int) -> bool:
-    """Whether all that is asked for is held already: a holder goes ahead of those in line."""
-    for resource in resources_of(request):
-        lock = tx.get(resource.lock_key(request.session), Lock)
-        if lock is None or ended_by_time(lock, now) is not None or widens(lock, resource):
-            return False
-    return True
+class Wait(NamedTuple):
+    """The request joins the wait queue under this key."""
+
+    key: str
 
 
-def _ahead(tx: Transaction, key: str, request: LockRequest) -> list[LockRequest]:
-    """Return those in line whose turn is before this one's and who stand in its way."""
-    return [
-        other
-        for other_key, other in waiters(tx, resources_of(request))
-        if other_key < key and conflicts_with(request, other)
-    ]
+class Deny(NamedTuple):
+    """The request does not wait, and something blocks it; `position` is where it would wait."""
+
+    blocking: list[LockAt]
+    position: int
 
 
-def _granted(tx: Transaction, request: LockRequest, now: int) -> LockReply:
+def outcome_of(table: LockTable, wait_id: str, now: int) -> Grant | Wait | Deny:
+    """Decide a request: it is granted if no lock and no request ahead of it blocks it.
+
+    A session that renews what it has does not queue behind the waiters.
+    """
+    request = table.request
+    key = _last_key(request) if request.denied else keys.wait(rank_of(request), wait_id)
+    blocking = blocking_locks(table, now)
+    ahead = [] if has_all(table, now) else requests_ahead(table, key)
+    if not blocking and not ahead:
+        return Grant()
+    return Deny(blocking, len(ahead) + 1) if request.denied else Wait(key)
+
+
+def _last_key(request: LockRequest) -> str:
+    """Return the position behind all waiters of the same rank: a denied request has none itself."""
+    return keys.wait(rank_of(request) + 1, "")
+
+
+def _denied_key(request: LockRequest) -> str:
+    return keys.denied_request(request.session, "\n".join(request.resources))
+
+
+def _grant(tx: Transaction, table: LockTable, now: int) -> LockReply:
+    request = table.request
     waits = tx.get(keys.waits(request.session), SessionWaits)
     for key in waits.keys if waits is not None else ():
         denied = tx.get(key, LockRequest)
         if denied is not None and denied.denied and set(denied.resources) <= set(request.resources):
             drop_request(tx, RequestAt(key, denied), "granted")
-    before = {
-        resource.text: tx.get(resource.lock_key(request.session), Lock) for resource in resources_of(request)
-    }
-    locks = grant_request(tx, request, now)
-    infos = [lock_info(lock, now, refreshed=bool(before[lock.resource] and lock.fence)) for lock in locks]
+    locks = grant_request(tx, table, now)
+    infos = [
+        lock_info(lock, now, refreshed=bool(lock.resource in table.own and lock.fence)) for lock in locks
+    ]
     return LockReply(Outcome.GRANTED, infos, after_loss=after_loss(tx, resources_of(request), now))
 
 
-def _refuse(
-    tx: Transaction, request: LockRequest, in_way: list[LockAt], position: int, now: int
-) -> LockReply:
-    """Refuse a request that does not wait; its bid stays for a while, unless there are many already."""
-    key = keys.denied_request(request.session, "\n".join(request.resources))
+def _deny(tx: Transaction, table: LockTable, blocking: list[LockAt], position: int, now: int) -> LockReply:
+    """Deny a request and keep it for the deadlock search, unless its session has too many of them."""
+    request, key = table.request, _denied_key(table.request)
     before = tx.get(key, LockRequest)
     if before is not None:
         request = msgspec.structs.replace(request, since_ms=before.since_ms)
-    holder = _first_shown(tx, in_way, now)
+    holder = _last_to_end(tx, blocking, now)
     waits = tx.get(keys.waits(request.session), SessionWaits)
     if before is None and waits is not None and len(waits.keys) >= WAITS_MAX:
         return LockReply(Outcome.HELD, holder=holder, position=position)
     if before is None or now - before.renewed_ms >= DENIED_QUIET_MS or before.exact != request.exact:
         put_request(tx, key, request)
     if before is None:
-        for owner in sorted({lock_at.lock.owner for lock_at in in_way}):
-            subject = f"{request.agent or request.session} wants {', '.join(request.resources)}"
-            blob = {
-                "session_id": request.session,
-                "resources": list(request.resources),
-                "reason": request.reason,
-            }
-            notify(tx, owner, "request", subject, now, blob)
+        _notify_holders(tx, request, blocking, now)
         tx.emit(LockDenied(request.resources, request.session, request.agent, holder.owner if holder else ""))
-    cycle = _break_deadlocks(tx, RequestAt(key, request), now)
-    if cycle:  # broken in favour of this very request, perhaps: nobody may slip in
-        in_way = blockers(tx, requester_of(tx, request.session), request, now)
-        if not in_way and not _ahead(tx, keys.wait(rank_of(request) + 1, ""), request):
-            return _granted(tx, request, now)
-        holder = _first_shown(tx, in_way, now)
+    cycle = _break_deadlocks(tx, RequestAt(key, request), table, now)
+    if cycle:  # if it was broken in favour of this request, grant it now, before anybody else comes
+        table = load_table(tx, request, now)
+        blocking = blocking_locks(table, now)
+        if not blocking and not requests_ahead(table, _last_key(request)):
+            return _grant(tx, table, now)
+        holder = _last_to_end(tx, blocking, now)
     return LockReply(Outcome.HELD, holder=holder, position=position, cycle=list(cycle))
 
 
-def _first_shown(tx: Transaction, locks_at: list[LockAt], now: int) -> LockInfo | None:
-    """Return the hold that stays longest in the way, as a denial names it."""
-    if not locks_at:
+def _notify_holders(tx: Transaction, request: LockRequest, blocking: list[LockAt], now: int) -> None:
+    subject = f"{request.agent or request.session} wants {', '.join(request.resources)}"
+    blob = {
+        "session_id": request.session,
+        "resources": list(request.resources),
+        "reason": request.reason,
+    }
+    for owner in sorted({lock_at.lock.owner for lock_at in blocking}):
+        notify(tx, owner, "request", subject, now, blob)
+
+
+def _last_to_end(tx: Transaction, blocking: list[LockAt], now: int) -> LockInfo | None:
+    """Return the blocking lock that expires last: the reply names its holder."""
+    if not blocking:
         return None
-    longest = max(locks_at, key=lambda lock_at: (lock_at.lock.expires_ms, lock_at.key))
-    lock = read_lock(tx, longest.key)
-    return lock_info(longest.lock if lock is None else lock, now)
+    last = max(blocking, key=lambda lock_at: (lock_at.lock.expires_ms, lock_at.key))
+    lock = read_lock(tx, last.key)
+    return lock_info(last.lock if lock is None else lock, now)
 
 
-def _wait(tx: Transaction, key: str, request: LockRequest, now: int) -> LockReply:
-    """Get in line, unless that closes a circle whose victim is this very request."""
+def _enqueue(tx: Transaction, key: str, table: LockTable, now: int) -> LockReply:
+    """Put a request into the wait queue, unless this closes a cycle and the request is its victim."""
+    request = table.request
     waits = tx.get(keys.waits(request.session), SessionWaits)
     if waits is not None and len(waits.keys) >= WAITS_MAX:
         raise LimitReached(
-            f"{request.session} waits for {len(waits.keys)} things already",
-            hint="ask for them in one request",
+            f"{request.session} already waits for {len(waits.keys)} requests",
+            hint="ask for everything in one request",
         )
     put_request(tx, key, request)
-    requester = requester_of(tx, request.session)
-    in_way = blockers(tx, requester, request, now)
-    holder = in_way[0].lock.owner if in_way else ""
+    blocking = blocking_locks(table, now)
+    holder = blocking[0].lock.owner if blocking else ""
     tx.emit(LockWaiting(request.resources, request.session, request.agent, holder, request.priority))
-    _break_deadlocks(tx, RequestAt(key, request), now)
-    return _state(tx, key, now)
+    cycle = _break_deadlocks(tx, RequestAt(key, request), table, now)
+    return _wait_reply(tx, key, None if cycle else table, now)
 
 
-def _break_deadlocks(tx: Transaction, waiting: RequestAt, now: int) -> tuple[str, ...]:
-    from coord.core.locks.deadlock import break_deadlocks  # most requests are granted, and need none of it
+def _break_deadlocks(tx: Transaction, waiting: RequestAt, table: LockTable, now: int) -> tuple[str, ...]:
+    from coord.core.locks.deadlock import break_deadlocks  # most requests are granted and need none of it
 
-    return break_deadlocks(tx, waiting, now)
+    return break_deadlocks(tx, waiting, table, now)
 
 
-def _state(tx: Transaction, key: str, now: int) -> LockReply:
-    """Return what became of a request in line; a hand-off is taken over."""
+def _wait_reply(tx: Transaction, key: str, table: LockTable | None, now: int) -> LockReply:
+    """Return the state of a request in the wait queue, and confirm a hand-off.
+
+    `table` is the table of the request, if no lock has changed since it was loaded.
+    """
     request = tx.get(key, LockRequest)
     if request is None:
         return LockReply(Outcome.WITHDRAWN)
@@ -276,23 +304,24 @@ def _state(tx: Transaction, key: str, now: int) -> LockReply:
         tx.delete(key)
         return LockReply(Outcome.DEADLOCK, cycle=list(request.cycle))
     if request.state is WaitState.GRANTED:
-        return _take_over(tx, key, request, now)
-    requester = requester_of(tx, request.session)
-    in_way = blockers(tx, requester, request, now)
-    position = len(_ahead(tx, key, request)) + 1
-    deadlines = [_deadline(lock_at.lock) for lock_at in in_way]
+        return _confirm_hand_off(tx, key, request, now)
+    if table is None:
+        table = load_table(tx, request, now)
+    blocking = blocking_locks(table, now)
+    position = len(requests_ahead(table, key)) + 1
+    deadlines = [_deadline(lock_at.lock) for lock_at in blocking]
     look_ms = min([*(at for at in deadlines if at > now), now + LOOK_MS])
-    holder = _first_shown(tx, in_way, now)
+    holder = _last_to_end(tx, blocking, now)
     return LockReply(Outcome.WAITING, holder=holder, wait=WaitInfo(key, position, look_ms), position=position)
 
 
 def _deadline(lock: Lock) -> int:
-    """Return when a hold may end by itself."""
+    """Return the time at which a lock ends unless it is renewed."""
     return min(lock.expires_ms, lock.preempt_ms) if lock.preempted_by else lock.expires_ms
 
 
-def _take_over(tx: Transaction, key: str, request: LockRequest, now: int) -> LockReply:
-    """Confirm a hand-off, unless it has lapsed: then it is back where it was, if it has time left."""
+def _confirm_hand_off(tx: Transaction, key: str, request: LockRequest, now: int) -> LockReply:
+    """Confirm a hand-off. If it has lapsed, the request is decided again while its wait time lasts."""
     locks: list[tuple[Resource, Lock]] = []
     for resource in resources_of(request):
         lock = read_lock(tx, resource.lock_key(request.session))
@@ -301,7 +330,7 @@ def _take_over(tx: Transaction, key: str, request: LockRequest, now: int) -> Loc
             if now >= request.until_ms:
                 return LockReply(Outcome.WITHDRAWN)
             again = msgspec.structs.replace(request, state=WaitState.WAITING, renewed_ms=now)
-            return _attempt(tx, again, key.rpartition("/")[2], now)
+            return _acquire(tx, again, key.rpartition("/")[2], now)
         locks.append((resource, lock))
     tx.delete(key)
     infos = []
@@ -323,15 +352,16 @@ def confirm_wait(tx: Transaction, command: ConfirmWait, now: int) -> LockReply:
     request = _own_request(tx, command.wait_key, session.session_id)
     if request is None:
         return LockReply(Outcome.WITHDRAWN)
+    table = None
     if request.state is WaitState.WAITING:
         if request.leased and now - request.renewed_ms >= RENEW_QUIET_MS:
             request = msgspec.structs.replace(request, renewed_ms=now)
             put_request(tx, command.wait_key, request)
-        requester = requester_of(tx, request.session)
-        expire_blockers(tx, requester, request, now)
-        if not blockers(tx, requester, request, now) and not _ahead(tx, command.wait_key, request):
-            grant_waiters(tx, resources_of(request), now)  # it was passed over: too many came free at once
-    return _state(tx, command.wait_key, now)
+        table = expire_blockers(tx, load_table(tx, request, now), now)
+        if not blocking_locks(table, now) and not requests_ahead(table, command.wait_key):
+            grant_waiters(tx, resources_of(request), now)  # the commit that freed this had no room left
+            table = None
+    return _wait_reply(tx, command.wait_key, table, now)
 
 
 def peek_wait(tx: Transaction, command: PeekWait, now: int) -> bool:

@@ -15,7 +15,7 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from coord.core import keys
-from coord.core.locks.locks import LockAt, compatible, end_lock, locks_of, requester_of
+from coord.core.locks.locks import LockAt, compatible, end_lock, locks_of
 from coord.core.locks.schema import (
     DeadlockFound,
     DeadlockWarning,
@@ -25,23 +25,21 @@ from coord.core.locks.schema import (
     SessionWaits,
     WaitState,
 )
-from coord.core.locks.wait_queue import (
+from coord.core.locks.table import (
+    LockTable,
     RequestAt,
-    blockers,
+    blocking_locks,
     conflicts_with,
-    drop_request,
-    effective_priority,
-    grant_waiters,
-    leave_queue,
+    load_table,
     resources_of,
-    resulting_locks,
     waiters,
 )
+from coord.core.locks.wait_queue import drop_request, effective_priority, grant_waiters, leave_queue
 from coord.core.messages.send import notify
 from coord.core.transaction import Transaction
 
 DENIED_PATIENCE_MS = 30_000
-TOLD_KEPT_MS = 120_000
+WARNING_KEPT_MS = 120_000
 VISITS_MAX, DEPTH_MAX = 1000, 200
 
 
@@ -52,166 +50,202 @@ class Edge(NamedTuple):
     waiting: RequestAt
 
 
-def break_deadlocks(tx: Transaction, new: RequestAt, now: int) -> tuple[str, ...]:
-    """Resolve every circle that a new wait or bid closes; return the last one met, as sessions."""
+class CycleSearch:
+    """A search for cycles that looks at each request and at the wait queue once.
+
+    It is valid until a lock or a request changes.
+    """
+
+    def __init__(self, tx: Transaction, now: int, known: dict[str, LockTable]) -> None:
+        self._tx = tx
+        self._now = now
+        self._tables = known
+        self._queue: list[RequestAt] | None = None
+
+    def table_of(self, waiting: RequestAt) -> LockTable:
+        """Return the lock table of a request; its wait queue is empty."""
+        table = self._tables.get(waiting.key)
+        if table is None:
+            table = load_table(self._tx, waiting.request, self._now, waiting=())
+            self._tables[waiting.key] = table
+        return table
+
+    def find(self, new: RequestAt, skipped: list[str] | None = None) -> list[Edge]:
+        """Return the waits of a cycle through the new one, beginning with it; empty if there is none.
+
+        With `skipped`, the search does not follow the denied requests of other sessions but lists them there.
+        """
+        trail = _Trail(self, new, skipped)
+        return trail.edges if trail.closes(new) else []
+
+    def queue_for(self, request: LockRequest) -> dict[str, RequestAt]:
+        """Return the wait queue in which a request waits, by key."""
+        if self._queue is None:
+            self._queue = waiters(self._tx, resources_of(request))
+        return {each.key: each for each in self._queue}
+
+    def sessions_waited_for(self, waiting: RequestAt, ahead: Iterable[RequestAt]) -> list[str]:
+        """Return the sessions that a request waits for: holders, and conflicting requests ahead of it."""
+        tx, request = self._tx, waiting.request
+        found = [lock_at.lock.owner for lock_at in blocking_locks(self.table_of(waiting), self._now)]
+        if not request.denied:
+            for guard in sorted({resource.guard for resource in resources_of(request)}):
+                tx.get(guard, Guard)  # the search relies on nobody else having joined
+            found += [other.session for _, other in ahead if conflicts_with(request, other)]
+        sessions = list(dict.fromkeys(found))
+        tx.prefetch(*(keys.waits(session) for session in sessions))
+        return sessions
+
+    def requests_of(self, session: str) -> list[RequestAt]:
+        """Return the waiting and the recently denied requests of a session."""
+        waits = self._tx.get(keys.waits(session), SessionWaits)
+        found = []
+        for key in waits.keys if waits is not None else ():
+            request = self._tx.get(key, LockRequest)
+            if request is None or request.state is not WaitState.WAITING:
+                continue
+            if not request.denied or self._now < request.renewed_ms + 2 * DENIED_PATIENCE_MS:
+                found.append(RequestAt(key, request))
+        return found
+
+
+class _Trail:
+    """The path of one search from the new wait; `edges` is the cycle once it closes."""
+
+    def __init__(self, search: CycleSearch, new: RequestAt, skipped: list[str] | None) -> None:
+        self.edges = [Edge(new.request.session, new)]
+        self._search = search
+        self._skipped = skipped
+        self._visited: set[str] = set()
+        # Visited requests leave this copy of the queue: otherwise the search would be quadratic.
+        self._queue: dict[str, RequestAt] | None = None
+
+    def closes(self, waiting: RequestAt) -> bool:
+        """Follow a wait; True if the path comes back to the session of the new wait."""
+        if self._queue is None and not waiting.request.denied:
+            self._queue = self._search.queue_for(waiting.request)
+        queue = self._queue.values() if self._queue is not None else ()
+        ahead = takewhile(lambda each: each.key < waiting.key, queue)
+        for session in self._search.sessions_waited_for(waiting, ahead):
+            if session == self.edges[0].session:
+                return True
+            if session in self._visited or len(self._visited) >= VISITS_MAX or len(self.edges) >= DEPTH_MAX:
+                continue
+            self._visited.add(session)
+            if self._closes_from(session):
+                return True
+        return False
+
+    def _closes_from(self, session: str) -> bool:
+        requests = self._search.requests_of(session)
+        for each in requests:
+            if self._queue is not None:
+                self._queue.pop(each.key, None)
+        for each in requests:
+            if each.request.denied and self._skipped is not None:
+                self._skipped.append(each.key)
+                continue
+            self.edges.append(Edge(session, each))
+            if self.closes(each):
+                return True
+            self.edges.pop()
+        return False
+
+
+def break_deadlocks(tx: Transaction, new: RequestAt, table: LockTable, now: int) -> tuple[str, ...]:
+    """Break every cycle that a new request closes; return the sessions of the last cycle found."""
     shown: tuple[str, ...] = ()
+    search = CycleSearch(tx, now, {new.key: table})
     while True:
         request = tx.get(new.key, LockRequest)
         if request is None or request.state is not WaitState.WAITING:
             return shown
         waiting = RequestAt(new.key, request)
-        # Waits alone first: a circle with a bid in it must not hide one that blocks everybody for certain.
-        passed_over: list[str] = []
-        circle = find_cycle(tx, waiting, now, passed_over)
-        if not circle and passed_over:
-            circle = find_cycle(tx, waiting, now)
-        if not circle:
+        # Waits first: a cycle with a denied request must not hide one that certainly blocks everybody.
+        skipped: list[str] = []
+        cycle = search.find(waiting, skipped)
+        if not cycle and skipped:
+            cycle = search.find(waiting)
+        if not cycle:
             return shown
-        shown = (*(edge.session for edge in circle), circle[0].session)
-        if not _resolve(tx, circle, shown, now):
+        shown = (*(edge.session for edge in cycle), cycle[0].session)
+        if not _resolve(tx, search, cycle, shown, now):
             return shown
+        search = CycleSearch(tx, now, {})
 
 
-def find_cycle(tx: Transaction, new: RequestAt, now: int, passed_over: list[str] | None = None) -> list[Edge]:
-    """Return the waits of a circle through the new one, beginning with it; empty if there is none.
-
-    With `passed_over` the bids of others are not followed, but named there.
-    """
-    start = new.request.session
-    trail: list[Edge] = [Edge(start, new)]
-    visited: set[str] = set()
-    line: dict[
-        str, RequestAt
-    ] = {}  # read once, and left by those visited: else the search would be quadratic
-    read = False
-
-    def add_dependent(waiting: RequestAt) -> bool:
-        nonlocal read
-        if not read and not waiting.request.denied:
-            read = True
-            line.update((each.key, each) for each in waiters(tx, resources_of(waiting.request)))
-        ahead = takewhile(lambda each: each.key < waiting.key, line.values())
-        sessions = _waits_for(tx, waiting, ahead, now)
-        tx.prefetch(*(keys.waits(session) for session in sessions))
-        for session in sessions:
-            if session == start:
-                return True
-            if session in visited or len(visited) >= VISITS_MAX or len(trail) >= DEPTH_MAX:
-                continue
-            visited.add(session)
-            theirs = _waits_of(tx, session, now)
-            for each in theirs:
-                line.pop(each.key, None)
-            for each in theirs:
-                if each.request.denied and passed_over is not None:
-                    passed_over.append(each.key)
-                    continue
-                trail.append(Edge(session, each))
-                if add_dependent(each):
-                    return True
-                trail.pop()
-        return False
-
-    return trail if add_dependent(new) else []
-
-
-def _waits_of(tx: Transaction, session: str, now: int) -> list[RequestAt]:
-    """Return what a session waits and bids for."""
-    waits = tx.get(keys.waits(session), SessionWaits)
-    found = []
-    for key in waits.keys if waits is not None else ():
-        request = tx.get(key, LockRequest)
-        lapsed = request is not None and request.denied and now >= request.renewed_ms + 2 * DENIED_PATIENCE_MS
-        if request is not None and request.state is WaitState.WAITING and not lapsed:
-            found.append(RequestAt(key, request))
-    return found
-
-
-def _waits_for(tx: Transaction, waiting: RequestAt, ahead: Iterable[RequestAt], now: int) -> list[str]:
-    """Return the sessions that a request waits for: holders, and those of the ones ahead that compete."""
-    request = waiting.request
-    found = [lock_at.lock.owner for lock_at in blockers(tx, requester_of(tx, request.session), request, now)]
-    if not request.denied:
-        for guard in sorted({resource.guard for resource in resources_of(request)}):
-            tx.get(guard, Guard)  # nobody else has come
-        found += [other.session for _, other in ahead if conflicts_with(request, other)]
-    return list(dict.fromkeys(found))
-
-
-def _resolve(tx: Transaction, circle: list[Edge], shown: tuple[str, ...], now: int) -> bool:
-    """Break a circle; False if its victim is only told for now."""
-    place = _victim(tx, circle, now)
-    victim, before = circle[place], circle[place - 1]
-    told_key = keys.deadlock("\n".join(sorted({edge.session for edge in circle})))
-    told = tx.get(told_key, DeadlockWarning)
-    bids = [edge.waiting.request for edge in circle if edge.waiting.request.denied]
-    if bids and not (told and now - told.since_ms >= DENIED_PATIENCE_MS and _renewed(bids, told.since_ms)):
-        if told is None:
-            tx.put(
-                told_key, DeadlockWarning(since_ms=now, victim=victim.session), keys.due(now + TOLD_KEPT_MS)
-            )
+def _resolve(
+    tx: Transaction, search: CycleSearch, cycle: list[Edge], shown: tuple[str, ...], now: int
+) -> bool:
+    """Break a cycle; False if its victim is only notified for now."""
+    tables = [search.table_of(edge.waiting) for edge in cycle]
+    index = _victim(tx, cycle, tables, now)
+    victim, before = cycle[index], cycle[index - 1]
+    warning_key = keys.deadlock("\n".join(sorted({edge.session for edge in cycle})))
+    warning = tx.get(warning_key, DeadlockWarning)
+    denied = [edge.waiting.request for edge in cycle if edge.waiting.request.denied]
+    if denied and not (
+        warning and now - warning.since_ms >= DENIED_PATIENCE_MS and _renewed(denied, warning.since_ms)
+    ):
+        if warning is None:
+            new_warning = DeadlockWarning(since_ms=now, victim=victim.session)
+            tx.put(warning_key, new_warning, keys.due(now + WARNING_KEPT_MS))
             tx.emit(DeadlockFound(shown, victim.session, False, now))
-            notify(
-                tx,
-                victim.session,
-                "preempt",
-                _sentence(before, "give back", shown),
-                now,
-                {"cycle": list(shown)},
-            )
+            notify(tx, victim.session, "preempt", _plea(before, shown), now, {"cycle": list(shown)})
         return False
-    if told is not None:
-        tx.delete(told_key)
-    tx.emit(DeadlockFound(shown, victim.session, True, told.since_ms if told else now))
-    _revoke(tx, victim, before.waiting.request, shown, now)
+    if warning is not None:
+        tx.delete(warning_key)
+    tx.emit(DeadlockFound(shown, victim.session, True, warning.since_ms if warning else now))
+    _revoke(tx, victim, tables[index - 1], shown, now)
     return True
 
 
-def _renewed(bids: list[LockRequest], since_ms: int) -> bool:
-    return all(denied.renewed_ms > since_ms for denied in bids)
+def _renewed(denied: list[LockRequest], since_ms: int) -> bool:
+    return all(request.renewed_ms > since_ms for request in denied)
 
 
-def _victim(tx: Transaction, circle: list[Edge], now: int) -> int:
-    """Return the place in the circle of whom it costs least."""
+def _victim(tx: Transaction, cycle: list[Edge], tables: list[LockTable], now: int) -> int:
+    """Return the index of the session that loses least."""
 
-    def cost(place: int) -> tuple[int, bool, int, str]:
-        session, (_, request) = circle[place]
-        needed = _needed(tx, session, circle[place - 1].waiting.request, now)
+    def cost(index: int) -> tuple[int, bool, int, str]:
+        session, (_, request) = cycle[index]
+        needed = _needed(tx, session, tables[index - 1])
         work_ms = now - min((lock_at.lock.acquired_ms for lock_at in needed), default=now)
         preemptible = request.preemptible or any(lock_at.lock.preemptible for lock_at in needed)
         return effective_priority(request, now), not preemptible, work_ms, session
 
-    return min(range(len(circle)), key=cost)
+    return min(range(len(cycle)), key=cost)
 
 
-def _needed(tx: Transaction, session: str, wanted: LockRequest, now: int) -> list[LockAt]:
-    """Return the holds of a session that stand in the way of a request."""
+def _needed(tx: Transaction, session: str, table: LockTable) -> list[LockAt]:
+    """Return the locks of a session that block a request."""
     return [
         lock_at
         for lock_at in locks_of(tx, session)
-        for resource, mode in resulting_locks(tx, wanted, now)
-        if resource.overlaps(lock_at.resource) and not compatible(mode, lock_at.lock.mode)
+        for wanted in table.wanted
+        if wanted.resource.overlaps(lock_at.resource) and not compatible(wanted.mode, lock_at.lock.mode)
     ]
 
 
-def _revoke(tx: Transaction, victim: Edge, wanted: LockRequest, shown: tuple[str, ...], now: int) -> None:
-    needed = {lock_at.key: lock_at for lock_at in _needed(tx, victim.session, wanted, now)}
-    notify(tx, victim.session, "preempt", _sentence_lost(needed, wanted, shown), now, {"cycle": list(shown)})
+def _revoke(tx: Transaction, victim: Edge, table: LockTable, shown: tuple[str, ...], now: int) -> None:
+    needed = {lock_at.key: lock_at for lock_at in _needed(tx, victim.session, table)}
+    winner = table.request.session
+    notify(tx, victim.session, "preempt", _loss(needed, winner, shown), now, {"cycle": list(shown)})
     freed = resources_of(victim.waiting.request)
     if victim.waiting.request.denied:
         drop_request(tx, victim.waiting, "deadlock")
     else:
         leave_queue(tx, victim.waiting, WaitState.REFUSED, shown)
     for lock_at in needed.values():
-        freed += end_lock(tx, lock_at, EndReason.DEADLOCK, now, by=wanted.session, note=" -> ".join(shown))
+        freed += end_lock(tx, lock_at, EndReason.DEADLOCK, now, by=winner, note=" -> ".join(shown))
     grant_waiters(tx, freed, now)
 
 
-def _sentence(before: Edge, verb: str, shown: tuple[str, ...]) -> str:
+def _plea(before: Edge, shown: tuple[str, ...]) -> str:
     wanted = ", ".join(before.waiting.request.resources)
-    return f"Deadlock: {' -> '.join(shown)}. Please {verb} {wanted}, which {before.session} needs"
+    return f"Deadlock: {' -> '.join(shown)}. Please release {wanted}, which {before.session} needs"
 
 
-def _sentence_lost(needed: dict[str, LockAt], wanted: LockRequest, shown: tuple[str, ...]) -> str:
-    lost = ", ".join(lock_at.lock.resource for lock_at in needed.values()) or "your place in line"
-    return f"Deadlock: {' -> '.join(shown)}. You lost {lost} to {wanted.session}; back out and try again"
+def _loss(needed: dict[str, LockAt], winner: str, shown: tuple[str, ...]) -> str:
+    lost = ", ".join(lock_at.lock.resource for lock_at in needed.values()) or "your place in the wait queue"
+    return f"Deadlock: {' -> '.join(shown)}. You lost {lost} to {winner}; back out and try again"

@@ -168,13 +168,11 @@ def requester_of(tx: Transaction, session: str) -> Requester:
     return Requester(session, tuple(ancestors(tx, session)))
 
 
-def conflicts(
-    tx: Transaction, requester: Requester, resource: Resource, mode: Mode, now: int
-) -> list[LockAt]:
-    """Return the holds of others that exclude this one now; nothing is ended here."""
+def conflicting(requester: Requester, mode: Mode, overlapping: Iterable[LockAt], now: int) -> list[LockAt]:
+    """Return those of the overlapping locks that exclude a lock in this mode now."""
     return [
         lock_at
-        for lock_at in overlapping_locks(tx, resource)
+        for lock_at in overlapping
         if lock_at.lock.owner != requester.session
         and lock_at.lock.owner not in requester.above
         and not compatible(mode, lock_at.lock.mode)

@@ -16,7 +16,7 @@ from coord.core.locks.commands import (
 )
 from coord.core.locks.locks import (
     LockAt,
-    conflicts,
+    conflicting,
     deadline_key,
     end_lock,
     ended_by_death,
@@ -128,7 +128,7 @@ def check_locks(tx: Transaction, command: CheckLocks, now: int) -> CheckReply:
         own = read_lock(tx, asked.lock_key(session)) if command.fence else None
         resource = asked if own is None else resource_of(own)  # a fence is about what is held
         mode = Mode(command.mode) if command.mode else PROFILES[resource.kind].mode
-        for lock_at in conflicts(tx, requester, resource, mode, now):
+        for lock_at in conflicting(requester, mode, overlapping_locks(tx, resource), now):
             if ended_by_death(tx, lock_at.lock, now) is None:
                 holders[lock_at.key] = lock_info(_read(tx, lock_at.key), now)
                 free = False

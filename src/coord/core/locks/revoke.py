@@ -10,17 +10,19 @@ from coord.core.locks.commands import LockReply, Outcome, PreemptLock, PreemptRe
 from coord.core.locks.expiry import end_expired
 from coord.core.locks.locks import (
     LockAt,
-    conflicts,
+    conflicting,
     deadline_key,
     end_lock,
     ended_by_time,
     lock_info,
+    overlapping_locks,
     read_lock,
     requester_of,
 )
 from coord.core.locks.resources import Resource, parse_resources
 from coord.core.locks.schema import PROFILES, EndReason, Guard, Lock, LockRequest, PreemptionAsked
-from coord.core.locks.wait_queue import blockers, grant_request, grant_waiters, resulting_locks
+from coord.core.locks.table import blocking_locks, load_table
+from coord.core.locks.wait_queue import grant_request, grant_waiters
 from coord.core.messages.send import notify
 from coord.core.sessions.identify import ensure_session
 from coord.core.sessions.liveness import STALE_MS, evidence_of
@@ -37,7 +39,6 @@ def steal_lock(tx: Transaction, command: StealLock, now: int) -> LockReply:
     if command.force and not command.reason:
         raise Invalid("a theft by force needs a reason", hint="--force --reason 'why'")
     thief = ensure_session(tx, command.caller, now)
-    requester = requester_of(tx, thief.session_id)
     resources = parse_resources(command.resources, command.repository, RESOURCES_MAX, command.exact)
     request = LockRequest(
         session=thief.session_id,
@@ -51,7 +52,8 @@ def steal_lock(tx: Transaction, command: StealLock, now: int) -> LockReply:
     )
     for resource in resources:
         tx.get(resource.guard, Guard)
-    in_way = {lock_at.key: lock_at for lock_at in blockers(tx, requester, request, now)}
+    table = load_table(tx, request, now, waiting=())
+    in_way = {lock_at.key: lock_at for lock_at in blocking_locks(table, now)}
     if not in_way:
         raise NotFound("nobody else holds that", hint="coord lock takes it")
     notes = {key: _may_steal(tx, lock_at, command, now) for key, lock_at in in_way.items()}
@@ -65,8 +67,11 @@ def steal_lock(tx: Transaction, command: StealLock, now: int) -> LockReply:
         notify(tx, owner, "preempt", subject, now, {"resource": lock_at.lock.resource})
         if command.dead_owner:
             freed += declare_dead(tx, owner, notes[key], now)
-    freed += end_expired(tx, (resource for resource, _ in resulting_locks(tx, request, now)), now)
-    locks = grant_request(tx, request, now)
+    table = load_table(tx, request, now, waiting=())
+    if expired := end_expired(tx, table, now):
+        freed += expired
+        table = load_table(tx, request, now, waiting=())
+    locks = grant_request(tx, table, now)
     grant_waiters(tx, freed, now)  # what came free besides
     return LockReply(Outcome.GRANTED, [lock_info(lock, now) for lock in locks], after_loss=True)
 
@@ -114,7 +119,9 @@ def preempt_lock(tx: Transaction, command: PreemptLock, now: int) -> PreemptRepl
     deadlines: list[int] = []
     for resource in parse_resources(command.resources, command.repository, RESOURCES_MAX, command.exact):
         tx.get(resource.guard, Guard)
-        for lock_at in conflicts(tx, requester, resource, PROFILES[resource.kind].mode, now):
+        for lock_at in conflicting(
+            requester, PROFILES[resource.kind].mode, overlapping_locks(tx, resource), now
+        ):
             lock = read_lock(tx, lock_at.key)
             assert lock is not None, f"{lock_at.key} was just read"
             if lock.priority >= command.priority:

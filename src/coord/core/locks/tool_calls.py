@@ -31,7 +31,8 @@ from coord.core.locks.locks import (
 )
 from coord.core.locks.resources import Resource, parse_resources
 from coord.core.locks.schema import EndedLock, EndReason, Lock, LockRenewed, LostHookLock, Mode
-from coord.core.locks.wait_queue import grant_waiters, widens
+from coord.core.locks.table import widens
+from coord.core.locks.wait_queue import grant_waiters
 from coord.core.sessions.identify import HEARTBEAT_QUIET_MS, ancestors, ensure_session, put_session
 from coord.core.sessions.schema import Session
 from coord.core.transaction import Transaction

@@ -10,41 +10,36 @@ the next one is served. A *bid* is a request that was refused and went away: the
 the holder is told, but it is never granted and stands in nobody's way.
 """
 
-from collections.abc import Iterable
-from functools import lru_cache
-from typing import Any, NamedTuple
-
 import msgspec
 
 from coord.core import keys
 from coord.core.identity import ProcessState
 from coord.core.locks.expiry import end_expired
-from coord.core.locks.locks import (
-    LockAt,
-    Requester,
-    compatible,
-    conflicts,
-    end_lock,
-    ended_by_time,
-    grant,
-    overlapping_locks,
-    read_lock,
-    record_end,
-    requester_of,
-    touch_guard,
-)
-from coord.core.locks.resources import Resource, parse_resource
+from coord.core.locks.locks import LockAt, end_lock, ended_by_time, grant, read_lock, record_end, touch_guard
+from coord.core.locks.resources import Resource
 from coord.core.locks.schema import (
     PROFILES,
     EndedLock,
     EndReason,
-    Guard,
     Lock,
     LockRequest,
     LockWithdrawn,
-    Mode,
     SessionWaits,
     WaitState,
+)
+from coord.core.locks.table import (
+    LockTable,
+    RequestAt,
+    WantedLock,
+    blocking_locks,
+    conflicts_with,
+    exceeds,
+    load_table,
+    parsed,
+    prefetch_locks,
+    resources_of,
+    waiters,
+    widens,
 )
 from coord.core.sessions.identify import mark_parent
 from coord.core.sessions.liveness import evidence_of
@@ -56,31 +51,9 @@ AGING_MS = 60_000
 CONFIRM_MS = 15_000
 LEASE_MS = 15_000
 DENIED_KEPT_MS = 60_000
-SERVED_BYTES_MAX = 256 * 1024
-FORESEEN_MAX = 32
+GRANTED_BYTES_MAX = 256 * 1024
+PREFETCH_MAX = 32
 GONE = "its process is gone or its time was up"
-
-
-class RequestAt(NamedTuple):
-    """A request where it stands."""
-
-    key: str
-    request: LockRequest
-
-
-def resources_of(request: LockRequest) -> list[Resource]:
-    """Return what a request asks for."""
-    return list(_parsed(request.resources, request.repository, request.exact))
-
-
-@lru_cache(maxsize=1024)
-def _parsed(texts: tuple[str, ...], repository: str, exact: tuple[str, ...]) -> tuple[Resource, ...]:
-    return tuple(each for text in texts for each in parse_resource(text, repository, text in exact))
-
-
-def mode_of(request: LockRequest, resource: Resource) -> Mode:
-    """Return the mode that a request means for a resource."""
-    return request.mode or PROFILES[request.profile or resource.kind].mode
 
 
 def rank_of(request: LockRequest) -> int:
@@ -93,45 +66,12 @@ def effective_priority(request: LockRequest, now: int) -> int:
     return request.priority + max(0, now - request.since_ms) // AGING_MS
 
 
-def deadline_key(request: LockRequest) -> str:
+def _deadline_key(request: LockRequest) -> str:
     """Return the deadline of a request: its patience, or its lease."""
     if request.denied:
         return keys.due(request.renewed_ms + DENIED_KEPT_MS)
     lease_ms = request.renewed_ms + LEASE_MS if request.leased else request.until_ms
     return keys.due(min(request.until_ms, lease_ms))
-
-
-def waiters(tx: Transaction, resources: Iterable[Resource]) -> list[RequestAt]:
-    """Return the requests that wait, in order; none where the guards of these spaces say so."""
-    guards = [tx.get(key, Guard) for key in sorted({resource.guard for resource in resources})]
-    if not any(guard.waiters for guard in guards if guard is not None):
-        return []
-    found: list[RequestAt] = []
-    for page in tx.pages(keys.WAIT_PREFIX):
-        for entry in page:
-            request = tx.get(entry.key, LockRequest)
-            if request is not None and request.state is WaitState.WAITING:
-                found.append(RequestAt(entry.key, request))
-    return found
-
-
-def conflicts_with(one: LockRequest, other: LockRequest) -> bool:
-    """Whether two requests exclude each other."""
-    return one.session != other.session and _exclude(_wanted(one), _wanted(other))
-
-
-def _wanted(request: LockRequest) -> tuple[Any, ...]:
-    return (request.resources, request.repository, request.exact), request.mode, request.profile
-
-
-@lru_cache(maxsize=16_384)  # a long line is gone through again and again, and each look may be 64 × 64
-def _exclude(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
-    """Whether what two requests ask for meets, unless both only read."""
-    mine, theirs = (
-        [(resource, mode or PROFILES[profile or resource.kind].mode) for resource in _parsed(*named)]
-        for named, mode, profile in (one, other)
-    )
-    return any(a.overlaps(b) and not compatible(x, y) for a, x in mine for b, y in theirs)
 
 
 def put_request(tx: Transaction, key: str, request: LockRequest) -> None:
@@ -141,7 +81,7 @@ def put_request(tx: Transaction, key: str, request: LockRequest) -> None:
         tx.put(keys.waits(request.session), msgspec.structs.replace(waits, keys=(*waits.keys, key)))
         if not request.denied:
             _count_waiter(tx, request, 1)
-    tx.put(key, request, deadline_key(request))
+    tx.put(key, request, _deadline_key(request))
 
 
 def leave_queue(tx: Transaction, waiting: RequestAt, state: WaitState, cycle: tuple[str, ...] = ()) -> None:
@@ -201,115 +141,73 @@ def alive(tx: Transaction, request: LockRequest, now: int) -> bool:
     return request.process is None or tx.evidence(request.process)[0].life is not ProcessState.DEAD
 
 
-def blockers(tx: Transaction, requester: Requester, request: LockRequest, now: int) -> list[LockAt]:
-    """Return the holds that stand in the way of a request now."""
-    found: dict[str, LockAt] = {}
-    for resource, mode in resulting_locks(tx, request, now):
-        for lock_at in conflicts(tx, requester, resource, mode, now):
-            found[lock_at.key] = lock_at
-    return list(found.values())
-
-
-def resulting_locks(tx: Transaction, request: LockRequest, now: int) -> list[tuple[Resource, Mode]]:
-    """Return what a session would hold after a request, and how; it is judged by that.
-
-    One hold stands for all that a session has of a resource: where it writes to a single file and asks to
-    read what is below that too, it would write there.
-    """
-    found = []
-    for resource in resources_of(request):
-        own = tx.get(resource.lock_key(request.session), Lock)
-        lives = own if own is not None and ended_by_time(own, now) is None else None
-        found.append(_together(lives, resource, mode_of(request, resource)))
-    return found
-
-
-def _together(own: Lock | None, resource: Resource, mode: Mode) -> tuple[Resource, Mode]:
-    if own is None or not _exceeds(own, resource, mode):
-        return resource, mode
-    both = msgspec.structs.replace(resource, exact=resource.exact and own.exact)
-    return both, mode if own.mode is Mode.READ else own.mode
-
-
-def _exceeds(own: Lock, resource: Resource, mode: Mode) -> bool:
-    """Whether more is asked for than is held: to write, or what is below a single file."""
-    return (own.mode is Mode.READ and mode is not Mode.READ) or widens(own, resource)
-
-
-def widens(own: Lock, resource: Resource) -> bool:
-    """Whether a path is asked for of which only the single file is held."""
-    return own.exact and not resource.exact
-
-
-def _meets(request: LockRequest, freed: list[Resource]) -> bool:
-    """Whether a request may be better off; it may have to hold more than it asks for."""
-    paths = _parsed(request.resources, request.repository, ())
+def _overlaps(request: LockRequest, freed: list[Resource]) -> bool:
+    """Whether a request may profit from freed resources, whatever lock it would be merged with."""
+    paths = parsed(request.resources, request.repository, ())
     return any(mine.overlaps(free) for mine in paths for free in freed)
 
 
 def grant_waiters(tx: Transaction, freed: list[Resource], now: int) -> None:
-    """Grant what came free to those whose turn it is, and pass over those that are gone."""
+    """Grant freed resources to the waiters whose turn it is, and drop the waiters that are gone."""
     while freed:
         freed = _grant_waiters_once(tx, freed, now)
 
 
 def _grant_waiters_once(tx: Transaction, freed: list[Resource], now: int) -> list[Resource]:
-    """Go through the line once; return what else came free, of holds that had expired.
+    """Go through the wait queue once; return what was freed by ending expired locks.
 
-    Whom a commit has no room for is served when it looks after its place: giving back must never fail.
+    A release must never fail. So a waiter for which this commit has no room is granted when it next confirms.
     """
     ahead: list[LockRequest] = []
     expired: list[Resource] = []
-    line = waiters(tx, freed)
-    meeting = [waiting.request for waiting in line if _meets(waiting.request, freed)]
-    prefetch_liveness(tx, meeting)
-    _foresee_grants(tx, meeting)
-    room = tx.size + SERVED_BYTES_MAX
-    for waiting in line:
+    queue = waiters(tx, freed)
+    affected = [waiting.request for waiting in queue if _overlaps(waiting.request, freed)]
+    prefetch_liveness(tx, affected)
+    _prefetch_grants(tx, affected)
+    room = tx.size + GRANTED_BYTES_MAX
+    for waiting in queue:
         request = waiting.request
         if tx.size > room:
             break
-        if not _meets(request, freed):
+        if not _overlaps(request, freed):
             ahead.append(request)
         elif not alive(tx, request, now):
             drop_request(tx, waiting, GONE)
             freed = freed + resources_of(request)
-        elif any(conflicts_with(request, other) for other in ahead) or blockers(
-            tx, requester_of(tx, request.session), request, now
-        ):
+        elif any(conflicts_with(request, other) for other in ahead):
             ahead.append(request)
         else:
+            table = load_table(tx, request, now, waiting=())
+            if blocking_locks(table, now):
+                ahead.append(request)
+                continue
             leave_queue(tx, waiting, WaitState.GRANTED)
-            expired += end_expired(tx, (one for one, _ in resulting_locks(tx, request, now)), now)
-            grant_request(tx, request, now, provisional=True)
+            if ended := end_expired(tx, table, now):
+                expired += ended
+                table = load_table(tx, request, now, waiting=())
+            grant_request(tx, table, now, provisional=True)
             freed = freed + resources_of(request)  # it is ahead of nobody now: its sub-agents may go on
     return expired
 
 
-def _foresee_grants(tx: Transaction, requests: list[LockRequest]) -> None:
-    """Ask together for what the next grants will read: one by one, the rule would begin anew each time."""
+def _prefetch_grants(tx: Transaction, requests: list[LockRequest]) -> None:
+    """Prefetch the tables of the next grants, so that the rule is not restarted once per grant."""
     likely: list[LockRequest] = []
     for request in requests:
-        if len(likely) == FORESEEN_MAX:
+        if len(likely) == PREFETCH_MAX:
             break
         if not any(conflicts_with(request, other) for other in likely):
             likely.append(request)
-    wanted = [(request, resource) for request in likely for resource in resources_of(request)]
-    tx.prefetch(*(resource.lock_key(request.session) for request, resource in wanted))
-    tx.prefetch(prefixes=dict.fromkeys(place for _, resource in wanted for place in resource.ranges))
+    prefetch_locks(tx, likely, guards=False)
 
 
-def grant_request(
-    tx: Transaction, request: LockRequest, now: int, *, provisional: bool = False
-) -> list[Lock]:
-    """Grant all that a request asks for; nothing stands in its way."""
-    wanted = resulting_locks(tx, request, now)
-    return [_grant_one(tx, request, resource, mode, now, provisional) for resource, mode in wanted]
+def grant_request(tx: Transaction, table: LockTable, now: int, *, provisional: bool = False) -> list[Lock]:
+    """Grant everything a request asks for; nothing blocks it."""
+    return [_grant_one(tx, table, wanted, now, provisional) for wanted in table.wanted]
 
 
-def _grant_one(
-    tx: Transaction, request: LockRequest, resource: Resource, mode: Mode, now: int, provisional: bool
-) -> Lock:
+def _grant_one(tx: Transaction, table: LockTable, wanted: WantedLock, now: int, provisional: bool) -> Lock:
+    request, resource, mode = table.request, wanted.resource, wanted.mode
     profile = request.profile or resource.kind
     ttl_ms = request.ttl_ms or PROFILES[profile].ttl_ms
     key = resource.lock_key(request.session)
@@ -318,14 +216,14 @@ def _grant_one(
     if before is not None and ended is not None:
         end_lock(tx, LockAt(key, before, resource), ended, now)
         before = None
-    same = before is not None and not _exceeds(before, resource, mode)
+    same = before is not None and not exceeds(before, resource, mode)
     if before is not None and same and provisional and not before.provisional:
         return before  # what is held already does not become less certain
     under = "" if before is None else before.under
     if before is not None and widens(before, resource):  # what was done under its fence stays proven
         record_end(tx, key, EndedLock(lock=before, until_ms=now, end_reason=EndReason.RELEASED), now)
     if before is None or widens(before, resource):
-        under = _lender(tx, request.session, resource, now)
+        under = _lender(tx, table.requester.above, wanted.overlapping, now)
     lock = msgspec.structs.replace(
         before or Lock(),
         resource=resource.text,
@@ -347,11 +245,10 @@ def _grant_one(
     return grant(tx, resource, lock, refreshed=same, waited_ms=now - request.since_ms)
 
 
-def _lender(tx: Transaction, session: str, resource: Resource, now: int) -> str:
-    """Return the nearest ancestor whose own lock covers this, so that the grant ends with it."""
-    above = requester_of(tx, session).above
+def _lender(tx: Transaction, above: tuple[str, ...], overlapping: list[LockAt], now: int) -> str:
+    """Return the nearest ancestor that has an overlapping lock: the new lock ends with that one."""
     owners = set()
-    for lock_at in overlapping_locks(tx, resource) if above else ():
+    for lock_at in overlapping if above else ():
         if lock_at.lock.owner in above and ended_by_time(lock_at.lock, now) is None:
             tx.version(lock_at.key)  # one granted in this batch is let settle: the later fence is larger
             owners.add(lock_at.lock.owner)

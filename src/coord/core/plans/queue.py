@@ -16,11 +16,12 @@ import msgspec
 
 from coord.core import keys
 from coord.core.limits import UNLIMITED_TENANT, TenantLimits, count_keys, limits_of
-from coord.core.locks.acquire import expire_blockers, prefetch_locks
+from coord.core.locks.acquire import expire_blockers
 from coord.core.locks.commands import LockInfo
-from coord.core.locks.locks import lock_info, requester_of, resource_of
+from coord.core.locks.locks import lock_info, resource_of
 from coord.core.locks.schema import LockRequest, Mode
-from coord.core.locks.wait_queue import blockers, conflicts_with, grant_request, resources_of, waiters
+from coord.core.locks.table import blocking_locks, conflicts_with, load_table, prefetch_locks
+from coord.core.locks.wait_queue import grant_request
 from coord.core.plans.commands import ClaimNamed, ClaimNext, ClaimReply, NextTask, Runnable
 from coord.core.plans.idle import explain_empty_queue, pause, reap_dead_holders, worked_on
 from coord.core.plans.plan import listed
@@ -324,13 +325,12 @@ def _request(
 
 def _held_by(tx: Transaction, request: LockRequest, now: int) -> tuple[str, str]:
     """Return who stands in the way of the files of a task, a holder or one in line, and a sentence."""
-    requester = requester_of(tx, request.session)
-    expire_blockers(tx, requester, request, now)
-    in_way = blockers(tx, requester, request, now)
-    if in_way:
-        owner = in_way[0].lock.owner
-        return owner, f"{in_way[0].lock.resource} is held by {owner}"
-    ahead = [other for _, other in waiters(tx, resources_of(request)) if conflicts_with(request, other)]
+    table = expire_blockers(tx, load_table(tx, request, now), now)
+    blocking = blocking_locks(table, now)
+    if blocking:
+        owner = blocking[0].lock.owner
+        return owner, f"{blocking[0].lock.resource} is held by {owner}"
+    ahead = [other for _, other in table.waiting if conflicts_with(request, other)]
     if not ahead:
         return "", ""
     return ahead[0].session, f"{ahead[0].session} waits for {ahead[0].resources[0]}"
@@ -366,7 +366,7 @@ def _lock(tx: Transaction, project: str, task_id: str, request: LockRequest, now
     task = tx.get(task_key, Task)
     assert task is not None, f"{task_key} was just claimed"
     shown, places = [], []
-    for lock in grant_request(tx, request, now):
+    for lock in grant_request(tx, load_table(tx, request, now, waiting=()), now):
         shown.append(lock_info(lock, now))
         if lock.fence:
             continue  # the session had it before: it does not end with this claim

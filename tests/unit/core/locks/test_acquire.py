@@ -460,7 +460,7 @@ def test_bids_are_bounded(harness: LockHarness) -> None:
     for number in range(70):
         assert harness.lock("bob", f"file:src/{number}").holder.owner == "ann"
     assert len(harness.told("ann", "request")) == 64
-    with pytest.raises(Refused, match="waits for 64 things"):
+    with pytest.raises(Refused, match="already waits for 64 requests"):
         harness.wait("bob", "file:src/more")
     harness.pass_time(60_000)
     harness.beat("cid")

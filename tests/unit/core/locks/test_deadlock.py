@@ -120,7 +120,7 @@ def test_place_in_line_closes_a_circle(harness: LockHarness) -> None:
     waiting = harness.wait("ann", "file:b", "file:c")
     assert harness.wait("bob", "file:c").ok, "ann was ahead for c, and waits for b"
     assert harness.confirm("ann", waiting).outcome == "deadlock"
-    assert "You lost your place in line to bob" in harness.told("ann", "preempt")[0]
+    assert "You lost your place in the wait queue to bob" in harness.told("ann", "preempt")[0]
 
 
 def bids(harness: LockHarness, size: int) -> None:
@@ -142,7 +142,7 @@ def test_bids_are_told_at_once_and_revoked_late(harness: LockHarness, size: int)
     loser = f"s{size - 1}"
     (event,) = harness.events("lock.deadlock")
     assert (event["victim"], event["resolved"]) == (loser, False)
-    assert f"Please give back file:{size - 1}" in harness.told(loser, "preempt")[0]
+    assert f"Please release file:{size - 1}" in harness.told(loser, "preempt")[0]
     assert len(harness.held()) == size
     harness.pass_time(29_000)
     for n in range(size):
