@@ -45,7 +45,7 @@ class CoordQueue:
             assert submitted.accepted, "its claim is current"
         return Drained([moments], perf_counter())
 
-    def _next(self, caller: Caller, most: int = 1) -> ClaimNext:
+    def _next(self, caller: Caller, limit: int = 1) -> ClaimNext:
         client = self._client
         return ClaimNext(
             caller=caller,
@@ -53,7 +53,7 @@ class CoordQueue:
             project=client.project,
             lease_ms=LEASE_MS,
             repository=client.location.repository_id,
-            most=most,
+            limit=limit,
         )
 
     def _result(self, reply: Any) -> SubmitResult:
@@ -99,7 +99,7 @@ class BatchQueue(CoordQueue):
 
     def drain(self, workers: int) -> Drained:
         client, moments = self._client, list[float]()
-        while (reply := _persistently(lambda: client.next_task(most=MANY))).task is not None:
+        while (reply := _persistently(lambda: client.next_task(limit=MANY))).task is not None:
             taken = [reply, *reply.more]
             moments += [perf_counter()] * len(taken)
             results = [(each.task.task_id, each.claim.generation, None) for each in taken]
@@ -113,7 +113,7 @@ class EngineQueue(CoordQueue):
 
     rounds = 10
     one_process = True
-    most = 1
+    limit = 1
 
     def drain(self, workers: int) -> Drained:
         moments: list[list[float]] = [[] for _ in range(workers)]
@@ -126,13 +126,13 @@ class EngineQueue(CoordQueue):
 
     async def _work(self, session: str, moments: list[float]) -> None:
         engine, caller = self._client.engine, Caller(session)
-        reply = await engine.ask(self._next(caller, self.most), timeout=PATIENCE_S)
+        reply = await engine.ask(self._next(caller, self.limit), timeout=PATIENCE_S)
         while reply.task is not None:
             taken = [reply, *reply.more]
             moments += [perf_counter()] * len(taken)
             results = SubmitResults(caller, tuple(map(self._result, taken)))
             submitted = engine.ask(results, timeout=PATIENCE_S)
-            following = engine.ask(self._next(caller, self.most), timeout=PATIENCE_S)
+            following = engine.ask(self._next(caller, self.limit), timeout=PATIENCE_S)
             assert all(each.accepted for each in await submitted), "their claims are current"
             reply = await following
 
@@ -140,7 +140,7 @@ class EngineQueue(CoordQueue):
 class EngineBatchQueue(EngineQueue):
     """All workers ask one engine, and each takes and hands in many at a time."""
 
-    most = MANY
+    limit = MANY
 
 
 PLAIN = "coord, a process each"

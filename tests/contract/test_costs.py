@@ -220,7 +220,7 @@ def test_several_tasks_in_one_step(in_memory: RuleHarness) -> None:
     harness = in_memory
     engine = harness.coordinator.engine(harness.tenant)
     engine.call(AddTasks("shop", tuple(NewTask(task_id=f"task-{number:02d}") for number in range(90))))
-    command, taken = msgspec.structs.replace(harness.next_task("worker"), most=80), []
+    command, taken = msgspec.structs.replace(harness.next_task("worker"), limit=80), []
 
     def take() -> bool:
         reply = engine.call(command)

@@ -1,7 +1,7 @@
 """Agents that are silent, limited, busy, new or gone, on every store."""
 
 from coord.core.plans.commands import Runnable
-from coord.core.tasks.agent_record import FAILURES_MAX, FORGIVEN_MS
+from coord.core.tasks.agent_record import FAILURES_TO_BLOCK, FORGIVE_MS
 from coord.sdk.client.client import Client
 from tests.support.client_harness import ClientHarness
 
@@ -36,7 +36,7 @@ def test_scn_25_a_silent_api_sends_the_task_back_with_a_note(clients: ClientHarn
     clients.now = shown.retry_ms
     assert taken(otto) == ("rates", 2)
     assert otto.submit_task("rates", 2).accepted
-    past = {agent.name: agent.past["api"] for agent in otto.agents()}
+    past = {agent.name: agent.track_record["api"] for agent in otto.agents()}
     assert (past["rem"].failed, past["rem"].done, past["otto"].done) == (1, 0, 1)
 
 
@@ -49,14 +49,14 @@ def test_scn_28_an_api_that_is_down_is_routed_around(clients: ClientHarness) -> 
     for name in "abcd":
         otto.add_task(name, type="api", retries_max=9)
     assert otto.route_task("a").agent == "rem"
-    for _ in range(FAILURES_MAX):
+    for _ in range(FAILURES_TO_BLOCK):
         rem.fail_task(*taken(rem), note="no route to host")
     held = rem.next_task()
-    assert (held.outcome, held.look_ms) == (Runnable.BLOCKED, clients.now + FORGIVEN_MS)
-    assert held.waiting_for == [f"rem gets nothing: it failed {FAILURES_MAX} times in a row"]
+    assert (held.outcome, held.look_ms) == (Runnable.BLOCKED, clients.now + FORGIVE_MS)
+    assert held.waiting_for == [f"rem gets nothing: it failed {FAILURES_TO_BLOCK} times in a row"]
     assert otto.route_task("d").agent == "otto"
     rem.update(capabilities={"api": 0})
-    clients.now += FORGIVEN_MS
+    clients.now += FORGIVE_MS
     assert rem.next_task().task is None, "no task of that type while it cannot reach the API"
     assert "cannot do api" in otto.route_task("d").choices[-1].reason
     otto.disable_agent("rem", reason="its API is down")

@@ -47,7 +47,7 @@ class PlanAgent(Agent):
         """Take the next task, or a few, and carry them to some end; True if the agent dies on the way."""
         chance = self.world.chance
         lease = chance.choice(self.world.plan.leases_ms)
-        reply = yield from self._ask(self.next_command(lease, most=chance.choice((1, 1, 1, 3))))
+        reply = yield from self._ask(self.next_command(lease, limit=chance.choice((1, 1, 1, 3))))
         if isinstance(reply, CoordError) or reply.claim is None:
             return False
         taken = [(each.task.task_id, int(each.claim.generation)) for each in (reply, *reply.more)]
@@ -57,7 +57,7 @@ class PlanAgent(Agent):
                 return True
         return False
 
-    def next_command(self, lease_ms: int, *, lock_files: bool = True, most: int = 1) -> ClaimNext:
+    def next_command(self, lease_ms: int, *, lock_files: bool = True, limit: int = 1) -> ClaimNext:
         return ClaimNext(
             caller=self.caller,
             tenant="local",
@@ -67,7 +67,7 @@ class PlanAgent(Agent):
             types=self.memory.types,
             has=self.memory.has,
             lock_files=lock_files,
-            most=most,
+            limit=limit,
         )
 
     def _hold(self, task: str, generation: int, lease: int) -> Generator[Ask | Rest, Any, bool]:

@@ -97,7 +97,7 @@ class PlanObserver:
         """
         oracle = self.oracle
         if reply.ok:
-            require(len(reply.more) < command.most, "more than was asked for:", reply)
+            require(len(reply.more) < command.limit, "more than was asked for:", reply)
             self.counts["next several"] += bool(reply.more)
             for each in (reply, *reply.more):
                 self._check_turn(command, since, each)

@@ -30,7 +30,7 @@ def check_records(store: Any, project: str, oracle: PlanOracle) -> None:
     require(_index(store, keys.working_prefix(project)) == moving, "the list of what is worked on is wrong")
     open_ = {name for name in tasks if oracle.base[name] not in OVER}
     require(_index(store, keys.unfinished_prefix(project)) == open_, "the list of what is open is wrong")
-    require(not _index(store, keys.unsettled_prefix(project)), "something was left half done")
+    require(not _index(store, keys.pending_update_prefix(project)), "something was left half done")
     _check_tracks(store, project, tasks)
     needed = {name for task in tasks for name in oracle.plan[task].depends_on}
     has_dependents = {

@@ -71,7 +71,7 @@ class PlanHarness:
         return [task.state for task in self.engine.call(GetTasks("p", names)).tasks]
 
     def counted(self, state: str) -> int:
-        return sum(task.state == state for task in self.engine.call(GetTasks("p", most=10_000)).tasks)
+        return sum(task.state == state for task in self.engine.call(GetTasks("p", limit=10_000)).tasks)
 
     def pass_time(self, ms: int = SWEEP_EVERY_MS) -> None:
         """Let time pass, and somebody sweep."""

@@ -111,16 +111,16 @@ def working_prefix(project: str) -> str:
     return f"working/{project}/"
 
 
-def unsettled(project: str, task_id: str) -> str:
+def pending_update(project: str, task_id: str) -> str:
     """What depends on a task that has changed, and is yet to be computed anew."""
-    return f"unsettled/{project}/{task_id}"
+    return f"pending-update/{project}/{task_id}"
 
 
-UNSETTLED_PREFIX = "unsettled/"
+PENDING_UPDATE_PREFIX = "pending-update/"
 
 
-def unsettled_prefix(project: str) -> str:
-    return f"unsettled/{project}/"
+def pending_update_prefix(project: str) -> str:
+    return f"pending-update/{project}/"
 
 
 def stuck(project: str, task_id: str) -> str:

@@ -128,7 +128,7 @@ def limits_of(tx: Transaction, tenant: str) -> TenantLimits | None:
     return tx.get(keys.LIMITS, TenantLimits) or PROFILES["default"]
 
 
-def result_bytes_most(limits: TenantLimits | None) -> int:
+def result_bytes_max(limits: TenantLimits | None) -> int:
     """Return how large a result may be."""
     return RESULT_BYTES_MAX if limits is None else min(limits.max_result_size_bytes, RESULT_BYTES_MAX)
 

@@ -28,9 +28,9 @@ class Sweep(Command, frozen=True):
 
 
 DEADLINES = {
-    "unsettled": "coord.core.tasks.dependencies:update_remaining",
+    "pending-update": "coord.core.tasks.dependencies:update_remaining",
     "history": "coord.core.tasks.queries:forget_generation",
-    "blob": "coord.core.tasks.chunks:remove_unheld",
+    "blob": "coord.core.tasks.chunks:remove_unreferenced",
     "lock": "coord.core.lifecycle.deadlines:pass_hold",
     "wait": "coord.core.lifecycle.deadlines:pass_request",
     "denied": "coord.core.lifecycle.deadlines:pass_request",
@@ -54,7 +54,7 @@ def sweep(tx: Transaction, command: Sweep, now: int) -> SweepReply:
             if deadline > now or passed == command.most:
                 return SweepReply(passed, 0 if updated else deadline)
             after = (found.index_key, found.key)
-            if found.key.startswith(keys.UNSETTLED_PREFIX):
+            if found.key.startswith(keys.PENDING_UPDATE_PREFIX):
                 if updated:
                     continue  # one of them is work enough
                 updated = True

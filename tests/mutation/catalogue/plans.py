@@ -38,13 +38,13 @@ MUTANTS = [
     Mutant(
         "the sweep does not continue half-done updates",
         "coord.core.sweep:DEADLINES",
-        '"unsettled"',
+        '"pending-update"',
         '"unknown"',
         ("tests/unit/core/tasks/test_planned.py::test_a_long_chain_is_settled_in_steps",),
     ),
     Mutant(
         "a task finished between two reads looks like a deadlock",
-        "coord.core.plans.idle:_why_not",
+        "coord.core.plans.idle:_waiting_reason",
         'just now", True',
         'just now", False',
         ("tests/unit/core/plans/test_idle.py",),
@@ -80,7 +80,7 @@ MUTANTS = [
     Mutant(
         "a step claims more tasks than requested",
         "coord.core.plans.queue:_take",
-        "len(taken) == command.most",
+        "len(taken) == command.limit",
         "False",
         ("tests/unit/core/plans/test_queue_several.py::test_several_at_once_are_recorded_as_one_by_one",),
     ),
@@ -94,7 +94,7 @@ MUTANTS = [
     Mutant(
         "a caller that claims several tasks does not spread out",
         "coord.core.plans.queue:_spread",
-        "// most",
+        "// limit",
         "* (most == 1)",
         ("tests/unit/core/plans/test_queue_spread.py",),
     ),
@@ -128,9 +128,9 @@ MUTANTS = [
     ),
     Mutant(
         "only the head of the queue is looked at",
-        "coord.core.plans.queue:LOOKED_AT",
-        "LOOKED_AT = 1000",
-        "LOOKED_AT = 1",
+        "coord.core.plans.queue:CANDIDATES_MAX",
+        "CANDIDATES_MAX = 1000",
+        "CANDIDATES_MAX = 1",
         ("tests/unit/core/tasks/test_planned.py::test_a_task_far_behind_a_hot_file_is_found",),
     ),
     Mutant(
@@ -187,8 +187,8 @@ MUTANTS = [
         ("tests/unit/core/tasks/test_planned.py::test_a_skip_ends_a_claim_that_ran_out_unnoticed",),
         also=(
             "coord.core.plans.plan:skip_task",
-            "worked_on = planned(tx, command.project, name)[1]",
-            "worked_on = as_of(planned(tx, command.project, name)[1], now)",
+            "claimed = planned_task(tx, command.project, name)[1]",
+            "claimed = as_of(planned_task(tx, command.project, name)[1], now)",
         ),
     ),
 ]

@@ -4,7 +4,7 @@ from tests.mutation.mutant import STORM, Mutant, seeds
 
 STALE_RESULT = Mutant(
     "a stale result is accepted like a current one",
-    "coord.core.tasks.results:_verdict",
+    "coord.core.tasks.results:_submission_reason",
     "command.generation < task.generation",
     "False",
     STORM,
@@ -14,14 +14,14 @@ MUTANTS = [
     STALE_RESULT,
     Mutant(
         "any session submits a result under the current generation",
-        "coord.core.tasks.results:_verdict",
+        "coord.core.tasks.results:_submission_reason",
         "command.session != task.session",
         "False",
         STORM,
     ),
     Mutant(
         "a finished task takes a second result",
-        "coord.core.tasks.results:_verdict",
+        "coord.core.tasks.results:_submission_reason",
         "if done:",
         "if False:",
         STORM,
@@ -84,7 +84,7 @@ MUTANTS = [
     ),
     Mutant(
         "a claim that ended stays in the index of its session",
-        "coord.core.tasks.claims:unlist",
+        "coord.core.tasks.claims:remove_from_indexes",
         "tx.delete(keys.by_session(stored.session, which.project, which.task))",
         "pass",
         STORM,
@@ -140,8 +140,8 @@ MUTANTS = [
     ),
     Mutant(
         "a result is accepted before all its data has arrived",
-        "coord.core.tasks.chunks:lock",
-        " or blob.size != size or blob.chunks != chunks_of(size)",
+        "coord.core.tasks.chunks:add_reference",
+        " or blob.size != size or blob.chunks != chunk_count(size)",
         "",
         (
             "tests/unit/sdk/client/test_results.py::test_killed_at_any_call_it_is_done_once_by_whoever_comes_again",
@@ -151,8 +151,8 @@ MUTANTS = [
     ),
     Mutant(
         "references to result data are not counted",
-        "coord.core.tasks.chunks:lock",
-        "blob.holders + 1",
+        "coord.core.tasks.chunks:add_reference",
+        "blob.references + 1",
         "1",
         (
             "tests/unit/sdk/client/test_results.py::test_two_results_of_the_same_data_share_it_until_the_last_is_forgotten",
@@ -161,7 +161,7 @@ MUTANTS = [
     Mutant(
         "result data without references is kept forever",
         "coord.core.tasks.chunks:_put",
-        '"" if blob.holders else keys.due(until_ms)',
+        '"" if blob.references else keys.due(until_ms)',
         '""',
         ("tests/unit/sdk/client/test_results.py::test_what_a_zombie_sent_is_swept_away", "-k", "memory"),
     ),
@@ -185,7 +185,7 @@ MUTANTS = [
     ),
     Mutant(
         "a split task stays done when a part is reopened",
-        "coord.core.tasks.reset:open_whole",
+        "coord.core.tasks.reset:reopen_whole",
         "task is not None and task.state is DONE",
         "False",
         ("tests/unit/core/plans/test_subtasks.py",),
@@ -199,7 +199,7 @@ MUTANTS = [
     ),
     Mutant(
         "an agent that lost a task by force stays on its track",
-        "coord.core.tasks.planned:track_is_full",
+        "coord.core.tasks.planned:track_full_reason",
         "name != goes or tasks > 1",
         "tasks",
         ("tests/unit/sdk/worker/test_worker.py::test_a_forced_claim_takes_its_place_on_the_track",),
@@ -237,13 +237,13 @@ MUTANTS = [
     Mutant(
         "a failure blocks no task",
         "coord.core.tasks.dependencies:state_by_dependencies",
-        "any(state in STUCK for state in states)",
+        "any(state in BLOCKING_STATES for state in states)",
         "False",
         ("tests/unit/core/tasks/test_planned.py::test_what_failed_blocks_all_below_it_until_it_is_retried",),
     ),
     Mutant(
         "a failure blocks only its direct followers",
-        "coord.core.tasks.dependencies:STUCK",
+        "coord.core.tasks.dependencies:BLOCKING_STATES",
         ", TaskStatus.BLOCKED",
         "",
         ("tests/unit/core/tasks/test_planned.py::test_what_failed_blocks_all_below_it_until_it_is_retried",),
@@ -257,14 +257,14 @@ MUTANTS = [
     ),
     Mutant(
         "a released task is ready although it has to wait",
-        "coord.core.tasks.planned:put_back",
+        "coord.core.tasks.planned:return_to_queue",
         "state_by_dependencies(tx, project, task_id, spec)",
         "READY",
         ("tests/unit/core/tasks/test_planned.py::test_work_that_runs_is_not_pushed_back",),
     ),
     Mutant(
         "a task that returns as blocked blocks no other",
-        "coord.core.tasks.planned:put_back",
+        "coord.core.tasks.planned:return_to_queue",
         "state is TaskStatus.BLOCKED",
         "False",
         (
@@ -274,7 +274,7 @@ MUTANTS = [
     Mutant(
         "a reset withdraws only the followers of one step",
         "coord.core.tasks.dependencies:update_dependents",
-        "_states(tx, project, (task_id,))[0] not in (*FINISHED, *STUCK)",
+        "_states(tx, project, (task_id,))[0] not in (*FINISHED, *BLOCKING_STATES)",
         "False",
         (
             "tests/unit/core/tasks/test_planned.py::test_a_reset_withdraws_everything_that_waits_for_it_at_once",
@@ -282,7 +282,7 @@ MUTANTS = [
     ),
     Mutant(
         "a reset withdraws no follower",
-        "coord.core.tasks.planned:open_again",
+        "coord.core.tasks.planned:reopen",
         "update_dependents(tx, project, task_id, now)",
         "pass",
         (
@@ -313,14 +313,14 @@ MUTANTS = [
     ),
     Mutant(
         "priority counts for nothing",
-        "coord.core.tasks.schema:place_in_queue",
+        "coord.core.tasks.schema:ready_index_key",
         " - PRIORITY_STEP_MS * spec.priority",
         "",
         ("tests/unit/core/tasks/test_planned.py::test_turns_are_by_priority_that_ages_then_by_age",),
     ),
     Mutant(
         "priority does not age",
-        "coord.core.tasks.schema:place_in_queue",
+        "coord.core.tasks.schema:ready_index_key",
         "spec.created_ms",
         "10**12",
         (
@@ -334,14 +334,14 @@ MUTANTS = [
         "pass",
         ("tests/unit/core/tasks/test_planned.py::test_which_nothing_there_is",),
         also=(
-            "coord.core.plans.idle:_why_not",
+            "coord.core.plans.idle:_waiting_reason",
             'return f"{task_id} is worked on by {task.agent or task.session}", True',
             'return "", False',
         ),
     ),
     Mutant(
         "a track is never full",
-        "coord.core.tasks.planned:track_is_full",
+        "coord.core.tasks.planned:track_full_reason",
         "len(agents) < ",
         "",
         ("tests/unit/core/tasks/test_planned.py::test_a_track_has_one_agent_unless_said",),
@@ -362,7 +362,7 @@ MUTANTS = [
     ),
     Mutant(
         "a task is retried forever",
-        "coord.core.tasks.planned:try_again",
+        "coord.core.tasks.planned:schedule_retry",
         "spec.retries_max",
         "100",
         (
@@ -371,7 +371,7 @@ MUTANTS = [
     ),
     Mutant(
         "every retry delay is as long as the first",
-        "coord.core.tasks.planned:try_again",
+        "coord.core.tasks.planned:schedule_retry",
         " * 4 ** (retries - 1)",
         "",
         (
@@ -381,13 +381,13 @@ MUTANTS = [
     Mutant(
         "a retry delay never ends",
         "coord.core.tasks.claims:expire",
-        "work.end_pause(tx, which.project, which.task, stored, now)",
+        "work.end_backoff(tx, which.project, which.task, stored, now)",
         "pass",
         ("tests/unit/core/tasks/test_planned.py::test_which_nothing_there_is",),
     ),
     Mutant(
         "the task of a lost worker is retried forever",
-        "coord.core.tasks.planned:try_again",
+        "coord.core.tasks.planned:schedule_retry",
         "task.retries + 1",
         "task.retries + pause",
         ("tests/unit/core/tasks/test_planned.py::test_a_lease_that_ran_out_counts_as_a_try",),

@@ -11,12 +11,12 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from coord.core.plans.commands import ClaimNext, NewTask
-from coord.core.tasks.agent_record import FAILURES_MAX
+from coord.core.tasks.agent_record import FAILURES_TO_BLOCK
 from coord.core.tasks.schema import PRIORITY_STEP_MS
 from tests.linearizability.ledger import require
 
 OVER = ("done", "skipped")
-STUCK = ("failed", "errored", "blocked")
+BLOCKING_STATES = ("failed", "errored", "blocked")
 
 
 class Active(NamedTuple):
@@ -78,7 +78,7 @@ class PlanOracle:
 
     def failures(self, agent: str) -> bool:
         """Whether an agent has failed so often that it may be given nothing for a while."""
-        return self._failures[agent] >= FAILURES_MAX
+        return self._failures[agent] >= FAILURES_TO_BLOCK
 
     # What follows.
 
@@ -88,7 +88,7 @@ class PlanOracle:
         if base != "open" or task in self.paused_until:
             return "pending" if base == "open" else base
         states = {self.state(name) for name in self.plan[task].depends_on}
-        if states & set(STUCK):
+        if states & set(BLOCKING_STATES):
             return "blocked"
         return "ready" if states <= set(OVER) else "pending"
 

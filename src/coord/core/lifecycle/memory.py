@@ -17,7 +17,7 @@ from coord.core.sessions.queries import find_peer, session_info
 from coord.core.sessions.schema import Session
 from coord.core.tasks.commands import GetSessionClaims, TaskCommand
 from coord.core.tasks.queries import get_session_claims
-from coord.core.tasks.schema import ACTIVE, EXPIRED, Lost, Task, as_of
+from coord.core.tasks.schema import ACTIVE, EXPIRED, ClaimLoss, Task, as_of
 from coord.core.tasks.types import ReleaseReason
 from coord.core.transaction import Transaction
 
@@ -69,15 +69,15 @@ def _lost_claims(tx: Transaction, name: str, now: int) -> list[LostClaim]:
         task = tx.get(keys.task(which.project, which.task), Task)
         if task is None:
             continue
-        seen, record = as_of(task, now), tx.get(keys.lost(name, which.project, which.task), Lost)
+        seen, record = as_of(task, now), tx.get(keys.lost(name, which.project, which.task), ClaimLoss)
         if seen is not task and task.session == name:  # expired, but not swept yet
-            record = Lost(generation=task.generation, at_ms=task.expires_ms)
+            record = ClaimLoss(generation=task.generation, at_ms=task.expires_ms)
         if record is not None and not _is_back(seen, name, record):
             lost[which.project, which.task] = _lost_claim(which, seen, name, record)
     return sorted(lost.values(), key=lambda each: (-each.lost_ms, each.task_id))[:LOST_SHOWN]
 
 
-def _is_back(task: Task, name: str, lost: Lost) -> bool:
+def _is_back(task: Task, name: str, lost: ClaimLoss) -> bool:
     """Whether the session holds the task again, or its late result was accepted."""
     if task.session != name:
         return False
@@ -86,7 +86,7 @@ def _is_back(task: Task, name: str, lost: Lost) -> bool:
     )
 
 
-def _lost_claim(which: TaskCommand, task: Task, name: str, lost: Lost) -> LostClaim:
+def _lost_claim(which: TaskCommand, task: Task, name: str, lost: ClaimLoss) -> LostClaim:
     still_open = task.claim is EXPIRED and task.session == name and task.generation == lost.generation
     taken = task.generation > lost.generation and task.session != name
     return LostClaim(

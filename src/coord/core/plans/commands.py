@@ -45,12 +45,12 @@ class SimilarTask(Reply, frozen=True):
 
 
 class AddTasksReply(Reply, frozen=True):
-    """What became of each task that was to be added; `alike` warns of work that may be done twice."""
+    """What became of each task that was to be added; `similar` warns of work that may be done twice."""
 
     added: list[str]
     changed: list[str]
     same: list[str]
-    alike: list[SimilarTask] = []
+    similar: list[SimilarTask] = []
 
 
 class AddTasks(Command, frozen=True):
@@ -63,14 +63,14 @@ class AddTasks(Command, frozen=True):
 
 
 class FindSimilarTasks(Command, frozen=True):
-    """Ask for unfinished tasks that are much like those that are named; `besides` are left out."""
+    """Ask for unfinished tasks that are much like those that are named; `exclude` are left out."""
 
     rule = "coord.core.plans.similarity:find_similar_tasks"
     reply = list[SimilarTask]
     reads_only = True
     project: str
     tasks: tuple[str, ...]
-    besides: tuple[str, ...]
+    exclude: tuple[str, ...]
 
 
 class TaskInfo(Reply, frozen=True, kw_only=True):
@@ -151,7 +151,7 @@ class GetTasks(Command, frozen=True):
     project: str
     tasks: tuple[str, ...] = ()
     after: str = ""
-    most: int = 500
+    limit: int = 500
 
 
 class GetStuck(Command, frozen=True):
@@ -161,7 +161,7 @@ class GetStuck(Command, frozen=True):
     reply = TaskList
     reads_only = True
     project: str
-    most: int = 20
+    limit: int = 20
 
 
 class ListStuck(Command, frozen=True):
@@ -235,7 +235,7 @@ class NextTask(Reply, frozen=True):
 
 
 class ClaimNext(SessionCommand, frozen=True, kw_only=True):
-    """Claim the first tasks in the queue that this agent may take, `most` at once; empty choices mean any.
+    """Claim the first tasks in the queue that this agent may take, `limit` at once; empty choices mean any.
 
     `cannot` and `enabled` are what configuration says of the agent; what it declares is in its session.
     """
@@ -256,7 +256,7 @@ class ClaimNext(SessionCommand, frozen=True, kw_only=True):
     cannot: tuple[str, ...] = ()
     enabled: bool = True
     lock_files: bool = True
-    most: int = 1
+    limit: int = 1
 
 
 class ClaimReply(ClaimResult, frozen=True, gc=False):

@@ -18,14 +18,14 @@ from coord.core.tasks.schema import ACTIVE, UNCLAIMED, Task, as_of
 from coord.core.tasks.types import TaskStatus
 from coord.core.transaction import Transaction
 
-HOLDERS_LOOKED_AT = 16
+HOLDERS_MAX = 16
 """How many of those who hold tasks are looked at, whether they are alive, where there is nothing to take."""
 NAMED_MAX = 20
-UNFINISHED_MOST = 1_000_000
+UNFINISHED_MAX = 1_000_000
 LOOK_MS = 5_000
 
 
-def pause(tx: Transaction, project: str, why: str, until_ms: int) -> NextTask:
+def explain_blocked_agent(tx: Transaction, project: str, why: str, until_ms: int) -> NextTask:
     """Give an agent nothing, unless there is nothing: it may be back, or somebody has to bring it back."""
     if not tx.scan(keys.unfinished_prefix(project), limit=1):
         return NextTask(Runnable.DONE)
@@ -33,7 +33,7 @@ def pause(tx: Transaction, project: str, why: str, until_ms: int) -> NextTask:
     return NextTask(outcome, waiting_for=[why], look_ms=until_ms)
 
 
-def worked_on(tx: Transaction, project: str) -> dict[str, Task]:
+def tasks_in_progress(tx: Transaction, project: str) -> dict[str, Task]:
     """Return the first of those tasks that somebody works on, or that are tried again after a pause."""
     return _tasks_at(tx, project, Range(keys.working_prefix(project), "key", NAMED_MAX))
 
@@ -51,12 +51,12 @@ def explain_empty_queue(
     if reasons := [*busy, *moving]:
         return NextTask(Runnable.BLOCKED, waiting_for=reasons[:NAMED_MAX], look_ms=look_ms)
     prefix = keys.unfinished_prefix(project)
-    names = [found.key[len(prefix) :] for found in tx.scan(prefix, limit=UNFINISHED_MOST)]
+    names = [found.key[len(prefix) :] for found in tx.scan(prefix, limit=UNFINISHED_MAX)]
     if not names:
         return NextTask(Runnable.DONE)
     tx.prefetch(*(keys.task(project, name) for name in names))
     tasks = [tx.get(keys.task(project, name), Task) or UNCLAIMED for name in names]
-    told = [_why_not(name, as_of(task, now)) for name, task in zip(names, tasks, strict=True)]
+    told = [_waiting_reason(name, as_of(task, now)) for name, task in zip(names, tasks, strict=True)]
     reasons = [reason for reason, _ in told if reason]
     # Where nothing has failed, what they wait for is on its way from one place to another.
     stuck = bool(reasons) and not any(moves for _, moves in told)
@@ -84,13 +84,13 @@ def _moving(
     """Return what is worked on, tried again soon, ready for others or about to be, and when to look again."""
     told, look_ms = [], now + LOOK_MS
     for name, task in {**working, **_tasks_at(tx, project, *heads)}.items():
-        reason, moves = _why_not(name, as_of(task, now))
+        reason, moves = _waiting_reason(name, as_of(task, now))
         told += [reason] if moves else []
         due_ms = task.retry_ms or (task.expires_ms if task.claim is ACTIVE else 0)
         look_ms = max(now, min(look_ms, due_ms or look_ms))
-    unsettled = keys.unsettled_prefix(project)
-    for found in tx.scan(unsettled, limit=NAMED_MAX):
-        told.append(f"what depends on {found.key[len(unsettled) :]} is looked at now")
+    pending_update = keys.pending_update_prefix(project)
+    for found in tx.scan(pending_update, limit=NAMED_MAX):
+        told.append(f"what depends on {found.key[len(pending_update) :]} is looked at now")
         look_ms = now
     return told, look_ms
 
@@ -98,7 +98,7 @@ def _moving(
 def reap_dead_holders(tx: Transaction, working: dict[str, Task], own: str, now: int) -> bool:
     """Declare holders dead that are proven to be; return whether there was one: its tasks are free."""
     holders = [task.session for task in working.values() if task.claim is ACTIVE and task.session != own]
-    names = list(dict.fromkeys(holders))[:HOLDERS_LOOKED_AT]
+    names = list(dict.fromkeys(holders))[:HOLDERS_MAX]
     tx.prefetch(*map(keys.session, names))
     sessions = [tx.get(keys.session(name), Session) for name in names]
     living = [
@@ -115,7 +115,7 @@ def reap_dead_holders(tx: Transaction, working: dict[str, Task], own: str, now: 
     return bool(dead)
 
 
-def _why_not(task_id: str, task: Task) -> tuple[str, bool]:
+def _waiting_reason(task_id: str, task: Task) -> tuple[str, bool]:
     """Return why a task that is not finished is not for this agent, and whether something moves there."""
     if task.claim is ACTIVE:
         return f"{task_id} is worked on by {task.agent or task.session}", True

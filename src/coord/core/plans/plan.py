@@ -32,11 +32,11 @@ from coord.core.tasks.dependencies import (
     update_dependents,
     update_readiness,
 )
-from coord.core.tasks.planned import finish, move_track, put_free
-from coord.core.tasks.reset import open_whole
+from coord.core.tasks.planned import finish, move_track, put_unclaimed
+from coord.core.tasks.reset import reopen_whole
 from coord.core.tasks.schema import (
     ACTIVE,
-    STUCK,
+    STUCK_STATES,
     QueueClass,
     Spec,
     Task,
@@ -45,8 +45,8 @@ from coord.core.tasks.schema import (
     TaskSkipped,
     Track,
     as_of,
-    class_of,
-    place_in_queue,
+    queue_class_name,
+    ready_index_key,
 )
 from coord.core.tasks.types import TaskStatus
 from coord.core.transaction import Transaction
@@ -96,13 +96,13 @@ def add_one(tx: Transaction, project: str, new: NewTask, now: int) -> str:
         return "same"
     stored = tx.get(task_key, Task) or Task(state=TaskStatus.PENDING)
     task = msgspec.structs.replace(
-        stored, planned=True, queue=place_in_queue(project, spec), track=spec.track
+        stored, planned=True, queue=ready_index_key(project, spec), track=spec.track
     )
     tx.put(spec_key, spec)
     _index(tx, project, new.task_id, before, spec)
     if task.state in WAITING and task.claim is not ACTIVE and not task.retry_ms:
         task = msgspec.structs.replace(task, state=state_by_dependencies(tx, project, new.task_id, spec))
-        put_free(tx, project, new.task_id, task)
+        put_unclaimed(tx, project, new.task_id, task)
     else:
         if task.claim is ACTIVE:
             move_track(tx, project, new.task_id, stored, task)
@@ -122,7 +122,7 @@ def add_one(tx: Transaction, project: str, new: NewTask, now: int) -> str:
 def _pass_on(tx: Transaction, project: str, task_id: str, spec: Spec, now: int) -> None:
     """Let the parts of a task depend on what it depends on."""
     for name in _parts(tx, project, task_id, spec):
-        part = as_new(name, planned(tx, project, name)[0], depends_on=spec.depends_on)
+        part = new_task_like(name, planned_task(tx, project, name)[0], depends_on=spec.depends_on)
         _check_dependencies(tx, project, part)
         add_one(tx, project, part, now)
 
@@ -134,7 +134,7 @@ def _parts(tx: Transaction, project: str, task_id: str, spec: Spec) -> tuple[str
     return names
 
 
-def as_new(task_id: str, spec: Spec, **changed: object) -> NewTask:
+def new_task_like(task_id: str, spec: Spec, **changed: object) -> NewTask:
     """Return a task that is like another one, but for what is said."""
     same = {name: getattr(spec, name) for name in NewTask.__struct_fields__ if name != "task_id"}
     return NewTask(task_id=task_id, **{**same, **changed})
@@ -154,7 +154,7 @@ def _difference(before: Spec, after: Spec) -> tuple[str, ...]:
 
 
 def _index(tx: Transaction, project: str, task_id: str, before: Spec | None, spec: Spec) -> None:
-    class_key = keys.queue_class(project, class_of(spec))
+    class_key = keys.queue_class(project, queue_class_name(spec))
     if tx.get(class_key, QueueClass) is None:
         tx.put(class_key, QueueClass(track=spec.track, type=spec.type, role=spec.role, needs=spec.needs))
     old = before.depends_on if before is not None else ()
@@ -168,49 +168,49 @@ def _index(tx: Transaction, project: str, task_id: str, before: Spec | None, spe
 
 def skip_task(tx: Transaction, command: SkipTask, now: int) -> TaskInfo:
     """Pass a task over: what depends on it may go on without it."""
-    spec, task = planned(tx, command.project, command.task)
+    spec, task = planned_task(tx, command.project, command.task)
     names = _parts(tx, command.project, command.task, spec)
     for name in (command.task, *names):
         expire(tx, msgspec.structs.replace(command, task=name), now)
-        worked_on = planned(tx, command.project, name)[1]
-        if worked_on.claim is ACTIVE:
-            raise Refused(f"{worked_on.session} works on {name}", hint="release or reset it first")
-    task = planned(tx, command.project, command.task)[1]
+        claimed = planned_task(tx, command.project, name)[1]
+        if claimed.claim is ACTIVE:
+            raise Refused(f"{claimed.session} works on {name}", hint="release or reset it first")
+    task = planned_task(tx, command.project, command.task)[1]
     if task.state is TaskStatus.DONE:
         raise Refused(f"{command.task} is done", hint="coord task reset opens it again")
     if task.state is not TaskStatus.SKIPPED:
         skipped = msgspec.structs.replace(task, state=TaskStatus.SKIPPED, retry_ms=0, note=command.reason)
         tx.put(keys.task(command.project, command.task), skipped)
-        if task.state in STUCK:
+        if task.state in STUCK_STATES:
             tx.delete(keys.stuck(command.project, command.task))
         tx.emit(TaskSkipped(command.project, command.task, command.reason))
         finish(tx, command.project, command.task, now)
         task = skipped
         for name in names:
-            if planned(tx, command.project, name)[1].state is not TaskStatus.DONE:
+            if planned_task(tx, command.project, name)[1].state is not TaskStatus.DONE:
                 skip_task(tx, msgspec.structs.replace(command, task=name), now)
-    return listed(command.task, spec, task, now)
+    return task_info(command.task, spec, task, now)
 
 
 def retry_task(tx: Transaction, command: RetryTask, now: int) -> TaskInfo:
     """Bring a failed, errored or skipped task back, with its count of tries at zero."""
-    spec, task = planned(tx, command.project, command.task)
-    if task.state not in (*STUCK, TaskStatus.SKIPPED):
+    spec, task = planned_task(tx, command.project, command.task)
+    if task.state not in (*STUCK_STATES, TaskStatus.SKIPPED):
         raise Refused(f"{command.task} is {task.state.value}", hint="only what failed or was skipped is")
     for name in _parts(tx, command.project, command.task, spec):
-        if planned(tx, command.project, name)[1].state in (*STUCK, TaskStatus.SKIPPED):
+        if planned_task(tx, command.project, name)[1].state in (*STUCK_STATES, TaskStatus.SKIPPED):
             retry_task(tx, msgspec.structs.replace(command, task=name), now)
     state = state_by_dependencies(tx, command.project, command.task, spec)
     again = msgspec.structs.replace(task, state=state, retries=0, retry_ms=0)
-    if task.state in STUCK:
+    if task.state in STUCK_STATES:
         tx.delete(keys.stuck(command.project, command.task))
-    put_free(tx, command.project, command.task, again)
+    put_unclaimed(tx, command.project, command.task, again)
     tx.put_marker(keys.unfinished(command.project, command.task))
     tx.emit(TaskRetried(command.project, command.task, task.generation, 0))
     update_readiness(tx, command.project, command.task, now)
     update_dependents(tx, command.project, command.task, now)
-    open_whole(tx, command, now)
-    return listed(command.task, *planned(tx, command.project, command.task), now)
+    reopen_whole(tx, command, now)
+    return task_info(command.task, *planned_task(tx, command.project, command.task), now)
 
 
 def set_track(tx: Transaction, command: SetTrack, _now: int) -> int:
@@ -222,7 +222,7 @@ def set_track(tx: Transaction, command: SetTrack, _now: int) -> int:
     return command.agents_max
 
 
-def planned(tx: Transaction, project: str, task_id: str) -> tuple[Spec, Task]:
+def planned_task(tx: Transaction, project: str, task_id: str) -> tuple[Spec, Task]:
     """Return what a task is and how it stands; it must have been added."""
     spec, task = tx.get(keys.spec(project, task_id), Spec), tx.get(keys.task(project, task_id), Task)
     if spec is None or task is None:
@@ -237,7 +237,7 @@ def get_tasks(tx: Transaction, command: GetTasks, now: int) -> TaskList:
     if command.tasks:
         names = list(command.tasks)
     else:
-        page = tx.scan(prefix, limit=command.most + 1, after=after)
+        page = tx.scan(prefix, limit=command.limit + 1, after=after)
         names = [found.key[len(prefix) :] for found in page]
     tx.prefetch(
         *(
@@ -247,21 +247,21 @@ def get_tasks(tx: Transaction, command: GetTasks, now: int) -> TaskList:
         )
     )
     shown = []
-    for name in names[: command.most]:
-        spec, task = planned(tx, command.project, name)
-        shown.append(listed(name, spec, task, now))
-    return TaskList(shown, more=len(names) > command.most)
+    for name in names[: command.limit]:
+        spec, task = planned_task(tx, command.project, name)
+        shown.append(task_info(name, spec, task, now))
+    return TaskList(shown, more=len(names) > command.limit)
 
 
 def get_stuck(tx: Transaction, command: GetStuck, now: int) -> TaskList:
     """Return the first tasks of a project that failed or were tried too often."""
     prefix = keys.stuck_prefix(command.project)
-    page = tx.scan(prefix, limit=command.most + 1)
+    page = tx.scan(prefix, limit=command.limit + 1)
     names = tuple(found.key[len(prefix) :] for found in page)
     if not names:
         return TaskList([])
-    shown = get_tasks(tx, GetTasks(command.project, names[: command.most], most=command.most), now).tasks
-    return TaskList(shown, more=len(names) > command.most)
+    shown = get_tasks(tx, GetTasks(command.project, names[: command.limit], limit=command.limit), now).tasks
+    return TaskList(shown, more=len(names) > command.limit)
 
 
 def list_stuck(tx: Transaction, command: ListStuck, _now: int) -> list[str]:
@@ -288,7 +288,7 @@ def count_tasks(tx: Transaction, command: CountTasks, now: int) -> TaskCountPage
     return TaskCountPage({project: TaskCounts(*count) for project, count in counts.items()}, after)
 
 
-def listed(task_id: str, spec: Spec, task: Task, now: int) -> TaskInfo:
+def task_info(task_id: str, spec: Spec, task: Task, now: int) -> TaskInfo:
     """Return a task as lists show it."""
     seen = as_of(task, now)
     return TaskInfo(
@@ -326,7 +326,7 @@ class Purpose(NamedTuple):
     work: str
 
 
-PURPOSES = {
+USUAL_TRACKS = {
     "A": Purpose("Core Architecture", "the foundation: framework and core modules"),
     "B": Purpose("Data Layer", "databases, storage, caches"),
     "C": Purpose("API Layer", "endpoints, contracts, validation"),
@@ -339,10 +339,10 @@ PURPOSES = {
 }
 
 
-def title_of(track: str) -> str:
+def track_title(track: str) -> str:
     """Return what a track is called; empty where only its name is known.
 
     >>> title_of("B")
     'Data Layer'
     """
-    return PURPOSES[track].title if track in PURPOSES else ""
+    return USUAL_TRACKS[track].title if track in USUAL_TRACKS else ""

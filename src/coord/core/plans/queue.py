@@ -23,32 +23,37 @@ from coord.core.locks.schema import LockRequest, Mode
 from coord.core.locks.table import blocking_locks, conflicts_with, load_table, prefetch_locks
 from coord.core.locks.wait_queue import grant_request
 from coord.core.plans.commands import ClaimNamed, ClaimNext, ClaimReply, NextTask, Runnable
-from coord.core.plans.idle import explain_empty_queue, pause, reap_dead_holders, worked_on
-from coord.core.plans.plan import listed
+from coord.core.plans.idle import (
+    explain_blocked_agent,
+    explain_empty_queue,
+    reap_dead_holders,
+    tasks_in_progress,
+)
+from coord.core.plans.plan import task_info
 from coord.core.ranges import Range
 from coord.core.sessions.identify import caller_reads, ensure_session
 from coord.core.sessions.schema import Session
 from coord.core.tasks.agent_record import EFFICIENCY_MIN, blocked_reason
 from coord.core.tasks.claims import claim_one, claim_task
 from coord.core.tasks.commands import ClaimTask, ClaimTasks
-from coord.core.tasks.planned import track_is_full
-from coord.core.tasks.schema import FREE, AgentRecord, QueueClass, Spec, Task, class_of
+from coord.core.tasks.planned import track_full_reason
+from coord.core.tasks.schema import NO_RESTRICTIONS, AgentRecord, QueueClass, Spec, Task, queue_class_name
 from coord.core.tasks.types import ClaimReason
 from coord.core.transaction import Transaction
 
 CLASSES_MAX = 1000
-NO_CLASS = class_of(Spec())
+NO_CLASS = queue_class_name(Spec())
 HEADS, FURTHER = 4, 128
 SECONDS = -3
 """Where the seconds of a rank end."""
-LOOKED_AT = 1000
-HELD_MOST = 64
+CANDIDATES_MAX = 1000
+BLOCKED_FILES_MAX = 64
 """How many tasks of one class are looked at, where the files of those before are held by others: first a few,
 then more at once, until so many, or so many different sets of files, have been seen in vain."""
 STEP_FILES, STEP_BYTES, ANSWER_BYTES = 64, 384 * 1024, 192 * 1024
 """A step that has locked so many files, changes so much or has so long an answer takes no more: it has to fit
 into a commit of any store, and its answer into one record."""
-AILING_STATES = ("stopping", "failed", "crashed", "terminated")
+UNAVAILABLE_STATES = ("stopping", "failed", "crashed", "terminated")
 """An agent that says so of itself is given nothing, even if it asks."""
 
 
@@ -65,12 +70,12 @@ def claim_next(tx: Transaction, command: ClaimNext, now: int) -> NextTask:
     agent = session.agent or session.session_id
     why, until_ms = _held_back(tx, command, session, agent, now)
     if why:
-        return pause(tx, command.project, f"{agent} gets nothing: {why}", until_ms)
+        return explain_blocked_agent(tx, command.project, f"{agent} gets nothing: {why}", until_ms)
     busy: list[str] = []
     taken = _take(tx, command, session, busy, now)
     if taken:
         return msgspec.structs.replace(taken[0], more=taken[1:]) if len(taken) > 1 else taken[0]
-    working = worked_on(tx, command.project)
+    working = tasks_in_progress(tx, command.project)
     if reap_dead_holders(tx, working, session.session_id, now):
         return claim_next(tx, command, now)
     heads = [_heads(command.project, name) for name, _ in _classes(tx, command.project)]
@@ -100,7 +105,7 @@ def _take(tx: Transaction, command: ClaimNext, session: Session, busy: list[str]
                 held[files] = _held_by(tx, request, now)[1]
             if held[files]:
                 busy.append(f"{candidate.task_id}: {held[files]}")
-                if len(held) > HELD_MOST:
+                if len(held) > BLOCKED_FILES_MAX:
                     break
                 continue
         reply = _claim(tx, ask, command.project, candidate.task_id, limits, request, now)
@@ -111,7 +116,7 @@ def _take(tx: Transaction, command: ClaimNext, session: Session, busy: list[str]
             return taken or [reply]
         taken.append(reply)
         locked += [request] if request is not None else []
-        if len(taken) == command.most:
+        if len(taken) == command.limit:
             break
         answer_bytes += len(msgspec.json.encode(reply))
         files_locked = sum(len(each.resources) for each in locked)
@@ -129,18 +134,18 @@ def next_reads(command: ClaimNext) -> list[str]:
 
 def next_ranges(command: ClaimNext) -> list[Range]:
     """Return where the classes of tasks stand, and tasks of none: many plans have no others."""
-    return [_all_classes(command.project), _heads(command.project, NO_CLASS, max(HEADS, command.most))]
+    return [_all_classes(command.project), _heads(command.project, NO_CLASS, max(HEADS, command.limit))]
 
 
 def _held_back(
     tx: Transaction, command: ClaimNext, session: Session, agent: str, now: int
 ) -> tuple[str, int]:
     """Return why this agent gets nothing, and until when."""
-    if session.state in AILING_STATES:
+    if session.state in UNAVAILABLE_STATES:
         return f"its state is {session.state}", 0
     if not command.enabled:
         return "disabled by configuration", 0
-    return blocked_reason(tx.get(keys.agent(command.project, agent), AgentRecord) or FREE, now)
+    return blocked_reason(tx.get(keys.agent(command.project, agent), AgentRecord) or NO_RESTRICTIONS, now)
 
 
 def claim_named_reads(command: ClaimNamed) -> list[str]:
@@ -187,32 +192,32 @@ def _candidates(
     classes = _classes_for(tx, command, session)
     tx.prefetch(*{keys.track(project, kind.track) for _, kind in classes if kind.track})
     for name, kind in classes:
-        full = track_is_full(tx, project, kind.track, agent)
+        full = track_full_reason(tx, project, kind.track, agent)
         if full:
             busy.append(full)
         else:
             names.append(name)
     share = max(1, len(names))
-    first = max(HEADS, command.most * (HEADS if tx.conflicts else 1) // share)
+    first = max(HEADS, command.limit * (HEADS if tx.conflicts else 1) // share)
     ahead = min(tx.batch_size, FURTHER) // share
     ahead = ahead if ahead > HEADS else 0
     tx.prefetch_scans([_heads(project, name, first + ahead) for name in names])
     merged = merge(*(_line(tx, project, name, first, ahead) for name in names))
-    spread = _spread(merged, session.session_id, tx.conflicts, command.most)
-    return spread if ahead and command.most == 1 else _loaded(tx, command, session, spread, now)
+    spread = _spread(merged, session.session_id, tx.conflicts, command.limit)
+    return spread if ahead and command.limit == 1 else _loaded(tx, command, session, spread, now)
 
 
-def _spread(candidates: Iterator[Candidate], session: str, conflicts: int, most: int) -> Iterator[Candidate]:
+def _spread(candidates: Iterator[Candidate], session: str, conflicts: int, limit: int) -> Iterator[Candidate]:
     """Where others were faster, begin with any of the first few whose turn is the same, not all with one.
 
     To the second: tasks are added one after the other, and who passes over less takes nothing from anybody.
     """
-    heads = list(islice(candidates, HEADS * most)) if conflicts else []
-    places = sum(candidate.rank[:SECONDS] == heads[0].rank[:SECONDS] for candidate in heads) // most
+    heads = list(islice(candidates, HEADS * limit)) if conflicts else []
+    places = sum(candidate.rank[:SECONDS] == heads[0].rank[:SECONDS] for candidate in heads) // limit
     if places:
-        at = crc32(f"{session} {conflicts}".encode()) % places * most
-        yield from heads[at : at + most]
-        del heads[at : at + most]
+        at = crc32(f"{session} {conflicts}".encode()) % places * limit
+        yield from heads[at : at + limit]
+        del heads[at : at + limit]
     yield from heads
     yield from candidates
 
@@ -222,7 +227,7 @@ def _loaded(
 ) -> Iterator[Candidate]:
     """Go through tasks, the first few and then many at a time loaded with what their claims look at."""
     project = command.project
-    first = size = max(HEADS, command.most)
+    first = size = max(HEADS, command.limit)
     while some := list(islice(candidates, size)):
         names = [candidate.task_id for candidate in some]
         tx.prefetch(
@@ -230,7 +235,7 @@ def _loaded(
             *(keys.by_session(session.session_id, project, name) for name in names[:first]),
             *(keys.working(project, name) for name in names[:first]),
         )
-        requests = [_request(tx, command, session, name, now) for name in names[: command.most]]
+        requests = [_request(tx, command, session, name, now) for name in names[: command.limit]]
         prefetch_locks(tx, [request for request in requests if request is not None][:STEP_FILES])
         yield from some
         size = FURTHER
@@ -249,7 +254,7 @@ def _line(tx: Transaction, project: str, class_name: str, first: int, ahead: int
     prefix, _, limit, after = _heads(project, class_name, first)
     depth = len(keys.task(project, ""))
     looked_at = 0
-    while looked_at < LOOKED_AT:
+    while looked_at < CANDIDATES_MAX:
         page = tx.scan(prefix, by="index_key", limit=limit, after=after)
         names = [found.key[depth:] for found in page]
         if ahead and tx.not_loaded(*(keys.spec(project, name) for name in names)):
@@ -357,7 +362,7 @@ def _claim(
     task, spec = tx.get(task_key, Task), tx.get(keys.spec(project, task_id), Spec)
     assert task is not None, f"{task_key} was just claimed"
     assert spec is not None, f"{task_key} stood in the queue"
-    return NextTask(Runnable.TASK, listed(task_id, spec, task, now), result.claim, locks)
+    return NextTask(Runnable.TASK, task_info(task_id, spec, task, now), result.claim, locks)
 
 
 def _lock(tx: Transaction, project: str, task_id: str, request: LockRequest, now: int) -> list[LockInfo]:
@@ -374,5 +379,5 @@ def _lock(tx: Transaction, project: str, task_id: str, request: LockRequest, now
         owned = msgspec.structs.replace(lock, task=f"{project}/{task_id}/{task.generation}")
         tx.put(key, owned, keys.due(owned.expires_ms))
         places.append(key)
-    tx.put(task_key, msgspec.structs.replace(task, locked=tuple(places)), keys.due(task.expires_ms))
+    tx.put(task_key, msgspec.structs.replace(task, lock_keys=tuple(places)), keys.due(task.expires_ms))
     return shown

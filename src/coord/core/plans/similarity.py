@@ -12,10 +12,10 @@ from coord.core.plans.commands import FindSimilarTasks, SimilarTask
 from coord.core.tasks.schema import Spec
 from coord.core.transaction import Transaction
 
-ALIKE_OVER = 0.5
+SIMILAR_ABOVE = 0.5
 WORD_CHARS_MIN = 3
 WARNINGS_MAX = 5
-COMPARED_MOST = 500
+COMPARED_MAX = 500
 _LITTLE_WORDS = """
     about after all also and any are because been before being but can could did does each for from get
     had has have here her him his how into its itself just let like may might more most must new not now
@@ -43,26 +43,26 @@ def overlap(mine: frozenset[str], theirs: frozenset[str]) -> float:
 def find_similar_tasks(tx: Transaction, command: FindSimilarTasks, _now: int) -> list[SimilarTask]:
     """Return the unfinished tasks that are much like those that are named, most alike first.
 
-    At most `COMPARED_MOST` are looked at: what is in hand first, then what waits, in the order of their ids.
+    At most `COMPARED_MAX` are looked at: what is in hand first, then what waits, in the order of their ids.
     """
-    besides = frozenset(command.besides)
-    others = [name for name in _unfinished(tx, command.project) if name not in besides]
-    theirs = _words(tx, command.project, others[:COMPARED_MOST])
+    exclude = frozenset(command.exclude)
+    others = [name for name in _unfinished(tx, command.project) if name not in exclude]
+    theirs = _words(tx, command.project, others[:COMPARED_MAX])
     found = [
         SimilarTask(name, to, share, sorted(mine & words))
         for to, mine in _words(tx, command.project, command.tasks).items()
         for name, words in theirs.items()
-        if (share := overlap(mine, words)) > ALIKE_OVER
+        if (share := overlap(mine, words)) > SIMILAR_ABOVE
     ]
-    return sorted(found, key=lambda alike: (-alike.share, alike.to, alike.task_id))[:WARNINGS_MAX]
+    return sorted(found, key=lambda similar: (-similar.share, similar.to, similar.task_id))[:WARNINGS_MAX]
 
 
 def _unfinished(tx: Transaction, project: str) -> list[str]:
     """Return the tasks that are worked on, as far as they are few, and then all others of the first page."""
-    claims = [keys.parts(found.key)[2:] for found in tx.scan(keys.BY_SESSION_PREFIX, limit=COMPARED_MOST)]
+    claims = [keys.parts(found.key)[2:] for found in tx.scan(keys.BY_SESSION_PREFIX, limit=COMPARED_MAX)]
     in_hand = [name for of, name in claims if of == project]
     prefix = keys.unfinished_prefix(project)
-    page = tx.scan(prefix, limit=COMPARED_MOST)
+    page = tx.scan(prefix, limit=COMPARED_MAX)
     return list(dict.fromkeys((*in_hand, *(found.key[len(prefix) :] for found in page))))
 
 

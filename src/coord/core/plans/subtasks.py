@@ -17,8 +17,8 @@ from coord.core.errors import Invalid, Refused
 from coord.core.ids import check_id, is_part_id, part_ids
 from coord.core.limits import limits_of, retention_index_key
 from coord.core.plans.commands import SplitTask, TaskInfo
-from coord.core.plans.plan import add_one, as_new, listed, planned
-from coord.core.tasks.claims import clear_books
+from coord.core.plans.plan import add_one, new_task_like, planned_task, task_info
+from coord.core.tasks.claims import remove_claim
 from coord.core.tasks.dependencies import WAITING, add_dependent, update_readiness
 from coord.core.tasks.schema import ACTIVE, Spec, Task, TaskSplit, as_of
 from coord.core.transaction import Transaction
@@ -27,25 +27,25 @@ from coord.core.transaction import Transaction
 def split_task(tx: Transaction, command: SplitTask, now: int) -> TaskInfo:
     """Split a task that nobody works on; asked again for the same, it stays as it is."""
     project, task_id, parts = command.project, command.task, command.parts
-    spec, stored = planned(tx, project, task_id)
+    spec, stored = planned_task(tx, project, task_id)
     if spec.parts == parts:
-        return listed(task_id, spec, stored, now)
+        return task_info(task_id, spec, stored, now)
     names = part_ids(task_id, parts)
     _check(tx, command, spec, as_of(stored, now), names)
     if stored.claim is not None:
-        clear_books(tx, command, stored, now)
+        remove_claim(tx, command, stored, now)
         tx.delete(keys.working(project, task_id))
         index_key = retention_index_key(limits_of(tx, command.tenant), now)
         tx.put(keys.history(project, task_id, stored.generation), as_of(stored, now), index_key)
     for name in names:
-        add_one(tx, project, as_new(name, spec, track=""), now)
+        add_one(tx, project, new_task_like(name, spec, track=""), now)
         add_dependent(tx, project, name, task_id)
     whole = msgspec.structs.replace(spec, parts=parts)
     tx.put(keys.spec(project, task_id), whole)
     tx.put(keys.task(project, task_id), _unclaimed(stored))
     tx.emit(TaskSplit(project, task_id, parts))
     update_readiness(tx, project, task_id, now)
-    return listed(task_id, *planned(tx, project, task_id), now)
+    return task_info(task_id, *planned_task(tx, project, task_id), now)
 
 
 def _check(tx: Transaction, command: SplitTask, spec: Spec, task: Task, names: tuple[str, ...]) -> None:

@@ -20,7 +20,7 @@ class AgentInfo(Reply, frozen=True, kw_only=True):
     limited_until_ms: int = 0
     recent_failures: int = 0
     capabilities: dict[str, float] = {}
-    past: dict[str, TrackRecord] = {}
+    track_record: dict[str, TrackRecord] = {}
 
 
 class EnableAgent(Command, frozen=True):

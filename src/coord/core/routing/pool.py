@@ -13,19 +13,19 @@ from coord.core.routing.commands import AgentInfo, EnableAgent, GetAgents
 from coord.core.sessions.liveness import evidence_of, liveness
 from coord.core.sessions.queries import every_session
 from coord.core.sessions.schema import Liveness, Session
-from coord.core.tasks.agent_record import added, blocked_reason, failures_now, put_agent
-from coord.core.tasks.schema import FREE, AgentEnabled, AgentRecord, AgentTrackRecords, TrackRecord
+from coord.core.tasks.agent_record import add_records, blocked_reason, put_agent, recent_failures
+from coord.core.tasks.schema import NO_RESTRICTIONS, AgentEnabled, AgentRecord, AgentTrackRecords, TrackRecord
 from coord.core.transaction import Transaction
 
-AGENTS_MOST = 1000
-CLAIMS_MOST = 500
+AGENTS_MAX = 1000
+CLAIMS_MAX = 500
 """How many claims of a session are counted."""
 
 
 def enable_agent(tx: Transaction, command: EnableAgent, now: int) -> AgentInfo:
     """Take an agent out of the pool by hand, or back in; back in, its failures and limits are forgotten."""
     key = keys.agent(command.project, command.agent)
-    record = tx.get(key, AgentRecord) or FREE
+    record = tx.get(key, AgentRecord) or NO_RESTRICTIONS
     if command.enabled:
         changed = AgentRecord(unknown=record.unknown)
     else:
@@ -33,15 +33,15 @@ def enable_agent(tx: Transaction, command: EnableAgent, now: int) -> AgentInfo:
     if changed != record:
         put_agent(tx, command.project, command.agent, changed, now)
         tx.emit(AgentEnabled(command.project, command.agent, command.enabled, command.reason))
-    return _shown(command.agent, changed, [], {}, 0, now)
+    return _agent_info(command.agent, changed, [], {}, 0, now)
 
 
 def get_agents(tx: Transaction, command: GetAgents, now: int) -> list[AgentInfo]:
     """Return the agents of a project by name, with what they have in hand and what stands against them."""
     sessions = _sessions(tx, command.project, command.agent)
     records = _records(tx, command.project, command.agent)
-    pasts = _pasts(tx, command.project, command.agent)
-    names = sorted({*sessions, *records, *pasts})[:AGENTS_MOST]
+    track_records = _track_records(tx, command.project, command.agent)
+    names = sorted({*sessions, *records, *track_records})[:AGENTS_MAX]
     if command.agent and not names:
         raise NotFound(f"nothing is known of an agent {command.agent}", hint="coord agents lists them")
     found = []
@@ -49,7 +49,14 @@ def get_agents(tx: Transaction, command: GetAgents, now: int) -> list[AgentInfo]
         own = sessions.get(name, [])
         claims = sum(_claims(tx, session) for session in own)
         found.append(
-            _shown(name, records.get(name, FREE), _by_life(tx, own, now), pasts.get(name, {}), claims, now)
+            _agent_info(
+                name,
+                records.get(name, NO_RESTRICTIONS),
+                _by_liveness(tx, own, now),
+                track_records.get(name, {}),
+                claims,
+                now,
+            )
         )
     return found
 
@@ -75,37 +82,37 @@ def _records(tx: Transaction, project: str, agent: str) -> dict[str, AgentRecord
     return found
 
 
-def _pasts(tx: Transaction, project: str, agent: str) -> dict[str, dict[str, TrackRecord]]:
+def _track_records(tx: Transaction, project: str, agent: str) -> dict[str, dict[str, TrackRecord]]:
     """Return how agents did in all their sessions, by agent and type."""
     prefix = keys.track_record_prefix(project)
     found: dict[str, dict[str, TrackRecord]] = {}
     for page in tx.pages(f"{prefix}{agent}/" if agent else prefix):
         for entry in page:
             name = keys.parts(entry.key)[2]
-            past = tx.get(entry.key, AgentTrackRecords) or AgentTrackRecords()
+            track_record = tx.get(entry.key, AgentTrackRecords) or AgentTrackRecords()
             sums = found.setdefault(name, {})
-            for type_, more in past.types.items():
-                sums[type_] = added(sums.get(type_, TrackRecord()), more)
+            for type_, more in track_record.types.items():
+                sums[type_] = add_records(sums.get(type_, TrackRecord()), more)
     return found
 
 
 def _claims(tx: Transaction, session: Session) -> int:
     prefix = keys.by_session_prefix(session.session_id)
-    return len(tx.scan(prefix, limit=CLAIMS_MOST))
+    return len(tx.scan(prefix, limit=CLAIMS_MAX))
 
 
-def _by_life(tx: Transaction, sessions: Iterable[Session], now: int) -> list[tuple[Liveness, Session]]:
+def _by_liveness(tx: Transaction, sessions: Iterable[Session], now: int) -> list[tuple[Liveness, Session]]:
     """Return sessions with how alive they seem, the best first."""
     grades = list(Liveness)
     graded = [(liveness(session, now, evidence_of(tx, session)), session) for session in sessions]
     return sorted(graded, key=lambda entry: (grades.index(entry[0]), -entry[1].beat_ms))
 
 
-def _shown(
+def _agent_info(
     name: str,
     record: AgentRecord,
     sessions: list[tuple[Liveness, Session]],
-    past: dict[str, TrackRecord],
+    track_record: dict[str, TrackRecord],
     claims: int,
     now: int,
 ) -> AgentInfo:
@@ -125,7 +132,7 @@ def _shown(
         blocked_reason=why,
         until_ms=until_ms,
         limited_until_ms=record.limited_until_ms if record.limited_until_ms > now else 0,
-        recent_failures=failures_now(record, now),
+        recent_failures=recent_failures(record, now),
         capabilities=capabilities,
-        past=past,
+        track_record=track_record,
     )

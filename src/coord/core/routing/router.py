@@ -22,13 +22,13 @@ from coord.core.routing.specialties import (
     Row,
     Size,
     classify,
-    converted,
+    convert_table,
     matrix_with,
     type_name,
 )
 from coord.core.sessions.schema import Liveness
 from coord.core.sessions.update import STATE_ALIASES
-from coord.core.tasks.agent_record import EFFICIENCY_MIN, added
+from coord.core.tasks.agent_record import EFFICIENCY_MIN, add_records
 from coord.core.tasks.schema import PRIORITY_STEP_MS, Spec, TrackRecord
 
 TYPICAL_S = 300.0
@@ -38,20 +38,20 @@ LIGHT = 0.25
 """Who has to wait no longer than this part of the task's own time is lightly loaded."""
 URGENT = 8
 """From this priority on a task is given to somebody, even if all are busy."""
-PAST_MIN, PAST_MAX = 0.5, 1.5
-PAST_TASKS = 5
+TRACK_RECORD_MIN, TRACK_RECORD_MAX = 0.5, 1.5
+TRACK_RECORD_HALF = 5
 """After so many tasks, the past counts half."""
 BUSY_STATES = {"working", "blocked"}
-GONE_STATES = {"stopping", "completed", "failed", "crashed", "terminated"}
-PLACES = ("primary", "secondary", "tertiary")
+UNAVAILABLE_STATES = {"stopping", "completed", "failed", "crashed", "terminated"}
+POSITIONS = ("primary", "secondary", "tertiary")
 FURTHER, ANY = "further", "any"
-PLACE_WEIGHTS = {Size.SMALL: (1.0, 0.9, 0.8), Size.NORMAL: (1.0, 0.8, 0.6), Size.LARGE: (1.0, 0.7, 0.4)}
+POSITION_WEIGHTS = {Size.SMALL: (1.0, 0.9, 0.8), Size.NORMAL: (1.0, 0.8, 0.6), Size.LARGE: (1.0, 0.7, 0.4)}
 """What a place in the matrix does to speed, the last for all who follow: small tasks suit nearly anybody."""
 
 Efficiency = Annotated[float, Meta(ge=0, le=10)]
 
 
-class Declared(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class AgentConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What configuration says of an agent; `kind` is its name in the matrix, where several are of one kind.
 
     `capacity` is how many tasks it does at once.
@@ -64,7 +64,7 @@ class Declared(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     enabled: bool = True
 
 
-class Agent(Declared, frozen=True, kw_only=True):
+class Agent(AgentConfig, frozen=True, kw_only=True):
     """What the router knows about an agent.
 
     `running` counts the tasks it works on, `queue_depth` those that wait for it,
@@ -78,7 +78,7 @@ class Agent(Declared, frozen=True, kw_only=True):
     queue_depth: int = 0
     average_s: float = 0
     blocked_reason: str = ""
-    past: dict[str, TrackRecord] = {}
+    track_record: dict[str, TrackRecord] = {}
 
 
 class RoutingTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -94,21 +94,21 @@ class Tables(msgspec.Struct, frozen=True):
     agents: dict[str, Any] = {}
 
 
-class Rules(NamedTuple):
+class RoutingConfig(NamedTuple):
     """The matrix and the agents as a repository has them."""
 
     matrix: Matrix
-    agents: dict[str, Declared]
+    agents: dict[str, AgentConfig]
 
 
 class Choice(msgspec.Struct, frozen=True, kw_only=True):
     """What speaks for an agent, in numbers; `refused` says why it gets nothing."""
 
     agent: str
-    place: str = ""
+    position: str = ""
     score: float = 0
     efficiency: float = 0
-    past: float = 1
+    track_record: float = 1
     weight: float = 1
     wait_s: float = 0
     head_start_s: float = 0
@@ -121,10 +121,10 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
         """One line for people."""
         if self.refused:
             return self.refused
-        speed = f"efficiency {self.efficiency:g} × past {self.past:.2f} × place {self.weight:g}"
+        speed = f"efficiency {self.efficiency:g} × track record {self.track_record:.2f} × position {self.weight:g}"
         wait = f"waits {self.wait_s:.0f} s" if self.wait_s else "no wait"
         passes = f" (its priority makes up for {self.head_start_s:.0f} s)" if self.head_start_s else ""
-        return f"{self.place}: {speed}; {wait}{passes}, works {self.work_s:.0f} s"
+        return f"{self.position}: {speed}; {wait}{passes}, works {self.work_s:.0f} s"
 
 
 class Routing(NamedTuple):
@@ -144,28 +144,28 @@ class Routing(NamedTuple):
 
 def rules_from(
     configuration: Mapping[str, Any], file: str, presets: Mapping[str, Mapping[str, Any]]
-) -> Rules:
+) -> RoutingConfig:
     """Return the matrix and the agents of a configuration; an error names its file and the field.
 
     `presets` are rows by task type that the configuration adds to and changes.
     """
-    tables = converted(configuration, Tables, file)
+    tables = convert_table(configuration, Tables, file)
     agents = {name: declared(table, f"{file}: [agents.{name}]") for name, table in tables.agents.items()}
-    return Rules(matrix_with(tables.routing.types, file, matrix_with(presets)), agents)
+    return RoutingConfig(matrix_with(tables.routing.types, file, matrix_with(presets)), agents)
 
 
-def declared(table: Any, what: str) -> Declared:
+def declared(table: Any, what: str) -> AgentConfig:
     """Return an agent from configuration; capabilities are a list, or a table with efficiencies."""
     listed = table.get("capabilities") if isinstance(table, dict) else None
     if isinstance(listed, list) and all(isinstance(each, str) for each in listed):
         table = {**table, "capabilities": dict.fromkeys(listed, 1.0)}
-    return converted(table, Declared, what)
+    return convert_table(table, AgentConfig, what)
 
 
-def agent_as(shown: AgentInfo, table: Declared) -> Agent:
+def agent_as(shown: AgentInfo, table: AgentConfig) -> Agent:
     """Return an agent as it is now and as configuration has it; what it declares itself comes first."""
-    count = sum(past.done for past in shown.past.values())
-    took_s = sum(past.took_s for past in shown.past.values())
+    count = sum(track_record.done for track_record in shown.track_record.values())
+    took_s = sum(track_record.took_s for track_record in shown.track_record.values())
     running = min(shown.claims, table.capacity)
     return Agent(
         name=shown.name,
@@ -180,18 +180,24 @@ def agent_as(shown: AgentInfo, table: Declared) -> Agent:
         queue_depth=shown.claims - running,
         average_s=took_s / count if count else 0,
         blocked_reason=shown.blocked_reason,
-        past=shown.past,
+        track_record=shown.track_record,
     )
 
 
-def past_factor(past: TrackRecord | None) -> float:
+def track_record_factor(track_record: TrackRecord | None) -> float:
     """Return what past tasks make of an agent's efficiency: success and pace, the more tasks the more."""
-    count = past.done + past.failed if past is not None else 0
-    if past is None or count == 0:
+    count = track_record.done + track_record.failed if track_record is not None else 0
+    if track_record is None or count == 0:
         return 1.0
-    pace = past.expected_s / past.took_s if past.took_s > 0 and past.expected_s > 0 else 1.0
-    measured = pace * past.done / count
-    return min(PAST_MAX, max(PAST_MIN, 1 + (measured - 1) * count / (count + PAST_TASKS)))
+    pace = (
+        track_record.expected_s / track_record.took_s
+        if track_record.took_s > 0 and track_record.expected_s > 0
+        else 1.0
+    )
+    measured = pace * track_record.done / count
+    return min(
+        TRACK_RECORD_MAX, max(TRACK_RECORD_MIN, 1 + (measured - 1) * count / (count + TRACK_RECORD_HALF))
+    )
 
 
 def rank_agents(task: Spec, agents: Sequence[Agent], now: int, matrix: Matrix) -> list[Choice]:
@@ -203,7 +209,7 @@ def rank_agents(task: Spec, agents: Sequence[Agent], now: int, matrix: Matrix) -
         rank = _rank(agent, kind, matrix)
         refused = _unavailable(agent) or _incapable(agent, task, kind, matrix)
         choice = (
-            Choice(agent=agent.name, place=_place(rank, kind), refused=refused)
+            Choice(agent=agent.name, position=_position(rank, kind), refused=refused)
             if refused
             else _choice(agent, task, kind, rank, base_s, now, matrix)
         )
@@ -214,11 +220,11 @@ def rank_agents(task: Spec, agents: Sequence[Agent], now: int, matrix: Matrix) -
 def _choice(
     agent: Agent, task: Spec, kind: Kind, rank: int, base_s: float, now: int, matrix: Matrix
 ) -> Choice:
-    weights = PLACE_WEIGHTS[kind.size]
+    weights = POSITION_WEIGHTS[kind.size]
     weight = weights[min(rank, len(weights) - 1)] if kind.type else 1.0
     efficiency = _declared(agent, matrix).get(kind.type, 1.0)
-    past = past_factor(_past(agent, kind.type, matrix))
-    work_s = base_s / (efficiency * past * weight)
+    track_record = track_record_factor(_track_record(agent, kind.type, matrix))
+    work_s = base_s / (efficiency * track_record * weight)
     load = agent.queue_depth + max(agent.running, _state(agent) in BUSY_STATES)
     wait_s = max(0, load - agent.capacity + 1) * (agent.average_s or base_s) / agent.capacity
     waited_ms = max(0, now - task.created_ms) if task.created_ms else 0
@@ -228,10 +234,10 @@ def _choice(
     counted_s = wait_s - head_start_s
     return Choice(
         agent=agent.name,
-        place=_place(rank, kind),
+        position=_position(rank, kind),
         score=100 * base_s / (counted_s + work_s),
         efficiency=efficiency,
-        past=past,
+        track_record=track_record,
         weight=weight,
         wait_s=wait_s,
         head_start_s=head_start_s,
@@ -250,23 +256,25 @@ def _base_s(task: Spec, agents: Sequence[Agent]) -> float:
 def _rank(agent: Agent, kind: Kind, matrix: Matrix) -> int:
     """Return the agent's place in the row, from 0; who is not there comes after all who are."""
     order, name = matrix.get(kind.type, Row()).agents, agent.kind or agent.name
-    return order.index(name) if name in order else max(len(PLACES), len(order))
+    return order.index(name) if name in order else max(len(POSITIONS), len(order))
 
 
-def _place(rank: int, kind: Kind) -> str:
+def _position(rank: int, kind: Kind) -> str:
     if not kind.type:
         return ANY
-    return PLACES[rank] if rank < len(PLACES) else FURTHER
+    return POSITIONS[rank] if rank < len(POSITIONS) else FURTHER
 
 
 def _declared(agent: Agent, matrix: Matrix) -> dict[str, float]:
     return {type_name(name, matrix): value for name, value in agent.capabilities.items()}
 
 
-def _past(agent: Agent, type_: str, matrix: Matrix) -> TrackRecord:
+def _track_record(agent: Agent, type_: str, matrix: Matrix) -> TrackRecord:
     """Return how an agent did with a type, whichever of its names the tasks had."""
-    of_type = [past for name, past in agent.past.items() if type_name(name, matrix) == type_]
-    return functools.reduce(added, of_type, TrackRecord())
+    of_type = [
+        track_record for name, track_record in agent.track_record.items() if type_name(name, matrix) == type_
+    ]
+    return functools.reduce(add_records, of_type, TrackRecord())
 
 
 def _state(agent: Agent) -> str:
@@ -281,7 +289,7 @@ def _unavailable(agent: Agent) -> str:
         return agent.blocked_reason
     if agent.capacity < 1:
         return "its capacity is 0"
-    if _state(agent) in GONE_STATES:
+    if _state(agent) in UNAVAILABLE_STATES:
         return f"its state is {_state(agent)}"
     if agent.liveness is Liveness.ENDED:
         return "it is not here"
@@ -311,27 +319,32 @@ def route(task: Spec, agents: Sequence[Agent], now: int, matrix: Matrix) -> Rout
     """Return whom a task is for: the best who is free or nearly so; if it is urgent, somebody in any case."""
     kind, choices = classify(task, matrix), rank_agents(task, agents, now, matrix)
     best = choices[0] if choices and not choices[0].refused else None
-    agent, because = _verdict(task, kind, best, choices)
+    agent, because = _recommendation(task, kind, best, choices)
     expected_ms = _expected_ms(task, agents, best, now) if best is not None else 0
     late_s = max(0, expected_ms - task.deadline_ms) / 1000 if task.deadline_ms else 0
     rationale = matrix[kind.type].because if kind.type in matrix else ""
     return Routing(agent, because, expected_ms, late_s, kind, choices, rationale)
 
 
-def _verdict(task: Spec, kind: Kind, best: Choice | None, choices: Sequence[Choice]) -> tuple[str, str]:
+def _recommendation(
+    task: Spec, kind: Kind, best: Choice | None, choices: Sequence[Choice]
+) -> tuple[str, str]:
     """Return who gets a task (empty: nobody yet), and why."""
     if best is None:
         return "", f"no agent can take {kind.type or 'it'} now; it stays in the queue"
     if best.free:
         load = "nearly free" if best.wait_s else "free"
-        return best.agent, f"{best.agent} is {_as_placed(best, kind)} and {load}{_passed_over(best, choices)}"
+        return (
+            best.agent,
+            f"{best.agent} is {_describe_position(best, kind)} and {load}{_passed_over_reasons(best, choices)}",
+        )
     if task.priority >= URGENT:
         return best.agent, f"all are busy, but the task is urgent: {best.agent} is done with it first"
     nearest = f"({best.agent} comes nearest)"
     return "", f"all are busy and the task is not urgent: it stays in the queue {nearest}"
 
 
-def idle_others(agent: str, choices: Sequence[Choice]) -> list[str]:
+def other_idle_agents(agent: str, choices: Sequence[Choice]) -> list[str]:
     """Return who else could take a task at once, best first: asked before an agent begins a large one."""
     return [choice.agent for choice in choices if choice.free and not choice.wait_s and choice.agent != agent]
 
@@ -343,16 +356,16 @@ def _expected_ms(task: Spec, agents: Sequence[Agent], best: Choice, now: int) ->
     return now + round((best.wait_s + best.work_s) * 1000)
 
 
-def _as_placed(choice: Choice, kind: Kind) -> str:
-    if choice.place in PLACES:
-        return f"{choice.place} for {kind.type}"
+def _describe_position(choice: Choice, kind: Kind) -> str:
+    if choice.position in POSITIONS:
+        return f"{choice.position} for {kind.type}"
     return f"able to do {kind.type}" if kind.type else "as good as any"
 
 
-def _passed_over(best: Choice, choices: Sequence[Choice]) -> str:
+def _passed_over_reasons(best: Choice, choices: Sequence[Choice]) -> str:
     """Return what stands against those whom the matrix puts before the best."""
-    order = [*PLACES, FURTHER, ANY]
-    before = [choice for choice in choices if order.index(choice.place) < order.index(best.place)]
+    order = [*POSITIONS, FURTHER, ANY]
+    before = [choice for choice in choices if order.index(choice.position) < order.index(best.position)]
     reasons = [
         f"{choice.agent}: {choice.refused or f'{choice.score:.0f} points, waits {choice.wait_s:.0f} s'}"
         for choice in before

@@ -120,13 +120,13 @@ def matrix_with(tables: Any, file: str = "", matrix: Matrix = TASK_TYPES) -> Mat
     """Return the matrix with rows from configuration; of a row that is there, what is named changes."""
     rows = dict(matrix)
     for name, table in tables.items():
-        given = converted(table, Row, f"{file}: [routing.types.{name}]")
+        given = convert_table(table, Row, f"{file}: [routing.types.{name}]")
         named = {field: getattr(given, field) for field in Row.__struct_fields__ if field in table}
         rows[name] = msgspec.structs.replace(rows.get(name, Row(title=name)), **named)
     return rows
 
 
-def converted(table: Any, kind: type[T], what: str) -> T:
+def convert_table(table: Any, kind: type[T], what: str) -> T:
     """Return a table of the configuration as what it describes."""
     try:
         return msgspec.convert(table, kind)

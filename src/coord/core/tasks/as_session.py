@@ -18,7 +18,7 @@ from coord.core.transaction import Transaction
 def as_session(tx: Transaction, command: AsSession, now: int) -> Any:
     """Answer a command for the session of its caller, and take it for a heartbeat."""
     name = _session_of(tx, command.caller, now)
-    return dispatch(tx, msgspec.structs.replace(command.asked, session=name), now)
+    return dispatch(tx, msgspec.structs.replace(command.command, session=name), now)
 
 
 def submit_results(tx: Transaction, command: SubmitResults, now: int) -> list[SubmissionResult]:
@@ -41,7 +41,7 @@ def _session_of(tx: Transaction, caller: Caller, now: int) -> str:
 
 def as_session_reads(command: AsSession) -> list[str]:
     """Return what the caller's session and the command itself are going to read."""
-    reads, caller, asked = caller_reads(command), command.caller, command.asked
+    reads, caller, asked = caller_reads(command), command.caller, command.command
     if not caller.session:
         return reads
     if isinstance(asked, SubmitResult):

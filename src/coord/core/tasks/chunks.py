@@ -13,7 +13,7 @@ import msgspec
 
 from coord.core import keys
 from coord.core.errors import Corrupt, Invalid, LimitReached
-from coord.core.limits import DAY_MS, limits_of, result_bytes_most
+from coord.core.limits import DAY_MS, limits_of, result_bytes_max
 from coord.core.tasks.commands import GetChunks, PutChunk
 from coord.core.tasks.schema import Blob, Chunk
 from coord.core.transaction import Transaction
@@ -25,7 +25,7 @@ REMOVED_AT_ONCE = 16
 """How many chunks one sweep removes: to be expected they have to be loaded."""
 
 
-def chunks_of(size: int) -> int:
+def chunk_count(size: int) -> int:
     """Return how many chunks data of this size has."""
     return -(-size // CHUNK_BYTES)
 
@@ -39,9 +39,9 @@ def put_chunk(tx: Transaction, command: PutChunk, now: int) -> int:
     """Take in the next chunk; return how many are there, so that whoever sends knows how to go on."""
     key = keys.blob(command.digest)
     blob = tx.get(key, Blob) or Blob(size=command.size)
-    most = result_bytes_most(limits_of(tx, command.tenant))
-    if command.size > most:
-        raise LimitReached(f"the data has {command.size} bytes; the limit is {most}")
+    limit = result_bytes_max(limits_of(tx, command.tenant))
+    if command.size > limit:
+        raise LimitReached(f"the data has {command.size} bytes; the limit is {limit}")
     length = min(CHUNK_BYTES, command.size - command.number * CHUNK_BYTES)
     if blob.size != command.size or len(command.data) != length:
         raise Invalid(f"chunk {command.number} is not of data of {blob.size} bytes", hint="cut it anew")
@@ -49,39 +49,41 @@ def put_chunk(tx: Transaction, command: PutChunk, now: int) -> int:
         tx.put(keys.chunk(command.digest, command.number), Chunk(data=command.data))
         blob = msgspec.structs.replace(blob, chunks=blob.chunks + 1)
         _put(tx, key, blob, now)
-    elif not blob.holders and blob.until_ms < now + KEPT_MS // 2:
+    elif not blob.references and blob.until_ms < now + KEPT_MS // 2:
         _put(tx, key, blob, now)
     return blob.chunks
 
 
 def _put(tx: Transaction, key: str, blob: Blob, now: int) -> None:
     """Write what is known of data; if nobody refers to it, it has a day from now on."""
-    until_ms = 0 if blob.holders else now + KEPT_MS
-    tx.put(key, msgspec.structs.replace(blob, until_ms=until_ms), "" if blob.holders else keys.due(until_ms))
+    until_ms = 0 if blob.references else now + KEPT_MS
+    tx.put(
+        key, msgspec.structs.replace(blob, until_ms=until_ms), "" if blob.references else keys.due(until_ms)
+    )
 
 
-def lock(tx: Transaction, digest: str, size: int, now: int) -> bool:
+def add_reference(tx: Transaction, digest: str, size: int, now: int) -> bool:
     """Count a record that refers to the data from now on; False if the data is not all there."""
     key = keys.blob(digest)
     blob = tx.get(key, Blob)
-    if blob is None or blob.size != size or blob.chunks != chunks_of(size):
+    if blob is None or blob.size != size or blob.chunks != chunk_count(size):
         return False
-    _put(tx, key, msgspec.structs.replace(blob, holders=blob.holders + 1), now)
+    _put(tx, key, msgspec.structs.replace(blob, references=blob.references + 1), now)
     return True
 
 
-def release_hook_locks(tx: Transaction, digest: str, now: int) -> None:
+def drop_reference(tx: Transaction, digest: str, now: int) -> None:
     """Count a record off that referred to the data."""
     key = keys.blob(digest)
     blob = tx.get(key, Blob)
-    if blob is not None and blob.holders:
-        _put(tx, key, msgspec.structs.replace(blob, holders=blob.holders - 1), now)
+    if blob is not None and blob.references:
+        _put(tx, key, msgspec.structs.replace(blob, references=blob.references - 1), now)
 
 
-def remove_unheld(tx: Transaction, key: str, now: int) -> None:
+def remove_unreferenced(tx: Transaction, key: str, now: int) -> None:
     """Remove data that nobody referred to for a day, the last chunks first; the next sweep goes on."""
     blob = tx.get(key, Blob)
-    if blob is None or blob.holders:
+    if blob is None or blob.references:
         return
     digest = keys.parts(key)[-1]
     left = max(0, blob.chunks - REMOVED_AT_ONCE)
@@ -96,7 +98,7 @@ def remove_unheld(tx: Transaction, key: str, now: int) -> None:
 
 def get_chunks(tx: Transaction, command: GetChunks, _now: int) -> list[bytes]:
     """Return some chunks in a row, all of them or none."""
-    numbers = range(command.first, command.first + command.most)
+    numbers = range(command.first, command.first + command.limit)
     tx.prefetch(*(keys.chunk(command.digest, number) for number in numbers))
     found = [tx.get(keys.chunk(command.digest, number), Chunk) for number in numbers]
     if not all(found):

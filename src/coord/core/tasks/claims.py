@@ -50,7 +50,7 @@ from coord.core.tasks.schema import (
     IN_PROGRESS,
     RELEASED,
     UNCLAIMED,
-    Lost,
+    ClaimLoss,
     Task,
     TaskClaimed,
     TaskExpired,
@@ -127,7 +127,7 @@ def claim_one(
     if command.expects and command.expects != (stands := _standing(as_of(stored, now), command.expects)):
         return ClaimResult(False, ClaimReason.DENIED_UNEXPECTED, detail=f"it stands at {stands}")
     goes = agent_of(stored) if stored.claim is ACTIVE else ""
-    if stored.planned and (why := work.not_ready(tx, project, stored, command.agent, goes)):
+    if stored.planned and (why := work.not_ready_reason(tx, project, stored, command.agent, goes)):
         return ClaimResult(False, ClaimReason.DENIED_NOT_READY, detail=why)
     refusal = claim_refusal(limits, command.lease_ms, stored.generation - stored.reset_generation)
     if refusal is None:
@@ -194,7 +194,7 @@ def _grant(
             project, task_id, generation, session, agent, lease_ms, previous.generation, state, command.reason
         )
     )
-    return ClaimResult(True, GRANTED, shown_claim(command.tenant, project, task_id, task))
+    return ClaimResult(True, GRANTED, claim_info(command.tenant, project, task_id, task))
 
 
 def _make_room(
@@ -207,7 +207,7 @@ def _make_room(
 ) -> Task:
     """End and archive the old claim (`admit` has counted it off); what was still valid is superseded."""
     previous = as_of(stored, now)
-    unlist(tx, which, stored, now)
+    remove_from_indexes(tx, which, stored, now)
     if previous.claim is ACTIVE:
         names = (which.project, which.task, previous.generation, previous.session, previous.agent)
         tx.emit(TaskSuperseded(*names, command.session, command.reason))
@@ -218,7 +218,7 @@ def _make_room(
             end_reason=ReleaseReason.SUPERSEDED,
             note=command.reason,
         )
-        remember_taken(tx, which, previous)
+        record_taken_claim(tx, which, previous)
     index_key = retention_index_key(limits, now)
     tx.put(keys.history(which.project, which.task, previous.generation), previous, index_key)
     return previous
@@ -248,7 +248,7 @@ def release_claim(tx: Transaction, command: ReleaseClaim, now: int) -> ReleaseRe
     refusal = _holder_refusal(as_of(stored, now), command)
     if refusal is not None:
         return ReleaseResult(False, ReleaseOutcome(refusal))
-    clear_books(tx, command, stored, now)
+    remove_claim(tx, command, stored, now)
     failed = command.reason is ReleaseReason.ERROR
     task = msgspec.structs.replace(
         stored,
@@ -263,9 +263,9 @@ def release_claim(tx: Transaction, command: ReleaseClaim, now: int) -> ReleaseRe
     elif failed and command.final:
         work.fail_for_good(tx, command.project, command.task, task, now)
     elif failed:
-        work.try_again(tx, command.project, command.task, task, now, pause=True)
+        work.schedule_retry(tx, command.project, command.task, task, now, pause=True)
     else:
-        work.put_back(tx, command.project, command.task, task, now)
+        work.return_to_queue(tx, command.project, command.task, task, now)
     if command.limited_ms:
         until_ms = now + command.limited_ms
         limit_agent(tx, command.project, agent_of(task), until_ms, command.note, now)
@@ -294,26 +294,28 @@ def _holder_refusal(task: Task, command: RenewLease | ReleaseClaim) -> str | Non
     return "ALREADY_EXPIRED" if task.claim is EXPIRED else None
 
 
-def remember_taken(tx: Transaction, which: TaskCommand, ended: Task) -> None:
+def record_taken_claim(tx: Transaction, which: TaskCommand, ended: Task) -> None:
     """Let a session remember a claim that somebody else has ended."""
     assert ended.end_reason is not None, "only what has ended is lost"
-    lost = Lost(generation=ended.generation, reason=ended.end_reason, at_ms=ended.ended_ms, note=ended.note)
-    remember_lost(tx, ended.session, which.project, which.task, lost)
+    lost = ClaimLoss(
+        generation=ended.generation, reason=ended.end_reason, at_ms=ended.ended_ms, note=ended.note
+    )
+    record_loss(tx, ended.session, which.project, which.task, lost)
 
 
-def remember_lost(tx: Transaction, session: str, project: str, task_id: str, lost: Lost) -> None:
+def record_loss(tx: Transaction, session: str, project: str, task_id: str, lost: ClaimLoss) -> None:
     """Write down for its session that a claim is lost; of each task it remembers the latest."""
     tx.put(keys.lost(session, project, task_id), lost, keys.due(lost.at_ms + LOSS_KEEP_MS))
 
 
-def expire_due(tx: Transaction, tenant: str, now: int, most: int) -> int:
-    """Write down that up to `most` leases ran out, passing over what else is due; return how many."""
+def expire_due(tx: Transaction, tenant: str, now: int, limit: int) -> int:
+    """Write down that up to `limit` leases ran out, passing over what else is due; return how many."""
     expired = 0
     after = ("", "")
-    while expired < most:
+    while expired < limit:
         page = tx.scan(keys.DUE_PREFIX, by="index_key", limit=DUE_PAGE, after=after)
         for found in page:
-            if keys.due_ms(found.index_key) > now or expired == most:
+            if keys.due_ms(found.index_key) > now or expired == limit:
                 return expired
             kind, *rest = keys.parts(found.key)
             if kind == "task":
@@ -329,26 +331,26 @@ def expire(tx: Transaction, which: TaskCommand, now: int) -> bool:
     task_key = keys.task(which.project, which.task)
     stored = tx.get(task_key, Task)
     if stored is not None and stored.retry_ms and now >= stored.retry_ms:
-        work.end_pause(tx, which.project, which.task, stored, now)
+        work.end_backoff(tx, which.project, which.task, stored, now)
     if stored is None or stored.claim is not ACTIVE or now < stored.expires_ms:
         return False
-    clear_books(tx, which, stored, now)
+    remove_claim(tx, which, stored, now)
     if stored.planned:
-        work.try_again(tx, which.project, which.task, as_of(stored, now), now, pause=False)
+        work.schedule_retry(tx, which.project, which.task, as_of(stored, now), now, pause=False)
     else:
         tx.put(task_key, as_of(stored, now))
     tx.put_marker(keys.expired(stored.expires_ms, which.project, which.task))
     return True
 
 
-def clear_books(tx: Transaction, which: TaskCommand, stored: Task, now: int) -> None:
+def remove_claim(tx: Transaction, which: TaskCommand, stored: Task, now: int) -> None:
     """Take a claim that ends off the lists and out of the counts."""
-    unlist(tx, which, stored, now)
+    remove_from_indexes(tx, which, stored, now)
     if stored.claim is ACTIVE and which.tenant != UNLIMITED_TENANT:
         count_off(tx, stored.session)
 
 
-def unlist(tx: Transaction, which: TaskCommand, stored: Task, now: int) -> None:
+def remove_from_indexes(tx: Transaction, which: TaskCommand, stored: Task, now: int) -> None:
     """Take a claim out of the index it stands in; tell if its lease ran out unnoticed."""
     if stored.claim is ACTIVE:
         tx.delete(keys.by_session(stored.session, which.project, which.task))
@@ -357,13 +359,13 @@ def unlist(tx: Transaction, which: TaskCommand, stored: Task, now: int) -> None:
         if now >= stored.expires_ms:
             names = (which.project, which.task, stored.generation, stored.session, stored.agent)
             tx.emit(TaskExpired(*names, stored.expires_ms))
-            lost = Lost(generation=stored.generation, at_ms=stored.expires_ms)
-            remember_lost(tx, stored.session, which.project, which.task, lost)
+            lost = ClaimLoss(generation=stored.generation, at_ms=stored.expires_ms)
+            record_loss(tx, stored.session, which.project, which.task, lost)
     elif stored.claim is EXPIRED:
         tx.delete(keys.expired(stored.expires_ms, which.project, which.task))
 
 
-def shown_claim(tenant: str, project: str, task_id: str, task: Task) -> TaskClaim:
+def claim_info(tenant: str, project: str, task_id: str, task: Task) -> TaskClaim:
     """Return the claim of a task as callers see it."""
     assert task.claim is not None, "only a claimed task has a claim to show"
     return TaskClaim(

@@ -116,12 +116,12 @@ class AsSession(SessionCommand, frozen=True):
 
     rule = "coord.core.tasks.as_session:as_session"
     prefetch_keys = "coord.core.tasks.as_session:as_session_reads"
-    asked: RenewLease | ReleaseClaim | SubmitResult
+    command: RenewLease | ReleaseClaim | SubmitResult
 
     @property
     def reply(self) -> object:  # type: ignore[override]
         """The type of the answer is that of what is asked."""
-        return self.asked.reply
+        return self.command.reply
 
 
 class ResetTask(TaskCommand, frozen=True):
@@ -200,7 +200,7 @@ class GetChunks(Command, frozen=True):
     tenant: str
     digest: str
     first: int
-    most: int
+    limit: int
 
 
 class GetResult(TaskCommand, frozen=True):

@@ -23,23 +23,23 @@ from coord.core.tasks.schema import (
     DONE,
     RELEASED,
     UNCLAIMED,
+    PendingUpdate,
     Result,
     Spec,
     Task,
     TaskMerged,
-    Unsettled,
-    merged_bytes,
+    combined_bytes,
 )
 from coord.core.tasks.types import ReleaseReason, TaskStatus, derived_uuid
 from coord.core.transaction import Transaction
 
 PAGE = 500
-SETTLED_MOST = 1_000
-LEVELS_MOST = 16
+UPDATES_MAX = 1_000
+LEVELS_MAX = 16
 """How many tasks one command computes anew, and how far down; the sweep goes on with the rest."""
 
 FINISHED = (TaskStatus.DONE, TaskStatus.SKIPPED)
-STUCK = (TaskStatus.FAILED, TaskStatus.ERRORED, TaskStatus.BLOCKED)
+BLOCKING_STATES = (TaskStatus.FAILED, TaskStatus.ERRORED, TaskStatus.BLOCKED)
 WAITING = (TaskStatus.PENDING, TaskStatus.READY, TaskStatus.BLOCKED)
 """States that follow from the dependencies."""
 
@@ -52,7 +52,7 @@ def needs(task_id: str, spec: Spec) -> tuple[str, ...]:
 def state_by_dependencies(tx: Transaction, project: str, task_id: str, spec: Spec) -> TaskStatus:
     """Return the state of a task nobody works on."""
     states = _states(tx, project, needs(task_id, spec))
-    if any(state in STUCK for state in states):
+    if any(state in BLOCKING_STATES for state in states):
         return TaskStatus.BLOCKED
     return TaskStatus.READY if all(state in FINISHED for state in states) else TaskStatus.PENDING
 
@@ -91,7 +91,7 @@ def update_dependents(tx: Transaction, project: str, task_id: str, now: int) -> 
     """
     if not has_dependents(tx, project, task_id):
         return
-    if _states(tx, project, (task_id,))[0] not in (*FINISHED, *STUCK):
+    if _states(tx, project, (task_id,))[0] not in (*FINISHED, *BLOCKING_STATES):
         followers = _load(tx, project, list(dependents(tx, project, task_id)))
         for follower, state in zip(followers, _states(tx, project, tuple(followers)), strict=True):
             if state is TaskStatus.READY:
@@ -102,15 +102,15 @@ def update_dependents(tx: Transaction, project: str, task_id: str, now: int) -> 
 def update_remaining(tx: Transaction, key: str, now: int) -> None:
     """Go on where a change was left when it had reached its measure."""
     _, project, task_id = keys.parts(key)
-    rest = tx.get(key, Unsettled)
+    rest = tx.get(key, PendingUpdate)
     if rest is not None:
         tx.delete(key)
         _settle(tx, project, task_id, list(rest.tasks), now)
 
 
 def _settle(tx: Transaction, project: str, cause: str, todo: list[tuple[str, str]], now: int) -> None:
-    left = SETTLED_MOST
-    for _ in range(LEVELS_MOST):
+    left = UPDATES_MAX
+    for _ in range(LEVELS_MAX):
         if not todo or left <= 0:
             break
         followers, rest = _followers(tx, project, todo, left)
@@ -118,21 +118,21 @@ def _settle(tx: Transaction, project: str, cause: str, todo: list[tuple[str, str
         changed = [name for name in followers if update_readiness(tx, project, name, now)]
         todo = rest + [(name, "") for name in changed if has_dependents(tx, project, name)]
     if todo:
-        key = keys.unsettled(project, cause)
-        before = tx.get(key, Unsettled) or Unsettled()
+        key = keys.pending_update(project, cause)
+        before = tx.get(key, PendingUpdate) or PendingUpdate()
         tasks = tuple(dict.fromkeys((*before.tasks, *todo)))
         tx.put(key, msgspec.structs.replace(before, tasks=tasks), keys.due(0))
 
 
 def _followers(
-    tx: Transaction, project: str, todo: list[tuple[str, str]], most: int
+    tx: Transaction, project: str, todo: list[tuple[str, str]], limit: int
 ) -> tuple[list[str], list[tuple[str, str]]]:
     """Return what depends directly on some tasks, in few steps however many they are, and what is left."""
     tx.prefetch_scans([_range(project, name, after) for name, after in todo])
     found: dict[str, None] = {}
     rest = []
     for name, after in todo:
-        if len(found) >= most:
+        if len(found) >= limit:
             rest.append((name, after))
             continue
         range_ = _range(project, name, after)
@@ -183,7 +183,7 @@ def complete_from_subtasks(
     finished = [tx.get(keys.task(project, name), Task) or UNCLAIMED for name in part_ids(task_id, parts)]
     generations = tuple(part.generation if part.state is DONE else 0 for part in finished)
     generation = task.generation + 1
-    size = merged_bytes(part.result_bytes if part.state is DONE else None for part in finished)
+    size = combined_bytes(part.result_bytes if part.state is DONE else None for part in finished)
     product = work_product_ref(task_id, generation, derived_uuid("merge", project, task_id, generation))
     whole = msgspec.structs.replace(
         task,

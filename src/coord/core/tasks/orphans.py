@@ -4,10 +4,10 @@ import msgspec
 
 from coord.core import keys
 from coord.core.limits import UNLIMITED_TENANT, Count, count_off
-from coord.core.tasks.claims import remember_lost, unlist
+from coord.core.tasks.claims import record_loss, remove_from_indexes
 from coord.core.tasks.commands import TaskCommand
-from coord.core.tasks.planned import try_again
-from coord.core.tasks.schema import Lost, Task, TaskReleased, as_of
+from coord.core.tasks.planned import schedule_retry
+from coord.core.tasks.schema import ClaimLoss, Task, TaskReleased, as_of
 from coord.core.tasks.types import ClaimState, ReleaseReason, TaskStatus
 from coord.core.transaction import Transaction
 
@@ -27,20 +27,20 @@ def _end_claim(tx: Transaction, which: TaskCommand, reason: ReleaseReason, note:
     task_key = keys.task(which.project, which.task)
     stored = tx.get(task_key, Task)
     assert stored is not None, f"{task_key} has an index entry"
-    unlist(tx, which, stored, now)
+    remove_from_indexes(tx, which, stored, now)
     if tx.get(keys.count_session(stored.session), Count) is not None:  # a limited tenant counts
         count_off(tx, stored.session)
     if as_of(stored, now).claim is ClaimState.EXPIRED:
         if stored.planned:
-            try_again(tx, which.project, which.task, as_of(stored, now), now, pause=False)
+            schedule_retry(tx, which.project, which.task, as_of(stored, now), now, pause=False)
         else:
             tx.put(task_key, as_of(stored, now))
         tx.put_marker(keys.expired(stored.expires_ms, which.project, which.task))
         return
     failed = reason is ReleaseReason.ERROR
     if failed:
-        lost = Lost(generation=stored.generation, reason=reason, at_ms=now, note=note)
-        remember_lost(tx, stored.session, which.project, which.task, lost)
+        lost = ClaimLoss(generation=stored.generation, reason=reason, at_ms=now, note=note)
+        record_loss(tx, stored.session, which.project, which.task, lost)
     task = msgspec.structs.replace(
         stored,
         claim=ClaimState.ERROR if failed else ClaimState.RELEASED,
@@ -50,7 +50,7 @@ def _end_claim(tx: Transaction, which: TaskCommand, reason: ReleaseReason, note:
         note=note,
     )
     if task.planned:
-        try_again(tx, which.project, which.task, task, now, pause=False)
+        schedule_retry(tx, which.project, which.task, task, now, pause=False)
     else:
         tx.put(task_key, task)
     names = (which.project, which.task, task.generation, task.session, task.agent)

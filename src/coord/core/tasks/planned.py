@@ -10,24 +10,33 @@ from coord.core.locks.locks import LockAt, deadline_key, end_lock, resource_of
 from coord.core.locks.resources import Resource
 from coord.core.locks.schema import EndReason, Lock
 from coord.core.locks.wait_queue import grant_waiters
-from coord.core.tasks.agent_record import agent_of, count_done, count_failed
+from coord.core.tasks.agent_record import agent_of, count_failure, count_success
 from coord.core.tasks.commands import TaskCommand
 from coord.core.tasks.dependencies import state_by_dependencies, update_dependents, update_readiness
-from coord.core.tasks.schema import READY, STUCK, Spec, Task, TaskErrored, TaskFailed, TaskRetried, Track
+from coord.core.tasks.schema import (
+    READY,
+    STUCK_STATES,
+    Spec,
+    Task,
+    TaskErrored,
+    TaskFailed,
+    TaskRetried,
+    Track,
+)
 from coord.core.tasks.types import ReleaseReason, TaskStatus
 from coord.core.transaction import Transaction
 
 RETRY_MS, RETRY_MS_MAX = 5_000, 600_000
 
 
-def not_ready(tx: Transaction, project: str, task: Task, agent: str, goes: str = "") -> str:
+def not_ready_reason(tx: Transaction, project: str, task: Task, agent: str, goes: str = "") -> str:
     """Return why a task that was added may not be claimed now; empty if it may. `goes` loses it thereby."""
     if task.state not in (READY, TaskStatus.IN_PROGRESS):
         return f"the task is {task.state.value}"
-    return track_is_full(tx, project, task.track, agent, goes)
+    return track_full_reason(tx, project, task.track, agent, goes)
 
 
-def track_is_full(tx: Transaction, project: str, track: str, agent: str, goes: str = "") -> str:
+def track_full_reason(tx: Transaction, project: str, track: str, agent: str, goes: str = "") -> str:
     """Return who stands against another agent on a track; empty if nobody does. `goes` leaves one task."""
     record = tx.get(keys.track(project, track), Track) if track else None
     if record is None:
@@ -68,7 +77,7 @@ def vacate_track(tx: Transaction, which: TaskCommand, task: Task, now: int) -> N
 def locks_of_task(tx: Transaction, project: str, task_id: str, task: Task) -> list[tuple[str, Lock]]:
     """Return the locks that a claim has, where they stand."""
     found = []
-    for key in task.locked:
+    for key in task.lock_keys:
         lock = tx.get(key, Lock)
         if lock is not None and lock.task == f"{project}/{task_id}/{task.generation}":
             found.append((key, lock))
@@ -91,29 +100,29 @@ def _count_agent(tx: Transaction, project: str, task: Task, by: int) -> None:
     tx.put(key, msgspec.structs.replace(record, agents={agent: n for agent, n in agents.items() if n > 0}))
 
 
-def put_free(tx: Transaction, project: str, task_id: str, task: Task) -> None:
+def put_unclaimed(tx: Transaction, project: str, task_id: str, task: Task) -> None:
     """Write a task that nobody works on any more, in the queue if it is ready."""
     tx.put(keys.task(project, task_id), task, task.queue if task.state is READY else "")
 
 
-def put_back(tx: Transaction, project: str, task_id: str, task: Task, now: int) -> None:
+def return_to_queue(tx: Transaction, project: str, task_id: str, task: Task, now: int) -> None:
     """Put a task that was given back where it belongs: its dependencies may have changed meanwhile."""
     tx.delete(keys.working(project, task_id))
     spec = tx.get(keys.spec(project, task_id), Spec) or Spec()
     state = state_by_dependencies(tx, project, task_id, spec)
-    put_free(tx, project, task_id, msgspec.structs.replace(task, state=state))
+    put_unclaimed(tx, project, task_id, msgspec.structs.replace(task, state=state))
     if state is TaskStatus.BLOCKED:  # while it was worked on, those behind it were not
         update_dependents(tx, project, task_id, now)
 
 
-def open_again(tx: Transaction, project: str, task_id: str, before: Task, opened: Task, now: int) -> None:
+def reopen(tx: Transaction, project: str, task_id: str, before: Task, opened: Task, now: int) -> None:
     """Put a task that was reset back where it belongs, and those that waited for it behind it."""
     spec = tx.get(keys.spec(project, task_id), Spec) or Spec()
     state = state_by_dependencies(tx, project, task_id, spec)
     task = msgspec.structs.replace(opened, planned=True, queue=before.queue, track=before.track, state=state)
-    put_free(tx, project, task_id, task)
+    put_unclaimed(tx, project, task_id, task)
     tx.delete(keys.working(project, task_id))
-    if before.state in STUCK:
+    if before.state in STUCK_STATES:
         tx.delete(keys.stuck(project, task_id))
     tx.put_marker(keys.unfinished(project, task_id))
     update_readiness(tx, project, task_id, now)
@@ -131,7 +140,7 @@ def done_reads(project: str, task_id: str, agent: str, session: str) -> list[str
     ]
 
 
-def foresee_done(tx: Transaction, project: str, task_id: str, task: Task) -> None:
+def prefetch_done(tx: Transaction, project: str, task_id: str, task: Task) -> None:
     """Ask at once for all that the end of a task looks at."""
     wanted = done_reads(project, task_id, agent_of(task), task.session)
     if task.track:
@@ -141,7 +150,7 @@ def foresee_done(tx: Transaction, project: str, task_id: str, task: Task) -> Non
 
 def finish_done(tx: Transaction, project: str, task_id: str, task: Task, now: int) -> None:
     """Finish a task whose result was accepted; its agent did well."""
-    count_done(tx, project, task_id, task, now)
+    count_success(tx, project, task_id, task, now)
     finish(tx, project, task_id, now)
 
 
@@ -152,11 +161,11 @@ def finish(tx: Transaction, project: str, task_id: str, now: int) -> None:
     update_dependents(tx, project, task_id, now)
 
 
-def try_again(tx: Transaction, project: str, task_id: str, task: Task, now: int, *, pause: bool) -> None:
+def schedule_retry(tx: Transaction, project: str, task_id: str, task: Task, now: int, *, pause: bool) -> None:
     """Put a task back after a failure or a lost worker, until it has been tried too often."""
     spec = tx.get(keys.spec(project, task_id), Spec) or Spec()
     if task.end_reason is not ReleaseReason.VOLUNTARY:
-        count_failed(tx, project, task, spec.type, now)
+        count_failure(tx, project, task, spec.type, now)
     retries = task.retries + 1
     if retries > spec.retries_max:
         errored = msgspec.structs.replace(task, state=TaskStatus.ERRORED, retries=retries)
@@ -171,14 +180,14 @@ def try_again(tx: Transaction, project: str, task_id: str, task: Task, now: int,
     if pause:
         tx.put(keys.task(project, task_id), again, keys.due(retry_ms))
     else:
-        put_back(tx, project, task_id, again, now)
+        return_to_queue(tx, project, task_id, again, now)
     tx.emit(TaskRetried(project, task_id, task.generation, retries, retry_ms))
 
 
 def fail_for_good(tx: Transaction, project: str, task_id: str, task: Task, now: int) -> None:
     """Write down that a task cannot be done: what depends on it is blocked until somebody retries it."""
     spec = tx.get(keys.spec(project, task_id), Spec) or Spec()
-    count_failed(tx, project, task, spec.type, now)
+    count_failure(tx, project, task, spec.type, now)
     tx.put(keys.task(project, task_id), msgspec.structs.replace(task, state=TaskStatus.FAILED))
     tx.delete(keys.working(project, task_id))
     tx.put_marker(keys.stuck(project, task_id))
@@ -186,6 +195,6 @@ def fail_for_good(tx: Transaction, project: str, task_id: str, task: Task, now: 
     update_dependents(tx, project, task_id, now)
 
 
-def end_pause(tx: Transaction, project: str, task_id: str, task: Task, now: int) -> None:
+def end_backoff(tx: Transaction, project: str, task_id: str, task: Task, now: int) -> None:
     """Let a task be taken again after the pause that follows a failure."""
-    put_back(tx, project, task_id, msgspec.structs.replace(task, retry_ms=0), now)
+    return_to_queue(tx, project, task_id, msgspec.structs.replace(task, retry_ms=0), now)

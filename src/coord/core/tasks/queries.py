@@ -7,8 +7,8 @@ from coord.core import keys
 from coord.core.errors import NotFound
 from coord.core.limits import DAY_MS
 from coord.core.records import Marker, Stored
-from coord.core.tasks.chunks import release_hook_locks
-from coord.core.tasks.claims import shown_claim
+from coord.core.tasks.chunks import drop_reference
+from coord.core.tasks.claims import claim_info
 from coord.core.tasks.commands import (
     GetClaimHistory,
     GetResult,
@@ -18,7 +18,7 @@ from coord.core.tasks.commands import (
     ListExpiredClaims,
     TaskCommand,
 )
-from coord.core.tasks.results import shown_result
+from coord.core.tasks.results import result_info
 from coord.core.tasks.schema import HistoryForgotten, Rejection, Result, Task, as_of
 from coord.core.tasks.types import (
     ClaimHistory,
@@ -46,8 +46,8 @@ def get_task_state(tx: Transaction, command: GetTaskState, now: int) -> TaskStat
         command.task,
         task.state,
         task.generation,
-        shown_claim(command.tenant, command.project, command.task, task) if task.claim is not None else None,
-        shown_result(tx, command.tenant, command.project, command.task, task)
+        claim_info(command.tenant, command.project, command.task, task) if task.claim is not None else None,
+        result_info(tx, command.tenant, command.project, command.task, task)
         if task.state is TaskStatus.DONE
         else None,
         _rejections(tx, command),
@@ -74,7 +74,7 @@ def get_result(tx: Transaction, command: GetResult, _now: int) -> TaskResult:
         task = tx.get(keys.history(*names, command.generation), Task)
     if task is None or task.end_reason is not ReleaseReason.COMPLETED:
         raise NotFound(f"{command.task} has no result", hint="coord task show tells how it stands")
-    return shown_result(tx, command.tenant, *names, task)
+    return result_info(tx, command.tenant, *names, task)
 
 
 def get_claim_history(tx: Transaction, command: GetClaimHistory, now: int) -> list[ClaimHistory]:
@@ -87,13 +87,13 @@ def get_claim_history(tx: Transaction, command: GetClaimHistory, now: int) -> li
         ended.append(as_of(stored, now))
     rejected = _rejections(tx, command)
     return [
-        _shown_history(command, task, rejected)
+        _history_info(command, task, rejected)
         for task in ended
         if task is not None and task.end_reason is not None
     ]
 
 
-def _shown_history(command: TaskCommand, task: Task, rejected: tuple[TaskResult, ...]) -> ClaimHistory:
+def _history_info(command: TaskCommand, task: Task, rejected: tuple[TaskResult, ...]) -> ClaimHistory:
     assert task.end_reason is not None, "only an ended generation is history"
     return ClaimHistory(
         command.tenant,
@@ -114,13 +114,13 @@ def _shown_history(command: TaskCommand, task: Task, rejected: tuple[TaskResult,
 
 def _rejections(tx: Transaction, command: TaskCommand) -> tuple[TaskResult, ...]:
     return tuple(
-        _shown_rejection(command, found.key, rejection)
+        _rejection_info(command, found.key, rejection)
         for found in _all(tx, keys.rejected_prefix(command.project, command.task))
         if (rejection := tx.get(found.key, Rejection)) is not None
     )
 
 
-def _shown_rejection(command: TaskCommand, key: str, rejection: Rejection) -> TaskResult:
+def _rejection_info(command: TaskCommand, key: str, rejection: Rejection) -> TaskResult:
     generation, session = keys.parts(key)[-2:]
     return TaskResult(
         command.tenant,
@@ -147,7 +147,7 @@ def get_session_claims(tx: Transaction, command: GetSessionClaims, now: int) -> 
         which = TaskCommand(command.tenant, *keys.parts(index.key)[-2:])
         task = tx.get(keys.task(which.project, which.task), Task)
         if task is not None and task.session == command.session and as_of(task, now) is task:
-            claims.append(shown_claim(which.tenant, which.project, which.task, task))
+            claims.append(claim_info(which.tenant, which.project, which.task, task))
     return claims
 
 
@@ -181,7 +181,7 @@ def list_expired_claims(tx: Transaction, command: ListExpiredClaims, now: int) -
             and task.expires_ms == expires_ms
             and as_of(task, now).end_reason is ReleaseReason.EXPIRED
         ):
-            claims.append(shown_claim(which.tenant, which.project, which.task, as_of(task, now)))
+            claims.append(claim_info(which.tenant, which.project, which.task, as_of(task, now)))
     return claims
 
 
@@ -219,6 +219,6 @@ def forget_generation(tx: Transaction, key: str, now: int) -> None:
         result_key = keys.result(project, task_id, int(number))
         result = tx.get(result_key, Result)
         if result is not None and result.digest:
-            release_hook_locks(tx, result.digest, now)
+            drop_reference(tx, result.digest, now)
         tx.delete(result_key)
     tx.emit(HistoryForgotten(project, task_id, int(number)))

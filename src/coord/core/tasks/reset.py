@@ -6,7 +6,7 @@ from coord.core import keys
 from coord.core.ids import is_part_id, part_ids, whole_id
 from coord.core.limits import limits_of, retention_index_key
 from coord.core.tasks import planned as work
-from coord.core.tasks.claims import clear_books, remember_taken
+from coord.core.tasks.claims import record_taken_claim, remove_claim
 from coord.core.tasks.commands import ResetTask, TaskCommand
 from coord.core.tasks.schema import ACTIVE, DONE, RELEASED, Spec, Task, TaskReleased, TaskReset, as_of
 from coord.core.tasks.types import ReleaseReason, ResetReason, ResetResult
@@ -24,11 +24,11 @@ def reset_task(tx: Transaction, command: ResetTask, now: int) -> ResetResult:
     for name in names:
         _reset(tx, msgspec.structs.replace(command, task=name), now)
     generation = _reset(tx, command, now)
-    open_whole(tx, command, now)
+    reopen_whole(tx, command, now)
     return ResetResult(True, ResetReason.RESET, generation)
 
 
-def open_whole(tx: Transaction, which: TaskCommand, now: int) -> None:
+def reopen_whole(tx: Transaction, which: TaskCommand, now: int) -> None:
     """Open a task that was done by its parts, now that this part of it is open."""
     if not is_part_id(which.task):
         return
@@ -47,14 +47,14 @@ def _reset(tx: Transaction, command: ResetTask, now: int) -> int:
     stored = tx.get(task_key, Task) or Task()
     task = as_of(stored, now)
     if task.claim is not None:
-        clear_books(tx, command, stored, now)
+        remove_claim(tx, command, stored, now)
         if task.claim is ACTIVE:
             task = _end_by_reset(tx, command, task, now)
         index_key = retention_index_key(limits_of(tx, command.tenant), now)
         tx.put(keys.history(command.project, command.task, task.generation), task, index_key)
     opened = Task(generation=task.generation, reset_generation=task.generation, unknown=stored.unknown)
     if stored.planned:
-        work.open_again(tx, command.project, command.task, stored, opened, now)
+        work.reopen(tx, command.project, command.task, stored, opened, now)
     else:
         tx.put(task_key, opened)
     tx.emit(TaskReset(command.project, command.task, task.generation, command.reason))
@@ -66,5 +66,5 @@ def _end_by_reset(tx: Transaction, command: ResetTask, task: Task, now: int) -> 
     names = (command.project, command.task, task.generation, task.session, task.agent)
     tx.emit(TaskReleased(*names, end_reason.value, note))
     ended = msgspec.structs.replace(task, claim=RELEASED, ended_ms=now, end_reason=end_reason, note=note)
-    remember_taken(tx, command, ended)
+    record_taken_claim(tx, command, ended)
     return ended

@@ -11,13 +11,13 @@ from coord.core.limits import (
     TenantLimits,
     count_keys,
     limits_of,
-    result_bytes_most,
+    result_bytes_max,
     retention_index_key,
 )
-from coord.core.tasks.chunks import lock
-from coord.core.tasks.claims import clear_books
+from coord.core.tasks.chunks import add_reference
+from coord.core.tasks.claims import remove_claim
 from coord.core.tasks.commands import SubmitResult
-from coord.core.tasks.planned import finish_done, foresee_done
+from coord.core.tasks.planned import finish_done, prefetch_done
 from coord.core.tasks.schema import (
     ACTIVE,
     DONE,
@@ -30,7 +30,7 @@ from coord.core.tasks.schema import (
     Task,
     TaskCompleted,
     as_of,
-    merged,
+    combine_results,
 )
 from coord.core.tasks.types import ReleaseReason, SubmissionReason, SubmissionResult, TaskResult
 from coord.core.transaction import Transaction
@@ -59,27 +59,27 @@ def submit_result(tx: Transaction, command: SubmitResult, now: int) -> Submissio
     task_key = keys.task(command.project, command.task)
     stored = tx.get(task_key, Task) or UNCLAIMED
     task = as_of(stored, now)
-    reason = _verdict(task, command)
+    reason = _submission_reason(task, command)
     if reason is not ACCEPTED:
         return _reject(tx, command, task, reason, now)
-    most = result_bytes_most(limits_of(tx, command.tenant))
-    if command.result_bytes > most:
+    limit = result_bytes_max(limits_of(tx, command.tenant))
+    if command.result_bytes > limit:
         return SubmissionResult(
             False,
             SubmissionReason.DENIED_LIMIT_RESULT_SIZE,
             task.generation,
-            detail=f"the result has {command.result_bytes} bytes; the limit is {most}",
+            detail=f"the result has {command.result_bytes} bytes; the limit is {limit}",
         )
     if len(command.result) > RECORD_RESULT_BYTES:
         raise LimitReached(
             f"a record holds {RECORD_RESULT_BYTES} bytes of a result", hint="bring a larger one in chunks"
         )
-    if command.digest and not lock(tx, command.digest, command.size, now):
+    if command.digest and not add_reference(tx, command.digest, command.size, now):
         return SubmissionResult(False, SubmissionReason.DATA_MISSING, task.generation)
     return _accept(tx, command, task_key, stored, now)
 
 
-def _verdict(task: Task, command: SubmitResult) -> SubmissionReason:
+def _submission_reason(task: Task, command: SubmitResult) -> SubmissionReason:
     done = task.state is DONE
     if task.claim not in (ACTIVE, EXPIRED) and not done:
         return SubmissionReason.NO_CLAIM
@@ -108,8 +108,8 @@ def _accept(
     )
     result_key = keys.result(command.project, command.task, task.generation)
     if task.planned:
-        foresee_done(tx, command.project, command.task, stored)
-    clear_books(tx, command, stored, now)
+        prefetch_done(tx, command.project, command.task, stored)
+    remove_claim(tx, command, stored, now)
     tx.put(task_key, task)
     if task.planned:
         finish_done(tx, command.project, command.task, task, now)
@@ -184,14 +184,14 @@ def _record_rejection(
     )
 
 
-def shown_result(tx: Transaction, tenant: str, project: str, task_id: str, task: Task) -> TaskResult:
+def result_info(tx: Transaction, tenant: str, project: str, task_id: str, task: Task) -> TaskResult:
     """Return the accepted result of a generation; data of more than one record can hold is left out."""
     import json  # slow to import, and few look at results
 
     result = tx.get(keys.result(project, task_id, task.generation), Result) or Result()
     data = None
     if task.result_bytes <= RECORD_RESULT_BYTES:
-        data = json.loads(bytes(_whole(tx, project, task_id, result)))
+        data = json.loads(bytes(_result_data(tx, project, task_id, result)))
     return TaskResult(
         tenant,
         project,
@@ -209,7 +209,7 @@ def shown_result(tx: Transaction, tenant: str, project: str, task_id: str, task:
     )
 
 
-def _whole(tx: Transaction, project: str, task_id: str, result: Result) -> bytes | msgspec.Raw:
+def _result_data(tx: Transaction, project: str, task_id: str, result: Result) -> bytes | msgspec.Raw:
     """Return the JSON of a small result, which may be made of those of its parts."""
     if not result.part_generations:
         return result.data
@@ -218,7 +218,7 @@ def _whole(tx: Transaction, project: str, task_id: str, result: Result) -> bytes
         for number, generation in enumerate(result.part_generations, 1)
     ]
     tx.prefetch(*places)
-    return merged(
+    return combine_results(
         bytes((tx.get(place, Result) or Result()).data) if generation else None
         for place, generation in zip(places, result.part_generations, strict=True)
     )

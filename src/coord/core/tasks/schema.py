@@ -12,7 +12,7 @@ from coord.core.tasks.types import ClaimState, ReleaseReason, SubmissionReason, 
 
 ACTIVE, EXPIRED, RELEASED = ClaimState.ACTIVE, ClaimState.EXPIRED, ClaimState.RELEASED
 READY, IN_PROGRESS, DONE = TaskStatus.READY, TaskStatus.IN_PROGRESS, TaskStatus.DONE
-STUCK = (TaskStatus.FAILED, TaskStatus.ERRORED)
+STUCK_STATES = (TaskStatus.FAILED, TaskStatus.ERRORED)
 # Bound once, because Python 3.11 takes as long to find a member in its class as to make a small record.
 PRIORITY_STEP_MS = 60_000
 """One step of priority is worth so long a wait in the queue: nobody waits for ever."""
@@ -46,7 +46,7 @@ class Task(Stored, frozen=True, tag=1):
     planned: bool = False
     queue: str = ""
     track: str = ""
-    locked: tuple[str, ...] = ()
+    lock_keys: tuple[str, ...] = ()
     retries: int = 0
     retry_ms: int = 0
     parts_done: int = 0
@@ -99,16 +99,16 @@ class QueueClass(Stored, frozen=True, tag=1):
     needs: tuple[str, ...] = ()
 
 
-def class_of(spec: Spec) -> str:
+def queue_class_name(spec: Spec) -> str:
     """Return the class of a task: all of one class may be taken by the same agents."""
     parts = (spec.track, spec.type, spec.role, "+".join(sorted(spec.needs)))
     return ":".join(part or "-" for part in parts)
 
 
-def place_in_queue(project: str, spec: Spec) -> str:
+def ready_index_key(project: str, spec: Spec) -> str:
     """Return the line of a task while it is ready: by priority that ages, then by age."""
     rank_ms = max(0, spec.created_ms - PRIORITY_STEP_MS * spec.priority)
-    return keys.ready(project, class_of(spec), rank_ms)
+    return keys.ready(project, queue_class_name(spec), rank_ms)
 
 
 class Track(Stored, frozen=True, tag=1):
@@ -118,7 +118,7 @@ class Track(Stored, frozen=True, tag=1):
     agents: dict[str, int] = {}
 
 
-class Unsettled(Stored, frozen=True, tag=1):
+class PendingUpdate(Stored, frozen=True, tag=1):
     """Tasks that have changed while some of those that depend on them are yet to be computed anew.
 
     Each with the last of its followers that was.
@@ -127,7 +127,7 @@ class Unsettled(Stored, frozen=True, tag=1):
     tasks: tuple[tuple[str, str], ...] = ()
 
 
-class Lost(Stored, frozen=True, tag=1):
+class ClaimLoss(Stored, frozen=True, tag=1):
     """A claim that a session lost: under which generation, why and when."""
 
     generation: int = 0
@@ -144,15 +144,15 @@ class Result(Stored, frozen=True, tag=1):
     part_generations: tuple[int, ...] = ()
 
 
-def merged(parts: Iterable[bytes | None]) -> bytes:
+def combine_results(parts: Iterable[bytes | None]) -> bytes:
     """Return the results of parts as one: a list in their order, null for a part that was skipped."""
     return b'{"parts":[' + b",".join(part or b"null" for part in parts) + b"]}"
 
 
-def merged_bytes(sizes: Iterable[int | None]) -> int:
-    """Return how long `merged` is of parts of these sizes."""
+def combined_bytes(sizes: Iterable[int | None]) -> int:
+    """Return how long `combine_results` is of parts of these sizes."""
     each = [len(b"null") if size is None else size for size in sizes]
-    return len(merged(())) + sum(each) + max(0, len(each) - 1)
+    return len(combine_results(())) + sum(each) + max(0, len(each) - 1)
 
 
 class Rejection(Stored, frozen=True, tag=1):
@@ -171,7 +171,7 @@ class Blob(Stored, frozen=True, tag=1):
 
     size: int = 0
     chunks: int = 0
-    holders: int = 0
+    references: int = 0
     until_ms: int = 0
 
 
@@ -206,7 +206,7 @@ class AgentTrackRecords(Stored, frozen=True, tag=1):
     types: dict[str, TrackRecord] = {}
 
 
-FREE = AgentRecord()
+NO_RESTRICTIONS = AgentRecord()
 
 
 class TaskEvent(Event, frozen=True):

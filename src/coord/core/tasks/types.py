@@ -136,7 +136,7 @@ def derived_uuid(*parts: object) -> str:
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
-class OfTask(msgspec.Struct, frozen=True, gc=False):
+class TaskScoped(msgspec.Struct, frozen=True, gc=False):
     """What belongs to a task knows the task's track and place in it, where its id has them."""
 
     tenant_id: str
@@ -189,7 +189,7 @@ class TaskGeneration(msgspec.Struct, frozen=True, gc=False):
         return hash(self.generation)
 
 
-class TaskClaim(OfTask, frozen=True, gc=False):
+class TaskClaim(TaskScoped, frozen=True, gc=False):
     """A claim: who works on a task, under which generation, until when."""
 
     agent_id: str
@@ -217,7 +217,7 @@ class TaskClaim(OfTask, frozen=True, gc=False):
         return utc(self.expires_ms)
 
 
-class TaskResult(OfTask, frozen=True, gc=False):
+class TaskResult(TaskScoped, frozen=True, gc=False):
     """A submission: the accepted one of a generation, or one that was rejected.
 
     The data of a large one is not in it: `digest` names it, or `part_generations` the results it is made of.
@@ -252,7 +252,7 @@ class TaskResult(OfTask, frozen=True, gc=False):
         return utc(self.submitted_ms)
 
 
-class ClaimHistory(OfTask, frozen=True, gc=False):
+class ClaimHistory(TaskScoped, frozen=True, gc=False):
     """One ended generation of a task, with what was submitted under it in vain."""
 
     generation: int
@@ -287,7 +287,7 @@ class ClaimHistory(OfTask, frozen=True, gc=False):
         return utc(self.released_ms)
 
 
-class TaskState(OfTask, frozen=True, gc=False):
+class TaskState(TaskScoped, frozen=True, gc=False):
     """A task as of now: its state, its latest claim, its accepted result, who was turned away."""
 
     state: TaskStatus

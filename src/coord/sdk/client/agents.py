@@ -35,7 +35,7 @@ class AgentCalls(TaskCalls):
 
     def route_task(self, task: str | NewTask) -> "Routing":
         """Return the recommended agent for an existing task, or for a description, with the reasons."""
-        from coord.core.routing.router import Declared, agent_as, route, rules_from  # noqa: PLC0415 - only here
+        from coord.core.routing.router import AgentConfig, agent_as, route, rules_from  # noqa: PLC0415 - only here
 
         spec = self._spec(task)
         file = configuration_file(self.location.repository)
@@ -43,7 +43,7 @@ class AgentCalls(TaskCalls):
         rules = rules_from(configuration, file, agents_by_type(configuration))
         here = {name: AgentInfo(name=name) for name in rules.agents}
         here |= {agent.name: agent for agent in self.agents()}
-        agents = [agent_as(agent, rules.agents.get(name, Declared())) for name, agent in here.items()]
+        agents = [agent_as(agent, rules.agents.get(name, AgentConfig())) for name, agent in here.items()]
         now = self.log.now() if self._clock is None else self._clock()
         return route(spec, agents, now, rules.matrix)
 

@@ -9,9 +9,9 @@ from coord.core.errors import Corrupt, LimitReached, Unavailable
 from coord.core.identity import Caller
 from coord.core.ids import check_id, part_id, work_product_ref
 from coord.core.limits import RECORD_RESULT_BYTES, RESULT_BYTES_MAX
-from coord.core.tasks.chunks import CHUNK_BYTES, chunks_of
+from coord.core.tasks.chunks import CHUNK_BYTES, chunk_count
 from coord.core.tasks.commands import AsSession, GetChunks, GetResult, PutChunk, SubmitResult, SubmitResults
-from coord.core.tasks.schema import merged
+from coord.core.tasks.schema import combine_results
 from coord.core.tasks.types import SubmissionReason, SubmissionResult, TaskResult, derived_uuid
 from coord.engine.engine import Engine
 
@@ -90,9 +90,9 @@ def _submit_step(engine: Engine, by: Caller, step: list[SubmitResult]) -> list[S
 def send(engine: Engine, tenant: str, digest: str, data: bytes) -> None:
     """Send large data to the store, continuing where an earlier attempt stopped."""
     there, size = 0, len(data)
-    while there < chunks_of(size):
+    while there < chunk_count(size):
         # The first chunk goes alone: its reply tells how many chunks an earlier attempt has sent.
-        numbers = range(there, min(there + AT_ONCE, chunks_of(size)) if there else 1)
+        numbers = range(there, min(there + AT_ONCE, chunk_count(size)) if there else 1)
         pieces = [data[at * CHUNK_BYTES : (at + 1) * CHUNK_BYTES] for at in numbers]
         replies: list[int] = engine.call_many(
             [PutChunk(tenant, digest, size, at, piece) for at, piece in zip(numbers, pieces, strict=True)]
@@ -118,7 +118,7 @@ def whole_result(engine: Engine, command: GetResult) -> tuple[TaskResult, bytes 
         else None
         for number, generation in enumerate(result.part_generations, 1)
     ]
-    return result, merged(parts)
+    return result, combine_results(parts)
 
 
 def _part(engine: Engine, command: GetResult) -> bytes:
@@ -129,7 +129,7 @@ def _part(engine: Engine, command: GetResult) -> bytes:
 def fetch(engine: Engine, tenant: str, digest: str, size: int) -> bytes:
     """Return large data exactly as it was sent, or raise `Corrupt`."""
     data = bytearray()
-    count = chunks_of(size)
+    count = chunk_count(size)
     for first in range(0, count, AT_ONCE):
         for piece in engine.call(GetChunks(tenant, digest, first, min(AT_ONCE, count - first))):
             data += piece

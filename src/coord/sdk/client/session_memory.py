@@ -223,7 +223,7 @@ def _progress(engine: Engine, project: str) -> dict[str, dict[str, int]] | None:
     progress: dict[str, dict[str, int]] = {}
     after = ""
     for _ in range(TASKS_MAX // PAGE):
-        page = engine.call(GetTasks(project, after=after, most=PAGE)) if project else None
+        page = engine.call(GetTasks(project, after=after, limit=PAGE)) if project else None
         for task in page.tasks if page else ():
             track = progress.setdefault(task.track, {"completed": 0, "in_progress": 0, "pending": 0})
             track[_stage(task)] += 1

@@ -115,8 +115,8 @@ class TaskCalls(Connection):
         described = {task.task_id for task in located if task.description}
         compared = tuple(name for name in outcome.added if name in described)[:COMPARED_MAX]
         if compared:
-            besides = tuple(task.task_id for task in located)
-            outcome.alike.extend(self.call(FindSimilarTasks(self.project, compared, besides)))
+            exclude = tuple(task.task_id for task in located)
+            outcome.similar.extend(self.call(FindSimilarTasks(self.project, compared, exclude)))
         return outcome
 
     def next_task(
@@ -129,17 +129,17 @@ class TaskCalls(Connection):
         lease_s: float = LEASE_S,
         lock_files: bool = True,
         wait_s: float | None = 0,
-        most: int = 1,
+        limit: int = 1,
         command_id: str = "",
     ) -> NextTask:
         """Claim the first task this agent may take; wait up to `wait_s` seconds (None: without limit).
 
-        `most` claims several tasks in one step; the reply lists the further ones in `more`. A step claims the
+        `limit` claims several tasks in one step; the reply lists the further ones in `more`. A step claims the
         first of several tasks whose files overlap, and ends at 64 locked files or a long reply. It does not
         wait if no task can become ready by itself (`done`, `deadlocked`).
         """
-        if type(most) is not int or not 0 < most <= BATCH_TASKS:
-            raise Invalid(f"invalid number of tasks: {shown(most)}", hint=f"use 1 to {BATCH_TASKS}")
+        if type(limit) is not int or not 0 < limit <= BATCH_TASKS:
+            raise Invalid(f"invalid number of tasks: {shown(limit)}", hint=f"use 1 to {BATCH_TASKS}")
         if command_id and wait_s != 0:
             raise Invalid("a command id cannot be combined with waiting", hint="retry instead of waiting")
         own = self._agent_settings()
@@ -158,7 +158,7 @@ class TaskCalls(Connection):
             cannot=own.get("cannot", ()),
             enabled=own.get("enabled", True),
             lock_files=lock_files,
-            most=most,
+            limit=limit,
         )
         if wait_s is not None:
             arguments.milliseconds("wait", wait_s, least_s=0)
@@ -336,7 +336,7 @@ class TaskCalls(Connection):
     def _tasks(self) -> Iterator[TaskInfo]:
         after, more = "", True
         while more:
-            page = self.call(GetTasks(self.project, after=after, most=PAGE))
+            page = self.call(GetTasks(self.project, after=after, limit=PAGE))
             yield from page.tasks
             more = page.more
             after = page.tasks[-1].task_id if page.tasks else ""

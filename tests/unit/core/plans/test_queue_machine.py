@@ -141,15 +141,15 @@ class QueueMachine(RuleBasedStateMachine):
             for part in parts:
                 self.tasks[part] = TaskModel(model.depends_on, model.priority, self.now)
 
-    @rule(agent=st.sampled_from(AGENTS), most=st.sampled_from([1, 1, 2, 5]))
-    def take_next(self, agent: str, most: int) -> None:
+    @rule(agent=st.sampled_from(AGENTS), limit=st.sampled_from([1, 1, 2, 5]))
+    def take_next(self, agent: str, limit: int) -> None:
         ready = sorted(
             (model.added_ms - 60_000 * model.priority, name)
             for name, model in self.tasks.items()
             if self.state(name) == "ready"
         )
         caller = Caller(agent, agent=agent)
-        command = ClaimNext(caller=caller, tenant="local", project="p", lease_ms=LEASE_MS, most=most)
+        command = ClaimNext(caller=caller, tenant="local", project="p", lease_ms=LEASE_MS, limit=limit)
         reply = self.engine.call(command)
         if ready and self.blocked_reason(agent):
             assert reply.outcome is Runnable.BLOCKED
@@ -157,7 +157,7 @@ class QueueMachine(RuleBasedStateMachine):
             return
         if ready:
             taken = [reply, *reply.more]
-            assert [each.task.task_id for each in taken] == [name for _, name in ready[:most]]
+            assert [each.task.task_id for each in taken] == [name for _, name in ready[:limit]]
             for each, (_, name) in zip(taken, ready, strict=False):
                 self.generation[name] = self.generation.get(name, 0) + 1
                 assert (each.outcome, int(each.claim.generation)) == (Runnable.TASK, self.generation[name])

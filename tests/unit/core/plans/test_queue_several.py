@@ -49,7 +49,7 @@ def test_several_at_once_are_recorded_as_one_by_one() -> None:
     for each in harnesses:
         for number in range(6):
             each.add(f"t{number}", priority=number % 3, track="AB"[number % 2], type="test" * (number > 3))
-    together = names_of(harnesses[0].ask(most=4))
+    together = names_of(harnesses[0].ask(limit=4))
     one_by_one = [harnesses[1].take() for _ in range(4)]
     assert together == one_by_one == ["t2", "t5", "t1", "t4"]
     assert records_and_events(harnesses[0]) == records_and_events(harnesses[1])
@@ -66,24 +66,24 @@ def test_several_at_once_are_recorded_as_one_by_one() -> None:
 def test_who_asks_for_several_gets_as_many_as_there_are(harness: PlanHarness) -> None:
     """CLM-15, issue 6: fewer where there are fewer; where there is none, which nothing it is."""
     harness.add_all({"a": (), "b": (), "c": ("a",)})
-    assert names_of(harness.ask(most=200)) == ["a", "b"]
-    assert harness.take(most=200) == "blocked"
+    assert names_of(harness.ask(limit=200)) == ["a", "b"]
+    assert harness.take(limit=200) == "blocked"
     assert harness.submit("a")
-    assert names_of(harness.ask(most=200)) == ["c"]
+    assert names_of(harness.ask(limit=200)) == ["c"]
     assert harness.submit("b")
     assert harness.submit("c")
-    assert harness.take(most=200) == "done"
+    assert harness.take(limit=200) == "done"
 
 
 def test_a_track_of_others_is_passed_over_by_who_takes_several(harness: PlanHarness) -> None:
     """Issue 6: one agent on a track, however many of its tasks that one takes in a step."""
     for name in ("a1", "a2", "b1", "b2"):
         harness.add(name, track=name[0].upper())
-    assert names_of(harness.ask("bob", tracks=("A",), most=2)) == ["a1", "a2"]
-    assert names_of(harness.ask("ann", most=4)) == ["b1", "b2"]
+    assert names_of(harness.ask("bob", tracks=("A",), limit=2)) == ["a1", "a2"]
+    assert names_of(harness.ask("ann", limit=4)) == ["b1", "b2"]
     assert (harness.on_track("A"), harness.on_track("B")) == ({"bob": 2}, {"ann": 2})
     harness.engine.call(SetTrack("p", "A", 2))
-    assert harness.take("cid", most=4) == "blocked"
+    assert harness.take("cid", limit=4) == "blocked"
 
 
 def test_each_claim_of_a_step_has_locks_of_its_own(harness: PlanHarness) -> None:
@@ -91,7 +91,7 @@ def test_each_claim_of_a_step_has_locks_of_its_own(harness: PlanHarness) -> None
     files = {"a": "file:src/a.py", "b": "file:src/b.py", "c": "file:src/*.py", "d": "file:d.py"}
     for name, file in files.items():
         harness.add(name, files=(file,))
-    reply = harness.ask(most=4)
+    reply = harness.ask(limit=4)
     assert names_of(reply) == ["a", "b"]
     assert [[lock.resource for lock in each.locks] for each in (reply, *reply.more)] == [
         ["file:src/a.py"],
@@ -101,7 +101,7 @@ def test_each_claim_of_a_step_has_locks_of_its_own(harness: PlanHarness) -> None
     assert harness.submit("a")
     assert held(harness) == ["file:src/b.py"]
     assert harness.submit("b")
-    assert names_of(harness.ask(most=4)) == ["c", "d"]
+    assert names_of(harness.ask(limit=4)) == ["c", "d"]
 
 
 def test_a_limit_ends_a_step() -> None:
@@ -109,15 +109,15 @@ def test_a_limit_ends_a_step() -> None:
     engine = Engine(open_store("memory:"), "limited", clock=lambda: 1_700_000_000_000)
     engine.call(SetLimits("limited", {"max_concurrent_claims": 2}, by="test"))
     engine.call(AddTasks("p", tuple(NewTask(task_id=f"t{number}") for number in range(4))))
-    command = ClaimNext(caller=Caller("ann"), tenant="limited", project="p", lease_ms=LEASE_MS, most=3)
+    command = ClaimNext(caller=Caller("ann"), tenant="limited", project="p", lease_ms=LEASE_MS, limit=3)
     assert names_of(engine.call(command)) == ["t0", "t1"]
     denied = engine.call(command)
     assert (denied.outcome.value, denied.more) == ("denied", [])
     assert "2 claims are active" in denied.waiting_for[0]
 
 
-@pytest.mark.parametrize("most", [1, 3])
-def test_a_task_that_was_claimed_too_often_is_in_nobodys_way(most: int) -> None:
+@pytest.mark.parametrize("limit", [1, 3])
+def test_a_task_that_was_claimed_too_often_is_in_nobodys_way(limit: int) -> None:
     """TEN-10: it waits for a person, those behind it are taken."""
     engine = Engine(open_store("memory:"), "limited", clock=lambda: 1_700_000_000_000)
     engine.call(SetLimits("limited", {"max_generations_per_task": 1}, by="test"))
@@ -125,7 +125,7 @@ def test_a_task_that_was_claimed_too_often_is_in_nobodys_way(most: int) -> None:
     command = ClaimNext(caller=Caller("ann"), tenant="limited", project="p", lease_ms=LEASE_MS)
     assert names_of(engine.call(command)) == ["a"]
     engine.call(ReleaseClaim("limited", "p", "a", "ann", 1, ReleaseReason.VOLUNTARY))
-    assert names_of(engine.call(msgspec.structs.replace(command, most=most))) == ["b"]
+    assert names_of(engine.call(msgspec.structs.replace(command, limit=limit))) == ["b"]
     reply = engine.call(command)
     assert (reply.outcome.value, "GENERATIONS" in reply.waiting_for[0]) == ("blocked", True)
 
@@ -133,7 +133,7 @@ def test_a_task_that_was_claimed_too_often_is_in_nobodys_way(most: int) -> None:
 def test_each_result_of_a_step_is_judged_by_itself(harness: PlanHarness) -> None:
     """Issue 6: one that does not count is rejected, the others are accepted."""
     harness.add_all({"a": (), "b": ()})
-    assert names_of(harness.ask(most=2)) == ["a", "b"]
+    assert names_of(harness.ask(limit=2)) == ["a", "b"]
     results = tuple(SubmitResult("local", "p", name, "", 1, b"{}", "wp") for name in ("a", "a", "b", "none"))
     replies = harness.engine.call(SubmitResults(Caller("ann", agent="ann"), results))
     assert [reply.reason for reply in replies] == [
@@ -145,8 +145,8 @@ def test_each_result_of_a_step_is_judged_by_itself(harness: PlanHarness) -> None
     assert harness.states("a", "b") == ["done", "done"]
 
 
-@pytest.mark.parametrize("most", [1, 2])
-def test_files_of_one_name_in_two_repositories_are_two_files(harness: PlanHarness, most: int) -> None:
+@pytest.mark.parametrize("limit", [1, 2])
+def test_files_of_one_name_in_two_repositories_are_two_files(harness: PlanHarness, limit: int) -> None:
     """CLM-12: what is free, or held, in one repository says nothing of the other."""
     for name in ("one", "two"):
         harness.add(name, files=("file:a.py",), repository=f"of {name}")
@@ -154,7 +154,7 @@ def test_files_of_one_name_in_two_repositories_are_two_files(harness: PlanHarnes
     for free, repository in (("one", "of two"), ("two", "of one")):
         lock = AcquireLocks(caller=caller, resources=("file:a.py",), repository=repository, ttl_ms=LEASE_MS)
         assert harness.engine.call(lock).ok
-        assert names_of(harness.ask(most=most)) == [free]
+        assert names_of(harness.ask(limit=limit)) == [free]
         harness.release(free)
         harness.engine.call(ReleaseLocks(caller, repository, ("file:a.py",)))
 
@@ -166,7 +166,7 @@ def test_the_locks_of_a_step_are_looked_for_together() -> None:
     new = [NewTask(task_id=f"t{number:03d}", files=(f"file:{number}/a.py",)) for number in range(100)]
     engine.call(AddTasks("p", tuple(new)))
     store.start_counting()
-    reply = engine.call(PlanHarness.next_command("ann", most=100))
+    reply = engine.call(PlanHarness.next_command("ann", limit=100))
     assert names_of(reply) == [task.task_id for task in new[:RESOURCES_MAX]]
     assert store.calls["load"] < 10
 
@@ -176,11 +176,11 @@ def test_a_step_is_no_larger_than_its_answer_and_its_commit_may_be(harness: Plan
     text = "x" * 2000
     for number in range(250):
         harness.add(f"t{number:03d}", description=text)
-    command = harness.next_command("ann", most=250)
+    command = harness.next_command("ann", limit=250)
     reply = harness.engine.call(command, command_id="once")
     assert 50 < len(names_of(reply)) < 250
     assert harness.engine.call(command, command_id="once") == reply
     taken = names_of(reply)
-    while (reply := harness.ask(most=250)).ok:
+    while (reply := harness.ask(limit=250)).ok:
         taken += names_of(reply)
     assert taken == [f"t{number:03d}" for number in range(250)]

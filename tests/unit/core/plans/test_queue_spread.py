@@ -11,7 +11,7 @@ from tests.support.plan_harness import PlanHarness
 AGENTS = [f"agent-{number}" for number in range(12)]
 
 
-def late(harness: PlanHarness, agent: str, monkeypatch: pytest.MonkeyPatch, most: int = 1) -> str:
+def late(harness: PlanHarness, agent: str, monkeypatch: pytest.MonkeyPatch, limit: int = 1) -> str:
     """Let an agent ask for work while a rival takes what it wants first; return what the agent gets first."""
     store: Any = harness.database.log("local")
     rival = Engine(harness.database, "local", clock=lambda: harness.now)
@@ -19,11 +19,11 @@ def late(harness: PlanHarness, agent: str, monkeypatch: pytest.MonkeyPatch, most
 
     def beaten(asked: Commit) -> int:
         monkeypatch.setattr(store, "commit", commit)
-        assert rival.call(harness.next_command(f"rival-of-{agent}", most=most)).task is not None
+        assert rival.call(harness.next_command(f"rival-of-{agent}", limit=limit)).task is not None
         return int(commit(asked))
 
     monkeypatch.setattr(store, "commit", beaten)
-    return harness.take(agent, most=most)
+    return harness.take(agent, limit=limit)
 
 
 def test_who_comes_late_takes_any_of_the_first_equals(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -42,7 +42,7 @@ def test_who_comes_late_for_several_leaves_room_for_others(monkeypatch: pytest.M
     for agent in AGENTS:
         harness = PlanHarness()
         harness.add_all({f"t{number:02d}": () for number in range(20)})
-        places.add(late(harness, agent, monkeypatch, most=3))
+        places.add(late(harness, agent, monkeypatch, limit=3))
     assert places == {"t03", "t06", "t09", "t12"}
 
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coord.core.plans.commands import AddTasks, FindSimilarTasks, NewTask, SimilarTask
-from coord.core.plans.similarity import COMPARED_MOST, STOP_WORDS, overlap, words_of
+from coord.core.plans.similarity import COMPARED_MAX, STOP_WORDS, overlap, words_of
 from tests.support.rule_harness import RuleHarness
 
 LOGIN = "Fix the validation of the login form"
@@ -67,7 +67,7 @@ def test_the_warning_names_the_most_alike_first_and_not_too_many() -> None:
 
 def test_only_so_many_are_compared_and_those_in_hand_first() -> None:
     """DED-1: what is worked on is always looked at; of what waits, the first by id; finished work never."""
-    tasks = {f"a{number:03d}": "something else" for number in range(COMPARED_MOST)}
+    tasks = {f"a{number:03d}": "something else" for number in range(COMPARED_MAX)}
     tasks |= {"y": LOGIN, "z": LOGIN}
     assert [each.task_id for each in alike(LOGIN, tasks=tasks, hands=("z",))] == ["z"]
     harness = RuleHarness()

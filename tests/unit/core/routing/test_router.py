@@ -7,28 +7,34 @@ from hypothesis import strategies as st
 
 from coord.core.errors import Invalid
 from coord.core.limits import DAY_MS
-from coord.core.plans.similarity import COMPARED_MOST, WARNINGS_MAX
+from coord.core.plans.similarity import COMPARED_MAX, WARNINGS_MAX
 from coord.core.routing.commands import AgentInfo
 from coord.core.routing.router import (
     LIGHT,
-    PAST_MAX,
-    PAST_MIN,
-    PLACE_WEIGHTS,
-    PLACES,
+    POSITION_WEIGHTS,
+    POSITIONS,
+    TRACK_RECORD_MAX,
+    TRACK_RECORD_MIN,
     URGENT,
     Agent,
+    AgentConfig,
     Choice,
-    Declared,
     agent_as,
     declared,
-    idle_others,
-    past_factor,
+    other_idle_agents,
     rank_agents,
     route,
+    track_record_factor,
 )
 from coord.core.routing.specialties import TASK_TYPES, Size, classify, matrix_with, stem
 from coord.core.sessions.schema import Liveness
-from coord.core.tasks.agent_record import FAILURES_MAX, FORGIVEN_MS, KEPT_MS, PAST_MOST, TYPES_MOST
+from coord.core.tasks.agent_record import (
+    FAILURES_TO_BLOCK,
+    FORGIVE_MS,
+    KEPT_MS,
+    TRACK_RECORD_TASKS_MAX,
+    TYPES_MAX,
+)
 from coord.core.tasks.schema import Spec, TrackRecord
 from coord.host.presets import AGENTS_BY_TYPE
 from coord.sdk.client import tasks
@@ -78,7 +84,7 @@ def test_idle_agents_come_in_the_order_of_the_matrix(kind: str, order: str) -> N
     """
     choices, names = rank_agents(Spec(type=kind), team(), NOW, MATRIX), order.split()
     assert [choice.agent for choice in choices] == names
-    assert [choice.place for choice in choices] == list(PLACES)
+    assert [choice.position for choice in choices] == list(POSITIONS)
     assert chosen(Spec(type=kind), team()) == names[0]
     assert all(name.title() in MATRIX[kind].because for name in names)
     assert len(MATRIX) == 6
@@ -100,23 +106,23 @@ def test_the_page_shows_the_matrix_and_the_numbers_as_they_are() -> None:
         for name, row in MATRIX.items()
     ]
     assert rows_of(PAGE, "## The matrix") == rows
-    weights = [[size.value, *(f"{weight:g}" for weight in PLACE_WEIGHTS[size])] for size in Size]
+    weights = [[size.value, *(f"{weight:g}" for weight in POSITION_WEIGHTS[size])] for size in Size]
     assert rows_of(PAGE, "## Sizes") == weights
     text = text_of(PAGE)
-    assert f"from {PAST_MIN} to {PAST_MAX}" in text
+    assert f"from {TRACK_RECORD_MIN} to {TRACK_RECORD_MAX}" in text
     assert f"priority {URGENT} or more" in text
-    assert f"{FAILURES_MAX} failures in a row" in text
+    assert f"{FAILURES_TO_BLOCK} failures in a row" in text
     assert f"{LIGHT:.0%} of the time" in text
-    assert FORGIVEN_MS == 60_000, "a minute"
-    assert f"Above {PAST_MOST} tasks of a type" in text
-    assert f"A session counts {TYPES_MOST} types" in text
+    assert FORGIVE_MS == 60_000, "a minute"
+    assert f"Above {TRACK_RECORD_TASKS_MAX} tasks of a type" in text
+    assert f"A session counts {TYPES_MAX} types" in text
     assert f"after {KEPT_MS // DAY_MS} days without news" in text
-    assert f"At most {COMPARED_MOST} unfinished tasks are compared" in text
+    assert f"At most {COMPARED_MAX} unfinished tasks are compared" in text
     assert f"the first {tasks.COMPARED_MAX} tasks that are new" in text
     assert f"The {WARNINGS_MAX} most alike" in text
     assert f"from 0 to {EFFICIENCY_MAX}" in text
     fields = {row[0].strip("`") for row in rows_of(PAGE, "## Configuration")}
-    assert fields == set(Declared.__struct_fields__)
+    assert fields == set(AgentConfig.__struct_fields__)
 
 
 # Types and sizes
@@ -160,7 +166,10 @@ def test_a_task_without_a_type_is_for_anybody() -> None:
     """RTE-15: nothing is dropped because no word of it is known."""
     assert classify(Spec(description="Hm.")).type == ""
     choices = rank_agents(Spec(description="Hm."), team(otto={"queue_depth": 1}), NOW, MATRIX)
-    assert [(choice.agent, choice.place) for choice in choices][:2] == [("beatrice", "any"), ("rem", "any")]
+    assert [(choice.agent, choice.position) for choice in choices][:2] == [
+        ("beatrice", "any"),
+        ("rem", "any"),
+    ]
 
 
 @pytest.mark.parametrize("estimate_s", [5e-324, -1.0, float("inf"), float("nan"), 1e308])
@@ -297,12 +306,12 @@ def test_waiting_counts_as_priority() -> None:
 def test_before_a_large_task_an_agent_can_ask_who_is_idle() -> None:
     """RTE-24: the others who could begin at once, best first."""
     choices = rank_agents(NEW_CODE, team(rem={"queue_depth": 1}), NOW, MATRIX)
-    assert idle_others("beatrice", choices) == ["otto"]
-    assert idle_others("rem", choices) == ["beatrice", "otto"]
+    assert other_idle_agents("beatrice", choices) == ["otto"]
+    assert other_idle_agents("rem", choices) == ["beatrice", "otto"]
     lightly = rank_agents(
         Spec(type="code_gen", estimate_s=180), team(beatrice={"queue_depth": 1}), NOW, MATRIX
     )
-    assert idle_others("rem", lightly) == ["otto"]
+    assert other_idle_agents("rem", lightly) == ["otto"]
 
 
 def test_completion_is_expected_by_durations_or_else_by_the_deadline() -> None:
@@ -403,7 +412,7 @@ def test_two_agents_are_enough() -> None:
 def test_several_agents_of_one_kind_share_its_place() -> None:
     """RTE-26: two of Beatrice's kind are both primary; the free one gets the task."""
     twins = [Agent(name="b-1", kind="beatrice", queue_depth=2), Agent(name="b-2", kind="beatrice")]
-    assert [choice.place for choice in rank_agents(NEW_CODE, twins, NOW, MATRIX)] == ["primary", "primary"]
+    assert [choice.position for choice in rank_agents(NEW_CODE, twins, NOW, MATRIX)] == ["primary", "primary"]
     assert chosen(NEW_CODE, twins) == "b-2"
 
 
@@ -431,7 +440,7 @@ def test_configuration_that_makes_no_sense_is_refused(table: dict) -> None:
 
 
 @pytest.mark.parametrize(
-    ("past", "factor"),
+    ("track_record", "factor"),
     [
         (None, 1.0),
         (TrackRecord(), 1.0),
@@ -439,20 +448,20 @@ def test_configuration_that_makes_no_sense_is_refused(table: dict) -> None:
         (TrackRecord(done=5, took_s=100, expected_s=140), 1.2),
         (TrackRecord(done=1, took_s=100, expected_s=160), 1.1),
         (TrackRecord(done=3, failed=2), 0.8),
-        (TrackRecord(failed=100), PAST_MIN),
-        (TrackRecord(done=100, took_s=1, expected_s=1000), PAST_MAX),
+        (TrackRecord(failed=100), TRACK_RECORD_MIN),
+        (TrackRecord(done=100, took_s=1, expected_s=1000), TRACK_RECORD_MAX),
     ],
 )
-def test_the_past_adjusts_efficiency(past: TrackRecord | None, factor: float) -> None:
+def test_the_past_adjusts_efficiency(track_record: TrackRecord | None, factor: float) -> None:
     """RTE-18: success and pace count, few tasks count little, and there are bounds."""
-    assert past_factor(past) == pytest.approx(factor)
+    assert track_record_factor(track_record) == pytest.approx(factor)
 
 
 def test_the_past_decides_and_is_seen() -> None:
     """RTE-18: an agent that fails half of its tasks of a type loses them to the next, and one sees why."""
-    agents = team(beatrice={"past": {"code_gen": TrackRecord(done=5, failed=5)}})
+    agents = team(beatrice={"track_record": {"code_gen": TrackRecord(done=5, failed=5)}})
     assert chosen(NEW_CODE, agents) == "otto"
-    assert "past 0.67" in choice_of("beatrice", NEW_CODE, agents).reason
+    assert "track record 0.67" in choice_of("beatrice", NEW_CODE, agents).reason
     assert chosen(Spec(type="testing"), agents) == "beatrice"
 
 

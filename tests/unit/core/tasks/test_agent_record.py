@@ -10,7 +10,13 @@ from coord.core.lifecycle.commands import Register
 from coord.core.plans.commands import AddTasks, ClaimNext, NewTask
 from coord.core.routing.commands import EnableAgent, GetAgents
 from coord.core.sessions.commands import UpdateSession
-from coord.core.tasks.agent_record import FAILURES_MAX, FORGIVEN_MS, KEPT_MS, PAST_MOST, TYPES_MOST
+from coord.core.tasks.agent_record import (
+    FAILURES_TO_BLOCK,
+    FORGIVE_MS,
+    KEPT_MS,
+    TRACK_RECORD_TASKS_MAX,
+    TYPES_MAX,
+)
 from coord.core.tasks.commands import ReleaseClaim, SubmitResult
 from coord.core.tasks.schema import AgentRecord, AgentTrackRecords, TrackRecord
 from coord.core.tasks.types import ReleaseReason
@@ -51,7 +57,7 @@ class Shop(RuleHarness):
     def record(self, agent: str = "ann") -> AgentRecord:
         return self.read(keys.agent("p", agent), AgentRecord)
 
-    def past(self, agent: str = "ann") -> dict[str, TrackRecord]:
+    def track_record(self, agent: str = "ann") -> dict[str, TrackRecord]:
         return self.read(keys.track_record("p", agent, f"{agent}-1"), AgentTrackRecords).types
 
 
@@ -96,17 +102,17 @@ def test_where_nothing_is_left_nobody_waits_for_a_limit() -> None:
 def test_failures_in_a_row_pause_an_agent_and_time_forgives() -> None:
     """RTE-20, RTE-22: after three failures it gets nothing for a minute; then one task, and again a pause."""
     shop = Shop(*"abcdef")
-    for _ in range(FAILURES_MAX):
+    for _ in range(FAILURES_TO_BLOCK):
         shop.fail(*shop.taken())
     reply = shop.next(now=T0 + 1)
-    assert (reply.outcome.value, reply.look_ms) == ("blocked", T0 + FORGIVEN_MS)
+    assert (reply.outcome.value, reply.look_ms) == ("blocked", T0 + FORGIVE_MS)
     assert reply.waiting_for == ["ann gets nothing: it failed 3 times in a row"]
     assert shop.next(BOB, T0 + 1).task is not None
-    later = T0 + FORGIVEN_MS
+    later = T0 + FORGIVE_MS
     shop.fail(*shop.taken(now=later), now=later)
-    assert shop.next(now=later + 1).look_ms == later + FORGIVEN_MS
-    later += 3 * FORGIVEN_MS
-    assert shop.record().failures == FAILURES_MAX
+    assert shop.next(now=later + 1).look_ms == later + FORGIVE_MS
+    later += 3 * FORGIVE_MS
+    assert shop.record().failures == FAILURES_TO_BLOCK
     shop.do(*shop.taken(now=later), now=later)
     assert shop.record().failures == 0, "a success ends the row"
 
@@ -118,7 +124,7 @@ def test_a_lost_lease_counts_as_a_failure_and_a_given_back_task_does_not() -> No
     assert (shop.keys("agent/"), shop.keys("record/")) == ([], [])
     shop.taken()
     shop.sweep(now=T0 + LEASE_MS)
-    assert (shop.record().failures, shop.past()) == (1, {"api": TrackRecord(failed=1)})
+    assert (shop.record().failures, shop.track_record()) == (1, {"api": TrackRecord(failed=1)})
 
 
 def test_accepted_results_are_counted_by_type_with_their_pace() -> None:
@@ -136,7 +142,7 @@ def test_accepted_results_are_counted_by_type_with_their_pace() -> None:
             f"working/p/{task}",
             "record/p/ann/ann-1",
         }, "one record more than without agents"
-    assert shop.past() == {"doc": TrackRecord(2, 0, 60, 70), "api": TrackRecord(1, 0, 30, 30)}
+    assert shop.track_record() == {"doc": TrackRecord(2, 0, 60, 70), "api": TrackRecord(1, 0, 30, 30)}
     assert "agent/p/ann" not in shop.records
 
 
@@ -152,16 +158,16 @@ def test_a_task_that_was_only_claimed_says_nothing_of_its_agent() -> None:
 
 def test_the_past_fades_and_stays_small() -> None:
     """RTE-18: at fifty tasks of a type all is halved; types beyond the twentieth are counted together."""
-    names = [f"t{number:02d}" for number in range(PAST_MOST + 1)]
+    names = [f"t{number:02d}" for number in range(TRACK_RECORD_TASKS_MAX + 1)]
     shop = Shop(*names, type="doc", estimate_s=1)
     for _ in names:
         shop.do(*shop.taken(), now=T0 + 1000)
-    assert shop.past() == {"doc": TrackRecord(25, 0, 25.5, 25.5)}
-    others = [NewTask(task_id=f"u{number}", type=f"kind{number}") for number in range(TYPES_MOST + 5)]
+    assert shop.track_record() == {"doc": TrackRecord(25, 0, 25.5, 25.5)}
+    others = [NewTask(task_id=f"u{number}", type=f"kind{number}") for number in range(TYPES_MAX + 5)]
     shop.run(AddTasks("p", tuple(others)))
     for _ in others:
         shop.do(*shop.taken())
-    assert (len(shop.past()), shop.past()[""].done) == (TYPES_MOST + 1, 6)
+    assert (len(shop.track_record()), shop.track_record()[""].done) == (TYPES_MAX + 1, 6)
 
 
 @pytest.mark.parametrize("status", ["crashed", "error", "stopping"])
@@ -189,9 +195,9 @@ def test_sessions_of_one_agent_are_counted_together() -> None:
     shop.taken()
     shop.taken(twin)
     (ann,) = shop.run(GetAgents("p", "ann")).reply
-    assert (ann.sessions, ann.claims, ann.past["doc"].done, ann.liveness) == (2, 2, 2, "live")
+    assert (ann.sessions, ann.claims, ann.track_record["doc"].done, ann.liveness) == (2, 2, 2, "live")
     assert ann.capabilities == {"doc": 2.0}
-    assert shop.run(GetAgents("p"), T0 + 10 * FORGIVEN_MS).reply[0].liveness == "hung"
+    assert shop.run(GetAgents("p"), T0 + 10 * FORGIVE_MS).reply[0].liveness == "hung"
     assert shop.run(GetAgents("elsewhere")).reply == []
 
 

@@ -5,7 +5,7 @@ import pytest
 from coord.core.errors import CoordError, Refused
 from coord.core.plans.commands import RetryTask, SetTrack, SkipTask
 from coord.core.tasks.commands import ClaimTask
-from coord.core.tasks.dependencies import LEVELS_MOST, SETTLED_MOST
+from coord.core.tasks.dependencies import LEVELS_MAX, UPDATES_MAX
 from coord.core.tasks.planned import RETRY_MS, RETRY_MS_MAX
 from coord.core.tasks.types import ClaimReason
 from tests.support.plan_harness import LEASE_MS, PlanHarness
@@ -78,7 +78,7 @@ def test_what_is_given_back_behind_a_failure_blocks_what_waits_for_it(harness: P
 
 def test_a_reset_withdraws_everything_that_waits_for_it_at_once(harness: PlanHarness) -> None:
     """Issue 4: none runs before its dependencies, however many depend on one that is opened again."""
-    many = SETTLED_MOST + 600
+    many = UPDATES_MAX + 600
     harness.add_all({"a": ()} | {f"t{number:04d}": ("a",) for number in range(many)})
     assert harness.take() == "a"
     assert harness.submit("a")
@@ -92,11 +92,11 @@ def test_a_reset_withdraws_everything_that_waits_for_it_at_once(harness: PlanHar
 
 def test_many_followers_are_settled_in_steps(harness: PlanHarness) -> None:
     """Issue 4: one change does a bounded amount of work, the sweep goes on, and it is not the end."""
-    many = SETTLED_MOST + 600
+    many = UPDATES_MAX + 600
     harness.add_all({"a": ()} | {f"t{number:04d}": ("a",) for number in range(many)})
     assert harness.take() == "a"
     harness.fail("a", final=True)
-    assert SETTLED_MOST <= harness.counted("blocked") < many
+    assert UPDATES_MAX <= harness.counted("blocked") < many
     assert harness.take("bob") == "blocked"
     harness.pass_time()
     assert harness.counted("blocked") == many
@@ -105,7 +105,7 @@ def test_many_followers_are_settled_in_steps(harness: PlanHarness) -> None:
 
 def test_a_long_chain_is_settled_in_steps(harness: PlanHarness) -> None:
     """Issue 4: as deep as it is wide; each sweep goes a measure further down."""
-    many = 2 * LEVELS_MOST + 5
+    many = 2 * LEVELS_MAX + 5
     names = [f"t{number:03d}" for number in range(many)]
     harness.add_all({name: (names[at - 1],) if at else () for at, name in enumerate(names)})
     assert harness.take() == names[0]
@@ -114,7 +114,7 @@ def test_a_long_chain_is_settled_in_steps(harness: PlanHarness) -> None:
     for _ in range(2):
         harness.pass_time()
         seen.append(harness.counted("blocked"))
-    assert seen == [LEVELS_MOST, 2 * LEVELS_MOST, many - 1]
+    assert seen == [LEVELS_MAX, 2 * LEVELS_MAX, many - 1]
 
 
 def test_a_circle_is_named_by_its_path(harness: PlanHarness) -> None:

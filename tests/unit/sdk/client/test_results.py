@@ -14,7 +14,7 @@ from coord.core.errors import Corrupt, Invalid, LimitReached, NotFound
 from coord.core.limits import RECORD_RESULT_BYTES, RESULT_BYTES_MAX
 from coord.core.plans.commands import AddTasks, NewTask, SplitTask
 from coord.core.records import decode
-from coord.core.tasks.chunks import CHUNK_BYTES, KEPT_MS, chunks_of
+from coord.core.tasks.chunks import CHUNK_BYTES, KEPT_MS, chunk_count
 from coord.core.tasks.commands import GetChunks, PutChunk
 from coord.core.tasks.schema import Blob
 from coord.sdk.client import results as module
@@ -72,7 +72,7 @@ def test_a_result_of_any_size_comes_back_whole(store_url: str, size: int) -> Non
         assert state is not None
         assert (state.result_data is not None, state.digest == "") == (in_record, in_record)
         kept = blobs(tasks)
-        assert len(kept) == (0 if in_record else 1 + chunks_of(size))
+        assert len(kept) == (0 if in_record else 1 + chunk_count(size))
         assert max(map(len, kept.values()), default=0) <= RECORD_BYTES
 
 
@@ -176,13 +176,13 @@ def test_two_results_of_the_same_data_share_it_until_the_last_is_forgotten() -> 
         for names in (NAMES, second):
             assert tasks.submit_result(*names, "ann-1", claimed(tasks, names=names), large(600_000)).accepted
         (head, *chunks) = blobs(tasks).items()
-        assert decode(head[1], Blob, head[0]).holders == 2
+        assert decode(head[1], Blob, head[0]).references == 2
         assert len(chunks) == 4
         tasks.reset_task(*second)
         assert tasks.submit_result(*second, "ann-1", claimed(tasks, names=second), {"small": 1}).accepted
         clock.ms += KEPT_MS
         swept(tasks, clock, 2)
-        assert decode(blobs(tasks)[head[0]], Blob, head[0]).holders == 1, "forgotten with its generation"
+        assert decode(blobs(tasks)[head[0]], Blob, head[0]).references == 1, "forgotten with its generation"
         swept(tasks, clock)
         assert tasks.get_result(*NAMES).result_data == large(600_000)
         tasks.reset_task(*NAMES)
@@ -247,7 +247,7 @@ def test_large_parts_are_merged_by_whoever_reads(monkeypatch: pytest.MonkeyPatch
         whole = tasks.get_result(*NAMES)
         assert whole.result_data == {"parts": [large(700_000), large(100)]}
         assert whole.size_bytes == 700_100 + len('{"parts":[,]}')
-        assert len(blobs(tasks)) == 1 + chunks_of(700_000)
+        assert len(blobs(tasks)) == 1 + chunk_count(700_000)
         monkeypatch.setattr(module, "RESULT_BYTES_MAX", 700_000)
         with pytest.raises(LimitReached, match="in total"):
             tasks.get_result(*NAMES)

@@ -30,7 +30,7 @@ def test_many_tasks_are_done_in_few_commits(store_url: str) -> None:
         client.add_tasks([new_task(name) for name in NAMES])
         store = client.database.log(client.tenant)
         before, done = store.seen.offset, []
-        while (reply := client.next_task(most=100)).ok:
+        while (reply := client.next_task(limit=100)).ok:
             taken = [reply, *reply.more]
             done += [each.task.task_id for each in taken]
             results = [(each.task.task_id, each.claim.generation, {"n": 1}) for each in taken]
@@ -46,7 +46,7 @@ def test_results_of_any_size_are_answered_in_their_order(monkeypatch: pytest.Mon
     sizes = [10, 10, 10, RECORD_RESULT_BYTES + 1, 10]
     with open_client("memory:") as client:
         client.add_tasks([new_task(name) for name in NAMES[:4]])
-        reply = client.next_task(most=4)
+        reply = client.next_task(limit=4)
         names = [each.task.task_id for each in (reply, *reply.more)] + ["of-nobody"]
         texts = ["x" * size for size in sizes]
         replies = client.submit_tasks(
@@ -66,7 +66,7 @@ def test_results_that_are_too_much_for_one_commit_are_handed_in_by_several() -> 
     engine, caller = Engine(database, "local"), Caller("worker")
     for name in NAMES[:8]:
         engine.call(AddTasks("shop", (NewTask(task_id=name),)))
-    taken = engine.call(ClaimNext(caller=caller, tenant="local", project="shop", lease_ms=60_000, most=8))
+    taken = engine.call(ClaimNext(caller=caller, tenant="local", project="shop", lease_ms=60_000, limit=8))
     names = [each.task.task_id for each in (taken, *taken.more)]
     data = b'"' + b"x" * 120_000 + b'"'
     replies = large.submit_all(engine, caller, [(("local", "shop", name), 1, data) for name in names])
@@ -75,12 +75,12 @@ def test_results_that_are_too_much_for_one_commit_are_handed_in_by_several() -> 
     ]
 
 
-@pytest.mark.parametrize("most", [0, -1, 251, True, "2", None])
-def test_how_many_is_a_number_in_measure(most: Any) -> None:
+@pytest.mark.parametrize("limit", [0, -1, 251, True, "2", None])
+def test_how_many_is_a_number_in_measure(limit: Any) -> None:
     """Issue 6: bad input is refused with the next step, and changes nothing."""
     with open_client("memory:") as client:
         client.add_tasks([new_task("one")])
         with pytest.raises(Invalid, match="invalid number of tasks") as caught:
-            client.next_task(most=most)
+            client.next_task(limit=limit)
         assert caught.value.hint == "use 1 to 250"
         assert client.show_task("one").state == "ready"

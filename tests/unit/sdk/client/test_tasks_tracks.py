@@ -7,7 +7,7 @@ import pytest
 
 from coord.core.errors import Invalid
 from coord.core.ids import work_product_ref
-from coord.core.plans.plan import PURPOSES, title_of
+from coord.core.plans.plan import USUAL_TRACKS, track_title
 from coord.sdk.client.client import Client, connect
 from coord.sdk.plans.check import check_plan
 from coord.sdk.plans.file import parse_plan
@@ -41,14 +41,14 @@ def taken(client: Client, **choice) -> tuple[str, int]:
 
 def test_the_usual_tracks_have_a_purpose() -> None:
     """TID-7: nine letters with what they are for, as the page says; any other name is a track too."""
-    assert "".join(PURPOSES) == "ABCDEFGXZ"
-    assert (title_of("A"), title_of("Z"), title_of("phase-8-admin")) == (
+    assert "".join(USUAL_TRACKS) == "ABCDEFGXZ"
+    assert (track_title("A"), track_title("Z"), track_title("phase-8-admin")) == (
         "Core Architecture",
         "Maintenance",
         "",
     )
     told = {row[0].strip("`"): (row[1], row[2]) for row in rows_of("docs/reference/plan.md", "## Tracks")}
-    assert told == PURPOSES
+    assert told == USUAL_TRACKS
 
 
 def test_the_documented_allocation_comes_true(clients: ClientHarness) -> None:

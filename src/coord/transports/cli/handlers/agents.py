@@ -7,14 +7,14 @@ import msgspec
 
 from coord.core.errors import Invalid
 from coord.core.routing.commands import AgentInfo
-from coord.core.routing.router import Choice, idle_others
+from coord.core.routing.router import Choice, other_idle_agents
 from coord.sdk.client.client import Client
 from coord.sdk.validation.tasks import new_task
 from coord.transports.cli.args import Args
 from coord.transports.cli.output import Answer, count, fields_of, moment
 
 COLUMNS = ("name", "liveness", "state", "claims", "done", "failed", "blocked_reason", "capabilities")
-CHOICES = ("agent", "score", "place", "reason")
+CHOICES = ("agent", "score", "position", "reason")
 
 
 class ListArgs(Args, frozen=True):
@@ -112,7 +112,7 @@ def route(client: Client, args: RouteArgs) -> Answer:
         "kind_because": routing.kind.because,
         "expected_at": moment(routing.expected_ms) if routing.expected_ms else None,
         "late_s": routing.late_s,
-        "idle_others": idle_others(routing.agent, routing.choices),
+        "other_idle_agents": other_idle_agents(routing.agent, routing.choices),
     }
     rows = [_choice_row(choice) for choice in routing.choices] if args.explain else []
     if args.explain:
@@ -138,17 +138,17 @@ def _choice_row(choice: Choice) -> dict[str, Any]:
     return {
         "agent": choice.agent,
         "score": "" if choice.refused else f"{choice.score:.0f}",
-        "place": choice.place,
+        "position": choice.position,
         "reason": choice.reason,
     }
 
 
 def _row(agent: AgentInfo) -> dict[str, Any]:
-    past = agent.past.values()
+    records = agent.track_record.values()
     return {
         **fields_of(agent),
-        "done": sum(each.done for each in past),
-        "failed": sum(each.failed for each in past),
+        "done": sum(each.done for each in records),
+        "failed": sum(each.failed for each in records),
         "capabilities": ", ".join(f"{name} {value:g}" for name, value in agent.capabilities.items()),
     }
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from coord.core.errors import Invalid
 from coord.core.plans.commands import AddTasksReply, NewTask, TaskInfo
-from coord.core.plans.plan import title_of
+from coord.core.plans.plan import track_title
 from coord.core.tasks.types import TaskStatus
 from coord.sdk.client.client import Client
 from coord.sdk.plans.check import Changes, Checked, check_plan, difference
@@ -47,7 +47,7 @@ def load(client: Client, args: LoadArgs) -> Answer:
         "changes": [each for each in _rows(reply, changes, []) if each["change"] == "changed"],
         "unchanged": len(reply.same),
         "not_in_plan": others,
-        "warnings": [*checked.warnings, *map(str, reply.alike)],
+        "warnings": [*checked.warnings, *map(str, reply.similar)],
         "dry_run": args.dry_run,
     }
     told = "; ".join(f"{name}: {', '.join(names)}" for name, names in list(changed.items())[:NAMED_MOST])
@@ -156,7 +156,7 @@ def progress(tasks: Sequence[TaskInfo]) -> list[dict[str, Any]]:
         found.append(
             {
                 "track": track,
-                "title": title_of(track),
+                "title": track_title(track),
                 "agents": sorted({task.agent for task in own if task.agent}),
                 "completed": completed,
                 "in_progress": counts["in_progress"],

@@ -105,7 +105,7 @@ def add(client: Client, args: AddArgs) -> Answer:
 
 def warning(reply: AddTasksReply) -> str:
     """Return a warning about similar tasks, or an empty text."""
-    return f"; possible duplicates: {'; '.join(map(str, reply.alike))}" if reply.alike else ""
+    return f"; possible duplicates: {'; '.join(map(str, reply.similar))}" if reply.similar else ""
 
 
 class NextArgs(ChooseArgs, frozen=True):
@@ -127,7 +127,7 @@ def next_(client: Client, args: NextArgs) -> Answer:
         lease_s=args.lease_s,
         lock_files=not args.no_locks,
         wait_s=args.wait_s,
-        most=args.most,
+        limit=args.most,
         command_id=args.command_id,
     )
     if not reply.ok:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from coord.core.plans.commands import TaskInfo
-from coord.core.plans.plan import title_of
+from coord.core.plans.plan import track_title
 from coord.core.tasks.types import TaskStatus
 from coord.transports.cli.plan_view.layout import Lane, lanes
 
@@ -99,7 +99,7 @@ def _placed(lane: Lane, top: int) -> Iterator[Box]:
 
 def _band(lane: Lane, top: int, high: int, wide: int) -> list[str]:
     percent = 100 * lane.finished // len(lane.tasks)
-    name, title = _text(_cut(lane.track or "-", 12)), _text(title_of(lane.track))
+    name, title = _text(_cut(lane.track or "-", 12)), _text(track_title(lane.track))
     return [
         f'<rect class="lane" x="{MARGIN // 2}" y="{top}" width="{wide - MARGIN}" height="{high}" rx="6"/>',
         f'<text class="track" x="{MARGIN}" y="{top + high // 2}">{name}<title>{title}</title></text>',

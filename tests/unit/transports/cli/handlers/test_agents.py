@@ -19,9 +19,9 @@ def test_route_explains_whom_a_task_is_for(coord: Coord) -> None:
     assert line.startswith("beatrice: beatrice is primary for code_gen and free; code_gen (the word “Create”")
     assert [choice["agent"] for choice in answer["choices"]] == ["beatrice", "otto"]
     assert [round(choice["score"]) for choice in answer["choices"]] == [100, 80]
-    assert "primary: efficiency 1 × past 1.00 × place 1; no wait" in answer["choices"][0]["reason"]
+    assert "primary: efficiency 1 × track record 1.00 × position 1; no wait" in answer["choices"][0]["reason"]
     assert "Beatrice writes new code" in answer["matrix"]
-    assert answer["idle_others"] == ["otto"]
+    assert answer["other_idle_agents"] == ["otto"]
     coord("ann task add form --type doc --description", "Create a signup form")
     code, answer, _ = coord("ann route form")
     assert (code, answer["agent"], answer["type"]) == (0, "otto", "doc"), "a type that is given wins"
@@ -134,10 +134,10 @@ def test_work_that_is_much_alike_is_warned_of(coord: Coord, repository: Path) ->
     """SCN-55, DED-1, DED-2: the task is added, and whoever added it reads what it may double."""
     coord("ann task add a --description", "Fix the validation of the login form")
     code, answer, line = coord("ann task add b --description", "fix login validation")
-    assert (code, answer["added"], [each["task_id"] for each in answer["alike"]]) == (0, ["b"], ["a"])
+    assert (code, answer["added"], [each["task_id"] for each in answer["similar"]]) == (0, ["b"], ["a"])
     assert "b is 75% like a (fix, login, validation)" in line
     again = coord("ann task add b --description", "fix login validation")
-    assert again.answer["alike"] == [], "it is not new"
+    assert again.answer["similar"] == [], "it is not new"
     plan = "tasks:\n  - {id: c, description: Fix login form}\n  - {id: d, description: Fix login form}\n"
     (repository / "plan.yaml").write_text(f"project: shop\n{plan}")
     code, answer, line = coord("ann plan load plan.yaml")
