@@ -276,7 +276,7 @@ MUTANTS = [
         "coord.core.locks.locks:ended_by_death",
         "is ProcessState.DEAD",
         "is not ProcessState.ALIVE",
-        ("tests/unit/core/sessions/test_identify.py::test_unknown_is_not_dead",),
+        ("tests/unit/core/sessions/test_liveness.py::test_unknown_is_not_dead",),
     ),
     Mutant(
         "a lock is stolen from an active session",

@@ -15,7 +15,7 @@ MUTANTS = [
         "coord.core.lifecycle.takeover:_move_lock",
         "read_lock(tx, lock_at.key)",
         "lock_at.lock",
-        ("tests/unit/core/sessions/test_identify.py::test_clear_keeps_the_fence",),
+        ("tests/unit/core/lifecycle/test_takeover.py::test_clear_keeps_the_fence",),
     ),
     Mutant(
         "an unrelated process may use a session",
@@ -36,13 +36,13 @@ MUTANTS = [
         "coord.core.sessions.identify:ensure_session",
         'session is not None and session.end_reason == "dead"',
         "False",
-        ("tests/unit/core/sessions/test_identify.py::test_dead_session_must_register",),
+        ("tests/unit/core/lifecycle/test_register.py::test_dead_session_must_register",),
     ),
     Mutant(
         "every heartbeat is written",
         "coord.core.sessions.identify:ensure_session",
         "now - session.beat_ms < HEARTBEAT_QUIET_MS and process == session.process",
         "False",
-        ("tests/unit/core/sessions/test_identify.py::test_heartbeats_are_coalesced",),
+        ("tests/unit/core/sessions/test_update.py::test_heartbeats_are_coalesced",),
     ),
 ]
