@@ -85,7 +85,7 @@ class Probes:
     """The rules of the probes, and how often each was asked."""
 
     def __init__(self) -> None:
-        self.decided: Counter[tuple[str, str]] = Counter()
+        self.completed: Counter[tuple[str, str]] = Counter()
         self.times: list[int] = []
         self.asked: list[int] = []
         """Times of decisions, of those too that were suspended or refused."""
@@ -114,7 +114,7 @@ class Probes:
         def decide(tx: Transaction, command: Probe, now: int) -> Any:
             self.asked.append(now)
             reply = rule(tx, command)
-            self.decided[type(command).__name__, command.key] += 1
+            self.completed[type(command).__name__, command.key] += 1
             self.times.append(now)
             return reply
 

@@ -1,4 +1,4 @@
-"""The time of a batch: read once, stored in its entry, never taken inside a rule."""
+"""The time of a batch: read once, stored in its log entry, and passed to rules as data."""
 
 from collections.abc import Callable
 
@@ -9,7 +9,7 @@ AHEAD_MS_MAX = 60_000
 
 
 class Clock:
-    """`now` = the store's clock, but never behind the newest entry seen; `instead` replaces it wholly."""
+    """`now` = the store's clock, but never behind the newest entry seen; `instead` replaces it."""
 
     def __init__(self, store: Store, instead: Callable[[], int] | None = None) -> None:
         self._store = store
@@ -22,20 +22,20 @@ class Clock:
         return max(self._store.now(), self._store.seen.at)
 
     def behind(self, now: int) -> bool:
-        """Whether an entry has been seen that is newer than this time, which then lies in the past."""
+        """Whether an entry newer than this time has been seen."""
         return self._instead is None and self._store.seen.at > now
 
     def refusal(self) -> Unavailable | None:
-        """Return why nothing may be written now: the log is far ahead of the clock."""
+        """Return the error for writes if the log is far ahead of the clock."""
         if self._instead is not None or self._ahead() <= AHEAD_MS_MAX:
             return None
-        self._store.load(())  # somebody may have accepted the clock since this process looked
+        self._store.load(())  # another process may have accepted the clock
         ahead = self._ahead()
         if ahead <= AHEAD_MS_MAX:
             return None
         return Unavailable(
             f"the newest entry of the log is {ahead // 1000} s ahead of the clock",
-            hint="set the clock right; if it is right: coord doctor --accept-clock",
+            hint="correct the clock; if it is right, run coord doctor --accept-clock",
         )
 
     def _ahead(self) -> int:

@@ -1,7 +1,7 @@
-"""Committing for certain: a lost answer is looked up in the log, never guessed.
+"""Commit, and if the reply is lost, look the commit up in the log.
 
-Committing the same commit again is safe: whatever it writes it also expects at the old version, so if the
-first attempt did land, the second is a conflict, and the log shows the id.
+To repeat a commit is safe: it expects the old version of everything it writes. If the first attempt landed,
+the second is a conflict, and the log shows the id.
 """
 
 from collections.abc import Callable
@@ -11,19 +11,19 @@ from coord.engine.runtime import Runtime
 from coord.stores.contract import Commit, Store
 
 PAGE = 500
-PAUSE_S = 0.05
+BACKOFF_S = 0.05
 
 
 def commit_and_confirm(store: Store, commit: Commit, deadline: Callable[[], float], runtime: Runtime) -> int:
-    """Commit, and settle an unknown outcome until the deadline; return the offset."""
+    """Commit, and resolve an unknown outcome before the deadline; return the offset."""
     before = store.seen.offset
     try:
         return store.commit(commit)
     except Unknown as lost:
-        return _settle(store, commit, before, deadline(), runtime, lost)
+        return _confirm(store, commit, before, deadline(), runtime, lost)
 
 
-def _settle(
+def _confirm(
     store: Store, commit: Commit, before: int, deadline: float, runtime: Runtime, lost: Unknown
 ) -> int:
     while True:
@@ -40,7 +40,7 @@ def _settle(
         except (Unknown, Unavailable):
             if runtime.monotonic() > deadline:
                 raise lost from None
-            runtime.sleep(runtime.jitter(PAUSE_S))
+            runtime.sleep(runtime.jitter(BACKOFF_S))
 
 
 def _find(store: Store, commit_id: bytes, after: int) -> int | None:
@@ -53,8 +53,8 @@ def _find(store: Store, commit_id: bytes, after: int) -> int | None:
 
 
 def _find_if_reachable(store: Store, commit_id: bytes, after: int) -> int | None:
-    """Look once more after a conflict; if that fails too, the outcome is as unknown as before."""
+    """Look again after a conflict; if that fails too, the outcome stays unknown."""
     try:
         return _find(store, commit_id, after)
     except (Unavailable, Trimmed) as error:
-        raise Unknown(hint="look at the state before trying again") from error
+        raise Unknown(hint="check the state before you try again") from error

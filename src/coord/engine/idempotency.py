@@ -1,4 +1,4 @@
-"""Commands with an id are carried out once: asked again within the hour, they get the same reply."""
+"""A command with an id runs once: the same id within an hour gets the same reply."""
 
 from typing import Any
 
@@ -14,15 +14,15 @@ from coord.engine.pending import PendingCommand
 KEPT_MS = 3_600_000
 
 
-class Done(Stored, frozen=True, tag=1):
-    """The reply that a command id was given, and a digest of what was asked."""
+class SavedReply(Stored, frozen=True, tag=1):
+    """The reply to a command id, and a digest of the command."""
 
     digest: str = ""
     reply: msgspec.Raw = msgspec.Raw(b"null")
 
 
 def run_once(tx: Transaction, job: PendingCommand, now: int) -> Any:
-    """Decide a command, or return the reply that its id was given before."""
+    """Run a command, or return the reply that its id got before."""
     command = job.command
     if not job.command_id:
         return TARGETS[command.rule](
@@ -32,16 +32,16 @@ def run_once(tx: Transaction, job: PendingCommand, now: int) -> Any:
     from hashlib import sha256  # slow to import, and most commands have no id
 
     digest = sha256(msgspec.json.encode(command.content())).hexdigest()
-    before = tx.get(key, Done)
+    before = tx.get(key, SavedReply)
     if before is not None and before.digest != digest:
         raise Invalid(
             f"command id {job.command_id!r} was used for another command",
-            hint="draw a new id for each command",
+            hint="use a new id for each command",
         )
     if before is not None:
         reply = msgspec.json.decode(before.reply, type=command.reply)
         return reply.with_fence(tx.version(key)) if command.fenced else reply
     reply = dispatch(tx, command, now)
     if tx.writes:
-        tx.put(key, Done(digest, msgspec.Raw(msgspec.json.encode(reply))), keys.due(now + KEPT_MS))
+        tx.put(key, SavedReply(digest, msgspec.Raw(msgspec.json.encode(reply))), keys.due(now + KEPT_MS))
     return reply

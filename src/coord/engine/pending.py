@@ -1,4 +1,4 @@
-"""A command on its way through the engine, and how its caller learns the answer."""
+"""A command that waits for its reply, and the delivery of that reply."""
 
 import contextlib
 from collections.abc import Iterable
@@ -10,14 +10,14 @@ import msgspec
 from coord.core.commands import Command
 from coord.core.errors import Busy, CoordError
 
-if TYPE_CHECKING:  # they take longer to import than all of coord; only who uses futures pays for them
+if TYPE_CHECKING:  # slower to import than all of coord, and only needed for futures
     import asyncio
     from concurrent.futures import Future
     from types import ModuleType
 
 
 class PendingCommand(msgspec.Struct, eq=False):
-    """One command, its deadline, and who waits for it: a future, that of an event loop, or nobody."""
+    """One command, its deadline, and the future that waits for it, if there is one."""
 
     command: Command
     deadline: float
@@ -34,20 +34,20 @@ class PendingCommand(msgspec.Struct, eq=False):
         self.answered = True
 
     def fail_if_late(self, now: float) -> bool:
-        """Give up on a command whose caller waits no longer; return whether it is answered."""
+        """Fail a command whose deadline has passed; return whether it is answered."""
         if not self.answered and now > self.deadline:
-            self.fail(Busy("the command kept meeting others until its time was up", hint="try again"))
+            self.fail(Busy("the command conflicted with others until its deadline", hint="try again"))
         return self.answered
 
-    def withdrawn(self) -> bool:
-        """Whether the caller has gone before the command was begun."""
+    def is_cancelled(self) -> bool:
+        """Whether the caller cancelled the command before it began."""
         if self.loop_future is not None:
             return self.loop_future.cancelled()
         begun, self.begun = self.begun, True
         return self.future is not None and not begun and not self.future.set_running_or_notify_cancel()
 
     def result(self) -> Any:
-        assert self.answered, "a caller looks only after its command was answered"
+        assert self.answered, "asked only after the command was answered"
         if self.error is not None:
             raise self.error
         return self.reply
@@ -61,13 +61,13 @@ def _asyncio() -> "ModuleType":
 
 
 def new_loop_future() -> "asyncio.Future[Any]":
-    """Return a future of the event loop that this is called in."""
+    """Return a future of the running event loop."""
     future: asyncio.Future[Any] = _asyncio().get_running_loop().create_future()
     return future
 
 
 def deliver(jobs: Iterable[PendingCommand]) -> None:
-    """Tell the callers whose commands are answered; each event loop is woken once for all of its callers."""
+    """Resolve the futures of answered commands; wake each event loop once for all of its callers."""
     by_loop: dict[asyncio.AbstractEventLoop, list[PendingCommand]] = {}
     for job in jobs:
         if not job.answered:
@@ -79,19 +79,19 @@ def deliver(jobs: Iterable[PendingCommand]) -> None:
             else:
                 by_loop[loop] = [job]
         elif job.future is not None:
-            _settle(job.future, job)
+            _resolve(job.future, job)
     for loop, theirs in by_loop.items():
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits there any more
-            loop.call_soon_threadsafe(_settle_all, theirs)
+        with contextlib.suppress(RuntimeError):  # the loop is closed, so nobody waits
+            loop.call_soon_threadsafe(_resolve_all, theirs)
 
 
-def _settle_all(jobs: list[PendingCommand]) -> None:
+def _resolve_all(jobs: list[PendingCommand]) -> None:
     for job in jobs:
         if job.loop_future is not None and not job.loop_future.done():
-            _settle(job.loop_future, job)
+            _resolve(job.loop_future, job)
 
 
-def _settle(future: "Future[Any] | asyncio.Future[Any]", job: PendingCommand) -> None:
+def _resolve(future: "Future[Any] | asyncio.Future[Any]", job: PendingCommand) -> None:
     if job.error is not None:
         future.set_exception(job.error)
     else:

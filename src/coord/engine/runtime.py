@@ -1,4 +1,4 @@
-"""What the engine takes from outside: time that passes, chance, and ids. Tests pass another."""
+"""What the engine takes from its surroundings: sleep, jitter and ids. Tests pass their own."""
 
 import os
 import time
@@ -6,16 +6,16 @@ from typing import Protocol
 
 
 class Runtime(Protocol):
-    """The surroundings of an engine."""
+    """Time that passes, randomness and ids for an engine."""
 
     def monotonic(self) -> float: ...
     def sleep(self, seconds: float) -> None: ...
-    def jitter(self, most: float) -> float: ...
+    def jitter(self, limit: float) -> float: ...
     def commit_id(self) -> bytes: ...
 
 
 class SystemRuntime:
-    """The surroundings of a running process."""
+    """The runtime of a real process."""
 
     def monotonic(self) -> float:
         return time.monotonic()
@@ -23,10 +23,10 @@ class SystemRuntime:
     def sleep(self, seconds: float) -> None:
         time.sleep(seconds)  # noqa: TID251 - the one place where the engine lets time pass
 
-    def jitter(self, most: float) -> float:
-        from random import uniform  # slow to import, and most commands never have to give way
+    def jitter(self, limit: float) -> float:
+        from random import uniform  # slow to import, and most commands never wait
 
-        return uniform(0, most)
+        return uniform(0, limit)
 
     def commit_id(self) -> bytes:
         return os.urandom(12)

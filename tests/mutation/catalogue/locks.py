@@ -18,7 +18,7 @@ MUTANTS = [
         ("tests/unit/core/locks/test_acquire.py::test_modes",),
     ),
     Mutant(
-        "overlap is decided by equal text",
+        "overlap is completed by equal text",
         "coord.core.locks.resources:Resource.overlaps",
         "overlaps(self.pattern, other.pattern)",
         "self.place == other.place",

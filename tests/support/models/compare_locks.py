@@ -70,13 +70,13 @@ class WatchedEngine(Engine):
             found[0].command = Sweep(self.tenant, 100_000)
         return found
 
-    def _commit(self, draft: Batch, now: int) -> None:
-        decided = [
+    def _commit(self, batch: Batch, now: int) -> None:
+        completed = [
             (job, [msgspec.json.decode(event) for event in tx.events], set(tx.writes))
-            for job, tx in draft.decided
+            for job, tx in batch.completed
         ]
-        super()._commit(draft, now)
-        self.carried_out += decided
+        super()._commit(batch, now)
+        self.carried_out += completed
 
 
 def shown(locks: list[Any]) -> set[tuple[object, ...]]:

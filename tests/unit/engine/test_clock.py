@@ -66,7 +66,7 @@ def test_a_question_in_the_same_batch_is_answered(make_stage: MakeStage) -> None
     stage = stage_by_store_clock(make_stage)
     stage.engine.call(Append("a", "x"))
     stage.now = NOW - AHEAD_MS_MAX - 1
-    with stage.engine._turn:
+    with stage.engine._batch_lock:
         refused, answered = stage.engine.submit(Append("a", "y")), stage.engine.submit(Look("a"))
     with pytest.raises(Unavailable):
         refused.result(PATIENCE_S)

@@ -56,13 +56,13 @@ def test_only_the_commands_concerned_are_decided_again(stage: Stage, probes: Pro
 
     def meddle(_: Commit) -> None:
         change(stage, "a", "A")
-        probes.decided.clear()
+        probes.completed.clear()
 
     stage.store.before_commit.append(meddle)
     commands = [Append("far", "x"), Copy("a", "b"), Copy("b", "c"), Look("far"), Append("alone", "y")]
     assert stage.engine.call_many(commands) == ["x", "A", "A", "x", "y"]
-    decided = set(probes.decided)
-    assert decided == {("Copy", "a"), ("Copy", "b")}
+    completed = set(probes.completed)
+    assert completed == {("Copy", "a"), ("Copy", "b")}
     assert (text(stage, "b"), text(stage, "c")) == ("A", "A")
 
 
@@ -320,7 +320,7 @@ def test_a_lost_answer_in_a_log_that_was_trimmed_is_unknown(stage: Stage) -> Non
 def test_a_batch_with_a_lost_answer_answers_everyone(stage: Stage) -> None:
     """Settling is for the whole batch."""
     stage.store.after_commit.append(lose_answer)
-    with stage.engine._turn:
+    with stage.engine._batch_lock:
         futures = [stage.engine.submit(Append("a", str(number))) for number in range(5)]
     assert [future.result(PATIENCE_S) for future in futures][-1] == "01234"
     assert len(stage.store.written) == 1
@@ -366,7 +366,7 @@ def test_who_has_no_time_left_is_told_that_the_store_is_away(stage: Stage) -> No
 def test_everyone_in_the_batch_learns_that_the_store_is_away(stage: Stage) -> None:
     """Each caller gets the error; nobody is left waiting."""
     stage.store.away = True
-    with stage.engine._turn:
+    with stage.engine._batch_lock:
         futures = [stage.engine.submit(Append("a", "x")) for _ in range(5)]
     for future in futures:
         with pytest.raises(Unavailable):

@@ -35,7 +35,7 @@ def test_a_command_is_one_commit_with_its_event(stage: Stage) -> None:
 
 def test_what_waits_is_committed_together(stage: Stage) -> None:
     """STO-33: A hundred commands that wait at one moment are one commit, and each gets its own answer."""
-    with stage.engine._turn:
+    with stage.engine._batch_lock:
         futures = [stage.engine.submit(Append(f"k{number}", str(number))) for number in range(100)]
     assert [future.result(PATIENCE_S) for future in futures] == [str(number) for number in range(100)]
     assert len(stage.store.written) == 1
@@ -74,7 +74,7 @@ def test_nobody_is_answered_before_the_commit(stage: Stage) -> None:
 
     stage.store.before_commit.append(look)
     stage.store.after_commit.append(look)
-    with stage.engine._turn:
+    with stage.engine._batch_lock:
         futures += [stage.engine.submit(Append("a", "x")), stage.engine.submit(Look("a"))]
     assert [future.result(PATIENCE_S) for future in futures] == ["x", "x"]
 
@@ -121,7 +121,7 @@ def test_a_question_alone_commits_nothing(stage: Stage) -> None:
 
 def test_a_defect_in_one_rule_harms_no_other(stage: Stage) -> None:
     """An exception in a rule fails its command alone; what it had written is dropped."""
-    with stage.engine._turn:
+    with stage.engine._batch_lock:
         futures = [
             stage.engine.submit(command)
             for command in (Append("a", "1"), Explode("a", "BOOM"), Append("a", "2"), Look("a"))
@@ -135,7 +135,7 @@ def test_a_defect_in_one_rule_harms_no_other(stage: Stage) -> None:
 
 def test_a_refusal_leaves_no_trace(stage: Stage) -> None:
     """A refused command raises its own error; none of its writes and events remains."""
-    with stage.engine._turn:
+    with stage.engine._batch_lock:
         futures = [stage.engine.submit(command) for command in (Refuse("a", "no"), Append("b", "yes"))]
     with pytest.raises(Refused, match="not today"):
         futures[0].result(PATIENCE_S)
@@ -162,7 +162,7 @@ def test_call_many_raises_after_all_have_run(stage: Stage) -> None:
 def test_an_unreadable_record_fails_only_who_reads_it(stage: Stage) -> None:
     """A damaged record refuses the commands that rest on it; the others go on."""
     write(stage.store.real, {"bad": b"not json"})
-    with stage.engine._turn:
+    with stage.engine._batch_lock:
         futures = [stage.engine.submit(command) for command in (Look("bad"), Append("a", "1"))]
     with pytest.raises(CoordError):
         futures[0].result(PATIENCE_S)
@@ -175,7 +175,7 @@ def test_an_unreadable_record_fails_only_who_reads_it(stage: Stage) -> None:
 def test_a_batch_is_cut_at_what_a_commit_can_hold(make_stage: MakeStage) -> None:
     """What does not fit goes into the next commit; all are answered, in order, none over the limit."""
     stage = make_stage(limits=SMALL)
-    with stage.engine._turn:
+    with stage.engine._batch_lock:
         futures = [stage.engine.submit(Fill(f"k{number:02d}", size=300)) for number in range(20)]
     assert [future.result(PATIENCE_S) for future in futures] == [f"k{number:02d}" for number in range(20)]
     assert [key for commit in stage.store.written for key in commit.puts] == [f"k{n:02d}" for n in range(20)]
@@ -201,7 +201,7 @@ def test_a_large_command_behind_others_waits_for_its_own_commit(make_stage: Make
 def test_a_command_that_no_commit_can_hold_fails_alone(make_stage: MakeStage, size: int) -> None:
     """A command that is over the limit of a record or of a commit is refused; the others go on."""
     stage = make_stage(limits=SMALL)
-    with stage.engine._turn:
+    with stage.engine._batch_lock:
         futures = [
             stage.engine.submit(command) for command in (Append("a", "1"), Fill("b", size=size), Look("a"))
         ]
@@ -225,7 +225,7 @@ def test_more_commands_than_one_batch_takes(stage: Stage) -> None:
 def test_a_full_queue_is_busy(make_stage: MakeStage) -> None:
     """The queue is bounded: what does not fit is refused at once, and nothing of it is done."""
     stage = make_stage(queue_max=3)
-    with stage.engine._turn:
+    with stage.engine._batch_lock:
         futures = [stage.engine.submit(Append("a", str(number))) for number in range(3)]
         for command in (Append("a", "late"), Look("a")):
             with pytest.raises(Busy):
@@ -242,7 +242,7 @@ def test_one_call_may_be_larger_than_the_queue(make_stage: MakeStage) -> None:
 
 def test_a_command_whose_time_is_up_is_busy(stage: Stage) -> None:
     """Nothing is done for a caller who waits no longer; those with time left are served."""
-    with stage.engine._turn:
+    with stage.engine._batch_lock:
         late = stage.engine.submit(Append("a", "late"), timeout=1)
         patient = stage.engine.submit(Append("a", "patient"), timeout=100)
         stage.runtime.time += 5
@@ -263,5 +263,5 @@ def test_conflicts_without_end_are_busy(stage: Stage, probes: Probes) -> None:
         stage.engine.call(Append("a", "mine"), timeout=2)
     stage.store.before_commit.clear()
     assert 2 <= stage.runtime.time < 4
-    assert probes.decided["Append", "a"] > 10
+    assert probes.completed["Append", "a"] > 10
     assert text(stage, "a") == "theirs"

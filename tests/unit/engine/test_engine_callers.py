@@ -77,7 +77,7 @@ def test_five_hundred_coroutines(stage: Stage) -> None:
     """`ask` can be awaited; hundreds of tasks share a few commits."""
 
     async def ask_all() -> list[Any]:
-        with stage.engine._turn:
+        with stage.engine._batch_lock:
             tasks = [
                 asyncio.ensure_future(stage.engine.ask(Append(f"k{number}", "x"))) for number in range(512)
             ]
@@ -116,7 +116,7 @@ def test_an_event_loop_that_is_gone_harms_no_other(stage: Stage) -> None:
     async def ask_and_leave() -> None:
         stage.engine.ask(Append("a", "x"))
 
-    with stage.engine._turn:
+    with stage.engine._batch_lock:
         loop.run_until_complete(ask_and_leave())
         loop.close()
         other = stage.engine.submit(Append("b", "y"))
@@ -128,7 +128,7 @@ def test_an_event_loop_that_is_gone_harms_no_other(stage: Stage) -> None:
 
 def test_a_cancelled_future_is_not_carried_out(stage: Stage) -> None:
     """A command that is taken back before its batch began leaves no trace."""
-    with stage.engine._turn:
+    with stage.engine._batch_lock:
         taken_back = stage.engine.submit(Append("a", "no"))
         stays = stage.engine.submit(Append("a", "yes"))
         assert taken_back.cancel()
@@ -143,7 +143,7 @@ def test_a_future_cannot_be_cancelled_once_its_batch_began(stage: Stage) -> None
     outcome: list[bool] = []
     future: Future[Any]
     stage.store.before_commit.append(lambda _: outcome.append(future.cancel()))
-    with stage.engine._turn:
+    with stage.engine._batch_lock:
         future = stage.engine.submit(Append("a", "x"))
     assert future.result(PATIENCE_S) == "x"
     assert outcome == [False]
@@ -153,7 +153,7 @@ def test_a_cancelled_coroutine_is_not_carried_out(stage: Stage) -> None:
     """The same for tasks."""
 
     async def ask_and_cancel() -> str:
-        with stage.engine._turn:
+        with stage.engine._batch_lock:
             taken_back = stage.engine.ask(Append("a", "no"))
             stays = stage.engine.ask(Append("a", "yes"))
             taken_back.cancel()
@@ -170,7 +170,7 @@ def test_a_cancelled_coroutine_is_not_carried_out(stage: Stage) -> None:
 
 def test_close_answers_everyone(stage: Stage) -> None:
     """Those who wait are served before the engine closes; those who come later are refused."""
-    with stage.engine._turn:
+    with stage.engine._batch_lock:
         futures = [stage.engine.submit(Append("a", str(number))) for number in range(5)]
         closing = threading.Thread(target=stage.engine.close)
         closing.start()
@@ -186,7 +186,7 @@ def test_close_answers_everyone(stage: Stage) -> None:
 def test_close_answers_everyone_while_the_store_is_away(stage: Stage) -> None:
     """Shutdown does not hang on a store that does not answer."""
     stage.store.away = True
-    with stage.engine._turn:
+    with stage.engine._batch_lock:
         futures = [stage.engine.submit(Append("a", "x")) for _ in range(3)]
     stage.engine.close()
     for future in futures:

@@ -46,7 +46,7 @@ def test_another_content_is_invalid(stage: Stage) -> None:
 
 def test_twice_in_one_batch(stage: Stage) -> None:
     """The same command twice in one batch is carried out once, too."""
-    with stage.engine._turn:
+    with stage.engine._batch_lock:
         futures = [stage.engine.submit(Append("a", "x"), command_id="id-1") for _ in range(3)]
     assert [future.result(60) for future in futures] == ["x", "x", "x"]
     assert stage.engine.call(Look("a")) == "x"
