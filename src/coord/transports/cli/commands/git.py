@@ -145,7 +145,7 @@ COMMANDS = (
     CommandSpec(
         "merge",
         "merge branches, but only changes made under locks",
-        handler="coord.transports.cli.handlers.git:merge",
+        handler="coord.transports.cli.handlers.merge:merge",
         examples=("coord merge agent/otto", "coord merge login search --check 'make test' --wait 10m"),
         arguments=(
             Argument(

@@ -1,118 +1,21 @@
-"""Commit, worktrees, salvaged work, merges and the git gate."""
+"""Commits, worktrees, salvaged work and the git gate."""
 
 import os
-import shlex
 from collections.abc import Sequence
-from typing import Any
 
 from coord.core.errors import CoordError, Invalid
 from coord.core.locks.commands import ReleaseLocks
 from coord.host.config import configuration_file, read_configuration
-from coord.integrations.git.commit.commit import commit as commit_held
-from coord.integrations.git.gate.stubs import PROTECTED
-from coord.integrations.git.merge import merge as merging
-from coord.integrations.git.merge.merge import MergeReport, MergeRequest, Outcome, Verdict
-from coord.integrations.git.run import Git, as_text
+from coord.integrations.git.run import Git
 from coord.integrations.git.salvage import checkpoint
 from coord.integrations.git.salvage import drop as dropping
 from coord.integrations.git.salvage.salvage import list_salvages
 from coord.integrations.git.worktree import clean as cleaning
 from coord.integrations.git.worktree import worktree
 from coord.sdk.client.client import Client
-from coord.transports import exit_codes as render
 from coord.transports.arguments import duration
 from coord.transports.cli.args import Args, Options
 from coord.transports.cli.output import Answer, count, fields_of, say
-
-MERGE_COLUMNS = ("branch", "verdict", "commit", "why")
-SHORT = 10
-
-
-class MergeArgs(Args, frozen=True):
-    """The arguments of `coord merge`."""
-
-    branches: list[str]
-    into: str
-    check: str
-    check_timeout_s: float
-    any_file: bool
-    wait_s: float
-
-
-def merge(client: Client, args: MergeArgs) -> Answer:
-    """Merge branches; the answer has an outcome for each."""
-    git = Git(os.getcwd())
-    try:
-        check = tuple(shlex.split(args.check))
-    except ValueError as error:
-        raise Invalid(f"--check {args.check!r}: {error}", hint="quote it as for a shell") from error
-    into = args.into or merging.default_branch(git, PROTECTED)
-    wanted = MergeRequest(tuple(args.branches), into, check, args.check_timeout_s, args.any_file, args.wait_s)
-    return answer_of(merging.merge(client, git, wanted))
-
-
-def answer_of(merged: MergeReport) -> Answer:
-    """Return the answer to a merge; it fails if a branch was not merged."""
-    rows = [{**fields, "why": _why(fields)} for fields in map(_outcome_fields, merged.outcomes)]
-    fields: dict[str, Any] = {
-        "into": as_text(merged.into),
-        "before": merged.before,
-        "after": merged.after,
-        "branches": [_outcome_fields(outcome) for outcome in merged.outcomes],
-        "warnings": [as_text(warning) for warning in merged.warnings],
-    }
-    if merged.ok:
-        return Answer(fields, _merged_line(merged), rows, MERGE_COLUMNS)
-    first = next(row for row in rows if row["verdict"] not in (Verdict.MERGED, Verdict.NOTHING_NEW))
-    failure = render.Failure(
-        render.REFUSED,
-        first["verdict"],
-        f"cannot merge {first['branch']} into {fields['into']}: {first['why']}",
-        first["findings"][0]["next_step"] if first["findings"] else _NEXT[Verdict(first["verdict"])],
-    )
-    return Answer(fields, f"coord: {failure.message} ({failure.hint})", rows, MERGE_COLUMNS, failure)
-
-
-_NEXT = {
-    Verdict.CONFLICT: "merge the other branch into yours, resolve the conflict under locks, then retry",
-    Verdict.CHECK_FAILED: "fix it on the branch, then retry",
-}
-
-
-def _outcome_fields(outcome: Outcome) -> dict[str, Any]:
-    return {
-        "branch": as_text(outcome.branch),
-        "tip": outcome.tip,
-        "verdict": outcome.verdict.value,
-        "commit": outcome.commit,
-        "files": [as_text(path) for path in outcome.files],
-        "parties": [
-            {name: as_text(value) for name, value in party._asdict().items()} for party in outcome.parties
-        ],
-        "findings": [
-            {name: as_text(value) for name, value in each._asdict().items()} for each in outcome.findings
-        ],
-        "said": outcome.said,
-    }
-
-
-def _why(fields: dict[str, Any]) -> str:
-    if fields["findings"]:
-        return "; ".join(finding["what"] for finding in fields["findings"])
-    if fields["verdict"] == Verdict.CONFLICT:
-        who = ", ".join(dict.fromkeys(f"{party['who']} ({party['branch']})" for party in fields["parties"]))
-        return f"both sides changed {', '.join(fields['files'])}; by {who or 'unknown authors'}"
-    if fields["verdict"] == Verdict.CHECK_FAILED:
-        return f"the check failed: {(fields['said'].splitlines() or [''])[-1]}"
-    return count(len(fields["files"]), "file") if fields["files"] else ""
-
-
-def _merged_line(merged: MergeReport) -> str:
-    new = [as_text(each.branch) for each in merged.outcomes if each.verdict is Verdict.MERGED]
-    if not new:
-        return f"Nothing to merge into {as_text(merged.into)}"
-    warned = "".join(f"; {as_text(warning)}" for warning in merged.warnings)
-    return f"Merged ✓ {', '.join(new)} into {as_text(merged.into)} ({merged.after[:SHORT]}){warned}"
 
 
 class CommitArgs(Args, frozen=True):
@@ -127,8 +30,10 @@ class CommitArgs(Args, frozen=True):
 
 def commit(client: Client, args: CommitArgs) -> Answer:
     """Commit the files that this session has locked."""
+    from coord.integrations.git.commit.commit import commit as commit_locked
+
     timeout_s = args.hooks_timeout_s or _configured_timeout(client)
-    done = commit_held(
+    done = commit_locked(
         client, args.message, args.files, fence=args.fence, hooks_timeout_s=timeout_s, notify=say
     )
     fields = fields_of(done)

@@ -38,7 +38,7 @@ def test_two_agents_merge_and_the_second_conflicts(
     assert refused.answer["branches"][0]["files"] == ["src/app.py"]
     assert "both sides changed src/app.py" in refused.line
     assert (shop / "src/app.py").read_text() == "ann\n"
-    assert coord("ann merge agent/ann").line == "Nothing new for main"
+    assert coord("ann merge agent/ann").line == "Nothing to merge into main"
 
 
 def test_what_cannot_be_understood_changes_nothing(shop: Path, coord: Coord) -> None:
