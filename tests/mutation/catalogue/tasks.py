@@ -276,18 +276,14 @@ MUTANTS = [
         "coord.core.tasks.dependencies:update_dependents",
         "_states(tx, project, (task_id,))[0] not in (*FINISHED, *BLOCKING_STATES)",
         "False",
-        (
-            "tests/unit/core/tasks/test_planned.py::test_a_reset_withdraws_everything_that_waits_for_it_at_once",
-        ),
+        ("tests/unit/core/tasks/test_reset.py::test_a_reset_withdraws_everything_that_waits_for_it_at_once",),
     ),
     Mutant(
         "a reset withdraws no follower",
         "coord.core.tasks.planned:reopen",
         "update_dependents(tx, project, task_id, now)",
         "pass",
-        (
-            "tests/unit/core/tasks/test_planned.py::test_a_reset_withdraws_everything_that_waits_for_it_at_once",
-        ),
+        ("tests/unit/core/tasks/test_reset.py::test_a_reset_withdraws_everything_that_waits_for_it_at_once",),
     ),
     Mutant(
         "the rest of the followers is forgotten",

@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coord.core.errors import Invalid
 from coord.core.limits import DAY_MS
 from coord.core.plans.similarity import COMPARED_MAX, WARNINGS_MAX
 from coord.core.routing.commands import AgentInfo
@@ -26,7 +25,7 @@ from coord.core.routing.router import (
     route,
     track_record_factor,
 )
-from coord.core.routing.specialties import TASK_TYPES, Size, classify, matrix_with, stem
+from coord.core.routing.specialties import Size, matrix_with
 from coord.core.sessions.schema import Liveness
 from coord.core.tasks.agent_record import (
     FAILURES_TO_BLOCK,
@@ -90,15 +89,6 @@ def test_idle_agents_come_in_the_order_of_the_matrix(kind: str, order: str) -> N
     assert len(MATRIX) == 6
 
 
-def test_the_core_itself_names_no_agent() -> None:
-    """The rows that name agents are data of the host: the core ships types and words."""
-    assert TASK_TYPES.keys() == AGENTS_BY_TYPE.keys()
-    assert not any(row.agents or row.because for row in TASK_TYPES.values())
-    declares = Agent(name="ada", capabilities={"code_gen": 1})
-    routing = route(NEW_CODE, [*team(), declares], NOW, TASK_TYPES)
-    assert (routing.agent, routing.rationale) == ("ada", "")
-
-
 def test_the_page_shows_the_matrix_and_the_numbers_as_they_are() -> None:
     """RTE-11: the reference page says what the data say, row by row."""
     rows = [
@@ -128,50 +118,6 @@ def test_the_page_shows_the_matrix_and_the_numbers_as_they_are() -> None:
 # Types and sizes
 
 
-@pytest.mark.parametrize(
-    ("description", "kind", "word"),
-    [
-        ("Build the login page", "code_gen", "Build"),
-        ("create an invoice module", "code_gen", "create"),
-        ("Add email validation to signup form", "code_gen", "Add"),
-        ("Refactor the session store", "review", "Refactor"),
-        ("Optimizing slow queries", "review", "Optimizing"),
-        ("Call the weather API", "api", "API"),
-        ("Document the API endpoint", "doc", "Document"),
-        ("Create tests for login", "testing", "tests"),
-        ("Write integration tests", "testing", "tests"),
-        ("Fix a typo in README.md", "doc", "README"),
-        ("Create a bash script for backups", "script", "bash"),
-        ("Fix tests/docs/api.py", "review", "Fix"),
-    ],
-)
-def test_words_tell_the_type_and_the_word_that_decided_is_named(
-    description: str, kind: str, word: str
-) -> None:
-    """RTE-12: “create” is new code unless a stronger word says what is created; file names say nothing."""
-    found = classify(Spec(description=description))
-    assert found.type == kind
-    assert f"“{word}” decided" in found.because
-
-
-def test_a_type_that_is_given_wins() -> None:
-    """RTE-12: whoever adds a task knows best; other names of a type are understood, unknown ones are kept."""
-    assert classify(Spec(description="Create tests", type="doc")).type == "doc"
-    assert "given" in classify(Spec(description="Create tests", type="doc")).because
-    assert classify(Spec(type="refactor")).type == "review"
-    assert classify(Spec(type="juggling")).type == "juggling"
-
-
-def test_a_task_without_a_type_is_for_anybody() -> None:
-    """RTE-15: nothing is dropped because no word of it is known."""
-    assert classify(Spec(description="Hm.")).type == ""
-    choices = rank_agents(Spec(description="Hm."), team(otto={"queue_depth": 1}), NOW, MATRIX)
-    assert [(choice.agent, choice.position) for choice in choices][:2] == [
-        ("beatrice", "any"),
-        ("rem", "any"),
-    ]
-
-
 @pytest.mark.parametrize("estimate_s", [5e-324, -1.0, float("inf"), float("nan"), 1e308])
 def test_odd_durations_do_no_harm(estimate_s: float) -> None:
     """RTE-15: an estimate that cannot be right drops no task; neither does an efficiency next to nothing."""
@@ -180,32 +126,6 @@ def test_odd_durations_do_no_harm(estimate_s: float) -> None:
     assert routing.agent == "beatrice"
     assert routing.expected_ms > NOW
     assert routing.choices[-1].refused == "it declares that it cannot do code_gen"
-
-
-def test_stems_are_alike_for_one_verb_and_no_word_vanishes() -> None:
-    """Endings do not hide a word, and short words stay whole."""
-    assert {stem(word) for word in ("create", "creates", "created", "Creating")} == {"creat"}
-    assert stem("simplifies") == stem("simplified") == stem("simplify")
-    assert [stem(word) for word in ("ci", "add", "red", "sing")] == ["ci", "add", "red", "sing"]
-
-
-@pytest.mark.parametrize(
-    ("task", "size"),
-    [
-        (Spec(description="Fix a minor glitch"), Size.SMALL),
-        (Spec(description="Fix a glitch"), Size.NORMAL),
-        (Spec(description="Migrating the entire store"), Size.LARGE),
-        (Spec(description="Rename it", files=tuple("abcdef")), Size.LARGE),
-        (Spec(description="Rename it", files=tuple("abcde")), Size.NORMAL),
-        (Spec(description="Redesign all", requirements={"complexity": "small"}), Size.SMALL),
-        (Spec(description="Rename it", requirements={"complexity": ["odd"]}), Size.NORMAL),
-    ],
-)
-def test_size_is_told_by_words_or_files_or_given(task: Spec, size: Size) -> None:
-    """RTE-12: complexity, with what decided."""
-    found = classify(task)
-    assert found.size is size
-    assert size.value in found.because
 
 
 def test_small_tasks_suit_nearly_anybody() -> None:
@@ -420,23 +340,6 @@ def test_declared_efficiency_counts() -> None:
     """RTE-17: who says it is much faster at a type than the primary gets it."""
     assert chosen(NEW_CODE, team(otto={"capabilities": {"code_gen": 1.2}})) == "beatrice"
     assert chosen(NEW_CODE, team(otto={"capabilities": {"code_generation": 1.3}})) == "otto"
-
-
-@pytest.mark.parametrize(
-    "table",
-    [
-        {"capabilities": {"doc": -1}},
-        {"capabilities": {"doc": 11}},
-        {"capacity": -1},
-        {"capabilities": [{}]},
-        {"x": 1},
-    ],
-)
-def test_configuration_that_makes_no_sense_is_refused(table: dict) -> None:
-    """RTE-17: the message names the agent, the hint where to correct it."""
-    with pytest.raises(Invalid, match=r"\[agents\.mallory\]") as caught:
-        declared(table, "coord.toml: [agents.mallory]")
-    assert caught.value.hint
 
 
 @pytest.mark.parametrize(

@@ -352,22 +352,3 @@ def test_force_is_recorded_with_its_reason() -> None:
     assert (told[0]["by_session"], told[0]["reason"], told[1]["reason"]) == ("usurper", "needed", "needed")
     entry = harness.history(now=NOW)[1]
     assert (entry.release_reason, entry.note, entry.released_ms) == ("SUPERSEDED", "needed", NOW)
-
-
-def test_a_generation_never_falls_through_resets() -> None:
-    """CLM-22, CLM-58: a reset opens the task again and the generation goes on rising."""
-    harness = RuleHarness()
-    seen = []
-    for turn in range(1, 6):
-        seen.append(harness.claim().reply.claim.generation.generation)
-        if turn % 2:
-            harness.submit(generation=turn)
-        harness.reset()
-    assert seen == [1, 2, 3, 4, 5]
-    assert [entry.release_reason for entry in harness.history()] == [
-        "COMPLETED",
-        "RESET",
-        "COMPLETED",
-        "RESET",
-        "COMPLETED",
-    ]

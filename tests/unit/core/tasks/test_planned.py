@@ -76,20 +76,6 @@ def test_what_is_given_back_behind_a_failure_blocks_what_waits_for_it(harness: P
     assert harness.states("b", "c") == ["blocked", "blocked"]
 
 
-def test_a_reset_withdraws_everything_that_waits_for_it_at_once(harness: PlanHarness) -> None:
-    """Issue 4: none runs before its dependencies, however many depend on one that is opened again."""
-    many = UPDATES_MAX + 600
-    harness.add_all({"a": ()} | {f"t{number:04d}": ("a",) for number in range(many)})
-    assert harness.take() == "a"
-    assert harness.submit("a")
-    for _ in range(3):
-        harness.pass_time()
-    assert harness.counted("ready") == many
-    harness.reset("a")
-    assert harness.counted("ready") == 1
-    assert harness.take() == "a"
-
-
 def test_many_followers_are_settled_in_steps(harness: PlanHarness) -> None:
     """Issue 4: one change does a bounded amount of work, the sweep goes on, and it is not the end."""
     many = UPDATES_MAX + 600

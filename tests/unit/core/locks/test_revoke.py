@@ -1,0 +1,132 @@
+"""Steal and preempt: who may take a lock from its holder, and what is recorded."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from coord.core.errors import CoordError, Invalid, NotFound, Refused
+from coord.core.identity import ProcessState
+from tests.support.lock_harness import LockHarness
+
+
+@pytest.fixture
+def harness() -> LockHarness:
+    return LockHarness()
+
+
+def refused(code: str, ask: Callable[[], Any]) -> str:
+    """Check that a call is refused with this code; return what it says."""
+    with pytest.raises(CoordError) as caught:
+        ask()
+    assert caught.value.code == code, caught.value
+    assert caught.value.hint, "a refusal names the next step"
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("silent", [299_000, 300_000])
+@pytest.mark.parametrize("ttl", [599_000, 700_000])
+@pytest.mark.parametrize("age", [599_999, 600_000])
+def test_strict_steal(harness: LockHarness, silent: int, ttl: int, age: int) -> None:
+    """LCK-50, CFL-7, AMB-23: stale owner AND lease over AND ten minutes old; each alone is not enough."""
+    first = harness.lock("ann", "name:n", ttl=ttl)
+    harness.pass_time(age - silent)
+    harness.beat("ann")
+    harness.pass_time(silent)
+    missing = [silent < 300_000, ttl > age, age < 600_000]
+    if any(missing):
+        said = refused("not_stealable", lambda: harness.steal("bob", "name:n"))
+        words = ["heard of", "lease lasts", "old (needs"]
+        assert [word in said for word in words] == missing
+        assert harness.held() == {("ann", "name:n")}
+    else:
+        stolen = harness.steal("bob", "name:n")
+        assert stolen.locks[0].fence > first.locks[0].fence
+        assert "took your lock on name:n" in harness.told("ann", "preempt")[0]
+
+
+@pytest.mark.parametrize("life", [ProcessState.ALIVE, ProcessState.UNKNOWN, ProcessState.DEAD])
+def test_steal_from_a_dead_owner(harness: LockHarness, life: ProcessState) -> None:
+    """CFL-7, LCK-51: --dead-owner needs a proven death, then neither age nor lease matter."""
+    harness.pids["ann"], harness.life[7] = 7, life
+    harness.lock("ann", "name:n", "file:f")
+    harness.pass_time(400_000)
+    if life is ProcessState.DEAD:
+        assert harness.steal("bob", "name:n", dead_owner=True).ok
+        assert harness.held() == {("bob", "name:n")}
+        refused("dead", lambda: harness.lock("ann", "file:other"))
+    else:
+        refused("not_stealable", lambda: harness.steal("bob", "name:n", dead_owner=True))
+
+
+def test_steal_by_force_is_audited(harness: LockHarness) -> None:
+    """LCK-52, CFL-7: --force needs a reason; event and record keep it, and the old owner is refused."""
+    fence = harness.lock("ann", "name:n").locks[0].fence
+    with pytest.raises(Invalid):
+        harness.steal("bob", "name:n", force=True)
+    harness.steal("bob", "name:n", force=True, reason="stuck")
+    (ended,) = harness.events("lock.released")
+    assert (ended["end_reason"], ended["by"], ended["note"]) == ("stolen", "bob", "by force: stuck")
+    refused("not_owner", lambda: harness.renew("ann", "name:n", fence=fence))
+    refused("not_owner", lambda: harness.release("ann", "name:n"))
+    assert not harness.check("ann", "name:n", fence=fence).free
+    with pytest.raises(NotFound):
+        harness.steal("cid", "name:nobody-has-it")
+
+
+def test_steal_serves_what_else_came_free(harness: LockHarness) -> None:
+    """LCK-35: who waits for another part of a stolen glob gets it in the same commit."""
+    harness.lock("ann", "file:src/*")
+    waiting = harness.wait("cid", "file:src/b")
+    harness.steal("bob", "file:src/a", force=True, reason="stuck")
+    assert harness.confirm("cid", waiting).ok
+
+
+@pytest.mark.parametrize(("priority", "asked"), [(4, False), (5, False), (6, True)])
+def test_preempt_needs_a_higher_priority(harness: LockHarness, priority: int, asked: bool) -> None:
+    """Only strictly higher priority may ask; the holder keeps it for the grace.
+
+    CFL-16, LCK-28, LCK-30, LCK-10.
+    """
+    harness.lock("ann", "file:a", priority=5)
+    if not asked:
+        with pytest.raises(Refused):
+            harness.preempt("bob", "file:a", priority=priority)
+        assert harness.renew("ann", "file:a")
+        return
+    reply = harness.preempt("bob", "file:a", priority=priority, grace_ms=10_000)
+    assert (reply.asked, reply.until_ms) == (["ann"], harness.now + 10_000)
+    assert "give it back within 10 s" in harness.told("ann", "preempt")[0]
+    harness.pass_time(9_999)
+    assert harness.held() == {("ann", "file:a")}
+    assert harness.lock("bob", "file:a").holder.preempted_by == "bob"
+
+
+def test_preempted_lock_is_revoked_after_the_grace(harness: LockHarness) -> None:
+    """No renewal once preemption is asked; then it ends at the promised moment.
+
+    LCK-25, LCK-29, LCK-31, AUD-11.
+    """
+    fence = harness.lock("ann", "file:a").locks[0].fence
+    waiting = harness.wait("bob", "file:a")
+    until_ms = harness.preempt("bob", "file:a", priority=1, grace_ms=10_000).until_ms
+    refused("lost", lambda: harness.renew("ann", "file:a"))
+    assert harness.lock("ann", "file:a").locks[0].preempted_by == "bob", "asking again does not undo it"
+    harness.pass_time(25_000)
+    assert harness.held() == set(), "the deadline acts before anybody writes it down"
+    harness.beat("cid")
+    (ended,) = harness.events("lock.released")
+    assert (ended["end_reason"], ended["by"], ended["until_ms"]) == ("preempted", "bob", until_ms)
+    assert "went to bob" in harness.told("ann", "preempt")[-1]
+    refused("not_owner", lambda: harness.release("ann", "file:a", fence=fence))
+    assert harness.confirm("bob", waiting).ok
+
+
+def test_second_preemption_sees_the_first(harness: LockHarness) -> None:
+    """LCK-28: who asks again with a shorter grace learns when the lock is free, and asks nobody twice."""
+    harness.lock("ann", "file:a")
+    first = harness.preempt("bob", "file:a", priority=1, grace_ms=60_000)
+    second = harness.preempt("cid", "file:a", priority=1, grace_ms=5_000)
+    assert (second.asked, second.until_ms) == ([], first.until_ms)
+    with pytest.raises(NotFound):
+        harness.preempt("bob", "file:other", priority=1)
