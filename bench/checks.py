@@ -9,8 +9,8 @@ from bench.places import Places
 from bench.repository import PATH, make_repository, open_client
 from bench.scale import Scale
 from coord.core.identity import Caller
-from coord.core.locks.acquire import RESOURCES_MAX
 from coord.core.locks.commands import AcquireLocks
+from coord.core.locks.resources import REQUEST_RESOURCES_MAX
 from coord.sdk.client.client import Client
 
 HOLDERS = 50
@@ -43,9 +43,9 @@ def path_of(number: int) -> str:
 
 def hold(client: Client, first: int, end: int) -> None:
     """Hold the paths of these numbers, by several sessions."""
-    for start in range(first, end, RESOURCES_MAX):
-        numbers = range(start, min(start + RESOURCES_MAX, end))
-        holder = Caller(f"holder-{start // RESOURCES_MAX % HOLDERS}", agent="agent-a")
+    for start in range(first, end, REQUEST_RESOURCES_MAX):
+        numbers = range(start, min(start + REQUEST_RESOURCES_MAX, end))
+        holder = Caller(f"holder-{start // REQUEST_RESOURCES_MAX % HOLDERS}", agent="agent-a")
         texts = tuple(f"file:{path_of(number)}" for number in numbers)
         command = AcquireLocks(holder, client.location.repository_id, texts, ttl_ms=LEASE_MS)
         assert client.call(command).ok, "nobody else wants them"

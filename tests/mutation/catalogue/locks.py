@@ -96,7 +96,7 @@ MUTANTS = [
     ),
     Mutant(
         "a check of free resources does not read the guard",
-        "coord.core.locks.release:check_locks",
+        "coord.core.locks.queries:check_locks",
         "tx.get(asked.guard, Guard)",
         "pass",
         ("tests/unit/core/locks/test_acquire.py::test_answers_rest_on_the_guard",),
@@ -117,7 +117,7 @@ MUTANTS = [
     ),
     Mutant(
         "a request is decided on the locks from before others ended",
-        "coord.core.locks.acquire:expire_blockers",
+        "coord.core.locks.expiry:expire_blockers",
         "return load_table(tx, table.request, now)",
         "return table",
         ("tests/unit/core/locks/test_locks.py::test_what_ends_a_hold",),
@@ -131,7 +131,7 @@ MUTANTS = [
     ),
     Mutant(
         "an earlier fence passes a check",
-        "coord.core.locks.release:check_locks",
+        "coord.core.locks.queries:check_locks",
         " and own.fence == command.fence",
         "",
         ("tests/unit/core/locks/test_release.py::test_earlier_fence_proves_nothing",),

@@ -14,6 +14,7 @@ from coord.core.locks.schema import PROFILES, EndReason, Expiry, Lock, LockReque
 from coord.core.locks.table import RequestAt, resources_of
 from coord.core.locks.wait_queue import drop_request, grant_waiters
 from coord.core.messages.undelivered import return_all
+from coord.core.sessions.commands import DeclareDead
 from coord.core.sessions.identify import ENDED_KEPT_MS, ancestors, find_session, unlist_process
 from coord.core.sessions.liveness import STALE_MS, SUSPECT_MS, evidence_of, liveness
 from coord.core.sessions.queries import find_peer
@@ -26,8 +27,9 @@ SILENT_KEPT_MS = 7 * 24 * 3600 * 1000
 """A session that was silent for this time and holds nothing is forgotten."""
 
 
-def declare_dead(tx: Transaction, name: str, evidence: str, now: int) -> list[Resource]:
+def declare_dead(tx: Transaction, command: DeclareDead, now: int) -> list[Resource]:
     """Record that a session is dead and end its claims and locks, except locks that only a steal can end."""
+    name, evidence = command.session, command.evidence
     session = tx.get(keys.session(name), Session)
     if session is None or session.ended_ms:
         return []
@@ -110,7 +112,7 @@ def _look_at_silent_session(tx: Transaction, name: str, now: int) -> list[Resour
     evidence = evidence_of(tx, session)
     if liveness(session, now, evidence) is Liveness.DEAD:
         assert evidence is not None, "death is proven by evidence"
-        return declare_dead(tx, name, evidence.detail, now)
+        return declare_dead(tx, DeclareDead(name, evidence.detail), now)
     age_ms = now - session.beat_ms
     if age_ms >= STALE_MS:
         count_out(tx, name)

@@ -20,18 +20,17 @@ from coord.core.locks.commands import (
     WaitInfo,
     WithdrawWait,
 )
-from coord.core.locks.expiry import end_by_time, end_if_owner_gone
+from coord.core.locks.expiry import expire_blockers
 from coord.core.locks.locks import (
     LockAt,
     after_loss,
-    compatible,
     deadline_key,
     end_lock,
     ended_by_time,
     lock_info,
     read_lock,
 )
-from coord.core.locks.resources import Resource, parse_resources
+from coord.core.locks.resources import REQUEST_RESOURCES_MAX, Resource, parse_resources
 from coord.core.locks.schema import (
     PROFILES,
     EndReason,
@@ -47,20 +46,15 @@ from coord.core.locks.table import (
     LockTable,
     RequestAt,
     blocking_locks,
-    conflicts_with,
     has_all,
     load_table,
     requests_ahead,
     resources_of,
-    waiters,
 )
 from coord.core.locks.wait_queue import (
-    GONE,
-    alive,
     drop_request,
     grant_request,
     grant_waiters,
-    prefetch_liveness,
     put_request,
     rank_of,
 )
@@ -69,7 +63,6 @@ from coord.core.sessions.identify import caller_reads, ensure_session, find_sess
 from coord.core.sessions.schema import Session
 from coord.core.transaction import Transaction
 
-RESOURCES_MAX = 64
 WAITS_MAX = 64
 """What a session may wait and bid for at once: each of these is looked at by every deadlock search."""
 DENIED_QUIET_MS = 5_000
@@ -100,7 +93,7 @@ def _acquire(tx: Transaction, request: LockRequest, wait_id: str, now: int) -> L
 def _request_of(command: AcquireLocks, session: Session, now: int) -> LockRequest:
     if command.profile and command.profile not in PROFILES:
         raise Invalid(f"unknown profile {command.profile!r}", hint=f"use one of {', '.join(PROFILES)}")
-    resources = parse_resources(command.resources, command.repository, RESOURCES_MAX, command.exact)
+    resources = parse_resources(command.resources, command.repository, REQUEST_RESOURCES_MAX, command.exact)
     return LockRequest(
         session=session.session_id,
         agent=session.agent,
@@ -139,35 +132,6 @@ def _prefetch_blockers(tx: Transaction, table: LockTable, now: int) -> None:
     if request.denied:
         wanted += [_denied_key(request), *(keys.mailbox(owner) for owner in owners)]
     tx.prefetch(*wanted)
-
-
-def expire_blockers(tx: Transaction, table: LockTable, now: int) -> LockTable:
-    """End overlapping locks that expired or whose owner is gone, and drop waiters that are gone.
-
-    Return the table to decide on: the same one if nothing was freed.
-    """
-    freed: list[Resource] = []
-    for wanted in table.wanted:
-        for lock_at in wanted.overlapping:
-            if freed and tx.get(lock_at.key, Lock) is None:
-                continue  # it ended together with another lock
-            if ended_by_time(lock_at.lock, now) is not None:
-                freed += end_by_time(tx, lock_at, now)
-            elif lock_at.lock.owner != table.request.session and not compatible(
-                wanted.mode, lock_at.lock.mode
-            ):
-                freed += end_if_owner_gone(tx, lock_at, now)
-    waiting = waiters(tx, resources_of(table.request)) if freed else table.waiting
-    rivals = [each for each in waiting if conflicts_with(table.request, each.request)]
-    prefetch_liveness(tx, [each.request for each in rivals])
-    for each in rivals:
-        if not alive(tx, each.request, now):
-            drop_request(tx, each, GONE)
-            freed += resources_of(each.request)
-    if not freed:
-        return table
-    grant_waiters(tx, freed, now)
-    return load_table(tx, table.request, now)
 
 
 class Grant(NamedTuple):

@@ -197,7 +197,7 @@ class CheckReply(Reply, frozen=True):
 class CheckLocks(ResourceCommand, frozen=True):
     """Ask whether a caller could have resources now; with a fence, whether it still holds them under it."""
 
-    rule = "coord.core.locks.release:check_locks"
+    rule = "coord.core.locks.queries:check_locks"
     prefetch_keys = "coord.core.locks.locks:lock_reads"
     prefetch_ranges = "coord.core.locks.locks:lock_ranges"
     reply = CheckReply
@@ -209,7 +209,7 @@ class CheckLocks(ResourceCommand, frozen=True):
 class ListLocks(SessionCommand, frozen=True):
     """Ask for the locks of a session, of the caller's `own`, or for all."""
 
-    rule = "coord.core.locks.release:list_locks"
+    rule = "coord.core.locks.queries:list_locks"
     reply = list[LockInfo]
     reads_only = True
     session: str = ""

@@ -43,6 +43,7 @@ from coord.core.locks.schema import (
     LostHookLock,
     Mode,
 )
+from coord.core.messages.send import notify
 from coord.core.ranges import Range
 from coord.core.sessions.identify import ancestors, caller_reads
 from coord.core.sessions.liveness import SUSPECT_MS, evidence_of
@@ -93,6 +94,13 @@ def read_lock(tx: Transaction, key: str) -> Lock | None:
     if lock is None or lock.fence:
         return lock
     return msgspec.structs.replace(lock, fence=tx.version(key))
+
+
+def require_lock(tx: Transaction, key: str) -> Lock:
+    """Return a lock that was just listed, with its fence."""
+    lock = read_lock(tx, key)
+    assert lock is not None, f"{key} was just listed"
+    return lock
 
 
 def overlapping_locks(tx: Transaction, resource: Resource) -> Iterator[LockAt]:
@@ -278,24 +286,44 @@ def locks_of(tx: Transaction, session: str) -> list[LockAt]:
 
 
 def lock_info(lock: Lock, now: int, *, refreshed: bool = False) -> LockInfo:
-    """Return a hold as its owner and others see it."""
+    """Return a lock as its owner and others see it."""
     ends = min(lock.expires_ms, lock.preempt_ms) if lock.preempted_by else lock.expires_ms
     return LockInfo(
-        lock.resource,
-        lock.mode.value,
-        lock.fence,
-        lock.owner,
-        lock.agent,
-        lock.acquired_ms,
-        lock.expires_ms,
-        max(0, ends - now) / 1000,
-        lock.profile,
-        lock.reason,
-        lock.priority,
-        lock.resource.partition(":")[0],
-        refreshed,
-        lock.provisional,
-        lock.preempted_by,
-        lock.worktree,
-        lock.exact,
+        resource=lock.resource,
+        mode=lock.mode.value,
+        fence=lock.fence,
+        owner=lock.owner,
+        agent=lock.agent,
+        acquired_ms=lock.acquired_ms,
+        expires_ms=lock.expires_ms,
+        expires_in_s=max(0, ends - now) / 1000,
+        profile=lock.profile,
+        reason=lock.reason,
+        priority=lock.priority,
+        scope=lock.resource.partition(":")[0],
+        refreshed=refreshed,
+        provisional=lock.provisional,
+        preempted_by=lock.preempted_by,
+        worktree=lock.worktree,
+        exact=lock.exact,
     )
+
+
+def end_by_time(tx: Transaction, lock_at: LockAt, now: int) -> list[Resource]:
+    """End a hold whose deadline passed, and tell its owner; return what came free."""
+    lock = lock_at.lock
+    end_reason = ended_by_time(lock, now)
+    assert end_reason is not None, f"{lock_at.key} has not ended"
+    if end_reason is EndReason.EXPIRED:
+        notify(
+            tx,
+            lock.owner,
+            "warn",
+            f"Your lock on {lock.resource} has expired.",
+            now,
+            {"resource": lock.resource},
+        )
+    elif end_reason is EndReason.PREEMPTED:
+        subject = f"Your lock on {lock.resource} went to {lock.preempted_by}."
+        notify(tx, lock.owner, "preempt", subject, now, {"resource": lock.resource})
+    return end_lock(tx, lock_at, end_reason, now, by=lock.preempted_by)

@@ -12,23 +12,35 @@ from coord.core.errors import Invalid
 from coord.core.ids import shown
 from coord.core.locks.commands import (
     CheckFences,
+    CheckLocks,
+    CheckReply,
     FenceInfo,
     ListLockPeriods,
     ListLockRequests,
+    ListLocks,
+    LockInfo,
     LockPeriod,
     LockPeriods,
     LockRequestInfo,
 )
 from coord.core.locks.locks import (
+    conflicting,
     end_ms,
     ended_by_death,
     ended_by_time,
+    lock_info,
+    locks_of,
     overlapping_locks,
     read_lock,
+    read_lock_at,
+    requester_of,
+    require_lock,
     resource_of,
 )
-from coord.core.locks.resources import Resource, parse_resource
-from coord.core.locks.schema import EndedLock, EndReason, Guard, Lock, LockRequest, Mode, WaitState
+from coord.core.locks.resources import NAMED_RESOURCES_MAX, Resource, parse_resource, parse_resources
+from coord.core.locks.schema import PROFILES, EndedLock, EndReason, Guard, Lock, LockRequest, Mode, WaitState
+from coord.core.sessions.identify import find_session
+from coord.core.sessions.queries import find_peer
 from coord.core.transaction import Transaction
 
 FENCES_MAX = 256
@@ -155,3 +167,40 @@ def _ended_period(tx: Transaction, key: str) -> LockPeriod | None:
 def _held(lock: Lock, until_ms: int, end_reason: str, by: str = "") -> LockPeriod:
     names = (lock.resource, lock.owner, lock.agent, lock.mode.value)
     return LockPeriod(*names, lock.fence, lock.acquired_ms, until_ms, end_reason, by, lock.reason)
+
+
+def check_locks(tx: Transaction, command: CheckLocks, now: int) -> CheckReply:
+    """Say whether the caller could have resources now, or with a fence whether it has them under it."""
+    session = find_session(tx, command.caller, now)
+    resources = parse_resources(command.resources, command.repository, NAMED_RESOURCES_MAX, command.exact)
+    if command.mode and command.mode not in list(Mode):
+        raise Invalid(f"{command.mode!r} is not a mode", hint="use read, write or exclusive")
+    requester = requester_of(tx, session)
+    holders: dict[str, LockInfo] = {}
+    free = True
+    for asked in resources:
+        tx.get(asked.guard, Guard)  # a free way rests on absence
+        own = read_lock(tx, asked.lock_key(session)) if command.fence else None
+        resource = asked if own is None else resource_of(own)  # a fence is about what is held
+        mode = Mode(command.mode) if command.mode else PROFILES[resource.kind].mode
+        for lock_at in conflicting(requester, mode, overlapping_locks(tx, resource), now):
+            if ended_by_death(tx, lock_at.lock, now) is None:
+                holders[lock_at.key] = lock_info(require_lock(tx, lock_at.key), now)
+                free = False
+        if command.fence:
+            free = free and own is not None and own.fence == command.fence and ended_by_time(own, now) is None
+    return CheckReply(free, list(holders.values()))
+
+
+def list_locks(tx: Transaction, command: ListLocks, now: int) -> list[LockInfo]:
+    """Return the locks that stand now, of one session or of all."""
+    if command.session or command.own:
+        name = find_session(tx, command.caller, now) if command.own else find_peer(tx, command.session)
+        locks_at = locks_of(tx, name)
+    else:
+        locks_at = [read_lock_at(tx, found.key) for page in tx.pages(keys.LOCK_PREFIX) for found in page]
+    return [
+        lock_info(require_lock(tx, lock_at.key), now)
+        for lock_at in locks_at
+        if ended_by_time(lock_at.lock, now) is None
+    ]

@@ -2,13 +2,8 @@
 
 import msgspec
 
-from coord.core import keys
-from coord.core.errors import Invalid, LockLost, NotFound, NotOwner
+from coord.core.errors import LockLost, NotFound, NotOwner
 from coord.core.locks.commands import (
-    CheckLocks,
-    CheckReply,
-    ListLocks,
-    LockInfo,
     ReleaseLocks,
     ReleaseReply,
     RenewLocks,
@@ -16,27 +11,20 @@ from coord.core.locks.commands import (
 )
 from coord.core.locks.locks import (
     LockAt,
-    conflicting,
     deadline_key,
     end_lock,
-    ended_by_death,
     ended_by_time,
     lock_info,
     locks_of,
     overlapping_locks,
     read_lock,
-    read_lock_at,
-    requester_of,
-    resource_of,
+    require_lock,
 )
-from coord.core.locks.resources import Resource, parse_resources
-from coord.core.locks.schema import PROFILES, EndReason, Guard, Lock, LockRenewed, Mode
+from coord.core.locks.resources import NAMED_RESOURCES_MAX, Resource, parse_resources
+from coord.core.locks.schema import EndReason, Guard, Lock, LockRenewed
 from coord.core.locks.wait_queue import grant_waiters
-from coord.core.sessions.identify import ensure_session, find_session
-from coord.core.sessions.queries import find_peer
+from coord.core.sessions.identify import ensure_session
 from coord.core.transaction import Transaction
-
-RESOURCES_MAX = 256
 
 
 def release_locks(tx: Transaction, command: ReleaseLocks, now: int) -> ReleaseReply:
@@ -74,11 +62,11 @@ def _own(tx: Transaction, command: ReleaseLocks | RenewLocks, session: str, now:
     """Return the holds that are named, or all; refuse unless the session holds every one of them."""
     if not command.resources:
         return [
-            LockAt(lock_at.key, _read(tx, lock_at.key), lock_at.resource)
+            LockAt(lock_at.key, require_lock(tx, lock_at.key), lock_at.resource)
             for lock_at in locks_of(tx, session)
             if ended_by_time(lock_at.lock, now) is None
         ]
-    resources = parse_resources(command.resources, command.repository, RESOURCES_MAX)
+    resources = parse_resources(command.resources, command.repository, NAMED_RESOURCES_MAX)
     tx.prefetch(*(resource.lock_key(session) for resource in resources))
     return [_own_one(tx, resource, session, command.fence, now) for resource in resources]
 
@@ -106,46 +94,3 @@ def _own_one(tx: Transaction, resource: Resource, session: str, fence: int, now:
     if ended_by_time(lock, now) is not None:
         raise LockLost(f"the lock on {resource.text} ran out", hint="ask for it again (coord lock)")
     return LockAt(key, lock, resource)
-
-
-def _read(tx: Transaction, key: str) -> Lock:
-    lock = read_lock(tx, key)
-    assert lock is not None, f"{key} was just listed"
-    return lock
-
-
-def check_locks(tx: Transaction, command: CheckLocks, now: int) -> CheckReply:
-    """Say whether the caller could have resources now, or with a fence whether it has them under it."""
-    session = find_session(tx, command.caller, now)
-    resources = parse_resources(command.resources, command.repository, RESOURCES_MAX, command.exact)
-    if command.mode and command.mode not in list(Mode):
-        raise Invalid(f"{command.mode!r} is not a mode", hint="use read, write or exclusive")
-    requester = requester_of(tx, session)
-    holders: dict[str, LockInfo] = {}
-    free = True
-    for asked in resources:
-        tx.get(asked.guard, Guard)  # a free way rests on absence
-        own = read_lock(tx, asked.lock_key(session)) if command.fence else None
-        resource = asked if own is None else resource_of(own)  # a fence is about what is held
-        mode = Mode(command.mode) if command.mode else PROFILES[resource.kind].mode
-        for lock_at in conflicting(requester, mode, overlapping_locks(tx, resource), now):
-            if ended_by_death(tx, lock_at.lock, now) is None:
-                holders[lock_at.key] = lock_info(_read(tx, lock_at.key), now)
-                free = False
-        if command.fence:
-            free = free and own is not None and own.fence == command.fence and ended_by_time(own, now) is None
-    return CheckReply(free, list(holders.values()))
-
-
-def list_locks(tx: Transaction, command: ListLocks, now: int) -> list[LockInfo]:
-    """Return the locks that stand now, of one session or of all."""
-    if command.session or command.own:
-        name = find_session(tx, command.caller, now) if command.own else find_peer(tx, command.session)
-        locks_at = locks_of(tx, name)
-    else:
-        locks_at = [read_lock_at(tx, found.key) for page in tx.pages(keys.LOCK_PREFIX) for found in page]
-    return [
-        lock_info(_read(tx, lock_at.key), now)
-        for lock_at in locks_at
-        if ended_by_time(lock_at.lock, now) is None
-    ]

@@ -27,8 +27,10 @@ PATH_BYTES_MAX = 440
 TENANT_WIDE = "-"
 """Stands for the repository where there is none."""
 
-FORESEEN_MOST = 256
-"""No rule takes more resources in one command."""
+REQUEST_RESOURCES_MAX = 64
+"""How many resources one command acquires, steals or preempts."""
+NAMED_RESOURCES_MAX = 256
+"""How many resources one command releases, renews or checks: the most that any command may name."""
 
 
 class Resource(msgspec.Struct, frozen=True):
@@ -79,7 +81,7 @@ def prefetch_keys(texts: Iterable[str], repository: str) -> list[Resource]:
         found = [resource for text in texts for resource in parse_resource(text, repository)]
     except Invalid:
         return []
-    return found if len(found) <= FORESEEN_MOST else []
+    return found if len(found) <= NAMED_RESOURCES_MAX else []
 
 
 @lru_cache(maxsize=4096)
@@ -142,7 +144,7 @@ def _project(rest: str) -> Resource:
 
 
 def parse_resources(
-    texts: tuple[str, ...], repository: str, most: int, exact: tuple[str, ...] = ()
+    texts: tuple[str, ...], repository: str, limit: int, exact: tuple[str, ...] = ()
 ) -> list[Resource]:
     """Return the resources of a request, each once, in an order that is the same for everybody.
 
@@ -156,8 +158,8 @@ def parse_resources(
     found: dict[str, Resource] = {}
     for text in sorted(texts, key=exact.__contains__, reverse=True):  # what is also named as a path is one
         found.update((each.place, each) for each in parse_resource(text, repository, text in exact))
-    if len(found) > most:
+    if len(found) > limit:
         raise Invalid(
-            f"{len(found)} resources in one request", hint=f"at most {most}; a glob may say the same"
+            f"{len(found)} resources in one request", hint=f"at most {limit}; a glob may cover them"
         )
     return [found[place] for place in sorted(found)]

@@ -5,9 +5,8 @@ import msgspec
 from coord.core import keys
 from coord.core.errors import Invalid, NotFound, NotStealable, Refused
 from coord.core.identity import ProcessState
-from coord.core.lifecycle.end import declare_dead
 from coord.core.locks.commands import LockReply, Outcome, PreemptLock, PreemptReply, StealLock
-from coord.core.locks.expiry import end_expired
+from coord.core.locks.expiry import declare_dead
 from coord.core.locks.locks import (
     LockAt,
     conflicting,
@@ -19,10 +18,10 @@ from coord.core.locks.locks import (
     read_lock,
     requester_of,
 )
-from coord.core.locks.resources import Resource, parse_resources
+from coord.core.locks.resources import REQUEST_RESOURCES_MAX, Resource, parse_resources
 from coord.core.locks.schema import PROFILES, EndReason, Guard, Lock, LockRequest, PreemptionAsked
 from coord.core.locks.table import blocking_locks, load_table
-from coord.core.locks.wait_queue import grant_request, grant_waiters
+from coord.core.locks.wait_queue import end_expired, grant_request, grant_waiters
 from coord.core.messages.send import notify
 from coord.core.sessions.identify import ensure_session
 from coord.core.sessions.liveness import STALE_MS, evidence_of
@@ -31,7 +30,6 @@ from coord.core.transaction import Transaction
 
 STEAL_AGE_MS = 600_000
 """A lock younger than this is never stolen under the strict rule (LCK-50)."""
-RESOURCES_MAX = 64
 
 
 def steal_lock(tx: Transaction, command: StealLock, now: int) -> LockReply:
@@ -39,7 +37,7 @@ def steal_lock(tx: Transaction, command: StealLock, now: int) -> LockReply:
     if command.force and not command.reason:
         raise Invalid("a theft by force needs a reason", hint="--force --reason 'why'")
     thief = ensure_session(tx, command.caller, now)
-    resources = parse_resources(command.resources, command.repository, RESOURCES_MAX, command.exact)
+    resources = parse_resources(command.resources, command.repository, REQUEST_RESOURCES_MAX, command.exact)
     request = LockRequest(
         session=thief.session_id,
         agent=thief.agent,
@@ -117,7 +115,9 @@ def preempt_lock(tx: Transaction, command: PreemptLock, now: int) -> PreemptRepl
     requester = requester_of(tx, asking.session_id)
     asked: list[str] = []
     deadlines: list[int] = []
-    for resource in parse_resources(command.resources, command.repository, RESOURCES_MAX, command.exact):
+    for resource in parse_resources(
+        command.resources, command.repository, REQUEST_RESOURCES_MAX, command.exact
+    ):
         tx.get(resource.guard, Guard)
         for lock_at in conflicting(
             requester, PROFILES[resource.kind].mode, overlapping_locks(tx, resource), now

@@ -29,7 +29,7 @@ from coord.core.locks.locks import (
     read_lock,
     resource_of,
 )
-from coord.core.locks.resources import Resource, parse_resources
+from coord.core.locks.resources import REQUEST_RESOURCES_MAX, Resource, parse_resources
 from coord.core.locks.schema import EndedLock, EndReason, Lock, LockRenewed, LostHookLock, Mode
 from coord.core.locks.table import widens
 from coord.core.locks.wait_queue import grant_waiters
@@ -37,7 +37,6 @@ from coord.core.sessions.identify import HEARTBEAT_QUIET_MS, ancestors, ensure_s
 from coord.core.sessions.schema import Session
 from coord.core.transaction import Transaction
 
-RESOURCES_MAX = 64
 CALLS_MAX = 64
 """Calls under way that are remembered of a session; the one that may take longest is forgotten last."""
 CALL_MS = 660_000
@@ -65,7 +64,7 @@ def begin_tool_call(tx: Transaction, command: BeginToolCall, now: int) -> LockRe
 def _lock(tx: Transaction, command: BeginToolCall, session: Session, now: int) -> LockReply:
     """Take what the session does not hold yet; what it asked for by name keeps its own terms."""
     name = session.session_id
-    resources = parse_resources(command.resources, command.repository, RESOURCES_MAX, command.exact)
+    resources = parse_resources(command.resources, command.repository, REQUEST_RESOURCES_MAX, command.exact)
     tx.prefetch(
         *(
             key

@@ -14,8 +14,16 @@ import msgspec
 
 from coord.core import keys
 from coord.core.identity import ProcessState
-from coord.core.locks.expiry import end_expired
-from coord.core.locks.locks import LockAt, end_lock, ended_by_time, grant, read_lock, record_end, touch_guard
+from coord.core.locks.locks import (
+    LockAt,
+    end_by_time,
+    end_lock,
+    ended_by_time,
+    grant,
+    read_lock,
+    record_end,
+    touch_guard,
+)
 from coord.core.locks.resources import Resource
 from coord.core.locks.schema import (
     PROFILES,
@@ -256,3 +264,16 @@ def _lender(tx: Transaction, above: tuple[str, ...], overlapping: list[LockAt], 
     if lender:
         mark_parent(tx, lender)
     return lender
+
+
+def end_expired(tx: Transaction, table: LockTable, now: int) -> list[Resource]:
+    """End the expired locks that overlap a grant, and return what was freed.
+
+    The commit that grants writes their end. Otherwise a renewal decided in time could land after the grant.
+    """
+    freed: list[Resource] = []
+    for wanted in table.wanted:
+        for lock_at in wanted.overlapping:
+            if ended_by_time(lock_at.lock, now) is not None and tx.get(lock_at.key, Lock) is not None:
+                freed += end_by_time(tx, lock_at, now)
+    return freed

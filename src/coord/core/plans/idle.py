@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from coord.core import keys
 from coord.core.identity import ProcessState
-from coord.core.lifecycle.end import declare_dead
+from coord.core.locks.expiry import declare_dead
 from coord.core.locks.wait_queue import grant_waiters
 from coord.core.plans.commands import NextTask, Runnable
 from coord.core.ranges import Range

@@ -16,8 +16,8 @@ import msgspec
 
 from coord.core import keys
 from coord.core.limits import UNLIMITED_TENANT, TenantLimits, count_keys, limits_of
-from coord.core.locks.acquire import expire_blockers
 from coord.core.locks.commands import LockInfo
+from coord.core.locks.expiry import expire_blockers
 from coord.core.locks.locks import lock_info, resource_of
 from coord.core.locks.schema import LockRequest, Mode
 from coord.core.locks.table import blocking_locks, conflicts_with, load_table, prefetch_locks

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from coord.core.commands import Reply, SessionCommand
+from coord.core.commands import Command, Reply, SessionCommand
 from coord.core.sessions.schema import Liveness
 
 
@@ -81,3 +81,12 @@ class ListSessions(SessionCommand, frozen=True):
     reads_only = True
     live: bool = False
     everyone: bool = False
+
+
+class DeclareDead(Command, frozen=True):
+    """End a session that is proven dead, with its claims and locks; only rules send this command."""
+
+    rule = "coord.core.lifecycle.end:declare_dead"
+    reply = None
+    session: str
+    evidence: str

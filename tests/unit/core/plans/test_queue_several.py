@@ -7,8 +7,8 @@ import pytest
 
 from coord.core.identity import Caller
 from coord.core.limits import SetLimits
-from coord.core.locks.acquire import RESOURCES_MAX
 from coord.core.locks.commands import AcquireLocks, ListLocks, ReleaseLocks
+from coord.core.locks.resources import REQUEST_RESOURCES_MAX
 from coord.core.plans.commands import AddTasks, ClaimNext, NewTask, SetTrack
 from coord.core.tasks.commands import ReleaseClaim, SubmitResult, SubmitResults
 from coord.core.tasks.types import ReleaseReason, SubmissionReason
@@ -167,7 +167,7 @@ def test_the_locks_of_a_step_are_looked_for_together() -> None:
     engine.call(AddTasks("p", tuple(new)))
     store.start_counting()
     reply = engine.call(PlanHarness.next_command("ann", limit=100))
-    assert names_of(reply) == [task.task_id for task in new[:RESOURCES_MAX]]
+    assert names_of(reply) == [task.task_id for task in new[:REQUEST_RESOURCES_MAX]]
     assert store.calls["load"] < 10
 
 
