@@ -172,8 +172,8 @@ class GitAct:
     def _merge(self, author: Author, path: str, line: str) -> None:
         """Ask for a merge, and keep what the answer is."""
         (answer,) = author.coord("merge", author.branch)["branches"]
-        merged = answer["verdict"] == "merged"
-        why = "; ".join(finding["what"] for finding in answer["findings"]) or answer["verdict"]
+        merged = answer["status"] == "merged"
+        why = "; ".join(finding["what"] for finding in answer["findings"]) or answer["status"]
         told = Told(author.session, author.branch, answer["tip"], path, line, merged, "" if merged else why)
         self.landing.told.append(told)
         self._does(author, "merged" if merged else "refused", path)

@@ -64,7 +64,7 @@ def find_log_faults(landing: Landing, events: Iterable[Event]) -> list[str]:
                 faults.append(
                     f"{fields['branch']} was merged, though its lock had passed to another or was none"
                 )
-            elif not merged and (not lost or fields["verdict"] != "refused"):
+            elif not merged and (not lost or fields["status"] != "refused"):
                 faults.append(
                     f"{fields['branch']} was turned away, but not for a lock that had passed to another"
                 )

@@ -17,7 +17,7 @@ Json = dict[str, Any]
 
 
 class HookHarness:
-    """A repository with coord; what the hook answers comes back as a verdict."""
+    """A repository with coord; what the hook answers comes back as an answer."""
 
     def __init__(self, folder: Path, url: str = "") -> None:
         """`url` names the store, if it is not to be in the repository."""

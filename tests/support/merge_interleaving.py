@@ -11,7 +11,7 @@ from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
-from coord.integrations.git.merge.merge import Verdict
+from coord.integrations.git.merge.merge import MergeStatus
 from coord.integrations.git.worktree import clean as worktree_clean
 from coord.integrations.git.worktree import worktree
 from tests.support.git_harness import GitHarness
@@ -142,7 +142,7 @@ class Interleaving:
 
     def _merge(self, agent: Agent, *branches: str, check: tuple[str, ...] = ()) -> bool:
         done = self.harness.merge(agent.session, *branches, check=check)
-        merged = [each for each in done.outcomes if each.verdict is Verdict.MERGED]
+        merged = [each for each in done.outcomes if each.status is MergeStatus.MERGED]
         for outcome in merged:
             of_branch = self.agents[outcome.branch]
             self.accepted.update(of_branch.committed)

@@ -39,7 +39,7 @@ class RecordMerge(SessionCommand, frozen=True, kw_only=True):
     into: str
     tip: str
     commit: str = ""
-    verdict: str = ""
+    status: str = ""
     files: tuple[str, ...] = ()
     parties: tuple[str, ...] = ()
     detail: str = ""
@@ -71,14 +71,14 @@ class BranchMerged(Event, frozen=True, tag="git.merged"):
 
 
 class MergeRefused(Event, frozen=True, tag="git.merge_refused"):
-    """A branch was not merged; `verdict` says why, `parties` who changed the same."""
+    """A branch was not merged; `status` says why, `parties` who changed the same."""
 
     session: str
     agent: str
     branch: str
     into: str
     tip: str
-    verdict: str
+    status: str
     files: tuple[str, ...] = ()
     parties: tuple[str, ...] = ()
     detail: str = ""
@@ -118,5 +118,5 @@ def record_merge(tx: Transaction, command: RecordMerge, now: int) -> bool:
     if command.commit:
         tx.emit(BranchMerged(*names, command.commit, command.files))
     else:
-        tx.emit(MergeRefused(*names, command.verdict, command.files, command.parties, command.detail))
+        tx.emit(MergeRefused(*names, command.status, command.files, command.parties, command.detail))
     return True

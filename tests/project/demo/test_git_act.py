@@ -69,7 +69,7 @@ def act(yard: Yard, name: str, path: str, fence: int, *, asks: int, merged: bool
         yard.git("merge", "-q", "--no-ff", "-m", f"Merge {branch}", branch)
         yard.log(asks, "git.merged", branch=branch, tip=tip, commit=yard.git("rev-parse", "main"))
     else:
-        yard.log(asks, "git.merge_refused", branch=branch, tip=tip, verdict="refused")
+        yard.log(asks, "git.merge_refused", branch=branch, tip=tip, status="refused")
 
 
 @pytest.fixture(scope="module")
@@ -151,7 +151,7 @@ FORGERIES: dict[str, tuple[Callable[[Yard], object], str]] = {
     "a holder's loss": (lambda yard: yard.tell(0, merged=False), f"wrote into {APP} did not land"),
     "a late merge": (merged_late, "agent/ivo was merged, though its lock had passed"),
     "a false refusal": (refused_in_time, "agent/ivo was turned away, but not for a lock"),
-    "a conflict instead": (lambda yard: yard.events[-1].fields.update(verdict="conflict"), "not for a lock"),
+    "a conflict instead": (lambda yard: yard.events[-1].fields.update(status="conflict"), "not for a lock"),
     "an unlogged merge": (lambda yard: yard.drop("git.merged"), "told of the merge of agent/gus"),
     "an unlogged refusal": (lambda yard: yard.drop("git.merge_refused"), "told of the merge of agent/ivo"),
     "no refusal": (lambda yard: yard.landing.told.pop(), "or none that was refused"),

@@ -1,4 +1,4 @@
-"""What differs from HEAD in a worktree, and which of it somebody's locks cover."""
+"""The files that differ from HEAD, and the paths that locks cover."""
 
 import re
 from collections.abc import Iterable
@@ -10,11 +10,11 @@ from coord.integrations.git.run import Git, nul_terminated
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 STAND_IN = "\ufffd"
-"""For what no lock can name (a line's end, half a character): a lock on the folder covers such names, too."""
+"""Stands for characters that no lock can name; a lock on the folder covers such names."""
 
 
 class Change(NamedTuple):
-    """A file that differs from HEAD; git does not know a `new` one yet."""
+    """A file that differs from HEAD; a `new` one is untracked."""
 
     path: str
     new: bool
@@ -35,7 +35,7 @@ def changes(git: Git, paths: Iterable[str] = ()) -> list[Change]:
 
 
 class CoveredPaths:
-    """What resources (`file:…`) cover; those without wildcards are found by name, however many there are."""
+    """The paths that resources (`file:…`) cover; resources without wildcards are found by name."""
 
     def __init__(self, resources: Iterable[str]) -> None:
         self._literal: dict[tuple[str, ...], str] = {}
@@ -63,16 +63,16 @@ class CoveredPaths:
 
 
 def literal_name(resource: str) -> str | None:
-    """Return the path that a resource without wildcards names; None where it has some."""
+    """Return the path of a resource without wildcards; None if it has wildcards."""
     pattern = parse_pattern(resource.removeprefix("file:"))[0]
     return re.sub(r"\\(.)", r"\1", pattern.spelled) if pattern.literal else None
 
 
 def pathspecs(paths: Iterable[str]) -> bytes:
-    """Return names as git reads pathspecs from a file: each means itself, from the top of the worktree."""
+    """Return paths as pathspecs for a file: literal, and from the top of the worktree."""
     return nul_terminated(f":(top,literal){path}" for path in paths)
 
 
 def write_locks(locks: Iterable[LockInfo]) -> list[LockInfo]:
-    """Return the locks under which files may be written."""
+    """Return the locks that allow writing files."""
     return [lock for lock in locks if lock.scope == "file" and lock.mode != "read"]

@@ -1,4 +1,4 @@
-"""Which of the files that hooks locked are as HEAD has them: nobody has to keep off those."""
+"""Find hook locks on files that are as in HEAD: these locks are no longer needed."""
 
 import os
 from collections.abc import Sequence
@@ -10,15 +10,15 @@ from coord.integrations.deadline import deadline_s
 from coord.integrations.git.run import Git
 
 GIT_SHARE = 2 / 7
-"""How much of the time of a hook git has."""
+"""The part of a hook's deadline that git may use."""
 FILES_MAX = 256
-"""How many files are looked at in one go."""
+"""How many files are checked at once."""
 
 
 def clean_locks(held: Sequence[LockInfo]) -> list[str]:
-    """Return the locks of hooks whose files are clean, each looked at in the worktree it was taken for.
+    """Return the hook locks whose files are clean in the worktree that the lock was taken for.
 
-    Where git cannot tell, none is: a lock too many ends with its lease.
+    If git fails, no file counts as clean: an unneeded lock ends with its lease.
     """
     found: list[str] = []
     for worktree in dict.fromkeys(lock.worktree for lock in held if lock.worktree):
@@ -36,13 +36,13 @@ def clean_locks(held: Sequence[LockInfo]) -> list[str]:
 
 
 def differing_from_head(worktree: str, names: list[str]) -> list[str] | None:
-    """Return which of these files differ from HEAD; None where git cannot tell."""
+    """Return the files that differ from HEAD; None if git fails."""
     changed = _changed(worktree, names)
     return None if changed is None else [name for name in names if _within(name, changed)]
 
 
 def _changed(worktree: str, names: list[str]) -> set[str] | None:
-    """Return what differs from HEAD at these names: changed, new, ignored; folders end with a slash."""
+    """Return the changed, new and ignored files among these; folders end with a slash."""
     words = ("--literal-pathspecs", "status", "--porcelain=v1", "-z", "--no-renames", "--ignored=traditional")
     try:
         done = Git(worktree).run(

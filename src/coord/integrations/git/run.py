@@ -1,6 +1,6 @@
-"""Running git: arguments as a list, names ended by NUL, never a shell, never a prompt.
+"""Run git: arguments as a list, names that end with NUL, never a shell, never a prompt.
 
-What git says about files is bytes; here they are text as `os.fsdecode` makes it, so any name survives.
+Git prints file names as bytes; `os.fsdecode` turns them into text, so any name survives.
 """
 
 import contextlib
@@ -16,39 +16,39 @@ if TYPE_CHECKING:
 
 TIMEOUT_S = 120.0
 WAITING_S = 10.0
-"""After so long, and again after so long, is it told that git is still at work."""
+"""How often a caller hears that git is still running."""
 OnWait = Callable[[float], None]
 TERMINATE_S = 5.0
-"""So long git has to take its lock files away when it is told to end."""
+"""How long git may take to remove its lock files after it was asked to end."""
 INDEX_WAIT_S = 10.0
 INDEX_NAP_S = 0.03
 _HOOK_VARIABLES = (
     *("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_OBJECT_DIRECTORY"),
     *("GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_COMMON_DIR", "GIT_NAMESPACE", "GIT_QUARANTINE_PATH"),
 )
-"""What git sets for its hooks: true for the repository that runs the hook, wrong for any other."""
+"""Variables that git sets for its hooks; they are wrong for any other repository."""
 _ALWAYS = {
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_TERMINAL_PROMPT": "0",
     "LC_ALL": "C.UTF-8",
-    "GIT_NO_REPLACE_OBJECTS": "1",  # else whoever pushes a `refs/replace/…` decides what is judged
+    "GIT_NO_REPLACE_OBJECTS": "1",  # otherwise a pushed `refs/replace/…` decides what is checked
 }
 
 
 class GitFailed(Refused):
-    """Git refused, or failed."""
+    """Git refused or failed."""
 
     code = "git_failed"
 
     def __init__(self, arguments: tuple[str, ...], code: int, stderr: str) -> None:
         self.git_code = code
         self.stderr = stderr
-        first = next((line for line in stderr.splitlines() if line.strip()), f"it ended with {code}")
-        super().__init__(f"git {arguments[0] if arguments else ''}: {first}", hint="see what git status says")
+        first = next((line for line in stderr.splitlines() if line.strip()), f"exit code {code}")
+        super().__init__(f"git {arguments[0] if arguments else ''}: {first}", hint="look at git status")
 
 
 class GitResult(NamedTuple):
-    """How a git command ended, and what it said."""
+    """The exit code and the output of a git command."""
 
     code: int
     out: bytes
@@ -56,22 +56,22 @@ class GitResult(NamedTuple):
 
     @property
     def text(self) -> str:
-        """What it printed, without the last line's end."""
+        """The output without the last newline."""
         return os.fsdecode(self.out).removesuffix("\n")
 
     @property
     def names(self) -> list[str]:
-        """What it printed, as names that end with NUL."""
+        """The output as names that end with NUL."""
         return [os.fsdecode(name) for name in self.out.split(b"\0") if name]
 
 
 class Git:
-    """The git of one folder: a worktree, or a bare repository."""
+    """Runs git in one folder: a worktree or a bare repository."""
 
     def __init__(
         self, folder: str, *, in_hook: bool = False, environ: Mapping[str, str] | None = None
     ) -> None:
-        """`in_hook`: this process is a hook of that very repository, whose index and objects git named."""
+        """`in_hook`: this process is a hook of this repository, so the variables of git are right."""
         given = dict(os.environ if environ is None else environ)
         if not in_hook:
             for name in _HOOK_VARIABLES:
@@ -87,8 +87,8 @@ class Git:
         on_wait: OnWait | None = None,
         **environ: str,
     ) -> GitResult:
-        """Run git to its end, however it ends; `on_wait` is called again and again while it takes long."""
-        import subprocess  # takes longer than a git that `quick` runs
+        """Run git and return its result; `on_wait` is called every few seconds while git runs."""
+        import subprocess  # importing it takes longer than a git that `quick` runs
 
         try:
             process = subprocess.Popen(
@@ -100,14 +100,14 @@ class Git:
                 stderr=subprocess.PIPE,
             )
         except FileNotFoundError as error:
-            raise Unavailable("git cannot be run here", hint="install git, or look at the folder") from error
+            raise Unavailable("git cannot run here", hint="install git, or check the folder") from error
         with process:
             try:
                 out, stderr = _communicate(process, stdin, timeout_s, on_wait)
             except subprocess.TimeoutExpired as error:
                 raise Unavailable(
                     f"git {arguments[0]} did not end within {timeout_s:g} s",
-                    hint="is another git at work, or does a hook take longer?",
+                    hint="look for another git or a slow hook",
                 ) from error
             finally:
                 if process.poll() is None:
@@ -115,7 +115,7 @@ class Git:
         return GitResult(process.returncode, out, stderr.decode("utf-8", "replace"))
 
     def quick(self, *arguments: str, stdin: bytes = b"") -> GitResult:
-        """Run a git that ends at once, or raise GitFailed: for hooks, which start anew for every call."""
+        """Run a short git command, or raise GitFailed; made for hooks, which must start fast."""
         given, giving = os.pipe()
         taking, taken = os.pipe()
         nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -126,12 +126,12 @@ class Git:
         except OSError as error:
             os.close(giving)
             os.close(taking)
-            raise Unavailable("git cannot be run here", hint="install git, or look at the folder") from error
+            raise Unavailable("git cannot run here", hint="install git, or check the folder") from error
         finally:
             for end in (given, taken, nowhere):
                 os.close(end)
         with open(giving, "wb", 0) as told, open(taking, "rb") as stderr:
-            with contextlib.suppress(BrokenPipeError):  # it has ended already: its code says how
+            with contextlib.suppress(BrokenPipeError):  # git has ended already; its exit code says why
                 told.write(stdin)
             told.close()
             out = stderr.read()
@@ -141,7 +141,7 @@ class Git:
         return GitResult(code, out, "")
 
     def must(self, *arguments: str, stdin: bytes = b"", **environ: str) -> GitResult:
-        """Run git, and raise GitFailed unless it succeeds."""
+        """Run git; raise GitFailed if it fails."""
         done = self.run(*arguments, stdin=stdin, timeout_s=TIMEOUT_S, on_wait=None, **environ)
         if done.code:
             raise GitFailed(arguments, done.code, done.stderr)
@@ -155,7 +155,7 @@ class Git:
         on_wait: OnWait | None = None,
         **environ: str,
     ) -> GitResult:
-        """Run git as `must` does; where another git has the index, wait for it a while."""
+        """Run git as `must` does, but retry for a while if another git has locked the index."""
         deadline = time.monotonic() + INDEX_WAIT_S
         while True:
             done = self.run(*arguments, stdin=stdin, timeout_s=timeout_s, on_wait=on_wait, **environ)
@@ -169,7 +169,7 @@ class Git:
 def _communicate(
     process: "subprocess.Popen[bytes]", stdin: bytes, timeout_s: float | None, on_wait: OnWait | None
 ) -> tuple[bytes, bytes]:
-    """Return what a process says until it ends."""
+    """Return the output of a process."""
     import subprocess
 
     began, given = time.monotonic(), stdin
@@ -182,12 +182,12 @@ def _communicate(
         except subprocess.TimeoutExpired:
             if on_wait is None or step_s == left_s:
                 raise
-            given = b""  # it has been told already
+            given = b""  # the input was sent already
             on_wait(time.monotonic() - began)
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
-    """End git; not at once, for a git that is killed leaves the index locked for everybody."""
+    """End git gently first, because a killed git leaves the index locked."""
     import subprocess
 
     process.terminate()
@@ -198,10 +198,10 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
 
 
 def nul_terminated(paths: Iterable[str]) -> bytes:
-    """Return names as git reads them from its standard input."""
+    """Return names as git reads them from standard input."""
     return b"".join(os.fsencode(path) + b"\0" for path in paths)
 
 
 def as_text(name: str) -> str:
-    """Return a name as text that can be written down, whatever bytes it has."""
+    """Return a name as valid UTF-8 text, with escapes for other bytes."""
     return os.fsencode(name).decode("utf-8", "backslashreplace")

@@ -101,7 +101,7 @@ def number_in(fields: Mapping[str, Any], name: str) -> float:
     return float(found) if isinstance(found, int | float) and 0 < found < 1e9 else 0.0
 
 
-def common_event(tool: str, kinds: Mapping[str, Kind], payload: Mapping[str, Any]) -> Event:
+def base_event(tool: str, kinds: Mapping[str, Kind], payload: Mapping[str, Any]) -> Event:
     """Return the fields that all tools share; of the written files only those of MCP tools."""
     name, tool_name = text_in(payload, "hook_event_name"), text_in(payload, "tool_name")
     return Event(

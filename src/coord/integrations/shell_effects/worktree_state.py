@@ -221,10 +221,10 @@ def _ignore_files(git: Git) -> tuple[FileStat | None, ...]:
     repository = repository_at(git.folder)
     home = git.environ.get("HOME", "")
     user = git.environ.get("XDG_CONFIG_HOME") or f"{home}/.config"
-    common = "" if repository is None else repository.commondir
+    commondir = "" if repository is None else repository.commondir
     return (
-        file_stat(common, "info/exclude"),
-        file_stat(common, "config"),
+        file_stat(commondir, "info/exclude"),
+        file_stat(commondir, "config"),
         file_stat(home, ".gitconfig"),
         file_stat(user, "git/config"),
         file_stat(user, "git/ignore"),

@@ -24,14 +24,14 @@ def test_a_quick_git_is_told_and_heard(tmp_path: Path) -> None:
 def test_a_quick_git_that_fails_is_told(tmp_path: Path) -> None:
     """An answer of a git that failed is none, even where it did not read what it was told."""
     made_repository(tmp_path / "shop")
-    with pytest.raises(GitFailed, match="git no-such-command: it ended with 1"):
+    with pytest.raises(GitFailed, match="git no-such-command: exit code 1"):
         Git(str(tmp_path / "shop"), environ=PLAIN).quick("no-such-command", stdin=b"x" * 200_000)
 
 
 def test_a_machine_without_git_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without git nothing can be looked at."""
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(Unavailable, match="git cannot be run here"):
+    with pytest.raises(Unavailable, match="git cannot run here"):
         Git(str(tmp_path)).quick("version")
 
 

@@ -1,7 +1,7 @@
-"""`coord commit`: exactly the files that a session holds, and nothing that others have staged.
+"""`coord commit`: commit exactly the files that a session holds, and nothing that others have staged.
 
-Git's own `commit --only` makes the commit, so every hook of the repository has its say. What was committed is
-then looked at, and only a commit that has what it should is told in the log.
+`git commit --only` makes the commit, so every hook of the repository runs. The commit is then compared with
+the expected files, and only a commit that matches them is recorded in the log.
 """
 
 import os
@@ -21,7 +21,7 @@ from coord.integrations.git.run import Git, GitFailed, OnWait, as_text, nul_term
 from coord.sdk.client.client import Client
 
 RENEW_BELOW_S = 60.0
-"""A lock with less time left is renewed first, so that it does not run out under the commit."""
+"""A lock with less time left is renewed first, so that it does not expire during the commit."""
 LOCKS_MAX = 256
 MESSAGE_BYTES_MAX = 64 * 1024
 FILES_MAX = 100
@@ -29,11 +29,11 @@ SUBJECT_CHARS_MAX = 200
 _COMMIT_LINE = re.compile(
     r"\[(?:detached HEAD|(?P<branch>[^\n]*?))(?: \(root-commit\))? (?P<commit>[0-9a-f]{7,64})\] "
 )
-"""What git says of a commit that it made: `[main 1a2b3c4] subject`."""
+"""The line that git prints for a new commit: `[main 1a2b3c4] subject`."""
 
 
 class CommitReport(msgspec.Struct, frozen=True):
-    """A commit, and what about it is not as it was meant."""
+    """A new commit, and how it differs from the expected one."""
 
     commit: str
     branch: str
@@ -48,7 +48,7 @@ class CommitReport(msgspec.Struct, frozen=True):
 
 
 class _Selection(msgspec.Struct, frozen=True):
-    """What goes into a commit, under which locks, and what else there is."""
+    """The files and locks of a commit, and the files that stay out of it."""
 
     files: list[Change]
     locks: list[LockInfo]
@@ -67,24 +67,24 @@ def commit(
 ) -> CommitReport:
     """Commit the held files that differ from HEAD, new and deleted ones too; or only those named.
 
-    `fence`: the newest that the caller knows; a lock that was granted later stands in the way. Hooks may take
-    as long as they want, as in git, unless a time is given; `notify` hears of those that take long.
+    `fence`: the newest fence that the caller knows; a lock that was granted later stops the commit. Hooks may
+    run without limit, as in git, unless `hooks_timeout_s` is given; `notify` gets a line while they run.
     """
     if not message.strip() or len(os.fsencode(message)) > MESSAGE_BYTES_MAX or "\0" in message:
-        hint = f"coord commit -m 'what and why'; at most {MESSAGE_BYTES_MAX} bytes"
-        raise Invalid("a commit needs a message that is not empty nor too long", hint=hint)
+        hint = f"use coord commit -m 'what and why', at most {MESSAGE_BYTES_MAX} bytes"
+        raise Invalid("the commit message is empty or too long", hint=hint)
     repository = client.location.repository
     if repository is None or repository.root is None:
-        raise Invalid("this is no worktree of a git repository", hint="run coord commit inside one")
+        raise Invalid("this folder is not a git worktree", hint="run coord commit inside one")
     git = Git(repository.root)
     own = write_locks(client.call(ListLocks(client.caller, own=True)))
     selection = _select(git, own, client.resolve([f"file:{word}" for word in files]))
     _verify_locks(client, selection.locks, fence)
 
     def on_wait(passed_s: float) -> None:
-        """Tell that hooks are at work; the locks must not run out under them."""
-        notify(f"hooks of the commit are at work, for {passed_s:.0f} s so far")
-        with suppress(CoordError):  # afterwards it is looked at what is still held
+        """Report that hooks are running, and renew the locks."""
+        notify(f"the hooks of the commit have been running for {passed_s:.0f} s")
+        with suppress(CoordError):  # the locks are checked again after the commit
             _renew(client, selection.locks)
 
     branch, made = _run_commit(git, client, message, selection.files, (hooks_timeout_s, on_wait))
@@ -92,7 +92,7 @@ def commit(
 
 
 def _select(git: Git, own: list[LockInfo], named: Sequence[str]) -> _Selection:
-    """Return what differs from HEAD and is held; what is named has to be."""
+    """Return the held files that differ from HEAD; named files have to be held."""
     held, wanted = CoveredPaths(lock.resource for lock in own), CoveredPaths(named)
     chosen: list[Change] = []
     needed: set[str] = set()
@@ -105,18 +105,20 @@ def _select(git: Git, own: list[LockInfo], named: Sequence[str]) -> _Selection:
             chosen.append(change)
             needed.add(resource)
         elif named:
-            raise NotOwner(f"{as_text(change.path)} is not held by this session", hint="coord lock takes it")
+            raise NotOwner(
+                f"{as_text(change.path)} is not locked by this session", hint="run coord lock first"
+            )
         else:
             left_out.append(change.path)
     if not chosen:
-        others = f" ({len(left_out)} others do)" if left_out else ""
+        others = f" ({len(left_out)} other files do)" if left_out else ""
         raise Refused(
             f"nothing to commit: no file that this session holds differs from HEAD{others}",
-            hint="coord lock what you changed; coord status shows what you hold",
+            hint="run coord lock for the files that you changed; coord status shows your locks",
         )
     if len(needed) > LOCKS_MAX:
         raise Invalid(
-            f"{len(needed)} locks in one commit", hint=f"name some of the files; at most {LOCKS_MAX}"
+            f"a commit cannot use {len(needed)} locks", hint=f"name fewer files; at most {LOCKS_MAX} locks"
         )
     expected = named or [lock.resource for lock in own]
     locks = [lock for lock in own if lock.resource in needed]
@@ -124,27 +126,27 @@ def _select(git: Git, own: list[LockInfo], named: Sequence[str]) -> _Selection:
 
 
 def _unchanged(git: Git, expected: Sequence[str], chosen: list[Change]) -> list[str]:
-    """Return the single files that were expected, but do not differ from HEAD."""
+    """Return the expected files that do not differ from HEAD."""
     paths = {change.path for change in chosen}
     names = [name for resource in expected if (name := literal_name(resource)) is not None]
     return [name for name in names if name not in paths and os.path.isfile(f"{git.folder}/{name}")]
 
 
 def _verify_locks(client: Client, locks: list[LockInfo], fence: int | None) -> None:
-    """Refuse unless each lock is held in this repository under its fence; give it time for the commit."""
+    """Raise unless each lock is held under its fence; renew locks that expire soon."""
     repository = client.location.repository_id
     for lock in locks:
         if fence is not None and lock.fence > fence:
             raise LockLost(
-                f"{lock.resource} was granted anew (fence {lock.fence}) after fence {fence}",
-                hint=f"coord log locks {lock.resource} says who had it between; look at the file again",
+                f"{lock.resource} was granted again (fence {lock.fence}) after fence {fence}",
+                hint=f"coord log locks {lock.resource} shows who held it in between; read the file again",
             )
     _renew(client, [lock for lock in locks if lock.expires_in_s < RENEW_BELOW_S])
     for number in sorted({lock.fence for lock in locks}):
         texts = tuple(lock.resource for lock in locks if lock.fence == number)
         if not client.call(CheckLocks(client.caller, repository, texts, "", number)).free:
             raise LockLost(
-                f"{', '.join(texts)} is not held under fence {number}", hint="coord lock takes it anew"
+                f"{', '.join(texts)} is not held under fence {number}", hint="run coord lock again"
             )
 
 
@@ -162,15 +164,15 @@ def _run_commit(
     files: list[Change],
     patience: tuple[float | None, OnWait],
 ) -> tuple[str, str]:
-    """Let git commit exactly these files, and return the branch ("": none) and the commit as git calls it."""
+    """Commit exactly these files; return the branch ("": none) and the short id of the commit."""
     new = [change.path for change in files if change.new]
-    if new:  # git commits only what it knows of; that a file is meant to be added changes nothing for others
+    if new:  # git commits only tracked files; intent-to-add changes nothing for others
         git.retry_on_index_lock(
             "add", "--intent-to-add", "--pathspec-from-file=-", "--pathspec-file-nul", stdin=pathspecs(new)
         )
     text = sign_message(git, client, client.caller, message, [change.path for change in files])
     who = {"COORD_SESSION_ID": client.caller.session, "COORD_AGENT": client.caller.agent}
-    with tempfile.NamedTemporaryFile() as file:  # with many trailers it is too long for an argument
+    with tempfile.NamedTemporaryFile() as file:  # a message with many trailers is too long for an argument
         file.write(os.fsencode(text))
         file.flush()
         try:
@@ -181,7 +183,7 @@ def _run_commit(
                 on_wait=patience[1],
                 **{name: value for name, value in who.items() if value},
             )
-        except CoordError:  # else the next `git commit --all` of anybody would have the new files
+        except CoordError:  # otherwise the next `git commit --all` would contain the new files
             git.run("update-index", "--force-remove", "-z", "--stdin", stdin=nul_terminated(new))
             raise
     found = _COMMIT_LINE.match(done.text)
@@ -191,14 +193,14 @@ def _run_commit(
 def _verify_commit(
     git: Git, client: Client, branch: str, made: str, selection: _Selection, own: list[LockInfo]
 ) -> CommitReport:
-    """Compare a commit with what it should have, and tell of it in the log."""
+    """Compare a commit with the expected files, and record it in the log."""
     expected = [change.path for change in selection.files]
     warnings: list[str] = []
     try:
         commit_id, subject, found = _look(git, made)
         recorded = True
     except GitFailed as error:
-        warnings.append(f"the commit could not be looked at, and is not in the log: {error.message}")
+        warnings.append(f"the commit could not be checked and is not in the log: {error.message}")
         commit_id, subject, found, recorded = made, "", expected, False
     held = CoveredPaths(lock.resource for lock in own)
     missing = sorted({*expected, *selection.unchanged} - set(found))
@@ -225,7 +227,7 @@ def _verify_commit(
 
 
 def _look(git: Git, commit: str) -> tuple[str, str, list[str]]:
-    """Return the whole id of a commit, its subject, and the files that it changes."""
+    """Return the full id of a commit, its subject and its files."""
     shown = ("log", "-1", "-z", "--no-renames", "--name-only", "--format=%H%x00%s%x00", commit, "--")
     commit_id, subject, _, *files = git.must("-c", "log.showRoot=true", *shown).text.split("\0")
     return (
@@ -257,7 +259,7 @@ def _record(
     )
     try:
         client.call(command)
-    except CoordError as error:  # the commit is there: to fail now would say that it is not
+    except CoordError as error:  # the commit exists, so an error would be wrong
         warnings.append(f"the commit is not in the log: {error.message}; git show {commit_id[:12]}")
         return False
     return True

@@ -1,4 +1,4 @@
-"""Judging commits: by whom their files are held, and whether what they were made under still counts."""
+"""Check commits: who holds their files, and whether their fences and claims are still current."""
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
@@ -19,12 +19,12 @@ from coord.integrations.git.gate.trailers import FenceTrailer
 from coord.sdk.client.connection import Connection
 
 PATHS_MAX = 256
-"""Up to so many files are asked for by name; beyond, for all locks of the repository."""
+"""For more files than this, all locks of the repository are read."""
 IN_ORDER = ("held", "released", "session_ended")
 
 
 class Finding(NamedTuple):
-    """What stands against a commit, and what to do about it."""
+    """A problem of a commit, and the next step."""
 
     what: str
     next_step: str
@@ -33,7 +33,7 @@ class Finding(NamedTuple):
 def check_commits(
     connection: Connection, caller: Caller, commits: Sequence[CommitUnderReview]
 ) -> list[Finding]:
-    """Return what stands against commits that a caller makes or moves; each thing once."""
+    """Return the problems of commits that a caller makes or moves, each once."""
     paths = dict.fromkeys(path for commit in commits for path in commit.paths)
     locks = _foreign_locks(connection, caller, list(paths))
     fences = _Fences(connection, (fence for commit in commits for fence in commit.trailers.fences))
@@ -50,7 +50,7 @@ class _Lock(NamedTuple):
 
 
 def _foreign_locks(connection: Connection, caller: Caller, paths: list[str]) -> list[_Lock]:
-    """Return the write locks of others that may cover some of the paths."""
+    """Return the write locks of others that may cover these paths."""
     if not paths:
         return []
     by_name = len(paths) <= PATHS_MAX and all(map(_lockable, paths))
@@ -65,12 +65,12 @@ def _foreign_locks(connection: Connection, caller: Caller, paths: list[str]) -> 
 
 
 def _lockable(path: str) -> bool:
-    """Whether a path can be asked for by name; git knows names that nobody can lock but by a folder."""
+    """Whether a path can be locked by name; git allows names that only a lock on their folder covers."""
     return not is_unprintable(path) and len(fold(path).encode()) <= PATH_BYTES_MAX
 
 
 def covers(pattern: Pattern, path: str) -> bool:
-    """Whether a file belongs to a pattern, however strange its name: what is not printable is no special."""
+    """Whether a pattern covers a file with any name; unprintable characters match as plain ones."""
     known = _pattern_of(path)
     return known is None or path_covers(pattern, known)
 
@@ -82,11 +82,11 @@ def _pattern_of(path: str) -> Pattern | None:
     try:
         return literal_path(path)
     except Invalid:
-        return None  # too long or too deep to compare: in doubt it is covered
+        return None  # too long or too deep to compare, so it counts as covered
 
 
 class _Fences:
-    """How the locks stand or ended under which commits say they were made."""
+    """The state of the locks that commits name in their trailers."""
 
     def __init__(self, connection: Connection, trailers: Iterable[FenceTrailer]) -> None:
         self._connection = connection
@@ -96,7 +96,7 @@ class _Fences:
             self._ask([(fence, "") for fence in wanted[start : start + FENCES_MAX]])
 
     def of(self, fence: FenceTrailer, path: str) -> FenceInfo:
-        """Return how a fence stands for one file: of a glob, another may have been granted another part."""
+        """Return the state of a fence for one file; a glob may be superseded in another part only."""
         whole = self._shown[fence, ""]
         part = f"file:{literal_path(path).spelled}" if whole.superseded and _lockable(path) else ""
         if (fence, part) not in self._shown:
@@ -110,10 +110,10 @@ class _Fences:
 
 
 def _check_paths(commit: CommitUnderReview, locks: list[_Lock], fences: _Fences) -> Iterable[Finding]:
-    """Yield what stands against the files of a commit.
+    """Yield the problems of the files of a commit.
 
-    Of several fences that cover a file the latest counts. One whose lock was given back in order proves that
-    the change was finished before the present holder began.
+    If several fences cover a file, the latest counts. If its lock was released in order, the change was
+    finished before the present holder started.
     """
     proofs = [
         (fence, parse_pattern(fence.resource.removeprefix("file:"))[0]) for fence in commit.trailers.fences
@@ -134,7 +134,7 @@ def _check_paths(commit: CommitUnderReview, locks: list[_Lock], fences: _Fences)
 
 
 def _superseded_claims(connection: Connection, commits: Sequence[CommitUnderReview]) -> Iterable[Finding]:
-    """Yield the claims that commits were made for and that somebody else has taken over since."""
+    """Yield the claims of commits that somebody else has taken over since."""
     claims = {task: commit for commit in commits for task in commit.trailers.tasks}
     names = tuple(dict.fromkeys((task.project, task.task) for task in claims))
     states = connection.call(GetTaskStates(connection.tenant, names)) if names else []
@@ -143,10 +143,10 @@ def _superseded_claims(connection: Connection, commits: Sequence[CommitUnderRevi
         current = generations[task.project, task.task]
         if current > task.generation:
             yield Finding(
-                f"{_name(commit)} was made for {task.task} under generation {task.generation}, "
+                f"{_name(commit)} belongs to generation {task.generation} of {task.task}, "
                 f"but generation {current} has taken over",
-                f"leave it to the one that has it (coord task show {task.task}), "
-                "or claim the task anew and renew your trailers (git rebase --force-rebase BRANCH)",
+                f"leave the task to its holder (coord task show {task.task}), "
+                "or claim it again and renew the trailers (git rebase --force-rebase BRANCH)",
             )
 
 
@@ -154,35 +154,35 @@ def _superseded_fence(commit: CommitUnderReview, path: str, fence: FenceInfo) ->
     name = shown_path(path)
     return Finding(
         f"{_name(commit)} changes {name} under fence {fence.fence} of {fence.owner}, which was lost "
-        f"({fence.end_reason}); {fence.by} was granted it since, under {fence.by_fence}",
-        f"lock it again (coord lock {name}), see what changed, and commit anew (git commit --amend)",
+        f"({fence.end_reason}); {fence.by} has held it since, under fence {fence.by_fence}",
+        f"lock it again (coord lock {name}), look at the changes, and amend the commit (git commit --amend)",
     )
 
 
 def _held(commit: CommitUnderReview, path: str, lock: LockInfo) -> Finding:
     name = shown_path(path)
     who = f"{lock.owner} ({lock.agent})" if lock.agent and lock.agent != lock.owner else lock.owner
-    until = f" for {lock.expires_in_s:.0f} s more" if lock.expires_in_s else ""
+    until = f" for another {lock.expires_in_s:.0f} s" if lock.expires_in_s else ""
     why = f": {lock.reason}" if lock.reason else ""
-    what = f"{name} is held by {who} as {lock.resource}{until}{why}"
+    what = f"{name} is locked by {who} as {lock.resource}{until}{why}"
     if commit.commit:
-        return Finding(f"{what}; {_name(commit)} changes it", "try again when it is released (coord locks)")
-    return Finding(
-        what, f"commit your own files alone (git commit -- FILES), or wait for it (coord lock {name})"
-    )
+        return Finding(
+            f"{what}; {_name(commit)} changes it", "try again after its release (coord locks shows it)"
+        )
+    return Finding(what, f"commit only your files (git commit -- FILES), or wait for it (coord lock {name})")
 
 
 def _name(commit: CommitUnderReview) -> str:
-    return f"commit {commit.commit[:10]}" if commit.commit else "what is staged"
+    return f"commit {commit.commit[:10]}" if commit.commit else "the staged change"
 
 
 def shown_path(path: str) -> str:
-    """Return a path as it can be printed on one line."""
+    """Return a path in a form that fits on one line."""
     return path if path.isprintable() and " " not in path else repr(path)
 
 
 def anonymous(caller: Caller) -> Caller:
-    """Return a caller that is nobody in particular: who pushes to a shared repository is not known there."""
+    """Return an anonymous caller, because a shared repository does not know who pushes."""
     return msgspec.structs.replace(
         caller, session="pre-receive", parent="", process=None, process_ancestors=(), tool=""
     )

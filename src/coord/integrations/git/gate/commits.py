@@ -1,4 +1,4 @@
-"""What a gate has to judge: what is about to be committed, and commits that are new to a branch."""
+"""Read the commits that a gate checks: the staged change, and commits that are new to a branch."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -8,7 +8,7 @@ from coord.integrations.git.run import Git
 
 
 class CommitUnderReview(NamedTuple):
-    """A commit, or with no id what is about to be committed."""
+    """A commit to check; without an id, the staged change."""
 
     commit: str
     paths: tuple[str, ...]
@@ -16,9 +16,9 @@ class CommitUnderReview(NamedTuple):
 
 
 def staged(git: Git) -> CommitUnderReview:
-    """Return what the index has changed against HEAD; for `commit --only` git names an index of its own."""
+    """Return the staged change; git names another index for `commit --only`."""
     head = git.run("rev-parse", "--verify", "-q", "HEAD").text
-    if not head:  # nothing was ever committed: compared with the tree that has nothing
+    if not head:  # before the first commit, compare with the empty tree
         head = git.must("hash-object", "-t", "tree", "--stdin").text
     done = git.must(
         "diff-index", "--cached", "--name-only", "--no-renames", "--ignore-submodules=none", "-z", head, "--"
@@ -27,10 +27,10 @@ def staged(git: Git) -> CommitUnderReview:
 
 
 def new_commits(git: Git, new: str, known: Sequence[str]) -> list[CommitUnderReview]:
-    """Return the commits that can be reached from `new` but not from what is known, oldest first.
+    """Return the commits that are reachable from `new` but not from the known ones, oldest first.
 
-    A merge is judged for what neither side had, and for what git alone would have made otherwise, such as
-    leaving out what one side did; the rest is in the commits of its sides.
+    Of a merge commit only the changes count that git would not have made by itself; all others are in the
+    commits of its sides.
     """
     revisions = "\n".join([new, *(f"^{each}" for each in known), ""])
     log = git.must(
@@ -58,7 +58,7 @@ def new_commits(git: Git, new: str, known: Sequence[str]) -> list[CommitUnderRev
 
 
 def _add_paths(paths: dict[str, dict[str, None]], words: Sequence[str]) -> None:
-    """Sort files to commits: git says `:100644 …` before each file, which may have any name."""
+    """Add files to their commits; git prints `:100644 …` before each file name."""
     current, rest = "", iter(words)
     for word in rest:
         if word.lstrip("\n").startswith(":"):
@@ -68,7 +68,7 @@ def _add_paths(paths: dict[str, dict[str, None]], words: Sequence[str]) -> None:
 
 
 def tips(git: Git, *patterns: str) -> list[str]:
-    """Return the commits at which refs stand that match one of the patterns."""
+    """Return the commits of the refs that match one of the patterns."""
     if not patterns:
         return []
     done = git.must("for-each-ref", "--format=%(objectname)", *patterns)

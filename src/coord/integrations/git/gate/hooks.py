@@ -1,4 +1,4 @@
-"""What each of git's hooks has to judge, and what comes of it."""
+"""The check of each git hook, and its report."""
 
 import fnmatch
 import os
@@ -22,11 +22,11 @@ from coord.sdk.client.connection import Connection
 from coord.sdk.client.open import open_location, open_timeout_s
 
 FINDINGS_MAX = 10
-"""How many findings are printed."""
+"""How many problems are printed."""
 
 
 class Gate(NamedTuple):
-    """One call of a hook: the repository, the store, and who runs git."""
+    """One call of a git hook: the repository, the store, and the caller of git."""
 
     git: Git
     connection: Connection
@@ -37,14 +37,18 @@ class Gate(NamedTuple):
 
 
 def run_hook(hook: str, arguments: list[str]) -> int:
-    """Judge one call of a hook; return how it shall end."""
-    judged_by = _HOOKS.get(hook)
-    if judged_by is None:
-        raise Invalid(f"{hook!r} is no hook that coord knows", hint="coord init writes the right ones")
+    """Run the check of a hook; return its exit code."""
+    check = _HOOKS.get(hook)
+    if check is None:
+        raise Invalid(
+            f"coord has no gate for the hook {hook!r}", hint="run coord init to write the right hooks"
+        )
     folder = os.environ.get("GIT_DIR") or os.getcwd()
     location = find_location(folder, os.environ)
-    if location.repository is None or not location.pinned:  # where its stub is, coord was in use
-        raise Corrupt("which store judges here is not known: coord.id is gone", hint="coord init mends it")
+    if location.repository is None or not location.pinned:  # the stub proves that coord was in use here
+        raise Corrupt(
+            "coord.id is missing, so the gate cannot find its store", hint="run coord init to restore it"
+        )
     caller = find_caller(os.environ, cwd=os.getcwd(), repository=location.repository)
     timeout = open_timeout_s(os.environ)
     database, location = open_location(location, timeout)
@@ -59,13 +63,13 @@ def run_hook(hook: str, arguments: list[str]) -> int:
             caller, person = _who(connection, caller)
         protected = tuple(os.environ.get(PROTECTED_VARIABLE, " ".join(PROTECTED)).split())
         gate = Gate(Git(os.getcwd(), in_hook=True), connection, caller, person, protected, arguments)
-        return judged_by(gate)
+        return check(gate)
 
 
 def _who(connection: Connection, caller: Caller) -> tuple[Caller, bool]:
-    """Return in whose name git runs, and whether that is a person.
+    """Return the caller of git, and whether that is a person.
 
-    Without signs of an agent tool it may still run below the process of a session that registered.
+    Without signs of an agent tool, git may still run below the process of a registered session.
     """
     if shows_agent(os.environ):
         return caller, False
@@ -82,19 +86,19 @@ def _pre_commit(gate: Gate) -> int:
 
 
 def _prepare_commit_msg(gate: Gate) -> int:
-    """Judge what `--no-verify` kept from pre-commit, and put trailers below the message."""
+    """Check the change that `--no-verify` hid from pre-commit, and add trailers to the message."""
     if gate.person:
         return 0
     file, source = gate.arguments[0], gate.arguments[1] if len(gate.arguments) > 1 else ""
     about_to = staged(gate.git)
-    if source != "merge":  # in a merge, what others did is rightly among it
+    if source != "merge":  # a merge rightly contains the changes of others
         code = _report(gate, check_commits(gate.connection, gate.caller, [about_to]))
         if code:
             return code
     with open(file, encoding="utf-8", errors="surrogateescape", newline="") as message:
         text = message.read()
     if source == "message" and not text.strip():
-        return 0  # git is going to refuse it for being empty
+        return 0  # git will refuse the empty message
     text = sign_message(gate.git, gate.connection, gate.caller, text, about_to.paths)
     with open(file, "w", encoding="utf-8", errors="surrogateescape", newline="") as message:
         message.write(text)
@@ -143,7 +147,7 @@ def _check_new(gate: Gate, new: str, known: Sequence[str]) -> list[Finding]:
 
 
 def _accepted(gate: Gate) -> list[str]:
-    """Return where protected branches stand, here and as last seen elsewhere: what is in them was judged."""
+    """Return the tips of protected branches, here and at remotes: their commits were checked before."""
     here = [f"refs/heads/{branch}" for branch in gate.protected]
     return tips(gate.git, *here, *(f"refs/remotes/*/{branch}" for branch in gate.protected))
 
@@ -153,22 +157,25 @@ def _is_protected(gate: Gate, ref: str) -> bool:
 
 
 def _stdin_words(number: int) -> Iterator[list[str]]:
-    """Yield the lines that git writes to a hook."""
+    """Yield the words of each line that git writes to a hook."""
     for line in os.fsdecode(sys.stdin.buffer.read()).splitlines():
         words = line.split(" ")
         if len(words) == number:
             yield words
         elif line:
-            raise Invalid(f"git said {line!r}", hint="is this git newer than coord? coord doctor")
+            raise Invalid(
+                f"git sent an unknown line to its hook: {line!r}",
+                hint="run coord doctor; coord may be too old",
+            )
 
 
 def _report(gate: Gate, findings: Sequence[Finding]) -> int:
-    """Say what was found; return how the hook ends."""
+    """Print the problems; return the exit code of the hook."""
     said = [line for finding in findings[:FINDINGS_MAX] for line in (finding.what, f"  {finding.next_step}")]
     if len(findings) > FINDINGS_MAX:
         said.append(f"… and {len(findings) - FINDINGS_MAX} more")
     if findings:
-        said.append("told, not refused: you are a person" if gate.person else "refused")
+        said.append("warning only, because you are a person" if gate.person else "refused")
     sys.stderr.write("".join(f"coord: {line}\n" for line in said))
     return 1 if findings and not gate.person else 0
 

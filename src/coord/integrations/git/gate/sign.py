@@ -1,4 +1,4 @@
-"""Signing a commit's message: the trailers of what a session holds now, each of them once."""
+"""Sign a commit message: add trailers for the session, its claims and its locks."""
 
 from collections.abc import Sequence
 
@@ -22,23 +22,23 @@ from coord.sdk.client.connection import Connection
 
 
 def sign_message(git: Git, connection: Connection, caller: Caller, message: str, paths: Sequence[str]) -> str:
-    """Return a message with what the session would sign now, in place of what it says of that already."""
-    trailers = current_trailers(connection, caller, paths).over(read_message(message))
+    """Return a message with the current trailers of the session in place of its old ones."""
+    trailers = current_trailers(connection, caller, paths).replacing(read_message(message))
     options = [word for line in trailers.lines() for word in ("--trailer", line)]
     how = ("--where", "end", "--if-exists", "add", "--if-missing", "add", "--no-divider")
     text = without_trailers(message).encode("utf-8", "surrogateescape")
-    if not text.endswith(b"\n"):  # else git takes the subject for an open line, and goes on in it
+    if not text.endswith(b"\n"):  # otherwise git appends the trailer to the subject line
         text += b"\n"
     done = git.must("interpret-trailers", *how, *options, stdin=text)
     return done.out.decode("utf-8", "surrogateescape")
 
 
 def current_trailers(connection: Connection, caller: Caller, paths: Sequence[str]) -> Trailers:
-    """Return what a session would sign now: its name, its claims, its locks on these files."""
+    """Return the current trailers of a session: its id, its claims, its locks on these files."""
     try:
         session = connection.call(GetSession(caller)).session_id
     except NotFound:
-        session = caller.session  # nothing was done in its name yet
+        session = caller.session  # the session is not registered yet
     claims = connection.call(GetSessionClaims(connection.tenant, session))
     locks = write_locks(connection.call(ListLocks(caller, own=True)))
     return Trailers(
@@ -49,6 +49,6 @@ def current_trailers(connection: Connection, caller: Caller, paths: Sequence[str
 
 
 def _signs(lock: LockInfo, paths: Sequence[str]) -> bool:
-    """Whether a lock is one under which any of these files is changed."""
+    """Whether a lock covers any of these files."""
     patterns = parse_pattern(lock.resource.removeprefix("file:"))
     return any(covers(pattern, path) for pattern in patterns for path in paths)

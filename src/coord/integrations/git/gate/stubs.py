@@ -1,8 +1,7 @@
-"""The sh stubs that git runs as hooks: they start the gate, and then the hook that was there before.
+"""The sh stubs that git runs as hooks: each starts the gate, and then the hook that was there before.
 
-A stub stays when coord itself is gone. Then it tells people so, and refuses agents: nobody would judge them.
-Reference transactions are many (several for each commit), so their stub starts Python only where a protected
-branch is about to move.
+A stub outlives coord. Without coord it warns people and refuses agents, because nothing can check them. Git
+runs several reference transactions per commit, so their stub starts Python only if a protected branch moves.
 """
 
 from collections.abc import Sequence
@@ -12,15 +11,15 @@ from coord.host.caller import GENERIC, TOOLS
 
 LOCAL_HOOKS = ("pre-commit", "prepare-commit-msg", "reference-transaction", "pre-push")
 SHARED_HOOK = "pre-receive"
-"""The gate of a shared bare repository; git never runs it in any other."""
+"""The gate of a shared bare repository; git runs this hook only there."""
 PROTECTED = ("main", "master")
-"""The branches that only commits in order may move; patterns as `release/*` are possible."""
+"""The branches that only accept checked commits; patterns such as `release/*` are possible."""
 PROTECTED_VARIABLE = "COORD_PROTECTED"
-"""How a stub passes them on: separated by spaces, which no branch has in its name."""
+"""How a stub passes them on: separated by spaces, which no branch name contains."""
 _WITH_STDIN = ("reference-transaction", "pre-push", SHARED_HOOK)
 
 MARK = "# Gate of coord,"
-"""By which a stub is known."""
+"""Marks a file as a stub of coord."""
 _STUB = r"""#!/bin/sh
 @MARK@ written by @BY@ and removed by coord uninstall.
 # The hook that was here before is beside it, and runs after it: @HOOK@.coord-former
@@ -35,11 +34,11 @@ former="$0.coord-former"
 _GATE = r"""if [ -x "$python" ] && [ -f "$client" ]; then
     @RUN@ || exit 1
 elif [ -n "@SIGNS@" ]; then
-    echo "coord: @HOOK@ refused: the program that judges it is gone ($client)." >&2
+    echo "coord: @HOOK@ refused: the program that checks it is missing ($client)." >&2
     echo "coord: ask the person you work for to run @BY@, or coord uninstall." >&2
     exit 1
 else
-    echo "coord: @HOOK@ is not judged: $client is gone (@BY@ mends it, coord uninstall ends it)." >&2
+    echo "coord: @HOOK@ is not checked: $client is missing (run @BY@ to repair it, or coord uninstall)." >&2
 fi"""
 
 
@@ -48,7 +47,7 @@ def stub_text(
 ) -> str:
     """Return the stub of a hook, which runs `<python> -I <client> <hook> <arguments of git>`.
 
-    `tenant`: by whose locks it judges, whatever the environment of a caller says.
+    `tenant`: the tenant whose locks count, whatever the environment of the caller says.
     """
     run = f'{PROTECTED_VARIABLE}={quote(" ".join(protected))} "$python" -I "$client" {hook} "$@"'
     run = f"COORD_TENANT={quote(tenant)} {run}" if tenant else run
@@ -58,7 +57,7 @@ def stub_text(
         run = f"printf '%s' \"$lines\" | {run}"
         former = """printf '%s' "$lines" | "$former" "$@\""""
         gate = f"{_LINES}\n{_only_protected(protected) if hook == 'reference-transaction' else gate}"
-    # Who pushes to a shared repository may come from anywhere: nothing here shows that it is a person.
+    # A push to a shared repository may come from anywhere, so nothing proves that it comes from a person.
     signs = "any" if hook == SHARED_HOOK else "".join(f"${{{name}:-}}" for name in _sign_names())
     text = _STUB.replace("@GATE@", gate).replace("@RUN@", run).replace("@FORMER@", former)
     text = text.replace("@MARK@", MARK).replace("@SIGNS@", signs).replace("@HOOK@", hook)
@@ -70,23 +69,23 @@ _LINES = """end='
 '
 lines=$(cat)
 [ -z "$lines" ] || lines="$lines$end\""""
-"""All that git says on stdin, for two readers."""
+"""Keeps the standard input for two readers: the gate and the former hook."""
 
 
 def _only_protected(protected: Sequence[str]) -> str:
-    """Return the gate inside the question whether a protected branch moves; the gate itself looks closer."""
+    """Return the gate inside a test whether a protected branch moves; the gate itself checks exactly."""
     cases = "|".join(f'*{_sh_pattern(f" refs/heads/{branch}")}"$end"*' for branch in protected) or "''"
     indented = "\n".join(f"    {line}" for line in _GATE.splitlines())
     return f'case "$1" in prepared)\n  case "$lines" in {cases})\n{indented};;\n  esac;;\nesac'
 
 
 def _sh_pattern(pattern: str) -> str:
-    """Return a pattern as sh knows it: everything is meant literally but `*`."""
+    """Return a pattern for sh in which only `*` is special."""
     return "*".join(quote(part) if part else "" for part in pattern.split("*"))
 
 
 def _sign_names() -> list[str]:
-    """Return the variables that show an agent."""
+    """Return the variables that are signs of an agent."""
     names = ["COORD_SESSION_ID"]
     for tool in (*TOOLS, GENERIC):
         names += [name for name in (tool.session, *tool.signs) if name]

@@ -1,10 +1,10 @@
-"""The trailers of a commit: by which session it was made, for which task, under which locks.
+"""The trailers of a commit: its session, its tasks and its locks.
 
     Coord-Session: 7c2b5f84
     Coord-Task: shop/A-001-login generation 3
     Coord-Fence: 4711 file:src/app.py
 
-They prove order, not authorship: whoever can write a message can write these lines.
+They prove order, not authorship: anybody who writes a commit message can write these lines.
 """
 
 import re
@@ -22,7 +22,7 @@ _FENCE = re.compile(r"([1-9][0-9]{0,14}) (file:.+)")
 
 
 class TaskTrailer(NamedTuple):
-    """A claim that a commit was made for."""
+    """The claim that a commit belongs to."""
 
     project: str
     task: str
@@ -30,31 +30,31 @@ class TaskTrailer(NamedTuple):
 
 
 class FenceTrailer(NamedTuple):
-    """A lock that a commit was made under."""
+    """The lock that a commit was made under."""
 
     fence: int
     resource: str
 
 
 class Trailers(NamedTuple):
-    """What a commit says of its making; what cannot be understood is left away."""
+    """The trailers of one commit; trailers that cannot be parsed are left out."""
 
     session: str = ""
     tasks: tuple[TaskTrailer, ...] = ()
     fences: tuple[FenceTrailer, ...] = ()
 
     def lines(self) -> list[str]:
-        """Return them as they stand in a message."""
+        """Return the lines for a message."""
         return [
             *([f"{SESSION}: {self.session}"] if self.session else []),
             *(f"{TASK}: {task.project}/{task.task} generation {task.generation}" for task in self.tasks),
             *(f"{FENCE}: {fence.fence} {fence.resource}" for fence in self.fences),
         ]
 
-    def over(self, former: "Trailers") -> "Trailers":
-        """Return these on top of those that a message has already (an amended or rebased commit).
+    def replacing(self, former: "Trailers") -> "Trailers":
+        """Return these trailers merged into the former ones of an amended or rebased commit.
 
-        Only a claim or lock that is held now takes the place of a former one: so a superseded one stays.
+        Only a current claim or lock replaces a former one, so a superseded one stays visible.
         """
         tasks = {(task.project, task.task): task for task in (*former.tasks, *self.tasks)}
         fences = {fence.resource: fence for fence in (*former.fences, *self.fences)}
@@ -65,7 +65,7 @@ NO_TRAILERS = Trailers()
 
 
 def read_trailers(lines: Iterable[str]) -> Trailers:
-    """Return the trailers among the lines `key: value`; of several sessions the last one counts."""
+    """Return the trailers among `key: value` lines; the last session counts."""
     session, tasks, fences = "", list[TaskTrailer](), list[FenceTrailer]()
     for line in lines:
         key, _, value = line.partition(": ")
@@ -84,7 +84,7 @@ def read_trailers(lines: Iterable[str]) -> Trailers:
 
 
 def read_message(text: str) -> Trailers:
-    """Return the trailers that stand anywhere in a message."""
+    """Return the trailers anywhere in a message."""
     return read_trailers(found.group().rstrip("\n") for found in _OURS.finditer(text))
 
 

@@ -1,6 +1,6 @@
-"""A command that judges a merged tree, in a worktree of its own that is thrown away after.
+"""Run the check command of a merge in a temporary worktree.
 
-The worktree belongs to coord: nobody works in it, and nothing but a merge that was never accepted is in it.
+The worktree belongs to coord: nobody works in it, and it contains only a merge that is not accepted yet.
 """
 
 import fcntl
@@ -26,14 +26,14 @@ NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
 
 
 class CheckResult(NamedTuple):
-    """Whether a tree passed, and the end of what the command said."""
+    """Whether a tree passed, and the end of the command's output."""
 
     passed: bool
     said: str
 
 
 def check(git: Git, commit: str, command: Sequence[str], held: LockBlock, timeout_s: float) -> CheckResult:
-    """Run a command on a commit; raise if the lock is lost meanwhile, for then it decides nothing."""
+    """Run a command on a commit; raise if the lock is lost, because then the result does not count."""
     with _worktree(git, commit) as folder, tempfile.TemporaryFile() as said:
         environ = {**git.environ, "COORD_CHECKED_COMMIT": commit}
         try:
@@ -43,12 +43,12 @@ def check(git: Git, commit: str, command: Sequence[str], held: LockBlock, timeou
             )  # fmt: skip
         except OSError as error:
             raise Invalid(
-                f"{command[0]}: {error.strerror}", hint="the command is run without a shell"
+                f"{command[0]}: {error.strerror}", hint="name an executable; the command runs without a shell"
             ) from error
         try:
             code = _wait(process, held, time.monotonic() + timeout_s)
         finally:
-            with suppress(ProcessLookupError, PermissionError):  # also what the command left behind
+            with suppress(ProcessLookupError, PermissionError):  # also processes that the command left
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
         size = said.seek(0, os.SEEK_END)
@@ -56,7 +56,7 @@ def check(git: Git, commit: str, command: Sequence[str], held: LockBlock, timeou
         text = said.read().decode("utf-8", "replace").strip()
     if code is None:
         return CheckResult(False, f"{text}\nit did not end within {timeout_s:.0f} s".strip())
-    return CheckResult(code == 0, text or f"it ended with {code}")
+    return CheckResult(code == 0, text or f"exit code {code}")
 
 
 def _wait(process: "subprocess.Popen[bytes]", held: LockBlock, deadline: float) -> int | None:
@@ -70,7 +70,7 @@ def _wait(process: "subprocess.Popen[bytes]", held: LockBlock, deadline: float) 
 
 @contextmanager
 def _worktree(git: Git, commit: str) -> Iterator[str]:
-    """A worktree for a while; its lock tells others that it is in use, even after a crash that it is not."""
+    """Yield a temporary worktree; a file lock shows that it is in use and ends with this process."""
     place = tempfile.mkdtemp(prefix=PREFIX)
     folder = f"{place}/tree"
     with open(f"{place}/in-use", "wb") as in_use:
@@ -83,7 +83,7 @@ def _worktree(git: Git, commit: str) -> Iterator[str]:
 
 
 def _remove(git: Git, place: str) -> None:
-    """Remove one worktree; `prune` would also forget those of others whose disk is away just now."""
+    """Remove one worktree; `prune` would also drop worktrees on disks that are not mounted now."""
     git.run("worktree", "remove", "--force", "--force", f"{place}/tree")
     shutil.rmtree(place, ignore_errors=True)
 

@@ -1,13 +1,12 @@
-"""`coord merge`: branches become part of another one, one merge at a time, and only what may.
+"""`coord merge`: merge branches into another branch, one merge at a time.
 
-A branch is merged in memory on top of where the other one stands (`merge_tree.py`), after its commits were
-judged (`merge_scope.py`), and perhaps checked by a command (`merge_check.py`). Then the ref moves by
-compare-and-swap: if somebody moved it meanwhile, all is done again on top of that. The lock only keeps others
-from doing the same work in vain. Whatever is refused stays as it is: no branch, worktree or file is touched.
+The commits of a branch are checked (`scope.py`), the branch is merged in memory (`tree.py`), and a command
+may check the result (`check.py`). Then the ref moves by compare-and-swap; if somebody else moved it, the
+merge is repeated on top. The lock only saves others from doing the same work in vain. A refusal touches no
+branch, no worktree and no file.
 
-Several branches are merged one upon the other and checked once. If the check fails, the halves are tried by
-themselves, down to the one branch that fails; the others get in. The ref is never at a commit that was not
-checked.
+Several branches are merged on top of each other and checked once. If the check fails, each half is tried
+again, down to the branch that fails; the others are merged. The ref never points to an unchecked commit.
 """
 
 from collections.abc import Sequence
@@ -41,8 +40,8 @@ FILES_MAX = 50
 CHECK_S = 1800.0
 
 
-class Verdict(StrEnum):
-    """What became of a branch."""
+class MergeStatus(StrEnum):
+    """The result for one branch."""
 
     MERGED = "merged"
     NOTHING_NEW = "nothing_new"
@@ -52,11 +51,11 @@ class Verdict(StrEnum):
 
 
 class Outcome(NamedTuple):
-    """What became of a branch, and why."""
+    """The result for one branch, and the reason."""
 
     branch: str
     tip: str
-    verdict: Verdict
+    status: MergeStatus
     commit: str = ""
     files: tuple[str, ...] = ()
     parties: tuple[Party, ...] = ()
@@ -65,7 +64,7 @@ class Outcome(NamedTuple):
 
 
 class MergeRequest(NamedTuple):
-    """What is to be merged, and how it is judged."""
+    """The branches to merge, and how to check them."""
 
     branches: tuple[str, ...]
     into: str
@@ -76,7 +75,7 @@ class MergeRequest(NamedTuple):
 
 
 class MergeReport(NamedTuple):
-    """Where the branch stood before and after, and what became of each of the others."""
+    """The target branch before and after, and the result for each branch."""
 
     into: str
     before: str
@@ -86,8 +85,8 @@ class MergeReport(NamedTuple):
 
     @property
     def ok(self) -> bool:
-        """Whether all are part of it now."""
-        return all(each.verdict in (Verdict.MERGED, Verdict.NOTHING_NEW) for each in self.outcomes)
+        """Whether the target contains all branches now."""
+        return all(each.status in (MergeStatus.MERGED, MergeStatus.NOTHING_NEW) for each in self.outcomes)
 
 
 class _Branch(NamedTuple):
@@ -96,7 +95,7 @@ class _Branch(NamedTuple):
 
 
 class _Step(NamedTuple):
-    """A branch on top of those before it."""
+    """A branch merged on top of the ones before it."""
 
     branch: _Branch
     commit: str
@@ -104,7 +103,7 @@ class _Step(NamedTuple):
 
 
 class _RefNotMoved(Exception):
-    """Git refuses to move the ref, though nobody else has."""
+    """Git refuses to move the ref, although nobody else moved it."""
 
     def __init__(self, finding: Finding) -> None:
         super().__init__(finding.what)
@@ -112,18 +111,19 @@ class _RefNotMoved(Exception):
 
 
 def merge(client: Client, git: Git, request: MergeRequest) -> MergeReport:
-    """Merge branches under the lock of the queue; what cannot be merged is told, and changes nothing."""
+    """Merge branches under the lock of the merge queue; report those that cannot be merged."""
     check_git(git)
     signer = signer_of(client)
     if request.any_file and not signer.person:
         raise Refused(
-            "only a person may merge files that were changed without a lock", hint="lock them and commit anew"
+            "only a person may merge files that were changed without a lock",
+            hint="lock and commit them again",
         )
     if not 0 < len(set(request.branches)) <= BRANCHES_MAX:
-        raise Invalid(f"{len(request.branches)} branches at once", hint=f"1 to {BRANCHES_MAX}")
+        raise Invalid(f"{len(request.branches)} branches in one merge", hint=f"name 1 to {BRANCHES_MAX}")
     names = list(dict.fromkeys(request.branches))
     for name in (request.into, *names):
-        _tip(git, name)  # who misspelled one need not wait for the lock
+        _tip(git, name)  # find a misspelled name before waiting for the lock
     reason = as_text(f"merge {', '.join(names)}")[:100]
     with client.lock(LOCK, profile="file", ttl_s=LOCK_TTL_S, wait_s=request.wait_s, reason=reason) as held:
         remove_stale_worktrees(git)
@@ -137,7 +137,7 @@ def merge(client: Client, git: Git, request: MergeRequest) -> MergeReport:
 
 
 class _Queue:
-    """The branches of one call on their way."""
+    """Merges the branches of one request."""
 
     def __init__(
         self, client: Client, git: Git, signer: Signer, request: MergeRequest, held: LockBlock
@@ -149,7 +149,7 @@ class _Queue:
         self.outcomes: list[Outcome] = []
 
     def merge(self, branches: Sequence[_Branch]) -> None:
-        """Merge branches in their order; after a failing check try each half by itself."""
+        """Merge branches in order; after a failing check try each half."""
         for _ in range(TRIES):
             base = _tip(self._git, self._request.into)
             branches = self._acceptable(base, branches)
@@ -158,7 +158,7 @@ class _Queue:
             if failed is not None:
                 self._find_culprit(branches, steps, failed)
                 return
-            # The check may have taken long: what was in order when it began has to be so still.
+            # The check may have taken long, so the branches are checked again.
             again = [step.branch for step in steps] if self._request.check else []
             if len(self._acceptable(base, again)) < len(again):
                 branches = self._undecided(branches)
@@ -173,14 +173,14 @@ class _Queue:
             if moved:
                 self._record_outcomes(*(self._merged(step) for step in steps), *conflicts)
                 return
-        raise Busy(f"{self._request.into} moves faster than it can be merged into", hint="try again")
+        raise Busy(f"{self._request.into} changes faster than coord can merge", hint="try again")
 
     def _acceptable(self, base: str, branches: Sequence[_Branch]) -> list[_Branch]:
-        """Return the branches that nothing stands against; the others are refused."""
+        """Return the branches without problems; record the others as refused."""
         found = []
         for branch in branches:
             if self._git.run("merge-base", "--is-ancestor", branch.tip, base).code == 0:
-                self._record_outcomes(Outcome(*branch, Verdict.NOTHING_NEW, base))
+                self._record_outcomes(Outcome(*branch, MergeStatus.NOTHING_NEW, base))
                 continue
             owner = self._owners.get(branch.name, "")
             signer = Signer(owner, person=False) if owner else self._signer
@@ -198,18 +198,18 @@ class _Queue:
         return [branch for branch in branches if branch.name not in decided]
 
     def _steps(self, base: str, branches: Sequence[_Branch]) -> tuple[list[_Step], list[Outcome]]:
-        """Merge one upon the other; what conflicts is left out."""
+        """Merge the branches on top of each other; leave out those that conflict."""
         steps, conflicts, top = list[_Step](), list[Outcome](), base
         for branch in branches:
             try:
                 found = merge_trees(self._git, top, branch.tip)
-            except GitFailed as error:  # histories that have nothing in common
+            except GitFailed as error:  # histories without a common commit
                 conflicts.append(self._refused(branch, Finding(error.message, error.hint)))
                 continue
             if found.conflicts:
                 names = (self._request.into, branch.name)
                 who = parties(self._git, top, branch.tip, found.conflicts, names)
-                conflicts.append(Outcome(*branch, Verdict.CONFLICT, "", found.conflicts, tuple(who)))
+                conflicts.append(Outcome(*branch, MergeStatus.CONFLICT, "", found.conflicts, tuple(who)))
                 continue
             message = f"Merge branch '{branch.name}'\n\n{SESSION}: {self._signer.session}\n"
             commit = commit_tree(self._git, found.tree, [top, branch.tip], message)
@@ -218,7 +218,7 @@ class _Queue:
         return steps, conflicts
 
     def _failing_check(self, base: str, steps: Sequence[_Step]) -> CheckResult | None:
-        """Check what the steps lead to; return how that failed. What fails before them is not their fault."""
+        """Run the check on the last step; return its failure. Raise if the target itself fails."""
         if not self._request.check or not steps:
             return None
         last = self._check(steps[-1].commit)
@@ -228,7 +228,7 @@ class _Queue:
         if not before.passed:
             raise Refused(
                 f"the check fails on {self._request.into} itself: {before.said.splitlines()[-1]}",
-                hint="mend that first; nothing was merged since",
+                hint="fix that branch first; nothing was merged",
             )
         return last
 
@@ -240,51 +240,52 @@ class _Queue:
         return self._checked[tree]
 
     def _find_culprit(self, branches: Sequence[_Branch], steps: Sequence[_Step], failed: CheckResult) -> None:
-        """Find who makes the check fail, and merge the others; who conflicted with it gets another try."""
+        """Find the branch that fails the check, and merge the others, also those that conflicted with it."""
         if len(steps) > 1:
             half = len(branches) // 2
             self.merge(branches[:half])
             self.merge(branches[half:])
             return
         (step,) = steps
-        self._record_outcomes(Outcome(*step.branch, Verdict.CHECK_FAILED, files=step.files, said=failed.said))
+        self._record_outcomes(
+            Outcome(*step.branch, MergeStatus.CHECK_FAILED, files=step.files, said=failed.said)
+        )
         others = [branch for branch in branches if branch != step.branch]
         if others:
             self.merge(others)
 
     def _move(self, base: str, commit: str) -> bool:
-        """Move the ref if it still is where it was; the worktree that has it checked out follows."""
+        """Move the ref if nobody else moved it, and update the worktree that has it checked out."""
         self._held.check()
         sign_message = {} if self._signer.person else {"COORD_SESSION_ID": self._signer.session}
         folder = _checked_out(self._git).get(self._request.into, "")
         git = Git(folder or self._git.folder, environ={**self._git.environ, **sign_message})
         if folder:
-            # Like a pull: it refuses rather than touch what somebody changed there and has not committed,
-            # even what is ignored.
+            # As in a pull, git refuses to touch uncommitted changes, also in ignored files.
             options = ("--quiet", "--ff-only", "--no-autostash", "--no-overwrite-ignore")
             done = git.run("merge", *options, commit)
         else:
             done = git.run("update-ref", "-m", "coord merge", self._ref, commit, base)
         if done.code and _tip(git, self._request.into) == base:
-            if folder:  # git writes the files before its hook of refs may say no
+            if folder:  # git writes the files before its reference-transaction hook refuses
                 git.run("read-tree", "-m", "-u", commit, base)
             where = f" in {shown_path(folder)}" if folder else ""
-            what = f"git does not move {self._request.into}{where}: {' '.join(done.stderr.split())[:500]}"
-            raise _RefNotMoved(Finding(what, f"see to that{where}, and merge again; nothing was changed"))
-        # Somebody may have switched that worktree to another branch just now.
+            what = f"git cannot move {self._request.into}{where}: {' '.join(done.stderr.split())[:500]}"
+            raise _RefNotMoved(Finding(what, f"fix that{where} and merge again; nothing was changed"))
+        # Somebody may have switched that worktree to another branch.
         return not done.code and not git.run("merge-base", "--is-ancestor", commit, self._ref).code
 
     def _merged(self, step: _Step) -> Outcome:
-        return Outcome(*step.branch, Verdict.MERGED, step.commit, step.files)
+        return Outcome(*step.branch, MergeStatus.MERGED, step.commit, step.files)
 
     def _refused(self, branch: _Branch, *findings: Finding) -> Outcome:
-        return Outcome(*branch, Verdict.REFUSED, findings=findings)
+        return Outcome(*branch, MergeStatus.REFUSED, findings=findings)
 
     def _record_outcomes(self, *outcomes: Outcome) -> None:
-        """Keep outcomes and write them into the log; what was no merge and no refusal is not worth a line."""
+        """Keep outcomes and record them in the log, except for branches without new commits."""
         for outcome in outcomes:
             self.outcomes.append(outcome)
-            if outcome.verdict is not Verdict.NOTHING_NEW:
+            if outcome.status is not MergeStatus.NOTHING_NEW:
                 self._client.call(self._record(outcome))
 
     def _record(self, outcome: Outcome) -> RecordMerge:
@@ -295,7 +296,7 @@ class _Queue:
             into=as_text(self._request.into),
             tip=outcome.tip,
             commit=outcome.commit,
-            verdict=outcome.verdict.value,
+            status=outcome.status.value,
             files=tuple(as_text(path) for path in outcome.files[:FILES_MAX]),
             parties=tuple(dict.fromkeys(as_text(party.who) for party in outcome.parties)),
             detail=as_text(detail[-500:]),
@@ -305,7 +306,7 @@ class _Queue:
 def _tip(git: Git, branch: str) -> str:
     done = git.run("rev-parse", "--quiet", "--verify", f"refs/heads/{branch}^{{commit}}")
     if done.code or not branch:
-        raise NotFound(f"there is no branch {branch!r}", hint="git branch lists them")
+        raise NotFound(f"there is no branch {branch!r}", hint="git branch lists the branches")
     return done.text
 
 
@@ -314,23 +315,21 @@ def default_branch(git: Git, protected: Sequence[str]) -> str:
     for name in protected:
         if git.run("rev-parse", "--quiet", "--verify", f"refs/heads/{name}").code == 0:
             return name
-    raise Invalid(
-        f"there is no branch {' or '.join(protected)}", hint="say where it should go: --into BRANCH"
-    )
+    raise Invalid(f"there is no branch {' or '.join(protected)}", hint="name the target with --into BRANCH")
 
 
 def _checked_out(git: Git) -> dict[str, str]:
-    """Return the folders in which branches are checked out."""
+    """Return the worktree of each checked out branch."""
     return {each.branch: each.path for each in reversed(worktrees(git)) if each.branch and each.present}
 
 
 def _warnings(git: Git, branches: Sequence[_Branch]) -> list[str]:
-    """Say what of the branches is not merged because it is not committed."""
-    folders, told = _checked_out(git), []
+    """Return a warning for each branch with uncommitted changes."""
+    folders, warnings = _checked_out(git), []
     for branch in branches:
         folder = folders.get(branch.name)
         if folder and Git(folder, environ=git.environ).must("status", "--porcelain", "-z").names:
-            told.append(
-                f"{shown_path(folder)} has changes of {branch.name} that are not committed, and so not merged"
+            warnings.append(
+                f"{shown_path(folder)} has uncommitted changes of {branch.name}, which are not merged"
             )
-    return told
+    return warnings

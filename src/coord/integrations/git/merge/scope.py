@@ -1,9 +1,8 @@
-"""The scope of commits: each file was changed under a lock that its session held when it was changed.
+"""The scope of commits: a session may change only files that it had locked.
 
-A commit says under which locks it was made (its trailers), and the store knows whether that is true. Where it
-says nothing of a file, its session must have been the last one to hold it for writing, at some time between
-the moment the branch parted and the commit. A commit that names no session is taken for one of the session
-in whose worktree the branch is, or else for the caller's own; a person needs no locks.
+The trailers of a commit name its locks, and the store knows whether they are real. For a file without such a
+lock, the session must have been the last writer between the start of the branch and the commit. A commit that
+names no session belongs to the session of the branch's worktree, or to the caller; a person needs no locks.
 """
 
 from collections.abc import Sequence
@@ -23,20 +22,20 @@ from coord.sdk.client.client import Client
 from coord.sdk.reports.activity import EventFilter, lock_periods
 
 SLACK_MS = 2000
-"""Git counts in seconds, and its clock is not that of the store."""
+"""Git counts in seconds, and its clock differs from the store's."""
 TENURES_MAX = 10_000
 UNKNOWN = "unknown"
 
 
 class Signer(NamedTuple):
-    """In whose name commits are judged that name nobody."""
+    """The author of commits that name no session."""
 
     session: str
     person: bool
 
 
 def signer_of(client: Client) -> Signer:
-    """Return the session of a client; it is registered by asking."""
+    """Return the session of a client, and register it."""
     session = client.heartbeat().session_id
     person = not client.caller.tool and session.startswith(f"{client.caller.user[:40]}@")
     return Signer(session, person)
@@ -45,7 +44,7 @@ def signer_of(client: Client) -> Signer:
 def check_branch(
     client: Client, git: Git, signer: Signer, tip: str, onto: str, *, any_file: bool
 ) -> list[Finding]:
-    """Return what stands against a tip: files out of scope or held by others, what was superseded."""
+    """Return the problems of a branch: files out of scope, locks of others, superseded fences and claims."""
     commits = new_commits(git, tip, [onto])
     commits, findings = _with_proofs(client, git, signer, commits, onto)
     return [*([] if any_file else findings), *check_commits(client, client.caller, commits)]
@@ -54,7 +53,7 @@ def check_branch(
 def _with_proofs(
     client: Client, git: Git, signer: Signer, commits: Sequence[CommitUnderReview], onto: str
 ) -> tuple[list[CommitUnderReview], list[Finding]]:
-    """Return commits with the fences that prove their scope, and what is not proved."""
+    """Return commits with the fences that prove their scope, and a finding for each unproved file."""
     known = _granted(client, [fence for commit in commits for fence in commit.trailers.fences])
     proved, findings, holders = [], list[Finding](), _Holders(client)
     for commit in commits:
@@ -74,41 +73,40 @@ def _with_proofs(
 
 
 class _Holders:
-    """Who held files for writing; asked for once, when a commit does not say it itself."""
+    """The write locks in the log; read once, and only if a commit does not name its locks."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
     @cached_property
     def _tenures(self) -> list[LockPeriod]:
-        """All there are, the latest first."""
+        """All write locks, the latest first."""
         repository = self._client.location.repository_id
         which = EventFilter(resources=parse_resource("file:.", repository), repository=repository)
         found = lock_periods(self._client, which, TENURES_MAX)
         return sorted((each for each in found if each.mode != Mode.READ), key=lambda each: -each.fence)
 
     def last(self, path: str, session: str, began_ms: int, made_ms: int) -> FenceTrailer | None:
-        """Return the lock of a session under which it was the last to hold a file between two moments.
+        """Return the lock of a session if it was the last writer of a file between two times.
 
-        Git counts in seconds: who got a file within the second of the commit may have got it after, so for
-        others that does not count.
+        Git counts in seconds, so a lock of others within the second of the commit does not count.
         """
         for tenure in self._tenures:
             own = tenure.owner == session
             began_in_time = tenure.from_ms <= made_ms + SLACK_MS if own else tenure.from_ms < made_ms
             if began_in_time and _covers(tenure.resource, path):
                 fence = FenceTrailer(tenure.fence, tenure.resource)
-                if _granted(self._client, [fence]):  # a store may know the same path in another repository
+                if _granted(self._client, [fence]):  # another repository of the store may have the same path
                     ended_before = tenure.until_ms and tenure.until_ms < began_ms - SLACK_MS
                     return fence if own and not ended_before else None
         return None
 
 
 def _granted(client: Client, fences: Sequence[FenceTrailer]) -> set[FenceTrailer]:
-    """Return the fences that were really granted."""
-    event_filter, found = list(dict.fromkeys(fences)), set[FenceTrailer]()
-    for start in range(0, len(event_filter), FENCES_MAX):
-        some = event_filter[start : start + FENCES_MAX]
+    """Return the fences that the store granted."""
+    wanted, found = list(dict.fromkeys(fences)), set[FenceTrailer]()
+    for start in range(0, len(wanted), FENCES_MAX):
+        some = wanted[start : start + FENCES_MAX]
         asked = CheckFences(client.location.repository_id, tuple((*each, "") for each in some))
         shown = client.call(asked)
         found.update(fence for fence, each in zip(some, shown, strict=True) if each.end_reason != UNKNOWN)
@@ -124,7 +122,7 @@ def _covers(resource: str, path: str) -> bool:
 
 
 def _branch_times(git: Git, commit: str, onto: str) -> tuple[int, int]:
-    """Return when the branch of a commit parted, and when the commit was made."""
+    """Return when the branch of a commit started, and when the commit was made."""
     base = git.run("merge-base", commit, onto).text
     shown = git.must("log", "--no-walk=unsorted", "--format=%ct", *([base] if base else []), commit)
     moments = [int(line) * 1000 for line in shown.text.split()]
@@ -133,7 +131,7 @@ def _branch_times(git: Git, commit: str, onto: str) -> tuple[int, int]:
 
 def _out_of_scope(commit: CommitUnderReview, path: str, session: str) -> Finding:
     return Finding(
-        f"commit {commit.commit[:10]} changes {shown_path(path)}, which {session} did not hold",
-        f"lock it (coord lock {shown_path(path)}), look at what others did to it, and commit anew "
+        f"commit {commit.commit[:10]} changes {shown_path(path)}, which {session} had not locked",
+        f"lock it (coord lock {shown_path(path)}), look at the changes of others, and amend the commit "
         f"(git commit --amend)",
     )

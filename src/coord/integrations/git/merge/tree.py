@@ -1,4 +1,4 @@
-"""A merge in memory: no worktree and no index is touched, and what conflicts is told, never resolved."""
+"""Merge in memory: no worktree and no index is touched; conflicts are reported, never resolved."""
 
 import os
 import tempfile
@@ -11,19 +11,19 @@ from coord.integrations.git.run import Git, GitFailed
 GIT_MIN = (2, 38)
 COORDINATION = (".coord", ".claude/settings.local.json", ".claude/subagent-status",
                 ".claude/agent-claims.json", ".claude/plans/task-status.json")  # fmt: skip
-"""Files and folders that tell how somebody works in a worktree: they mean nothing in another one."""
+"""Files about the work in one worktree; they mean nothing in another one, so they are not merged."""
 OBJECTS_MAX = 1000
 
 
 class MergedTree(NamedTuple):
-    """What two commits make together; with conflicts there is nothing to use."""
+    """The merged tree of two commits; with conflicts the tree is unusable."""
 
     tree: str
     conflicts: tuple[str, ...] = ()
 
 
 class Party(NamedTuple):
-    """Who changed a file on one side: a session, or without one the author."""
+    """The session or author that changed a file on one side."""
 
     who: str
     commit: str
@@ -31,15 +31,17 @@ class Party(NamedTuple):
 
 
 def check_git(git: Git) -> None:
-    """Refuse a git that cannot merge in memory."""
+    """Raise if this git cannot merge in memory."""
     words = git.must("version").text.split()
     numbers = tuple(int(part) for part in words[2].split(".")[:2]) if len(words) > 2 else (0,)
     if numbers < GIT_MIN:
-        raise Unsupported(f"git {'.'.join(map(str, numbers))} cannot merge in memory", hint="2.38 can")
+        raise Unsupported(
+            f"git {'.'.join(map(str, numbers))} cannot merge in memory", hint="install git 2.38 or newer"
+        )
 
 
 def merge_trees(git: Git, onto: str, tip: str) -> MergedTree:
-    """Return what a branch's tip makes on top of a commit; coordination files stay as they are there."""
+    """Return the merge of a tip into a commit; coordination files stay as in the commit."""
     side = without_coordination(git, onto, tip)
     done = git.run("merge-tree", "--write-tree", "-z", "--name-only", onto, side)
     if done.code not in (0, 1):
@@ -49,7 +51,7 @@ def merge_trees(git: Git, onto: str, tip: str) -> MergedTree:
 
 
 def without_coordination(git: Git, onto: str, tip: str) -> str:
-    """Return the tip, or a commit on top of it with the coordination files of `onto`, where those differ."""
+    """Return the tip, or a commit on top of it with the coordination files of `onto` if they differ."""
     theirs, ours = _coordination(git, onto), _coordination(git, tip)
     if theirs == ours:
         return tip
@@ -73,7 +75,7 @@ def _coordination(git: Git, commit: str) -> dict[bytes, bytes]:
 
 
 def commit_tree(git: Git, tree: str, parents: Iterable[str], message: str) -> str:
-    """Make a commit, in the name of coord where git knows nobody."""
+    """Make a commit, in the name of coord if git has no user."""
     on = [word for parent in parents for word in ("-p", parent)]
     text = message.encode("utf-8", "replace")
     done = git.run("commit-tree", tree, *on, "-F", "-", stdin=text)
@@ -90,7 +92,7 @@ def changed_files(git: Git, before: str, after: str) -> list[str]:
 
 
 def parties(git: Git, onto: str, tip: str, files: Sequence[str], names: tuple[str, str]) -> list[Party]:
-    """Return who changed some files on either side since they parted; `names` are those of the sides."""
+    """Return who changed these files on either side since the common commit; `names`: the two branches."""
     found: dict[tuple[str, str], Party] = {}
     for range_, branch in zip((f"{tip}..{onto}", f"{onto}..{tip}"), names, strict=True):
         shape = "%h%x00%(trailers:key=Coord-Session,valueonly,separator=%x20)%x00%an"

@@ -1,4 +1,4 @@
-"""Checkpoints of one's own work, and bringing back what was put aside."""
+"""Save checkpoints of a session's work, and restore salvaged files."""
 
 from collections.abc import Sequence
 
@@ -12,18 +12,18 @@ from coord.sdk.client.client import Client
 
 
 def save_checkpoint(client: Client, why: str) -> str:
-    """Put what this session holds and changed into a ref, and return it ("": nothing is changed)."""
+    """Save the changed files of this session in a ref and return it; "" if nothing changed."""
     git, held = _git(client), _held(client)
     paths = [change.path for change in changes(git) if change.path in held]
     return save_to_ref(git, _name(client), paths, why or "a checkpoint")
 
 
 def restore(client: Client, ref: str, files: Sequence[str] = ()) -> tuple[list[str], str]:
-    """Bring files back as a ref has them; return which, and the ref in which what was there before is."""
+    """Restore files from a ref; return their paths, and the ref of their content before."""
     git, held = _git(client), _held(client)
     ref = ref if ref.startswith(f"{PREFIX}/") else f"{PREFIX}/{ref}"
     if git.run("rev-parse", "--quiet", "--verify", f"{ref}^{{commit}}").code:
-        raise NotFound(f"there is no {ref}", hint="coord salvage list")
+        raise NotFound(f"there is no {ref}", hint="coord salvage list shows the refs")
     base = (
         f"{ref}^1"
         if not git.run("rev-parse", "--quiet", "--verify", f"{ref}^1").code
@@ -36,15 +36,16 @@ def restore(client: Client, ref: str, files: Sequence[str] = ()) -> tuple[list[s
         raise NotFound(f"{ref} has no such file", hint=f"git diff --name-only {base} {ref}")
     for path in paths:
         if path not in held:
-            raise NotOwner(f"{as_text(path)} is not held by this session", hint="coord lock takes it")
+            raise NotOwner(f"{as_text(path)} is not locked by this session", hint="run coord lock first")
         if is_blocked(git.folder, path):
-            raise Refused(f"something else is where {as_text(path)} belongs", hint="move it away first")
+            raise Refused(f"something else blocks {as_text(path)}", hint="move it away first")
     before = save_to_ref(git, _name(client), paths, f"before {ref} was restored")
     more, restored = swap_files(git, ref, paths, saved_in=before or head_of(git), name=_name(client))
     left = [path for path in paths if path not in restored]
     if left:
         raise Refused(
-            f"{as_text(left[0])} was written while it was restored, and left", hint="stop who writes it"
+            f"{as_text(left[0])} changed during the restore and stays as it is",
+            hint="stop the process that writes it",
         )
     return [as_text(path) for path in paths], more or before
 
@@ -52,7 +53,7 @@ def restore(client: Client, ref: str, files: Sequence[str] = ()) -> tuple[list[s
 def _git(client: Client) -> Git:
     repository = client.location.repository
     if repository is None or repository.root is None:
-        raise Invalid("this is no worktree of a git repository", hint="run it inside one")
+        raise Invalid("this folder is not a git worktree", hint="run the command inside one")
     return Git(repository.root)
 
 

@@ -1,4 +1,4 @@
-"""What was put aside is given up only when somebody says so, and by default only if a branch has it all."""
+"""Show and delete salvage refs; without force only those whose content a branch has."""
 
 import time
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ _STATES = {"A": "new", "D": "deleted", "T": "changed", "M": "changed"}
 
 
 class SalvageInfo(msgspec.Struct, frozen=True):
-    """A salvage ref, its files, and whether every byte of them is in the history of a branch."""
+    """A salvage ref, its files, and whether the history of a branch has all their content."""
 
     ref: str
     commit: str
@@ -25,25 +25,25 @@ class SalvageInfo(msgspec.Struct, frozen=True):
 
 
 def describe(git: Git, ref: str) -> SalvageInfo:
-    """Return what a ref holds."""
+    """Return the content of a salvage ref."""
     return _describe(git, _find(git, ref))
 
 
 def drop(git: Git, refs: Sequence[str], *, force: bool) -> list[SalvageInfo]:
-    """Give up what these refs hold, all or nothing; what no branch has only by force."""
+    """Delete these refs, all or none; refs with unmerged content only by force."""
     found = [_describe(git, _find(git, ref)) for ref in dict.fromkeys(refs)]
     for each in found:
         if not each.in_branch and not force:
             raise Refused(
-                f"no branch has all of {each.ref}", hint="coord salvage show; or drop it by --force"
+                f"no branch has all of {each.ref}", hint="look at it with coord salvage show, or use --force"
             )
     return _dropped(git, found)
 
 
 def prune(git: Git, *, older_s: float | None, merged: bool, dry_run: bool = False) -> list[SalvageInfo]:
-    """Give up all that is older and in a branch, as far as these are asked for; one of them has to be."""
+    """Delete refs that are older than `older_s` or merged into a branch; one condition is required."""
     if older_s is None and not merged:
-        raise Invalid("what is to be given up?", hint="coord salvage prune --merged, or --older-than 30d")
+        raise Invalid("no condition given", hint="use coord salvage prune --merged or --older-than 30d")
     now_s = time.time()
     old = [each for each in list_salvages(git) if older_s is None or now_s - _created_s(each) >= older_s]
     found = [describe for each in old if (describe := _describe(git, each)).in_branch or not merged]
@@ -51,7 +51,7 @@ def prune(git: Git, *, older_s: float | None, merged: bool, dry_run: bool = Fals
 
 
 def _dropped(git: Git, found: list[SalvageInfo]) -> list[SalvageInfo]:
-    """Delete refs as they were looked at; git refuses all of them if one was changed since."""
+    """Delete refs; git refuses all of them if one has changed."""
     orders = "".join(f"delete {each.ref}\0{each.commit}\0" for each in found)
     git.must("update-ref", "--stdin", "-z", stdin=orders.encode())
     return found
@@ -62,7 +62,7 @@ def _find(git: Git, ref: str) -> Salvage:
     for each in list_salvages(git):
         if each.ref == name:
             return each
-    raise NotFound(f"there is no {name}", hint="coord salvage list")
+    raise NotFound(f"there is no {name}", hint="coord salvage list shows the refs")
 
 
 def _describe(git: Git, each: Salvage) -> SalvageInfo:
@@ -80,7 +80,7 @@ def _describe(git: Git, each: Salvage) -> SalvageInfo:
 
 
 def _differing(git: Git, base: str, commit: str) -> list[tuple[str, str, str]]:
-    """Return for each file that differs its state, its content there and its path."""
+    """Return state, blob and path of each file that differs."""
     words = git.must("diff-tree", "-r", "-z", "--no-renames", base, commit).names
     return [
         (about.split(" ")[4], about.split(" ")[3], path)
@@ -89,10 +89,10 @@ def _differing(git: Git, base: str, commit: str) -> list[tuple[str, str, str]]:
 
 
 def _in_branches(git: Git, paths: list[str]) -> set[str]:
-    """Return all contents that these files ever had in a branch of this repository."""
+    """Return all blobs that these files ever had in a branch."""
     words = ("rev-list", "--objects", "--no-object-names", "--full-history", "--branches")
     names = [f":(top,literal){path}" for path in paths]
-    if any("\n" in name for name in names):  # git reads such names as arguments only
+    if any("\n" in name for name in names):  # git accepts such names only as arguments
         done = git.must(*words, "--", *names)
     else:
         asked = "".join(f"{line}\n" for line in ("--", *names))

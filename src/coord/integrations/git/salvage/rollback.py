@@ -1,7 +1,7 @@
-"""Salvage first: what the last holder left half done is put aside before the next one begins.
+"""Salvage the unfinished edits of a former holder before the next one starts.
 
-Edits are taken for those of a holder who lost its lock only if nobody held the file since, that holder works
-in this very worktree, and the file was written while it held it. All else is left alone, and said.
+Edits belong to a holder that lost its lock only if nobody held the file since, that holder works in this
+worktree, and the file was written while it was locked. All other edits stay and are reported.
 """
 
 import os
@@ -22,14 +22,14 @@ from coord.sdk.log_reader import LoggedEvent
 from coord.sdk.reports.activity import EventFilter, newest_events
 
 SLACK_MS = 60_000
-"""How far the clock of files may be from that of the store, and a holder from hearing that it lost."""
+"""The tolerance between file times and store times, and for a holder that learns late of its loss."""
 EVENTS_MAX = 500
 IGNORED_ENDINGS = (EndReason.LAPSED, EndReason.PARENT_ENDED)
-"""Endings that say nothing about edits: a hand-off that nobody took, a loan that ended with its lender's."""
+"""Ends that say nothing about edits: an unused hand-off, a lock that ended with the parent's."""
 
 
 def salvage_first(client: Client, granted: Sequence[LockInfo]) -> list[str]:
-    """Put aside what holders who lost these locks left in this worktree; return what there is to say."""
+    """Salvage the edits of holders that lost these locks in this worktree; return what was done."""
     repository = client.location.repository
     fresh = [lock for lock in write_locks(granted) if not lock.refreshed]
     if not fresh or repository is None or repository.root is None:
@@ -38,12 +38,12 @@ def salvage_first(client: Client, granted: Sequence[LockInfo]) -> list[str]:
     try:
         changed = [change.path for change in changes(git, _where(git, fresh)) if change.path in held]
     except CoordError as error:
-        return [f"it could not be seen whether edits of others are left: {error.message}"]
+        return [f"coord could not look for edits of others: {error.message}"]
     return _salvage_changes(client, git, changed, fresh) if changed else []
 
 
 def _where(git: Git, fresh: list[LockInfo]) -> list[str]:
-    """Return where to look; none, which means everywhere, if a lock is a glob or spells a name otherwise."""
+    """Return the paths to search; [], which means everywhere, if a lock is a glob or a path is missing."""
     names = [literal_name(lock.resource) for lock in fresh]
     there = [name for name in names if name is not None and os.path.lexists(f"{git.folder}/{name}")]
     return there if len(there) == len(fresh) else []
@@ -60,14 +60,14 @@ def _salvage_changes(client: Client, git: Git, changed: list[str], fresh: list[L
         number = _last_holder(losses, path)
         if number is not None and _belongs_to(client, losses[number], git.folder, path, fresh[0].owner):
             by_loss.setdefault(number, []).append(path)
-    told: list[str] = []
+    reports: list[str] = []
     for number, paths in by_loss.items():
-        told += _salvage_holder(client, git, losses[number], paths, fresh[0])
-    return told
+        reports += _salvage_holder(client, git, losses[number], paths, fresh[0])
+    return reports
 
 
 def _last_holder(losses: list[LoggedEvent], path: str) -> int | None:
-    """Return which of these endings, newest first, was that of the last one to hold a path."""
+    """Return the index of the last holder's lock among these ended locks, newest first."""
     for number, loss in enumerate(losses):
         if loss.details["end_reason"] not in IGNORED_ENDINGS and path in CoveredPaths(
             [loss.details["resource"]]
@@ -77,14 +77,14 @@ def _last_holder(losses: list[LoggedEvent], path: str) -> int | None:
 
 
 def _belongs_to(client: Client, loss: LoggedEvent, root: str, path: str, owner: str) -> bool:
-    """Whether edits are those of a holder that lost its lock."""
+    """Whether the edits of a file belong to the holder that lost its lock."""
     details = loss.details
     if details["end_reason"] not in LOST or details["session"] == owner:
         return False
     try:
         place = find_repository(client.show(details["session"]).cwd)
     except CoordError:
-        return False  # nobody knows any more where it worked: these may be the edits of somebody else
+        return False  # its worktree is unknown, so the edits may belong to somebody else
     if place is None or place.root != root:
         return False
     until_ms = int(details["until_ms"])
@@ -93,7 +93,7 @@ def _belongs_to(client: Client, loss: LoggedEvent, root: str, path: str, owner: 
 
 
 def _written_ms(path: str) -> float:
-    """Return when a file was written; of one that is gone, when its folder was."""
+    """Return when a file was written; for a missing file, when its folder was."""
     while not os.path.lexists(path):
         path = os.path.dirname(path)
     return os.lstat(path).st_mtime_ns / 1_000_000
@@ -108,13 +108,13 @@ def _salvage_holder(
     try:
         ref, restored = salvage_paths(git, str(details["fence"]), paths, f"{why}; next: {lock.owner}")
     except CoordError as error:
-        return [f"{why} could not be put aside: {error.message}"]
+        return [f"{why} could not be salvaged: {error.message}"]
     if not ref:
         return []
     left = [path for path in paths if path not in restored]
-    told = f"{why} are in {ref}" + (
-        f"; new or in conflict, and left where they are: {', '.join(left)}" if left else ""
+    report = f"{why} are in {ref}" + (
+        f"; new files and conflicts stay in place: {', '.join(left)}" if left else ""
     )
-    with suppress(CoordError):  # it may be gone: the ref says it all
+    with suppress(CoordError):  # the session may be gone
         client.send(details["session"], "warn", f"Your edits are in {ref}", body=f"git diff {ref}^ {ref}")
-    return [told]
+    return [report]

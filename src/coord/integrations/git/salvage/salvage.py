@@ -1,8 +1,8 @@
-"""Work put aside where git never loses it: `refs/coord/salvage/<name>/<n>`.
+"""Save work in refs that git never loses: `refs/coord/salvage/<name>/<n>`.
 
-Such a ref is a commit on top of HEAD with the present content of some paths, deletions included, and what is
-staged of them as its second parent where that differs. So `git diff HEAD <ref>` shows the work, and
-`git checkout <ref> -- <path>` brings it back. Paths are those of files, from the top of the worktree.
+A salvage commit is on top of HEAD and has the present content of some paths, deletions included; its second
+parent has the staged content if that differs. `git diff HEAD <ref>` shows the work, and
+`git checkout <ref> -- <path>` restores it. Paths name files, from the top of the worktree.
 """
 
 import os
@@ -17,14 +17,14 @@ from coord.integrations.git.run import Git, nul_terminated
 PREFIX = "refs/coord/salvage"
 NAME_CHARS_MAX = 100
 PATHS_AT_ONCE = 500
-"""So many names fit on a command line, however long each one is allowed to be."""
+"""This many names fit on a command line at any length."""
 TRIES = 20
 COORD = {f"GIT_{who}_{what}": value for who in ("AUTHOR", "COMMITTER")
          for what, value in (("NAME", "coord"), ("EMAIL", "coord@localhost"))}  # fmt: skip
 
 
 class Salvage(NamedTuple):
-    """A salvage ref: what it holds, and since when."""
+    """A salvage ref with its commit, time and reason."""
 
     ref: str
     commit: str
@@ -34,9 +34,9 @@ class Salvage(NamedTuple):
 
 
 def save_to_ref(git: Git, name: str, paths: Sequence[str], why: str) -> str:
-    """Put the present content of paths into a ref and return it; "" where it is that of HEAD.
+    """Save the present content of paths in a ref and return the ref; "" if nothing differs from HEAD.
 
-    What is kept already under this name is not kept twice, so that a crash in between costs nothing.
+    Content that a ref of this name has already is not saved twice, so a repeat after a crash is safe.
     """
     head = head_of(git)
     present, staged = snapshot(git, head, paths), _staged(git, head, paths)
@@ -55,18 +55,18 @@ def save_to_ref(git: Git, name: str, paths: Sequence[str], why: str) -> str:
 
 
 def _write_ref(git: Git, name: str, commit: str, found: Sequence[Salvage]) -> str:
-    """Put a commit into the next ref of a name, after those found."""
+    """Write a commit to the next free ref of a name."""
     start = max((int(each.ref.rpartition("/")[2]) for each in found), default=0) + 1
     for number in range(start, start + TRIES):
         ref = f"{PREFIX}/{ref_name(name)}/{number}"
-        # An empty old value: it must not exist, for another process may be putting something aside, too.
-        if not git.run("update-ref", "-m", "coord: put aside", ref, commit, "").code:
+        # The empty old value means that the ref must not exist: another process may salvage as well.
+        if not git.run("update-ref", "-m", "coord: salvage", ref, commit, "").code:
             return ref
-    raise Refused(f"{PREFIX}/{ref_name(name)} cannot be written", hint="what does git fsck say?")
+    raise Refused(f"{PREFIX}/{ref_name(name)} cannot be written", hint="run git fsck")
 
 
 def save_removed(git: Git, name: str, folder: str, paths: Sequence[str], *, beside: str, why: str) -> str:
-    """Put files that were taken out of the worktree into a ref, unless the commit `beside` has them so."""
+    """Save files that were moved out of the worktree, unless the commit `beside` has the same content."""
     tree = snapshot(git, beside, paths, GIT_DIR=git.must("rev-parse", "--absolute-git-dir").text,
                      GIT_WORK_TREE=folder)  # fmt: skip
     if tree == tree_of(git, beside):
@@ -76,7 +76,7 @@ def save_removed(git: Git, name: str, folder: str, paths: Sequence[str], *, besi
 
 
 def list_salvages(git: Git, name: str = "") -> list[Salvage]:
-    """Return what was put aside, under one name or all; the oldest first."""
+    """Return the salvage refs of one name or of all, the oldest first."""
     below = f"{PREFIX}/{ref_name(name)}/" if name else f"{PREFIX}/"
     shape = "%(refname)%00%(objectname)%00%(creatordate:iso-strict)%00%(contents:subject)%00%(tree)"
     lines = git.must("for-each-ref", "--sort=creatordate", f"--format={shape}", below).text.splitlines()
@@ -85,7 +85,7 @@ def list_salvages(git: Git, name: str = "") -> list[Salvage]:
 
 
 def ref_name(text: str) -> str:
-    """Return a part of a ref's name that resembles a text.
+    """Return a text as a valid part of a ref name.
 
     >>> ref_name("ada@host:12-3~2"), ref_name("..lock"), ref_name("x.lock")
     ('ada@host-12-3-2', 'lock', 'x-lock')
@@ -95,7 +95,7 @@ def ref_name(text: str) -> str:
 
 
 def paths_in_tree(git: Git, tree: str, paths: Sequence[str]) -> list[str]:
-    """Return which of these files a tree has."""
+    """Return the files that a tree contains."""
     found: set[str] = set()
     for some in _chunks(paths):
         listed = ("ls-tree", "-r", "-z", "--full-tree", "--name-only", tree, "--", *some)
@@ -104,14 +104,14 @@ def paths_in_tree(git: Git, tree: str, paths: Sequence[str]) -> list[str]:
 
 
 def head_of(git: Git) -> str:
-    """Return the commit that HEAD is; "" before the first one."""
+    """Return the commit of HEAD; "" before the first commit."""
     return git.run("rev-parse", "--quiet", "--verify", "HEAD^{commit}").text
 
 
 @contextmanager
 def index_of(git: Git, tree: str) -> Iterator[str]:
-    """An index of one's own that has what a tree has; the real one stays as it is."""
-    import tempfile  # slow to come, and hooks need only the names that refs have
+    """Yield a temporary index with the content of a tree."""
+    import tempfile  # slow to import, and hooks need only the names of refs
 
     with tempfile.TemporaryDirectory(prefix="coord-index-") as folder:
         path = f"{folder}/index"
@@ -120,7 +120,7 @@ def index_of(git: Git, tree: str) -> Iterator[str]:
 
 
 def snapshot(git: Git, head: str, paths: Sequence[str], **environ: str) -> str:
-    """Return a tree: that of HEAD, with these paths as they are in the worktree now."""
+    """Return the tree of HEAD with these paths as they are in the worktree."""
     with index_of(git, head) as index:
         add = ("update-index", "--add", "--remove", "--replace", "-z", "--stdin")
         git.must(*add, stdin=nul_terminated(paths), GIT_INDEX_FILE=index, **environ)
@@ -128,13 +128,13 @@ def snapshot(git: Git, head: str, paths: Sequence[str], **environ: str) -> str:
 
 
 def _staged(git: Git, head: str, paths: Sequence[str]) -> str:
-    """Return a tree: that of HEAD, with these paths as they are staged; "" while a merge leaves that open."""
+    """Return the tree of HEAD with these paths as they are staged; "" if one has a conflict."""
     lines: list[bytes] = []
     for some in _chunks(paths):
         lines += git.must("ls-files", "--stage", "-z", "--", *some, GIT_LITERAL_PATHSPECS="1").out.split(
             b"\0"
         )
-    meant = {os.fsencode(path) for path in paths}  # a name also stands for what is below it
+    meant = {os.fsencode(path) for path in paths}  # git also lists the files below a name
     entries = [line for line in lines if line.partition(b"\t")[2] in meant]
     if any(not line.partition(b"\t")[0].endswith(b" 0") for line in entries):
         return ""
@@ -162,12 +162,12 @@ def _commit(git: Git, tree: str, parents: Sequence[str], why: str) -> str:
 
 
 def tree_of(git: Git, commit: str) -> str:
-    """Return the tree of a commit; of none the empty one."""
+    """Return the tree of a commit; the empty tree for ""."""
     return git.must("rev-parse", f"{commit}^{{tree}}").text if commit else git.must("mktree").text
 
 
 def _shape(git: Git, commit: str) -> tuple[str, str, str]:
-    """Return what a salvage commit holds: its tree, the HEAD it was made on, and the tree that was staged."""
+    """Return the tree, the parent and the staged tree of a salvage commit."""
     tree, parents = git.must("show", "--no-patch", "--format=%T%n%P", commit).text.split("\n")
     head, _, staged = parents.partition(" ")
     return tree, head, tree_of(git, staged) if staged else ""

@@ -1,7 +1,7 @@
-"""Putting other content in the place of files, without losing a byte whoever writes them at that moment.
+"""Swap the content of files without losing a byte, even if others write them at the same time.
 
-A file is taken away by renaming it, which takes whatever is there then; the new one comes by a link, which
-overwrites nothing. Only then is it looked at what was taken: what no ref has yet is kept in one.
+A rename moves the old file away with its latest content; a link puts the new file in place, because a link
+overwrites nothing. Then the old content is compared with the refs, and saved if no ref has it.
 """
 
 import os
@@ -24,11 +24,11 @@ from coord.integrations.git.salvage.salvage import (
 
 
 class StillChanging(Refused):
-    """Somebody still writes what is to be put aside."""
+    """A process still writes the files that are to be salvaged."""
 
 
 def salvage_paths(git: Git, name: str, paths: Sequence[str], why: str) -> tuple[str, list[str]]:
-    """Keep what differs from HEAD and restore it; return the ref ("": none) and what was restored."""
+    """Save files that differ from HEAD and restore them; return the ref ("": none) and the restored files."""
     for _ in range(TRIES):
         ref = save_to_ref(git, name, paths, why)
         if not ref:
@@ -38,27 +38,29 @@ def salvage_paths(git: Git, name: str, paths: Sequence[str], why: str) -> tuple[
         except StillChanging:
             continue
         return more or ref, restored
-    raise StillChanging("the files change faster than they can be put aside", hint="stop who writes them")
+    raise StillChanging(
+        "the files change faster than coord can salvage them", hint="stop the process that writes them"
+    )
 
 
 def restore_to_head(git: Git, paths: Sequence[str], *, saved_in: str, name: str) -> tuple[str, list[str]]:
-    """Restore paths to HEAD, in the index too; return the ref of what `saved_in` had not, and those restored.
+    """Restore paths to HEAD, also in the index; return the ref of later content and the restored paths.
 
-    A file that HEAD does not know is left; so is one where something else stands in its way, and one with a
-    conflict, which would be taken for solved. Nothing is restored unless the ref has what is there now.
+    Left alone: files that HEAD does not have, files that something else blocks, and files with a conflict,
+    which would look resolved. Nothing is restored unless the ref has the present content.
     """
     head = head_of(git)
     if not head:
         return "", []
     if snapshot(git, head, paths) != tree_of(git, saved_in):
         raise StillChanging(
-            f"{saved_in} has not what is there now", hint="somebody still writes; put it aside again"
+            f"{saved_in} does not have the present content", hint="a process still writes; salvage again"
         )
-    open_ = {entry.partition("\t")[2] for entry in git.must("ls-files", "--unmerged", "-z").names}
+    conflicts = {entry.partition("\t")[2] for entry in git.must("ls-files", "--unmerged", "-z").names}
     wanted = [
         path
         for path in paths_in_tree(git, head, paths)
-        if path not in open_ and not is_blocked(git.folder, path)
+        if path not in conflicts and not is_blocked(git.folder, path)
     ]
     if not wanted:
         return "", []
@@ -73,9 +75,9 @@ def restore_to_head(git: Git, paths: Sequence[str], *, saved_in: str, name: str)
 def swap_files(
     git: Git, source: str, paths: Sequence[str], *, saved_in: str, name: str
 ) -> tuple[str, list[str]]:
-    """Make files those of a commit; return the ref of what `saved_in` had not, and those that are so now.
+    """Replace files with those of a commit; return the ref of content that `saved_in` lacks, and the paths.
 
-    What the commit does not have is removed. Where a file came just now, or no folder can be, it is left.
+    A file that the commit does not have is removed. A file that appears during the swap stays.
     """
     with _work_folder(git) as work:
         _check_out(git, source, paths_in_tree(git, source, paths), f"{work}/new/")
@@ -84,7 +86,7 @@ def swap_files(
         except OSError as error:
             raise Refused(
                 f"a file could not be replaced: {error}",
-                hint=f"what was there is in {saved_in} and in {work}",
+                hint=f"the old content is in {saved_in} and in {work}",
             ) from error
         taken = [path for path in paths if os.path.lexists(f"{work}/taken/{path}")]
         why = f"written while {saved_in} was made"
@@ -93,7 +95,7 @@ def swap_files(
 
 
 def open_folder(root: str, folder: str, *, make: bool = False) -> int | None:
-    """Open a folder below a root without following a link; None where it is none."""
+    """Open a folder below a root without following links; None if it is not a folder."""
     found = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     for part in folder.split("/") if folder else ():
         above = found
@@ -111,9 +113,9 @@ def open_folder(root: str, folder: str, *, make: bool = False) -> int | None:
 
 
 def swap_file(folder: int, name: str, new: str, taken: str) -> bool:
-    """Rename what has a name, and give that name to a new file; False where another one came in between.
+    """Rename a file away and link a new one in its place; False if another file appeared in between.
 
-    All names are those in the folder, or absolute. `new` may be missing: then the name is free afterwards.
+    Names are relative to the folder, or absolute. If `new` is missing, the name is free afterwards.
     """
     with suppress(FileNotFoundError):
         os.rename(name, taken, src_dir_fd=folder, dst_dir_fd=folder)
@@ -123,7 +125,7 @@ def swap_file(folder: int, name: str, new: str, taken: str) -> bool:
         return True
     except FileExistsError:
         return False
-    except OSError:  # a disk without links: all stays as it was
+    except OSError:  # a file system without links; undo the rename
         with suppress(OSError):
             os.rename(taken, name, src_dir_fd=folder, dst_dir_fd=folder)
         raise
@@ -131,7 +133,7 @@ def swap_file(folder: int, name: str, new: str, taken: str) -> bool:
 
 
 def is_blocked(root: str, path: str) -> bool:
-    """Whether a directory is where the file should be, or something else where its directory should."""
+    """Whether a directory has the name of the file, or something else the name of its directory."""
     if os.path.isdir(f"{root}/{path}") and not os.path.islink(f"{root}/{path}"):
         return True
     above = os.path.dirname(path)
@@ -145,7 +147,7 @@ def is_blocked(root: str, path: str) -> bool:
 
 def _replace_file(root: str, path: str, work: str) -> bool:
     new, taken, name = f"{work}/new/{path}", f"{work}/taken/{path}", os.path.basename(path)
-    if os.path.isdir(new) and not os.path.islink(new):  # a repository inside: git alone knows how to
+    if os.path.isdir(new) and not os.path.islink(new):  # a nested repository, which only git can replace
         return False
     folder = open_folder(root, os.path.dirname(path), make=os.path.lexists(new))
     if folder is None:
@@ -153,7 +155,7 @@ def _replace_file(root: str, path: str, work: str) -> bool:
     os.makedirs(os.path.dirname(taken), exist_ok=True)
     try:
         done = swap_file(folder, name, new, taken)
-        if os.path.isdir(taken) and not os.path.islink(taken):  # it became a folder just now: whoever made it
+        if os.path.isdir(taken) and not os.path.islink(taken):  # somebody has just turned it into a folder
             with suppress(OSError):
                 os.unlink(name, dir_fd=folder)
             os.rename(taken, name, dst_dir_fd=folder)
@@ -165,9 +167,9 @@ def _replace_file(root: str, path: str, work: str) -> bool:
 
 @contextmanager
 def _work_folder(git: Git) -> Iterator[str]:
-    """A folder on the disk of the worktree; it stays where something in it could not be kept."""
+    """Yield a folder on the disk of the worktree; after an error it stays with its content."""
     above = git.must("rev-parse", "--absolute-git-dir").text
-    if os.stat(above).st_dev != os.stat(git.folder).st_dev:  # nothing can be renamed from disk to disk
+    if os.stat(above).st_dev != os.stat(git.folder).st_dev:  # a rename cannot cross disks
         above = git.folder
     work = f"{above}/.coord-taken-{os.urandom(8).hex()}"
     os.makedirs(f"{work}/taken")

@@ -1,4 +1,4 @@
-"""Which worktrees are left over, and taking away those of which nothing would be lost."""
+"""List the worktrees that coord made, and remove those without unsaved work."""
 
 import os
 
@@ -23,7 +23,7 @@ from coord.sdk.client.client import Client
 
 
 class WorktreeInfo(msgspec.Struct, frozen=True):
-    """How a worktree stands: whose it is, what of it is nowhere else."""
+    """A worktree with its owner and the work that no branch has."""
 
     name: str
     path: str
@@ -36,12 +36,12 @@ class WorktreeInfo(msgspec.Struct, frozen=True):
 
     @property
     def orphan(self) -> bool:
-        """Whether the session it was made for is gone."""
+        """Whether its session is gone."""
         return self.liveness in GONE
 
 
 class CleanReport(msgspec.Struct, frozen=True):
-    """What was taken away, what was put aside before, and what was kept and why."""
+    """The removed worktrees, their salvage refs, and the kept ones with the reason."""
 
     removed: list[str]
     salvaged: dict[str, str]
@@ -49,7 +49,7 @@ class CleanReport(msgspec.Struct, frozen=True):
 
 
 def list_worktrees(client: Client, into: str = "") -> list[WorktreeInfo]:
-    """Return the worktrees that coord made; unmerged is what is not in `into` (default: main tree's HEAD)."""
+    """Return the worktrees that coord made; `into` (default: HEAD of the main tree) counts as merged."""
     git = git_of(client)
     return [_describe(client, git, each, into or "HEAD") for each in worktrees(git) if each.owner]
 
@@ -57,10 +57,10 @@ def list_worktrees(client: Client, into: str = "") -> list[WorktreeInfo]:
 def clean(
     client: Client, names: list[str], *, into: str = "", salvage: bool = False, dry_run: bool = False
 ) -> CleanReport:
-    """Remove worktrees whose session is gone, or those named, where all is merged and nothing is changed.
+    """Remove worktrees of sessions that are gone, or those named, if they are merged and unchanged.
 
-    With `salvage` what is changed goes into a salvage ref, and a branch that is not merged stays, so that the
-    folder can go. A worktree of another session that lives is never touched.
+    With `salvage` changes go into a salvage ref and an unmerged branch stays, so that the folder can go. A
+    worktree of another live session is never touched.
     """
     git = git_of(client)
     target = into or "HEAD"
@@ -68,7 +68,7 @@ def clean(
     made = {os.path.basename(each.path): each for each in worktrees(git) if each.owner}
     for name in names:
         if name not in made:
-            raise NotFound(f"there is no worktree {name}", hint=f"there are: {', '.join(made) or 'none'}")
+            raise NotFound(f"there is no worktree {name}", hint=f"choose from: {', '.join(made) or 'none'}")
     removed: list[str] = []
     salvaged: dict[str, str] = {}
     kept: dict[str, str] = {}
@@ -95,7 +95,9 @@ def _describe(client: Client, git: Git, each: Worktree, target: str) -> Worktree
     unmerged = int(counted.text) if counted is not None and not counted.code else 1
     name, life = os.path.basename(each.path), liveness_of(client, each.owner).value
     if not each.present:
-        return WorktreeInfo(name, each.path, each.branch, each.owner, life, 0, unmerged, "its folder is gone")
+        return WorktreeInfo(
+            name, each.path, each.branch, each.owner, life, 0, unmerged, "its folder is missing"
+        )
     inside = Git(each.path)
     note = operation_in_progress(inside)
     return WorktreeInfo(name, each.path, each.branch, each.owner, life, len(changes(inside)), unmerged, note)
@@ -103,13 +105,13 @@ def _describe(client: Client, git: Git, each: Worktree, target: str) -> Worktree
 
 def _reason_to_keep(info: WorktreeInfo, salvage: bool) -> str:
     if info.note:
-        return f"{info.note}: look at it first"
+        return f"{info.note}: finish that first"
     if info.unmerged and not info.branch:
         return f"{info.unmerged} commits are on no branch"
     if salvage:
         return ""
     if info.changed:
-        return f"{info.changed} files are changed (--salvage puts them aside)"
+        return f"{info.changed} files are changed (--salvage saves them)"
     if info.unmerged:
         return f"{info.unmerged} commits are not merged (--salvage keeps the branch)"
     return ""
@@ -118,7 +120,7 @@ def _reason_to_keep(info: WorktreeInfo, salvage: bool) -> str:
 def _remove_exclusively(
     client: Client, git: Git, each: Worktree, target: str, salvaged: dict[str, str] | None
 ) -> str:
-    """Remove a worktree unless somebody has taken it over since it was looked at."""
+    """Remove a worktree unless somebody has taken it over."""
     try:
         with exclusive(client, each.path):
             owner = next((now.owner for now in worktrees(git) if now.path == each.path), "")
@@ -128,19 +130,19 @@ def _remove_exclusively(
 
 
 def _remove(git: Git, each: Worktree, target: str, salvaged: dict[str, str] | None) -> str:
-    """Remove a worktree, and its branch if that is merged; return why it could not be."""
+    """Remove a worktree and its merged branch; return why that failed, or ""."""
     inside = Git(each.path)
     name = os.path.basename(each.path)
     try:
         if inside.must("rev-parse", "HEAD").text != each.head:
-            return "something was committed there just now"
+            return "somebody has just committed there"
         changed = [change.path for change in changes(inside)]
         if changed and salvaged is None:
-            return "it was changed just now"
+            return "somebody has just changed it"
         force = []
         if changed and salvaged is not None:
             if _has_repositories(inside, changed):
-                return "there is another repository in it, of which git would keep nothing"
+                return "it contains another repository, which git would not save"
             ref = save_to_ref(
                 inside, f"worktree-{ref_name(name)}", changed, f"left in the worktree {name} of {each.owner}"
             )
@@ -152,12 +154,12 @@ def _remove(git: Git, each: Worktree, target: str, salvaged: dict[str, str] | No
             force = ["--force"]
         git.must("worktree", "unlock", each.path)
         try:
-            git.must("worktree", "remove", *force, each.path)  # without force git looks once more itself
+            git.must("worktree", "remove", *force, each.path)  # without force git checks once more
         except GitFailed:
             git.must("worktree", "lock", "--reason", MARK + each.owner, each.path)
             raise
         if each.branch and not git.run("merge-base", "--is-ancestor", each.head, target).code:
-            # Only as it was seen: who committed to it meanwhile keeps it.
+            # Delete the branch only if nobody has committed to it.
             git.run("update-ref", "-d", f"refs/heads/{each.branch}", each.head)
     except GitFailed as error:
         return error.message
@@ -165,7 +167,7 @@ def _remove(git: Git, each: Worktree, target: str, salvaged: dict[str, str] | No
 
 
 def _has_repositories(inside: Git, changed: list[str]) -> bool:
-    """Whether a submodule was fetched into a worktree, or somebody made a repository of its own there."""
+    """Whether a worktree contains a submodule or another repository."""
     if any(path.endswith("/") for path in changed) or os.path.isdir(f"{git_dir(inside)}/modules"):
         return True
     entries = inside.must("ls-files", "--stage", "-z").names

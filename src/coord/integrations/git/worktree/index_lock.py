@@ -1,4 +1,4 @@
-"""The lock of git on an index: removed only where no process can have it any more."""
+"""Remove a stale index lock of git, but only if no process can hold it."""
 
 import os
 import time
@@ -7,29 +7,29 @@ from contextlib import suppress
 from coord.core.errors import Busy
 
 STALE_S = 60.0
-"""A younger one may be that of a git which is just beginning."""
+"""A younger lock may belong to a git that is just starting."""
 PROCESSES = "/proc"
 
 
 def remove_stale(lock: str, worktree: str) -> None:
-    """Remove the lock that a killed git left; refuse while a process may have it, and name that."""
+    """Remove the lock of a killed git; raise with the name of a process that may hold it."""
     if not os.path.lexists(lock):
         return
     if time.time() - os.lstat(lock).st_mtime < STALE_S:
-        raise Busy(f"git is at work in {worktree}", hint="try again in a minute")
+        raise Busy(f"git is running in {worktree}", hint="try again in a minute")
     holder = _holder(os.path.realpath(lock), os.path.realpath(worktree))
     if holder:
         raise Busy(
-            f"{holder} may have {lock}", hint="wait for it; if no git is at work there, remove that file"
+            f"{holder} may hold {lock}", hint="wait for it; if no git is running there, remove that file"
         )
     with suppress(FileNotFoundError):
         os.unlink(lock)
 
 
 def _holder(lock: str, worktree: str) -> str:
-    """Return the process that has a lock, or may have it: git closes the file while its hooks run."""
+    """Return the process that holds a lock or may hold it: git closes the file while its hooks run."""
     if not os.path.isdir(f"{PROCESSES}/self/fd"):
-        return "some process (they cannot be looked at here)"
+        return "some process (coord cannot list processes here)"
     folders = (worktree, os.path.dirname(lock))
     for pid in filter(str.isdigit, os.listdir(PROCESSES)):
         place, is_git = f"{PROCESSES}/{pid}", True
@@ -43,7 +43,7 @@ def _holder(lock: str, worktree: str) -> str:
         except PermissionError:
             if is_git:
                 return f"git (process {pid} of another user)"
-        except OSError:  # it has ended
+        except OSError:  # the process has ended
             continue
     return ""
 

@@ -1,8 +1,8 @@
-"""A worktree and a branch for each agent or task: made, entered again after a crash, never lost.
+"""Create and enter a worktree and a branch for each agent or task.
 
-One that coord made is locked in git's own sense, with the session it belongs to as the reason, so that no
-`git worktree prune` takes it. A file in its git directory says that it is complete: until then nobody works
-there, and the next `add` goes on where a crash left off.
+A worktree of coord is locked with `git worktree lock`, with its session as the reason, so that
+`git worktree prune` does not remove it. A file in its git directory marks it as complete; until then nobody
+works there, and the next `add` continues after a crash.
 """
 
 import fcntl
@@ -26,7 +26,7 @@ from coord.sdk.client.client import Client
 PATH = ".worktrees/{name}"
 BRANCH = "agent/{name}"
 SETTINGS = {"path": "coord.worktreePath", "branch": "coord.worktreeBranch", "setup": "coord.worktreeSetup"}
-"""Where `git config` has other templates, and the command that prepares a new worktree."""
+"""The `git config` keys of the templates and of the set-up command."""
 MARK = "coord: "
 READY = "coord-ready"
 SETUP_S = 1800.0
@@ -35,7 +35,7 @@ _OPERATIONS = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG", "r
 
 
 class Worktree(msgspec.Struct, frozen=True):
-    """A worktree as git lists it; `owner` is the session it belongs to, "" where coord did not make it."""
+    """A worktree as git lists it; `owner` is its session, or "" if coord did not make it."""
 
     path: str
     branch: str
@@ -45,12 +45,12 @@ class Worktree(msgspec.Struct, frozen=True):
 
     @property
     def present(self) -> bool:
-        """Whether its folder is there."""
+        """Whether its folder exists."""
         return os.path.exists(f"{self.path}/.git")
 
 
 class WorktreeEntry(msgspec.Struct, frozen=True):
-    """A worktree to work in: newly made, or the one of before."""
+    """A worktree that is ready for work."""
 
     path: str
     branch: str
@@ -83,9 +83,9 @@ def add(
     setup: str = "",
     or_shared: bool = False,
 ) -> WorktreeEntry:
-    """Return the worktree of this name in the hands of this session, made if it is not there.
+    """Create or take over the worktree of this name for this session.
 
-    With `or_shared` the shared tree is the answer where none can be made, and says so.
+    With `or_shared` the shared tree is returned, with a warning, if no worktree can be made.
     """
     git = git_of(client)
     owner = client.heartbeat().session_id
@@ -99,16 +99,16 @@ def add(
     except CoordError as error:
         if not or_shared:
             raise
-        told = f"NOT isolated, this is the shared tree: {error.message}"
+        warning = f"NOT isolated, this is the shared tree: {error.message}"
         return WorktreeEntry(
-            git.folder, git.run("symbolic-ref", "-q", "--short", "HEAD").text, False, True, [told]
+            git.folder, git.run("symbolic-ref", "-q", "--short", "HEAD").text, False, True, [warning]
         )
 
 
 def enter(client: Client, name: str = "", *, force: bool = False) -> WorktreeEntry:
-    """Return a worktree that is there, by its folder or branch; without a name, that of this session.
+    """Enter an existing worktree by its folder or branch; without a name, the one of this session.
 
-    `force`: also from a session that is silent, but not proven to be gone.
+    `force`: also take it from a session that is silent but not proven dead.
     """
     git = git_of(client)
     owner = client.heartbeat().session_id
@@ -121,7 +121,7 @@ def enter(client: Client, name: str = "", *, force: bool = False) -> WorktreeEnt
     )
     if len(found) != 1:
         known = ", ".join(os.path.basename(each.path) for each in made) or "none"
-        raise NotFound(f"{len(found)} worktrees fit {name or owner}", hint=f"there are: {known}")
+        raise NotFound(f"{len(found)} worktrees match {name or owner}", hint=f"choose from: {known}")
     with exclusive(client, found[0].path):
         return _take_over(client, git, owner, found[0], "", force=force)
 
@@ -132,7 +132,7 @@ def _add(
     there = next((each for each in worktrees(git) if each.path == place), None)
     if there is None:
         if os.path.lexists(place) and (not os.path.isdir(place) or os.listdir(place)):
-            raise Refused(f"{place} is there, and no worktree", hint="name another with --path")
+            raise Refused(f"{place} exists and is not a worktree", hint="choose another with --path")
         _ignore_folder(git, place)
         known = not git.run("rev-parse", "--quiet", "--verify", f"refs/heads/{branch}").code
         made = [place, branch] if known else ["-b", branch, place, start]
@@ -142,7 +142,7 @@ def _add(
         return msgspec.structs.replace(entered, new=True)
     if there.branch != branch:
         raise Refused(
-            f"{place} is on {there.branch or 'no branch'}, not {branch}", hint="coord worktree enter"
+            f"{place} is on {there.branch or 'no branch'}, not {branch}", hint="use coord worktree enter"
         )
     return _take_over(client, git, owner, there, setup)
 
@@ -150,18 +150,18 @@ def _add(
 def _take_over(
     client: Client, git: Git, owner: str, there: Worktree, setup: str, *, force: bool = False
 ) -> WorktreeEntry:
-    """Hand a worktree to a session, unless another lives in it; complete what a crash left undone."""
+    """Give a worktree to a session unless another live session has it; finish its set-up."""
     if there.owner != owner:
         life = liveness_of(client, there.owner) if there.owner else Liveness.ENDED
         if life not in GONE and not force:
             raise Denied(
                 f"{there.path} belongs to {there.owner}, who is {life}",
-                hint=f"coord worktree enter {os.path.basename(there.path)} --force, if it is surely gone",
+                hint=f"if that session is gone: coord worktree enter {os.path.basename(there.path)} --force",
             )
         git.run("worktree", "unlock", there.path)
         git.must("worktree", "lock", "--reason", MARK + owner, there.path)
     if not there.present:
-        raise Refused(f"the folder {there.path} is gone", hint="git worktree repair finds one that was moved")
+        raise Refused(f"the folder {there.path} is missing", hint="if it was moved, run git worktree repair")
     inside = Git(there.path)
     ready = f"{git_dir(inside)}/{READY}"
     warnings = [] if os.path.exists(ready) else _finish_setup(inside, git, there, setup, ready)
@@ -172,16 +172,16 @@ def _take_over(
 
 
 def _finish_setup(inside: Git, git: Git, there: Worktree, setup: str, ready: str) -> list[str]:
-    """Check the files out and run the set-up command; what a crash left half written is put aside."""
+    """Check out the files and run the set-up command; salvage files that a crash left unfinished."""
     remove_stale(f"{os.path.dirname(ready)}/index.lock", there.path)
     warnings: list[str] = []
-    if os.path.exists(f"{os.path.dirname(ready)}/index"):  # not the first time
+    if os.path.exists(f"{os.path.dirname(ready)}/index"):  # a former set-up did not finish
         inside.retry_on_index_lock("reset", "--quiet")
         paths = [change.path for change in changes(inside) if not change.new]
         ref, _ = salvage_paths(
             inside, f"unfinished-{ref_name(there.branch)}", paths, "an unfinished worktree"
         )
-        warnings += [f"what was there is in {ref}"] if ref else []
+        warnings += [f"the former content is in {ref}"] if ref else []
     else:
         inside.retry_on_index_lock("read-tree", "-m", "-u", "HEAD")
     command = setup or setting(git, "setup")
@@ -206,21 +206,21 @@ def _run_setup(command: str, there: Worktree, main: str) -> None:
         )  # fmt: skip
     except subprocess.TimeoutExpired as error:
         raise Refused(
-            f"the set-up did not end within {SETUP_S:.0f} s", hint="coord worktree add goes on"
+            f"the set-up did not end within {SETUP_S:.0f} s", hint="run coord worktree add again to continue"
         ) from error
     if done.returncode:
         last = (done.stdout.decode("utf-8", "replace").strip().splitlines() or [""])[-1]
         raise Refused(
-            f"the set-up of {there.path} ended with {done.returncode}: {last}",
-            hint="mend it; the same coord worktree add tries it again",
+            f"the set-up of {there.path} failed with exit code {done.returncode}: {last}",
+            hint="fix the command, then run the same coord worktree add again",
         )
 
 
 def git_of(client: Client) -> Git:
-    """Return the git of the main worktree: where paths of worktrees begin."""
+    """Return the git of the main worktree, which paths of worktrees are relative to."""
     repository = client.location.repository
     if repository is None:
-        raise Invalid("this is in no git repository", hint="run it inside one")
+        raise Invalid("this folder is in no git repository", hint="run the command inside one")
     here = Git(repository.root or repository.commondir)
     main = worktrees(here)
     return Git(main[0].path) if main and main[0].present else here
@@ -232,7 +232,7 @@ def git_dir(git: Git) -> str:
 
 
 def liveness_of(client: Client, session: str) -> Liveness:
-    """Return how alive a session seems; one that nobody knows any more has ended."""
+    """Return the liveness of a session; an unknown session has ended."""
     try:
         return client.show(session).liveness
     except NotFound:
@@ -240,13 +240,13 @@ def liveness_of(client: Client, session: str) -> Liveness:
 
 
 def operation_in_progress(git: Git) -> str:
-    """Return what git is in the middle of in a worktree (a merge, a rebase), or ""."""
+    """Return the unfinished operation of git in a worktree (a merge, a rebase), or ""."""
     folder = git_dir(git)
     return next((name for name in _OPERATIONS if os.path.exists(f"{folder}/{name}")), "")
 
 
 def setting(git: Git, name: str) -> str:
-    """Return what `git config` says about worktrees."""
+    """Return a worktree setting of `git config`."""
     return git.run("config", "--get", SETTINGS[name]).text
 
 
@@ -258,32 +258,34 @@ def _place(git: Git, path: str, name: str) -> str:
 def _branch(git: Git, branch: str, name: str) -> str:
     filled = _fill(branch or setting(git, "branch") or BRANCH, name)
     if git.run("check-ref-format", "--branch", filled).code:
-        raise Invalid(f"{filled!r} is no name of a branch", hint="for example agent/{name}")
+        raise Invalid(f"{filled!r} is not a branch name", hint="use for example agent/{name}")
     return filled
 
 
 def _fill(template: str, name: str) -> str:
     if not {"{", "}"}.isdisjoint(template.replace("{name}", "")):
-        raise Invalid(f"{template!r} has a {{…}} that is not {{name}}", hint="for example .worktrees/{name}")
+        raise Invalid(
+            f"{template!r} has a placeholder other than {{name}}", hint="use for example .worktrees/{name}"
+        )
     return template.replace("{name}", name)
 
 
 def _ignore_folder(git: Git, place: str) -> None:
-    """Let git not see the folder of worktrees inside the main one, by a file in that folder itself."""
+    """Hide the folder of worktrees from git with a `.gitignore` inside it."""
     folder = os.path.dirname(place)
     os.makedirs(folder, exist_ok=True)
     others = [name for name in os.listdir(folder) if name != os.path.basename(place)]
     if f"{folder}/".startswith(f"{os.path.realpath(git.folder)}/") and not others:
-        # Whoever makes another one at the same time may be first.
+        # Another process may create it first.
         with suppress(FileExistsError), open(f"{folder}/.gitignore", "x", encoding="utf-8") as file:
             file.write("*\n")
 
 
 @contextmanager
 def exclusive(client: Client, place: str) -> Iterator[None]:
-    """Let one process of this machine at a time make, take or remove a worktree; its death ends that."""
+    """Hold the file lock for creating, taking over or removing a worktree."""
     repository = client.location.repository
-    assert repository is not None, "looked at before"
+    assert repository is not None, "checked before"
     folder = f"{repository.commondir}/coord"
     os.makedirs(folder, exist_ok=True)
     with open(f"{folder}/worktree-{digest(as_text(place))}.lock", "w", encoding="utf-8") as file:
@@ -291,6 +293,6 @@ def exclusive(client: Client, place: str) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise Busy(
-                f"somebody makes, takes or removes the worktree {place}", hint="try again in a minute"
+                f"another process works on the worktree {place}", hint="try again in a minute"
             ) from error
         yield

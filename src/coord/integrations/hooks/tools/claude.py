@@ -7,8 +7,8 @@ from coord.integrations.hooks.events import (
     CALL_S,
     Event,
     Kind,
+    base_event,
     claude_output,
-    common_event,
     fields_in,
     number_in,
     text_in,
@@ -40,7 +40,7 @@ output_of = claude_output
 
 def parse(payload: Mapping[str, Any]) -> Event:
     """Return the event in a payload of Claude Code."""
-    event, given = common_event("claude", KINDS, payload), fields_in(payload, "tool_input")
+    event, given = base_event("claude", KINDS, payload), fields_in(payload, "tool_input")
     path = text_in(given, EDITORS[event.tool_name]) if event.tool_name in EDITORS else ""
     return event._replace(
         writes=(path,) if path else event.writes,

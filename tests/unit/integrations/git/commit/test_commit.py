@@ -112,7 +112,7 @@ def test_nothing_held_is_nothing_to_commit(shop: Path, coord: Coord) -> None:
     coord("ann lock src/app.py --mode read")
     refused = coord("ann commit -m x")
     assert (refused.code, refused.answer["error"]["code"]) == (1, "refused")
-    assert "1 others do" in refused.line
+    assert "1 other files do" in refused.line
     assert coord("ann commit -m", " ").code == 2
 
 
@@ -165,7 +165,7 @@ def test_a_commit_that_cannot_be_compared_stands(shop: Path, coord: Coord) -> No
     said = coord("ann commit -m x")
     git(shop, "config", "--unset", "log.date")
     assert (said.code, said.answer["recorded"]) == (0, False)
-    assert "could not be looked at" in said.answer["warnings"][0]
+    assert "could not be checked" in said.answer["warnings"][0]
     assert committed(shop) == ["M\tsrc/app.py"]
     assert coord("ann log tail --op git.committed").answer["events"] == []
 
@@ -203,7 +203,7 @@ def test_a_slow_hook_is_told_and_waited_for(
 
     with connect(session="s-ann", cwd=str(shop)) as client:
         assert commit(client, "x", notify=tell).recorded
-    assert "hooks of the commit are at work, for" in told[0]
+    assert "the hooks of the commit have been running for" in told[0]
     assert coord("ann log tail --op lock.renewed").answer["events"]
 
 

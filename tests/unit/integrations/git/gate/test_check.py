@@ -13,7 +13,7 @@ def test_commit_of_a_held_file_is_refused(shop: GateHarness) -> None:
     shop.write("app.py", "of bob\n")
     shop.write("new.py", "of ann\n")
     said = shop.refused("ann", "commit", "-qm", "mine")
-    assert "app.py is held by bob" in said
+    assert "app.py is locked by bob" in said
     assert "git commit -- FILES" in said
     assert "new.py" not in said
     shop.ok("ann", "commit", "-qm", "mine", "--", "new.py")
@@ -27,7 +27,7 @@ def test_a_glob_is_in_the_way_of_its_own_files_alone(shop: GateHarness) -> None:
     shop.write("README.md", "of ann\n")
     shop.ok("ann", "commit", "-qm", "mine", "--", "README.md")
     shop.write("deep/new.py", "of ann\n")
-    assert "deep/new.py is held by bob" in shop.refused("ann", "commit", "-qm", "more")
+    assert "deep/new.py is locked by bob" in shop.refused("ann", "commit", "-qm", "more")
 
 
 def test_person_is_told(shop: GateHarness) -> None:
@@ -36,8 +36,8 @@ def test_person_is_told(shop: GateHarness) -> None:
     shop.write("app.py", "mine\n")
     done = shop.git("", "commit", "-m", "mine")
     assert done.code == 0
-    assert "app.py is held by bob as file:*.py" in done.said
-    assert "told, not refused" in done.said
+    assert "app.py is locked by bob as file:*.py" in done.said
+    assert "warning only" in done.said
     assert "Coord-" not in shop.message()
 
 
@@ -75,7 +75,7 @@ def test_names_of_all_kinds(shop: GateHarness) -> None:
     shop.plain("add", "src")
     shop.lock("bob", "src")
     said = shop.refused("ann", "commit", "-qm", "mine")
-    assert said.count("is held by bob as file:src") == len(names)
+    assert said.count("is locked by bob as file:src") == len(names)
     shop.unlock("bob")
     shop.ok("ann", "commit", "-qm", "mine")
 
@@ -86,14 +86,14 @@ def test_many_files_are_judged_at_once(shop: GateHarness) -> None:
         (shop.folder / f"f{number}").write_text("x\n")
     shop.plain("add", ".")
     shop.lock("bob", "f299")
-    assert "f299 is held by bob" in shop.refused("ann", "commit", "-qm", "all")
+    assert "f299 is locked by bob" in shop.refused("ann", "commit", "-qm", "all")
 
 
 def test_no_verify_does_not_help(shop: GateHarness) -> None:
     """Issue 5, part 4: `--no-verify` leaves pre-commit out, but not the gate at the message."""
     shop.lock("bob", "app.py")
     shop.write("app.py", "x\n")
-    assert "app.py is held by bob" in shop.refused("ann", "commit", "-qnm", "mine")
+    assert "app.py is locked by bob" in shop.refused("ann", "commit", "-qnm", "mine")
 
 
 def test_trailers(shop: GateHarness) -> None:
@@ -140,8 +140,8 @@ def test_repository_without_commits(tmp_path: Path) -> None:
     shop = made_gated(tmp_path / "made", commits=False)
     shop.lock("bob", "a.py")
     shop.write("a.py", "x\n")
-    assert "a.py is held by bob" in shop.refused("ann", "commit", "-qm", "first")
-    assert "a.py is held by bob" in shop.refused("ann", "commit", "-qnm", "first")
+    assert "a.py is locked by bob" in shop.refused("ann", "commit", "-qm", "first")
+    assert "a.py is locked by bob" in shop.refused("ann", "commit", "-qnm", "first")
     shop.ok("bob", "commit", "-qm", "first")
 
 
@@ -153,7 +153,7 @@ def test_repository_whose_pin_is_gone(tmp_path: Path) -> None:
     shop.write("app.py", "x\n")
     done = shop.git("ann", "commit", "-m", "mine")
     assert done.code == 1
-    assert "coord.id is gone" in done.said
+    assert "coord.id is missing" in done.said
     done = shop.git("", "commit", "-m", "mine")
     assert done.code == 0
     assert "you are a person" in done.said
@@ -166,7 +166,7 @@ def test_lost_store_refuses_sessions(shop: GateHarness) -> None:
     shop.write("app.py", "x\n")
     done = shop.git("ann", "commit", "-m", "mine")
     assert done.code == 1
-    assert "cannot be judged" in done.said
+    assert "failed: " in done.said
     assert "coord init --new-store" in done.said
     done = shop.git("", "commit", "-m", "mine")
     assert done.code == 0
@@ -179,7 +179,7 @@ def test_worktrees_share_the_gates(shop: GateHarness, tmp_path: Path) -> None:
     side = GateHarness(tmp_path / "side", shop.home)
     shop.lock("bob", "app.py")
     side.write("app.py", "x\n")
-    assert "app.py is held by bob" in side.refused("ann", "commit", "-qm", "mine")
+    assert "app.py is locked by bob" in side.refused("ann", "commit", "-qm", "mine")
 
 
 def test_submodule_is_judged_by_its_own_locks(shop: GateHarness, tmp_path: Path) -> None:
@@ -191,7 +191,7 @@ def test_submodule_is_judged_by_its_own_locks(shop: GateHarness, tmp_path: Path)
     sub.commit("ann", "app.py", "x\n")
     shop.plain("add", "sub")
     shop.lock("bob", "sub")
-    assert "sub is held by bob" in shop.refused("ann", "commit", "-qm", "newer part")
+    assert "sub is locked by bob" in shop.refused("ann", "commit", "-qm", "newer part")
 
 
 def test_stash_and_cherry_pick(shop: GateHarness) -> None:
@@ -202,4 +202,4 @@ def test_stash_and_cherry_pick(shop: GateHarness) -> None:
     shop.lock("bob", "app.py")
     shop.write("lib.py", "x\n")
     shop.ok("ann", "stash", "-q")
-    assert "app.py is held by bob" in shop.refused("ann", "cherry-pick", picked)
+    assert "app.py is locked by bob" in shop.refused("ann", "cherry-pick", picked)

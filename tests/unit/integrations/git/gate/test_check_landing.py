@@ -27,9 +27,7 @@ def test_superseded_claim_cannot_move_main(shop: GateHarness, late: str) -> None
         ("checkout", "-qB", "main", "side"),
     ):
         said = shop.refused("ann", *move)
-        assert (
-            f"commit {late[:10]} was made for T-1 under generation 1, but generation 2 has taken over" in said
-        )
+        assert f"commit {late[:10]} belongs to generation 1 of T-1, but generation 2 has taken over" in said
         assert shop.tip("main") == before
 
 
@@ -81,7 +79,7 @@ def test_stolen_fence_cannot_move_main(shop: GateHarness) -> None:
     shop.steal("bob", "app.py")
     shop.unlock("bob")
     said = shop.refused("ann", "update-ref", "refs/heads/main", "side")
-    assert "which was lost (stolen); bob was granted it since" in said
+    assert "which was lost (stolen); bob has held it since" in said
     shop.lock("ann", "app.py")
     shop.write("app.py", "of both\n")
     shop.ok("ann", "commit", "-q", "--amend", "--no-edit")
@@ -109,7 +107,7 @@ def test_finished_work_lands_while_another_holds_the_file(shop: GateHarness) -> 
     unproven = shop.commit("ann", "lib.py", "of ann\n")
     shop.lock("bob", "app.py", "lib.py")
     said = shop.refused("ann", "update-ref", "refs/heads/main", "side")
-    assert "lib.py is held by bob as file:lib.py" in said
+    assert "lib.py is locked by bob as file:lib.py" in said
     assert unproven[:10] in said
     assert "app.py" not in said
     shop.ok("ann", "update-ref", "refs/heads/main", "side~1")
@@ -166,4 +164,4 @@ def test_merge_that_drops_what_a_side_did_is_judged(shop: GateHarness) -> None:
     shop.commit("bob", "app.py", "of bob\n")
     shop.plain("checkout", "-q", "side")
     shop.plain("merge", "-q", "-s", "ours", "--no-edit", "main")
-    assert "app.py is held by bob" in shop.refused("ann", "update-ref", "refs/heads/main", "side")
+    assert "app.py is locked by bob" in shop.refused("ann", "update-ref", "refs/heads/main", "side")

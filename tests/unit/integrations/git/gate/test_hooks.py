@@ -45,10 +45,10 @@ def test_push_of_late_work_is_refused(shop: GateHarness, bare: GateHarness, to: 
     """Issue 5, part 4: pre-push refuses a superseded claim's commit, and a person is told."""
     late = _superseded_fence(shop)
     said = shop.refused("ann", "push", "-q", "origin", f"side:{to}")
-    assert f"commit {late[:10]} was made for T-1 under generation 1" in said
+    assert f"commit {late[:10]} belongs to generation 1 of T-1" in said
     done = shop.git("", "push", "-q", "origin", f"side:{to}")
     assert done.code == 0
-    assert "told, not refused" in done.said
+    assert "warning only" in done.said
 
 
 def test_push_is_judged_for_what_is_new_there(shop: GateHarness, bare: GateHarness) -> None:
@@ -81,7 +81,7 @@ def test_shared_repository_judges_by_trailers(shop: GateHarness, guarded: GateHa
     shop.ok("ann", "push", "-q", "--no-verify", "origin", "main")
     shop.write("app.py", "of pat\n")
     shop.plain("commit", "-qm", "of pat")
-    assert "app.py is held by bob" in shop.refused("bob", "push", "-q", "--no-verify", "origin", "main")
+    assert "app.py is locked by bob" in shop.refused("bob", "push", "-q", "--no-verify", "origin", "main")
     shop.unlock("bob")
     shop.ok("", "push", "-q", "--no-verify", "origin", "main")
 
@@ -143,7 +143,7 @@ def test_who_pushes_does_not_choose_by_whose_locks(shop: GateHarness, guarded: G
     shop.write("app.py", "of ann\n")
     shop.plain("commit", "-qm", "of ann")
     said = shop.refused("ann", "push", "--no-verify", "origin", "main", more={"COORD_TENANT": "other"})
-    assert "app.py is held by bob" in said
+    assert "app.py is locked by bob" in said
 
 
 def test_replaced_commits_are_judged_as_they_are(shop: GateHarness, guarded: GateHarness) -> None:
@@ -156,7 +156,7 @@ def test_replaced_commits_are_judged_as_they_are(shop: GateHarness, guarded: Gat
     bad = shop.tip()
     shop.plain("update-ref", f"refs/replace/{bad}", harmless)
     shop.ok("ann", "push", "-q", "--no-verify", "origin", f"refs/replace/{bad}")
-    assert "app.py is held by bob" in shop.refused("ann", "push", "--no-verify", "origin", f"{bad}:main")
+    assert "app.py is locked by bob" in shop.refused("ann", "push", "--no-verify", "origin", f"{bad}:main")
 
 
 def test_file_that_is_called_like_a_commit(shop: GateHarness, guarded: GateHarness) -> None:
@@ -166,7 +166,7 @@ def test_file_that_is_called_like_a_commit(shop: GateHarness, guarded: GateHarne
     shop.write(shop.tip(), "x\n")
     shop.write("zoo.py", "of ann\n")
     shop.plain("commit", "-qm", "of ann")
-    assert "zoo.py is held by bob" in shop.refused("ann", "push", "--no-verify", "origin", "main")
+    assert "zoo.py is locked by bob" in shop.refused("ann", "push", "--no-verify", "origin", "main")
 
 
 def test_no_hook_is_written_over(shop: GateHarness, guarded: GateHarness) -> None:

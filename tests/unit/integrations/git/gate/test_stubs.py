@@ -23,13 +23,13 @@ def test_stub_without_client_refuses_agents(shop: GateHarness, python: str) -> N
     shop.write("new.py", "x\n")
     done = shop.git("", "commit", "-qm", "mine")
     assert done.code == 0
-    assert "coord: pre-commit is not judged: /nowhere/client.py is gone" in done.said
-    assert "reference-transaction is not judged" in done.said
+    assert "coord: pre-commit is not checked: /nowhere/client.py is missing" in done.said
+    assert "reference-transaction is not checked" in done.said
     shop.write("new.py", "y\n")
     for more in ({"COORD_SESSION_ID": "ann"}, {"CLAUDECODE": "1"}, {"AI_AGENT": "x"}):
         done = shop.git("", "commit", "-qnm", "mine", more=more)
         assert done.code == 1
-        assert "refused: the program that judges it is gone" in done.said
+        assert "refused: the program that checks it is missing" in done.said
         assert "coord init" in done.said
     assert shop.git("ann", "update-ref", "refs/heads/main", "HEAD~1").code != 0
 
@@ -42,7 +42,7 @@ def test_client_that_cannot_be_loaded_refuses_agents(shop: GateHarness, tmp_path
     shop.write("new.py", "x\n")
     done = shop.git("ann", "commit", "-qm", "mine")
     assert done.code == 1
-    assert "pre-commit cannot be judged: No module named" in done.said
+    assert "the check of pre-commit failed: No module named" in done.said
 
 
 def test_former_hook_runs_after_the_gate(shop: GateHarness) -> None:
@@ -68,7 +68,7 @@ def test_python_starts_for_protected_branches_only(shop: GateHarness) -> None:
     assert shop.git("ann", "branch", "side").code == 0
     assert shop.git("ann", "update-ref", "refs/heads/mains", "HEAD").code == 0
     done = shop.git("ann", "update-ref", "refs/heads/master", "HEAD")
-    assert "refused: the program that judges it is gone" in done.said
+    assert "refused: the program that checks it is missing" in done.said
 
 
 @pytest.mark.parametrize("hook", [*LOCAL_HOOKS, SHARED_HOOK])

@@ -51,7 +51,7 @@ def test_what_is_held_now_takes_the_place_of_what_was() -> None:
         "ann", (TaskTrailer("p", "t", 1), TaskTrailer("p", "u", 1)), (FenceTrailer(5, "file:a"),)
     )
     now = Trailers("bob", (TaskTrailer("p", "t", 2),), (FenceTrailer(9, "file:b"),))
-    assert now.over(former) == Trailers(
+    assert now.replacing(former) == Trailers(
         "bob",
         (TaskTrailer("p", "t", 2), TaskTrailer("p", "u", 1)),
         (FenceTrailer(5, "file:a"), FenceTrailer(9, "file:b")),

@@ -10,11 +10,11 @@ import pytest
 
 from coord.core.errors import Invalid, LockLost, Refused
 from coord.integrations.git.merge import check as merge_check
-from coord.integrations.git.merge.merge import LOCK, Verdict
+from coord.integrations.git.merge.merge import LOCK, MergeStatus
 from coord.integrations.git.run import Git
 from tests.support.git_harness import GitHarness
 
-MERGED, FAILED, CONFLICT = Verdict.MERGED, Verdict.CHECK_FAILED, Verdict.CONFLICT
+MERGED, FAILED, CONFLICT = MergeStatus.MERGED, MergeStatus.CHECK_FAILED, MergeStatus.CONFLICT
 
 
 def script(harness: GitHarness, text: str) -> tuple[str, ...]:
@@ -29,9 +29,9 @@ def runs(harness: GitHarness) -> int:
     return len((harness.top / "runs").read_text().splitlines())
 
 
-def verdicts(harness: GitHarness, *branches: str, check: tuple[str, ...]) -> list[Verdict]:
+def statuses(harness: GitHarness, *branches: str, check: tuple[str, ...]) -> list[MergeStatus]:
     """Merge branches with a check, and return what became of each."""
-    return [outcome.verdict for outcome in harness.merge("ann", *branches, check=check).outcomes]
+    return [outcome.status for outcome in harness.merge("ann", *branches, check=check).outcomes]
 
 
 def left(harness: GitHarness) -> list[str]:
@@ -47,12 +47,12 @@ def test_the_check_sees_the_merged_tree_and_decides(harness: GitHarness) -> None
     harness.work("ben", {"lib.py": "ben\n"})
     before = harness.tip()
     together = script(harness, "git status --porcelain; ! grep -q ann app.py || ! grep ben lib.py")
-    assert verdicts(harness, "ann", check=together) == [MERGED]
+    assert statuses(harness, "ann", check=together) == [MERGED]
     between = harness.tip()
     outcome = harness.one("ben", "ben", check=together)
-    assert (outcome.verdict, outcome.said) == (FAILED, "ben")
+    assert (outcome.status, outcome.said) == (FAILED, "ben")
     assert before != between == harness.tip()
-    assert harness.events("git.merge_refused")[0]["verdict"] == "check_failed"
+    assert harness.events("git.merge_refused")[0]["status"] == "check_failed"
     assert left(harness) == []
 
 
@@ -61,7 +61,7 @@ def test_several_branches_are_checked_once(harness: GitHarness) -> None:
     for name in ("ann", "ben", "cyd"):
         harness.work(name, {f"{name}.py": f"{name}\n"})
     before = harness.tip()
-    assert verdicts(harness, "ann", "ben", "cyd", check=script(harness, "true")) == [MERGED] * 3
+    assert statuses(harness, "ann", "ben", "cyd", check=script(harness, "true")) == [MERGED] * 3
     assert runs(harness) == 1
     assert harness.git("shop", "reflog", "-2", "--format=%H", "main").split() == [harness.tip(), before]
     assert [harness.text(f"{name}.py") for name in ("ann", "ben", "cyd")] == ["ann\n", "ben\n", "cyd\n"]
@@ -74,7 +74,7 @@ def test_the_culprit_is_found_and_the_others_get_in(harness: GitHarness) -> None
         harness.work(name, {f"{name}.py": f"{name}\n"})
     passed = script(harness, "test ! -e dan.py")
     expected = [FAILED if name == "dan" else MERGED for name in names]
-    assert verdicts(harness, *names, check=passed) == expected
+    assert statuses(harness, *names, check=passed) == expected
     assert runs(harness) <= 8
     moves = harness.git("shop", "reflog", "--format=%H", "main").split()
     assert not any("dan.py" in harness.git("shop", "ls-tree", "--name-only", move) for move in moves)
@@ -86,14 +86,14 @@ def test_two_that_fail_only_together(harness: GitHarness) -> None:
     harness.work("ann", {"ann.py": "ann\n"})
     harness.work("ben", {"ben.py": "ben\n"})
     together = script(harness, "! { test -e ann.py && test -e ben.py; }")
-    assert verdicts(harness, "ann", "ben", check=together) == [MERGED, FAILED]
+    assert statuses(harness, "ann", "ben", check=together) == [MERGED, FAILED]
 
 
 def test_who_conflicts_with_the_culprit_gets_in(harness: GitHarness) -> None:
     """A conflict with what is not merged is none."""
     harness.work("ann", {"app.py": "bad\n"})
     harness.work("ben", {"app.py": "good\n"})
-    assert verdicts(harness, "ann", "ben", check=script(harness, "! grep bad app.py")) == [FAILED, MERGED]
+    assert statuses(harness, "ann", "ben", check=script(harness, "! grep bad app.py")) == [FAILED, MERGED]
     assert harness.text("app.py") == "good\n"
 
 
@@ -112,7 +112,7 @@ def test_main_that_moves_meanwhile_is_merged_onto(harness: GitHarness) -> None:
     harness.work("ann", {"ann.py": "ann\n"})
     harness.work("ben", {"ben.py": "ben\n"})
     ben = f"git -C {harness.shop} merge -q --no-edit ben 2>&1"
-    assert verdicts(harness, "ann", check=script(harness, f"test -e ben.py || {ben}")) == [MERGED]
+    assert statuses(harness, "ann", check=script(harness, f"test -e ben.py || {ben}")) == [MERGED]
     assert runs(harness) == 2
     assert (harness.text("ann.py"), harness.text("ben.py")) == ("ann\n", "ben\n")
     assert harness.clean()
@@ -133,8 +133,8 @@ def test_what_is_superseded_during_the_check_is_refused(harness: GitHarness) -> 
     harness.commit("ann", {"app.py": "ann\n"})
     before = harness.tip()
     outcome = harness.one("ann", "ann", check=stealing(harness, "file:app.py"))
-    assert outcome.verdict is Verdict.REFUSED
-    assert "ben was granted it since" in outcome.findings[0].what
+    assert outcome.status is MergeStatus.REFUSED
+    assert "ben has held it since" in outcome.findings[0].what
     assert harness.tip() == before
 
 
@@ -143,7 +143,7 @@ def test_a_check_that_does_not_end_or_cannot_be_run(harness: GitHarness) -> None
     harness.work("ann", {"ann.py": "ann\n"})
     slow = script(harness, "test ! -e ann.py || { sleep 600 & sleep 600; }")
     outcome = harness.one("ann", "ann", check=slow, check_s=0.5)
-    assert outcome.verdict is FAILED
+    assert outcome.status is FAILED
     assert "did not end within" in outcome.said
     with pytest.raises(Invalid, match="No such file"):
         harness.merge("ann", "ann", check=("no-such-program",))

@@ -30,7 +30,7 @@ def test_two_agents_merge_and_the_second_conflicts(
     work(shop, coord, monkeypatch, "ann", "ann\n")
     work(shop, coord, monkeypatch, "bob", "bob\n")
     said = coord("ann merge agent/ann --check", "grep -q ann src/app.py")
-    assert (said.code, said.answer["branches"][0]["verdict"]) == (0, "merged")
+    assert (said.code, said.answer["branches"][0]["status"]) == (0, "merged")
     assert "Merged ✓ agent/ann into main" in said.line
     assert (shop / "src/app.py").read_text() == "ann\n"
     refused = coord("bob merge agent/bob")
@@ -47,4 +47,4 @@ def test_what_cannot_be_understood_changes_nothing(shop: Path, coord: Coord) -> 
     assert coord("ann merge trunk").code == 2
     assert coord("ann merge other --into trunk").code == 4
     assert coord("ann merge trunk --into trunk --check", "'grep").code == 2
-    assert coord("ann merge trunk --into trunk").answer["branches"][0]["verdict"] == "nothing_new"
+    assert coord("ann merge trunk --into trunk").answer["branches"][0]["status"] == "nothing_new"

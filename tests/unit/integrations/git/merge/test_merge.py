@@ -4,7 +4,7 @@ import pytest
 
 from coord.core.errors import Denied, NotFound, Refused
 from coord.integrations.git.merge import merge
-from coord.integrations.git.merge.merge import LOCK, Verdict
+from coord.integrations.git.merge.merge import LOCK, MergeStatus
 from coord.integrations.git.run import Git
 from coord.integrations.git.worktree import worktree
 from tests.support.git_harness import GitHarness
@@ -25,7 +25,7 @@ def test_a_branch_in_scope_becomes_part_of_main(harness: GitHarness) -> None:
     assert event["files"] == ["app.py", "new.py"]
     assert event["commit"] == harness.tip()
     assert harness.client().locks() == []
-    assert harness.one("ann", "ann").verdict is Verdict.NOTHING_NEW
+    assert harness.one("ann", "ann").status is MergeStatus.NOTHING_NEW
 
 
 def test_main_that_is_nowhere_checked_out_moves_too(harness: GitHarness) -> None:
@@ -44,13 +44,13 @@ def test_a_file_that_was_not_locked_is_out_of_scope(harness: GitHarness) -> None
     harness.commit("ann", {"app.py": "ann\n", "lib.py": "ann\n"})
     before = harness.tip()
     outcome = harness.one("ann", "ann")
-    assert outcome.verdict is Verdict.REFUSED
+    assert outcome.status is MergeStatus.REFUSED
     (finding,) = outcome.findings
-    assert "changes lib.py, which ann did not hold" in finding.what
+    assert "changes lib.py, which ann had not locked" in finding.what
     assert "coord lock lib.py" in finding.next_step
     assert (harness.tip(), harness.text("app.py")) == (before, "1\n2\n3\n")
     (event,) = harness.events("git.merge_refused")
-    assert event["verdict"] == "refused"
+    assert event["status"] == "refused"
     assert "lib.py" in event["detail"]
 
 
@@ -65,12 +65,12 @@ def test_a_lock_that_was_held_when_the_edit_was_made_counts_after_its_end(harnes
     harness.client("ann").acquire("file:*.md")
     harness.client("ann").unlock()
     harness.commit("ann", {"a.md": "ann\n"}, sign_message=False)
-    assert harness.one("ann", "ann").verdict is Verdict.MERGED
+    assert harness.one("ann", "ann").status is MergeStatus.MERGED
     harness.now += 60_000
     harness.commit("ann", {"lib.py": "ann\n"}, sign_message=False)
     harness.now += 60_000
     harness.client("ann").acquire("file:lib.py")
-    assert harness.one("ann", "ann").verdict is Verdict.REFUSED
+    assert harness.one("ann", "ann").status is MergeStatus.REFUSED
 
 
 def test_who_was_not_the_last_to_hold_a_file_did_not_hold_it(harness: GitHarness) -> None:
@@ -82,8 +82,8 @@ def test_who_was_not_the_last_to_hold_a_file_did_not_hold_it(harness: GitHarness
     harness.now += 1000
     harness.commit("ann", {"app.py": "ann\n"})
     outcome = harness.one("ann", "ann")
-    assert outcome.verdict is Verdict.REFUSED
-    assert "which ann did not hold" in outcome.findings[0].what
+    assert outcome.status is MergeStatus.REFUSED
+    assert "which ann had not locked" in outcome.findings[0].what
 
 
 def test_a_read_lock_is_none(harness: GitHarness) -> None:
@@ -91,7 +91,7 @@ def test_a_read_lock_is_none(harness: GitHarness) -> None:
     harness.branch("ann")
     harness.client("ann").acquire("file:app.py", mode="read")
     harness.commit("ann", {"app.py": "ann\n"})
-    assert harness.one("ann", "ann").verdict is Verdict.REFUSED
+    assert harness.one("ann", "ann").status is MergeStatus.REFUSED
 
 
 def test_a_fence_that_was_never_granted_proves_nothing(harness: GitHarness) -> None:
@@ -100,15 +100,15 @@ def test_a_fence_that_was_never_granted_proves_nothing(harness: GitHarness) -> N
     harness.write("ann", "app.py", "ann\n")
     forged = "change\n\nCoord-Session: ann\nCoord-Fence: 4711 file:app.py"
     harness.git("ann", "commit", "-q", "-m", forged)
-    assert harness.one("ann", "ann").verdict is Verdict.REFUSED
+    assert harness.one("ann", "ann").status is MergeStatus.REFUSED
 
 
 def test_commits_without_a_session_are_a_persons_or_the_callers(harness: GitHarness) -> None:
     """GIT-14: a person needs no locks; an agent that leaves its name out does."""
     harness.branch("ann")
     harness.commit("ann", {"app.py": "ann\n"}, sign_message=False)
-    assert harness.one("ann", "ann").verdict is Verdict.REFUSED
-    assert harness.one("", "ann").verdict is Verdict.MERGED
+    assert harness.one("ann", "ann").status is MergeStatus.REFUSED
+    assert harness.one("", "ann").status is MergeStatus.MERGED
 
 
 def test_commits_without_a_session_belong_to_the_worktree_they_are_in(
@@ -122,8 +122,8 @@ def test_commits_without_a_session_belong_to_the_worktree_they_are_in(
     assert harness.client("ben").acquire("file:app.py").ok
     for name in ("ben", ""):
         outcome = harness.one(name, "ann")
-        assert outcome.verdict is Verdict.REFUSED
-        assert "which ann did not hold" in outcome.findings[0].what
+        assert outcome.status is MergeStatus.REFUSED
+        assert "which ann had not locked" in outcome.findings[0].what
 
 
 def test_only_a_person_merges_files_that_nobody_held(harness: GitHarness) -> None:
@@ -132,8 +132,8 @@ def test_only_a_person_merges_files_that_nobody_held(harness: GitHarness) -> Non
     harness.commit("ann", {"app.py": "ann\n"})
     with pytest.raises(Refused, match="only a person"):
         harness.merge("ann", "ann", any_file=True)
-    assert harness.one("", "ann").verdict is Verdict.REFUSED
-    assert harness.one("", "ann", any_file=True).verdict is Verdict.MERGED
+    assert harness.one("", "ann").status is MergeStatus.REFUSED
+    assert harness.one("", "ann", any_file=True).status is MergeStatus.MERGED
 
 
 def test_a_lock_that_was_lost_to_another_does_not_count(harness: GitHarness) -> None:
@@ -146,8 +146,8 @@ def test_a_lock_that_was_lost_to_another_does_not_count(harness: GitHarness) -> 
     harness.client("ben").unlock()
     before = harness.tip()
     outcome = harness.one("", "ann", any_file=True)
-    assert outcome.verdict is Verdict.REFUSED
-    assert "ben was granted it since" in outcome.findings[0].what
+    assert outcome.status is MergeStatus.REFUSED
+    assert "ben has held it since" in outcome.findings[0].what
     assert harness.tip() == before
 
 
@@ -158,7 +158,7 @@ def test_what_was_finished_before_another_began_gets_in(harness: GitHarness) -> 
     harness.commit("ann", {"app.py": "ann\n"})
     harness.client("ann").unlock()
     harness.client("ben").acquire("file:app.py")
-    assert harness.one("ann", "ann").verdict is Verdict.MERGED
+    assert harness.one("ann", "ann").status is MergeStatus.MERGED
 
 
 def test_a_superseded_generation_never_gets_in(harness: GitHarness) -> None:
@@ -171,7 +171,7 @@ def test_a_superseded_generation_never_gets_in(harness: GitHarness) -> None:
     harness.now += 301_000
     assert harness.client("ben").claim_task("A-001").success
     outcome = harness.one("ben", "ann")
-    assert outcome.verdict is Verdict.REFUSED
+    assert outcome.status is MergeStatus.REFUSED
     assert "generation 2 has taken over" in outcome.findings[0].what
 
 
@@ -179,17 +179,17 @@ def test_a_conflict_names_files_and_parties_and_resolves_nothing(harness: GitHar
     """GIT-9, OPN-12: conflicts are detected and logged with those who made them, not resolved."""
     for name in ("ann", "ben"):
         harness.work(name, {"app.py": f"{name}\n", 'odd/-a "b"\nc.py': f"{name}\n"}, "app.py", "odd")
-    assert harness.one("ann", "ann").verdict is Verdict.MERGED
+    assert harness.one("ann", "ann").status is MergeStatus.MERGED
     before, tip = harness.tip(), harness.tip("ben")
     outcome = harness.one("ben", "ben")
-    assert outcome.verdict is Verdict.CONFLICT
+    assert outcome.status is MergeStatus.CONFLICT
     assert sorted(outcome.files) == ["app.py", 'odd/-a "b"\nc.py']
     assert {(party.who, party.branch) for party in outcome.parties} == {("ann", "main"), ("ben", "ben")}
     assert (harness.tip(), harness.tip("ben")) == (before, tip)
     assert harness.clean()
     assert harness.clean("ben")
     (event,) = harness.events("git.merge_refused")
-    assert (event["verdict"], set(event["parties"])) == ("conflict", {"ann", "ben"})
+    assert (event["status"], set(event["parties"])) == ("conflict", {"ann", "ben"})
 
 
 def test_what_main_deleted_is_not_brought_back(harness: GitHarness) -> None:
@@ -212,7 +212,7 @@ def test_coordination_files_are_never_merged(harness: GitHarness) -> None:
     harness.work("ben", {here: "of ben\n", there: "ben\n", "app.py": "ben\n"})
     harness.write("shop", here, "of main again\n")
     harness.git("shop", "commit", "-q", "-m", "by a person")
-    assert harness.one("ben", "ben").verdict is Verdict.MERGED
+    assert harness.one("ben", "ben").status is MergeStatus.MERGED
     assert (harness.text(here), harness.text(there), harness.text("app.py")) == (
         "of main again\n",
         None,
@@ -226,12 +226,12 @@ def test_what_is_not_committed_on_main_is_not_touched(harness: GitHarness) -> No
     tip = harness.work("ann", {"app.py": "ann\n"})
     (harness.shop / "app.py").write_text("by hand\n")
     outcome = harness.one("ann", "ann")
-    assert outcome.verdict is Verdict.REFUSED
+    assert outcome.status is MergeStatus.REFUSED
     assert "app.py" in outcome.findings[0].what
     assert harness.text("app.py") == "by hand\n"
     harness.git("shop", "checkout", "-q", "app.py")
     (harness.shop / "lib.py").write_text("by hand\n")
-    assert harness.one("ann", "ann").verdict is Verdict.MERGED
+    assert harness.one("ann", "ann").status is MergeStatus.MERGED
     assert (harness.text("app.py"), harness.text("lib.py")) == ("ann\n", "by hand\n")
     assert harness.tip("ann") == tip
 
@@ -252,8 +252,8 @@ def test_files_stay_as_they_are_where_a_hook_keeps_main(harness: GitHarness) -> 
     before = harness.text("app.py")
     (harness.shop / "lib.py").write_text("by hand\n")
     outcome = harness.one("ann", "ann")
-    assert outcome.verdict is Verdict.REFUSED
-    assert "git does not move main" in outcome.findings[0].what
+    assert outcome.status is MergeStatus.REFUSED
+    assert "git cannot move main" in outcome.findings[0].what
     assert (harness.text("app.py"), harness.text("new.py"), harness.text("lib.py")) == (
         before,
         None,
@@ -261,7 +261,7 @@ def test_files_stay_as_they_are_where_a_hook_keeps_main(harness: GitHarness) -> 
     )
     assert harness.git("shop", "status", "--porcelain") == "M lib.py"
     hook.unlink()
-    assert harness.one("ann", "ann").verdict is Verdict.MERGED
+    assert harness.one("ann", "ann").status is MergeStatus.MERGED
     assert harness.text("lib.py") == "by hand\n"
 
 
@@ -271,7 +271,7 @@ def test_what_is_not_committed_on_the_branch_is_told(harness: GitHarness) -> Non
     (harness.top / "ann/lib.py").write_text("half done\n")
     done = harness.merge("ann", "ann")
     assert done.ok
-    assert "ann has changes of ann that are not committed" in done.warnings[0]
+    assert "ann has uncommitted changes of ann" in done.warnings[0]
     assert harness.text("lib.py", "ann") == "half done\n"
 
 
@@ -292,7 +292,7 @@ def test_histories_without_a_common_beginning_are_refused(harness: GitHarness) -
     harness.git("shop", "checkout", "-q", "main")
     before = harness.tip()
     outcome = harness.one("", "other")
-    assert outcome.verdict is Verdict.REFUSED
+    assert outcome.status is MergeStatus.REFUSED
     assert "unrelated" in outcome.findings[0].what
     with pytest.raises(NotFound, match="no branch '--all'"):
         harness.merge("", "--all")
@@ -305,7 +305,7 @@ def test_what_is_ignored_on_main_is_not_written_over(harness: GitHarness) -> Non
     (harness.shop / ".git/info/exclude").write_text("local.ini\n")
     (harness.shop / "local.ini").write_text("by hand\n")
     outcome = harness.one("ann", "ann")
-    assert (outcome.verdict, harness.text("local.ini")) == (Verdict.REFUSED, "by hand\n")
+    assert (outcome.status, harness.text("local.ini")) == (MergeStatus.REFUSED, "by hand\n")
     assert "local.ini" in outcome.findings[0].what
 
 
@@ -323,5 +323,5 @@ def test_main_that_is_switched_away_from_just_now_is_merged_all_the_same(
         return found
 
     monkeypatch.setattr(merge, "_checked_out", seen_before)
-    assert harness.one("ann", "ann").verdict is Verdict.MERGED
+    assert harness.one("ann", "ann").status is MergeStatus.MERGED
     assert harness.try_git("shop", "merge-base", "--is-ancestor", tip, "main")

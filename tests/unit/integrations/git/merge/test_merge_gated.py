@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from coord.integrations.git.merge.merge import MergeReport, MergeRequest, Verdict, merge
+from coord.integrations.git.merge.merge import MergeReport, MergeRequest, MergeStatus, merge
 from coord.integrations.git.run import Git
 from tests.support.gate_harness import GateHarness, made_gated
 
@@ -31,7 +31,7 @@ def test_what_the_gates_signed_is_merged_and_what_they_refuse_is_not(tmp_path: P
     assert done.ok, done
     assert (shop.folder / "app.py").read_text() == "ann\n"
     (outcome,) = merged(shop, "ben", "ben").outcomes
-    assert outcome.verdict is Verdict.REFUSED
+    assert outcome.status is MergeStatus.REFUSED
     assert "which was lost (stolen)" in outcome.findings[0].what
     assert shop.tip("main") == done.after
     shop.refused("ben", "merge", "--no-edit", "ben")

@@ -95,7 +95,7 @@ def test_new_files_are_kept_and_left(shop: Path, coord: Coord) -> None:
     (shop / "src/new.py").write_text("new\n")
     (shop / "src/app.py").unlink()
     said = coord("bob steal src --force --reason x")
-    assert "left where they are: src/new.py" in said.answer["warnings"][0]
+    assert "stay in place: src/new.py" in said.answer["warnings"][0]
     assert (shop / "src/new.py").read_text() == "new\n"
     assert (shop / "src/app.py").read_text() == "first\n"
 

@@ -104,7 +104,7 @@ def test_what_changed_since_is_not_restored(repo: Git) -> None:
     (root / "src/app.py").write_text("half done\n")
     ref = save_to_ref(repo, "5", ["src/app.py"], "why")
     (root / "src/app.py").write_text("written meanwhile\n")
-    with pytest.raises(Refused, match="has not what is there now"):
+    with pytest.raises(Refused, match="does not have the present content"):
         restore_to_head(repo, ["src/app.py"], saved_in=ref, name="5")
     assert (root / "src/app.py").read_text() == "written meanwhile\n"
 

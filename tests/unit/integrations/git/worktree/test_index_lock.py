@@ -30,7 +30,7 @@ def test_a_lock_that_nobody_has_is_removed(lock: Path) -> None:
     assert not lock.exists()
     remove_stale(str(lock), str(lock.parents[1]))
     lock.touch()
-    with pytest.raises(Busy, match="git is at work"):
+    with pytest.raises(Busy, match="git is running"):
         remove_stale(str(lock), str(lock.parents[1]))
 
 
@@ -40,7 +40,7 @@ def test_a_lock_that_a_process_has_open_stays(lock: Path) -> None:
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         process.stdout.readline()
-        with pytest.raises(Busy, match=f"process {process.pid} may have"):
+        with pytest.raises(Busy, match=f"process {process.pid} may hold"):
             remove_stale(str(lock), str(lock.parents[1]))
         process.communicate()
     assert lock.exists()
@@ -56,7 +56,7 @@ def test_a_lock_where_git_is_at_work_stays(lock: Path) -> None:
         process.stdin.write(b"HEAD\n")
         process.stdin.flush()
         process.stdout.readline()
-        with pytest.raises(Busy, match=rf"git \(process {process.pid}\) may have"):
+        with pytest.raises(Busy, match=rf"git \(process {process.pid}\) may hold"):
             remove_stale(str(lock), str(folder))
         process.communicate()
     remove_stale(str(lock), str(folder))
@@ -66,6 +66,6 @@ def test_a_lock_where_git_is_at_work_stays(lock: Path) -> None:
 def test_where_processes_cannot_be_seen_it_stays(lock: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Doubt refuses, and names the file."""
     monkeypatch.setattr("coord.integrations.git.worktree.index_lock.PROCESSES", str(lock.parent))
-    with pytest.raises(Busy, match="cannot be looked at here"):
+    with pytest.raises(Busy, match="cannot list processes here"):
         remove_stale(str(lock), str(lock.parents[1]))
     assert lock.exists()
