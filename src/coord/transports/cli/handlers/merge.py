@@ -7,14 +7,14 @@ from typing import Any
 from coord.core.errors import Invalid
 from coord.integrations.git.gate.stubs import PROTECTED
 from coord.integrations.git.merge import merge as merging
-from coord.integrations.git.merge.merge import MergeReport, MergeRequest, Outcome, Verdict
+from coord.integrations.git.merge.merge import MergeReport, MergeRequest, MergeStatus, Outcome
 from coord.integrations.git.run import Git, as_text
 from coord.sdk.client.client import Client
 from coord.transports import exit_codes as render
 from coord.transports.cli.args import Args
 from coord.transports.cli.output import Answer, count
 
-COLUMNS = ("branch", "verdict", "commit", "why")
+COLUMNS = ("branch", "status", "commit", "why")
 SHORT = 10
 
 
@@ -53,19 +53,19 @@ def answer_of(merged: MergeReport) -> Answer:
     }
     if merged.ok:
         return Answer(fields, _merged_line(merged), rows, COLUMNS)
-    first = next(row for row in rows if row["verdict"] not in (Verdict.MERGED, Verdict.NOTHING_NEW))
+    first = next(row for row in rows if row["status"] not in (MergeStatus.MERGED, MergeStatus.NOTHING_NEW))
     failure = render.Failure(
         render.REFUSED,
-        first["verdict"],
+        first["status"],
         f"cannot merge {first['branch']} into {fields['into']}: {first['why']}",
-        first["findings"][0]["next_step"] if first["findings"] else _NEXT[Verdict(first["verdict"])],
+        first["findings"][0]["next_step"] if first["findings"] else _NEXT[MergeStatus(first["status"])],
     )
     return Answer(fields, f"coord: {failure.message} ({failure.hint})", rows, COLUMNS, failure)
 
 
 _NEXT = {
-    Verdict.CONFLICT: "merge the other branch into yours, resolve the conflict under locks, then retry",
-    Verdict.CHECK_FAILED: "fix it on the branch, then retry",
+    MergeStatus.CONFLICT: "merge the other branch into yours, resolve the conflict under locks, then retry",
+    MergeStatus.CHECK_FAILED: "fix it on the branch, then retry",
 }
 
 
@@ -73,7 +73,7 @@ def _outcome_fields(outcome: Outcome) -> dict[str, Any]:
     return {
         "branch": as_text(outcome.branch),
         "tip": outcome.tip,
-        "verdict": outcome.verdict.value,
+        "status": outcome.status.value,
         "commit": outcome.commit,
         "files": [as_text(path) for path in outcome.files],
         "parties": [
@@ -89,16 +89,16 @@ def _outcome_fields(outcome: Outcome) -> dict[str, Any]:
 def _why(fields: dict[str, Any]) -> str:
     if fields["findings"]:
         return "; ".join(finding["what"] for finding in fields["findings"])
-    if fields["verdict"] == Verdict.CONFLICT:
+    if fields["status"] == MergeStatus.CONFLICT:
         who = ", ".join(dict.fromkeys(f"{party['who']} ({party['branch']})" for party in fields["parties"]))
         return f"both sides changed {', '.join(fields['files'])}; by {who or 'unknown authors'}"
-    if fields["verdict"] == Verdict.CHECK_FAILED:
+    if fields["status"] == MergeStatus.CHECK_FAILED:
         return f"the check failed: {(fields['said'].splitlines() or [''])[-1]}"
     return count(len(fields["files"]), "file") if fields["files"] else ""
 
 
 def _merged_line(merged: MergeReport) -> str:
-    new = [as_text(each.branch) for each in merged.outcomes if each.verdict is Verdict.MERGED]
+    new = [as_text(each.branch) for each in merged.outcomes if each.status is MergeStatus.MERGED]
     if not new:
         return f"Nothing to merge into {as_text(merged.into)}"
     warned = "".join(f"; {as_text(warning)}" for warning in merged.warnings)
