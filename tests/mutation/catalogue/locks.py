@@ -8,7 +8,7 @@ MUTANTS = [
         "coord.core.locks.locks:lock_ranges",
         "in resources",
         "in ()",
-        ("tests/unit/core/locks/test_acquire.py::test_questions_to_the_store",),
+        ("tests/unit/core/locks/test_table.py::test_questions_to_the_store",),
     ),
     Mutant(
         "a read lock lets writers in",

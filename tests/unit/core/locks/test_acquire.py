@@ -7,7 +7,6 @@ import pytest
 
 from coord.core.errors import CoordError, Invalid, Refused
 from coord.core.locks.commands import AcquireLocks, CheckLocks, ListLocks, ReleaseLocks
-from coord.core.locks.resources import parse_resource
 from tests.support.lock_harness import REPOSITORY, LockHarness
 
 
@@ -158,42 +157,6 @@ def test_repeated_refusal_is_quiet(harness: LockHarness) -> None:
     assert len(harness.told("ann", "request")) == 1
 
 
-def test_reads_do_not_grow_with_locks_elsewhere(harness: LockHarness) -> None:
-    """Ten thousand locks in the same and other directories cost nothing to who asks for another file."""
-
-    def work() -> None:
-        assert harness.check("bob", "file:src/new.py").free
-        assert harness.lock("bob", "file:src/new.py").ok
-        harness.release("bob", "file:src/new.py")
-
-    harness.beat("bob")
-    work()
-    exact = harness.read_by(work)
-    harness.beat("ann")
-    harness.give("ann", [f"file:src/{'' if n % 2 else f'p{n % 100}/'}m{n}.py" for n in range(10_000)])
-    assert harness.read_by(work) == exact
-    assert harness.check("bob", "file:src/m9999.py", "file:src/p98/m9998.py").free is False
-
-
-def test_questions_to_the_store(harness: LockHarness) -> None:
-    """OPN-7: a lock is one read and one commit however deep its path, a look is one read."""
-    harness.beat("ann")
-    path = "file:" + "/".join("abcdefgh")
-
-    def questions(act: Callable[[], Any]) -> int:
-        harness.store.questions = 0
-        act()
-        return harness.store.questions
-
-    assert questions(lambda: harness.lock("ann", path, "file:b/c/d", "file:e/f/**")) == 2
-    assert questions(lambda: harness.check("ann", f"{path}/i")) == 1
-    harness.beat("bob")
-    assert questions(lambda: harness.check("bob", path)) <= 3, (
-        "who holds it is read, too, and all of it verified"
-    )
-    assert questions(lambda: harness.lock("bob", "file:z")) == 2
-
-
 def test_too_many_resources_are_refused_unread(harness: LockHarness) -> None:
     """A command that names too much is refused, and nobody looks for all of it first."""
     harness.beat("ann")
@@ -202,16 +165,3 @@ def test_too_many_resources_are_refused_unread(harness: LockHarness) -> None:
         harness.lock("ann", *(f"file:d{number}/a/b/c/f.py" for number in range(5_000)))
     assert harness.store.questions <= 1
     assert harness.store.reads < 20
-
-
-def test_more_ranges_than_are_read_at_once(harness: LockHarness) -> None:
-    """What stands in the way is found in the last portion of ranges as in the first."""
-    paths = [f"file:d{number:02d}/a/b/c/d/e/f.py" for number in range(60)]
-    assert sum(len(resource.ranges) for path in paths for resource in parse_resource(path, REPOSITORY)) > 400
-    for held in (paths[0], paths[-1], "file:d59/a/b/**"):
-        harness.lock("ann", held)
-        assert not harness.lock("bob", *paths).ok
-        assert not harness.check("bob", *paths).free
-        harness.release("ann", held)
-    harness.release("bob")
-    assert harness.lock("cid", *paths).ok

@@ -1,0 +1,63 @@
+"""The reads of a lock command: everything that it may conflict with, loaded at once."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from coord.core.locks.resources import parse_resource
+from tests.support.lock_harness import REPOSITORY, LockHarness
+
+
+@pytest.fixture
+def harness() -> LockHarness:
+    return LockHarness()
+
+
+def test_reads_do_not_grow_with_locks_elsewhere(harness: LockHarness) -> None:
+    """Ten thousand locks in the same and other directories cost nothing to who asks for another file."""
+
+    def work() -> None:
+        assert harness.check("bob", "file:src/new.py").free
+        assert harness.lock("bob", "file:src/new.py").ok
+        harness.release("bob", "file:src/new.py")
+
+    harness.beat("bob")
+    work()
+    exact = harness.read_by(work)
+    harness.beat("ann")
+    harness.give("ann", [f"file:src/{'' if n % 2 else f'p{n % 100}/'}m{n}.py" for n in range(10_000)])
+    assert harness.read_by(work) == exact
+    assert harness.check("bob", "file:src/m9999.py", "file:src/p98/m9998.py").free is False
+
+
+def test_questions_to_the_store(harness: LockHarness) -> None:
+    """OPN-7: a lock is one read and one commit however deep its path, a look is one read."""
+    harness.beat("ann")
+    path = "file:" + "/".join("abcdefgh")
+
+    def questions(act: Callable[[], Any]) -> int:
+        harness.store.questions = 0
+        act()
+        return harness.store.questions
+
+    assert questions(lambda: harness.lock("ann", path, "file:b/c/d", "file:e/f/**")) == 2
+    assert questions(lambda: harness.check("ann", f"{path}/i")) == 1
+    harness.beat("bob")
+    assert questions(lambda: harness.check("bob", path)) <= 3, (
+        "who holds it is read, too, and all of it verified"
+    )
+    assert questions(lambda: harness.lock("bob", "file:z")) == 2
+
+
+def test_more_ranges_than_are_read_at_once(harness: LockHarness) -> None:
+    """What stands in the way is found in the last portion of ranges as in the first."""
+    paths = [f"file:d{number:02d}/a/b/c/d/e/f.py" for number in range(60)]
+    assert sum(len(resource.ranges) for path in paths for resource in parse_resource(path, REPOSITORY)) > 400
+    for held in (paths[0], paths[-1], "file:d59/a/b/**"):
+        harness.lock("ann", held)
+        assert not harness.lock("bob", *paths).ok
+        assert not harness.check("bob", *paths).free
+        harness.release("ann", held)
+    harness.release("bob")
+    assert harness.lock("cid", *paths).ok
