@@ -139,7 +139,7 @@ def _lengthen_postgres_log(url: str, sample: Commit, count: int) -> None:
         connection.execute("CHECKPOINT")
     database = coord.open_store(url)
     store: Any = database.log(TENANT)
-    store._snapshots.write(snapshot_of(store._state), patient=True)
+    store._snapshots.write(snapshot_of(store._state), wait=True)
     database.close()
 
 

@@ -105,7 +105,7 @@ def test_a_load_in_haste_may_miss_others_and_says_so(
     before = head(mine)
     write(other, {"k": b"theirs"})
     found = mine.load(["k", "never"], allow_stale=True)
-    assert found.maybe_stale == getattr(mine, "_foresees", False), (
+    assert found.maybe_stale == getattr(mine, "append_is_conditional", False), (
         "only stores with all records in memory read stale"
     )
     if not found.maybe_stale:

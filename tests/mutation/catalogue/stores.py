@@ -239,7 +239,7 @@ MUTANTS = [
     Mutant(
         "Postgres (log) appends at any head",
         "coord.stores.postgres.log_statements:APPEND",
-        " AND head = as_of_head",
+        " AND head = read_head",
         "",
         (
             "tests/unit/stores/postgres/test_log_store.py::test_a_commit_goes_in_behind_another_or_is_a_conflict",
@@ -249,7 +249,7 @@ MUTANTS = [
     Mutant(
         "Postgres (log) appends after the floor was raised",
         "coord.stores.postgres.log_statements:APPEND",
-        " AND floor = as_of_floor",
+        " AND floor = read_floor",
         "",
         (
             "tests/unit/stores/postgres/test_table_store.py::test_what_was_loaded_holds_only_while_head_and_floor_stand",
@@ -258,7 +258,7 @@ MUTANTS = [
     Mutant(
         "Postgres (log) trims entries before it writes a snapshot",
         "coord.stores.postgres.log_store:PostgresLogStore._forget",
-        "self._snapshots.write(snapshot_of(self._state), patient=True)",
+        "self._snapshots.write(snapshot_of(self._state), wait=True)",
         "pass",
         (
             "tests/unit/stores/postgres/test_log_store.py::test_a_trim_is_noticed_by_who_is_behind",

@@ -1,4 +1,4 @@
-"""Lists in the binary format of Postgres arrays: a third of the time the driver's own dumper takes.
+"""Lists in the binary format of Postgres arrays, three times as fast as the driver's dumper.
 
 An array is its number of dimensions, a flag for nulls (never here), the type of its elements, then per
 dimension a length and a first index, then each element after its length; all big-endian.
@@ -21,7 +21,7 @@ TEXT, BYTEA, BIGINT = 25, 17, 20
 
 
 class Array(Protocol):
-    """A parameter that knows its type and packs itself."""
+    """A parameter with a type that can pack itself."""
 
     oid: ClassVar[int]
 
@@ -29,7 +29,7 @@ class Array(Protocol):
 
 
 class ArrayDumper(Dumper):
-    """Hands such a parameter to the driver."""
+    """Passes such a parameter to the driver."""
 
     format = Format.BINARY
 
@@ -42,7 +42,7 @@ class ArrayDumper(Dumper):
 
 
 class Texts(list[str]):
-    """A text[]; what is not valid Unicode cannot be packed (UnicodeEncodeError)."""
+    """A text[]; invalid Unicode raises UnicodeEncodeError."""
 
     oid: ClassVar[int] = 1009
 

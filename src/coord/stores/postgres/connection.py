@@ -1,4 +1,4 @@
-"""Connections to a Postgres server, as both shapes of the store need them: urls, settings, errors."""
+"""Connections to a Postgres server for both layouts: urls, settings, errors, installation."""
 
 import contextlib
 import re
@@ -27,9 +27,10 @@ from coord.stores.postgres.table_statements import LIBPQ, SESSION, Statements, T
 from coord.stores.urls import redact, without_parameter
 
 SCHEMES = {"tables": "postgresql", "log": "postgresql+log"}
+LAYOUT_NAMES = {"tables": "table-based", "log": "log-structured"}
 SERVER_VERSION = 130000
 _TLS_FAILURE = re.compile(r"certificate|does not support SSL|private key")
-"""What libpq itself says, in English unless the program has set a locale, of a TLS that cannot succeed."""
+"""The words of libpq about TLS that cannot succeed, in English unless the program has set a locale."""
 SCHEMA = re.compile(r"(?!pg_)[a-z_][a-z0-9_]{0,47}")
 
 Row = tuple[Any, ...]
@@ -37,28 +38,28 @@ Connection = psycopg.Connection[Row]
 
 
 def translated(error: psycopg.Error, *, committing: bool = False) -> CoordError:
-    """Return what a driver error means."""
+    """Return the store error for a driver error."""
     message = f"Postgres: {' '.join(str(error).split())}"
     state, severity = error.sqlstate or "", error.diag.severity_nonlocalized
     if severity in ("FATAL", "PANIC") or (not state and not isinstance(error, psycopg.DataError)):
-        # The session ended: a restart, pg_terminate_backend, the network. FATAL is probably a plain no, for
-        # a server holds it back while it commits; but to look into the log costs little, to guess may lie.
+        # The session ended: a restart, a terminated backend, the network. After FATAL the commit probably
+        # did not happen, but checking the log costs little, and a guess may be wrong.
         return Unknown(message) if committing else Unreachable(message)
-    # From here on the answer was ERROR: the statement, which was its whole transaction, is rolled back.
+    # The answer was ERROR: the statement, which is its whole transaction, was rolled back.
     if not state or state.startswith("22"):  # a data exception: not Unicode, or a NUL
         return Invalid(message)
     if state.startswith("54"):  # a limit of the program
         return LimitReached(message)
     if state in ("XX001", "XX002", "P0002", "42P01", "42703", "42883", "3F000"):
-        # A damaged page or index; a log, table, column, function or schema that was there before.
+        # A damaged page or index; a missing log, table, column, function or schema.
         return Corrupt(message, hint="restore the store from a copy; nothing was changed")
-    # Lock or statement timeout, deadlock, serialization failure, no space, no privilege, read-only, moved …
+    # Lock or statement timeout, deadlock, serialization failure, full disk, no privilege, read-only, migrated
     return unavailable_error(message)
 
 
 @contextlib.contextmanager
 def using(connection: Connection, *, committing: bool = False) -> Iterator[None]:
-    """Translate errors; whatever went wrong, the next call begins with a fresh connection."""
+    """Translate errors, and close the connection after any: the next call opens a new one."""
     try:
         yield
     except BaseException as error:
@@ -71,24 +72,27 @@ def using(connection: Connection, *, committing: bool = False) -> Iterator[None]
 
 
 class Address:
-    """Where a store is and of which shape: what libpq needs, and the schema."""
+    """The address and layout of a store: the arguments of libpq, and the schema."""
 
     def __init__(self, url: str, statements: type[Statements]) -> None:
         self.redacted = redact(url)
         self.libpq: dict[str, Any] = {}
         with contextlib.suppress(ValueError, psycopg.Error):
-            plain = "postgresql:" + url.partition(":")[2]  # without the shape, which libpq does not know
+            plain = "postgresql:" + url.partition(":")[2]  # without "+log", which libpq does not know
             rest, schemas = without_parameter(plain, "schema")
             self.libpq = {**LIBPQ, **conninfo_to_dict(rest), "client_encoding": "UTF8"}
-        if not self.libpq:  # raised here and not from the driver's error, whose words hold the password
-            raise Invalid(f"{self.redacted!r} is not a url that Postgres understands")
+        if not self.libpq:  # not raised from the driver's error, whose text contains the password
+            raise Invalid(f"{self.redacted!r} is not a valid Postgres url")
         self.schema = ",".join(schemas) if schemas else "coord"
         if not SCHEMA.fullmatch(self.schema):
-            raise Invalid(f"{self.schema!r} cannot be a schema", hint="1 to 48 of a-z, 0-9 and _, not pg_…")
+            raise Invalid(
+                f"{self.schema!r} is not a valid schema",
+                hint="use 1 to 48 of a-z, 0-9 and _, not starting with pg_",
+            )
         self.sql = statements(self.schema)
 
     def connect(self) -> Connection:
-        """Open a connection that is set up as the statements expect."""
+        """Open a connection with the settings that the statements need."""
         connection = self._log_in()
         with using(connection):
             self._set_up(connection)
@@ -123,17 +127,21 @@ class Address:
     def _set_up(self, connection: Connection) -> None:
         version = connection.info.server_version
         if version < SERVER_VERSION:
-            raise Unsupported(f"{self.redacted} is Postgres {version // 10000}", hint="13 or newer is needed")
+            raise Unsupported(
+                f"{self.redacted} is Postgres {version // 10000}", hint="use Postgres 13 or newer"
+            )
         encoding = connection.info.parameter_status("server_encoding")
         if encoding != "UTF8":
-            raise Unsupported(f"{self.redacted} keeps text as {encoding}", hint="create the database as UTF8")
+            raise Unsupported(
+                f"{self.redacted} stores text as {encoding}", hint="create the database with encoding UTF8"
+            )
         for array in (Texts, Blobs, Bigints):
             connection.adapters.register_dumper(array, ArrayDumper)
         connection.execute(self.sql.set_up, (Texts(SESSION), Texts(SESSION.values())))
 
 
 def install_at(address: Address) -> None:
-    """Make schema, tables and functions where they are missing; safe to call again, and at the same time."""
+    """Create the schema, tables and functions that are missing; safe to call again, even at the same time."""
     sql = address.sql
     with contextlib.closing(address.connect()) as connection, using(connection), connection.transaction():
         connection.execute(sql.lock_installation)
@@ -146,17 +154,17 @@ def install_at(address: Address) -> None:
                 "format": str(FORMAT),
                 "store_id": secrets.token_hex(16),
                 "epoch": "0",
-                "shape": sql.shape,
+                "layout": sql.layout,
             }
             connection.cursor().executemany(sql.put_meta, list(values.items()))
-        meta_of(address, connection)  # before anything is made over a store of another shape or format
+        meta_of(address, connection)  # before anything is created in a store of another layout or format
         views_wanted, views = sql.views()
         if connection.execute(views_wanted).fetchall()[0][0]:
             connection.execute(views, prepare=False)
 
 
 def meta_of(address: Address, connection: Connection) -> dict[str, str]:
-    """Return what the store says of itself; refuse one that is not there or not ours to write."""
+    """Return the metadata of the store; refuse a missing store, another format and another layout."""
     try:
         meta: dict[str, str] = dict(connection.execute(address.sql.meta).fetchall())
     except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName) as error:
@@ -166,21 +174,21 @@ def meta_of(address: Address, connection: Connection) -> dict[str, str]:
             f"{address.redacted} has format {meta.get('format')}; this version of coord writes {FORMAT}",
             hint="upgrade coord",
         )
-    _check_shape(address, meta.get("shape", TableStatements.shape))
+    _check_layout(address, meta.get("layout", TableStatements.layout))
     return meta
 
 
-def _check_shape(address: Address, shape: str) -> None:
-    wanted = address.sql.shape
-    if shape != wanted:
+def _check_layout(address: Address, layout: str) -> None:
+    wanted = address.sql.layout
+    if layout != wanted:
         raise Invalid(
-            f"{address.redacted} holds a store in the {shape} shape, not in the {wanted} shape",
-            hint=f"open it as {SCHEMES.get(shape, shape)}://…, or install another schema and coord migrate",
+            f"{address.redacted} is {LAYOUT_NAMES.get(layout, layout)}, not {LAYOUT_NAMES[wanted]}",
+            hint=f"open it as {SCHEMES.get(layout, layout)}://…, or coord migrate to another schema",
         )
 
 
 def is_gone(connection: Connection) -> bool:
-    """Whether the server has hung up since the last answer; if so, the connection is closed here too."""
+    """Return whether the server closed the connection; if so, close it here too."""
     socket = select.poll()
     with contextlib.suppress(psycopg.Error):
         socket.register(connection.fileno(), select.POLLIN)

@@ -1,4 +1,4 @@
-"""An open Postgres schema of either shape: one connection, one listener, and what a fork means for them."""
+"""An open Postgres schema of either layout: one connection, one listener, and what a fork means for them."""
 
 import contextlib
 import threading
@@ -26,7 +26,7 @@ _events_decode = msgspec.msgpack.Decoder(list[bytes]).decode
 
 
 class OpenSchema(ServerDatabase[AnyStore]):
-    """A schema with all its tenants; made by `install`."""
+    """A schema with all its tenants; created by `install`."""
 
     statements: ClassVar[type[Statements]]
     using = staticmethod(using)
@@ -42,15 +42,15 @@ class OpenSchema(ServerDatabase[AnyStore]):
             self._connected()
 
     def _begin(self) -> None:
-        """Begin without connections, in this process."""
+        """Start without connections, in this process."""
         super()._begin()
         self._connection_lock = threading.RLock()
         self._connection: Connection | None = None
 
     def ask(self, query: str, *values: object, committing: bool = False, on: int | None = None) -> list[Row]:
-        """Return the answer, whose first column is the server's clock; one statement is one transaction.
+        """Return the rows, whose first column is the server's clock; one statement is one transaction.
 
-        With `on`, only if that one of the `connections` is still the one.
+        With `on`, only if the current connection has that number; otherwise raise `Reconnected`.
         """
         self._in_this_process()
         with self._connection_lock:
@@ -65,7 +65,7 @@ class OpenSchema(ServerDatabase[AnyStore]):
         return rows
 
     def _connected(self) -> Connection:
-        """Return the connection, opened anew if it is gone: what was not sent yet cannot be lost."""
+        """Return the connection; open a new one if it was lost, because nothing has been sent yet."""
         if self.closed:
             raise Unavailable("the database is closed")
         if self._connection is None or is_gone(self._connection):
@@ -74,7 +74,7 @@ class OpenSchema(ServerDatabase[AnyStore]):
         return self._connection
 
     def connect(self) -> Connection:
-        """Open a connection to this very store."""
+        """Open a connection, and check that the server still has this store."""
         connection = self.address.connect()
         with using(connection):
             meta = meta_of(self.address, connection)
@@ -82,18 +82,18 @@ class OpenSchema(ServerDatabase[AnyStore]):
             if standby:
                 raise Unavailable(f"{self.address.redacted} is a standby", hint="connect to the primary")
             if self.store_id not in ("", meta["store_id"]):
-                raise Corrupt(f"{self.address.redacted} holds another store now", hint="open it again")
+                raise Corrupt(f"{self.address.redacted} is another store now", hint="open it again")
         self.store_id, self.epoch, self.metadata = meta["store_id"], int(meta["epoch"]), meta
         self.limits = Limits(commit_bytes=COMMIT_BYTES, durable=durable, shared=True)
         return connection
 
     def checks(self) -> list[Check]:
-        from coord.stores.postgres.health import look
+        from coord.stores.postgres.health import check_server
 
-        return look(self.ask)
+        return check_server(self.ask)
 
     def notify(self, log: int, offset: int) -> None:
-        """Tell who listens that a log has grown; nobody depends on it."""
+        """Notify listeners that a log has grown; nobody depends on it."""
         sql = self.address.sql
         with contextlib.suppress(CoordError):
             self.ask(sql.notify, sql.channel(log), str(offset))
@@ -103,19 +103,21 @@ class OpenSchema(ServerDatabase[AnyStore]):
         sql = self.address.sql
         channels: dict[str, int] = {}
 
-        def hear(logs: frozenset[int], seconds: float) -> dict[int, int]:
-            unheard = logs.difference(channels.values())
-            for log in unheard:
+        def listen(logs: frozenset[int], seconds: float) -> dict[int, int]:
+            new = logs.difference(channels.values())
+            for log in new:
                 connection.execute(f'LISTEN "{sql.channel(log)}"', prepare=False)
                 connection.execute(sql.share_lock, (Int4(log),))
                 channels[sql.channel(log)] = log
-            rung = [] if unheard else list(connection.notifies(timeout=seconds, stop_after=1))
-            if rung:
-                return {channels[one.channel]: int(one.payload) for one in rung if one.payload.isdecimal()}
+            notified = [] if new else list(connection.notifies(timeout=seconds, stop_after=1))
+            if notified:
+                return {
+                    channels[one.channel]: int(one.payload) for one in notified if one.payload.isdecimal()
+                }
             return dict(connection.execute(sql.heads, (Bigints(logs),)).fetchall())
 
         with contextlib.closing(self.connect()) as connection, using(connection):
-            yield hear
+            yield listen
 
     def close(self) -> None:
         super().close()
@@ -125,7 +127,7 @@ class OpenSchema(ServerDatabase[AnyStore]):
 
 
 class TenantLog:
-    """One tenant's log as both shapes read it: every answer brings its head."""
+    """The log of one tenant in either layout: every answer contains its head."""
 
     def __init__(self, database: OpenSchema[Any], tenant: str) -> None:
         self.database = database
@@ -135,19 +137,21 @@ class TenantLog:
         self.read(self.sql.head)
 
     def read(self, query: str, *values: object) -> tuple[int, int, list[Row]]:
-        """Return head, floor and what was found, all of one snapshot; note the head."""
+        """Return head, floor and rows of one snapshot; record the head."""
         newest = self.seen.offset
         rows = self.database.ask(query, *values, self.id)
         if not rows:
-            raise Corrupt(f"log {self.id} is gone", hint="restore the store from a copy")
+            raise Corrupt(f"log {self.id} is missing", hint="restore the store from a copy")
         _, head, at, floor, *_ = rows[0]
         if head < newest:
-            raise Corrupt(f"the log went back from {newest} to {head}", hint="was the store restored?")
+            raise Corrupt(
+                f"the log went back from {newest} to {head}", hint="check whether an old copy was restored"
+            )
         self.see(Head(head, at))
         return head, floor, [row[4:] for row in rows if len(row) > 4 and row[4] is not None]
 
     def see(self, head: Head) -> None:
-        """Note a head that was met."""
+        """Record a head."""
         if head.offset > self.seen.offset:
             self.seen = head
 
@@ -166,7 +170,7 @@ class TenantLog:
         return self.seen.offset > after or self.database.wait(self.id, after, timeout)
 
     def forget_below(self, floor: int) -> None:
-        """Remove entries that nobody sees any more; there may be millions, so they leave in portions."""
+        """Remove the entries below the floor in portions, because there may be millions."""
         portion = forgotten = FORGET_AT_ONCE
         while forgotten == portion:
             portions = (self.id, Int8(floor), Int8(portion), self.id)

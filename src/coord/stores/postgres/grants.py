@@ -1,4 +1,4 @@
-"""The rights that a Postgres store takes: of the role that installs it, and of one that works with it."""
+"""The rights for a Postgres store: of the role that installs it, and of the role that uses it."""
 
 from typing import Any
 
@@ -8,9 +8,9 @@ OWNER, AGENT = "coord_owner", "coord_agent"
 
 
 def granted(address: Any) -> list[str]:
-    """Return the statements that give these rights, in their order; comments stand before what they explain.
+    """Return the statements that grant these rights, in order, with comments.
 
-    Who installs is the user of the url. No name stands in a comment, for it might hold the end of a line.
+    The user of the url installs. A comment contains no name, because a name may contain a line break.
     """
     sql = address.sql
     schema, agent = _quoted(sql.schema), _quoted(AGENT)
@@ -23,7 +23,7 @@ def granted(address: Any) -> list[str]:
     trimmed = [table for table in ("record", "entry") if table in sql.rights]
     return [
         (
-            "-- As an administrator, who also gives both a password: one role installs, the other works.\n"
+            "-- As an administrator: one role installs, the other works. Give both a password.\n"
             f"CREATE ROLE {owner} LOGIN;"
         ),
         f"CREATE ROLE {agent} LOGIN;",
@@ -36,7 +36,7 @@ def granted(address: Any) -> list[str]:
         *(f"GRANT {rights} ON {', '.join(names)} TO {agent};" for rights, names in tables.items()),
         f"GRANT SELECT ON {', '.join(f'{schema}.{view}' for view in views)} TO {agent};",
         (
-            "-- Only for who may forget the past of a log:\n"
+            "-- Only if the role may trim logs:\n"
             f"GRANT DELETE ON {', '.join(f'{schema}.{table}' for table in trimmed)} TO {agent};"
         ),
     ]

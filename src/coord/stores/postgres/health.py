@@ -1,4 +1,4 @@
-"""What `coord doctor` learns from a Postgres server."""
+"""The checks of `coord doctor` on a Postgres server."""
 
 import time
 from collections.abc import Callable
@@ -13,12 +13,12 @@ SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint, current_setting('
 """
 
 
-def look(ask: Callable[[str], list[tuple[Any, ...]]]) -> list[Check]:
-    """Look at version, durability, connections and clock."""
+def check_server(ask: Callable[[str], list[tuple[Any, ...]]]) -> list[Check]:
+    """Check version, durability, connections and clock."""
     asked = time.time_ns() // 1_000_000
     row = ask(SETTINGS)[0]
     answered = time.time_ns() // 1_000_000
-    server_ms, version, fsync, synchronous, full_pages, most, used = row
+    server_ms, version, fsync, synchronous, full_pages, limit, used = row
     settings = {"fsync": fsync, "synchronous_commit": synchronous, "full_page_writes": full_pages}
     off = [name for name, value in settings.items() if value == "off"]
     return [
@@ -27,15 +27,15 @@ def look(ask: Callable[[str], list[tuple[Any, ...]]]) -> list[Check]:
             "durability",
             not off,
             ", ".join(f"{name} is {value}" for name, value in settings.items()),
-            f"switch on {', '.join(off)}: a crash may take back what was answered" if off else "",
+            f"switch on {', '.join(off)}: a crash may undo commits that were answered" if off else "",
         ),
         Check(
             "connections",
-            used < most * 0.9,
-            f"{used} of {most} in use",
+            used < limit * 0.9,
+            f"{used} of {limit} in use",
             ""
-            if used < most * 0.9
-            else "raise max_connections: each process takes one, or two while it waits",
+            if used < limit * 0.9
+            else "raise max_connections: each process uses one, or two while it waits",
         ),
         clock_check(server_ms, asked, answered),
     ]

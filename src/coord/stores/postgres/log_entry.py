@@ -1,4 +1,4 @@
-"""What an entry of the log shape did to the records, as bytes. Large values are rows of their own."""
+"""The changes of an entry in the log-structured layout, as bytes. Large values are in separate rows."""
 
 import msgspec
 
@@ -8,7 +8,7 @@ from coord.stores.log.snapshot import Reference
 
 
 class Body(msgspec.Struct, frozen=True, array_like=True):
-    """The puts with their values, the deletes, and the lines of puts whose value is a row of its own."""
+    """The puts with their values, the deletes, and the index keys of puts with a separate value row."""
 
     puts: dict[str, Put]
     deletes: list[str]
@@ -19,11 +19,11 @@ encoded = msgspec.msgpack.Encoder().encode
 _decode_body = msgspec.msgpack.Decoder(Body).decode
 
 NOTHING = encoded(Body({}, [], {}))
-"""An entry that left the records as they were."""
+"""The body of an entry that changed no record."""
 
 
 def commit_of(offset: int, at: int, body: bytes) -> Commit:
-    """Return what the fold takes in for an entry."""
+    """Return the commit of an entry, as the state applies it."""
     try:
         done = _decode_body(body)
     except msgspec.MsgspecError as error:
@@ -34,7 +34,7 @@ def commit_of(offset: int, at: int, body: bytes) -> Commit:
 
 
 def with_references(puts: dict[str, Put], large: dict[str, str]) -> dict[str, Put]:
-    """Return all puts, with references for those of which only the line is here."""
+    """Return all puts, with references in place of large values."""
     return (
         {**puts, **{key: Put(Reference(), index_key) for key, index_key in large.items()}} if large else puts
     )

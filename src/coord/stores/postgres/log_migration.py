@@ -1,4 +1,4 @@
-"""Moving a Postgres store in the log shape: a copy becomes a snapshot, which is what a log begins with."""
+"""Migrating a log-structured Postgres store: the copy becomes a snapshot, the start of the new log."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,19 +10,19 @@ from coord.stores.contract import Entry, Record
 from coord.stores.log.snapshot import INLINE_BYTES, Reference, Snapshot, SnapshotId
 from coord.stores.postgres.arrays import Bigints, Blobs, Texts
 from coord.stores.postgres.log_entry import NOTHING, encoded
-from coord.stores.postgres.log_snapshots import write_image
+from coord.stores.postgres.log_snapshots import write_snapshot
 from coord.stores.postgres.log_statements import LogStatements
 from coord.stores.postgres.table_migration import BEGIN, ZERO, PostgresMigrator
 
 DROP = tuple(
-    f"DELETE FROM {{schema}}.{table} WHERE log = %s"  # noqa: S608 - names of tables, all from here
+    f"DELETE FROM {{schema}}.{table} WHERE log = %s"  # noqa: S608 - constant table names
     for table in ("entry", "value", "snapshot", "chunk")
 )
 ENTRY = "INSERT INTO {schema}.entry VALUES (%s, %s, %s, %s, %s, %s)"
 
 
 class PostgresLogMigrator(PostgresMigrator):
-    """See `migrating.Migrator`. What is added stays in memory until the log begins, as it will afterwards."""
+    """The steps of `Migrator`. Added records stay in memory until `begin` writes them as a snapshot."""
 
     def __init__(self, database: Any) -> None:
         super().__init__(database)
@@ -57,8 +57,8 @@ class PostgresLogMigrator(PostgresMigrator):
         with self._transaction() as connection:
             begun = connection.execute(self._sql.named(BEGIN), (offset, entry.at, offset, tenant)).fetchall()
             if not begun:
-                raise Refused(f"somebody else began the log of {tenant}", hint="name another store")
+                raise Refused(f"the log of tenant {tenant} exists already", hint="use another store")
             log = begun[0][0]
-            write_image(connection, self._statements, log, snapshot)
+            write_snapshot(connection, self._statements, log, snapshot)
             row = (log, Int8(offset), Int8(entry.at), entry.id, encoded(entry.events))
             connection.execute(self._sql.named(ENTRY), (*row, NOTHING))

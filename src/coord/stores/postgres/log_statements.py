@@ -1,8 +1,8 @@
-"""What the log shape says to a Postgres server: an entry holds all that its commit wrote, records are folded.
+"""The SQL of the log-structured layout: an entry contains everything that its commit wrote.
 
-Bodies are stored as they are (EXTERNAL): to compress a batch of claims costs more than to write it. A value
-that is too large for memory is a row of its own under its key, replaced and removed by the very commits that
-do so with its record. Chunks of a snapshot come first, its row in `snapshot` last: then it exists.
+Bodies are stored uncompressed (EXTERNAL): compressing a batch of claims costs more than writing it. A value
+that is too large for memory is a separate row under its key; the commits that replace or delete the record
+replace or delete that row. The chunks of a snapshot are written first, its row in `snapshot` last.
 """
 
 from typing import ClassVar, Final
@@ -29,30 +29,30 @@ ALTER TABLE {schema}.chunk ALTER body SET STORAGE EXTERNAL;
 """
 
 APPEND: Final = """
--- One entry at head + 1, if head and floor are those as of which it was checked. The update takes the lock
--- on the head row and then looks at the row as its former holder left it: that is the order of the log.
+-- Append one entry at head + 1 if head and floor are those at which it was checked. The update locks the head
+-- row and then reads it as its previous holder left it: this orders the log.
 CREATE FUNCTION {schema}.append(
-    to_log int, as_of_head bigint, as_of_floor bigint, commit_at bigint, commit_id bytea,
+    to_log int, read_head bigint, read_floor bigint, commit_at bigint, commit_id bytea,
     commit_events bytea, commit_body bytea, gone text[], large text[], large_values bytea[],
     OUT clock bigint, OUT appended boolean, OUT heard boolean)
 LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
-    UPDATE {schema}.log SET head = as_of_head + 1, at = commit_at
-        WHERE id = to_log AND head = as_of_head AND floor = as_of_floor;
+    UPDATE {schema}.log SET head = read_head + 1, at = commit_at
+        WHERE id = to_log AND head = read_head AND floor = read_floor;
     appended := FOUND;
     IF appended THEN
         INSERT INTO {schema}.entry
-            VALUES (to_log, as_of_head + 1, commit_at, commit_id, commit_events, commit_body);
+            VALUES (to_log, read_head + 1, commit_at, commit_id, commit_events, commit_body);
         IF cardinality(gone) > 0 THEN
             DELETE FROM {schema}.value WHERE log = to_log AND key = ANY(gone);
         END IF;
         IF cardinality(large) > 0 THEN
             INSERT INTO {schema}.value
-                SELECT to_log, p.key, as_of_head + 1, p.value FROM unnest(large, large_values) p (key, value)
+                SELECT to_log, p.key, read_head + 1, p.value FROM unnest(large, large_values) p (key, value)
                 ON CONFLICT (log, key) DO UPDATE
                 SET "offset" = excluded."offset", value = excluded.value;
         END IF;
-        -- Listeners share this lock. Whoever gets it later, gets it after this commit and sees the new head.
+        -- Listeners share this lock. A listener that gets it later sees the head of this commit.
         heard := NOT pg_try_advisory_xact_lock({listen_class}, to_log);
     END IF;
     clock := extract(epoch FROM clock_timestamp()) * 1000;
@@ -73,7 +73,7 @@ CHUNKS: Final = """
 SELECT number, body FROM {schema}.chunk
 WHERE log = l.id AND "offset" = %b AND number >= %b ORDER BY number LIMIT %b
 """
-# Rights are checked before anything is done: who may not delete entries does not raise the floor either.
+# Rights are checked first: a role that may not delete entries does not raise the floor either.
 RAISE_FLOOR: Final = """
 WITH raised AS (
     UPDATE {schema}.log SET floor = greatest(floor, least(%b, head)) WHERE id = %b RETURNING floor),
@@ -81,7 +81,7 @@ nothing AS (DELETE FROM {schema}.entry WHERE false)
 SELECT {clock}, floor FROM raised
 """
 
-# Chunks need not reach the disk by themselves: the row that makes them a snapshot waits for all before it.
+# Chunks need no sync: the row that makes them a snapshot waits for everything before it.
 ADD_CHUNKS: Final = """
 WITH unsynced AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))
 INSERT INTO {schema}.chunk SELECT %b, %b, %b + c.number, c.body
@@ -91,7 +91,7 @@ SNAPSHOTS_FROM: Final = """
 SELECT "offset" FROM {schema}.snapshot WHERE log = %b AND "offset" >= %b
 """
 ADD_SNAPSHOT: Final = "INSERT INTO {schema}.snapshot VALUES (%b, %b, %b, %b)"
-# The last two stay: somebody may be reading the one before the newest.
+# Keep two: another process may be reading the older one.
 DROP_SNAPSHOTS: Final = """
 DELETE FROM {schema}.snapshot WHERE log = %b AND "offset" < (
     SELECT min("offset") FROM (SELECT "offset" FROM {schema}.snapshot WHERE log = %b
@@ -108,9 +108,9 @@ WHERE l.tenant = %b
 
 
 class LogStatements(Statements):
-    """The statements of the log shape."""
+    """The statements of the log-structured layout."""
 
-    shape = "log"
+    layout = "log"
     tables = TABLES + APPEND
     rights: ClassVar = {
         "meta": "SELECT",

@@ -1,10 +1,10 @@
-"""The Postgres store in the log shape, for a busy hub: the server keeps the log, we fold records.
+"""The log-structured Postgres store, for a busy hub: the server keeps the log, we keep the records.
 
-A commit is one round trip: it is checked against the fold and appended at head + 1, and only if somebody else
-has appended in between (or trimmed) is it looked at again. A load is one round trip, too: it brings what was
-appended since. Every process holds all records in memory, except large values, which are fetched by key.
+A commit is one round trip: it is checked against the state in memory and appended at head + 1. It is checked
+again only if somebody else appended or trimmed in between. A load is one round trip too: it returns the new
+entries. Every process has all records in memory, except large values, which are read by key.
 
-    postgresql+log://user@host/database?schema=coord    as the table shape, in a schema of its own
+    postgresql+log://user@host/database?schema=coord    like the table-based store, in a separate schema
 """
 
 import logging
@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 
 
 class PostgresLogStore(LogStore):
-    """One tenant's log in a Postgres schema."""
+    """The log of one tenant in a Postgres schema."""
 
     append_is_conditional = True
 
@@ -45,7 +45,7 @@ class PostgresLogStore(LogStore):
         self._snapshots = Snapshots(self._log, self._sql)
         self._snapshot_writer: threading.Thread | None = None
         self._heard = False
-        self._begin_anew()
+        self._reload()
         self._catch_up()
 
     @property
@@ -58,17 +58,17 @@ class PostgresLogStore(LogStore):
 
     # Reading.
 
-    def _begin_anew(self) -> None:
-        """Become the newest snapshot; what came after it is still to be folded in."""
+    def _reload(self) -> None:
+        """Load the newest snapshot; the entries after it are not applied yet."""
         self._connection = self._database.connections
         self._body: bytes | None = None
         while True:
-            place, size, floor = self._snapshots.newest()
-            if place is None and floor % 2**EPOCH_BITS:
+            id_, size, floor = self._snapshots.newest()
+            if id_ is None and floor % 2**EPOCH_BITS:
                 raise Corrupt("the log was trimmed, but there is no snapshot", hint=RESTORE)
-            if place is not None and place.offset + 1 < floor:
-                raise Corrupt(f"entry {place.offset + 1} is missing, and no snapshot has it", hint=RESTORE)
-            state = LogState(floor, 0, floor) if place is None else self._snapshots.read(place)
+            if id_ is not None and id_.offset + 1 < floor:
+                raise Corrupt(f"entry {id_.offset + 1} is missing, and no snapshot has it", hint=RESTORE)
+            state = LogState(floor, 0, floor) if id_ is None else self._snapshots.read(id_)
             if state is not None:
                 break
         self._state = state
@@ -80,11 +80,11 @@ class PostgresLogStore(LogStore):
             after = self._state.offset
             head, floor, rows = self._log.read(self._sql.entries, Int8(after), Int8(PAGE))
             if self._connection != self._database.connections:
-                self._recognise()
+                self._verify_newest()
                 head = -1
                 continue
             if after + 1 < floor and not (rows and rows[0][0] == after + 1):
-                self._begin_anew()  # the log was trimmed beneath us
+                self._reload()  # another process trimmed the log
                 continue
             self._replay(rows)
             if not rows and head != after:
@@ -92,18 +92,20 @@ class PostgresLogStore(LogStore):
         if floor > self._state.floor:
             self._state.trim(floor)
 
-    def _recognise(self) -> None:
-        """See that the log has the newest entry known here, through a new connection: after a failover, or
-        from a copy that was restored, it may have another one in its place."""
+    def _verify_newest(self) -> None:
+        """Check through a new connection that the log still has the newest entry known here.
+
+        After a failover or a restored copy, that offset may belong to another entry.
+        """
         connection, after = self._database.connections, self._state.offset
         _, floor, rows = self._log.read(self._sql.entries, Int8(after - 1), Int8(1))
         for offset, at, body in rows:
             if offset == after and (at, body) != (self._state.at, self._body or body):
                 raise Corrupt(
-                    f"entry {after} is another than it was", hint="was the store restored? Open it again"
+                    f"entry {after} has changed", hint="if an old copy was restored, open the store again"
                 )
-        if after < floor:  # it is gone
-            self._begin_anew()
+        if after < floor:  # it was trimmed
+            self._reload()
         self._connection = connection
 
     def _replay(self, rows: Sequence[Row]) -> None:
@@ -133,7 +135,7 @@ class PostgresLogStore(LogStore):
         return filled
 
     def _look_again(self, record: Record) -> None:
-        """Catch up after a value was found gone: either a newer commit explains that, or nothing does."""
+        """Catch up after a value was missing; unless a newer commit removed it, the store is damaged."""
         offset = self._state.offset
         self._catch_up()
         if self._state.offset == offset:
@@ -179,7 +181,7 @@ class PostgresLogStore(LogStore):
         return Commit({}, with_references(puts, index_keys), commit.deletes, [], commit.at)
 
     def _appended(self, *values: object) -> tuple[bool, bool]:
-        """Append through the connection that the fold rests on; return whether it was, and who listens."""
+        """Append through the connection of the state; return whether it was appended, and is heard."""
         try:
             answer = self._database.ask(self._sql.append, *values, committing=True, on=self._connection)
         except Reconnected:
@@ -187,7 +189,7 @@ class PostgresLogStore(LogStore):
         return answer[0][1], answer[0][2]
 
     def _large_among(self, keys: list[str]) -> list[str]:
-        """Return those keys whose value is a row of its own until now."""
+        """Return the keys whose current value is in a separate row."""
         found = map(self._state.records.get, keys)
         return [record.key for record in found if record is not None and type(record.value) is Reference]
 
@@ -203,9 +205,9 @@ class PostgresLogStore(LogStore):
         self._log.forget_below(self._state.floor)
 
     def _forget(self, floor: int) -> None:
-        newest = self._snapshots.newest().place
+        newest = self._snapshots.newest().id_
         if floor > self._state.floor and (newest is None or newest.offset + 1 < floor):
-            self._snapshots.write(snapshot_of(self._state), patient=True)
+            self._snapshots.write(snapshot_of(self._state), wait=True)
         self._database.ask(self._sql.raise_floor, Int8(floor), self._log.id, committing=True)
 
     # Snapshots.
@@ -215,14 +217,14 @@ class PostgresLogStore(LogStore):
         return snapshot_is_due(entries, self._bytes_since_base // snapshot_delay, self._base_bytes)
 
     def _begin_snapshot(self) -> None:
-        """Write a snapshot in a thread of its own; the commit has happened, so failing here is no failure."""
+        """Write a snapshot in a separate thread. The commit is done, so a failure is only logged."""
         writing = self._snapshot_writer is not None and self._snapshot_writer.is_alive()
         if writing or self._closed or not self._snapshot_is_due():
             return
         try:
-            place, size, _ = self._snapshots.newest()
-            if place is not None and place.offset > self._base:  # another process was faster
-                self._base, self._base_bytes = place.offset, size
+            id_, size, _ = self._snapshots.newest()
+            if id_ is not None and id_.offset > self._base:  # another process was faster
+                self._base, self._base_bytes = id_.offset, size
                 self._bytes_since_base = 0
                 return
             snapshot = snapshot_of(self._state)
@@ -232,13 +234,13 @@ class PostgresLogStore(LogStore):
             )
             self._snapshot_writer.start()
         except (CoordError, RuntimeError) as error:
-            logger.warning("no snapshot of %s could be written: %s", self._database.address.redacted, error)
+            logger.warning("cannot write a snapshot of %s: %s", self._database.address.redacted, error)
 
     def _write_snapshot(self, snapshot: Snapshot) -> None:
         try:
-            self._base_bytes = self._snapshots.write(snapshot, patient=False) or self._base_bytes
+            self._base_bytes = self._snapshots.write(snapshot, wait=False) or self._base_bytes
         except CoordError as error:
-            logger.warning("no snapshot of %s could be written: %s", self._database.address.redacted, error)
+            logger.warning("cannot write a snapshot of %s: %s", self._database.address.redacted, error)
 
     def close(self) -> None:
         super().close()
@@ -247,7 +249,7 @@ class PostgresLogStore(LogStore):
 
 
 class PostgresLogDatabase(OpenSchema[PostgresLogStore]):
-    """A schema of logs with all its tenants; made by `install`."""
+    """A log-structured schema with all its tenants; created by `install`."""
 
     statements = LogStatements
 
@@ -256,12 +258,12 @@ class PostgresLogDatabase(OpenSchema[PostgresLogStore]):
 
 
 def install(url: str) -> None:
-    """Make schema, tables and functions where they are missing; safe to call again, and at the same time."""
+    """Create the schema, tables and functions that are missing; safe to call again, even at the same time."""
     install_at(Address(url, LogStatements))
 
 
 def grants(url: str) -> list[str]:
-    """Return what an administrator runs so that the store can be installed, and used with few rights."""
+    """Return the statements with which an administrator prepares a store that is used with few rights."""
     from coord.stores.postgres.grants import granted
 
     return granted(Address(url, LogStatements))

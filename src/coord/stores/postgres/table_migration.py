@@ -1,4 +1,4 @@
-"""Moving a Postgres store, with the rights of its owner; a trigger keeps a moved one shut for everybody."""
+"""Migrating a Postgres store, with the rights of its owner. A trigger seals it for everybody."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -12,23 +12,25 @@ from coord.stores.migration import MIGRATED_ID, MIGRATED_URL, migrated_message
 from coord.stores.postgres.arrays import Bigints, Blobs, Texts
 from coord.stores.postgres.table_statements import Statements
 
-# Dropping and creating a trigger waits for the commits that are under way, and later ones wait for it.
-SHUT = """
-CREATE FUNCTION {schema}.refuse_moved() RETURNS trigger LANGUAGE plpgsql AS $moved$
+# Dropping and creating a trigger waits for running commits, and later commits wait for it.
+SEAL = """
+CREATE FUNCTION {schema}.refuse_migrated() RETURNS trigger LANGUAGE plpgsql AS $migrated$
 BEGIN
-    RAISE EXCEPTION '%', (SELECT value FROM {schema}.meta WHERE name = 'moved_message');
-END $moved$;
-CREATE TRIGGER moved BEFORE INSERT OR UPDATE ON {schema}.log
-    FOR EACH ROW EXECUTE FUNCTION {schema}.refuse_moved();
+    RAISE EXCEPTION '%', (SELECT value FROM {schema}.meta WHERE name = 'migrated_message');
+END $migrated$;
+CREATE TRIGGER migrated BEFORE INSERT OR UPDATE ON {schema}.log
+    FOR EACH ROW EXECUTE FUNCTION {schema}.refuse_migrated();
 """
 REOPEN = """
-DROP TRIGGER IF EXISTS moved ON {schema}.log;
-DROP FUNCTION IF EXISTS {schema}.refuse_moved();
+DROP TRIGGER IF EXISTS migrated ON {schema}.log;
+DROP FUNCTION IF EXISTS {schema}.refuse_migrated();
 """
 HEADS = "SELECT tenant, head FROM {schema}.log WHERE (head & 1099511627775) <> 0 ORDER BY tenant"
-# The low 40 bits: a log of a later epoch that nobody wrote to has not begun either.
-SET_NOTE = "INSERT INTO {schema}.meta VALUES (%s, %s) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
-DROP_NOTE = "DELETE FROM {schema}.meta WHERE name = %s"
+# The low 40 bits are 0 in a log without entries, whatever its epoch.
+SET_METADATA = (
+    "INSERT INTO {schema}.meta VALUES (%s, %s) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+)
+DROP_METADATA = "DELETE FROM {schema}.meta WHERE name = %s"
 ZERO = "UPDATE {schema}.log SET head = 0, at = 0, floor = 0 WHERE id = %s"
 DROP_RECORDS = "DELETE FROM {schema}.record WHERE log = %s"
 DROP_ENTRIES = "DELETE FROM {schema}.entry WHERE log = %s"
@@ -46,7 +48,7 @@ _events_encode = msgspec.msgpack.Encoder().encode
 
 
 class PostgresMigrator:
-    """See `migrating.Migrator`."""
+    """The steps of `Migrator`."""
 
     def __init__(self, database: Any) -> None:
         self._database = database
@@ -68,16 +70,16 @@ class PostgresMigrator:
         self.set_metadata(epoch=str(epoch))
 
     def seal(self, url: str, store_id: str) -> None:
-        metadata = {MIGRATED_URL: url, MIGRATED_ID: store_id, "moved_message": migrated_message(url)}
+        metadata = {MIGRATED_URL: url, MIGRATED_ID: store_id, "migrated_message": migrated_message(url)}
         with self._transaction() as connection:
             connection.execute(self._sql.named(REOPEN), prepare=False)
             self._set_metadata(connection, metadata)
-            connection.execute(self._sql.named(SHUT), prepare=False)
+            connection.execute(self._sql.named(SEAL), prepare=False)
 
     def reopen(self) -> None:
         with self._transaction() as connection:
             connection.execute(self._sql.named(REOPEN), prepare=False)
-            self._set_metadata(connection, {MIGRATED_URL: "", MIGRATED_ID: "", "moved_message": ""})
+            self._set_metadata(connection, {MIGRATED_URL: "", MIGRATED_ID: "", "migrated_message": ""})
 
     def clear(self, tenant: str) -> None:
         with self._transaction() as connection:
@@ -96,24 +98,24 @@ class PostgresMigrator:
             connection.execute(self._sql.named(ADD), (*columns, tenant))
 
     def begin(self, tenant: str, entry: Entry) -> None:
-        place = (entry.offset, entry.at, entry.offset, tenant)
+        id_ = (entry.offset, entry.at, entry.offset, tenant)
         with self._transaction() as connection:
-            begun = connection.execute(self._sql.named(BEGIN), place).fetchall()
+            begun = connection.execute(self._sql.named(BEGIN), id_).fetchall()
             if not begun:
-                raise Refused(f"somebody else began the log of {tenant}", hint="name another store")
+                raise Refused(f"the log of tenant {tenant} exists already", hint="use another store")
             row = (begun[0][0], entry.offset, entry.at, entry.id, _events_encode(entry.events))
             connection.execute(self._sql.named(ENTRY), row)
 
     def _set_metadata(self, connection: Any, values: dict[str, str]) -> None:
         for name, value in values.items():
             if value:
-                connection.execute(self._sql.named(SET_NOTE), (name, value))
+                connection.execute(self._sql.named(SET_METADATA), (name, value))
             else:
-                connection.execute(self._sql.named(DROP_NOTE), (name,))
+                connection.execute(self._sql.named(DROP_METADATA), (name,))
 
     @contextmanager
     def _transaction(self) -> Iterator[Any]:
-        """One transaction on a connection of its own."""
+        """Run one transaction on a separate connection."""
         database = self._database
         with (
             closing(database.address.connect()) as connection,

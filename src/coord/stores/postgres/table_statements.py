@@ -1,12 +1,12 @@
-"""What the Postgres stores say to their server: settings, what both shapes share, and all of the table shape.
+"""The SQL of the Postgres stores: settings, the part of both layouts, and the table-based layout.
 
-Plans must stay good from an empty table to millions of rows, because a connection plans each statement once
-(`plan_cache_mode`): so versions are looked up by a scalar subquery, which can only be one index probe per
-key, never by a join, and sequential scans are off.
+Plans must be good from an empty table to millions of rows, because a connection plans each statement once
+(`plan_cache_mode`). So versions are read by a scalar subquery, which can only be one index lookup per key,
+never by a join, and sequential scans are off.
 
-HOT: an update that changes no indexed column needs no index entry, and its dead row leaves with the next
-visit to the page; `fillfactor` keeps room for it. An index counts with all columns it mentions, its WHERE
-too. So nothing indexes `version` or `value`: a tombstone is marked by `index_key IS NULL`.
+HOT updates: an update that changes no indexed column needs no index entry, and its dead row is removed with
+the next access to the page; `fillfactor` keeps room for it. All columns that an index mentions count, also in
+its WHERE. So no index uses `version` or `value`: a tombstone is a row with `index_key IS NULL`.
 """
 
 import zlib
@@ -15,11 +15,11 @@ from typing import ClassVar, Final
 from coord.stores.contract import KEY_BYTES
 
 ABOVE_ALL: Final = chr(0x10FFFF) * (KEY_BYTES // 4 + 1)
-"""Text above every key and index key in the order of bytes, for it is longer than any of them."""
+"""Text above every key and index key in byte order: it is longer than any of them."""
 
 INSTALL_LOCK: Final = 0x636F6F7264  # "coord"
 
-# Defaults for what the url leaves open: a peer that is gone is noticed in less than half a minute.
+# Defaults if the url sets none: a lost peer is noticed in less than 30 seconds.
 LIBPQ: Final = {
     "connect_timeout": 5,
     "fallback_application_name": "coord",
@@ -42,7 +42,7 @@ SESSION: Final = {
 META: Final = """
 CREATE TABLE {schema}.meta (name text PRIMARY KEY, value text NOT NULL);
 
--- One row per tenant, changed by each commit. A page of its own for each few rows, so that they stay HOT.
+-- One row per tenant, changed by each commit. Few rows per page keep the updates HOT.
 CREATE TABLE {schema}.log (
     id int PRIMARY KEY, tenant text COLLATE "C" NOT NULL UNIQUE, head bigint NOT NULL, at bigint NOT NULL,
     floor bigint NOT NULL) WITH (fillfactor = 10);
@@ -69,8 +69,8 @@ BEGIN
     SELECT id INTO opened FROM {schema}.log WHERE tenant = of_tenant;
     IF opened IS NULL THEN
         PERFORM pg_advisory_xact_lock({install_lock});
-        -- The next statement has a newer snapshot than the lock: it sees what another just inserted.
-        -- The offsets of a later epoch are above all of an earlier one (40 bits: see database.py).
+        -- The next statement has a newer snapshot than the lock, so it sees a row that another inserted.
+        -- A later epoch has higher offsets than an earlier one (40 bits: see database.py).
         SELECT value::bigint << 40 INTO base FROM {schema}.meta WHERE name = 'epoch';
         INSERT INTO {schema}.log SELECT coalesce(max(id), 0) + 1, of_tenant, base, 0, base FROM {schema}.log
             ON CONFLICT (tenant) DO NOTHING;
@@ -80,14 +80,14 @@ END $$;
 """
 
 COMMIT: Final = """
--- The contract of one commit in one round trip, and nothing of the product. `keys` are those to put, those to
--- delete, those only read; `writes` counts the first two; `puts` and `index_keys` belong to the first. If
--- head and floor are still those `read_point` which the versions were loaded, nothing can have changed.
+-- One commit in one round trip. `keys` are the keys to put, then those to delete, then those only read;
+-- `writes` counts the first two groups; `puts` and `index_keys` belong to the first. If head and floor are
+-- those of the read point, no version can have changed.
 --
--- The lock on the head row is the order of the log. READ COMMITTED gives every statement of a VOLATILE
--- function a snapshot of its own, so what follows the lock sees all that its former holder committed.
+-- The lock on the head row orders the log. READ COMMITTED gives every statement of a VOLATILE function a new
+-- snapshot, so the statements after the lock see everything that its previous holder committed.
 CREATE FUNCTION {schema}.commit(
-    to_log int, as_of_head bigint, as_of_floor bigint,
+    to_log int, read_head bigint, read_floor bigint,
     keys text[], versions bigint[], writes int, puts bytea[], index_keys text[],
     commit_at bigint, commit_id bytea, commit_events bytea,
     OUT clock bigint, OUT new_offset bigint, OUT changed text[], OUT heard boolean)
@@ -97,16 +97,16 @@ DECLARE
 BEGIN
     SELECT l.head + 1, l.floor INTO STRICT new_offset, the_floor
         FROM {schema}.log l WHERE l.id = to_log FOR NO KEY UPDATE;
-    IF (new_offset - 1, the_floor) <> (as_of_head, as_of_floor) THEN
+    IF (new_offset - 1, the_floor) <> (read_head, read_floor) THEN
         SELECT array_agg(e.key) INTO changed FROM unnest(keys, versions) e (key, version)
             WHERE e.version <> coalesce(
                 (SELECT r.version FROM {schema}.record r WHERE r.log = to_log AND r.key = e.key), the_floor);
     END IF;
     IF changed IS NOT NULL THEN
-        -- Nothing was written but the row lock: not worth waiting for the disk.
+        -- Only the row lock was written: do not wait for the disk.
         PERFORM set_config('synchronous_commit', 'off', true);
     ELSE
-        -- `unnest` fills the shorter arrays up with nulls: a key without value and index key is a tombstone.
+        -- `unnest` pads the shorter arrays with nulls: a key without value and index key is a tombstone.
         INSERT INTO {schema}.record (log, key, version, value, index_key)
             SELECT to_log, p.key, new_offset, p.value, p.index_key
             FROM unnest(keys[1:writes], puts, index_keys) p (key, value, index_key)
@@ -114,7 +114,7 @@ BEGIN
             SET version = excluded.version, value = excluded.value, index_key = excluded.index_key;
         INSERT INTO {schema}.entry VALUES (to_log, new_offset, commit_at, commit_id, commit_events);
         UPDATE {schema}.log SET head = new_offset, at = commit_at WHERE id = to_log;
-        -- Listeners share this lock. Whoever gets it later, gets it after this commit and sees the new head.
+        -- Listeners share this lock. A listener that gets it later sees the head of this commit.
         heard := NOT pg_try_advisory_xact_lock({listen_class}, to_log);
     END IF;
     clock := extract(epoch FROM clock_timestamp()) * 1000;
@@ -130,14 +130,14 @@ BEGIN
 END $$;
 """
 
-# Every answer begins with the server's clock; one that reads a log goes on with its head, as of one snapshot.
+# Every answer starts with the server's clock; one that reads a log then has its head.
 CLOCK: Final = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
 READ: Final = """
 SELECT (SELECT {clock}), l.head, l.at, l.floor, f.*
 FROM {schema}.log l LEFT JOIN LATERAL ({found}) f ON true WHERE l.id = %b {order}
 """
 
-# Key by key (LIMIT keeps it so): a plan lasts as long as its connection, and for `key = ANY` one that was
+# Key by key (LIMIT enforces it): a plan lasts as long as its connection, and one for `key = ANY` that was
 # made while the table was small reads all rows of the log.
 LOAD: Final = """
 SELECT f.* FROM unnest(%b) k (key), LATERAL (
@@ -148,20 +148,21 @@ CHANGED: Final = """
 SELECT e.key FROM unnest(%b, %b) e (key, version) WHERE e.version <>
     coalesce((SELECT r.version FROM {schema}.record r WHERE r.log = l.id AND r.key = e.key), l.floor)
 """
-# Keys, ranges of keys and ranges of index keys, as of one snapshot. `place` says of which range a record is.
+# Keys, ranges by key and ranges by index key, in one snapshot. `id_` says of which range a record is.
 LOAD_RANGES: Final = """
-SELECT 0::bigint AS place, f.* FROM unnest(%b) k (key), LATERAL (
+SELECT 0::bigint AS position, f.* FROM unnest(%b) k (key), LATERAL (
     SELECT key, version, value, coalesce(index_key, '') AS index_key FROM {schema}.record
     WHERE log = l.id AND key = k.key LIMIT 1) f
 UNION ALL
-SELECT r.place, f.* FROM unnest(%b, %b, %b, %b) r (place, low, high, most), LATERAL (
+SELECT r.position, f.* FROM unnest(%b, %b, %b, %b) r (position, low, high, max_rows), LATERAL (
     SELECT key, version, value, index_key FROM {schema}.record
-    WHERE log = l.id AND key >= r.low AND key < r.high AND index_key IS NOT NULL ORDER BY key LIMIT r.most) f
+    WHERE log = l.id AND key >= r.low AND key < r.high AND index_key IS NOT NULL
+    ORDER BY key LIMIT r.max_rows) f
 UNION ALL
-SELECT r.place, f.* FROM unnest(%b, %b, %b, %b, %b) r (place, low, low_key, high, most), LATERAL (
+SELECT r.position, f.* FROM unnest(%b, %b, %b, %b, %b) r (position, low, low_key, high, max_rows), LATERAL (
     SELECT key, version, value, index_key FROM {schema}.record
     WHERE log = l.id AND (index_key, key) > (r.low, r.low_key) AND index_key < r.high AND index_key <> ''
-    ORDER BY index_key, key LIMIT r.most) f
+    ORDER BY index_key, key LIMIT r.max_rows) f
 """
 TAIL: Final = """
 SELECT "offset", at, id, events FROM {schema}.entry
@@ -169,14 +170,14 @@ WHERE log = l.id AND "offset" > %b ORDER BY "offset" LIMIT %b
 """
 
 
-# Who owns the tables renews the views; for others they stay as they are.
+# Only the owner of the tables replaces the views.
 VIEWS_WANTED: Final = """
 SELECT pg_has_role(c.relowner, 'USAGE')
-    AND NOT EXISTS (SELECT FROM {schema}.meta WHERE name = 'views' AND value = '{mark}')
+    AND NOT EXISTS (SELECT FROM {schema}.meta WHERE name = 'views' AND value = '{checksum}')
 FROM pg_class c WHERE c.oid = '{schema}.meta'::regclass
 """
-NOTE_VIEWS: Final = """
-INSERT INTO {schema}.meta VALUES ('views', '{mark}')
+SET_VIEWS_CHECKSUM: Final = """
+INSERT INTO {schema}.meta VALUES ('views', '{checksum}')
     ON CONFLICT (name) DO UPDATE SET value = excluded.value;
 """
 
@@ -193,14 +194,14 @@ SELECT {clock}, count(*) FROM forgotten
 
 
 class Statements:
-    """The statements of both shapes, with the names of one schema in them."""
+    """The statements of both layouts, with the names of one schema."""
 
-    shape: ClassVar[str]
-    """What the schema says it holds; a schema that says nothing holds tables."""
+    layout: ClassVar[str]
+    """The layout in the metadata; a schema without one is table-based."""
     tables: ClassVar[str]
     """What a shape makes beside `meta` and `log`."""
     rights: ClassVar[dict[str, str]]
-    """What an agent may do with each table."""
+    """The rights of an agent on each table."""
 
     def __init__(self, schema: str) -> None:
         self.schema = schema
@@ -221,28 +222,31 @@ class Statements:
         self.forget = self.named(FORGET)
         self.heads = self.named("SELECT id, head FROM {schema}.log WHERE id = ANY(%b)")
         self.share_lock = f"SELECT pg_advisory_lock_shared({self.listen_class}, %b)"
-        # It waits for who else notifies, and they for their disks: not for long, since polling is the net.
+        # NOTIFY waits for other notifiers, and they for their disks: only briefly, as listeners poll too.
         self.notify = f"SELECT {CLOCK}, set_config('lock_timeout', '100ms', true), pg_notify(%b, %b)"
 
     def views(self) -> tuple[str, str]:
-        """Return what asks whether the views are to be made or renewed, and what does it."""
+        """Return the query whether the views must be created or replaced, and the statements that do it."""
         from coord.stores.postgres.views import views_sql  # only to install
 
         made = views_sql(of_records="record" in self.rights)
-        mark = f"{zlib.crc32(made.encode()):08x}"
-        wanted, made = VIEWS_WANTED.replace("{mark}", mark), made + NOTE_VIEWS.replace("{mark}", mark)
+        checksum = f"{zlib.crc32(made.encode()):08x}"
+        wanted, made = (
+            VIEWS_WANTED.replace("{checksum}", checksum),
+            made + SET_VIEWS_CHECKSUM.replace("{checksum}", checksum),
+        )
         return self.named(wanted), self.named(made)
 
     def channel(self, log: int) -> str:
-        """Return the name under which commits to a log are announced."""
+        """Return the channel on which commits to a log are announced."""
         return f"{self.schema}_{log}"
 
     def lock_class(self, purpose: str) -> int:
-        """Return an int4 that tells schemas and purposes apart: the first half of an advisory lock."""
+        """Return the first half of an advisory lock: an int4 for this schema and purpose."""
         return zlib.crc32((self.schema + purpose).encode()) - 2**31
 
     def named(self, statement: str) -> str:
-        """Return a statement with the names of this schema in it."""
+        """Return a statement with the names of this schema."""
         names = {
             "{schema}": f'"{self.schema}"',
             "{clock}": CLOCK,
@@ -254,15 +258,15 @@ class Statements:
         return statement
 
     def read(self, found: str, order: str = "") -> str:
-        """Return a statement that answers with the head of a log and what was found, as of one snapshot."""
+        """Return a statement that reads the head of a log and the result of a query in one snapshot."""
         order = f"ORDER BY {order}" if order else ""
         return self.named(READ.replace("{found}", found).replace("{order}", order))
 
 
 class TableStatements(Statements):
-    """The statements of the table shape."""
+    """The statements of the table-based layout."""
 
-    shape = "tables"
+    layout = "tables"
     tables = TABLES + COMMIT + TRIM
     rights: ClassVar = {
         "meta": "SELECT",

@@ -1,10 +1,10 @@
-"""The Postgres store (table shape): tables in one schema of a database, any number of machines.
+"""The table-based Postgres store: tables in one schema of a database, any number of machines.
 
-A commit is one round trip: a function that locks the head row, compares, and writes (`postgres_sql.py`). Who
-waits is woken by NOTIFY, sent after the commit and only if somebody listens: inside the commit it would hold
-a lock of the whole server until the disk has answered.
+A commit is one round trip: a function locks the head row, checks the versions, and writes (see
+table_statements.py). Waiters are woken by NOTIFY, which is sent after the commit, if somebody listens:
+inside the commit it would hold a lock of the whole server until the disk has answered.
 
-    postgresql://user@host/database?schema=coord    `schema` is ours, the rest is libpq's
+    postgresql://user@host/database?schema=coord    `schema` is ours, the other parameters are libpq's
 """
 
 from collections.abc import Iterable, Sequence
@@ -38,7 +38,7 @@ _events_encode = msgspec.msgpack.Encoder().encode
 
 
 class PostgresStore(RangeReader):
-    """One tenant's log in a Postgres schema."""
+    """The log of one tenant in a Postgres schema."""
 
     def __init__(self, database: "PostgresDatabase", tenant: str) -> None:
         self._database = database
@@ -58,8 +58,8 @@ class PostgresStore(RangeReader):
         parts: list[list[Record]] = [[], *([] for _ in ranges)]
         if ranges:
             head, floor, rows = self._log.read(self._sql.load_ranges, wanted, *_bounds(ranges))
-            for place, *row in rows:
-                parts[place].append(Record(*row))
+            for position, *row in rows:
+                parts[position].append(Record(*row))
         else:
             head, floor, rows = self._log.read(self._sql.load, wanted)
             parts[0] += [Record(*row) for row in rows]
@@ -80,7 +80,7 @@ class PostgresStore(RangeReader):
             return head
         try:
             offset, changed, heard = self._ask_to_commit(commit, commit.read_point)
-        except Reconnected:  # nothing was sent, and what was seen before may not have lasted
+        except Reconnected:  # nothing was sent, and the server may have lost what we read before
             offset, changed, heard = self._ask_to_commit(commit, NO_READ_POINT)
         if changed is not None:
             raise Conflict(changed)
@@ -90,7 +90,7 @@ class PostgresStore(RangeReader):
         return int(offset)
 
     def _ask_to_commit(self, commit: Commit, read_point: ReadPoint) -> Row:
-        """Return the new offset, or which keys have changed; and whether somebody listens."""
+        """Return the new offset or the changed keys, and whether somebody listens."""
         expected_versions, written = commit.expected_versions, dict.fromkeys([*commit.puts, *commit.deletes])
         keys = Texts([*written, *(key for key in expected_versions if key not in written)])
         ((_, *answer),) = self._database.ask(
@@ -125,22 +125,22 @@ class PostgresStore(RangeReader):
         return self._database.clock.now()
 
     def close(self) -> None:
-        """Nothing of its own: the database owns the connections."""
+        """Do nothing: the database owns the connections."""
 
 
 def _bounds(ranges: Sequence[Range]) -> list[Texts | Bigints]:
-    """Return the ranges of keys and those of lines, each as lists of places, bounds and limits.
+    """Return the ranges by key and those by index key, each as lists of positions, bounds and limits.
 
-    What comes after a key comes at or after that key with the least letter behind it.
+    "After a key" is the same as "from that key with the lowest character appended".
     """
     keys: list[tuple[int, str, str, int]] = []
     index_keys: list[tuple[int, str, str, str, int]] = []
-    for place, (prefix, by, limit, after) in enumerate(ranges, 1):
+    for position, (prefix, by, limit, after) in enumerate(ranges, 1):
         high = prefix_end(prefix) or ABOVE_ALL
         if by == "index_key":
-            index_keys.append((place, *max((prefix, ""), after), high, limit))  # no key is empty
+            index_keys.append((position, *max((prefix, ""), after), high, limit))  # no key is empty
         else:
-            keys.append((place, prefix if after[1] < prefix else f"{after[1]}\x01", high, limit))
+            keys.append((position, prefix if after[1] < prefix else f"{after[1]}\x01", high, limit))
     return [
         Bigints(row[0] for row in keys),
         Texts(row[1] for row in keys),
@@ -155,7 +155,7 @@ def _bounds(ranges: Sequence[Range]) -> list[Texts | Bigints]:
 
 
 class PostgresDatabase(OpenSchema[PostgresStore]):
-    """A schema of tables with all its tenants; made by `install`."""
+    """A table-based schema with all its tenants; created by `install`."""
 
     statements = TableStatements
 
@@ -164,12 +164,12 @@ class PostgresDatabase(OpenSchema[PostgresStore]):
 
 
 def install(url: str) -> None:
-    """Make schema, tables and functions where they are missing; safe to call again, and at the same time."""
+    """Create the schema, tables and functions that are missing; safe to call again, even at the same time."""
     install_at(Address(url, TableStatements))
 
 
 def grants(url: str) -> list[str]:
-    """Return what an administrator runs so that the store can be installed, and used with few rights."""
+    """Return the statements with which an administrator prepares a store that is used with few rights."""
     from coord.stores.postgres.grants import granted
 
     return granted(Address(url, TableStatements))

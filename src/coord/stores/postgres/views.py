@@ -1,9 +1,9 @@
-"""The views of `record_views.py` on Postgres, and the functions that read what the store keeps as bytes."""
+"""The views of `sql_views.py` for Postgres, and the functions that decode stored bytes."""
 
 from coord.stores.contract import prefix_end
 from coord.stores.sql_views import HISTORY_FIELDS, HISTORY_VIEW, RECORD_VIEWS, Column, RecordView
 
-# jsonb takes no NUL, so one that a text holds is shown as the sign for what cannot be shown.
+# jsonb cannot contain NUL, so the replacement character is shown instead.
 FUNCTIONS = r"""
 CREATE OR REPLACE FUNCTION {schema}.as_json(value bytea) RETURNS jsonb
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$
@@ -55,7 +55,7 @@ CROSS JOIN LATERAL {schema}.events_of(e.events) d
 
 
 def views_sql(*, of_records: bool) -> str:
-    """Return what makes or renews the views, with `{schema}` for the schema; a log alone has no records."""
+    """Return the statements that create or replace the views; a log-structured store has no record views."""
     views = {name: _of_records(view) for name, view in RECORD_VIEWS.items()} if of_records else {}
     columns = ", ".join(f"d.event ->> '{field}' AS {field}" for field in HISTORY_FIELDS)
     views[HISTORY_VIEW] = HISTORY.replace("{columns}", columns).replace("{at}", _timestamp("e.at"))

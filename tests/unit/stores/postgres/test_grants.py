@@ -106,7 +106,7 @@ def test_the_grants_are_enough(shape: str, postgres_server: PostgresServer) -> N
         write(store, {"large": b""}, deletes=["k"])
         assert head(store) == 2
         if shape == "log":
-            assert store._snapshots.write(snapshot_of(store._state), patient=True) > 0
+            assert store._snapshots.write(snapshot_of(store._state), wait=True) > 0
         store.trim(2)
         assert [entry.offset for entry in store.tail(1, 9)] == [2]
 
