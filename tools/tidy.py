@@ -200,7 +200,7 @@ def findings(name: str) -> Iterator[Finding]:
 def words(name: str) -> Iterator[Finding]:
     """What the vocabulary says about a file of the product."""
     if name.startswith("src/") and name.endswith(".py"):
-        yield from unused_words((ROOT / name).read_text(encoding="utf-8"))
+        yield from unused_words(name, (ROOT / name).read_text(encoding="utf-8"))
 
 
 def main() -> int:
