@@ -34,7 +34,7 @@ def lose_by_preemption(harness: StoreHarness, old: Actor, new: Actor) -> None:
     place = new.wait_for(FILE, priority=5)
     with pytest.raises(LockLost) as caught:
         old.renew(FILE)
-    assert "give it back" in caught.value.hint
+    assert "release it" in caught.value.hint
     assert not new.check(FILE).free, "it may still finish"
     harness.pass_seconds(30)
     assert new.confirm(place).outcome is Outcome.GRANTED

@@ -129,7 +129,7 @@ def test_scn_36_a_theft_needs_three_things(harness: StoreHarness) -> None:
     living.beat()
     harness.at(700)
     refuse_theft(harness, thief, "name:cargo-build", "its lease lasts 2900 s more")
-    refuse_theft(harness, thief, "name:pr-merge-queue", "its owner was heard of 10 s ago")
+    refuse_theft(harness, thief, "name:pr-merge-queue", "its owner was active 10 s ago")
 
     stolen = thief.steal("name:main-push")
     assert stolen.ok

@@ -1,7 +1,8 @@
-"""Taking locks: at once, or in line, or not; and what a request in line can still do.
+"""Acquire locks: grant them, wait in the queue for them, or be denied.
 
-A request first clears its way: holds whose deadline passed are ended, and those of owners proven dead; what
-came free goes to those in line. Then it is granted, or gets in line, or leaves a bid and is refused.
+A request loads its lock table once. Locks that have expired and locks of dead owners end first, and
+the waiters get what was freed. Then `outcome_of` decides on the table, and one function carries the
+outcome out.
 """
 
 from typing import NamedTuple
@@ -64,15 +65,15 @@ from coord.core.sessions.schema import Session
 from coord.core.transaction import Transaction
 
 WAITS_MAX = 64
-"""What a session may wait and bid for at once: each of these is looked at by every deadlock search."""
+"""How many waiting and denied requests a session may have: a deadlock search visits each of them."""
 DENIED_QUIET_MS = 5_000
 RENEW_QUIET_MS = 4_000
 LOOK_MS = 2_000
-"""How often a request in line looks whether a holder has died, if nothing else happens."""
+"""A waiting request checks this often whether a holder has died."""
 
 
 def acquire_locks(tx: Transaction, command: AcquireLocks, now: int) -> LockReply:
-    """Grant all the locks of a request or none: the others wait in the queue or are denied."""
+    """Acquire all locks of a request or none; a request that is not granted waits or is denied."""
     session = ensure_session(tx, command.caller, now)
     return _acquire(tx, _request_of(command, session, now), command.wait_id, now)
 
@@ -285,7 +286,7 @@ def _deadline(lock: Lock) -> int:
 
 
 def _confirm_hand_off(tx: Transaction, key: str, request: LockRequest, now: int) -> LockReply:
-    """Confirm a hand-off. If it has lapsed, the request is decided again while its wait time lasts."""
+    """Confirm a hand-off. If it has expired, the request is decided again while its wait time lasts."""
     locks: list[tuple[Resource, Lock]] = []
     for resource in resources_of(request):
         lock = read_lock(tx, resource.lock_key(request.session))
@@ -306,12 +307,12 @@ def _confirm_hand_off(tx: Transaction, key: str, request: LockRequest, now: int)
 
 
 def wait_reads(command: ConfirmWait | PeekWait) -> list[str]:
-    """Return what a look at a request in line reads, so that a look is one read of the store."""
+    """Return the keys that a look at a waiting request reads, so that it is one question to the store."""
     return [*caller_reads(command), command.wait_key]
 
 
 def confirm_wait(tx: Transaction, command: ConfirmWait, now: int) -> LockReply:
-    """Look after a request in line: keep it alive, see whether holders are gone, take over a hand-off."""
+    """Keep a waiting request alive, end blocking locks whose owner is gone, and confirm a hand-off."""
     session = ensure_session(tx, command.caller, now)
     request = _own_request(tx, command.wait_key, session.session_id)
     if request is None:
@@ -329,16 +330,16 @@ def confirm_wait(tx: Transaction, command: ConfirmWait, now: int) -> LockReply:
 
 
 def peek_wait(tx: Transaction, command: PeekWait, now: int) -> bool:
-    """Whether a request in line has been decided."""
+    """Whether a waiting request has been decided."""
     request = _own_request(tx, command.wait_key, find_session(tx, command.caller, now))
     return request is None or request.state is not WaitState.WAITING
 
 
 def withdraw_wait(tx: Transaction, command: WithdrawWait, now: int) -> bool:
-    """Leave the line; those behind may go on."""
+    """Leave the wait queue, and let the requests behind go on."""
     session = find_session(tx, command.caller, now)
     key = command.wait_key
-    if not key.startswith(keys.WAIT_PREFIX):  # its answer was never read, so only the id is known
+    if not key.startswith(keys.WAIT_PREFIX):  # the reply was never read, so only the id is known
         waits = tx.get(keys.waits(session), SessionWaits)
         key = next((each for each in waits.keys if each.endswith(f"/{key}")), "") if waits is not None else ""
     request = _own_request(tx, key, session) if key else None
@@ -358,6 +359,6 @@ def withdraw_wait(tx: Transaction, command: WithdrawWait, now: int) -> bool:
 
 def _own_request(tx: Transaction, key: str, session: str) -> LockRequest | None:
     if not key.startswith(keys.WAIT_PREFIX):
-        raise Invalid(f"{key!r} is not a place in line", hint="use the one that the request was given")
+        raise Invalid(f"{key!r} is not a wait id", hint="use the one from the reply to the request")
     request = tx.get(key, LockRequest)
     return request if request is not None and request.session == session else None

@@ -21,7 +21,7 @@ class LockCommand(SessionCommand, frozen=True):
 
 
 class ResourceCommand(LockCommand, frozen=True, kw_only=True):
-    """A command about what a caller would have; `exact` are the resources that are single files."""
+    """A command that requests resources; `exact` lists those that are single files."""
 
     exact: tuple[str, ...] = ()
 
@@ -48,12 +48,12 @@ class LockInfo(Reply, frozen=True):
     exact: bool = False
 
     def with_fence(self, offset: int) -> Self:
-        """Return the lock with its fence, where the commit at this offset granted it."""
+        """Return the lock with its fence, if the commit at this offset granted it."""
         return self if self.fence or not offset else msgspec.structs.replace(self, fence=offset)
 
 
 class WaitInfo(Reply, frozen=True):
-    """A request that waits in line; `look_ms` is when something may change by itself."""
+    """A request in the wait queue; at `look_ms` a deadline may change its state."""
 
     wait_id: str
     position: int
@@ -72,9 +72,9 @@ class Outcome(StrEnum):
 
 
 class LockReply(Reply, frozen=True):
-    """The answer to a request for locks; denials say who is in the way and what to do.
+    """The answer to a request for locks; a denial names the holder that blocks it.
 
-    `after_loss`: somebody lost a lock there not long ago, and edits may be left of it.
+    `after_loss`: a session lost a lock there recently and may have left unfinished edits.
     """
 
     outcome: Outcome
@@ -100,7 +100,7 @@ class LockReply(Reply, frozen=True):
 
 
 class AcquireLocks(ResourceCommand, frozen=True, kw_only=True):
-    """Take locks, all or none. With `wait_ms` the request gets in line under `wait_id`."""
+    """Acquire locks, all or none. With `wait_ms`, join the wait queue instead of being refused."""
 
     rule = "coord.core.locks.acquire:acquire_locks"
     prefetch_keys = "coord.core.locks.locks:lock_reads"
@@ -120,13 +120,13 @@ class AcquireLocks(ResourceCommand, frozen=True, kw_only=True):
     worktree: str = ""
 
     def content(self) -> Command:
-        """Return the command without who waits, under which name, and what it found where the files are."""
+        """Return the command without the waiting process, its wait id and the facts found on disk."""
         plain = msgspec.structs.replace(self, wait_id="", waiter=None, leased=True, exact=())
         return super(AcquireLocks, plain).content()
 
 
 class ConfirmWait(SessionCommand, frozen=True):
-    """Ask what became of a request in line; a hand-off is taken over."""
+    """Return the state of a waiting request, and confirm a hand-off."""
 
     rule = "coord.core.locks.acquire:confirm_wait"
     prefetch_keys = "coord.core.locks.acquire:wait_reads"
@@ -136,7 +136,7 @@ class ConfirmWait(SessionCommand, frozen=True):
 
 
 class PeekWait(SessionCommand, frozen=True):
-    """Ask whether a request in line has changed, changing nothing."""
+    """Return whether a waiting request has been decided; this changes nothing."""
 
     rule = "coord.core.locks.acquire:peek_wait"
     prefetch_keys = "coord.core.locks.acquire:wait_reads"
@@ -146,9 +146,9 @@ class PeekWait(SessionCommand, frozen=True):
 
 
 class WithdrawWait(SessionCommand, frozen=True):
-    """Leave the line; what was handed over meanwhile is given back.
+    """Leave the wait queue, and release a lock that was handed off before that.
 
-    Who does not know its place, being interrupted before the answer, names its `wait_id` instead.
+    A caller that was interrupted before it read the reply passes its `wait_id` instead of the key.
     """
 
     rule = "coord.core.locks.acquire:withdraw_wait"
@@ -157,13 +157,13 @@ class WithdrawWait(SessionCommand, frozen=True):
 
 
 class ReleaseReply(Reply, frozen=True):
-    """The locks that were given back."""
+    """The locks that were released."""
 
     released: list[str]
 
 
 class ReleaseLocks(LockCommand, frozen=True):
-    """Give locks back; a fence, where given, must be that of the hold. No resource names all."""
+    """Release locks, or all if none is named; a fence, if given, must be that of the lock."""
 
     rule = "coord.core.locks.release:release_locks"
     prefetch_keys = "coord.core.locks.locks:lock_reads"
@@ -172,13 +172,13 @@ class ReleaseLocks(LockCommand, frozen=True):
 
 
 class RenewReply(Reply, frozen=True):
-    """The locks whose lease begins anew."""
+    """The locks with renewed leases."""
 
     locks: list[LockInfo]
 
 
 class RenewLocks(LockCommand, frozen=True):
-    """Begin leases anew; no resource names all."""
+    """Renew the leases of locks, or of all if none is named."""
 
     rule = "coord.core.locks.release:renew_locks"
     prefetch_keys = "coord.core.locks.locks:lock_reads"
@@ -188,14 +188,14 @@ class RenewLocks(LockCommand, frozen=True):
 
 
 class CheckReply(Reply, frozen=True):
-    """Whether resources are free for a caller, and who holds them if not."""
+    """Whether resources are free for a caller, and the locks that block it if not."""
 
     free: bool
     holders: list[LockInfo]
 
 
 class CheckLocks(ResourceCommand, frozen=True):
-    """Ask whether a caller could have resources now; with a fence, whether it still holds them under it."""
+    """Return whether resources are free for the caller; with a fence, whether it holds them under it."""
 
     rule = "coord.core.locks.queries:check_locks"
     prefetch_keys = "coord.core.locks.locks:lock_reads"
@@ -207,7 +207,7 @@ class CheckLocks(ResourceCommand, frozen=True):
 
 
 class ListLocks(SessionCommand, frozen=True):
-    """Ask for the locks of a session, of the caller's `own`, or for all."""
+    """List the locks of a session, the caller's `own`, or all."""
 
     rule = "coord.core.locks.queries:list_locks"
     reply = list[LockInfo]
@@ -263,7 +263,7 @@ class LockRequestInfo(Reply, frozen=True):
 
 
 class ListLockRequests(Command, frozen=True):
-    """Ask for the requests that are in a wait queue now, and for those that were denied a moment ago."""
+    """Ask for the requests that are in a wait queue now, and for those that were denied recently."""
 
     rule = "coord.core.locks.queries:list_lock_requests"
     reply = list[LockRequestInfo]
@@ -271,7 +271,7 @@ class ListLockRequests(Command, frozen=True):
 
 
 class StealLock(ResourceCommand, frozen=True, kw_only=True):
-    """Take locks from a holder that is gone; with `force` from any, for a reason that is recorded."""
+    """Take locks from a holder that is gone; with `force`, from any holder, and record the reason."""
 
     rule = "coord.core.locks.revoke:steal_lock"
     reply = LockReply
@@ -283,14 +283,14 @@ class StealLock(ResourceCommand, frozen=True, kw_only=True):
 
 
 class PreemptReply(Reply, frozen=True):
-    """Who was asked to give way, and until when."""
+    """The sessions that were asked to release their locks, and the deadline."""
 
     asked: list[str]
     until_ms: int
 
 
 class PreemptLock(ResourceCommand, frozen=True, kw_only=True):
-    """Ask holders of lower priority to give way within a time."""
+    """Ask holders of lower priority to release their locks within a time."""
 
     rule = "coord.core.locks.revoke:preempt_lock"
     reply = PreemptReply
@@ -300,7 +300,7 @@ class PreemptLock(ResourceCommand, frozen=True, kw_only=True):
 
 
 class FenceInfo(Reply, frozen=True):
-    """How the lock of a fence stands (`held`, `unknown`) or ended, and who was granted it since."""
+    """The state of the lock of a fence: `held`, `unknown` or why it ended; and what superseded it."""
 
     resource: str
     fence: int
@@ -312,7 +312,7 @@ class FenceInfo(Reply, frozen=True):
 
 
 class CheckFences(Command, frozen=True):
-    """Ask whether fences still count, each with the resource it was given for and the file that is meant."""
+    """Return whether fences are still valid, each with its resource and the file in question."""
 
     rule = "coord.core.locks.queries:check_fences"
     reply = list[FenceInfo]
@@ -322,9 +322,9 @@ class CheckFences(Command, frozen=True):
 
 
 class BeginToolCall(ResourceCommand, frozen=True, kw_only=True):
-    """A tool is about to be called: lock what it writes, or refuse; what its session holds stays held.
+    """Lock the files that a tool call writes, or refuse; the locks of its session are extended.
 
-    `lease_ms` is how long the call may take. `worktree` is where its files are.
+    `lease_ms` is the longest time the call may take; `worktree` is the worktree of its files.
     """
 
     rule = "coord.core.locks.tool_calls:begin_tool_call"
@@ -339,7 +339,7 @@ class BeginToolCall(ResourceCommand, frozen=True, kw_only=True):
 
 
 class EndToolCallReply(Reply, frozen=True):
-    """What a session holds after a call, how many others are under way, and what it was reminded of."""
+    """The locks of a session after a call, its running calls, and the last lock it was reminded of."""
 
     locks: list[LockInfo]
     under_way: int = 0
@@ -347,7 +347,7 @@ class EndToolCallReply(Reply, frozen=True):
 
 
 class EndToolCall(SessionCommand, frozen=True):
-    """A call has ended, or without a name all of them; what the session holds stays held."""
+    """Record the end of a tool call, or of all calls; the locks of the session are extended."""
 
     rule = "coord.core.locks.tool_calls:end_tool_call"
     prefetch_keys = "coord.core.sessions.identify:caller_reads"
@@ -356,9 +356,9 @@ class EndToolCall(SessionCommand, frozen=True):
 
 
 class ReleaseHookLocks(LockCommand, frozen=True):
-    """Give back what hooks locked for calls; nothing as long as a call of the session is under way.
+    """Release locks that hooks took for calls; none while a call of the session is running.
 
-    `reminded` is the newest lock that the session was reminded of.
+    `reminded` is the fence of the newest lock that the session was reminded of.
     """
 
     rule = "coord.core.locks.tool_calls:release_hook_locks"

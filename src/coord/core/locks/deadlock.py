@@ -1,13 +1,15 @@
-"""Deadlocks: sessions that wait for each other in a circle, found when the last of these waits begins.
+"""Deadlocks: sessions that wait for each other in a cycle, found when the last of these waits begins.
 
-The search starts from the new wait only, since the last edge closes the circle. It follows waits and bids:
-a session waits for those whose holds stand in the way of what it wants, and for those ahead of it in line.
-`waits/<session>` is expected of every session that the search visits, so a circle cannot close unseen.
+The search starts from the new wait only, since the last edge closes the cycle. It follows waiting
+and denied requests: a session waits for the holders that block its request, and for the requests
+ahead of it in the queue. The search reads `waits/<session>` of every session that it visits, so a
+cycle cannot close unseen.
 
-The victim is the one with the lowest effective priority, then one that said it is preemptible, then the one
-that has held its locks for the shortest time. Its wait is refused with the circle, and what the others need
-of it is revoked, in the same commit. Where a bid is part of the circle nobody is blocked for certain: the
-victim is told at once; its locks are revoked after `DENIED_PATIENCE_MS`, and only if every bid was renewed.
+The victim is the session with the lowest effective priority, then one that is preemptible, then the
+one that has held its locks for the shortest time. Its wait is refused with the cycle, and the locks
+that the others need are revoked, in the same commit. If the cycle contains a denied request, nobody
+is blocked for certain: the victim is notified at once, and loses its locks after
+`DENIED_PATIENCE_MS`, if every denied request was renewed by then.
 """
 
 from collections.abc import Iterable
@@ -44,7 +46,7 @@ VISITS_MAX, DEPTH_MAX = 1000, 200
 
 
 class Edge(NamedTuple):
-    """One session's wait inside a circle; it is for what the next session in the circle has."""
+    """One request in a cycle; the next session in the cycle blocks it."""
 
     session: str
     waiting: RequestAt
@@ -154,12 +156,12 @@ class _Trail:
 
 def break_deadlocks(tx: Transaction, new: RequestAt, table: LockTable, now: int) -> tuple[str, ...]:
     """Break every cycle that a new request closes; return the sessions of the last cycle found."""
-    shown: tuple[str, ...] = ()
+    path: tuple[str, ...] = ()
     search = CycleSearch(tx, now, {new.key: table})
     while True:
         request = tx.get(new.key, LockRequest)
         if request is None or request.state is not WaitState.WAITING:
-            return shown
+            return path
         waiting = RequestAt(new.key, request)
         # Waits first: a cycle with a denied request must not hide one that certainly blocks everybody.
         skipped: list[str] = []
@@ -167,15 +169,15 @@ def break_deadlocks(tx: Transaction, new: RequestAt, table: LockTable, now: int)
         if not cycle and skipped:
             cycle = search.find(waiting)
         if not cycle:
-            return shown
-        shown = (*(edge.session for edge in cycle), cycle[0].session)
-        if not _resolve(tx, search, cycle, shown, now):
-            return shown
+            return path
+        path = (*(edge.session for edge in cycle), cycle[0].session)
+        if not _resolve(tx, search, cycle, path, now):
+            return path
         search = CycleSearch(tx, now, {})
 
 
 def _resolve(
-    tx: Transaction, search: CycleSearch, cycle: list[Edge], shown: tuple[str, ...], now: int
+    tx: Transaction, search: CycleSearch, cycle: list[Edge], path: tuple[str, ...], now: int
 ) -> bool:
     """Break a cycle; False if its victim is only notified for now."""
     tables = [search.table_of(edge.waiting) for edge in cycle]
@@ -190,13 +192,13 @@ def _resolve(
         if warning is None:
             new_warning = DeadlockWarning(since_ms=now, victim=victim.session)
             tx.put(warning_key, new_warning, keys.due(now + WARNING_KEPT_MS))
-            tx.emit(DeadlockFound(shown, victim.session, False, now))
-            notify(tx, victim.session, "preempt", _plea(before, shown), now, {"cycle": list(shown)})
+            tx.emit(DeadlockFound(path, victim.session, False, now))
+            notify(tx, victim.session, "preempt", _plea(before, path), now, {"cycle": list(path)})
         return False
     if warning is not None:
         tx.delete(warning_key)
-    tx.emit(DeadlockFound(shown, victim.session, True, warning.since_ms if warning else now))
-    _revoke(tx, victim, tables[index - 1], shown, now)
+    tx.emit(DeadlockFound(path, victim.session, True, warning.since_ms if warning else now))
+    _revoke(tx, victim, tables[index - 1], path, now)
     return True
 
 
@@ -227,25 +229,25 @@ def _needed(tx: Transaction, session: str, table: LockTable) -> list[LockAt]:
     ]
 
 
-def _revoke(tx: Transaction, victim: Edge, table: LockTable, shown: tuple[str, ...], now: int) -> None:
+def _revoke(tx: Transaction, victim: Edge, table: LockTable, path: tuple[str, ...], now: int) -> None:
     needed = {lock_at.key: lock_at for lock_at in _needed(tx, victim.session, table)}
     winner = table.request.session
-    notify(tx, victim.session, "preempt", _loss(needed, winner, shown), now, {"cycle": list(shown)})
+    notify(tx, victim.session, "preempt", _loss(needed, winner, path), now, {"cycle": list(path)})
     freed = resources_of(victim.waiting.request)
     if victim.waiting.request.denied:
         drop_request(tx, victim.waiting, "deadlock")
     else:
-        leave_queue(tx, victim.waiting, WaitState.REFUSED, shown)
+        leave_queue(tx, victim.waiting, WaitState.REFUSED, path)
     for lock_at in needed.values():
-        freed += end_lock(tx, lock_at, EndReason.DEADLOCK, now, by=winner, note=" -> ".join(shown))
+        freed += end_lock(tx, lock_at, EndReason.DEADLOCK, now, by=winner, note=" -> ".join(path))
     grant_waiters(tx, freed, now)
 
 
-def _plea(before: Edge, shown: tuple[str, ...]) -> str:
+def _plea(before: Edge, path: tuple[str, ...]) -> str:
     wanted = ", ".join(before.waiting.request.resources)
-    return f"Deadlock: {' -> '.join(shown)}. Please release {wanted}, which {before.session} needs"
+    return f"Deadlock: {' -> '.join(path)}. Please release {wanted}, which {before.session} needs"
 
 
-def _loss(needed: dict[str, LockAt], winner: str, shown: tuple[str, ...]) -> str:
+def _loss(needed: dict[str, LockAt], winner: str, path: tuple[str, ...]) -> str:
     lost = ", ".join(lock_at.lock.resource for lock_at in needed.values()) or "your place in the wait queue"
-    return f"Deadlock: {' -> '.join(shown)}. You lost {lost} to {winner}; back out and try again"
+    return f"Deadlock: {' -> '.join(path)}. You lost {lost} to {winner}; back out and try again"

@@ -1,22 +1,16 @@
-"""Locks: who holds what, what stands in whose way, and how a hold begins and ends.
+"""The rules of a single lock: what it excludes, and how it begins and ends.
 
-A hold is one record per resource and session. Its *fence* is the offset of the commit that granted it: any
-later grant of anything that overlaps has a larger one, so a holder that was away proves nothing any more.
-A record that was granted and not rewritten since has fence 0, which means "my version".
+A session has one record per locked resource. The *fence* of a lock is the offset of the commit that
+granted it. A later grant of anything that overlaps has a larger fence, so a holder that was away
+cannot prove anything.
 
-Two holds exclude each other if their resources meet, unless both only read, or one belongs to an ancestor
-of the other's session: a sub-agent works under its parent's lock, with a grant of its own that ends with it.
+Two locks exclude each other if their resources overlap, unless both only read, or one belongs to an
+ancestor of the other's session. A sub-agent works under the lock of its parent, and its own lock
+ends with that one.
 
-What ends a hold besides its owner depends on its profile:
-
-    file      300 s   auto         ended when the lease runs out, or the owner is proven dead
-    name      1 h     steal_only   stays until the owner gives it back or somebody may steal it
-    ticket    300 s   pid_checked  ended when the owner is proven dead or silent for two minutes; past its
-                                   lease as soon as nothing says that the owner is alive
-
-Deadlines act when they pass: every rule looks at a hold through `lock_at`, whether or not a sweep has
-written its end down. The guard of a space is put by whatever grants, queues, releases or revokes there, and
-expected by every refusal, so that a decision resting on absence is safe (phantoms).
+A deadline acts when it passes: rules ask `ended_by_time`, whether or not a sweep has recorded the
+end. Every change to a lock writes the guard of its space, and every refusal reads it, so a decision
+that relies on the absence of a lock is safe.
 """
 
 from collections.abc import Iterable, Iterator
@@ -55,11 +49,11 @@ LAPSED_KEPT_MS = 24 * 3600 * 1000
 
 
 LOSS_KEPT_MS = 24 * 3600 * 1000
-"""So long whoever gets a lock looks for what is left of those who lost theirs."""
+"""A new holder is warned for this time about edits that a lost lock may have left."""
 
 
 class LockAt(NamedTuple):
-    """A hold where it stands."""
+    """A lock with its key and its resource."""
 
     key: str
     lock: Lock
@@ -67,7 +61,7 @@ class LockAt(NamedTuple):
 
 
 def lock_reads(command: LockCommand) -> list[str]:
-    """Return what a command about locks is going to read by key."""
+    """Return the keys that a command about locks is going to read."""
     reads, session = caller_reads(command), command.caller.session
     for resource in prefetch_keys(command.resources, command.repository):
         lock_key = resource.lock_key(session)
@@ -78,18 +72,18 @@ def lock_reads(command: LockCommand) -> list[str]:
 
 
 def lock_ranges(command: LockCommand) -> list[Range]:
-    """Return where holds stand that may be in the way of a command."""
+    """Return the ranges with every lock that may block a command."""
     resources = prefetch_keys(command.resources, command.repository)
     return [Range(prefix, "key", PAGE) for resource in resources for prefix in resource.ranges]
 
 
 def resource_of(lock: Lock) -> Resource:
-    """Return what a hold is on."""
+    """Return the resource of a lock."""
     return parse_resource(lock.resource, lock.repository, lock.exact)[0]
 
 
 def read_lock(tx: Transaction, key: str) -> Lock | None:
-    """Return a hold with its fence."""
+    """Return a lock with its fence, or None."""
     lock = tx.get(key, Lock)
     if lock is None or lock.fence:
         return lock
@@ -104,7 +98,7 @@ def require_lock(tx: Transaction, key: str) -> Lock:
 
 
 def overlapping_locks(tx: Transaction, resource: Resource) -> Iterator[LockAt]:
-    """Go through all holds on what meets a resource, ended ones included."""
+    """Yield every lock that overlaps a resource, including expired ones."""
     tx.prefetch(prefixes=resource.ranges)
     for prefix in resource.ranges:
         for page in tx.pages(prefix):
@@ -115,14 +109,14 @@ def overlapping_locks(tx: Transaction, resource: Resource) -> Iterator[LockAt]:
 
 
 def read_lock_at(tx: Transaction, key: str) -> LockAt:
-    """Return the hold that a scan has just met."""
+    """Return the lock that a scan has just found."""
     lock = tx.get(key, Lock)
     assert lock is not None, f"{key} was just scanned"
     return LockAt(key, lock, resource_of(lock))
 
 
 def ended_by_time(lock: Lock, now: int) -> EndReason | None:
-    """Return how a deadline that passed has ended a hold, or None."""
+    """Return the reason for which a passed deadline has ended a lock, or None."""
     if lock.preempted_by and now >= lock.preempt_ms:
         return EndReason.PREEMPTED
     if now < lock.expires_ms:
@@ -133,14 +127,14 @@ def ended_by_time(lock: Lock, now: int) -> EndReason | None:
 
 
 def end_ms(lock: Lock, end_reason: EndReason, now: int) -> int:
-    """Return when a hold ended: a deadline ends it at that moment, not when somebody noticed."""
+    """Return when a lock ended: a deadline ends it when it passes, not when a rule notices."""
     if end_reason is EndReason.PREEMPTED:
         return min(now, lock.preempt_ms)
     return min(now, lock.expires_ms) if end_reason in (EndReason.EXPIRED, EndReason.LAPSED) else now
 
 
 def ended_by_death(tx: Transaction, lock: Lock, now: int) -> tuple[EndReason, str] | None:
-    """Return how the owner's death or silence has ended a hold, with the evidence, or None."""
+    """Return the reason, with evidence, for which a dead or silent owner has lost a lock, or None."""
     expiry = PROFILES[lock.profile].expiry
     if expiry is Expiry.STEAL_ONLY:
         return None
@@ -155,17 +149,17 @@ def ended_by_death(tx: Transaction, lock: Lock, now: int) -> tuple[EndReason, st
         end_reason = EndReason.OWNER_SILENT if known_alive else EndReason.OWNER_DEAD
         return end_reason, f"no heartbeat for {(now - owner.beat_ms) // 1000} s"
     if expiry is Expiry.PID_CHECKED and now >= lock.expires_ms and not known_alive:
-        return EndReason.EXPIRED, "past its lease, and nothing says that the owner is alive"
+        return EndReason.EXPIRED, "its lease has expired, and nothing shows that its owner is alive"
     return None
 
 
 def compatible(one: Mode, other: Mode) -> bool:
-    """Whether two holds with these modes may meet."""
+    """Whether overlapping locks may have these modes."""
     return one is Mode.READ and other is Mode.READ
 
 
 class Requester(NamedTuple):
-    """Who wants a lock: its session and those above it."""
+    """The session that requests a lock, and its ancestors."""
 
     session: str
     above: tuple[str, ...]
@@ -191,7 +185,7 @@ def conflicting(requester: Requester, mode: Mode, overlapping: Iterable[LockAt],
 def grant(
     tx: Transaction, resource: Resource, lock: Lock, *, refreshed: bool = False, waited_ms: int = 0
 ) -> Lock:
-    """Write a hold and tell of it; one that is only refreshed stays where it stands."""
+    """Write a lock and its event; one that is only refreshed keeps its index entry and its guard."""
     key = resource.lock_key(lock.owner)
     tx.put(key, lock, deadline_key(lock))
     if refreshed:
@@ -205,7 +199,7 @@ def grant(
 
 
 def deadline_key(lock: Lock) -> str:
-    """Return the line of a hold: the next moment at which its end has to be looked at."""
+    """Return the index key of a lock: the next time at which the sweep has to check it."""
     deadlines = [lock.preempt_ms] if lock.preempted_by else []
     if lock.provisional or PROFILES[lock.profile].expiry is not Expiry.STEAL_ONLY:
         deadlines.append(lock.expires_ms)
@@ -215,10 +209,10 @@ def deadline_key(lock: Lock) -> str:
 def end_lock(
     tx: Transaction, lock_at: LockAt, end_reason: EndReason, now: int, *, by: str = "", note: str = ""
 ) -> list[Resource]:
-    """End a hold, and those that its owner's sub-agents had under it; return what came free."""
+    """End a lock, and the locks that sub-agents of its owner have under it; return what was freed."""
     lock = read_lock(tx, lock_at.key)
     assert lock is not None, f"{lock_at.key} ends twice"
-    end_reason = ended_by_time(lock, now) or end_reason  # a deadline that passed has ended it before
+    end_reason = ended_by_time(lock, now) or end_reason  # a passed deadline has ended it earlier
     until_ms = end_ms(lock, end_reason, now)
     tx.delete(lock_at.key)
     tx.delete(keys.session_lock(lock.owner, lock_at.key))
@@ -242,7 +236,7 @@ def end_lock(
 
 
 def record_end(tx: Transaction, key: str, ended: EndedLock, now: int) -> None:
-    """Write down and tell that a fence proves nothing new from now on."""
+    """Record that a lock has ended: its fence proves nothing new from now on."""
     lock = ended.lock
     tx.put(keys.ended_lock(resource_of(lock).space, lock.fence, key), ended, keys.due(now + GRANT_KEPT_MS))
     held_s = (ended.until_ms - lock.acquired_ms) / 1000
@@ -251,7 +245,7 @@ def record_end(tx: Transaction, key: str, ended: EndedLock, now: int) -> None:
 
 
 def _lent_on(tx: Transaction, child: LockAt, now: int) -> bool:
-    """Whether a sub-agent's hold stands under another lock of the same ancestor."""
+    """Whether the lock of a sub-agent is also under another lock of the same ancestor."""
     return any(
         lock_at.lock.owner == child.lock.under and ended_by_time(lock_at.lock, now) is None
         for lock_at in overlapping_locks(tx, child.resource)
@@ -259,7 +253,7 @@ def _lent_on(tx: Transaction, child: LockAt, now: int) -> bool:
 
 
 def touch_guard(tx: Transaction, resource: Resource, waiters: int = 0, lost_ms: int = 0) -> None:
-    """Put the guard of a space, counting requests that come to wait there or leave."""
+    """Write the guard of a space, and count the requests that begin or stop waiting there."""
     guard = tx.get(resource.guard, Guard) or Guard()
     lost_ms = max(guard.lost_ms, lost_ms)
     changed = msgspec.structs.replace(guard, waiters=guard.waiters + waiters, lost_ms=lost_ms)
@@ -267,17 +261,17 @@ def touch_guard(tx: Transaction, resource: Resource, waiters: int = 0, lost_ms: 
 
 
 def after_loss(tx: Transaction, resources: Iterable[Resource], now: int) -> bool:
-    """Whether a lock where these are was lost not long ago, so that edits may be left."""
+    """Whether a lock in these spaces was lost recently, so that unfinished edits may be left."""
     guards = [tx.get(key, Guard) for key in sorted({resource.guard for resource in resources})]
     return any(guard is not None and now - guard.lost_ms < LOSS_KEPT_MS for guard in guards)
 
 
 def locks_of(tx: Transaction, session: str) -> list[LockAt]:
-    """Return all holds of a session."""
+    """Return all locks of a session."""
     found = []
     for page in tx.pages(keys.session_lock_prefix(session)):
         indexes = [index for entry in page if (index := tx.get(entry.key, LockRef)) is not None]
-        tx.prefetch(*(index.key for index in indexes))  # together: one by one, each would begin this anew
+        tx.prefetch(*(index.key for index in indexes))  # together: one by one, each would restart the rule
         for index in indexes:
             lock = tx.get(index.key, Lock)
             if lock is not None:
@@ -310,7 +304,7 @@ def lock_info(lock: Lock, now: int, *, refreshed: bool = False) -> LockInfo:
 
 
 def end_by_time(tx: Transaction, lock_at: LockAt, now: int) -> list[Resource]:
-    """End a hold whose deadline passed, and tell its owner; return what came free."""
+    """End a lock whose deadline passed, and notify its owner; return what was freed."""
     lock = lock_at.lock
     end_reason = ended_by_time(lock, now)
     assert end_reason is not None, f"{lock_at.key} has not ended"

@@ -1,8 +1,8 @@
-"""What became of a lock that a commit was made under: whether its fence still counts.
+"""Questions about locks: check, list, and whether a fence is still valid.
 
-A fence counts while its lock stands, and after its holder gave it back: what was done under it was finished.
-It is *superseded* when the lock was taken from its holder (by time, by death, by force) and somebody else was
-granted something that overlaps since: then the one who is late must not win.
+A fence is valid while its lock is held, and after its holder released it, because the work was
+finished then. It is *superseded* if the holder lost the lock (by time, death or force) and somebody
+else was granted an overlapping lock since: then the late holder must not win.
 """
 
 from collections.abc import Iterator
@@ -45,13 +45,13 @@ from coord.core.transaction import Transaction
 
 FENCES_MAX = 256
 GRANTS_MAX = 10_000
-"""How many later grants are looked through; beyond that a fence counts as superseded by nobody knows whom."""
+"""How many later grants a check reads; beyond that it reports the fence as superseded by `somebody`."""
 IN_ORDER = (EndReason.RELEASED, EndReason.SESSION_ENDED)
-"""How a holder itself ends a lock."""
+"""Reasons that the holder itself chose."""
 
 
 def check_fences(tx: Transaction, command: CheckFences, now: int) -> list[FenceInfo]:
-    """Say of each fence how its lock stands or ended, and who was granted something there since."""
+    """Return for each fence the state of its lock, and the session that superseded it."""
     if len(command.fences) > FENCES_MAX:
         raise Invalid(f"{len(command.fences)} fences in one request", hint=f"at most {FENCES_MAX}")
     return [_check(tx, fence, text, part, command.repository, now) for fence, text, part in command.fences]
@@ -61,9 +61,9 @@ def _check(tx: Transaction, fence: int, text: str, part: str, repository: str, n
     resources = parse_resource(text, repository)
     meant = parse_resource(part, repository, exact=True) if part else resources
     if len(resources) != 1 or len(meant) != 1 or not 0 < fence < 10**16:
-        raise Invalid(f"{fence} is no fence of {shown(text)}", hint="a fence belongs to one resource")
+        raise Invalid(f"{fence} is not a fence of {shown(text)}", hint="a fence belongs to one resource")
     (resource,) = resources
-    tx.get(resource.guard, Guard)  # that nothing was granted since rests on absence
+    tx.get(resource.guard, Guard)  # a fence that is not superseded relies on absence
     found = _live(tx, resource, fence, now) or _ended(tx, resource, fence)
     if found is None:
         return FenceInfo(text, fence, "", "unknown")
@@ -77,7 +77,7 @@ def _check(tx: Transaction, fence: int, text: str, part: str, repository: str, n
 
 
 def _live(tx: Transaction, resource: Resource, fence: int, now: int) -> tuple[Lock, EndReason | None] | None:
-    """Return the hold of this fence, and how it ended if that is not written down yet."""
+    """Return the lock of a fence, and why it ended if no commit has recorded that yet."""
     for lock_at in overlapping_locks(tx, resource):
         lock = read_lock(tx, lock_at.key)
         if lock is not None and lock.fence == fence and lock_at.resource.place == resource.place:
@@ -87,7 +87,7 @@ def _live(tx: Transaction, resource: Resource, fence: int, now: int) -> tuple[Lo
 
 
 def _ended(tx: Transaction, resource: Resource, fence: int) -> tuple[Lock, EndReason] | None:
-    """Return the hold of this fence that ended, as its record tells."""
+    """Return the ended lock of a fence, and why it ended."""
     for page in tx.pages(keys.ended_lock_prefix(resource.space, fence)):
         for found in page:
             grant = tx.get(found.key, EndedLock)
@@ -97,7 +97,7 @@ def _ended(tx: Transaction, resource: Resource, fence: int) -> tuple[Lock, EndRe
 
 
 def _later(tx: Transaction, resource: Resource, fence: int) -> Iterator[Lock]:
-    """Go through what was granted after a fence and meets a resource; what stands comes first."""
+    """Yield the overlapping locks that were granted after a fence, held ones first."""
     for lock_at in overlapping_locks(tx, resource):
         lock = read_lock(tx, lock_at.key)
         if lock is not None and lock.fence > fence:
@@ -170,7 +170,7 @@ def _held(lock: Lock, until_ms: int, end_reason: str, by: str = "") -> LockPerio
 
 
 def check_locks(tx: Transaction, command: CheckLocks, now: int) -> CheckReply:
-    """Say whether the caller could have resources now, or with a fence whether it has them under it."""
+    """Return whether resources are free for the caller, or with a fence, whether it holds them under it."""
     session = find_session(tx, command.caller, now)
     resources = parse_resources(command.resources, command.repository, NAMED_RESOURCES_MAX, command.exact)
     if command.mode and command.mode not in list(Mode):
@@ -179,7 +179,7 @@ def check_locks(tx: Transaction, command: CheckLocks, now: int) -> CheckReply:
     holders: dict[str, LockInfo] = {}
     free = True
     for asked in resources:
-        tx.get(asked.guard, Guard)  # a free way rests on absence
+        tx.get(asked.guard, Guard)  # that a resource is free relies on absence
         own = read_lock(tx, asked.lock_key(session)) if command.fence else None
         resource = asked if own is None else resource_of(own)  # a fence is about what is held
         mode = Mode(command.mode) if command.mode else PROFILES[resource.kind].mode
@@ -193,7 +193,7 @@ def check_locks(tx: Transaction, command: CheckLocks, now: int) -> CheckReply:
 
 
 def list_locks(tx: Transaction, command: ListLocks, now: int) -> list[LockInfo]:
-    """Return the locks that stand now, of one session or of all."""
+    """Return the locks that are held now, of one session or of all."""
     if command.session or command.own:
         name = find_session(tx, command.caller, now) if command.own else find_peer(tx, command.session)
         locks_at = locks_of(tx, name)

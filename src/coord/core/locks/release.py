@@ -1,4 +1,4 @@
-"""What a holder does with its locks, and what others may ask about them."""
+"""Release and renew locks."""
 
 import msgspec
 
@@ -28,7 +28,7 @@ from coord.core.transaction import Transaction
 
 
 def release_locks(tx: Transaction, command: ReleaseLocks, now: int) -> ReleaseReply:
-    """Give locks back, all that are named or none; those in line are served in the same commit."""
+    """Release the named locks, all or none; the same commit grants them to waiters."""
     session = ensure_session(tx, command.caller, now)
     locks_at = _own(tx, command, session.session_id, now)
     freed: list[Resource] = []
@@ -40,26 +40,26 @@ def release_locks(tx: Transaction, command: ReleaseLocks, now: int) -> ReleaseRe
 
 
 def renew_locks(tx: Transaction, command: RenewLocks, now: int) -> RenewReply:
-    """Begin the leases anew; refused as soon as one of them is lost, or its holder was asked to give way."""
+    """Renew the leases of locks, all or none: refused if one is lost or promised to another session."""
     session = ensure_session(tx, command.caller, now)
-    shown = []
+    renewed_locks = []
     for lock_at in _own(tx, command, session.session_id, now):
         lock = lock_at.lock
         if lock.preempted_by:
             raise LockLost(
                 f"{lock.preempted_by} was promised {lock.resource}",
-                hint="finish, give it back (coord unlock), and ask for it again",
+                hint="finish, release it (coord unlock), and ask for it again",
             )
         ttl_ms = command.ttl_ms or lock.ttl_ms
         renewed = msgspec.structs.replace(lock, ttl_ms=ttl_ms, expires_ms=now + ttl_ms)
         tx.put(lock_at.key, renewed, deadline_key(renewed))
         tx.emit(LockRenewed(lock.resource, lock.owner, lock.fence, renewed.expires_ms))
-        shown.append(lock_info(renewed, now))
-    return RenewReply(shown)
+        renewed_locks.append(lock_info(renewed, now))
+    return RenewReply(renewed_locks)
 
 
 def _own(tx: Transaction, command: ReleaseLocks | RenewLocks, session: str, now: int) -> list[LockAt]:
-    """Return the holds that are named, or all; refuse unless the session holds every one of them."""
+    """Return the named locks, or all; refuse unless the session holds every one of them."""
     if not command.resources:
         return [
             LockAt(lock_at.key, require_lock(tx, lock_at.key), lock_at.resource)
@@ -75,7 +75,7 @@ def _own_one(tx: Transaction, resource: Resource, session: str, fence: int, now:
     key = resource.lock_key(session)
     lock = read_lock(tx, key)
     if lock is None:
-        tx.get(resource.guard, Guard)  # the refusal rests on absence
+        tx.get(resource.guard, Guard)  # the refusal relies on absence
         others = [
             lock_at.lock
             for lock_at in overlapping_locks(tx, resource)
@@ -84,13 +84,14 @@ def _own_one(tx: Transaction, resource: Resource, session: str, fence: int, now:
         if others:
             raise NotOwner(
                 f"{resource.text} is held by {others[0].owner}, not by {session}",
-                hint="only its owner gives it back; coord steal takes over from one that is gone",
+                hint="only its owner can release it; coord steal takes it from an owner that is gone",
             )
-        raise NotFound(f"nobody holds {resource.text}", hint="coord locks lists what is held")
+        raise NotFound(f"nobody holds {resource.text}", hint="coord locks lists the locks")
     if fence and fence != lock.fence:
         raise LockLost(
-            f"{resource.text} is held under fence {lock.fence}, not {fence}", hint="it was granted anew since"
+            f"{resource.text} is held under fence {lock.fence}, not {fence}",
+            hint="it was granted again since",
         )
     if ended_by_time(lock, now) is not None:
-        raise LockLost(f"the lock on {resource.text} ran out", hint="ask for it again (coord lock)")
+        raise LockLost(f"the lock on {resource.text} has expired", hint="ask for it again (coord lock)")
     return LockAt(key, lock, resource)

@@ -1,14 +1,15 @@
-"""What can be locked, and the key under which each hold of it stands.
+"""Resources that can be locked, and the key of each lock on them.
 
     file:<path or glob>     in one repository, the same from each of its worktrees
     name:<free>             in one repository (`main-push`), or on the host outside of any
     project:<p>[:<area>]    in the tenant; a project and its areas do not nest
 
-Everything locked *at* a directory stands under `<directory>//`, all at or *below* it under `<directory>/`.
-So a request looks below itself and at each of its ancestors, and nowhere else, however many are held.
+Locks *at* a directory have keys under `<directory>//`, and all locks at or *below* it under
+`<directory>/`. So a request reads the range below itself and one range for each ancestor, however
+many locks there are.
 
-A path also means what is below it, since it may be a directory. Whoever locks one that is a file says that it
-is *alone*: then a glob meets it only by matching it.
+A path covers itself and everything below it, because it may be a directory. If the caller knows
+that it is a file, it sets `exact`; a glob then conflicts with it only if the glob matches it.
 """
 
 import unicodedata
@@ -25,7 +26,7 @@ from coord.core.locks.paths import Pattern, covers, fold, overlaps, parse_patter
 NAME_CHARS_MAX = 100
 PATH_BYTES_MAX = 440
 TENANT_WIDE = "-"
-"""Stands for the repository where there is none."""
+"""Replaces the repository if there is none."""
 
 REQUEST_RESOURCES_MAX = 64
 """How many resources one command acquires, steals or preempts."""
@@ -34,7 +35,7 @@ NAMED_RESOURCES_MAX = 256
 
 
 class Resource(msgspec.Struct, frozen=True):
-    """One thing to lock; `space` is what a guard covers."""
+    """Something that can be locked; one guard covers everything in its `space`."""
 
     kind: str
     space: str
@@ -45,16 +46,16 @@ class Resource(msgspec.Struct, frozen=True):
 
     @property
     def guard(self) -> str:
-        """The record that every change of locks in this space puts."""
+        """The key of the record that every change to a lock in this space writes."""
         return keys.guard(self.space)
 
     def lock_key(self, session: str) -> str:
-        """Where the hold of a session on this stands."""
+        """Return the key of a session's lock on this."""
         return f"{self.place}={session}"
 
     @property
     def ranges(self) -> list[str]:
-        """The prefixes below which every hold stands that can meet this."""
+        """The key prefixes of every lock that can overlap this."""
         if self.pattern is None:
             return [f"{self.place}="]
         base = keys.locks(self.space)
@@ -63,7 +64,7 @@ class Resource(msgspec.Struct, frozen=True):
         return [*ancestors, "/".join((base, *directory)) + "/"]
 
     def overlaps(self, other: "Resource") -> bool:
-        """Whether something belongs to both."""
+        """Whether two resources have something in common."""
         if self.space != other.space:
             return False
         if self.pattern is None or other.pattern is None:
@@ -76,7 +77,7 @@ class Resource(msgspec.Struct, frozen=True):
 
 
 def prefetch_keys(texts: Iterable[str], repository: str) -> list[Resource]:
-    """Return what a command names; nothing if it cannot be read or is too much, as its rule will say."""
+    """Return the resources of a command; none if the rule will reject them as invalid or too many."""
     try:
         found = [resource for text in texts for resource in parse_resource(text, repository)]
     except Invalid:
@@ -86,9 +87,9 @@ def prefetch_keys(texts: Iterable[str], repository: str) -> list[Resource]:
 
 @lru_cache(maxsize=4096)
 def parse_resource(text: str, repository: str, exact: bool = False) -> tuple[Resource, ...]:
-    """Return what a text like `file:src/{a,b}.py` names, each of it a single file if `exact`."""
+    """Return the resources of a text like `file:src/{a,b}.py`, each a single file if `exact`."""
     if exact:
-        return tuple(map(_alone, parse_resource(text, repository)))
+        return tuple(map(_exact, parse_resource(text, repository)))
     kind, colon, rest = text.partition(":")
     if colon and kind == "file":
         return tuple(_file(pattern, repository) for pattern in parse_pattern(rest))
@@ -112,10 +113,12 @@ def _file(pattern: Pattern, repository: str) -> Resource:
     return Resource("file", space, f"file:{pattern.spelled}", f"{directory}//{own}", pattern)
 
 
-def _alone(resource: Resource) -> Resource:
+def _exact(resource: Resource) -> Resource:
     pattern = resource.pattern
     if pattern is None or not pattern.literal or not pattern.directory:
-        raise Invalid(f"{shown(resource.text)} is no single file", hint="say so of paths of files only")
+        raise Invalid(
+            f"{shown(resource.text)} is not a single file", hint="only the path of a file can be exact"
+        )
     return msgspec.structs.replace(resource, exact=True)
 
 
@@ -151,10 +154,10 @@ def parse_resources(
     `exact` are those of the texts that name single files.
     """
     if not texts:
-        raise Invalid("no resource is named", hint="for example file:src/app.py or name:main-push")
+        raise Invalid("no resource given", hint="for example file:src/app.py or name:main-push")
     if not set(exact) <= set(texts):
         stray = min(set(exact) - set(texts))
-        raise Invalid(f"{shown(stray)} is said to be a file and not asked for", hint="name it as a resource")
+        raise Invalid(f"{shown(stray)} is exact but is not requested", hint="name it as a resource too")
     found: dict[str, Resource] = {}
     for text in sorted(texts, key=exact.__contains__, reverse=True):  # what is also named as a path is one
         found.update((each.place, each) for each in parse_resource(text, repository, text in exact))

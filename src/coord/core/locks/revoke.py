@@ -1,4 +1,4 @@
-"""Taking a lock from its holder: by the rules for one that is gone, by asking, or by force with a reason."""
+"""Take a lock from its holder: steal it by the rules or by force, or ask the holder to release it."""
 
 import msgspec
 
@@ -33,9 +33,9 @@ STEAL_AGE_MS = 600_000
 
 
 def steal_lock(tx: Transaction, command: StealLock, now: int) -> LockReply:
-    """End the holds in the way, if each may be stolen, and grant the locks to the thief."""
+    """End the blocking locks, if each may be stolen, and grant the request of the thief."""
     if command.force and not command.reason:
-        raise Invalid("a theft by force needs a reason", hint="--force --reason 'why'")
+        raise Invalid("--force requires --reason", hint="--force --reason 'why'")
     thief = ensure_session(tx, command.caller, now)
     resources = parse_resources(command.resources, command.repository, REQUEST_RESOURCES_MAX, command.exact)
     request = LockRequest(
@@ -51,12 +51,12 @@ def steal_lock(tx: Transaction, command: StealLock, now: int) -> LockReply:
     for resource in resources:
         tx.get(resource.guard, Guard)
     table = load_table(tx, request, now, waiting=())
-    in_way = {lock_at.key: lock_at for lock_at in blocking_locks(table, now)}
-    if not in_way:
+    blocking = {lock_at.key: lock_at for lock_at in blocking_locks(table, now)}
+    if not blocking:
         raise NotFound("nobody else holds that", hint="coord lock takes it")
-    notes = {key: _may_steal(tx, lock_at, command, now) for key, lock_at in in_way.items()}
+    notes = {key: _may_steal(tx, lock_at, command, now) for key, lock_at in blocking.items()}
     freed: list[Resource] = []
-    for key, lock_at in in_way.items():
+    for key, lock_at in blocking.items():
         if tx.get(key, Lock) is None:
             continue
         owner = lock_at.lock.owner
@@ -70,12 +70,12 @@ def steal_lock(tx: Transaction, command: StealLock, now: int) -> LockReply:
         freed += expired
         table = load_table(tx, request, now, waiting=())
     locks = grant_request(tx, table, now)
-    grant_waiters(tx, freed, now)  # what came free besides
+    grant_waiters(tx, freed, now)  # everything else that was freed
     return LockReply(Outcome.GRANTED, [lock_info(lock, now) for lock in locks], after_loss=True)
 
 
 def _may_steal(tx: Transaction, lock_at: LockAt, command: StealLock, now: int) -> str:
-    """Return on what ground a hold may be stolen, or refuse saying what is missing."""
+    """Return why a lock may be stolen; refuse with what is missing if it may not."""
     lock = lock_at.lock
     if command.force:
         return f"by force: {command.reason}"
@@ -88,13 +88,13 @@ def _may_steal(tx: Transaction, lock_at: LockAt, command: StealLock, now: int) -
             return evidence.detail if evidence is not None else f"session {lock.owner} has ended"
         known = evidence.detail if evidence is not None else "no process known"
         raise NotStealable(
-            f"the death of {lock.owner} is not proven ({known})",
+            f"{lock.owner} is not proven dead ({known})",
             hint="wait until the strict rule allows it, or --force --reason 'why'",
         )
     silent_ms = 0 if owner is None else now - owner.beat_ms
     missing = []
     if not (gone or dead or silent_ms >= STALE_MS):
-        missing.append(f"its owner was heard of {silent_ms // 1000} s ago (needs {STALE_MS // 1000})")
+        missing.append(f"its owner was active {silent_ms // 1000} s ago (needs {STALE_MS // 1000})")
     if now < lock.expires_ms:
         missing.append(f"its lease lasts {(lock.expires_ms - now) // 1000} s more")
     if now < lock.acquired_ms + STEAL_AGE_MS:
@@ -104,14 +104,14 @@ def _may_steal(tx: Transaction, lock_at: LockAt, command: StealLock, now: int) -
             f"{lock.resource} of {lock.owner} may not be stolen: {'; '.join(missing)}",
             hint="--dead-owner if its process has died; --force --reason 'why' otherwise",
         )
-    return "its owner is stale, its lease ran out, and it is old enough"
+    return "its owner is stale, its lease has expired, and it is old enough"
 
 
 def preempt_lock(tx: Transaction, command: PreemptLock, now: int) -> PreemptReply:
-    """Ask holders of strictly lower priority to give way; after the time given the lock is revoked."""
+    """Ask holders of lower priority to release their locks; after the grace time the locks are revoked."""
     asking = ensure_session(tx, command.caller, now)
     if not command.reason:
-        raise Invalid("preemption needs a reason", hint="--reason 'why'")
+        raise Invalid("preempt requires --reason", hint="--reason 'why'")
     requester = requester_of(tx, asking.session_id)
     asked: list[str] = []
     deadlines: list[int] = []
@@ -127,7 +127,7 @@ def preempt_lock(tx: Transaction, command: PreemptLock, now: int) -> PreemptRepl
             if lock.priority >= command.priority:
                 raise Refused(
                     f"{lock.resource} is held by {lock.owner} with priority {lock.priority}",
-                    hint=f"only a priority above {lock.priority} may ask it to give way",
+                    hint=f"only a priority above {lock.priority} can preempt it",
                 )
             if not lock.preempted_by:
                 _ask(tx, lock_at, lock, asking, command.reason, now + command.grace_ms, now)
@@ -146,5 +146,5 @@ def _ask(
     tx.put(lock_at.key, marked, deadline_key(marked))
     tx.emit(PreemptionAsked(lock.resource, lock.owner, asking.session_id, reason, until_ms))
     within_s = (until_ms - now) // 1000
-    subject = f"{asking.session_id} needs {lock.resource} ({reason}): give it back within {within_s} s"
+    subject = f"{asking.session_id} needs {lock.resource} ({reason}): release it within {within_s} s"
     notify(tx, lock.owner, "preempt", subject, now, {"resource": lock.resource, "until_ms": until_ms})

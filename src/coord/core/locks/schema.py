@@ -199,7 +199,7 @@ class LockAcquired(Event, frozen=True, tag="lock.acquired"):
 
 
 class LockRenewed(Event, frozen=True, tag="lock.renewed"):
-    """The lease of a lock began anew."""
+    """The lease of a lock was renewed."""
 
     resource: str
     session: str
@@ -208,7 +208,7 @@ class LockRenewed(Event, frozen=True, tag="lock.renewed"):
 
 
 class LockEnded(Event, frozen=True, tag="lock.released"):
-    """A lock came free: given back, run out, stolen, preempted, or its owner is gone."""
+    """A lock ended: it was released, expired, stolen or preempted, or its owner is gone."""
 
     resource: str
     session: str
@@ -222,7 +222,7 @@ class LockEnded(Event, frozen=True, tag="lock.released"):
 
 
 class LockMoved(Event, frozen=True, tag="lock.moved"):
-    """A lock went to the session that replaces its owner."""
+    """A lock went to the session that replaced its owner."""
 
     resource: str
     session: str
@@ -230,7 +230,7 @@ class LockMoved(Event, frozen=True, tag="lock.moved"):
 
 
 class LockDenied(Event, frozen=True, tag="lock.denied"):
-    """A request was refused; told once a minute per session and resources."""
+    """A request was denied; logged once a minute per session and resources."""
 
     resources: tuple[str, ...]
     session: str
@@ -239,7 +239,7 @@ class LockDenied(Event, frozen=True, tag="lock.denied"):
 
 
 class LockWaiting(Event, frozen=True, tag="lock.waiting"):
-    """A request got in line."""
+    """A request joined the wait queue."""
 
     resources: tuple[str, ...]
     session: str
@@ -249,7 +249,7 @@ class LockWaiting(Event, frozen=True, tag="lock.waiting"):
 
 
 class LockWithdrawn(Event, frozen=True, tag="lock.withdrawn"):
-    """A request left the line without a lock."""
+    """A request left the wait queue without a lock."""
 
     resources: tuple[str, ...]
     session: str
@@ -257,7 +257,7 @@ class LockWithdrawn(Event, frozen=True, tag="lock.withdrawn"):
 
 
 class PreemptionAsked(Event, frozen=True, tag="lock.preemption_asked"):
-    """A holder was asked to give way."""
+    """A holder was asked to release its lock."""
 
     resource: str
     session: str
@@ -267,7 +267,7 @@ class PreemptionAsked(Event, frozen=True, tag="lock.preemption_asked"):
 
 
 class DeadlockFound(Event, frozen=True, tag="lock.deadlock"):
-    """Sessions waited for each other in a circle; `resolved`: the victim's locks were revoked."""
+    """Sessions waited for each other in a cycle; `resolved`: the victim's locks were revoked."""
 
     cycle: tuple[str, ...]
     victim: str

@@ -1,9 +1,9 @@
-"""Calls of an agent's tools, as hooks tell of them: what is written is locked for as long as it takes.
+"""Tool calls of an agent, reported by hooks: a file is locked while a call may write it.
 
-A lock that a hook took names the worktree it was taken for. It is given back by a hook when nothing needs it
-any more, but never while a call of its session is under way: that call may be about to write. Where such a
-lock was lost and somebody else had the file since, the next call is refused once: what the session knows of
-the file is out of date.
+A lock taken by a hook names the worktree of the file. A hook releases it when nothing needs it any
+more, but never during a call of its session, because that call may be about to write. If such a
+lock was lost and another session had the file since, the next call is refused once: the session has
+seen an old version of the file.
 """
 
 import msgspec
@@ -38,15 +38,15 @@ from coord.core.sessions.schema import Session
 from coord.core.transaction import Transaction
 
 CALLS_MAX = 64
-"""Calls under way that are remembered of a session; the one that may take longest is forgotten last."""
+"""How many running calls a session remembers; it forgets those that end first."""
 CALL_MS = 660_000
-"""How long a lease may be without a call that needs it."""
+"""The longest lease without a call that needs it."""
 GRANTS_MAX = 1000
-"""How many later grants are looked through; among more of them the file is taken for changed."""
+"""How many later grants a call reads; beyond that the file counts as changed."""
 
 
 def begin_tool_call(tx: Transaction, command: BeginToolCall, now: int) -> LockReply:
-    """Lock what a call writes, all or nothing, and keep what its session holds until it may be over."""
+    """Lock the files that a call writes, all or none, and extend the locks of its session."""
     session = ensure_session(tx, command.caller, now)
     reply = LockReply(Outcome.GRANTED)
     if command.resources:
@@ -62,7 +62,7 @@ def begin_tool_call(tx: Transaction, command: BeginToolCall, now: int) -> LockRe
 
 
 def _lock(tx: Transaction, command: BeginToolCall, session: Session, now: int) -> LockReply:
-    """Take what the session does not hold yet; what it asked for by name keeps its own terms."""
+    """Acquire what the session does not hold yet; locks that it holds keep their terms."""
     name = session.session_id
     resources = parse_resources(command.resources, command.repository, REQUEST_RESOURCES_MAX, command.exact)
     tx.prefetch(
@@ -105,7 +105,7 @@ def _holds(tx: Transaction, resource: Resource, session: str, now: int) -> bool:
 
 
 def _taken_since(tx: Transaction, resource: Resource, session: Session) -> Lock | None:
-    """Return the hold of a stranger on this after the session's own was lost, or None."""
+    """Return the lock that another session had on this since the session lost its own, or None."""
     name = session.session_id
     lost = tx.get(keys.lost_hook_lock(name, resource.lock_key(name)), LostHookLock)
     if lost is None:
@@ -126,7 +126,7 @@ def _taken_since(tx: Transaction, resource: Resource, session: Session) -> Lock 
 
 
 def end_tool_call(tx: Transaction, command: EndToolCall, now: int) -> EndToolCallReply:
-    """Take note that a call is over; keep the locks of its session."""
+    """Record the end of a call, and extend the locks of its session."""
     session = ensure_session(tx, command.caller, now)
     left = _under_way(session, now) if command.call else {}
     left.pop(command.call, None)
@@ -146,7 +146,7 @@ def _under_way(session: Session, now: int) -> dict[str, int]:
 
 
 def _keep(tx: Transaction, session: Session, now: int) -> None:
-    """Begin leases anew that are older than a while, for the session and for those it works for."""
+    """Renew leases that are older than the quiet time, for the session and for its ancestors."""
     _keep_locks(tx, session, now)
     for name in ancestors(tx, session.session_id):
         above = tx.get(keys.session(name), Session)
@@ -172,7 +172,7 @@ def _keep_locks(tx: Transaction, session: Session, now: int) -> None:
 
 
 def release_hook_locks(tx: Transaction, command: ReleaseHookLocks, now: int) -> ReleaseReply:
-    """Give back locks that hooks took, unless the session is about to use them."""
+    """Release locks that hooks took, unless a call of the session is running."""
     session = ensure_session(tx, command.caller, now)
     if command.reminded > session.reminded:
         session = put_session(tx, msgspec.structs.replace(session, reminded=command.reminded))

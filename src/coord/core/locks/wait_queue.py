@@ -1,13 +1,13 @@
-"""The line: requests for locks that wait their turn, and bids of those that did not wait.
+"""The wait queue: requests that wait for locks, and the grants they get.
 
-One line per tenant, in the order of `enqueued − weight · priority`: a high priority is a head start, not a
-right of way for ever, so whoever waits long enough gets through (linear aging, fixed when the wait begins).
-A request is granted when it conflicts with no holder and with nobody ahead of it. That is looked at in the
-very commit that frees something (`grant_waiters`), so nobody can slip in between.
+A tenant has one queue, in the order of `enqueued − weight · priority`. A high priority is a head
+start and not a right of way, so every request gets through in the end (linear aging, fixed when the
+wait begins). A request is granted when it conflicts with no lock and with no request ahead of it.
+The commit that frees a lock checks this (`grant_waiters`), so nobody can slip in between.
 
-A hand-off is provisional until the process that waits confirms it; if it died meanwhile, the hold lapses and
-the next one is served. A *bid* is a request that was refused and went away: the deadlock search sees it and
-the holder is told, but it is never granted and stands in nobody's way.
+A hand-off is provisional until the waiting process confirms it. If that process has died, the lock
+expires and the next waiter gets it. A *denied request* is one that did not wait: the deadlock
+search sees it and the holder is notified, but it is never granted and blocks nobody.
 """
 
 import msgspec
@@ -55,27 +55,27 @@ from coord.core.sessions.schema import Session
 from coord.core.transaction import Transaction
 
 AGING_MS = 60_000
-"""One step of priority is worth so long a wait."""
+"""The waiting time that equals one step of priority."""
 CONFIRM_MS = 15_000
 LEASE_MS = 15_000
 DENIED_KEPT_MS = 60_000
 GRANTED_BYTES_MAX = 256 * 1024
 PREFETCH_MAX = 32
-GONE = "its process is gone or its time was up"
+GONE = "its process is gone or its wait time is over"
 
 
 def rank_of(request: LockRequest) -> int:
-    """Return the turn of a request: smaller is sooner."""
+    """Return the rank of a request: the smallest is granted first."""
     return max(0, request.since_ms - AGING_MS * request.priority)
 
 
 def effective_priority(request: LockRequest, now: int) -> int:
-    """Return the priority of a request, one step more for each that it waited."""
+    """Return the priority of a request, raised by one for every minute it has waited."""
     return request.priority + max(0, now - request.since_ms) // AGING_MS
 
 
 def _deadline_key(request: LockRequest) -> str:
-    """Return the deadline of a request: its patience, or its lease."""
+    """Return the index key of a request: the end of its wait time or of its lease."""
     if request.denied:
         return keys.due(request.renewed_ms + DENIED_KEPT_MS)
     lease_ms = request.renewed_ms + LEASE_MS if request.leased else request.until_ms
@@ -83,7 +83,7 @@ def _deadline_key(request: LockRequest) -> str:
 
 
 def put_request(tx: Transaction, key: str, request: LockRequest) -> None:
-    """Write a request, and where a deadlock search finds it."""
+    """Write a request, and add it to the requests of its session."""
     if tx.get(key, LockRequest) is None:
         waits = tx.get(keys.waits(request.session), SessionWaits) or SessionWaits()
         tx.put(keys.waits(request.session), msgspec.structs.replace(waits, keys=(*waits.keys, key)))
@@ -93,7 +93,7 @@ def put_request(tx: Transaction, key: str, request: LockRequest) -> None:
 
 
 def leave_queue(tx: Transaction, waiting: RequestAt, state: WaitState, cycle: tuple[str, ...] = ()) -> None:
-    """Take a request out of the line; what became of it stays for its process to read."""
+    """Take a request out of the wait queue; its record stays for its process to read."""
     _forget_wait(tx, waiting)
     _count_waiter(tx, waiting.request, -1)
     done = msgspec.structs.replace(waiting.request, state=state, cycle=cycle)
@@ -101,7 +101,7 @@ def leave_queue(tx: Transaction, waiting: RequestAt, state: WaitState, cycle: tu
 
 
 def drop_request(tx: Transaction, waiting: RequestAt, reason: str) -> None:
-    """Forget a request that waits no more; `reason` is told where it was still in line."""
+    """Delete a request; if it was in the wait queue, an event gives the reason."""
     tx.delete(waiting.key)
     if waiting.request.state is not WaitState.WAITING:
         return
@@ -128,7 +128,7 @@ def _count_waiter(tx: Transaction, request: LockRequest, by: int) -> None:
 
 
 def prefetch_liveness(tx: Transaction, requests: list[LockRequest]) -> None:
-    """Ask together for what `alive` reads of each: a rule that asks one by one begins anew each time."""
+    """Prefetch what `alive` reads for each request, so that the rule is not restarted once per request."""
     tx.prefetch(*(keys.session(request.session) for request in requests))
     sessions = [tx.get(keys.session(request.session), Session) for request in requests]
     processes = [session.process for session in sessions if session is not None and not session.ended_ms]
@@ -137,7 +137,7 @@ def prefetch_liveness(tx: Transaction, requests: list[LockRequest]) -> None:
 
 
 def alive(tx: Transaction, request: LockRequest, now: int) -> bool:
-    """Whether somebody still waits for this request, in the name of a session that is not proven dead."""
+    """Whether a process still waits for this request, and its session is not proven dead."""
     session = tx.get(keys.session(request.session), Session)
     if now >= request.until_ms or session is None or session.ended_ms:
         return False
@@ -226,9 +226,9 @@ def _grant_one(tx: Transaction, table: LockTable, wanted: WantedLock, now: int, 
         before = None
     same = before is not None and not exceeds(before, resource, mode)
     if before is not None and same and provisional and not before.provisional:
-        return before  # what is held already does not become less certain
+        return before  # a confirmed lock does not become provisional
     under = "" if before is None else before.under
-    if before is not None and widens(before, resource):  # what was done under its fence stays proven
+    if before is not None and widens(before, resource):  # work done under its fence stays valid
         record_end(tx, key, EndedLock(lock=before, until_ms=now, end_reason=EndReason.RELEASED), now)
     if before is None or widens(before, resource):
         under = _lender(tx, table.requester.above, wanted.overlapping, now)
@@ -258,7 +258,7 @@ def _lender(tx: Transaction, above: tuple[str, ...], overlapping: list[LockAt], 
     owners = set()
     for lock_at in overlapping if above else ():
         if lock_at.lock.owner in above and ended_by_time(lock_at.lock, now) is None:
-            tx.version(lock_at.key)  # one granted in this batch is let settle: the later fence is larger
+            tx.version(lock_at.key)  # wait for a grant of this batch: the later fence must be larger
             owners.add(lock_at.lock.owner)
     lender = next((ancestor for ancestor in above if ancestor in owners), "")
     if lender:

@@ -36,7 +36,7 @@ def test_strict_steal(harness: LockHarness, silent: int, ttl: int, age: int) -> 
     missing = [silent < 300_000, ttl > age, age < 600_000]
     if any(missing):
         said = refused("not_stealable", lambda: harness.steal("bob", "name:n"))
-        words = ["heard of", "lease lasts", "old (needs"]
+        words = ["was active", "lease lasts", "old (needs"]
         assert [word in said for word in words] == missing
         assert harness.held() == {("ann", "name:n")}
     else:
@@ -96,7 +96,7 @@ def test_preempt_needs_a_higher_priority(harness: LockHarness, priority: int, as
         return
     reply = harness.preempt("bob", "file:a", priority=priority, grace_ms=10_000)
     assert (reply.asked, reply.until_ms) == (["ann"], harness.now + 10_000)
-    assert "give it back within 10 s" in harness.told("ann", "preempt")[0]
+    assert "release it within 10 s" in harness.told("ann", "preempt")[0]
     harness.pass_time(9_999)
     assert harness.held() == {("ann", "file:a")}
     assert harness.lock("bob", "file:a").holder.preempted_by == "bob"
