@@ -389,7 +389,7 @@ MUTANTS = [
     ),
     Mutant(
         "Redis takes commits of an earlier epoch",
-        "coord.stores.redis.scripts:_PLACE",
+        "coord.stores.redis.scripts:_HEAD",
         "meta[1] ~= ARGV[1] or meta[2] ~= ARGV[2]",
         "false",
         ("tests/unit/stores/redis/test_epochs.py::test_a_commit_of_another_epoch_is_refused",),

@@ -1,9 +1,9 @@
-"""Where a NATS store is: the servers of a cluster, who connects, and the names of subjects and streams there.
+"""The address of a NATS store: servers, login, and the names of its subjects and streams.
 
 nats://user:password@host:4222/name?replicas=3&durable=1    `tls://…` to encrypt; more hosts with commas
 
-A token stands alone before the host, or like a password without a user. `tls_ca`, `tls_cert` and `tls_key`
-name files. What `install` is told of `replicas` and `durable` holds for all who open the store later.
+A token is written before the host, as the user or as a password without a user. `tls_ca`, `tls_cert` and
+`tls_key` are paths of files. `install` saves `replicas` and `durable` for all later users of the store.
 """
 
 import re
@@ -20,7 +20,7 @@ PORT = 4222
 
 
 class Address:
-    """A url taken apart."""
+    """The parts of a url."""
 
     def __init__(self, url: str) -> None:
         self.redacted = redact(url)
@@ -29,16 +29,16 @@ class Address:
             said = dict(parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query)))
             user, _, hosts = parts.netloc.rpartition("@")
             self._hosts = [_host(each) for each in hosts.split(",")]
-        except ValueError:  # not from it: its words may hold the password
-            raise self._invalid("it is not a url that NATS understands") from None
+        except ValueError:  # not raised from it: its text may contain the password
+            raise self._invalid("it is not a valid NATS url") from None
         self.name = unquote(parts.path.strip("/")) or "coord"
         if not NAME.fullmatch(self.name):
-            raise self._invalid(f"{self.name!r} cannot be the name of a store")
+            raise self._invalid(f"{self.name!r} is not a valid store name")
         if unknown := set(said) - set(PARAMETERS):
-            raise self._invalid(f"it knows no parameter {', '.join(sorted(unknown))}")
+            raise self._invalid(f"unknown parameter {', '.join(sorted(unknown))}")
         self.replicas, self.durable = said.get("replicas", ""), said.get("durable", "")
         if self.replicas not in ("", "1", "2", "3", "4", "5") or self.durable not in ("", "0", "1"):
-            raise self._invalid("replicas are 1 to 5, durable is 0 or 1")
+            raise self._invalid("replicas must be 1 to 5, durable 0 or 1")
         name, colon, password = map(unquote, user.partition(":"))
         encrypted = parts.scheme.lower() == "tls"
         files = (said.get("tls_ca", ""), said.get("tls_cert", ""), said.get("tls_key", ""))
@@ -49,7 +49,7 @@ class Address:
         return Invalid(f"{self.redacted!r}: {why}", hint="use nats://user:password@host:4222/name")
 
     def connect(self) -> NatsConnection:
-        """Connect to the first of the servers that answers; each time another one comes first."""
+        """Connect to the first server that answers; each call starts with another one."""
         failures: list[str] = []
         refused = False
         hosts, self._hosts = self._hosts, self._hosts[1:] + self._hosts[:1]
@@ -66,7 +66,7 @@ class Address:
 
     @property
     def stream(self) -> str:
-        """The stream of what the store says of itself, and of snapshots."""
+        """The stream of metadata and snapshots."""
         return self.name
 
     def subject(self, *words: str) -> str:

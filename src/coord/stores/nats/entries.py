@@ -1,12 +1,12 @@
-"""What lies in the stream of a tenant's log: an entry for each commit, and marks in between.
+"""The messages in the stream of a tenant's log: an entry for each commit, and control messages in between.
 
-The stream gives each message the next place, and takes one only for the place that its sender expects: so
-each commit is decided on all before it. A mark says what is no commit: a raised floor, a raised epoch, which
-server wrote, that the store was moved. So places and offsets differ by the marks, and a `Segment` begins
-after each.
+The stream gives each message the next sequence number and accepts it only at the number that its sender
+expects, so each commit was checked against everything before it. A control message is not a commit: it raises
+the floor or the epoch, names the server that writes, or seals the store. So sequence numbers and offsets
+differ by the control messages, and each of them starts a new `Segment`.
 
-Every message names the one before it. Where a server forgot messages that somebody still remembers, that
-memory shows, and what was decided on it is void.
+Every message contains the token of the one before it. If a server lost messages that a process has read, the
+tokens differ, and a commit that relied on the lost messages is ignored.
 """
 
 import os
@@ -23,7 +23,7 @@ COUNTED_FROM_MS = 1_735_689_600_000
 
 
 class Diverged(Exception):
-    """A log goes on from another message than the newest one known here."""
+    """The log continues from another message than the newest one known here."""
 
 
 class EntryMessage(msgspec.Struct, frozen=True, array_like=True, tag="entry"):
@@ -39,27 +39,27 @@ class EntryMessage(msgspec.Struct, frozen=True, array_like=True, tag="entry"):
     deletes: list[str]
 
     def commit(self) -> Commit:
-        """Return it as the fold applies it."""
+        """Return the commit as the state applies it."""
         return Commit({}, self.puts, self.deletes, self.events, self.at, self.id)
 
 
 class ControlMessage(msgspec.Struct, frozen=True, array_like=True, tag="control"):
-    """What holds from here on."""
+    """The floor, epoch, servers and seal from here on."""
 
     before: bytes
     token: bytes
     offset: int
-    """The next entry has the one above."""
+    """The next entry has this offset + 1."""
     floor: int
     leader: str = ""
     servers: dict[str, str] = {}
-    """The servers that were written through: the run of each by its name."""
+    """The servers that wrote: the run id of each by its name."""
     migrated_to: str = ""
     copied: bool = False
-    """The records before this are in a snapshot only."""
+    """The records before this message are only in a snapshot."""
 
 
-class _Shown(msgspec.Struct, frozen=True, array_like=True, tag="entry"):
+class _EntryOnly(msgspec.Struct, frozen=True, array_like=True, tag="entry"):
     """An entry without its records."""
 
     before: bytes
@@ -71,7 +71,7 @@ class _Shown(msgspec.Struct, frozen=True, array_like=True, tag="entry"):
 
 
 class Segment(NamedTuple):
-    """Entries that follow each other without a mark in between: offset and place of the first."""
+    """Adjacent entries without a control message in between: offset and sequence number of the first."""
 
     offset: int
     sequence: int
@@ -79,11 +79,11 @@ class Segment(NamedTuple):
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(EntryMessage | ControlMessage).decode
-_decode_shown = msgspec.msgpack.Decoder(_Shown).decode
+_decode_entry_only = msgspec.msgpack.Decoder(_EntryOnly).decode
 
 
 def new_token() -> bytes:
-    """Return what tells a message from all others."""
+    """Return a random token that identifies a message."""
     return os.urandom(TOKEN_BYTES)
 
 
@@ -95,7 +95,7 @@ def encode_entry(before: bytes, token: bytes, offset: int, commit: Commit) -> by
 
 
 def encode_control(control: ControlMessage) -> bytes:
-    """Return the message of a mark."""
+    """Return an encoded control message."""
     return _encode(control)
 
 
@@ -108,31 +108,33 @@ def decode(data: bytes, where: str) -> EntryMessage | ControlMessage:
     return message
 
 
-def decode_shown(data: bytes, where: str) -> Entry:
+def decode_entry(data: bytes, where: str) -> Entry:
     """Return an entry as the log shows it."""
     try:
-        shown = _decode_shown(data)
+        entry = _decode_entry_only(data)
     except msgspec.MsgspecError as error:
         raise damaged(where, str(error)) from error
-    return Entry(shown.offset, shown.at, shown.id, shown.events)
+    return Entry(entry.offset, entry.at, entry.id, entry.events)
 
 
 def damaged(where: str, how: str) -> CoordError:
-    """Return the error of a log that is not as it was written."""
+    """Return the error for a damaged log."""
     return Corrupt(f"{where} is damaged: {how}", hint="restore the stream from a copy; nothing was changed")
 
 
 def start_of(epoch: int, now_ms: int) -> int:
-    """Return the offset that a raised epoch begins after: not its first one, but as many as milliseconds have
-    passed since 2025. If the mark that raised it is forgotten in its turn, the next one begins above all that
-    was issued, unless there were more than a thousand commits in every second between."""
+    """Return the offset before the first entry of a raised epoch: its base plus the milliseconds since 2025.
+
+    If the server loses that control message too, the next one starts above every issued offset, unless there
+    were more than a thousand commits per second in between.
+    """
     return (epoch << EPOCH_BITS) + now_ms - COUNTED_FROM_MS
 
 
 def sequences_after(segments: list[Segment], end: int, after: int, limit: int) -> list[int]:
-    """Return the places of the entries after an offset, at most so many; `end` is the last place of all.
+    """Return the sequence numbers of up to `limit` entries after an offset; `end` is the last number.
 
-    >>> places_after([Chapter(1, 1), Chapter(4, 5)], 6, 1, 9)
+    >>> sequences_after([Segment(1, 1), Segment(4, 5)], 6, 1, 9)
     [2, 3, 5, 6]
     """
     found: list[int] = []
@@ -144,10 +146,12 @@ def sequences_after(segments: list[Segment], end: int, after: int, limit: int) -
 
 
 def sequence_of(segments: list[Segment], end: int, offset: int) -> int:
-    """Return the place below which all entries are below an offset, and never one beyond the last.
+    """Return the sequence number below which all entries are below an offset; never one after the last.
 
-    >>> place_of([Chapter(1, 1), Chapter(4, 5)], 6, 4), place_of([Chapter(1, 1), Chapter(400, 5)], 6, 99)
-    (5, 5)
+    >>> sequence_of([Segment(1, 1), Segment(4, 5)], 6, 4)
+    5
+    >>> sequence_of([Segment(1, 1), Segment(400, 5)], 6, 99)
+    5
     """
     following = [*(segment.sequence for segment in segments[1:]), end]
     found = 1
@@ -158,10 +162,10 @@ def sequence_of(segments: list[Segment], end: int, offset: int) -> int:
 
 
 def segments_from(segments: list[Segment], floor: int) -> list[Segment]:
-    """Return the chapters that hold anything from an offset on.
+    """Return the segments that hold anything from an offset on.
 
-    >>> chapters_from([Chapter(1, 1), Chapter(4, 5), Chapter(9, 11)], 5)
-    [Chapter(offset=4, place=5), Chapter(offset=9, place=11)]
+    >>> segments_from([Segment(1, 1), Segment(4, 5), Segment(9, 11)], 5)
+    [Segment(offset=4, place=5), Segment(offset=9, place=11)]
     """
     passed = [number for number, segment in enumerate(segments) if segment.offset <= floor]
     return segments[passed[-1] if passed else 0 :]

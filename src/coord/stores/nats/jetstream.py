@@ -1,7 +1,7 @@
-"""A NATS server as the store sees it: the questions of JetStream, and what its errors mean.
+"""The requests of JetStream that the NATS store uses, and its errors.
 
-One connection at a time, opened anew by the next call after any error. Each has a number, so that who relied
-on one notices that it is gone: another connection may lead to a server that was restarted and forgot.
+There is one connection at a time; after an error the next call opens a new one. Each has a number, so that a
+caller that relied on one notices a new one: its server may have been restarted and may have lost messages.
 """
 
 import base64
@@ -41,7 +41,7 @@ from coord.stores.nats.protocol import (
 
 SERVER_VERSION = (2, 9)
 ROOM = 4096
-"""Bytes of a message that are not of its payload, and more."""
+"""An upper bound for the bytes of a message besides its payload."""
 LEAST_PAYLOAD = 3 * RECORD_BYTES
 
 WRONG_SEQUENCE = (10071, 10164)
@@ -51,18 +51,18 @@ NO_LEADER = (10008, 10009)
 
 API = "$JS.API."
 _inherited: list[object] = []
-"""What a forked child must keep: its parent's connections, lest they are closed as garbage."""
+"""The connections of the parent in a forked child: garbage collection would close them."""
 
 
 class ApiError(msgspec.Struct, frozen=True):
-    """What JetStream says when it refuses."""
+    """An error of JetStream."""
 
     err_code: int = 0
     description: str = ""
 
 
 class State(msgspec.Struct, frozen=True):
-    """What a stream holds."""
+    """The state of a stream."""
 
     messages: int = 0
     first_seq: int = 0
@@ -70,7 +70,7 @@ class State(msgspec.Struct, frozen=True):
 
 
 class Cluster(msgspec.Struct, frozen=True):
-    """Where a stream of a cluster lives."""
+    """The leader of a stream in a cluster."""
 
     leader: str = ""
 
@@ -85,7 +85,7 @@ class StreamInfo(msgspec.Struct, frozen=True):
 
 
 class Stored(msgspec.Struct, frozen=True):
-    """The answer to what was put into a stream."""
+    """The reply to a published message."""
 
     seq: int = 0
     error: ApiError | None = None
@@ -100,7 +100,7 @@ class Found(msgspec.Struct, frozen=True):
 
 
 class GetAnswer(msgspec.Struct, frozen=True):
-    """The answer to the question for a message."""
+    """The reply to the request for a message."""
 
     message: Found | None = None
     error: ApiError | None = None
@@ -115,7 +115,7 @@ class Names(msgspec.Struct, frozen=True):
 
 
 def refused(error: ApiError) -> CoordError:
-    """Return what a refusal of JetStream means; nothing happened."""
+    """Return the store error for an error of JetStream; nothing happened."""
     message = f"NATS: {error.description} ({error.err_code})"
     if error.err_code in NO_JETSTREAM:
         return Unsupported(message, hint="enable JetStream for the server and the account")
@@ -125,21 +125,21 @@ def refused(error: ApiError) -> CoordError:
 
 
 def translated(error: Exception, *, committing: bool = False) -> CoordError:
-    """Return what an error of the connection means."""
+    """Return the store error for an error of the connection."""
     message = f"NATS: {error}"
     if isinstance(error, Lost):
         return Unknown(message) if committing else Unreachable(message)
     if isinstance(error, NoResponders) and str(error).startswith("$JS.API.DIRECT"):
         return Unavailable(message)
     if isinstance(error, NoResponders) and str(error).startswith(API):
-        return Unsupported(f"NATS: nobody answers {error}", hint="enable JetStream on the server")
+        return Unsupported(f"NATS: no reply on {error}", hint="enable JetStream on the server")
     if isinstance(error, NoResponders):
-        return Unavailable(f"NATS: no stream takes {error}", hint="coord doctor")
-    return Unavailable(message, hint="grant what is missing: see docs/how-to/use-nats.md")
+        return Unavailable(f"NATS: no stream accepts {error}", hint="run coord doctor")
+    return Unavailable(message, hint="grant the missing permission: see docs/how-to/use-nats.md")
 
 
 class NatsServer:
-    """The questions that a store asks, each by one round trip."""
+    """A connection to a server; each request is one round trip."""
 
     def __init__(self, address: Address) -> None:
         self.address = address
@@ -152,16 +152,16 @@ class NatsServer:
         self._connection: NatsConnection | None = None
         self._numbers = itertools.count(os.getpid() << 32)
         self.number = 0
-        self.told = ServerInfo("")
+        self.server_info = ServerInfo("")
 
     def _in_this_process(self) -> None:
-        """After a fork leave the parent's connection alone: it speaks on it."""
+        """After a fork, leave the parent's connection alone: the parent still uses it."""
         if self._process != os.getpid():
             _inherited.append(self._connection)
             self._begin()
 
     def connected(self) -> NatsConnection:
-        """Return the connection, opened anew if it is gone: what was not sent yet cannot be lost."""
+        """Return the connection; open a new one if it was lost, because nothing has been sent yet."""
         self._in_this_process()
         with self._lock:
             if self.closed:
@@ -169,30 +169,28 @@ class NatsServer:
             if self._connection is None or self._connection.is_gone():
                 self._connection = None
                 opened = self.open()
-                self.number, self.told = next(self._numbers), opened.info
+                self.number, self.server_info = next(self._numbers), opened.info
                 self._connection = opened
             return self._connection
 
     def open(self) -> NatsConnection:
-        """Return a new connection to a server that will do."""
+        """Return a new connection to a suitable server."""
         connection = self.address.connect()
         info = connection.info
         version = tuple(int(word) if word.isdigit() else 0 for word in info.version.split(".")[:2])
         if version < SERVER_VERSION:
             connection.close()
-            raise Unsupported(
-                f"{self.address.redacted} is NATS {info.version}", hint="2.9 or newer is needed"
-            )
+            raise Unsupported(f"{self.address.redacted} is NATS {info.version}", hint="use NATS 2.9 or newer")
         if info.max_payload < LEAST_PAYLOAD + ROOM:
             connection.close()
             raise Unsupported(
-                f"{self.address.redacted} takes messages of {info.max_payload} bytes at most",
+                f"{self.address.redacted} accepts messages of up to {info.max_payload} bytes",
                 hint="set max_payload to 1MB or more",
             )
         return connection
 
     def ask(self, *questions: Question, committing: bool = False, on: int | None = None) -> list[Message]:
-        """Return the answers; with `on`, only if that connection is still the one."""
+        """Return the replies; with `on`, only if the current connection has that number."""
         self._in_this_process()
         with self._lock:
             connection = self.connected()
@@ -209,7 +207,7 @@ class NatsServer:
                 raise
 
     def close(self) -> None:
-        """Hang up for good."""
+        """Close the connection for good."""
         self._in_this_process()
         with self._lock:
             self.closed = True
@@ -230,14 +228,14 @@ class NatsServer:
         return decoded
 
     def _elsewhere(self) -> None:
-        """Let the next call try another server of the cluster."""
+        """Make the next call try another server of the cluster."""
         with self._lock:
             if self._connection is not None:
                 self._connection.close()
                 self._connection = None
 
     def info(self, stream: str) -> StreamInfo | None:
-        """Return the state of a stream by the word of its leader; None if there is none."""
+        """Return the state of a stream from its leader; None if the stream is missing."""
         info: StreamInfo = self._api("STREAM.INFO", stream, StreamInfo)
         if info.error is None:
             return info
@@ -246,7 +244,7 @@ class NatsServer:
         raise refused(info.error)
 
     def create(self, stream: str, subjects: list[str], replicas: int) -> StreamInfo:
-        """Make a stream that keeps everything, if it is not there."""
+        """Create a stream that keeps everything, if it is missing."""
         info: StreamInfo = self._api(
             "STREAM.CREATE",
             stream,
@@ -267,13 +265,13 @@ class NatsServer:
         return found
 
     def delete(self, stream: str) -> None:
-        """Remove a stream with all it holds."""
+        """Delete a stream with all its messages."""
         info: StreamInfo = self._api("STREAM.DELETE", stream, StreamInfo)
         if info.error is not None and info.error.err_code != NO_STREAM:
             raise refused(info.error)
 
     def streams(self, subject: str) -> list[str]:
-        """Return the names of the streams that take a subject."""
+        """Return the names of the streams of a subject."""
         found: list[str] = []
         while True:
             names: Names = self._api("STREAM.NAMES", "", Names, subject=subject, offset=len(found))
@@ -292,10 +290,10 @@ class NatsServer:
     def put(
         self, subject: str, payload: bytes, headers: dict[str, str], *, on: int | None = None
     ) -> int | None:
-        """Put a message into its stream and return its place there; None if it is not as expected."""
-        room = self.told.max_payload - ROOM
+        """Publish a message and return its sequence number; None if the expected sequence did not match."""
+        room = self.server_info.max_payload - ROOM
         if len(payload) > room > 0:
-            raise LimitReached(f"the entry has {len(payload)} bytes; this server takes {room}")
+            raise LimitReached(f"the entry has {len(payload)} bytes; this server accepts {room}")
         (answer,) = self.ask(Question(subject, payload, headers), committing=True, on=on)
         try:
             stored = msgspec.json.decode(answer.payload, type=Stored)
@@ -308,19 +306,19 @@ class NatsServer:
         raise refused(stored.error)
 
     def last(self, stream: str, subject: str) -> tuple[int, bytes] | None:
-        """Return place and content of the newest message of a subject; None if there is none."""
+        """Return sequence number and content of the newest message of a subject; None if there is none."""
         answer: GetAnswer = self._api("STREAM.MSG.GET", stream, GetAnswer, last_by_subj=subject)
         if answer.error is not None and answer.error.err_code == NO_STREAM:
             raise not_installed_error(self.address.redacted)
         return _content(answer)
 
     def get(self, stream: str, sequence: int) -> bytes | None:
-        """Return what lies at a place of a stream by the word of its leader; None if nothing does."""
+        """Return the message at a sequence number from the leader; None if there is none."""
         found = _content(self._api("STREAM.MSG.GET", stream, GetAnswer, seq=sequence))
         return found[1] if found else None
 
     def clock_ms(self, stream: str, subject: str) -> int:
-        """Return the server's clock as of now: the time of a message that is put for it."""
+        """Return the server's clock: the time of a message that is published for it."""
         self.put(subject, b"", {})
         answer: GetAnswer = self._api("STREAM.MSG.GET", stream, GetAnswer, last_by_subj=subject)
         self.purge(stream, filter=subject, keep=1)
@@ -329,32 +327,32 @@ class NatsServer:
         return int(time.timestamp() * 1000) if time else 0
 
     def get_all(self, stream: str, sequences: Sequence[int]) -> list[bytes | None]:
-        """Return what lies at places of a stream; None where nothing does."""
+        """Return the messages at sequence numbers; None for a missing one."""
         subject = f"{API}DIRECT.GET.{stream}"
         found: list[bytes | None] = []
-        at_once = min(AT_ONCE, UNREAD_BYTES // max(1, self.told.max_payload) or 1)
+        at_once = min(AT_ONCE, UNREAD_BYTES // max(1, self.server_info.max_payload) or 1)
         for first in range(0, len(sequences), at_once):
             some = sequences[first : first + at_once]
             answers = self.ask(*(Question(subject, b'{"seq":%d}' % sequence) for sequence in some))
             for sequence, answer in zip(some, answers, strict=True):
                 if answer.status == 0:
                     found.append(answer.payload)
-                else:  # any replica may answer; only the leader knows that there is nothing
+                else:  # any replica may answer; only the leader knows that it is missing
                     found.append(self.get(stream, sequence))
         return found
 
     @property
     def identity(self) -> tuple[str, str]:
-        """Name and run of the server at the other end; the run is another after each start."""
-        return self.told.server_name or self.told.server_id, self.told.server_id
+        """The name and run id of the connected server; the run id changes with each start."""
+        return self.server_info.server_name or self.server_info.server_id, self.server_info.server_id
 
-    def tell(self, subject: str, payload: bytes) -> None:
-        """Send what wants no answer, and what nobody depends on."""
+    def publish(self, subject: str, payload: bytes) -> None:
+        """Publish without a reply; nobody depends on it."""
         self._in_this_process()
         with self._lock:
             if self._connection is not None:
                 try:
-                    self._connection.tell(subject, payload)
+                    self._connection.publish(subject, payload)
                 except Lost:
                     self._connection = None
 

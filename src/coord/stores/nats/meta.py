@@ -1,4 +1,4 @@
-"""What a NATS store says of itself: one message, replaced only by who knows the one before it."""
+"""The metadata of a NATS store: one message, replaced only at the sequence number of the last one."""
 
 import os
 
@@ -18,7 +18,7 @@ _decode = msgspec.json.Decoder(dict[str, str]).decode
 
 
 def install(url: str) -> None:
-    """Make the stream of the store where it is missing; safe to call again, and at the same time."""
+    """Create the stream of the store if it is missing; safe to call again, even at the same time."""
     address = Address(url)
     server = NatsServer(address)
     try:
@@ -27,7 +27,7 @@ def install(url: str) -> None:
         )
         if server.last(address.stream, address.subject("meta")) is None:
             identity = {"format": str(FORMAT), "store_id": os.urandom(16).hex(), "epoch": "0"}
-            new = {**identity, "run": server.told.server_id}
+            new = {**identity, "run": server.server_info.server_id}
             _put(server, {**new, "replicas": address.replicas or "1", "durable": address.durable or "0"}, 0)
         meta = read_meta(server)
         if address.durable not in ("", meta["durable"]):
@@ -37,10 +37,10 @@ def install(url: str) -> None:
 
 
 def grants(url: str) -> list[str]:
-    """Return the permissions of the user of a url, as they stand in the configuration of the server.
+    """Return the permissions of the url's user, as lines for the configuration of the server.
 
-    A stream cannot be named by how its name begins: who shares an account with others can be kept from their
-    subjects, but not from their streams. So give coord an account of its own.
+    Permissions cannot name streams by prefix: users of one account can be kept from each other's subjects,
+    but not from their streams. So give coord a separate account.
     """
     address = Address(url)
     asked = ("INFO", "CREATE", "PURGE", "DELETE", "MSG.GET")
@@ -53,13 +53,13 @@ def grants(url: str) -> list[str]:
     return [
         "permissions {",
         f"  publish {{ allow: [{', '.join(subjects)}] }}",
-        f'  subscribe {{ allow: ["_INBOX.>", "{address.subject("notify", "*")}"] }}',
+        f'  subscribe {{ allow: ["_INBOX.>", "{address.subject("wakeup", "*")}"] }}',
         "}",
     ]
 
 
 def read_meta(server: NatsServer) -> dict[str, str]:
-    """Return what the store says of itself; refuse one that is not there or not ours to write."""
+    """Return the metadata of the store; refuse a missing store and another format."""
     return _read(server)[1]
 
 
@@ -71,7 +71,7 @@ def _read(server: NatsServer) -> tuple[int, dict[str, str]]:
     try:
         meta = _decode(found[1])
     except msgspec.MsgspecError as error:
-        raise Corrupt(f"what {address.redacted} says of itself cannot be read: {error}") from error
+        raise Corrupt(f"the metadata of {address.redacted} cannot be read: {error}") from error
     if meta.get("format") != str(FORMAT):
         raise Unsupported(
             f"{address.redacted} has format {meta.get('format')}; this version of coord writes {FORMAT}",
@@ -86,21 +86,21 @@ def _put(server: NatsServer, meta: dict[str, str], after: int) -> bool:
 
 
 def change(server: NatsServer, values: dict[str, str]) -> None:
-    """Say more of the store, or less: an empty value takes a note away."""
+    """Change metadata; an empty value deletes the name."""
     for _ in range(TRIES):
         sequence, meta = _read(server)
         changed = {name: value for name, value in {**meta, **values}.items() if value}
         if changed == meta or _put(server, changed, sequence):
             server.purge(server.address.stream, filter=server.address.subject("meta"), keep=KEPT)
             return
-    raise Unavailable("others have been changing the store's notes for long", hint="try again")
+    raise Unavailable("other processes keep changing the metadata", hint="try again")
 
 
 def set_epoch(server: NatsServer, epoch: int) -> int:
-    """Raise the store's epoch to at least this one, and return what it is then."""
+    """Raise the epoch of the store to at least this one, and return the new epoch."""
     for _ in range(TRIES):
         sequence, meta = _read(server)
         highest = max(epoch, int(meta["epoch"]))
         if highest == int(meta["epoch"]) or _put(server, {**meta, "epoch": str(highest)}, sequence):
             return highest
-    raise Unavailable("others have been changing the store's notes for long", hint="try again")
+    raise Unavailable("other processes keep changing the metadata", hint="try again")

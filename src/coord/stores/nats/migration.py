@@ -1,4 +1,4 @@
-"""Moving a NATS store: a mark in each log keeps a moved one shut, and a copy begins with a snapshot."""
+"""Migrating a NATS store: a control message seals each log, and a copy starts with a snapshot."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,7 +13,7 @@ from coord.stores.nats.snapshots import Manifest, Snapshot, Snapshots
 
 
 class NatsMigrator:
-    """See `migrating.Migrator`. What is added stays in memory until the log begins, as it will afterwards."""
+    """The steps of `Migrator`. Added records stay in memory until `begin` writes them as a snapshot."""
 
     def __init__(self, database: Any) -> None:
         self._database = database
@@ -34,7 +34,7 @@ class NatsMigrator:
         set_epoch(self._server, epoch)
 
     def seal(self, url: str, store_id: str) -> None:
-        change(self._server, {MIGRATED_URL: url, MIGRATED_ID: store_id})  # first: nobody opens it from now on
+        change(self._server, {MIGRATED_URL: url, MIGRATED_ID: store_id})  # first: it cannot be opened now
         self._mark_all(url)
 
     def reopen(self) -> None:
@@ -57,7 +57,7 @@ class NatsMigrator:
         commit = Commit(events=entry.events, at=entry.at, id=entry.id)
         first = self._put(tenant, encode_control(control), 0)
         if not first or not self._put(tenant, encode_entry(control.token, token, offset, commit), 1):
-            raise Refused(f"somebody else began the log of {tenant}", hint="name another store")
+            raise Refused(f"the log of tenant {tenant} exists already", hint="use another store")
         manifest = Manifest(2, token, offset, entry.at, offset, control, [Segment(offset, 2)], [], 0, 0, 0)
         snapshot = Snapshot(manifest, self._added.pop(tenant), {})
         Snapshots(self._server, tenant).write(snapshot, lambda _: True)
@@ -71,7 +71,7 @@ class NatsMigrator:
         self._server.create(self._address.log_stream(tenant), [self._address.log_subject(tenant)], replicas)
 
     def _tenants(self) -> list[str]:
-        """Return the tenants whose log has begun."""
+        """Return the tenants with a log."""
         found = []
         for stream in self._server.streams(self._address.subject("log", "*")):
             info = self._server.info(stream)

@@ -1,6 +1,6 @@
-"""The NATS protocol as far as the NATS store needs it: one socket, questions and answers in order.
+"""The part of the NATS protocol that the store needs: one socket, requests and replies in order.
 
-The official client is asyncio: through a thread of its own an answer takes four times as long, and importing
+The official client is asyncio: through a separate thread a reply takes four times as long, and importing
 it costs every command more than all the rest (see docs/decisions/0031-nats.md). What is needed of the
 protocol is a dozen lines of text, which have not changed since NATS 2.2.
 """
@@ -17,34 +17,34 @@ import msgspec
 CONNECT_S = 5.0
 ANSWER_S = 5.0
 AT_ONCE = 64
-"""So many questions are sent before their answers are read."""
+"""The requests that are sent before their replies are read."""
 UNREAD_BYTES = 32 * 1024 * 1024
-"""So much may come for them: a server hangs up on who lets it keep more (`max_pending`, 64 MB)."""
+"""The replies that may be pending: a server closes a connection above `max_pending`, 64 MB."""
 
 _RECEIVE = 1 << 16
 """Room for more than 128 KiB is asked of the system each time, which takes longer than to receive."""
 _BUFFERED_BYTES_MAX = 1 << 27
-"""More than any message that a server takes: who sends so much without an end is no NATS server."""
+"""More than any message that a server accepts: a peer that sends more is not a NATS server."""
 _NO_RESPONDERS = 503
 _TOO_LARGE = "Maximum Payload"
 _REFUSALS = ("Permissions Violation", "Authorization", "Authentication", _TOO_LARGE, "User")
-"""How errors begin that tell of something not done; others end a connection at any time."""
+"""The start of errors that mean a refusal; other errors may end the connection at any time."""
 
 
 class Lost(Exception):
-    """The connection ended, or no answer came in time; what was sent may have been done."""
+    """The connection was lost, or no reply came in time; a sent request may have been executed."""
 
 
 class Denied(Exception):
-    """The server refuses what was asked, and nothing happened."""
+    """The server refused the request; nothing happened."""
 
 
 class NoResponders(Exception):
-    """Nobody takes what was sent: there is no such stream, or no JetStream; nothing happened."""
+    """Nobody listens on the subject: no such stream, or no JetStream; nothing happened."""
 
 
 class ServerInfo(msgspec.Struct, frozen=True):
-    """What a server says of itself when it is connected to."""
+    """The INFO of a server."""
 
     server_id: str
     server_name: str = ""
@@ -55,7 +55,7 @@ class ServerInfo(msgspec.Struct, frozen=True):
 
 
 class Login(NamedTuple):
-    """Who connects, and how."""
+    """The login and TLS settings of a connection."""
 
     user: str = ""
     password: str = ""
@@ -67,7 +67,7 @@ class Login(NamedTuple):
 
 
 class Message(NamedTuple):
-    """What came for a subscription; `status` is that of its headers, 0 without one."""
+    """A received message; `status` is the status of its headers, or 0."""
 
     subject: str
     status: int
@@ -75,7 +75,7 @@ class Message(NamedTuple):
 
 
 class Question(NamedTuple):
-    """Something to send that wants an answer."""
+    """A request."""
 
     subject: str
     payload: bytes = b""
@@ -86,7 +86,7 @@ _decode_info = msgspec.json.Decoder(ServerInfo).decode
 
 
 class NatsConnection:
-    """One connection. After any error it is closed, and of no more use."""
+    """One connection. After any error it is closed and cannot be used again."""
 
     def __init__(self, host: str, port: int, login: Login) -> None:
         self._buffer = bytearray()
@@ -108,9 +108,9 @@ class NatsConnection:
         try:
             info = _decode_info(line.removeprefix(b"INFO "))
         except msgspec.MsgspecError as error:
-            raise Denied("this is no NATS server") from error
+            raise Denied("the peer is not a NATS server") from error
         if not info.headers:
-            raise Denied(f"NATS {info.version} knows no headers, 2.9 or newer is needed")
+            raise Denied(f"NATS {info.version} does not support headers; use 2.9 or newer")
         if login.tls or info.tls_required:
             self._encrypt(host, login)
         words: dict[str, object] = {
@@ -136,8 +136,8 @@ class NatsConnection:
     def _encrypt(self, host: str, login: Login) -> None:
         import ssl
 
-        if self._buffer:  # it was sent in the open, and would be taken for what is encrypted
-            raise Denied("something came before the encryption began")
+        if self._buffer:  # it was sent unencrypted and would be read as encrypted data
+            raise Denied("the server sent data before the encryption started")
         try:
             context = ssl.create_default_context(cafile=login.tls_ca or None)
             if login.tls_cert:
@@ -151,11 +151,11 @@ class NatsConnection:
     # Questions.
 
     def ask(self, question: Question) -> Message:
-        """Return the answer to a question."""
+        """Return the reply to a request."""
         return self.ask_all([question])[0]
 
     def ask_all(self, questions: list[Question]) -> list[Message]:
-        """Return the answers to questions that do not depend on each other."""
+        """Return the replies to independent requests."""
         asked = {f"{self._inbox}.{self._asked + n}": each for n, each in enumerate(questions)}
         self._asked += len(asked)
         self._send(b"".join(_sent(each, inbox) for inbox, each in asked.items()))
@@ -173,7 +173,7 @@ class NatsConnection:
         return [answers[inbox] for inbox in asked]
 
     def _answer(self, questions: list[Question], deadline: float) -> Message:
-        """Return the next message; a refusal that is not of these questions says nothing about them."""
+        """Return the next message; a refusal of another request does not concern these."""
         try:
             return self._message(deadline)
         except Denied as error:
@@ -182,17 +182,17 @@ class NatsConnection:
                 raise
             raise Lost(text) from error
 
-    def tell(self, subject: str, payload: bytes) -> None:
-        """Send what wants no answer."""
+    def publish(self, subject: str, payload: bytes) -> None:
+        """Publish a message without a reply."""
         self._send(_sent(Question(subject, payload), ""))
 
     def subscribe(self, subject: str) -> None:
-        """Ask for what others send to a subject."""
+        """Subscribe to a subject."""
         self._subscriptions += 1
         self._send(b"SUB %b %d\r\n" % (subject.encode(), self._subscriptions))
 
     def hear(self, seconds: float) -> Message | None:
-        """Return what was sent to a subject subscribed to; None if nothing is within so many seconds."""
+        """Return the next message of a subscription; None if there is none within `seconds`."""
         deadline = time.monotonic() + seconds
         while not self._has_message():
             left = deadline - time.monotonic()
@@ -209,7 +209,7 @@ class NatsConnection:
         return self._message()
 
     def is_gone(self) -> bool:
-        """Whether the server has hung up since the last answer; what else came is looked at."""
+        """Return whether the server closed the connection; other received data is processed."""
         try:
             self._socket.settimeout(0)
             try:
@@ -229,7 +229,7 @@ class NatsConnection:
         return False
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._socket.close()
 
     # The wire.
@@ -243,10 +243,10 @@ class NatsConnection:
     def _fill(self) -> None:
         data = self._socket.recv(_RECEIVE)
         if not data:
-            raise Lost("the server hung up")
+            raise Lost("the server closed the connection")
         self._buffer += data
         if len(self._buffer) > _BUFFERED_BYTES_MAX:
-            raise Lost("the server sends more than a message can be")
+            raise Lost("the server sends more than the size of a message")
 
     def _receive(self) -> None:
         try:
@@ -257,7 +257,7 @@ class NatsConnection:
             raise Lost(f"the connection is lost: {error}") from error
 
     def _has_message(self) -> bool:
-        """Whether the next line is here that is no mere formality, of which this takes care."""
+        """Return whether the next line was received; PING, PONG and +OK are handled here."""
         while (end := self._buffer.find(b"\r\n")) >= 0:
             if self._buffer.startswith((b"MSG", b"HMSG")):
                 return True
@@ -270,7 +270,7 @@ class NatsConnection:
             self._send(b"PONG\r\n")
         elif line.startswith(b"-ERR"):
             text = line[4:].decode(errors="replace").strip(" '")
-            refused = text.startswith(_REFUSALS) and not text.endswith("Timeout")  # that one may pass
+            refused = text.startswith(_REFUSALS) and not text.endswith("Timeout")  # a timeout is no refusal
             raise Denied(text) if refused else Lost(text)
 
     def _line(self) -> bytes:
@@ -284,14 +284,14 @@ class NatsConnection:
     def _message(self, deadline: float = math.inf) -> Message:
         late = False
         while not self._has_message():
-            if late:  # it says this and that, but no answer
+            if late:  # it sends other messages, but no reply
                 raise Lost(f"no answer within {ANSWER_S:g} s")
             self._receive()
             late = time.monotonic() > deadline
         try:
             return self._read_message()
         except (ValueError, IndexError) as error:
-            raise Lost(f"this is no message of NATS: {error}") from error
+            raise Lost(f"this is not a NATS message: {error}") from error
 
     def _read_message(self) -> Message:
         kind, subject, _, *rest = self._line().decode().split()

@@ -1,8 +1,9 @@
-"""Snapshots of a NATS store: the whole fold as of a place of the log, so that opening need not read it all.
+"""Snapshots of a NATS store, so that opening it need not replay the whole log.
 
-A snapshot is some messages of one subject with parts of the fold, each as large as the server takes, and then
-a message of another with the `Manifest`, which names their places. It is put only if no other came meanwhile,
-so that of two writers one gives up. Everything older than the snapshot before the newest is removed.
+A snapshot is a number of messages of one subject with parts of the state, each as large as the server
+accepts, and then a message of another subject with the `Manifest`, which contains their sequence numbers. The
+server accepts the manifest only if no other one came in between, so one of two writers gives up. The last two
+snapshots are kept.
 """
 
 from collections.abc import Callable, Iterator
@@ -21,13 +22,13 @@ from coord.stores.nats.jetstream import LEAST_PAYLOAD, NatsServer
 
 KEPT = 2
 PART_RECORDS = 1024
-"""As many tombstones fit into a message even with the longest keys."""
+"""This number of tombstones fits into a message even with the longest keys."""
 PART_BYTES = RECORD_BYTES
-"""So much may the values in a part be together; keys and lines come on top."""
+"""The limit for the values of a part together; keys and index keys are extra."""
 
 
 class Manifest(msgspec.Struct, frozen=True, array_like=True):
-    """The last message of a snapshot: as of what it is, and where its parts are."""
+    """The last message of a snapshot: its sequence number, and where its parts are."""
 
     sequence: int
     token: bytes
@@ -41,7 +42,7 @@ class Manifest(msgspec.Struct, frozen=True, array_like=True):
     tombstones: int
     size: int
     former: int = 0
-    """Where the manifest before this one is."""
+    """The sequence number of the previous manifest."""
 
 
 class Part(msgspec.Struct, frozen=True, array_like=True):
@@ -52,7 +53,7 @@ class Part(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Snapshot(NamedTuple):
-    """What a snapshot is made of."""
+    """The content of a snapshot."""
 
     manifest: Manifest
     """Without parts yet."""
@@ -76,7 +77,7 @@ class Snapshots:
         self._parts = server.address.subject("snapshot", word_of(tenant), "part")
 
     def newest(self) -> tuple[int, Manifest] | None:
-        """Return the newest manifest and where it is."""
+        """Return the newest manifest and its sequence number."""
         found = self._server.last(self._stream, self._manifests)
         return None if found is None else (found[0], self._decoded(found[1]))
 
@@ -96,7 +97,7 @@ class Snapshots:
             raise self._damaged(str(error)) from error
 
     def read(self, manifest: Manifest) -> LogState | None:
-        """Return the fold of a snapshot; None if it was removed meanwhile."""
+        """Return the state of a snapshot; None if another process removed it."""
         state = LogState(manifest.offset, manifest.at, manifest.floor)
         for part in manifest.parts:
             (data,) = self._server.get_all(self._stream, [part])
@@ -118,7 +119,7 @@ class Snapshots:
         )
 
     def write(self, snapshot: Snapshot, fits: Callable[[Manifest], bool]) -> int | None:
-        """Put a snapshot into the stream and return its size; None if another process was faster.
+        """Write a snapshot into the stream and return its size; None if another process was faster.
 
         One of a later place that does not fit is of a log that its server forgot: it is no longer the newest.
         """
@@ -146,7 +147,7 @@ class Snapshots:
         return size
 
     def _tidy(self, first: int) -> None:
-        """Remove what is older than the former snapshot, and what dead writers left."""
+        """Remove snapshots older than the previous one, and parts of dead writers."""
         self._server.purge(self._stream, filter=self._parts, seq=first)
         self._server.purge(self._stream, filter=self._manifests, keep=KEPT)
 
@@ -157,7 +158,7 @@ class Snapshots:
 
 
 def _encoded(snapshot: Snapshot) -> Iterator[bytes]:
-    """Yield the parts one by one: other threads run in between."""
+    """Yield the parts one by one, so that other threads can run in between."""
     records = iter(snapshot.records.values())
     while some := list(islice(records, PART_RECORDS)):
         yield from _parts(some)
@@ -167,14 +168,14 @@ def _encoded(snapshot: Snapshot) -> Iterator[bytes]:
 
 
 def _parts(records: list[Record]) -> Iterator[bytes]:
-    """Yield one part with all of the records, or the parts of each half where that is too large.
+    """Yield one part with all records, or the parts of each half if that is too large.
 
     Values are looked at before: those of many large records together must not be in memory once more.
     """
-    alone = len(records) == 1
-    if alone or sum(map(len, map(_value, records))) <= PART_BYTES:
+    split_part = len(records) == 1
+    if split_part or sum(map(len, map(_value, records))) <= PART_BYTES:
         data = _encode(Part(records, {}))
-        if alone or len(data) <= LEAST_PAYLOAD:
+        if split_part or len(data) <= LEAST_PAYLOAD:
             yield data
             return
     half = len(records) // 2

@@ -1,7 +1,7 @@
 """One tenant's log in a stream of NATS: reading it, appending to it, trimming it.
 
-Who appends relies on what was read through one connection. After another was opened, the server may be one
-that was restarted: then the newest message known here must still be where it was.
+An append relies on the state that was read through one connection. After a reconnect the server may have
+been restarted: then the newest message known here must still be at its sequence number.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ from coord.stores.nats.entries import (
     Segment,
     damaged,
     decode,
-    decode_shown,
+    decode_entry,
     encode_control,
     encode_entry,
     new_token,
@@ -75,7 +75,7 @@ class NatsStore(LogStore):
         self._tenant = tenant
         self._stream = database.address.log_stream(tenant)
         self._subject = database.address.log_subject(tenant)
-        self.notify = database.address.subject("ring", word_of(tenant))
+        self.wakeup_subject = database.address.subject("wakeup", word_of(tenant))
         self._snapshots = Snapshots(self._server, tenant)
         self._number = database.listened_to(self)
         self._snapshot_writer: threading.Thread | None = None
@@ -90,7 +90,7 @@ class NatsStore(LogStore):
     # Where we are.
 
     def _begin_at(self, manifest: Manifest | None, state: LogState | None = None) -> None:
-        """Become what a snapshot says, or an empty log."""
+        """Start with a snapshot, or with an empty log."""
         base = self._database.base
         self._state = state or LogState(base, 0, base)
         self._sequence = manifest.sequence if manifest else 0
@@ -103,18 +103,18 @@ class NatsStore(LogStore):
         self._bytes_since_base = 0
 
     def _apply(self, sequence: int, message: EntryMessage | ControlMessage, size: int) -> None:
-        """Become the state after the message at the next place."""
+        """Apply the message at the next sequence number."""
         where = f"{self._stream} at {sequence}"
         if message.before != self._token:
             if self._database.durable:
-                raise damaged(where, "it does not follow what is before it")
+                raise damaged(where, "it does not follow the message before it")
             if not self._stands():
                 raise Diverged
-            logger.warning("%s was decided on what the server has forgotten: it is void", where)
+            logger.warning("%s relied on messages that the server lost: it is ignored", where)
             self._segments.append(Segment(self._state.offset + 1, sequence + 1))
             self._sequence = sequence
             return
-        if not self._token:  # the first of all says where the log begins
+        if not self._token:  # the first message says where the log starts
             base = message.offset if isinstance(message, ControlMessage) else message.offset - 1
             floor = message.floor if isinstance(message, ControlMessage) else base
             self._state, self._segments = LogState(base, 0, floor), [Segment(base + 1, sequence)]
@@ -130,8 +130,8 @@ class NatsStore(LogStore):
         self._stand(sequence, message.token, message.offset, size)
 
     def _stand(self, sequence: int, token: bytes, head: int, size: int) -> None:
-        """Note which message was the last. A signal may end this, or what is done to the fold, in the middle:
-        then head and fold disagree, and everything is read again."""
+        """Record the last message. A signal may interrupt this or `apply`: then head and state differ, and
+        everything is read again."""
         self._head, self._token, self._sequence = head, token, sequence
         self._bytes_since_base += size
 
@@ -141,7 +141,7 @@ class NatsStore(LogStore):
         info = self._server.info(self._stream)
         if info is None:
             raise Corrupt(
-                f"the stream {self._stream} is gone", hint="restore it from a copy; nothing was changed"
+                f"the stream {self._stream} is missing", hint="restore it from a copy; nothing was changed"
             )
         if self._state.offset != self._head:
             self._load(info)
@@ -159,13 +159,13 @@ class NatsStore(LogStore):
             self._went_back(info)
 
     def _remembered(self, info: StreamInfo) -> bool:
-        """Whether the newest message known here is still where it was, or was trimmed since then."""
+        """Return whether the newest message known here is still there, or was trimmed."""
         if info.state.last_seq < self._sequence:
             return False
         return info.state.first_seq > self._sequence or self._stands()
 
     def _stands(self) -> bool:
-        """Whether the newest message known here is where it was."""
+        """Return whether the newest message known here is still there."""
         found = self._server.get(self._stream, self._sequence) if self._sequence else None
         return not self._sequence or (found is not None and decode(found, self._stream).token == self._token)
 
@@ -173,19 +173,19 @@ class NatsStore(LogStore):
         if self._database.durable:
             raise Corrupt(
                 f"{self._stream} went back from {self._sequence} to {info.state.last_seq}",
-                hint="was the stream restored? Open the store again",
+                hint="if the stream was restored, open the store again",
             )
-        logger.warning("%s has forgotten messages after a failure of its server", self._stream)
+        logger.warning("%s lost messages after a failure of its server", self._stream)
         known = self._state.offset
         self._load(info)
-        self._forgotten = self._state.offset <= known  # otherwise somebody else has raised the epoch
+        self._forgotten = self._state.offset <= known  # otherwise another process raised the epoch
 
     def _follow(self, info: StreamInfo) -> None:
-        """Fold in what others have appended."""
+        """Apply the messages that others have appended."""
         state = info.state
         if state.last_seq > self._sequence:
             if state.first_seq > self._sequence + 1:
-                self._load(info)  # the log was trimmed beneath us
+                self._load(info)  # another process trimmed the log
                 return
             if not self._replay(range(self._sequence + 1, state.last_seq + 1)):
                 self._load(info)
@@ -193,7 +193,7 @@ class NatsStore(LogStore):
         self._rely_on(info)
 
     def _replay(self, sequences: Sequence[int]) -> bool:
-        """Fold in messages; return False if one is gone."""
+        """Apply messages; return False if one is missing."""
         for sequence, data in zip(sequences, self._server.get_all(self._stream, sequences), strict=True):
             if data is None:
                 return False
@@ -201,7 +201,7 @@ class NatsStore(LogStore):
         return True
 
     def _load(self, info: StreamInfo) -> None:
-        """Become the newest snapshot that fits the log, and what came after it."""
+        """Load the newest snapshot that fits the log, and apply the messages after it."""
         for _ in range(TRIES):
             manifest = self._snapshots.fitting(self._fits)
             state = self._snapshots.read(manifest) if manifest else None
@@ -211,20 +211,20 @@ class NatsStore(LogStore):
                     if self._replay(range(self._sequence + 1, info.state.last_seq + 1)):
                         self._rely_on(info)
                         return
-            info = self._server.info(self._stream) or info  # a trim came between
-        raise damaged(self._stream, "something in it is missing")
+            info = self._server.info(self._stream) or info  # another process trimmed in between
+        raise damaged(self._stream, "a message in it is missing")
 
     def _rely_on(self, info: StreamInfo) -> None:
-        """Note through which connection, and from whom, we know all this."""
+        """Record the connection and the leader that the state was read from."""
         self._connection, self._leader, self._made = self._server.number, info.cluster.leader, info.created
 
     def _fits(self, manifest: Manifest) -> bool:
-        """Whether the log still holds the message that a snapshot was made after."""
+        """Return whether the log still has the last message of a snapshot."""
         data = self._server.get(self._stream, manifest.sequence)
         return data is not None and decode(data, self._stream).token == manifest.token
 
     def _whole(self, info: StreamInfo) -> bool:
-        """Whether the log can be read from its beginning."""
+        """Return whether the log can be read from its start."""
         if info.state.last_seq == 0:
             return self._snapshots.newest() is None
         first = self._server.get(self._stream, 1)
@@ -242,7 +242,7 @@ class NatsStore(LogStore):
                 if after + 1 < self._state.floor:
                     raise Trimmed(self._state.floor)
                 raise damaged(self._stream, f"the message at {sequence} is missing")
-            entries.append(decode_shown(data, f"{self._stream} at {sequence}"))
+            entries.append(decode_entry(data, f"{self._stream} at {sequence}"))
         return entries
 
     def head(self) -> int:
@@ -277,7 +277,7 @@ class NatsStore(LogStore):
         return commit
 
     def _put(self, data: bytes) -> bool:
-        """Append a message right after the last one known; if that is another one now, catch up."""
+        """Append a message after the last one known here; if there are newer ones, catch up."""
         expected = {"Nats-Expected-Last-Sequence": str(self._sequence)}
         with contextlib.suppress(Reconnected):
             if self._server.put(self._subject, data, expected, on=self._connection) is not None:
@@ -286,7 +286,7 @@ class NatsStore(LogStore):
         return False
 
     def _trusted(self) -> bool:
-        """Whether the log was last written through the server that we write to, in the same run of it."""
+        """Return whether the server that we write to, in this run, also wrote the log last."""
         if self._database.durable:
             return True
         name, run = self._server.identity
@@ -296,11 +296,11 @@ class NatsStore(LogStore):
         return (control.leader, control.servers.get(name)) == (self._leader or name, run)
 
     def _raise_epoch(self) -> bool:
-        """Note who writes from here on; where messages may be forgotten, under a new epoch."""
+        """Record the server that writes from here on; raise the epoch if messages may be lost."""
         name, run = self._server.identity
         leader, control = self._leader or name, self._control
         servers = control.servers if control else {}
-        if self._sequence == 0:  # there may have been a log that the server has forgotten altogether
+        if self._sequence == 0:  # the server may have lost the whole log
             certain = self._database.metadata.get("run") == run
         else:
             known = control is not None and (control.leader, servers.get(name, run)) == (leader, run)
@@ -312,13 +312,13 @@ class NatsStore(LogStore):
         return done
 
     def _raised(self) -> int:
-        """Return the offset that an epoch above all earlier ones begins after."""
+        """Return the offset before the first entry of a new epoch."""
         epoch = max(self._database.epoch, (self._state.offset >> EPOCH_BITS) + 1)
         self._database.raise_epoch(epoch)
         return start_of(epoch, host_now_ms())
 
     def _put_control(self, **changes: object) -> bool:
-        """Append a mark that differs from the last one; False if something else came first."""
+        """Append a control message with these changes; False if another message came first."""
         old = self._control
         values = {
             "offset": self._state.offset,
@@ -335,14 +335,14 @@ class NatsStore(LogStore):
         return True
 
     def set_migrated(self, url: str) -> None:
-        """Refuse every commit from now on, since the store went to this url; none: take them again."""
+        """Seal the log because the store migrated to this url; an empty url reopens it."""
         with self._lock:
             self._fresh()
             while not self._put_control(migrated_to=url):
                 pass
 
     def _committed(self, offset: int) -> None:
-        self._server.tell(self.notify, b"%d" % offset)
+        self._server.publish(self.wakeup_subject, b"%d" % offset)
         if self._snapshot_is_due(self._sole_writer.snapshot_delay):
             with self._lock:
                 self._begin_snapshot()
@@ -354,7 +354,7 @@ class NatsStore(LogStore):
                 self._snapshots.write(self._snapshot(self._state.records, self._state.tombstones), self._fits)
         newest = self._snapshots.fitting(self._fits)
         sequence = sequence_of(self._segments, self._sequence, self._state.floor)
-        if newest is not None and newest.sequence >= sequence > 1:  # below 1 would mean all
+        if newest is not None and newest.sequence >= sequence > 1:  # 0 would mean all
             self._set_base(newest.sequence, newest.size)
             self._server.purge(self._stream, seq=sequence)
 
@@ -381,24 +381,24 @@ class NatsStore(LogStore):
         return snapshot_is_due(entries, self._bytes_since_base // snapshot_delay, self._base_bytes)
 
     def _begin_snapshot(self) -> None:
-        """Write a snapshot in a thread of its own; the commit has happened, so failing here is no failure."""
+        """Write a snapshot in a separate thread. The commit is done, so a failure is only logged."""
         writing = self._snapshot_writer is not None and self._snapshot_writer.is_alive()
         if writing or self._closed or not self._snapshot_is_due():
             return
         snapshot = self._snapshot(self._state.records.copy(), self._state.tombstones.copy())
         self._set_base(self._sequence, self._base_bytes)
-        with contextlib.suppress(RuntimeError):  # no thread can be had
+        with contextlib.suppress(RuntimeError):  # no thread is available
             writer = threading.Thread(target=self._write_snapshot, args=(snapshot,), name="coord-snapshot")
             writer.start()
             self._snapshot_writer = writer
 
     def _write_snapshot(self, snapshot: Snapshot) -> None:
-        try:  # through a connection of its own: otherwise commits wait for its parts
+        try:  # through a separate connection: otherwise commits wait for its parts
             with contextlib.closing(NatsServer(self._database.address)) as server:
                 size = Snapshots(server, self._tenant).write(snapshot, self._fits)
             self._base_bytes = size or self._base_bytes
         except CoordError as error:
-            logger.warning("no snapshot of %s could be written: %s", self._stream, error)
+            logger.warning("cannot write a snapshot of %s: %s", self._stream, error)
 
     def _finish_snapshot(self) -> None:
         if self._snapshot_writer is not None:

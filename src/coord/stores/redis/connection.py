@@ -1,4 +1,4 @@
-"""A Redis server as the store meets it: its address, a connection, what it says of itself, its errors."""
+"""Connections to a Redis server: the address of a store, the state of the server, its errors."""
 
 import contextlib
 import re
@@ -46,7 +46,7 @@ HINTS: Final = (
 
 
 def translated(error: exceptions.RedisError, *, committing: bool = False) -> CoordError:
-    """Return what a driver error means."""
+    """Return the store error for a driver error."""
     message = f"Redis: {' '.join(str(error).split())}"
     if isinstance(error, exceptions.DataError):
         return Invalid(message)
@@ -60,11 +60,11 @@ def translated(error: exceptions.RedisError, *, committing: bool = False) -> Coo
         if isinstance(error, kind):
             return Unavailable(message, hint=hint)
     if TERM in message:
-        return Unavailable(message, hint="try again: the next call connects anew")
+        return Unavailable(message, hint="try again: the next call reconnects")
     stopped = "SCRIPT KILL" in message  # possible only before a script has written anything
     if "user_script" in message and not stopped:  # it found something that it does not know
         return Corrupt(message, hint="restore the store from a copy")
-    # BUSY, MISCONF, MASTERDOWN, CLUSTERDOWN, MOVED, TRYAGAIN, NOREPLICAS, a store that moved …
+    # BUSY, MISCONF, MASTERDOWN, CLUSTERDOWN, MOVED, TRYAGAIN, NOREPLICAS, a migrated store …
     return unavailable_error(message)
 
 
@@ -75,7 +75,7 @@ def _packed(words: tuple[Any, ...]) -> bytes:
 
 
 class Wire:
-    """One connection; whatever went wrong, the next call begins with a fresh one."""
+    """One connection. After any error it is closed, and the next call opens a new one."""
 
     def __init__(self, settings: dict[str, Any]) -> None:
         kind = settings.pop("connection_class", Connection)
@@ -83,16 +83,14 @@ class Wire:
             self._connection: Connection = kind(**settings)
         except (TypeError, ValueError, exceptions.RedisError):
             self._connection = None  # type: ignore[assignment]
-        if (
-            self._connection is None
-        ):  # raised here and not from the driver's error, whose words hold the password
+        if self._connection is None:  # not raised from the driver's error, whose text contains the password
             raise Invalid("the url has parameters that the Redis driver does not understand")
         with self.using():
             self._connection.connect()
 
     @contextlib.contextmanager
     def using(self, *, committing: bool = False) -> Iterator[None]:
-        """Translate errors, and hang up after one."""
+        """Translate errors, and close the connection after one."""
         try:
             yield
         except BaseException as error:
@@ -115,33 +113,33 @@ class Wire:
 
     @property
     def gone(self) -> bool:
-        """Whether the server has hung up since the last answer."""
+        """Whether the server closed the connection."""
         with contextlib.suppress(exceptions.RedisError):
             return not self._connection.is_connected or self._connection.can_read()
         return True
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._connection.disconnect()
 
 
-class Life(NamedTuple):
-    """What a server process says of itself."""
+class ServerInfo(NamedTuple):
+    """The state of a server process."""
 
     run: str
-    """Another one each time that it starts, or becomes the master after it was a replica."""
+    """It changes with each start, and when a replica becomes the master."""
     durable: bool
-    """What it has answered is on its disk, and no replica can take its place without it."""
+    """Answered commits are on disk, and no replica without them can take over."""
     version: str
     fsync: str
-    """When it syncs its log: always, everysec, no; off without one; unknown if it does not tell."""
+    """When the server syncs its log: always, everysec, no; off without a log; or unknown."""
     replicas: int
     promoted: bool
     eviction: str
 
 
-def life_of(wire: Wire) -> Life:
-    """Ask a server about itself; what it does not tell counts as not durable."""
+def read_server_info(wire: Wire) -> ServerInfo:
+    """Read the state of a server; without the settings it counts as not durable."""
     said = wire.ask("INFO", "server", "replication", "persistence", "memory").decode("utf-8", "replace")
     facts = dict(line.split(":", 1) for line in said.splitlines() if ":" in line)
     try:
@@ -149,7 +147,7 @@ def life_of(wire: Wire) -> Life:
             word.decode() for word in wire.ask("CONFIG", "GET", "appendfsync", "no-appendfsync-on-rewrite")
         ]
         settings = dict(zip(words[::2], words[1::2], strict=True))
-    except exceptions.ResponseError:  # not allowed, or hidden by who runs the server
+    except exceptions.ResponseError:  # not allowed, or hidden by the operator
         settings = {}
     fsync = settings.get("appendfsync", "unknown") if facts.get("aof_enabled") == "1" else "off"
     if settings.get("no-appendfsync-on-rewrite") == "yes":
@@ -160,11 +158,11 @@ def life_of(wire: Wire) -> Life:
     durable = fsync == "always" and not replicas and not promoted
     version, policy = facts.get("redis_version", "0"), facts.get("maxmemory_policy", "unknown")
     run = f"{facts['run_id']} {facts.get('master_replid')}" if promoted else facts["run_id"]
-    return Life(run, durable, version, fsync, replicas, promoted, policy)
+    return ServerInfo(run, durable, version, fsync, replicas, promoted, policy)
 
 
 class Address:
-    """Where a store is: what the driver needs, and the prefix of its keys."""
+    """The address of a store: the arguments of the driver, and the prefix of its keys."""
 
     def __init__(self, url: str) -> None:
         self.redacted = redact(url)
@@ -174,17 +172,19 @@ class Address:
             rest, prefixes = without_parameter(url, "prefix")
             if re.search(r"://[^/?]+(/\d*)?(\?|$)", rest):
                 self._settings = {**DEFAULTS, **parse_url(rest), **FIXED}
-        if not self._settings:  # raised here and not from the driver's error, whose words hold the password
+        if not self._settings:  # not raised from the driver's error, whose text contains the password
             raise Invalid(
-                f"{self.redacted!r} is not a url that Redis understands",
+                f"{self.redacted!r} is not a valid Redis url",
                 hint="redis://user:password@host:6379/0",
             )
         self.prefix = ",".join(prefixes) if prefixes else "coord"
         if not PREFIX.fullmatch(self.prefix):
-            raise Invalid(f"{self.prefix!r} cannot be a prefix", hint="1 to 48 letters, digits and _ . -")
+            raise Invalid(
+                f"{self.prefix!r} is not a valid prefix", hint="use 1 to 48 letters, digits and _ . -"
+            )
         self.meta = f"{{{self.prefix}}}:meta"
 
-    def connect(self) -> tuple[Wire, Life]:
+    def connect(self) -> tuple[Wire, ServerInfo]:
         """Open a connection to the server that has the keys of this store, and ask it about itself."""
         settings = dict(self._settings)
         for _ in range(MOVES):
@@ -192,10 +192,10 @@ class Address:
             with wire.using():
                 elsewhere = self._elsewhere(wire)
                 if elsewhere is None:
-                    return wire, self._checked(life_of(wire))
+                    return wire, self._checked(read_server_info(wire))
             wire.close()
             settings["host"], settings["port"] = elsewhere[0] or settings.get("host"), elsewhere[1]
-        raise Unavailable(f"{self.redacted}: the nodes of the cluster send us around in circles")
+        raise Unavailable(f"{self.redacted}: the nodes of the cluster redirect in a cycle")
 
     def _elsewhere(self, wire: Wire) -> tuple[str, int] | None:
         """Return the node of a cluster that has our keys, if it is another one."""
@@ -205,12 +205,14 @@ class Address:
             return migrated_error.host, migrated_error.port
         return None
 
-    def _checked(self, life: Life) -> Life:
-        if tuple(int(part) for part in re.findall(r"\d+", life.version)[:2]) < OLDEST:
-            raise Unsupported(f"{self.redacted} is Redis {life.version}", hint="7.0 or newer is needed")
-        if life.eviction.startswith("allkeys"):
+    def _checked(self, server_info: ServerInfo) -> ServerInfo:
+        if tuple(int(part) for part in re.findall(r"\d+", server_info.version)[:2]) < OLDEST:
             raise Unsupported(
-                f"{self.redacted} forgets keys when its memory is full (maxmemory-policy {life.eviction})",
+                f"{self.redacted} is Redis {server_info.version}", hint="use Redis 7.0 or newer"
+            )
+        if server_info.eviction.startswith("allkeys"):
+            raise Unsupported(
+                f"{self.redacted} evicts keys when memory is full (maxmemory-policy {server_info.eviction})",
                 hint="set maxmemory-policy noeviction",
             )
-        return life
+        return server_info

@@ -1,42 +1,44 @@
-"""What `coord doctor` learns from a Redis server: version, durability, memory, clock, what may be lost."""
+"""The checks of `coord doctor` on a Redis server: version, durability, memory, clock, lost commits."""
 
 from datetime import UTC, datetime
 
 from coord.stores.health import Check, clock_check
 from coord.stores.local.clock import host_now_ms
-from coord.stores.redis.connection import Address, Life, Wire
+from coord.stores.redis.connection import Address, ServerInfo, Wire
 from coord.stores.redis.scripts import keys_of
 
 NAMED = 5
-"""So many tenants are named with their last entry from before an epoch."""
+"""The number of tenants that are named with their last entry before an epoch."""
 
 
-def checks_of(address: Address, wire: Wire, life: Life, metadata: dict[str, str]) -> list[Check]:
-    """Look at the server behind a connection."""
+def checks_of(address: Address, wire: Wire, server_info: ServerInfo, metadata: dict[str, str]) -> list[Check]:
+    """Check the server of a connection."""
     return [
-        Check("version", True, f"Redis {life.version}"),
-        _durability(life),
-        _memory(life),
+        Check("version", True, f"Redis {server_info.version}"),
+        _durability(server_info),
+        _memory(server_info),
         _clock(wire),
         _epoch(address, wire, metadata),
     ]
 
 
-def _durability(life: Life) -> Check:
-    if life.durable:
+def _durability(server_info: ServerInfo) -> Check:
+    if server_info.durable:
         return Check("durability", True, "appendfsync is always, and there is no replica")
-    if life.replicas or life.promoted:
-        what = f"{life.replicas} replicas" if life.replicas else "it was a replica itself"
+    if server_info.replicas or server_info.promoted:
+        what = f"{server_info.replicas} replicas" if server_info.replicas else "it was a replica itself"
         text = f"{what}: after a failover, commits that were answered may be missing"
         return Check("durability", False, text, "fences stay unique; use Postgres where nothing may be lost")
-    text = f"appendfsync is {life.fsync}: after a crash, commits that were answered may be missing"
+    text = f"appendfsync is {server_info.fsync}: after a crash, commits that were answered may be missing"
     return Check("durability", False, text, "set appendonly yes and appendfsync always")
 
 
-def _memory(life: Life) -> Check:
-    if life.eviction == "noeviction":
+def _memory(server_info: ServerInfo) -> Check:
+    if server_info.eviction == "noeviction":
         return Check("memory", True, "maxmemory-policy is noeviction")
-    return Check("memory", False, f"maxmemory-policy is {life.eviction}", "set maxmemory-policy noeviction")
+    return Check(
+        "memory", False, f"maxmemory-policy is {server_info.eviction}", "set maxmemory-policy noeviction"
+    )
 
 
 def _clock(wire: Wire) -> Check:

@@ -1,4 +1,4 @@
-"""Moving a Redis store: a note in it keeps a moved one shut, since every commit looks at its notes."""
+"""Migrating a Redis store: its metadata seals it, because every commit reads the metadata."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -16,7 +16,7 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 class RedisMigrator:
-    """See `migrating.Migrator`."""
+    """The steps of `Migrator`."""
 
     def __init__(self, database: Any) -> None:
         self._address = database.address
@@ -61,14 +61,14 @@ class RedisMigrator:
         values = (entry.offset, entry.at, entry.id, _encode(entry.events), tenant)
         with self._wire() as wire:
             if not wire.run(scripts.begin, self._keys(tenant), *values):
-                raise Refused(f"somebody else began the log of {tenant}", hint="name another store")
+                raise Refused(f"the log of tenant {tenant} exists already", hint="use another store")
 
     def _keys(self, tenant: str) -> tuple[str, ...]:
         return scripts.keys_of(self._address.prefix, tenant)
 
     @contextmanager
     def _wire(self) -> Iterator[Any]:
-        """A connection of its own."""
+        """Open a separate connection."""
         wire, _ = self._address.connect()
         with closing(wire), wire.using():
             yield wire

@@ -1,4 +1,4 @@
-"""How records, notes and lists travel between us and Redis: as one text with the sizes of its parts."""
+"""The encoding of records, metadata and lists for the scripts: one text, and the sizes of its parts."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -26,12 +26,12 @@ def packed(puts: Iterable[Put | Record], mark: bytes = b"") -> tuple[list[int], 
 
 
 def mark_of(offset: int) -> bytes:
-    """Return how a record begins that has this version."""
+    """Return the version as the scripts store it before a record."""
     return b"%0*d" % (VERSION_DIGITS, offset)
 
 
 def unpacked(sizes: bytes, texts: bytes) -> Iterator[bytes | None]:
-    """Return the texts that a script put into one; -1 is the size of what is not there."""
+    """Yield the parts of a text that a script returned; a size of -1 means a missing part."""
     start = 0
     for size in _sizes_of(sizes):
         if size < 0:
@@ -42,7 +42,7 @@ def unpacked(sizes: bytes, texts: bytes) -> Iterator[bytes | None]:
 
 
 def records_of(keys: Iterable[str], found: Iterable[bytes | None], absent: int) -> dict[str, Record]:
-    """Return records as they are stored; `absent` is the least version of what is not there."""
+    """Return decoded records; `absent` is the version of a missing key."""
     records: dict[str, Record] = {}
     for key, data in zip(keys, found, strict=True):
         if data is None:
@@ -61,7 +61,7 @@ def records_of(keys: Iterable[str], found: Iterable[bytes | None], absent: int) 
 
 
 def bounds_of(range_: Range) -> tuple[str, bytes, bytes, int]:
-    """Return a range as the script takes it."""
+    """Return a range as arguments of the script."""
     prefix, by, limit, (index_key, key) = range_
     start = prefix.encode()
     last = key.encode() if by == "key" or not key else f"{index_key}\0{key}".encode()
@@ -70,6 +70,6 @@ def bounds_of(range_: Range) -> tuple[str, bytes, bytes, int]:
 
 
 def metadata_of(pairs: Sequence[bytes]) -> dict[str, str]:
-    """Return names and values that came as one list."""
+    """Return metadata from a list of names and values."""
     words = [word.decode("utf-8", "replace") for word in pairs]
     return dict(zip(words[::2], words[1::2], strict=True))

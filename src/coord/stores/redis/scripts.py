@@ -1,9 +1,9 @@
-"""What the Redis store says to its server: names of keys, and the scripts, each of which is one atomic step.
+"""The keys of the Redis store, and its Lua scripts; each script is one atomic step.
 
-All keys of a store share one hash tag, so they lie in one slot of a Redis Cluster. `{prefix}:meta` is what
-the store says of itself, `{prefix}:tenants` who has a log. A tenant has, below `{prefix}:<tenant>:`,
+All keys of a store share one hash tag, so they lie in one slot of a Redis Cluster. `{prefix}:meta` is
+the metadata of the store, `{prefix}:tenants` the tenants with a log. Below `{prefix}:<tenant>:` a tenant has
 
-    place      hash    head, at, floor
+    head       hash    head, at, floor
     record     hash    key -> 16 digits of the version; of a live one then its index key, a NUL, its value
     key        zset    the live keys, in the order of bytes (every score is 0)
     index      zset    index keys: the index key, a NUL, the key
@@ -12,8 +12,8 @@ the store says of itself, `{prefix}:tenants` who has a log. A tenant has, below 
 
 Numbers of Lua are doubles: offsets stay below 2^53, and are written with %.0f, never with tostring. A script
 that fails half way is not rolled back, so whatever can fail comes before the first write. Lists come and go
-as one text with the sizes beside it: a thousand small arguments would cost more than all the rest. Lua hashes
-every byte of each string that it makes, so long ones are made as seldom as can be.
+as one text with a list of sizes: a thousand small arguments would cost more than everything else. Lua hashes
+every byte of each string that it creates, so the scripts create few long strings.
 
 No script is declared free of writes: a replica, which may be behind, refuses to run such a one.
 """
@@ -21,13 +21,13 @@ No script is declared free of writes: a replica, which may be behind, refuses to
 import hashlib
 from typing import Final
 
-PARTS: Final = ("place", "record", "key", "index", "dead", "entry")
+PARTS: Final = ("head", "record", "key", "index", "dead", "entry")
 COMMANDS: Final = (
     "hget hmget hgetall hset hdel zadd zrem zrangebylex zrangebyscore sadd smembers xadd xrange xtrim time"
 )
 """What the scripts call."""
 TERM: Final = "COORDTERM"
-"""How a script refuses whoever came in another epoch, or before the server was started anew."""
+"""The error of a script that is called in another epoch, or after a restart of the server."""
 
 EPOCH_UNIT: Final = "1099511627776"
 """2^40: see database.py."""
@@ -60,12 +60,12 @@ local function clock()
 end
 """
 
-_PLACE: Final = (
+_HEAD: Final = (
     _LISTS
     + """
 local meta = redis.call('HMGET', KEYS[1], 'run', 'epoch', 'base', 'migrated_message')
 if meta[1] ~= ARGV[1] or meta[2] ~= ARGV[2] then
-    return redis.error_reply('COORDTERM the server was started anew, or another took its place')
+    return redis.error_reply('COORDTERM the server was restarted, or another one took over')
 end
 local base = tonumber(meta[3])
 local place = redis.call('HMGET', KEYS[3], 'head', 'at', 'floor')
@@ -85,7 +85,7 @@ end
 )
 
 LOAD: Final = (
-    _PLACE
+    _HEAD
     + """
 -- The records of keys; then of each range how many there are, and their keys and records.
 local function key_in(name) return string.sub(name, string.find(name, '\\0', 1, true) + 1) end
@@ -110,7 +110,7 @@ return answer(texts)
 )
 
 TAIL: Final = (
-    _PLACE
+    _HEAD
     + """
 local texts = {}
 for _, entry in ipairs(redis.call('XRANGE', KEYS[8], ARGV[4], '+', 'COUNT', ARGV[5])) do
@@ -122,7 +122,7 @@ return answer(texts)
 )
 
 COMMIT: Final = (
-    _PLACE
+    _HEAD
     + """
 -- The contract of one commit, and nothing of the product. `keys` are those to put, then those to delete;
 -- `sizes` and `index_sizes` count the bytes of the records to put, and of their index keys.
@@ -130,7 +130,7 @@ local keys, versions, sizes, index_sizes, deletes = unpack(cmsgpack.unpack(ARGV[
 local values, commit_at, commit_id, events, writes = ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10] == '1'
 local seen = tonumber(ARGV[12])
 if head < seen then
-    return redis.error_reply('COORDTERM the log went back: the server was a replica meanwhile')
+    return redis.error_reply('COORDTERM the log went back: the server was a replica in between')
 end
 local records, changed = records_of(keys), {}
 local function compare(names, found, expected)
@@ -140,7 +140,7 @@ local function compare(names, found, expected)
         if version ~= expected[each] then changed[#changed + 1] = names[each] end
     end
 end
--- Whoever commits as of this very moment has seen all that it expects.
+-- At the read point, no expected version can have changed.
 if ARGV[13] ~= whole(head) .. ' ' .. whole(floor) .. ' ' .. ARGV[3] then
     local read, read_versions = unpack(cmsgpack.unpack(ARGV[5]))
     compare(keys, records, versions)
@@ -153,7 +153,7 @@ local offset = head + 1
 local mark = string.format('%016.0f', offset)
 -- The first write: it alone can fail, where the log has an entry that its head does not know.
 redis.call('XADD', KEYS[8], whole(offset) .. '-0', 'at', commit_at, 'id', commit_id, 'events', events)
-local rows, born, died, placed, left, revived, buried = {}, {}, {}, {}, {}, {}, {}
+local rows, born, died, placed, left, revived, dead = {}, {}, {}, {}, {}, {}, {}
 local byte, find, sub = string.byte, string.find, string.sub
 local function old_place(record, key)
     if byte(record, 17) == 0 then return nil end  -- it has no index key
@@ -185,8 +185,8 @@ end
 for each = #sizes + 1, #sizes + deletes do
     local key, record = keys[each], records[each]
     rows[2 * each - 1], rows[2 * each] = key, mark
-    buried[#buried + 1] = mark
-    buried[#buried + 1] = key
+    dead[#dead + 1] = mark
+    dead[#dead + 1] = key
     if record and #record > 16 then
         died[#died + 1] = key
         left[#left + 1] = old_place(record, key)
@@ -198,7 +198,7 @@ call('ZREM', KEYS[5], died)
 call('ZREM', KEYS[6], left)
 call('ZADD', KEYS[6], placed)
 call('ZREM', KEYS[7], revived)
-call('ZADD', KEYS[7], buried)
+call('ZADD', KEYS[7], dead)
 if not place[1] then
     redis.call('SADD', KEYS[2], ARGV[11])
     redis.call('HSET', KEYS[3], 'floor', whole(floor))
@@ -209,18 +209,18 @@ return {clock(), offset}
 )
 
 TRIM: Final = (
-    _PLACE
+    _HEAD
     + """
 -- Whatever is below the floor is not seen any more; it leaves in portions, until this returns 0.
 if meta[4] then return redis.error_reply('COORD ' .. meta[4]) end
 local raised = math.max(floor, math.min(tonumber(ARGV[4]), head))
 if raised > floor then redis.call('HSET', KEYS[3], 'floor', whole(raised)) end
-local buried = redis.call('ZRANGEBYSCORE', KEYS[7], '-inf', '(' .. whole(raised), 'LIMIT', 0, AT_ONCE)
-call('HDEL', KEYS[4], buried)
-call('ZREM', KEYS[7], buried)
+local dead = redis.call('ZRANGEBYSCORE', KEYS[7], '-inf', '(' .. whole(raised), 'LIMIT', 0, AT_ONCE)
+call('HDEL', KEYS[4], dead)
+call('ZREM', KEYS[7], dead)
 local gone = redis.call('XTRIM', KEYS[8], 'MINID', '~', whole(raised), 'LIMIT', 10 * AT_ONCE)
 if gone == 0 then redis.call('XTRIM', KEYS[8], 'MINID', whole(raised)) end
-return {clock(), #buried + gone}
+return {clock(), #dead + gone}
 """
 )
 

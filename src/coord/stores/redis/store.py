@@ -1,13 +1,13 @@
-"""The Redis store (table shape): hashes, sorted sets and a stream below one prefix, any number of machines.
+"""The Redis store (table-based): hashes, sorted sets and a stream below one prefix, any number of machines.
 
-A commit is one round trip: a script that compares and writes (`redis_scripts.py`). Who waits reads on in the
+A commit is one round trip: a script that checks the versions and writes (see scripts.py). A waiter reads the
 stream of entries.
 
-A server that syncs before each answer (`appendfsync always`) and has no replicas keeps what it answered. Any
-other may come back without its newest commits. The offsets that these had, and so the fences, are never given
-again: whoever notices first raises the epoch, and offsets go on above all of the earlier ones.
+A server that syncs before each answer (`appendfsync always`) and has no replicas keeps every answered commit.
+Any other server may restart without its newest commits. Their offsets, and so their fences, are never issued
+again: the first process that notices raises the epoch, and new offsets are above all earlier ones.
 
-    redis://user:password@host:6379/0?prefix=coord    `prefix` is ours, the rest is the driver's
+    redis://user:password@host:6379/0?prefix=coord    `prefix` is ours, the other parameters are the driver's
     rediss://…                                        the same, encrypted
 """
 
@@ -36,7 +36,7 @@ from coord.stores.contract import (
 from coord.stores.health import Check
 from coord.stores.migration import not_installed_error
 from coord.stores.redis import scripts
-from coord.stores.redis.connection import Address, Life, Wire
+from coord.stores.redis.connection import Address, ServerInfo, Wire
 from coord.stores.redis.records import bounds_of, mark_of, metadata_of, packed, records_of, unpacked
 from coord.stores.server.clock import ServerClock, uptime_ms
 from coord.stores.server.database import ServerDatabase
@@ -54,9 +54,9 @@ _events_decode = msgspec.msgpack.Decoder(list[bytes]).decode
 def install(url: str) -> None:
     """Say that there is a store, if there is none yet; safe to call again, and at the same time."""
     address = Address(url)
-    wire, life = address.connect()
+    wire, server_info = address.connect()
     with contextlib.closing(wire), wire.using():
-        values = (FORMAT, secrets.token_hex(16), life.run, int(life.durable))
+        values = (FORMAT, secrets.token_hex(16), server_info.run, int(server_info.durable))
         _check_format(address, metadata_of(wire.run(scripts.install, (address.meta,), *values)))
 
 
@@ -106,11 +106,13 @@ class RedisStore(RangeReader):
         return self._database.limits
 
     def _read(self, script: scripts.Script, *values: object) -> tuple[ReadPoint, int, list[bytes | None]]:
-        """Return the moment, the version of what is absent then, and what was found; note the head."""
+        """Return the read point, the version of absent keys, and the result; record the head."""
         newest = self.seen.offset
         connection, head, at, floor, absent, sizes, texts = self._database.run(script, self._keys, *values)
         if head < newest:
-            raise Corrupt(f"the log went back from {newest} to {head}", hint="was the store restored?")
+            raise Corrupt(
+                f"the log went back from {newest} to {head}", hint="check whether an old copy was restored"
+            )
         self._see(Head(head, int(at)))
         return ReadPoint(head, floor, connection), absent, list(unpacked(sizes, texts))
 
@@ -178,7 +180,7 @@ class RedisStore(RangeReader):
         return self.seen.offset > after or self._database.wait(self._database.number_of(self), after, timeout)
 
     def trim(self, before: int) -> None:
-        # There may be millions below the floor: nobody sees them any more, and they leave in portions.
+        # Entries below the floor are invisible; there may be millions, so they are deleted in portions.
         while self._database.run(scripts.trim, self._keys, before, committing=True)[1]:
             pass
 
@@ -186,11 +188,11 @@ class RedisStore(RangeReader):
         return self._database.clock.now()
 
     def close(self) -> None:
-        """Nothing of its own: the database owns the connections."""
+        """Do nothing: the database owns the connections."""
 
 
 class RedisDatabase(ServerDatabase[RedisStore]):
-    """A prefix with all its tenants; made by `install`."""
+    """A prefix with all its tenants; created by `install`."""
 
     def __init__(self, url: str) -> None:
         super().__init__(url, store_id="")
@@ -204,11 +206,11 @@ class RedisDatabase(ServerDatabase[RedisStore]):
             self._connected()
 
     def _begin(self) -> None:
-        """Begin without connections, in this process."""
+        """Start without connections, in this process."""
         super()._begin()
         self._wire_lock = threading.RLock()
         self._wire: Wire | None = None
-        self._life: Life
+        self._server_info: ServerInfo
 
     def _open_log(self, tenant: str) -> RedisStore:
         return RedisStore(self, tenant)
@@ -223,28 +225,28 @@ class RedisDatabase(ServerDatabase[RedisStore]):
             asked = uptime_ms()
             with wire.using(committing=committing):
                 number = self._connections
-                answer: list[Any] = wire.run(script, keys, self._life.run, self.epoch, number, *values)
+                answer: list[Any] = wire.run(script, keys, self._server_info.run, self.epoch, number, *values)
         self.clock.observe(answer[0], asked)
         answer[0] = number
         return answer
 
     def _connected(self) -> Wire:
-        """Return the connection, opened anew if it is gone: what was not sent yet cannot be lost."""
+        """Return the connection; open a new one if it was lost, because nothing has been sent yet."""
         if self.closed:
             raise Unavailable("the database is closed")
         if self._wire is None or self._wire.gone:
             if self._wire is not None:
                 self._wire.close()
-            self._wire, self._life = self._enter()
+            self._wire, self._server_info = self._enter()
             self._connections += 1
         return self._wire
 
-    def _enter(self) -> tuple[Wire, Life]:
-        """Connect, and see to it that offsets which may be lost are not given again."""
+    def _enter(self) -> tuple[Wire, ServerInfo]:
+        """Connect, and raise the epoch if commits may be lost, so that no offset is issued twice."""
         address = self.address
-        wire, life = address.connect()
+        wire, server_info = address.connect()
         with wire.using():
-            values = (life.run, int(life.durable), scripts.COMMANDS, FORMAT)
+            values = (server_info.run, int(server_info.durable), scripts.COMMANDS, FORMAT)
             metadata = metadata_of(wire.run(scripts.enter, (address.meta,), *values))
             if self.store_id and metadata.get("store_id") != self.store_id:
                 what = "holds another store now" if metadata else "holds no store any more"
@@ -256,11 +258,11 @@ class RedisDatabase(ServerDatabase[RedisStore]):
                     hint="was an old copy restored, or an old master made master again?",
                 )
         self.store_id, self.epoch, self.metadata = metadata["store_id"], int(metadata["epoch"]), metadata
-        self.limits = Limits(commit_bytes=COMMIT_BYTES, durable=life.durable, shared=True)
-        return wire, life
+        self.limits = Limits(commit_bytes=COMMIT_BYTES, durable=server_info.durable, shared=True)
+        return wire, server_info
 
     def number_of(self, store: RedisStore) -> int:
-        """Return the number under which a log is listened to."""
+        """Return the number of a log for the listener."""
         with self._lock:
             if store not in self._waited_for:
                 self._waited_for.append(store)
@@ -270,7 +272,7 @@ class RedisDatabase(ServerDatabase[RedisStore]):
     def _subscribe(self) -> Iterator[Subscription]:
         heads: dict[int, int] = {}
 
-        def hear(logs: frozenset[int], seconds: float) -> dict[int, int]:
+        def listen(logs: frozenset[int], seconds: float) -> dict[int, int]:
             known = sorted(logs & heads.keys())
             if len(known) == len(logs):
                 ids = [f"{heads[log]}-0" for log in known]
@@ -284,17 +286,17 @@ class RedisDatabase(ServerDatabase[RedisStore]):
 
         wire, _ = self.address.connect()
         with contextlib.closing(wire), wire.using():
-            yield hear
+            yield listen
 
     def checks(self) -> list[Check]:
-        """Look at version, durability, replicas and clock of the server, and at what may be lost."""
+        """Check version, durability, replicas and clock of the server, and whether commits may be lost."""
         from coord.stores.redis.health import checks_of
 
         self._in_this_process()
         with self._wire_lock:
-            wire, life = self._enter()
+            wire, server_info = self._enter()
         with contextlib.closing(wire), wire.using():
-            return checks_of(self.address, wire, life, self.metadata)
+            return checks_of(self.address, wire, server_info, self.metadata)
 
     def close(self) -> None:
         super().close()

@@ -62,7 +62,7 @@ def test_names_are_stores_apart(nats_server: NatsServer) -> None:
 
 @pytest.mark.parametrize(
     ("settings", "match"),
-    [("max_payload: 500KB", "takes messages"), ("no_jetstream", "JetStream")],
+    [("max_payload: 500KB", "accepts messages"), ("no_jetstream", "JetStream")],
 )
 def test_a_server_that_will_not_do_is_unsupported(settings: str, match: str) -> None:
     """Too small messages, no JetStream: refused at the door, by install and by open, with the next step."""

@@ -81,7 +81,7 @@ def test_an_answer_in_pieces_is_read(put: Callable[[Answering], int | None]) -> 
         _once(b""),
         _once(b"-ERR 'User Authentication Expired'\r\n"),
         _once(b"-ERR 'Authorization Violation'\r\n"),
-        _once(b"-ERR 'Permissions Violation for Publish to \"coord.shop.ring.local\"'\r\n"),
+        _once(b"-ERR 'Permissions Violation for Publish to \"coord.shop.wakeup.local\"'\r\n"),
         _once(b"-ERR 'Slow Consumer'\r\n"),
         _once(b"MSG\r\n"),
         _once(b"MSG INBOX 1 many\r\n"),

@@ -65,7 +65,7 @@ def test_a_commit_that_does_not_ring_is_found(
 ) -> None:
     """As one whose process died before it rang."""
     poll_until(lambda: listening(waiter), PATIENCE_S, "nobody listens")
-    monkeypatch.setattr(store._server, "tell", lambda *_: None)
+    monkeypatch.setattr(store._server, "publish", lambda *_: None)
     store.commit(ONE)
     assert [each.result(PATIENCE_S) for each in waiting] == [True, True]
 
