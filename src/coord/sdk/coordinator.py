@@ -140,7 +140,7 @@ class TaskCoordinator:
         command_id: str = "",
     ) -> types.ClaimResult:
         """Claim a task even from its holder, who is SUPERSEDED; privileged, and the reason is recorded."""
-        if not arguments.line("reason", reason):
+        if not arguments.one_line("reason", reason):
             raise Invalid("a forced claim requires a reason", hint="say why the holder may lose the task")
         command = claim_command(
             (tenant_id, project_id, task_id),
@@ -191,7 +191,7 @@ class TaskCoordinator:
     ) -> types.ReleaseResult:
         """Release a claim; the reason is VOLUNTARY, ERROR, PREEMPTED, or a remark (then VOLUNTARY)."""
         names = _names(tenant_id, project_id, task_id)
-        kind = _RELEASE_REASONS.get(arguments.line("reason", reason))
+        kind = _RELEASE_REASONS.get(arguments.one_line("reason", reason))
         command = ReleaseClaim(
             *names,
             check_id("session id", session_id),
@@ -233,7 +233,7 @@ class TaskCoordinator:
     ) -> types.ResetResult:
         """Reopen a task; it keeps its history, and its generation keeps rising. Privileged."""
         names = _names(tenant_id, project_id, task_id)
-        return self._call(ResetTask(*names, arguments.line("reason", reason)), command_id)
+        return self._call(ResetTask(*names, arguments.one_line("reason", reason)), command_id)
 
     # Questions.
 
@@ -280,7 +280,7 @@ class TaskCoordinator:
         Privileged.
         """
         check_id("tenant id", tenant_id)
-        command = limits_command(tenant_id, profile, limits, arguments.line("by", by))
+        command = limits_command(tenant_id, profile, limits, arguments.one_line("by", by))
         reply: dict[str, int] = self.engine(tenant_id).call(command)
         return reply
 

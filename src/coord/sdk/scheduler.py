@@ -22,7 +22,7 @@ JITTER = 0.1
 STOP_S = 10.0
 
 Work = Callable[[], object] | Callable[[], Awaitable[object]]
-Pause = Callable[[threading.Event, float], bool]
+Wait = Callable[[threading.Event, float], bool]
 """Waits for an event, at most a number of seconds; returns whether it was set."""
 
 
@@ -51,12 +51,12 @@ class Scheduler:
         self,
         *,
         on_error: Callable[[str, Exception], object] | None = None,
-        pause: Pause = threading.Event.wait,
-        chance: Callable[[], float] = random,
+        wait: Wait = threading.Event.wait,
+        random: Callable[[], float] = random,
     ) -> None:
         self._on_error = on_error
-        self._pause = pause
-        self._chance = chance
+        self._wait = wait
+        self._random = random
         self._jobs: dict[str, _Job] = {}
         self._lock = threading.Lock()
 
@@ -82,7 +82,7 @@ class Scheduler:
                 before.stopped.set()
             job = _Job(name, float(every_s), work, before, at_once=at_once)
             self._jobs[name] = job
-            job.start(self._pause, self._chance, self._on_error)
+            job.start(self._wait, self._random, self._on_error)
 
     def unregister(self, name: str) -> bool:
         """Stop and remove a job after its current run; return whether there was one."""
@@ -135,13 +135,13 @@ class _Job:
 
     def start(
         self,
-        pause: Pause,
-        chance: Callable[[], float],
+        wait: Wait,
+        random: Callable[[], float],
         on_error: Callable[[str, Exception], object] | None,
     ) -> None:
         name = f"coord-job-{self.name}"
         self._thread = threading.Thread(
-            target=self._loop, args=(pause, chance, on_error), name=name, daemon=True
+            target=self._loop, args=(wait, random, on_error), name=name, daemon=True
         )
         self._thread.start()
 
@@ -160,8 +160,8 @@ class _Job:
 
     def _loop(
         self,
-        pause: Pause,
-        chance: Callable[[], float],
+        wait: Wait,
+        random: Callable[[], float],
         on_error: Callable[[str, Exception], object] | None,
     ) -> None:
         if self._before is not None and self._before._thread is not None:  # noqa: SLF001 - its own kind
@@ -170,9 +170,9 @@ class _Job:
         if self._at_once and not self.stopped.is_set():
             self._run(on_error)
         while not self.stopped.is_set():
-            wait_s = self._every_s * (1 - JITTER * chance())
+            wait_s = self._every_s * (1 - JITTER * random())
             self._next_at = time.monotonic() + wait_s
-            if pause(self.stopped, wait_s):
+            if wait(self.stopped, wait_s):
                 return
             self._next_at = None
             self._run(on_error)

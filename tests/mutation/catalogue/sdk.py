@@ -12,7 +12,7 @@ MUTANTS = [
     ),
     Mutant(
         "a migration forgets where tenants live",
-        "coord.sdk.admin.migrate:_Move.run",
+        "coord.sdk.admin.migrate:_Migration.run",
         "store_id, **own",
         "store_id",
         ("tests/unit/sdk/admin/test_migrate.py::test_where_tenants_live_is_known_in_the_copy",),
@@ -40,7 +40,7 @@ MUTANTS = [
     ),
     Mutant(
         "the old store takes commits while it is copied",
-        "coord.sdk.admin.migrate:_Move.run",
+        "coord.sdk.admin.migrate:_Migration.run",
         "self._from.seal(_writable(self._target.url), self._target.store_id)",
         "pass",
         (
@@ -51,8 +51,8 @@ MUTANTS = [
     ),
     Mutant(
         "a copy is not compared",
-        "coord.sdk.admin.migrate:_Move._copy",
-        "_summed(self._target, tenant).value != whole.value",
+        "coord.sdk.admin.migrate:_Migration._copy",
+        "_checksum_of(self._target, tenant).value != whole.value",
         "False",
         ("tests/unit/sdk/admin/test_migrate.py::test_a_copy_that_differs_is_noticed",),
     ),
@@ -94,7 +94,7 @@ MUTANTS = [
     Mutant(
         "a rate limit is a failure",
         "coord.sdk.worker.worker:Worker._result_of",
-        "except GiveBack as error:\n            return self._give_back(work, error)",
+        "except GiveBack as error:\n            return self._release(work, error)",
         "",
         ("tests/unit/sdk/worker/test_worker.py::test_what_a_function_raises_says_how_it_goes_on",),
     ),

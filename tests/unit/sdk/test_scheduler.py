@@ -19,7 +19,7 @@ class Turns:
         self.asked: queue.Queue[float] = queue.Queue()
         self._turn = threading.Semaphore(0)
 
-    def pause(self, stopped: threading.Event, seconds: float) -> bool:
+    def wait(self, stopped: threading.Event, seconds: float) -> bool:
         self.asked.put(seconds)
         while not stopped.wait(0.001):
             if self._turn.acquire(blocking=False):
@@ -37,8 +37,8 @@ def turns() -> Turns:
     return Turns()
 
 
-def scheduler(turns: Turns, chance: float = 0.0, **options: Any) -> Scheduler:
-    return Scheduler(pause=turns.pause, chance=lambda: chance, **options)
+def scheduler(turns: Turns, random: float = 0.0, **options: Any) -> Scheduler:
+    return Scheduler(wait=turns.wait, random=lambda: random, **options)
 
 
 def test_a_job_runs_once_in_its_time(turns: Turns) -> None:
@@ -57,7 +57,7 @@ def test_a_job_runs_once_in_its_time(turns: Turns) -> None:
 
 def test_turns_are_spread(turns: Turns) -> None:
     """SCH-13: processes that began together do not come back together: up to a tenth earlier."""
-    with scheduler(turns, chance=0.5) as jobs:
+    with scheduler(turns, random=0.5) as jobs:
         jobs.register("count", 60, lambda: None)
         assert turns.asked.get(timeout=DEADLINE_S) == 57
 
@@ -81,13 +81,13 @@ def test_one_failing_job_harms_no_other(turns: Turns) -> None:
         if fails:
             raise ValueError("no such file")
 
-    def pause(stopped: threading.Event, seconds: float) -> bool:
-        return (bad if seconds == 1 else good).pause(stopped, seconds)
+    def wait(stopped: threading.Event, seconds: float) -> bool:
+        return (bad if seconds == 1 else good).wait(stopped, seconds)
 
     def tell(name: str, error: Exception) -> None:
         told.append((name, str(error)))
 
-    with Scheduler(pause=pause, chance=lambda: 0, on_error=tell) as jobs:
+    with Scheduler(wait=wait, random=lambda: 0, on_error=tell) as jobs:
         jobs.register("bad", 1, work)
         jobs.register("good", 2, lambda: None)
         for each in (bad, good):

@@ -40,7 +40,7 @@ def prepare(
     )
 
 
-def rights(cwd: str, environ: Mapping[str, str], *, url: str = "", tenant: str = "") -> list[str]:
+def required_grants(cwd: str, environ: Mapping[str, str], *, url: str = "", tenant: str = "") -> list[str]:
     """Return what an administrator runs first, so that a store can be prepared and used; asks no server."""
     url, tenants = _asked(cwd, environ, url)
     return grants(_target(url, tenants, tenant))

@@ -58,11 +58,11 @@ class MigrationReport(msgspec.Struct, frozen=True):
     from_url: str
     to_url: str
     records: dict[str, dict[str, int]]
-    moved: bool
+    migrated: bool
     resumed: bool = False
 
 
-class Sum:
+class Checksum:
     """Counts records by kind, and digests them all."""
 
     def __init__(self) -> None:
@@ -85,8 +85,8 @@ def migrate(
     to_url: str, *, cwd: str | None = None, dry_run: bool = False, progress: Progress | None = None
 ) -> MigrationReport:
     """Move the store of the repository one is in; with `dry_run` only say what would be moved."""
-    location = _place_of(cwd)
-    with _alone(location), contextlib.ExitStack() as opened:
+    location = _pinned_store(cwd)
+    with _exclusive(location), contextlib.ExitStack() as opened:
         source = opened.enter_context(contextlib.closing(_open(location.url)))
         check_pinned(location, source.store_id, source.epoch)
         target = _open_target(to_url, dry_run=dry_run)
@@ -94,14 +94,14 @@ def migrate(
             opened.enter_context(contextlib.closing(target))
             _check_target(source, target)
         if dry_run or target is None:
-            return MigrationReport(redact(location.url), redact(to_url), _counts(source), moved=False)
-        return _Move(location, source, target, progress or (lambda _tenant, _count: None)).run()
+            return MigrationReport(redact(location.url), redact(to_url), _counts(source), migrated=False)
+        return _Migration(location, source, target, progress or (lambda _tenant, _count: None)).run()
 
 
 def cancel_migration(cwd: str | None = None) -> bool:
     """Open the old store again, if its copy was not completed; return whether it had been shut."""
-    location = _place_of(cwd)
-    with _alone(location), contextlib.closing(_open(location.url)) as source:
+    location = _pinned_store(cwd)
+    with _exclusive(location), contextlib.closing(_open(location.url)) as source:
         check_pinned(location, source.store_id, source.epoch)
         metadata = migrator(source).metadata()
         if MIGRATED_URL not in metadata:
@@ -115,17 +115,17 @@ def cancel_migration(cwd: str | None = None) -> bool:
         return True
 
 
-class _Move:
+class _Migration:
     """One attempt."""
 
     def __init__(
-        self, location: StoreLocation, source: Database[Any], target: Database[Any], tell: Progress
+        self, location: StoreLocation, source: Database[Any], target: Database[Any], on_progress: Progress
     ) -> None:
         self._location = location
         self._source, self._target = source, target
         self._from, self._to = migrator(source), migrator(target)
         self._epoch = max(source.epoch, target.epoch)
-        self._tell = tell
+        self._on_progress = on_progress
 
     def run(self) -> MigrationReport:
         resumed = COPYING_FROM in self._target.metadata
@@ -148,7 +148,7 @@ class _Move:
             epoch=self._epoch,
         )
         return MigrationReport(
-            redact(self._location.url), redact(location.url), counts, moved=True, resumed=resumed
+            redact(self._location.url), redact(location.url), counts, migrated=True, resumed=resumed
         )
 
     def _copy(self) -> dict[str, dict[str, int]]:
@@ -158,9 +158,11 @@ class _Move:
         counts = {}
         for tenant, head in heads.items():
             whole = (
-                self._copy_tenant(tenant) if arrived.get(tenant) != head else _summed(self._source, tenant)
+                self._copy_tenant(tenant)
+                if arrived.get(tenant) != head
+                else _checksum_of(self._source, tenant)
             )
-            if _summed(self._target, tenant).value != whole.value:
+            if _checksum_of(self._target, tenant).value != whole.value:
                 self._to.clear(tenant)
                 raise Corrupt(
                     f"the copy of tenant {tenant} differs from what was copied",
@@ -171,19 +173,19 @@ class _Move:
             raise Unavailable("the store was changed while it was copied", hint="try again")
         return counts
 
-    def _copy_tenant(self, tenant: str) -> Sum:
+    def _copy_tenant(self, tenant: str) -> Checksum:
         self._to.clear(tenant)
-        log, copied = self._source.log(tenant), Sum()
+        log, copied = self._source.log(tenant), Checksum()
         for page in _pages(log):
             self._to.add(tenant, page)
             copied.add(page)
-            self._tell(tenant, copied.value[0])
+            self._on_progress(tenant, copied.value[0])
         (last,) = log.tail(log.seen.offset - 1, 1)
         self._to.begin(tenant, last)
         return copied
 
 
-def _place_of(cwd: str | None) -> StoreLocation:
+def _pinned_store(cwd: str | None) -> StoreLocation:
     location = pinned_location(os.getcwd() if cwd is None else os.path.abspath(cwd))
     if not location.pinned:
         raise NotFound("this repository has no store yet", hint="coord init --url URL begins with one")
@@ -235,15 +237,15 @@ def _pages(log: Store) -> Iterator[list[Record]]:
         limit = max(1, min(PAGE_RECORDS, PAGE_BYTES // max(1, size)))
 
 
-def _summed(database: Database[Any], tenant: str) -> Sum:
-    total = Sum()
+def _checksum_of(database: Database[Any], tenant: str) -> Checksum:
+    total = Checksum()
     for page in _pages(database.log(tenant)):
         total.add(page)
     return total
 
 
 def _counts(database: Database[Any]) -> dict[str, dict[str, int]]:
-    return {tenant: dict(_summed(database, tenant).kinds) for tenant in migrator(database).heads()}
+    return {tenant: dict(_checksum_of(database, tenant).kinds) for tenant in migrator(database).heads()}
 
 
 def _writable(url: str) -> str:
@@ -252,7 +254,7 @@ def _writable(url: str) -> str:
 
 
 @contextlib.contextmanager
-def _alone(location: StoreLocation) -> Iterator[None]:
+def _exclusive(location: StoreLocation) -> Iterator[None]:
     """Keep a second migration of this repository away."""
     folder = os.open(location.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:

@@ -48,7 +48,7 @@ class AgentCalls(TaskCalls):
         return route(spec, agents, now, rules.matrix)
 
     def _enable(self, name: str, reason: str, *, enabled: bool) -> AgentInfo:
-        agent, why = check_id("agent", name), arguments.line("reason", reason)
+        agent, why = check_id("agent", name), arguments.one_line("reason", reason)
         return self.call(EnableAgent(self.project, agent, enabled, why))
 
     def _spec(self, task: str | NewTask) -> Spec:

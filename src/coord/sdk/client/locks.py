@@ -62,10 +62,10 @@ class LockCalls(Connection):
             mode=str(mode or ""),
             profile=str(profile or ""),
             ttl_ms=0 if ttl_s is None else arguments.milliseconds("ttl", ttl_s),
-            reason=arguments.line("reason", reason),
+            reason=arguments.one_line("reason", reason),
             priority=arguments.priority(priority),
             preemptible=bool(preemptible),
-            wait_ms=arguments.milliseconds("wait", patience_s, least_s=0),
+            wait_ms=arguments.milliseconds("wait", patience_s, min_s=0),
             wait_id=os.urandom(8).hex(),
             waiter=process,
             leased=process is None or not client.location.local or not seen_by_all(process),
@@ -137,7 +137,7 @@ class LockCalls(Connection):
             exact=exact,
             dead_owner=dead_owner,
             force=force,
-            reason=arguments.line("reason", reason),
+            reason=arguments.one_line("reason", reason),
             ttl_ms=0 if ttl_s is None else arguments.milliseconds("ttl", ttl_s),
         )
         return client.call(command)
@@ -162,8 +162,8 @@ class LockCalls(Connection):
             texts,
             exact=exact,
             priority=arguments.priority(priority),
-            grace_ms=arguments.milliseconds("grace", grace_s, least_s=0),
-            reason=arguments.line("reason", reason),
+            grace_ms=arguments.milliseconds("grace", grace_s, min_s=0),
+            reason=arguments.one_line("reason", reason),
         )
         asked: PreemptReply = client.call(command)
         grace_left_s = max(0.0, (asked.until_ms - client.log.now()) / 1000)

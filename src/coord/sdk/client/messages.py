@@ -74,13 +74,13 @@ class MessageCalls(Connection):
             self.caller,
             to=to,
             kind=arguments.kind(kind),
-            subject=arguments.line("subject", subject, arguments.SUBJECT_CHARS_MAX),
+            subject=arguments.one_line("subject", subject, arguments.SUBJECT_CHARS_MAX),
             body=arguments.body(body, broadcast=not to),
             blob={} if blob is None else arguments.blob(blob),
             priority=arguments.priority(priority),
             ttl_ms=0 if ttl_s is None else arguments.milliseconds("ttl", ttl_s),
             hops=arguments.hops(hops),
-            reply_to=arguments.line("message id", reply_to),
+            reply_to=arguments.one_line("message id", reply_to),
             live_only=live_only,
         )
         return self.call(command)
@@ -90,9 +90,7 @@ class MessageCalls(Connection):
         if drain and peek:
             raise Invalid("drain and peek cannot be combined", hint="use one of them")
         ask = PeekMessages(self.caller) if peek else ReceiveMessages(self.caller, drain=drain)
-        patience_s = (
-            WAIT_S_MAX if wait_s is None else arguments.milliseconds("wait", wait_s, least_s=0) / 1000
-        )
+        patience_s = WAIT_S_MAX if wait_s is None else arguments.milliseconds("wait", wait_s, min_s=0) / 1000
         deadline = time.monotonic() + patience_s
         store = self.log
         while True:
@@ -106,5 +104,5 @@ class MessageCalls(Connection):
         """Acknowledge messages, so that they are not offered again."""
         names = (ids,) if isinstance(ids, str) else tuple(ids)
         return self.call(
-            AckMessages(self.caller, tuple(arguments.line("message id", name) for name in names))
+            AckMessages(self.caller, tuple(arguments.one_line("message id", name) for name in names))
         )

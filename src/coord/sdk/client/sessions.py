@@ -132,7 +132,7 @@ def _described(
 ) -> dict[str, Any]:
     texts = {"task": task, "phase": phase, "status": status, "role": role, "bin": program, "version": version}
     fields: dict[str, Any] = {
-        name: None if text is None else arguments.line(name, text) for name, text in texts.items()
+        name: None if text is None else arguments.one_line(name, text) for name, text in texts.items()
     }
     fields["blob"] = None if blob is None else arguments.blob(blob)
     return fields

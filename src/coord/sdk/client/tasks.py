@@ -134,9 +134,9 @@ class TaskCalls(Connection):
     ) -> NextTask:
         """Claim the first task this agent may take; wait up to `wait_s` seconds (None: without limit).
 
-        `limit` claims several tasks in one step; the reply lists the further ones in `more`. A step claims the
-        first of several tasks whose files overlap, and ends at 64 locked files or a long reply. It does not
-        wait if no task can become ready by itself (`done`, `deadlocked`).
+        `limit` claims several tasks in one step; the reply lists the further ones in `more`. A step claims
+        the first of several tasks whose files overlap, and ends at 64 locked files or a long reply. It does
+        not wait if no task can become ready by itself (`done`, `deadlocked`).
         """
         if type(limit) is not int or not 0 < limit <= BATCH_TASKS:
             raise Invalid(f"invalid number of tasks: {shown(limit)}", hint=f"use 1 to {BATCH_TASKS}")
@@ -161,7 +161,7 @@ class TaskCalls(Connection):
             limit=limit,
         )
         if wait_s is not None:
-            arguments.milliseconds("wait", wait_s, least_s=0)
+            arguments.milliseconds("wait", wait_s, min_s=0)
         return wait_for_task(self, command, wait_s, command_id)
 
     def claim_task(
@@ -178,7 +178,7 @@ class TaskCalls(Connection):
 
         A forced claim requires a reason, which is recorded.
         """
-        if force and not arguments.line("reason", reason):
+        if force and not arguments.one_line("reason", reason):
             raise Invalid("force requires a reason", hint="say why the holder may lose the task")
         tenant, project, name = self._names(task_id)
         command = ClaimNamed(
@@ -260,16 +260,16 @@ class TaskCalls(Connection):
         self, task_id: str, generation: int | TaskGeneration, *, note: str = "", limited_s: float = 0.0
     ) -> types.ReleaseResult:
         """Release a claim without a failure; `limited_s` gives this agent no task for that time."""
-        limited_ms = arguments.milliseconds("pause", limited_s, least_s=0)
+        limited_ms = arguments.milliseconds("pause", limited_s, min_s=0)
         return self._release(task_id, generation, types.ReleaseReason.VOLUNTARY, note, limited_ms=limited_ms)
 
     def reset_task(self, task_id: str, *, reason: str = "") -> types.ResetResult:
         """Reopen a task in any state; tasks that depend on it wait again."""
-        return self.call(ResetTask(*self._names(task_id), arguments.line("reason", reason)))
+        return self.call(ResetTask(*self._names(task_id), arguments.one_line("reason", reason)))
 
     def skip_task(self, task_id: str, *, reason: str = "") -> TaskInfo:
         """Skip a task; tasks that depend on it become ready without it."""
-        return self.call(SkipTask(*self._names(task_id), arguments.line("reason", reason)))
+        return self.call(SkipTask(*self._names(task_id), arguments.one_line("reason", reason)))
 
     def retry_task(self, task_id: str) -> TaskInfo:
         """Make a task ready again that failed, ran out of retries, or was skipped."""
@@ -352,7 +352,7 @@ class TaskCalls(Connection):
         limited_ms: int = 0,
     ) -> types.ReleaseResult:
         names, number = self._names(task_id), _generation(generation)
-        note = arguments.line("note", note)
+        note = arguments.one_line("note", note)
         return self._call_as_session(ReleaseClaim(*names, "", number, why, note, final, limited_ms))
 
     def _agent_settings(self) -> dict[str, Any]:
@@ -413,7 +413,7 @@ def _below(root: str, text: str) -> str:
 
 
 def _lease_ms(seconds: object) -> int:
-    return arguments.milliseconds("lease", seconds, least_s=0.001)
+    return arguments.milliseconds("lease", seconds, min_s=0.001)
 
 
 def _generation(value: object) -> int:

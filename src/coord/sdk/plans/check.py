@@ -12,7 +12,7 @@ from coord.core.plans.commands import NewTask, TaskInfo
 from coord.sdk.plans.file import Plan
 
 WARNINGS_MAX = 100
-_ALMOST_OF_A_TRACK = r"[A-Z]+-[0-9]+-.*"
+_LIKE_A_TRACK_ID = r"[A-Z]+-[0-9]+-.*"
 """What was surely meant for the grammar; a ticket such as TOD-406 has no description and is welcome."""
 _GLOB = frozenset("*?[]{}\\")
 COMPARED = (
@@ -23,7 +23,7 @@ Changes = dict[str, dict[str, tuple[object, object]]]
 """By task and field: what is stored, and what the plan says."""
 
 
-class Checked(NamedTuple):
+class PlanCheck(NamedTuple):
     """A plan's tasks, each after those it depends on; what is wrong, and what may be."""
 
     tasks: list[NewTask]
@@ -31,7 +31,7 @@ class Checked(NamedTuple):
     warnings: list[str]
 
 
-def check_plan(plan: Plan, stored: Iterable[TaskInfo] = (), *, strict: bool = False) -> Checked:
+def check_plan(plan: Plan, stored: Iterable[TaskInfo] = (), *, strict: bool = False) -> PlanCheck:
     """Look a plan over.
 
     `stored` are the tasks of the project: the plan may depend on them without naming them, and close a
@@ -47,7 +47,7 @@ def check_plan(plan: Plan, stored: Iterable[TaskInfo] = (), *, strict: bool = Fa
     for task in by_id.values():
         missing = [name for name in task.depends_on if name not in there]
         problems += [f"{task.task_id}: depends on {name}, which is nowhere" for name in missing]
-    order, cycle = in_order(by_id, known)
+    order, cycle = topological_order(by_id, known)
     if cycle:
         problems.append(f"a circle: {' -> '.join(cycle)}")
     warnings = [
@@ -57,7 +57,7 @@ def check_plan(plan: Plan, stored: Iterable[TaskInfo] = (), *, strict: bool = Fa
     ]
     if not problems:
         warnings += shared_files(order, plan.agents)
-    return Checked(order, problems, warnings)
+    return PlanCheck(order, problems, warnings)
 
 
 def _grammar(task: NewTask, strict: bool) -> list[str]:
@@ -65,7 +65,7 @@ def _grammar(task: NewTask, strict: bool) -> list[str]:
     parsed = TaskIdentifier.find(name)
     if parsed is None and strict:
         return [f"{name}: not TRACK-SEQUENCE-DESCRIPTION, which coord.toml asks for (task_id_policy)"]
-    if parsed is None and re.fullmatch(_ALMOST_OF_A_TRACK, name):
+    if parsed is None and re.fullmatch(_LIKE_A_TRACK_ID, name):
         return [
             f"{name}: looks like TRACK-SEQUENCE-DESCRIPTION and is not (A-001-login, sequence 001 to 999)"
         ]
@@ -74,7 +74,9 @@ def _grammar(task: NewTask, strict: bool) -> list[str]:
     return []
 
 
-def in_order(by_id: dict[str, NewTask], known: dict[str, tuple[str, ...]]) -> tuple[list[NewTask], list[str]]:
+def topological_order(
+    by_id: dict[str, NewTask], known: dict[str, tuple[str, ...]]
+) -> tuple[list[NewTask], list[str]]:
     """Return the tasks, each after those it depends on, otherwise as given; or a circle by its path."""
     needs = known | {name: task.depends_on for name, task in by_id.items()}
     order: list[NewTask] = []
@@ -99,7 +101,7 @@ def in_order(by_id: dict[str, NewTask], known: dict[str, tuple[str, ...]]) -> tu
 
 def shared_files(order: Sequence[NewTask], agents: dict[str, int]) -> list[str]:
     """Name files that two tasks declare which may run at the same time: one will wait for the other."""
-    users = _users(order)
+    users = _tasks_by_file(order)
     pairs = [pair for pair in _overlapping(users) if len(users[pair[0]]) + len(users[pair[1]]) > 1]
     if not pairs:
         return []
@@ -118,7 +120,7 @@ def shared_files(order: Sequence[NewTask], agents: dict[str, int]) -> list[str]:
                 first, second = sorted((one, other))
                 if first == second or before[second] >> first & 1:
                     continue
-                if _same_hands(order[first], order[second], agents):
+                if _same_agent(order[first], order[second], agents):
                     continue
                 both = f"{order[first].task_id} and {order[second].task_id}"
                 found[f"{both} may run at once and both declare {mine}"] = None
@@ -127,12 +129,12 @@ def shared_files(order: Sequence[NewTask], agents: dict[str, int]) -> list[str]:
     return list(found)
 
 
-def _same_hands(one: NewTask, other: NewTask, agents: dict[str, int]) -> bool:
+def _same_agent(one: NewTask, other: NewTask, agents: dict[str, int]) -> bool:
     """Whether one agent does both: they are of a track that only one works on."""
     return bool(one.track) and one.track == other.track and agents.get(one.track, 1) == 1
 
 
-def _users(order: Sequence[NewTask]) -> dict[str, list[int]]:
+def _tasks_by_file(order: Sequence[NewTask]) -> dict[str, list[int]]:
     users: dict[str, list[int]] = {}
     for number, task in enumerate(order):
         for text in dict.fromkeys(task.files):

@@ -21,26 +21,26 @@ _CAPABILITY = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,31}"
 _KIND = r"[a-z][a-z0-9_.-]{0,31}"
 
 
-def line(what: str, text: object, most: int = LINE_CHARS_MAX) -> str:
+def one_line(what: str, text: object, limit: int = LINE_CHARS_MAX) -> str:
     """Return a line of printable text."""
-    if not isinstance(text, str) or len(text) > most or not text.isprintable():
+    if not isinstance(text, str) or len(text) > limit or not text.isprintable():
         raise Invalid(
-            f"the {what} is not a line of at most {most} printable characters", hint="say it in one line"
+            f"the {what} is not a line of at most {limit} printable characters", hint="say it in one line"
         )
     return text
 
 
 def body(text: object, *, broadcast: bool) -> str:
     """Return the body of a message: text of any form, in measure."""
-    most = BROADCAST_BYTES_MAX if broadcast else BODY_BYTES_MAX
+    limit = BROADCAST_BYTES_MAX if broadcast else BODY_BYTES_MAX
     try:
         size = len(text.encode()) if isinstance(text, str) else -1
     except UnicodeEncodeError:
         size = -1
     if not isinstance(text, str) or size < 0 or "\0" in text:
         raise Invalid("the body is not text", hint="UTF-8 without NUL; put other data into a file")
-    if size > most:
-        raise Invalid(f"the body has {size} bytes; the limit is {most}", hint="put it into a file")
+    if size > limit:
+        raise Invalid(f"the body has {size} bytes; the limit is {limit}", hint="put it into a file")
     return text
 
 
@@ -100,16 +100,16 @@ def hops(value: object) -> int:
     raise Invalid(f"{shown(value)} is not a number of hops", hint="0 or more")
 
 
-def milliseconds(what: str, seconds: object, *, least_s: float = 1.0) -> int:
+def milliseconds(what: str, seconds: object, *, min_s: float = 1.0) -> int:
     """Return a duration in milliseconds."""
     if (
         isinstance(seconds, bool)
         or not isinstance(seconds, (int, float))
-        or not least_s <= seconds <= DURATION_S_MAX
+        or not min_s <= seconds <= DURATION_S_MAX
     ):
         raise Invalid(
             f"{shown(seconds)} is not a {what} in seconds",
-            hint=f"{least_s:g} to {DURATION_S_MAX:g} (30 days)",
+            hint=f"{min_s:g} to {DURATION_S_MAX:g} (30 days)",
         )
     return round(seconds * 1000)
 

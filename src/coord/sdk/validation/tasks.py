@@ -14,7 +14,7 @@ from coord.sdk.validation import arguments
 DESCRIPTION_CHARS_MAX = 2000
 RETRIES_LIMIT_MAX = 100
 NEEDS_MAX = 8
-MOMENT_MS_MAX = 10**13 - 1
+TIMESTAMP_MS_MAX = 10**13 - 1
 EPOCH = datetime.fromtimestamp(0, UTC)
 _WORD = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,31}"
 
@@ -39,7 +39,7 @@ def new_task(
     name = check_id("task id", task_id)
     return NewTask(
         task_id=name,
-        description=arguments.line("description", description, DESCRIPTION_CHARS_MAX),
+        description=arguments.one_line("description", description, DESCRIPTION_CHARS_MAX),
         type=word("type", type),
         track=track_of(name) if track is None else word("track", track),
         role=word("role", role),
@@ -50,7 +50,7 @@ def new_task(
             dict.fromkeys(check_id("task id", each) for each in _list("depends_on", depends_on))
         ),
         requirements={} if requirements is None else arguments.blob(requirements),
-        deadline_ms=0 if deadline is None else moment("deadline", deadline),
+        deadline_ms=0 if deadline is None else timestamp_ms("deadline", deadline),
         estimate_s=_estimate(estimate_s),
         retries_max=_retries(retries_max),
     )
@@ -76,7 +76,7 @@ def words(what: str, texts: object) -> tuple[str, ...]:
     return tuple(dict.fromkeys(word(what, each) for each in _list(what, texts) if each != ""))
 
 
-def moment(what: str, value: object) -> int:
+def timestamp_ms(what: str, value: object) -> int:
     """Return a moment in milliseconds: given so, as a datetime, or as RFC 3339."""
     hint = "for example 2026-03-01T12:00:00Z"
     if isinstance(value, str):
@@ -89,7 +89,7 @@ def moment(what: str, value: object) -> int:
     if isinstance(value, datetime):
         aware = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
         value = (aware - EPOCH) // timedelta(milliseconds=1)
-    if type(value) is int and 0 < value <= MOMENT_MS_MAX:
+    if type(value) is int and 0 < value <= TIMESTAMP_MS_MAX:
         return value
     raise Invalid(f"{shown(value)} is not a {what}", hint=hint)
 
@@ -112,7 +112,7 @@ def _list(what: str, texts: object) -> Iterable[object]:
 def _estimate(seconds: object) -> float:
     if seconds == 0 and not isinstance(seconds, bool):
         return 0.0
-    return arguments.milliseconds("time estimate", seconds, least_s=0.001) / 1000
+    return arguments.milliseconds("time estimate", seconds, min_s=0.001) / 1000
 
 
 def _retries(value: object) -> int:

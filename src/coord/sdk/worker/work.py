@@ -47,7 +47,7 @@ class Work:
         asked: float,
         grace_s: float,
         stopping: threading.Event,
-        tell: Callable[[str], None],
+        on_progress: Callable[[str], None],
     ) -> None:
         assert granted.task is not None, "a task was granted"
         assert granted.claim is not None, "it comes with its claim"
@@ -59,7 +59,7 @@ class Work:
         self.lease_s = granted.claim.generation.lease_duration
         self._client = client
         self._stopping = stopping
-        self._tell = tell
+        self._on_progress = on_progress
         self._written = clock() - PROGRESS_S
         lease = Lease(self.lease_s, asked=asked, margin_s=min(grace_s, self.lease_s / 4))
         self._renewal = Renewal(lease, self._renew)
@@ -110,8 +110,8 @@ class Work:
     def progress(self, done: float | str, text: str = "") -> None:
         """Report progress as a fraction, a text, or both; others see it in the session's phase."""
         words = done if isinstance(done, str) else f"{round(100 * min(1.0, max(0.0, done)))} % {text}"
-        phase = one_line(words)
-        self._tell(phase)
+        phase = fit_one_line(words)
+        self._on_progress(phase)
         if clock() - self._written < PROGRESS_S:
             return
         self._written = clock()
@@ -131,7 +131,7 @@ class Work:
         return self.lease_s
 
 
-def one_line(text: str, most: int = LINE_CHARS_MAX) -> str:
-    """Return a text as one printable line; of a long one the end, which tells why it ended."""
+def fit_one_line(text: str, limit: int = LINE_CHARS_MAX) -> str:
+    """Return a text as one printable line; a long text keeps its end, which gives the cause."""
     words = " ".join("".join(each if each.isprintable() else " " for each in text).split())
-    return words if len(words) <= most else f"…{words[1 - most :]}"
+    return words if len(words) <= limit else f"…{words[1 - limit :]}"

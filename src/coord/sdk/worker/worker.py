@@ -28,11 +28,11 @@ from coord.sdk.worker.work import (
     RateLimited,
     Work,
     WorkFailed,
-    one_line,
+    fit_one_line,
 )
 
 GRACE_S = 10.0
-HAND_BACK_S = 5.0
+RELEASE_RETRY_S = 5.0
 """How long a release is retried; after that the lease expires."""
 RETRY_S_MAX = 5.0
 
@@ -86,9 +86,9 @@ class Worker:
         lease_s: float = LEASE_S,
         lock_files: bool = True,
         grace_s: float = GRACE_S,
-        tell: Callable[[WorkerEvent], None] | None = None,
+        on_event: Callable[[WorkerEvent], None] | None = None,
     ) -> None:
-        arguments.milliseconds("grace", grace_s, least_s=0)
+        arguments.milliseconds("grace", grace_s, min_s=0)
         self._client = client
         self._choice = {
             "types": tuple(types),
@@ -99,7 +99,7 @@ class Worker:
             "lock_files": lock_files,
         }
         self._grace_s = grace_s
-        self._tell = tell or (lambda _step: None)
+        self._on_event = on_event or (lambda _step: None)
         self._stopping = threading.Event()
         self._answered = False
         self._said: list[str] = []
@@ -117,7 +117,7 @@ class Worker:
         `once` ends after one task; `keep` stays when all is done, for tasks that may be added.
         """
         if wait_s is not None:
-            arguments.milliseconds("wait", wait_s, least_s=0)
+            arguments.milliseconds("wait", wait_s, min_s=0)
         while True:
             work = self._next(wait_s, keep=keep)
             if not isinstance(work, Work):
@@ -138,7 +138,7 @@ class Worker:
         """Claim the next task and wait for one; or return why there is none."""
         deadline = None if wait_s is None else clock() + wait_s
         store = self._client.log
-        command_id, asked, pause_s = os.urandom(16).hex(), clock(), RETRY_S
+        command_id, asked, backoff_s = os.urandom(16).hex(), clock(), RETRY_S
         while not self._stopping.is_set():
             seen = store.seen.offset  # read before the call: a later change ends the wait at once
             late = deadline is not None and clock() >= deadline
@@ -148,8 +148,8 @@ class Worker:
                 if late or not self._answered:
                     raise
                 self._wait_for([error.message])
-                self._stopping.wait(pause_s)
-                pause_s = min(2 * pause_s, RETRY_S_MAX)
+                self._stopping.wait(backoff_s)
+                backoff_s = min(2 * backoff_s, RETRY_S_MAX)
                 continue
             self._answered = True
             if reply.ok:
@@ -159,7 +159,7 @@ class Worker:
                 return self._worked(reply.outcome.value, reply.waiting_for)
             self._wait_for(reply.waiting_for or [reply.outcome.value])
             self._nap(store, seen, deadline)
-            command_id, asked, pause_s = os.urandom(16).hex(), clock(), RETRY_S
+            command_id, asked, backoff_s = os.urandom(16).hex(), clock(), RETRY_S
         return self._worked("stopped")
 
     def _nap(self, store: Any, seen: int, deadline: float | None) -> None:
@@ -175,7 +175,7 @@ class Worker:
     def _wait_for(self, reasons: list[str]) -> None:
         if reasons != self._said:
             self._said = reasons
-            self._tell(WorkerEvent("waiting", note="; ".join(reasons)))
+            self._on_event(WorkerEvent("waiting", note="; ".join(reasons)))
             self._show("", "idle")
 
     def _begin(self, reply: NextTask, asked: float) -> Work:
@@ -189,9 +189,9 @@ class Worker:
             asked=asked,
             grace_s=self._grace_s,
             stopping=self._stopping,
-            tell=lambda phase: self._tell(WorkerEvent("progress", *names, phase)),
+            on_progress=lambda phase: self._on_event(WorkerEvent("progress", *names, phase)),
         )
-        self._tell(WorkerEvent("claimed", *names, reply.task.description))
+        self._on_event(WorkerEvent("claimed", *names, reply.task.description))
         self._show(work.task_id, "working")
         return work
 
@@ -205,18 +205,18 @@ class Worker:
     def _carry_out(self, work: Work, handle: Handle) -> None:
         """Run the function and report its outcome to the store."""
         try:
-            came = self._result_of(work, handle)
+            outcome = self._result_of(work, handle)
         except CoordError:
             raise
         except BaseException:  # the process is ending: release the claim at once
-            self._end(work, self._give_back(work, GiveBack("the worker was interrupted")))
+            self._end(work, self._release(work, GiveBack("the worker was interrupted")))
             raise
-        self._end(work, came)
+        self._end(work, outcome)
 
-    def _end(self, work: Work, came: tuple[WorkOutcome, str]) -> None:
-        end_reason, note = came
+    def _end(self, work: Work, outcome: tuple[WorkOutcome, str]) -> None:
+        end_reason, note = outcome
         self._endings[end_reason.value] += 1
-        self._tell(WorkerEvent(end_reason.value, work.task_id, work.generation, note))
+        self._on_event(WorkerEvent(end_reason.value, work.task_id, work.generation, note))
 
     def _result_of(self, work: Work, handle: Handle) -> tuple[WorkOutcome, str]:
         try:
@@ -225,7 +225,7 @@ class Worker:
             finally:
                 work.end()
         except GiveBack as error:
-            return self._give_back(work, error)
+            return self._release(work, error)
         except WorkFailed as error:
             return self._fail(work, str(error), final=isinstance(error, CannotBeDone))
         except Exception as error:  # noqa: BLE001 - any exception is a failure of the task
@@ -253,45 +253,45 @@ class Worker:
         return WorkOutcome.SUBMITTED, reply.work_product_ref or ""
 
     def _fail(self, work: Work, note: str, *, final: bool = False) -> tuple[WorkOutcome, str]:
-        note = one_line(note)
+        note = fit_one_line(note)
         names = work.task_id, work.generation
-        return self._let_go(
+        return self._report(
             work, WorkOutcome.FAILED, note, lambda: self._client.fail_task(*names, note=note, final=final)
         )
 
-    def _give_back(self, work: Work, why: GiveBack) -> tuple[WorkOutcome, str]:
-        note = one_line(str(why))
+    def _release(self, work: Work, why: GiveBack) -> tuple[WorkOutcome, str]:
+        note = fit_one_line(str(why))
         names = work.task_id, work.generation
         limited_s = why.seconds if isinstance(why, RateLimited) else 0.0
         end_reason = WorkOutcome.LIMITED if isinstance(why, RateLimited) else WorkOutcome.GIVEN_BACK
-        return self._let_go(
+        return self._report(
             work, end_reason, note, lambda: self._client.release_task(*names, note=note, limited_s=limited_s)
         )
 
-    def _let_go(
+    def _report(
         self, work: Work, end_reason: WorkOutcome, note: str, call: Callable[[], Any]
     ) -> tuple[WorkOutcome, str]:
         if work.lost:
             return WorkOutcome.LOST, work.why_lost
         try:
-            reply = self._call_with_retries(call, HAND_BACK_S)
+            reply = self._call_with_retries(call, RELEASE_RETRY_S)
         except TRANSIENT as error:
             return WorkOutcome.LOST, f"{note} (the store was not told: {error.message})"
         return (end_reason, note) if reply.success else (WorkOutcome.LOST, f"refused: {reply.reason.value}")
 
-    def _call_with_retries(self, call: Callable[[], Any], patience_s: float) -> Any:
-        """Call until there is a reply, at most `patience_s`."""
-        until, pause_s = clock() + patience_s, RETRY_S
+    def _call_with_retries(self, call: Callable[[], Any], timeout_s: float) -> Any:
+        """Call until there is a reply, at most `timeout_s`."""
+        until, backoff_s = clock() + timeout_s, RETRY_S
         while True:
             try:
                 return call()
             except TRANSIENT:
                 if self._stopping.is_set():
-                    until = min(until, clock() + HAND_BACK_S)
+                    until = min(until, clock() + RELEASE_RETRY_S)
                 if clock() >= until:
                     raise
-            threading.Event().wait(pause_s)
-            pause_s = min(2 * pause_s, RETRY_S_MAX)
+            threading.Event().wait(backoff_s)
+            backoff_s = min(2 * backoff_s, RETRY_S_MAX)
 
     def _worked(self, ended_by: str, waiting_for: Iterable[str] = ()) -> WorkerReport:
         return WorkerReport(ended_by, dict(self._endings), list(waiting_for))

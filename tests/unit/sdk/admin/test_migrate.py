@@ -98,7 +98,7 @@ def test_all_of_it_is_there_afterwards(
     before, url = shop.seen(), make_url(new)
     late = shop.client("late-1")
     moved = shop.move(url)
-    assert (moved.moved, shop.pin) == (True, url)
+    assert (moved.migrated, shop.pin) == (True, url)
     assert moved.records["local"]["lock"] == 2
     assert set(moved.records) == {"local", "other"}
     assert shop.seen() == before
@@ -139,7 +139,7 @@ def test_a_dry_run_only_counts(shop: Shop, tmp_path: Path) -> None:
     """`--dry-run` says what would be moved by tenant and kind, and makes and changes nothing."""
     before, pin = shop.seen(), shop.pin
     would = shop.move(f"file://{tmp_path}/new", dry_run=True)
-    assert not would.moved
+    assert not would.migrated
     assert would.records["local"]["session"] == 2
     assert would.records["other"] == {"blob": 3, "count": 2, "result": 1, "task": 1}
     assert not (tmp_path / "new").exists()
@@ -200,7 +200,7 @@ def test_other_clones_follow(shop: Shop, tmp_path: Path) -> None:
     assert f"coord migrate --to-url {url}" in refused.value.hint
     with pytest.raises(Refused, match="for good"):
         cancel_migration(str(clone.folder))
-    assert clone.move(url).moved
+    assert clone.move(url).migrated
     assert clone.pin == url
     with clone.client() as ann:
         assert fence in [lock.fence for lock in ann.locks()]

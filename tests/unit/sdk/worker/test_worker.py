@@ -110,12 +110,12 @@ def test_a_worker_waits_for_what_others_do_and_says_so_once(clients: ClientHarne
     clients.clients[0].add_task("A-002-y", depends_on=["A-001-x"])
     steps: list[WorkerEvent] = []
 
-    def tell(step: WorkerEvent) -> None:
+    def on_event(step: WorkerEvent) -> None:
         steps.append(step)
         if step.event == "waiting":
             assert bob.submit_task("A-001-x", 1, {}).accepted
 
-    assert Worker(ann, tell=tell).run(lambda _: None).ended_by == "done"
+    assert Worker(ann, on_event=on_event).run(lambda _: None).ended_by == "done"
     assert [(step.event, step.task_id) for step in steps] == [
         ("waiting", ""),
         ("claimed", "A-002-y"),
@@ -134,7 +134,7 @@ def test_a_worker_that_keeps_stays_for_what_is_added(clients: ClientHarness, ann
     """SES-38: `keep`: done is not the end, and `stop` is."""
     seen: list[str] = []
 
-    def tell(step: WorkerEvent) -> None:
+    def on_event(step: WorkerEvent) -> None:
         if step.event == "waiting" and len(seen) == 1:
             clients.clients[0].add_task("A-002-y")
 
@@ -143,7 +143,7 @@ def test_a_worker_that_keeps_stays_for_what_is_added(clients: ClientHarness, ann
         if len(seen) == 2:
             worker.stop()
 
-    worker = Worker(ann, tell=tell)
+    worker = Worker(ann, on_event=on_event)
     assert worker.run(handle, keep=True).ended_by == "stopped"
     assert seen == ["A-001-x", "A-002-y"]
 
@@ -214,7 +214,7 @@ def test_an_outage_shorter_than_the_lease_loses_nothing(
     call, sent = ann.engine.call, []
 
     def shaky(command: Any, **options: Any) -> Any:
-        if not isinstance(getattr(command, "asked", None), SubmitResult):
+        if not isinstance(getattr(command, "command", None), SubmitResult):
             return call(command, **options)
         sent.append(options["command_id"])
         if len(sent) == 1:
@@ -251,7 +251,7 @@ def test_progress_is_seen_by_others(ann: Client) -> None:
         assert ann.show().current_task["phase"] == "40 % testing"
         work.progress("nearly")
 
-    once(ann, handle, tell=steps.append)
+    once(ann, handle, on_event=steps.append)
     assert [step.note for step in steps if step.event == "progress"] == ["40 % testing", "nearly"]
 
 

@@ -9,7 +9,7 @@ from coord.core.plans.commands import AddTasksReply, NewTask, TaskInfo
 from coord.core.plans.plan import track_title
 from coord.core.tasks.types import TaskStatus
 from coord.sdk.client.client import Client
-from coord.sdk.plans.check import Changes, Checked, check_plan, difference
+from coord.sdk.plans.check import Changes, PlanCheck, check_plan, difference
 from coord.sdk.plans.file import Plan, read_plan
 from coord.transports import exit_codes as render
 from coord.transports.cli.args import Args
@@ -58,7 +58,7 @@ def load(client: Client, args: LoadArgs) -> Answer:
     return Answer(fields, line, _rows(reply, changes, others), DIFFERENCE)
 
 
-def _loaded(client: Client, plan: Plan, checked: Checked) -> AddTasksReply:
+def _loaded(client: Client, plan: Plan, checked: PlanCheck) -> AddTasksReply:
     for track, agents in plan.agents.items():
         client.set_track(track, agents)
     person = is_terminal(sys.stderr)
@@ -169,7 +169,7 @@ def progress(tasks: Sequence[TaskInfo]) -> list[dict[str, Any]]:
     return found
 
 
-def _read(client: Client, path: str) -> tuple[Plan, Checked, list[TaskInfo]]:
+def _read(client: Client, path: str) -> tuple[Plan, PlanCheck, list[TaskInfo]]:
     plan = read_plan(path)
     if plan.project and plan.project != client.project:
         raise Invalid(
@@ -180,7 +180,7 @@ def _read(client: Client, path: str) -> tuple[Plan, Checked, list[TaskInfo]]:
     return plan, check_plan(plan, stored, strict=client.strict_ids), stored
 
 
-def _problems(checked: Checked) -> Answer:
+def _problems(checked: PlanCheck) -> Answer:
     more = f" (and {len(checked.problems) - 1} more)" if len(checked.problems) > 1 else ""
     message = f"The plan cannot be loaded: {checked.problems[0]}{more}"
     failure = render.Failure(

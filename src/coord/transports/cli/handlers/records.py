@@ -203,7 +203,7 @@ def migrate(options: Options, args: MigrateArgs) -> Answer:
 
 def _migrated_line(moved: MigrationReport) -> str:
     records = count(sum(sum(kinds.values()) for kinds in moved.records.values()), "record")
-    if not moved.moved:
+    if not moved.migrated:
         return f"Dry run: {records} would move from {moved.from_url} to {moved.to_url}"
     return f"Moved {records} to {moved.to_url}; {moved.from_url} takes no more commits"
 

@@ -182,13 +182,13 @@ class InstallArgs(Args, frozen=True):
 
 def install(options: Options, args: InstallArgs) -> Answer:
     """Create the schema of a store, or update it."""
-    from coord.sdk.admin.install import prepare, rights
+    from coord.sdk.admin.install import prepare, required_grants
 
     if args.url and options.url:
         raise Invalid("the URL is given twice", hint="omit --url")
     url = args.url or options.url
     if args.grants:
-        return _rights(rights(os.getcwd(), os.environ, url=url, tenant=options.tenant))
+        return _rights(required_grants(os.getcwd(), os.environ, url=url, tenant=options.tenant))
     prepared = prepare(os.getcwd(), os.environ, url=url, tenant=options.tenant, dry_run=args.dry_run)
     fields = fields_of(prepared)
     return Answer(fields, _install_line(prepared, dry_run=args.dry_run), [fields], STORE_COLUMNS)

@@ -75,7 +75,7 @@ def _work(client: Client, options: Options, args: WorkArgs, screen: Screen) -> A
         lease_s=args.lease_s,
         lock_files=not args.no_locks,
         grace_s=args.grace_s,
-        tell=screen.tell,
+        on_event=screen.tell,
     )
     command = TaskCommand(
         args.command,

@@ -406,10 +406,10 @@ def test_migrate_moves_the_store(folder: Path, morning: Morning, ran: Any) -> No
     fences = {lock.resource: lock.fence for lock in morning["ann"].locks()}
     url = f"file://{folder}/new"
     code, answer, line = ran("migrate", "--to-url", url, "--dry-run")
-    assert (code, answer["moved"], answer["records"]["local"]["lock"]) == (0, False, 2)
+    assert (code, answer["migrated"], answer["records"]["local"]["lock"]) == (0, False, 2)
     assert "Dry run: " in line
     code, answer, line = ran("migrate", "--to-url", url)
-    assert (code, answer["moved"], answer["to_url"]) == (0, True, url)
+    assert (code, answer["migrated"], answer["to_url"]) == (0, True, url)
     assert line.startswith("Moved ")
     moved = Morning(folder)
     moved.now = morning.now
