@@ -1,4 +1,8 @@
-"""Every key and line, built in one place. Ids hold no slash (see `ids.py`), so parts never run together."""
+"""Build every key and every index key.
+
+Ids contain no slash (see `ids.py`), so the parts of a key never run together.
+`docs/reference/keyspace.md` says what each record holds and which commands write it.
+"""
 
 from functools import lru_cache
 
@@ -26,7 +30,7 @@ def by_session_prefix(session: str) -> str:
 
 
 def lost(session: str, project: str, task_id: str) -> str:
-    """A claim that a session lost, of each task the latest."""
+    """The latest claim of a task that a session lost."""
     return f"lost/{session}/{project}/{task_id}"
 
 
@@ -35,7 +39,7 @@ def lost_prefix(session: str) -> str:
 
 
 def expired(expires_ms: int, project: str, task_id: str) -> str:
-    """Index: claims whose lease ran out and that nobody took since."""
+    """Index: expired claims of tasks that nobody has claimed since."""
     return f"expired/{expires_ms:013d}/{project}/{task_id}"
 
 
@@ -57,17 +61,17 @@ def result(project: str, task_id: str, generation: int) -> str:
 
 
 def blob(digest: str) -> str:
-    """Large data, apart from the record that refers to it."""
+    """The data of a large result; the record of the result refers to it."""
     return f"blob/{digest}"
 
 
 def chunk(digest: str, number: int) -> str:
-    """A piece of large data."""
+    """One chunk of the data of a large result."""
     return f"blob/{digest}/{number:06d}"
 
 
 def rejected(project: str, task_id: str, generation: int, session: str) -> str:
-    """A submission that was turned away."""
+    """A rejected submission."""
     return f"rejected/{project}/{task_id}/{generation:08d}/{session}"
 
 
@@ -76,7 +80,7 @@ def rejected_prefix(project: str, task_id: str) -> str:
 
 
 def spec(project: str, task_id: str) -> str:
-    """What a task is, as it was added."""
+    """The description of a task."""
     return f"spec/{project}/{task_id}"
 
 
@@ -84,9 +88,9 @@ def spec_prefix(project: str) -> str:
     return f"spec/{project}/"
 
 
-def dependent(project: str, task_id: str, follower: str) -> str:
+def dependent(project: str, task_id: str, dependent_id: str) -> str:
     """Index: the tasks that depend on one."""
-    return f"dependent/{project}/{task_id}/{follower}"
+    return f"dependent/{project}/{task_id}/{dependent_id}"
 
 
 def dependent_prefix(project: str, task_id: str) -> str:
@@ -103,7 +107,7 @@ def unfinished_prefix(project: str) -> str:
 
 
 def working(project: str, task_id: str) -> str:
-    """Index: the tasks that somebody works on, or that are tried again after a pause."""
+    """Index: the tasks in work, and those that wait for their next try."""
     return f"working/{project}/{task_id}"
 
 
@@ -112,7 +116,7 @@ def working_prefix(project: str) -> str:
 
 
 def pending_update(project: str, task_id: str) -> str:
-    """What depends on a task that has changed, and is yet to be computed anew."""
+    """The dependents of a changed task whose readiness is not computed yet."""
     return f"pending-update/{project}/{task_id}"
 
 
@@ -124,7 +128,7 @@ def pending_update_prefix(project: str) -> str:
 
 
 def stuck(project: str, task_id: str) -> str:
-    """Index: the tasks that failed or were tried too often, until somebody looks."""
+    """Index: the tasks that failed or were tried too often, until somebody acts."""
     return f"stuck/{project}/{task_id}"
 
 
@@ -133,7 +137,7 @@ def stuck_prefix(project: str = "") -> str:
 
 
 def queue_class(project: str, name: str) -> str:
-    """A class of tasks that may be taken by the same agents."""
+    """A class of tasks that the same agents may take."""
     return f"class/{project}/{name}"
 
 
@@ -142,12 +146,12 @@ def queue_class_prefix(project: str) -> str:
 
 
 def track(project: str, name: str) -> str:
-    """Who works on a track."""
+    """The agents that work on a track."""
     return f"track/{project}/{name}"
 
 
 def agent(project: str, name: str) -> str:
-    """What stands against giving an agent work."""
+    """The reasons to give an agent no work."""
     return f"agent/{project}/{name}"
 
 
@@ -156,7 +160,7 @@ def agent_prefix(project: str) -> str:
 
 
 def track_record(project: str, agent: str, session: str) -> str:
-    """How an agent did in a session."""
+    """The successes and failures of an agent in one session."""
     return f"record/{project}/{agent}/{session}"
 
 
@@ -165,7 +169,7 @@ def track_record_prefix(project: str) -> str:
 
 
 def ready(project: str, queue_class: str, rank_ms: int) -> str:
-    """The line of tasks that are ready, by class, in the order of their turn."""
+    """Index key: sorts the ready tasks of a class by rank."""
     return f"ready/{project}/{queue_class}/{rank_ms:015d}"
 
 
@@ -179,28 +183,28 @@ COUNT_SESSIONS = "count/sessions"
 
 
 def count_session(session: str) -> str:
-    """How many active claims a session has."""
+    """The number of active claims of a session."""
     return f"count/session/{session}"
 
 
 def done(command_id: str) -> str:
-    """The reply that a command id was given."""
+    """The reply to a command with an id."""
     return f"done/{command_id}"
 
 
 DUE_PREFIX = "due/"
 DUE_MS_MAX = 10**13 - 1
-"""The year 2286; with one more digit a later deadline would stand before an earlier one."""
+"""The year 2286. With one more digit, a later deadline would sort before an earlier one."""
 
 
 @lru_cache(maxsize=64)
 def due(deadline_ms: int) -> str:
-    """The line of everything that waits for a deadline, in the order of time."""
+    """Index key: sorts records by deadline."""
     return f"due/{min(deadline_ms, DUE_MS_MAX):013d}"
 
 
 def due_ms(index_key: str) -> int:
-    """The deadline in a line made by `due`."""
+    """Return the deadline in an index key that `due` built."""
     return int(index_key[len(DUE_PREFIX) :])
 
 
@@ -224,7 +228,7 @@ def process(of: Process) -> str:
 
 @lru_cache(maxsize=64)
 def processes(process_ancestors: tuple[Process, ...]) -> tuple[str, ...]:
-    """The keys of several processes: those of a caller are the same in each of its commands."""
+    """Return the keys of several processes; all commands of a caller have the same ancestors."""
     return tuple(process(each) for each in process_ancestors)
 
 
@@ -232,17 +236,17 @@ LOCK_PREFIX = "lock/"
 
 
 def locks(space: str) -> str:
-    """Where the holds of a space stand; `resource.py` says where below it."""
+    """The prefix of the locks of a space; `locks/resources.py` adds the rest of the key."""
     return f"lock/{space}"
 
 
 def guard(space: str) -> str:
-    """What every change of locks in a space puts."""
+    """The guard of a space: every change of locks there writes it."""
     return f"guard/{space}"
 
 
 def session_lock(session_id: str, lock_key: str) -> str:
-    """Index: the locks of a session (its name is a digest, since the key of a lock may be long)."""
+    """Index: the locks of a session, by a digest, because the key of a lock may be long."""
     return f"held/{session_id}/{digest(lock_key)}"
 
 
@@ -251,12 +255,12 @@ def session_lock_prefix(session_id: str) -> str:
 
 
 def ended_lock(space: str, fence: int, lock_key: str) -> str:
-    """A lock that ended: who had it, from when to when, and how it ended."""
+    """A lock that ended: its holder, its time and its end."""
     return f"ended/{space}/{fence:016d}/{digest(lock_key)}"
 
 
 def ended_lock_prefix(space: str = "", fence: int = 0) -> str:
-    """All locks that ended, those of a space, or those that one commit had granted there."""
+    """The prefix of all ended locks, of those of a space, or of those that one commit granted there."""
     if fence:
         return f"ended/{space}/{fence:016d}/"
     return f"ended/{space}/" if space else "ended/"
@@ -271,25 +275,25 @@ WAIT_PREFIX = "wait/"
 
 
 def wait(rank_ms: int, wait_id: str) -> str:
-    """A request for locks that waits, in the order of its turn."""
+    """A request in the wait queue, by rank."""
     return f"wait/{rank_ms:015d}/{wait_id}"
 
 
-def denied_request(session_id: str, places: str) -> str:
-    """A request that was refused and did not wait."""
-    return f"denied/{session_id}/{digest(places)}"
+def denied_request(session_id: str, resources: str) -> str:
+    """A request that was denied and did not wait."""
+    return f"denied/{session_id}/{digest(resources)}"
 
 
 DENIED_PREFIX = "denied/"
 
 
 def waits(session_id: str) -> str:
-    """What a session waits or bids for now."""
+    """The requests of a session that wait or were denied."""
     return f"waits/{session_id}"
 
 
 def deadlock(cycle: str) -> str:
-    """A cycle with bids in it, whose victim was told."""
+    """A cycle with a denied request, whose victim was warned."""
     return f"deadlock/{digest(cycle)}"
 
 
@@ -303,7 +307,7 @@ def inbox_prefix(session_id: str) -> str:
 
 
 def mailbox(session_id: str) -> str:
-    """A session's counters of messages: the next number, its cursor over broadcasts, its rate of sending."""
+    """The message counters of a session: the next number, the last broadcast read, the send rate."""
     return f"mailbox/{session_id}"
 
 
@@ -311,7 +315,7 @@ BROADCAST_HEAD = "broadcasts"
 
 
 def broadcast(number: int) -> str:
-    """A message to everybody who was there."""
+    """A message to all sessions of that time."""
     return f"broadcast/{number:012d}"
 
 
@@ -320,7 +324,7 @@ BROADCAST_PREFIX = "broadcast/"
 
 def digest(text: str) -> str:
     """Return a short name for a long text."""
-    # hashlib brings all of OpenSSL along; this lean module of Python's own is what `random` prefers, too.
+    # hashlib imports OpenSSL; this small module of the standard library does not (`random` uses it too).
     try:
         from _sha256 import sha256  # type: ignore[import-not-found]
     except ImportError:
