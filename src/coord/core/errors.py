@@ -1,4 +1,4 @@
-"""Every error of coord, cut by what the caller may conclude from it.
+"""Every error of coord, by what the caller may conclude from it.
 
 | class         | did it happen? | try again?                | examples                                  |
 |---------------|----------------|---------------------------|-------------------------------------------|
@@ -59,13 +59,13 @@ class Denied(Refused):
 
 
 class LockLost(Refused):
-    """The lock is not held any more."""
+    """The lock is no longer held."""
 
     code = "lost"
 
 
 class ClaimLost(Refused):
-    """The claim is not held any more."""
+    """The claim is no longer held."""
 
     code = "claim_lost"
 
@@ -107,20 +107,20 @@ class NotFound(CoordError, LookupError):
 
 
 class Trimmed(NotFound):
-    """That part of the log is forgotten."""
+    """That part of the log was trimmed."""
 
     code = "trimmed"
 
     def __init__(self, first: int) -> None:
         self.first = first
         super().__init__(
-            f"the log begins at offset {first}; what was before is forgotten",
-            hint=f"read on from offset {first}, and rebuild what was derived from the forgotten part",
+            f"the log begins at offset {first}; earlier entries were trimmed",
+            hint=f"continue from offset {first}, and rebuild what you derived from earlier entries",
         )
 
 
 class Conflict(CoordError):
-    """Something that was read has changed since; nothing was written."""
+    """A record has changed since it was read; nothing was written."""
 
     code = "conflict"
 
@@ -130,7 +130,7 @@ class Conflict(CoordError):
 
 
 class Busy(CoordError):
-    """Too much is going on; nothing was done."""
+    """Too many commands are waiting; nothing was done."""
 
     code = "busy"
 
@@ -149,7 +149,7 @@ class Unreachable(Unavailable):
 
 
 class Unknown(CoordError):
-    """The answer was lost: the change may or may not have been made."""
+    """The reply was lost: the change may or may not have been made."""
 
     code = "unknown"
 

@@ -1,4 +1,4 @@
-"""The record of a git commit: only one that was made under locks which are still held."""
+"""Commits and merges of git, recorded in the log: a commit only if its locks are still held."""
 
 from coord.core.commands import Reply, SessionCommand
 from coord.core.errors import LockLost
@@ -11,13 +11,13 @@ from coord.core.transaction import Transaction
 
 
 class RecordCommitReply(Reply, frozen=True):
-    """A commit that stands in the log."""
+    """The commit that was recorded."""
 
     commit: str
 
 
 class RecordCommit(LockCommand, frozen=True, kw_only=True):
-    """Write down a git commit, unless a lock it was made under was lost; `fences` are of `resources`."""
+    """Record a git commit, unless one of its locks was lost; `fences` belong to `resources`."""
 
     rule = "coord.core.git_log:record_commit"
     prefetch_keys = "coord.core.locks.locks:lock_reads"
@@ -31,7 +31,7 @@ class RecordCommit(LockCommand, frozen=True, kw_only=True):
 
 
 class RecordMerge(SessionCommand, frozen=True, kw_only=True):
-    """Tell what became of a branch that was to be merged; `commit` is empty where it was refused."""
+    """Record the outcome of a merge; `commit` is empty if the merge was refused."""
 
     rule = "coord.core.git_log:record_merge"
     reply = bool
@@ -46,7 +46,7 @@ class RecordMerge(SessionCommand, frozen=True, kw_only=True):
 
 
 class CommitMade(Event, frozen=True, tag="git.committed"):
-    """A session committed files that it held, and the commit was verified; `files` are the first of them."""
+    """A session committed files under its locks; `files` are the first of them."""
 
     session: str
     agent: str
@@ -59,7 +59,7 @@ class CommitMade(Event, frozen=True, tag="git.committed"):
 
 
 class BranchMerged(Event, frozen=True, tag="git.merged"):
-    """A branch became part of another one: `commit` is what that one is since."""
+    """A branch was merged into another one; `commit` is the new tip of that one."""
 
     session: str
     agent: str
@@ -85,7 +85,7 @@ class MergeRefused(Event, frozen=True, tag="git.merge_refused"):
 
 
 def record_commit(tx: Transaction, command: RecordCommit, now: int) -> RecordCommitReply:
-    """Tell of a commit, unless one of its locks was lost meanwhile, or granted anew."""
+    """Record a commit, unless one of its locks was lost or granted again since."""
     session = ensure_session(tx, command.caller, now)
     resources = [parse_resource(text, command.repository)[0] for text in command.resources]
     tx.prefetch(*(resource.lock_key(session.session_id) for resource in resources))
@@ -94,7 +94,7 @@ def record_commit(tx: Transaction, command: RecordCommit, now: int) -> RecordCom
         if lock is None or lock.fence != fence or ended_by_time(lock, now) is not None:
             raise LockLost(
                 f"the lock on {resource.text} (fence {fence}) was lost",
-                hint=f"coord log locks {resource.text} says to whom; look at {command.commit[:12]}",
+                hint=f"coord log locks {resource.text} shows who has it; check commit {command.commit[:12]}",
             )
     tx.emit(
         CommitMade(
@@ -112,7 +112,7 @@ def record_commit(tx: Transaction, command: RecordCommit, now: int) -> RecordCom
 
 
 def record_merge(tx: Transaction, command: RecordMerge, now: int) -> bool:
-    """Tell that a branch was merged, or why it was not."""
+    """Record that a branch was merged, or why it was not."""
     session = ensure_session(tx, command.caller, now)
     names = (session.session_id, session.agent, command.branch, command.into, command.tip)
     if command.commit:

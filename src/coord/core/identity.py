@@ -1,4 +1,4 @@
-"""Who asks: a session, the process it lives in, and what is known about a process being alive."""
+"""The caller of a command, its process, and evidence about whether a process is alive."""
 
 from enum import StrEnum
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 class Process(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """One process, told apart from a later one with the same pid, and from those of other machines."""
+    """One process, distinct from a later one with the same pid and from those of other machines."""
 
     pid: int
     start: int
@@ -16,7 +16,7 @@ class Process(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class ProcessState(StrEnum):
-    """What could be found out about a process from where the question was asked."""
+    """What a probe found out about a process."""
 
     ALIVE = "alive"
     DEAD = "dead"
@@ -24,22 +24,22 @@ class ProcessState(StrEnum):
 
 
 class Evidence(msgspec.Struct, frozen=True):
-    """The answer of a probe, and in a few words what it rests on (it is kept in events)."""
+    """The result of a probe, and the reason in a few words (kept in events)."""
 
     life: ProcessState
     detail: str = ""
 
 
-NO_EVIDENCE = Evidence(ProcessState.UNKNOWN, "nobody looked")
+NO_EVIDENCE = Evidence(ProcessState.UNKNOWN, "not probed")
 
 
 class Caller(msgspec.Struct, frozen=True, omit_defaults=True):
-    """In whose name a command comes. Ids are checked by the shell that fills this in.
+    """The session in whose name a command comes. The caller has checked the ids.
 
-    `session` is empty where only signs of an agent tool were found: then the nearest ancestor that
-    registered decides. `process` is the session's own process, never that of a one-shot command.
+    `session` is empty if only signs of an agent tool were found; the nearest registered ancestor then
+    decides. `process` is the session's own process, never that of a one-shot command.
     `process_ancestors` are the ancestors of the process that asks, nearest first. `tenant` is
-    empty where no limit applies to one more session.
+    empty if no limit on sessions applies.
     """
 
     session: str

@@ -1,4 +1,4 @@
-"""Ids from outside: checked before they become keys; and the task grammar of tracks and sequences."""
+"""Check ids before they become keys; parse task ids of the track grammar."""
 
 import re
 from typing import NamedTuple
@@ -16,13 +16,13 @@ def check_id(what: str, value: object) -> str:
     if isinstance(value, str) and _ID.fullmatch(value):
         return value
     raise Invalid(
-        f"{shown(value)} is not a {what}",
+        f"{short_repr(value)} is not a {what}",
         hint=f"1 to {ID_CHARS_MAX} letters, digits and _ . : @ + = , ~ # - and a letter, digit or _ first",
     )
 
 
-def shown(value: object) -> str:
-    """Return a value as an error message shows it: short, whatever it is."""
+def short_repr(value: object) -> str:
+    """Return a value as short text for an error message."""
     try:
         text = repr(value)
     except ValueError:  # an int of thousands of digits
@@ -55,7 +55,7 @@ class TaskIdentifier(NamedTuple):
 
     @classmethod
     def parse(cls, task_id: str) -> "TaskIdentifier":
-        """Return the parts of a task id, or raise `Invalid` saying what does not fit.
+        """Return the parts of a task id, or raise `Invalid` that says what is wrong.
 
         >>> TaskIdentifier.parse("A-001-setup-auth::2").subtask_index
         2
@@ -63,14 +63,14 @@ class TaskIdentifier(NamedTuple):
         found = cls.find(task_id)
         if found is None:
             raise Invalid(
-                f"{shown(task_id)} is not a task id of the form TRACK-SEQUENCE-DESCRIPTION",
+                f"{short_repr(task_id)} is not a task id of the form TRACK-SEQUENCE-DESCRIPTION",
                 hint="for example A-001-setup-auth, or A-001-setup-auth::1 for a subtask",
             )
         return found
 
     @classmethod
     def find(cls, task_id: str) -> "TaskIdentifier | None":
-        """Return the parts of a task id, or None where it is an opaque one."""
+        """Return the parts of a task id, or None if the id does not follow the grammar."""
         whole, colons, index = task_id.partition("::")
         match = re.fullmatch(_TASK, whole)
         if match is None or match["sequence"] == "000" or (colons and not re.fullmatch(_SUBTASK, index)):

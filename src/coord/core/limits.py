@@ -17,7 +17,7 @@ from coord.core.transaction import Transaction
 
 
 class LimitsInfo(Reply, frozen=True):
-    """The limits of a tenant and what is used of them; `profile` is empty where some were set singly."""
+    """The limits of a tenant and their use; `profile` is empty if single limits were changed."""
 
     tenant: str
     limited: bool = True
@@ -27,7 +27,7 @@ class LimitsInfo(Reply, frozen=True):
 
 
 class SetLimits(Command, frozen=True):
-    """Change a tenant's limits; what is not named stays."""
+    """Change a tenant's limits; keep those that are not named."""
 
     rule = "coord.core.limits:set_limits"
     reply = dict[str, int]
@@ -37,7 +37,7 @@ class SetLimits(Command, frozen=True):
 
 
 class GetLimits(Command, frozen=True):
-    """Ask for a tenant's limits, and what is used of them."""
+    """Return a tenant's limits and their use."""
 
     rule = "coord.core.limits:get_limits"
     reply = LimitsInfo
@@ -54,16 +54,16 @@ class LimitsSet(Event, frozen=True, tag="limits.set"):
 
 UNLIMITED_TENANT = "local"
 LEASE_MS_MAX = 366 * 24 * 3600 * 1000
-"""The longest lease anybody may ask for: a year is a mistake, not a lease."""
+"""The longest lease: a request for a year is a mistake."""
 RECORD_RESULT_BYTES = 256 * 1024 - 64
-"""The largest result that its own record holds; larger ones lie in chunks (`blob.py`)."""
+"""The largest result that fits into its record; larger ones are stored in chunks (`tasks/chunks.py`)."""
 RESULT_BYTES_MAX = 100 * 1024 * 1024
-"""The largest result, whatever the tenant's limit says: it has to fit into the memory of a reader."""
+"""The largest result of all tenants: it has to fit into the memory of a reader."""
 DAY_MS = 24 * 3600 * 1000
 
 
 class TenantLimits(Stored, frozen=True, tag=1):
-    """What a tenant may use; the defaults are those of the second founding document."""
+    """What a tenant may use."""
 
     max_concurrent_claims: int = 100
     max_lease_duration_seconds: int = 3600
@@ -111,14 +111,14 @@ Refusal = tuple[Limit, str]
 
 
 class Count(Stored, frozen=True, tag=1):
-    """How many there are; of a session also whether it is `here`: registered, and not silent for long."""
+    """A counter; for a session also whether it is `here`: registered, and heard of recently."""
 
     n: int
     here: bool = False
 
 
 LAST_CLAIM = Count(1)
-"""What a session counts for that holds one claim and is not registered."""
+"""The count of a session that holds one claim and is not registered."""
 
 
 def limits_of(tx: Transaction, tenant: str) -> TenantLimits | None:
@@ -129,22 +129,22 @@ def limits_of(tx: Transaction, tenant: str) -> TenantLimits | None:
 
 
 def result_bytes_max(limits: TenantLimits | None) -> int:
-    """Return how large a result may be."""
+    """Return the largest result that a tenant may submit."""
     return RESULT_BYTES_MAX if limits is None else min(limits.max_result_size_bytes, RESULT_BYTES_MAX)
 
 
 def count_keys(session: str) -> list[str]:
-    """Return what a claim of this session reads of limits and counts."""
+    """Return the keys of limits and counts that a claim of this session reads."""
     return [keys.LIMITS, keys.COUNT_CLAIMS, keys.COUNT_SESSIONS, keys.count_session(session)]
 
 
 def retention_index_key(limits: TenantLimits | None, now: int) -> str:
-    """Return the index key of a record that is kept for the tenant's retention ("": for good)."""
+    """Return the index key of a record that is kept for the tenant's retention ("" keeps it for good)."""
     return "" if limits is None else keys.due(now + limits.claim_history_retention_days * DAY_MS)
 
 
 def claim_refusal(limits: TenantLimits | None, lease_ms: int, generations: int) -> Refusal | None:
-    """Return which limit stands against a claim by itself: its lease, or how often the task was claimed."""
+    """Return the limit that a claim exceeds by itself: its lease, or the number of generations."""
     if limits is None:
         return None
     low, high = limits.min_lease_duration_seconds, limits.max_lease_duration_seconds
@@ -157,7 +157,7 @@ def claim_refusal(limits: TenantLimits | None, lease_ms: int, generations: int) 
 
 
 def admit(tx: Transaction, limits: TenantLimits | None, session: str, leaving: str | None) -> Refusal | None:
-    """Count one more claim of this session, or return why it is one too many (and count nothing).
+    """Count one more claim of this session, or return the limit that it exceeds and count nothing.
 
     `leaving` is the session whose claim ends in the same change, if there is one; it is counted off here.
     """
@@ -197,7 +197,7 @@ def count_off(tx: Transaction, session: str) -> None:
 
 
 def _put_or_drop(tx: Transaction, session: str, mine: Count) -> None:
-    """Write what a session counts for; one without claims that is not here counts no more."""
+    """Write the count of a session; delete that of a session without claims that is not here."""
     if mine.n or mine.here:
         tx.put_late(keys.count_session(session), mine)
         return
@@ -206,7 +206,7 @@ def _put_or_drop(tx: Transaction, session: str, mine: Count) -> None:
 
 
 def count_in(tx: Transaction, tenant: str, session: str, *, refuse: bool) -> None:
-    """Count a session that is here; `refuse` one that is one too many, else let it be one more."""
+    """Count a session that is here; with `refuse`, refuse one that exceeds the limit."""
     limits = limits_of(tx, tenant or UNLIMITED_TENANT)
     if limits is None:
         return
@@ -226,7 +226,7 @@ def count_in(tx: Transaction, tenant: str, session: str, *, refuse: bool) -> Non
 
 
 def count_out(tx: Transaction, session: str) -> None:
-    """Count a session no more that has ended or fell silent, but for the claims it has."""
+    """Stop counting a session that ended or fell silent, except for its claims."""
     mine = tx.get(keys.count_session(session), Count)
     if mine is not None and mine.here:
         _put_or_drop(tx, session, Count(mine.n))
@@ -238,7 +238,7 @@ def _n(tx: Transaction, key: str) -> int:
 
 
 def set_limits(tx: Transaction, command: SetLimits, _now: int) -> dict[str, int]:
-    """Change the limits that are named; a profile replaces them all first."""
+    """Change the named limits; a profile first replaces all of them."""
     current = tx.get(keys.LIMITS, TenantLimits) or PROFILES["default"]
     base = PROFILES.get(command.profile, current)
     changed = msgspec.structs.replace(base, **command.limits, unknown=current.unknown)
@@ -252,7 +252,7 @@ def set_limits(tx: Transaction, command: SetLimits, _now: int) -> dict[str, int]
 
 
 def get_limits(tx: Transaction, command: GetLimits, _now: int) -> LimitsInfo:
-    """Return the limits of a tenant, the profile they are of, and how much of them is used."""
+    """Return the limits of a tenant, their profile and their use."""
     limits = limits_of(tx, command.tenant)
     if limits is None:
         return LimitsInfo(command.tenant, limited=False)

@@ -1,4 +1,4 @@
-"""A stretch of records in the order of their keys or index keys: what rules ask for, and stores read."""
+"""A range of records in the order of their keys or index keys: rules ask for it, stores read it."""
 
 from typing import Literal, NamedTuple
 

@@ -1,8 +1,8 @@
 """Records as typed JSON: `schema` in each, unknown fields kept, newer schemas refused.
 
-A record is written by whichever version of coord runs, and read by older ones. So a field that this version
-does not know survives a rewrite (SCM-6), and a record of a newer schema is refused, never skipped.
-The strict decoder is the fast path; only a record that it refuses is looked at field by field.
+Several versions of coord may share a store. A field that this version does not know survives a rewrite
+(SCM-6). A record of a newer schema is refused, never skipped. The strict decoder is the fast path; only a
+record that it refuses is decoded field by field.
 """
 
 from typing import Any, TypeVar
@@ -37,7 +37,7 @@ _UNREADABLE = (msgspec.MsgspecError, UnicodeError, RecursionError)
 
 
 def encode(record: Stored) -> bytes:
-    """Return the record as JSON, with the fields that an other version wrote."""
+    """Return the record as JSON, including unknown fields."""
     if not record.unknown:
         return _encoder.encode(record)
     plain = _encoder.encode(msgspec.structs.replace(record, unknown={}))
@@ -50,7 +50,7 @@ def decode(data: bytes, kind: type[AnyStored], key: str) -> AnyStored:
     decoder = _decoders.get(kind)
     if decoder is None:
         decoder = _decoders[kind] = msgspec.json.Decoder(kind)
-    if data.startswith(_BEGINNING):  # the decoder alone would not miss an absent schema
+    if data.startswith(_BEGINNING):  # the decoder alone would accept a record without a schema
         try:
             record: AnyStored = decoder.decode(data)
         except _UNREADABLE:
@@ -81,7 +81,7 @@ def _decode_slowly(data: bytes, kind: type[AnyStored], key: str) -> AnyStored:
 
 
 class Marker(Stored, frozen=True, tag=1):
-    """A record that says all it has to say by being there (an index entry)."""
+    """An empty record that only marks a key as present (an index entry)."""
 
 
 MARKER = Marker()

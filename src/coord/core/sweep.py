@@ -1,4 +1,4 @@
-"""Passing deadlines: everything that stands in the due line is dealt with by the kind of its key."""
+"""Act on deadlines that have passed, by the kind of the record that has the deadline."""
 
 from coord.core import keys
 from coord.core.commands import Command, Reply
@@ -7,24 +7,24 @@ from coord.core.ranges import Range
 from coord.core.transaction import Transaction
 
 SWEEP_MAX = 32
-"""How many due records one command passes."""
+"""How many deadlines one command acts on."""
 
 
 class SweepReply(Reply, frozen=True):
-    """How many deadlines were passed, and when the next one is (None: there is none)."""
+    """The number of deadlines acted on, and the next one (None: there is none)."""
 
     passed: int
     next_ms: int | None = None
 
 
 class Sweep(Command, frozen=True):
-    """Pass deadlines: the engine adds one to a batch when something may be due."""
+    """Act on passed deadlines; the engine adds this to a batch when something may be due."""
 
     rule = "coord.core.sweep:sweep"
     prefetch_ranges = "coord.core.sweep:sweep_ranges"
     reply = SweepReply
     tenant: str
-    most: int
+    limit: int
 
 
 DEADLINES = {
@@ -38,37 +38,47 @@ DEADLINES = {
     "inbox": "coord.core.messages.undelivered:message_deadline",
     "broadcast": "coord.core.messages.undelivered:broadcast_deadline",
 }
-"""What passes the deadline of a kind; it is imported when there is one to pass."""
-KEPT_FOR_A_TIME = ("done", "rejected", "ended", "deadlock", "mailbox", "agent", "record", "lost", "lost-hook")
-"""Kinds of records that are simply not needed any more when their time is up."""
+"""The rule for the deadline of each kind of record, imported on first use."""
+DELETED_WHEN_DUE = (
+    "done",
+    "rejected",
+    "ended",
+    "deadlock",
+    "mailbox",
+    "agent",
+    "record",
+    "lost",
+    "lost-hook",
+)
+"""Kinds of records that are deleted at their deadline."""
 
 
 def sweep(tx: Transaction, command: Sweep, now: int) -> SweepReply:
-    """Pass up to `most` deadlines; return how many, and when the next one is."""
+    """Act on up to `limit` deadlines; return how many, and the next one."""
     passed = 0
     after = ("", "")
     updated = False
-    while page := tx.scan(keys.DUE_PREFIX, by="index_key", limit=command.most, after=after):
+    while page := tx.scan(keys.DUE_PREFIX, by="index_key", limit=command.limit, after=after):
         for found in page:
             deadline = keys.due_ms(found.index_key)
-            if deadline > now or passed == command.most:
+            if deadline > now or passed == command.limit:
                 return SweepReply(passed, 0 if updated else deadline)
             after = (found.index_key, found.key)
             if found.key.startswith(keys.PENDING_UPDATE_PREFIX):
                 if updated:
-                    continue  # one of them is work enough
+                    continue  # one of them is enough work for a sweep
                 updated = True
-            passed += _pass_deadline(tx, command.tenant, found.key, now)
+            passed += _act_on_deadline(tx, command.tenant, found.key, now)
     return SweepReply(passed, 0 if updated else None)
 
 
 def sweep_ranges(command: Sweep) -> list[Range]:
-    """Return where deadlines stand."""
-    return [Range(keys.DUE_PREFIX, "index_key", command.most)]
+    """Return the range of deadlines."""
+    return [Range(keys.DUE_PREFIX, "index_key", command.limit)]
 
 
-def _pass_deadline(tx: Transaction, tenant: str, key: str, now: int) -> bool:
-    """Do what a deadline means for this kind of record; False for a kind that only a newer version knows."""
+def _act_on_deadline(tx: Transaction, tenant: str, key: str, now: int) -> bool:
+    """Act on a deadline; return False for a kind that only a newer version knows."""
     kind, *rest = keys.parts(key)
     if kind == "task":
         from coord.core.tasks.commands import TaskCommand  # most sweeps meet no claim
@@ -76,7 +86,7 @@ def _pass_deadline(tx: Transaction, tenant: str, key: str, now: int) -> bool:
         TARGETS["coord.core.tasks.claims:expire"](tx, TaskCommand(tenant, *rest), now)
     elif kind in DEADLINES:
         TARGETS[DEADLINES[kind]](tx, key, now)
-    elif kind in KEPT_FOR_A_TIME:
+    elif kind in DELETED_WHEN_DUE:
         tx.delete(key)
     else:
         return False

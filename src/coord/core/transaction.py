@@ -1,9 +1,9 @@
-"""What a rule may see and do: read a record, scan a range, put, delete, emit.
+"""What a rule may do: read a record, scan a range, put, delete, emit.
 
 A `Transaction` belongs to one command. It reads through the batch, remembers every key it read, and
-collects the writes; nothing happens until the engine commits them. A read that the draft does not hold
-raises `ReadNeeded`: the engine loads it and decides the command again, so rules read as if all were at hand.
-What is known about a process being alive (`evidence`) is asked for in the same way.
+collects the writes; nothing happens until the engine commits them. A read that is not loaded raises
+`ReadNeeded`: the engine loads it and runs the rule again, so a rule reads as if everything were at hand.
+Evidence about processes is requested in the same way.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,7 +19,7 @@ AnyStored = TypeVar("AnyStored", bound=Stored)
 
 
 class ReadNeeded(Exception):
-    """The draft does not hold these reads yet: the rule is suspended, not failed."""
+    """These reads are not loaded yet: the rule is suspended, not failed."""
 
     def __init__(
         self,
@@ -34,13 +34,13 @@ class ReadNeeded(Exception):
 
 
 class NextBatch(Exception):
-    """The rule rests on the version of what this batch has yet to commit: it waits for the next one."""
+    """The rule needs the version of a record that this batch has yet to commit, so it waits."""
 
 
 class Written(msgspec.Struct, frozen=True, gc=False):
-    """A record as a command leaves it; `value` is None where it is deleted.
+    """A record as a command writes it; `value` is None if it is deleted.
 
-    `data` is empty where the record is encoded only when the batch is committed (`Transaction.put_late`).
+    `data` is empty if the record is encoded only at the commit (`Transaction.put_late`).
     """
 
     value: Stored | None
@@ -49,14 +49,14 @@ class Written(msgspec.Struct, frozen=True, gc=False):
 
 
 class Found(msgspec.Struct, frozen=True):
-    """A record that a scan met."""
+    """A record that a scan found."""
 
     key: str
     index_key: str
 
 
 class Source(Protocol):
-    """What a view reads from: the draft of the batch. What stands in `known` need not be asked for."""
+    """What a transaction reads from: the batch. `known` holds decoded records for a faster path."""
 
     known: dict[str, Written]
 
@@ -75,7 +75,7 @@ _MARKER = Written(MARKER, encode(MARKER), "")
 PAGE = 500
 """How many records of a range are read at once."""
 WRITE_BYTES = 64
-"""What a write weighs in a log entry besides its key, index key and value."""
+"""The size of a write in a log entry, besides its key, index key and value."""
 
 
 class Transaction:
@@ -87,61 +87,61 @@ class Transaction:
         self._source = source
         self._known = source.known
         self.conflicts = conflicts
-        """How often others were faster: who could as well do something else does not try the same again."""
+        """How often this command conflicted: a rule with alternatives then tries another one."""
         self.size = 0
         self.scanned = False
         self.reads: list[str] = []
-        """What was read, in order; more than once what was read more than once."""
+        """The keys that were read, in order, with repetitions."""
         self.writes: dict[str, Written] = {}
         self.events: list[bytes] = []
 
     def prefetch(self, *keys: str, prefixes: Iterable[str] = (), limit: int = PAGE) -> None:
-        """Ask for several records at once, and ranges to `scan` after, so that they are loaded together."""
+        """Request several records, and ranges to `scan` later, so that they are loaded together."""
         self._source.prefetch(keys, [Range(prefix, "key", limit) for prefix in prefixes])
 
     @property
     def batch_size(self) -> int:
-        """How many commands are decided together: where they are many, a rule may load what the next need."""
+        """The number of commands in the batch: in a large one a rule may load what the next ones need."""
         return self._source.batch_size
 
     def not_loaded(self, *keys: str) -> bool:
-        """Whether one of these is not loaded yet."""
+        """Whether one of these keys is not loaded yet."""
         return self._source.not_loaded(keys)
 
     def prefetch_scans(self, ranges: Sequence[Range]) -> None:
-        """Ask for several scans at once, of keys or of index keys."""
+        """Request several scans together, of keys or of index keys."""
         self._source.prefetch((), ranges)
 
     def get(self, key: str, kind: type[AnyStored]) -> AnyStored | None:
-        """Return the record, or None where it is absent; either way the answer becomes an expectation."""
+        """Return the record, or None if it is absent; the commit verifies either."""
         item = self.writes.get(key)
         if item is None:
             self.reads.append(key)
             item = self._known.get(key)
             if item is None:
                 return self._source.get(key, kind)
-        value: Any = item.value  # of the kind, since a key has only one
+        value: Any = item.value  # of this kind: a key has only one
         return value  # type: ignore[no-any-return]
 
     def version(self, key: str) -> int:
-        """Return the offset of the commit that wrote a record; 0 where this very command did."""
+        """Return the offset of the commit that wrote a record; 0 if this command did."""
         return 0 if key in self.writes else self._source.version(key)
 
     def evidence(self, *processes: Process) -> list[Evidence]:
-        """Return what is known about processes being alive, as seen from here."""
+        """Return the evidence about processes, as seen from this machine."""
         return self._source.evidence(processes)
 
     def scan(
         self, prefix: str, *, by: By = "key", limit: int, after: tuple[str, str] = ("", "")
     ) -> list[Found]:
-        """Return what stands in a range, in order. It is no expectation: `get` what a decision rests on."""
+        """Return the entries of a range, in order. The commit does not verify a scan: `get` what matters."""
         self.scanned = True
         return self._source.scan(Range(prefix, by, limit, after), self.writes)
 
     def pages(
         self, prefix: str, *, limit: int = PAGE, after: tuple[str, str] = ("", "")
     ) -> "Iterator[list[Found]]":
-        """Go through a range of keys, a page at a time; what is on a page may be deleted meanwhile."""
+        """Yield a range of keys page by page; the caller may delete what is on a page."""
         page = self.scan(prefix, limit=limit, after=after)
         while page:
             yield page
@@ -150,7 +150,7 @@ class Transaction:
             page = self.scan(prefix, limit=limit, after=(page[-1].index_key, page[-1].key))
 
     def put(self, key: str, value: Stored, index_key: str = "") -> None:
-        """Write a record; its key becomes an expectation too."""
+        """Write a record; the commit verifies its old version, too."""
         data = encode(value) if value.unknown else encode_known(value)
         before = self.writes.get(key)
         self.writes[key] = Written(value, data, index_key)
@@ -160,12 +160,12 @@ class Transaction:
             self.size += len(data) + len(index_key) - len(before.data) - len(before.index_key)
 
     def put_late(self, key: str, value: Stored) -> None:
-        """Write a small record that many commands of a batch change: only its last value is encoded."""
+        """Write a small record that many commands of a batch change; only its last value is encoded."""
         self.writes[key] = Written(value, b"", "")
         self.size += len(key) + WRITE_BYTES
 
     def put_marker(self, key: str) -> None:
-        """Write an index entry: a record that says all it has to say by being there."""
+        """Write an empty record that only marks a key as present."""
         self.writes[key] = _MARKER
         self.size += len(key) + WRITE_BYTES
 
@@ -181,7 +181,7 @@ class Transaction:
         self.size += len(data)
 
     def withdraw(self) -> None:
-        """Take back everything that was written; what was read stays read."""
+        """Drop all writes and events; keep the reads."""
         self.writes.clear()
         self.events.clear()
         self.size = 0

@@ -9,7 +9,7 @@ import os
 import re
 
 from coord.core.errors import Invalid
-from coord.core.ids import shown
+from coord.core.ids import short_repr
 from coord.core.locks.paths import TEXT_CHARS_MAX, is_unprintable, parse_pattern
 from coord.host.repository import Repository, repository_at
 
@@ -28,7 +28,7 @@ def repository_path(
     _check(text)
     if repository is None or repository.root is None:
         raise Invalid(
-            f"{shown(text)} is a file, but {cwd} is in no worktree of a git repository",
+            f"{short_repr(text)} is a file, but {cwd} is in no worktree of a git repository",
             hint="run coord inside the repository, or lock a name: instead",
         )
     path, rest = _split(text, os.path.realpath(cwd), literal)
@@ -56,10 +56,11 @@ def _check(text: str) -> None:
         raise Invalid("the path is empty", hint="name a file or directory; . is the whole repository")
     if is_unprintable(text):
         raise Invalid(
-            f"{shown(text)} contains a control character or half a character", hint="name the file without it"
+            f"{short_repr(text)} contains a control character or half a character",
+            hint="name the file without it",
         )
     if len(text) > TEXT_CHARS_MAX:
-        raise Invalid(f"{shown(text)} is too long", hint=f"use at most {TEXT_CHARS_MAX} characters")
+        raise Invalid(f"{short_repr(text)} is too long", hint=f"use at most {TEXT_CHARS_MAX} characters")
 
 
 def _split(text: str, start: str, literal: bool) -> tuple[str, list[str]]:
@@ -107,14 +108,14 @@ def _in_worktree(repository: Repository, path: str, text: str) -> tuple[str, lis
             root, names = real, []
         elif found is not None and root is not None and number + 1 < len(parts):
             what = "a submodule" if found.is_submodule else "another repository"
-            raise Invalid(f"{shown(text)} is inside {what}, {real}", hint=f"run coord there: cd {real}")
+            raise Invalid(f"{short_repr(text)} is inside {what}, {real}", hint=f"run coord there: cd {real}")
     if root is None:
         raise Invalid(
-            f"{shown(text)} is outside the repository {repository.root}",
+            f"{short_repr(text)} is outside the repository {repository.root}",
             hint="name a file of this repository, or lock a name: instead",
         )
     if any(name.casefold() == ".git" for name in names):
-        raise Invalid(f"{shown(text)} is inside the git directory", hint="lock files of the worktree")
+        raise Invalid(f"{short_repr(text)} is inside the git directory", hint="lock files of the worktree")
     return root, names
 
 
@@ -128,7 +129,9 @@ def _check_link(repository: Repository, link: str, text: str) -> None:
 
 def _check_loop(link: str, text: str) -> None:
     if os.path.islink(os.path.realpath(link)):
-        raise Invalid(f"{shown(text)} runs through a symlink that leads to itself", hint=f"repair {link}")
+        raise Invalid(
+            f"{short_repr(text)} runs through a symlink that leads to itself", hint=f"repair {link}"
+        )
 
 
 def _escaped(name: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self
 import msgspec
 
 from coord.core.errors import Invalid, NotFound
-from coord.core.ids import shown
+from coord.core.ids import short_repr
 from coord.core.tasks import types
 from coord.sdk.coordinator import GENERATION_MAX, TaskCoordinator, claim_command, template_of
 
@@ -72,7 +72,7 @@ class ClaimRepository:
         given = type(expected_state) is int and 0 <= expected_state < GENERATION_MAX
         if not given and expected_state not in STATES:
             raise Invalid(
-                f"{shown(expected_state)} is no state of a task",
+                f"{short_repr(expected_state)} is no state of a task",
                 hint="NO_CLAIM, EXPIRED, or a generation as a number",
             )
         command = claim_command(_key(key), *template_of(new_claim), {}, expects=str(expected_state))
@@ -88,7 +88,7 @@ class ClaimRepository:
             renewed = self.coordinator.renew_lease(*_key(key), session, expected_generation)
             return AtomicResult(renewed.success, renewed.reason.value, renewed)
         if state not in ("RELEASED", "ERROR"):
-            raise Invalid(f"a claim does not become {shown(state)}", hint="ACTIVE, RELEASED or ERROR")
+            raise Invalid(f"a claim does not become {short_repr(state)}", hint="ACTIVE, RELEASED or ERROR")
         why = "ERROR" if state == "ERROR" else note or "VOLUNTARY"
         released = self.coordinator.release_claim(*_key(key), session, expected_generation, why)
         return AtomicResult(released.success, released.reason.value, released)
@@ -140,4 +140,6 @@ class ClaimRepository:
 def _key(key: object) -> types.ClaimKey:
     if isinstance(key, tuple) and len(key) == 3:
         return types.ClaimKey(*key)
-    raise Invalid(f"{shown(key)} does not name a task", hint="use ClaimKey(tenant_id, project_id, task_id)")
+    raise Invalid(
+        f"{short_repr(key)} does not name a task", hint="use ClaimKey(tenant_id, project_id, task_id)"
+    )

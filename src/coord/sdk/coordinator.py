@@ -9,7 +9,7 @@ import msgspec
 
 from coord.core.commands import Command
 from coord.core.errors import Invalid
-from coord.core.ids import check_id, shown
+from coord.core.ids import check_id, short_repr
 from coord.core.limits import LEASE_MS_MAX, GetLimits, LimitsInfo
 from coord.core.tasks import types
 from coord.core.tasks.commands import (
@@ -329,12 +329,12 @@ def _by_tenant(keys: Iterable[tuple[str, str, str]]) -> dict[str, list[tuple[str
     """Return distinct tasks by tenant; raise `Invalid` if one name is bad."""
     hint = "use ClaimKey(tenant_id, project_id, task_id)"
     if not isinstance(keys, Iterable):
-        raise Invalid(f"{shown(keys)} is not a list of tasks", hint=hint)
+        raise Invalid(f"{short_repr(keys)} is not a list of tasks", hint=hint)
     by_tenant: dict[str, dict[tuple[str, str], None]] = {}
     checked: set[tuple[str, str]] = set()
     for key in keys:
         if not isinstance(key, tuple) or len(key) != 3:
-            raise Invalid(f"{shown(key)} does not name a task", hint=hint)
+            raise Invalid(f"{short_repr(key)} does not name a task", hint=hint)
         tenant, project, task_id = key
         if not (isinstance(tenant, str) and isinstance(project, str) and (tenant, project) in checked):
             checked.add((check_id("tenant id", tenant), check_id("project id", project)))
@@ -347,7 +347,7 @@ def template_of(template: types.ClaimTemplate | tuple[Any, ...]) -> types.ClaimT
     """Return a claim template, after checking its shape."""
     if not isinstance(template, tuple) or not 2 <= len(template) <= 3:
         raise Invalid(
-            f"{shown(template)} is not a claim template",
+            f"{short_repr(template)} is not a claim template",
             hint="use ClaimTemplate(agent_id, session_id, lease_duration_seconds)",
         )
     return types.ClaimTemplate(*template)
@@ -360,7 +360,7 @@ def _lease_ms(seconds: float) -> int:
         or not 0 < seconds * 1000 <= LEASE_MS_MAX
     ):
         raise Invalid(
-            f"{shown(seconds)} is not a lease duration", hint="give seconds, more than 0, at most a year"
+            f"{short_repr(seconds)} is not a lease duration", hint="give seconds, more than 0, at most a year"
         )
     return max(1, round(seconds * 1000))
 
@@ -368,7 +368,9 @@ def _lease_ms(seconds: float) -> int:
 def _generation(value: int | types.TaskGeneration) -> int:
     number = value.generation if isinstance(value, types.TaskGeneration) else value
     if type(number) is not int or not 0 <= number < GENERATION_MAX:
-        raise Invalid(f"{shown(value)} is not a generation", hint="use the one in the claim you were granted")
+        raise Invalid(
+            f"{short_repr(value)} is not a generation", hint="use the one in the claim you were granted"
+        )
     return number
 
 
@@ -389,6 +391,6 @@ def _millis(moment: datetime | int | None) -> int | None:
         return (aware - EPOCH) // timedelta(milliseconds=1)
     if moment is not None and (type(moment) is not int or moment < 0):
         raise Invalid(
-            f"{shown(moment)} is not a moment", hint="use a datetime, or milliseconds since the epoch"
+            f"{short_repr(moment)} is not a moment", hint="use a datetime, or milliseconds since the epoch"
         )
     return moment

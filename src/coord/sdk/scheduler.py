@@ -15,7 +15,7 @@ from typing import Self
 import msgspec
 
 from coord.core.errors import Invalid
-from coord.core.ids import check_id, shown
+from coord.core.ids import check_id, short_repr
 
 JITTER = 0.1
 """The fraction of the interval by which a run may come earlier."""
@@ -73,9 +73,9 @@ class Scheduler:
         """
         check_id("job name", name)
         if isinstance(every_s, bool) or not isinstance(every_s, (int, float)) or not 0 < every_s < 1e9:
-            raise Invalid(f"{shown(every_s)} is not an interval", hint="pass seconds above 0")
+            raise Invalid(f"{short_repr(every_s)} is not an interval", hint="pass seconds above 0")
         if not callable(work):
-            raise Invalid(f"{shown(work)} cannot be called", hint="pass a function without arguments")
+            raise Invalid(f"{short_repr(work)} cannot be called", hint="pass a function without arguments")
         with self._lock:
             before = self._jobs.get(name)
             if before is not None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from coord.core.errors import Invalid
-from coord.core.ids import shown
+from coord.core.ids import short_repr
 
 YEAR_S = 366 * 24 * 3600
 UNITS = {"d": 24 * 3600, "h": 3600, "m": 60, "s": 1}
@@ -30,9 +30,9 @@ def duration(text: str, *, zero: bool = False) -> float:
         given = zip(parts.groups(), UNITS.values(), strict=True)
         seconds = sum(float(number) * unit for number, unit in given if number is not None)
     else:
-        raise Invalid(f"{shown(text)} is not a duration", hint=hint)
+        raise Invalid(f"{short_repr(text)} is not a duration", hint=hint)
     if seconds > YEAR_S:
-        raise Invalid(f"{shown(text)} is longer than a year", hint=hint)
+        raise Invalid(f"{short_repr(text)} is longer than a year", hint=hint)
     if seconds == 0 and not zero:
         raise Invalid("the duration must be longer than zero", hint=hint)
     return seconds
@@ -59,7 +59,7 @@ def resource(word: str, exists: Callable[[str], bool] = os.path.lexists) -> str:
     ('file:src/app.py', 'name:main-push')
     """
     if not word or word in SCHEMES:
-        raise Invalid(f"{shown(word)} is not a resource", hint="for example src/app.py or main-push")
+        raise Invalid(f"{short_repr(word)} is not a resource", hint="for example src/app.py or main-push")
     if word.startswith(SCHEMES):
         return word
     return f"file:{word}" if not _OF_A_PATH.isdisjoint(word) or exists(word) else f"name:{word}"
@@ -69,21 +69,21 @@ def project_resource(project: str, area: str) -> str:
     """Return the resource of a whole project, or of an area of it."""
     for what, word in (("project", project), ("area", area)):
         if ":" in word or "/" in word:
-            raise Invalid(f"{shown(word)} is not a {what}", hint="a plain word without : and /")
+            raise Invalid(f"{short_repr(word)} is not a {what}", hint="a plain word without : and /")
     return f"project:{project}:{area}" if area else f"project:{project}"
 
 
 def number(text: str) -> int:
     """Return a whole number."""
     if not re.fullmatch(_INTEGER, text):
-        raise Invalid(f"{shown(text)} is not a whole number", hint="for example 5")
+        raise Invalid(f"{short_repr(text)} is not a whole number", hint="for example 5")
     return int(text)
 
 
 def decimal(text: str) -> float:
     """Return a number with or without decimals."""
     if not re.fullmatch(r"\d{1,9}(\.\d{1,9})?", text):
-        raise Invalid(f"{shown(text)} is not a number", hint="for example 1.2")
+        raise Invalid(f"{short_repr(text)} is not a number", hint="for example 1.2")
     return float(text)
 
 

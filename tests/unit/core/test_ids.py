@@ -4,7 +4,7 @@ import pytest
 
 from coord.core import keys
 from coord.core.errors import Invalid
-from coord.core.ids import TaskIdentifier, check_id, shown, work_product_ref
+from coord.core.ids import TaskIdentifier, check_id, short_repr, work_product_ref
 
 GOOD = [
     "a",
@@ -82,9 +82,9 @@ def test_hostile_ids(value: object) -> None:
 
 def test_values_are_shown_short() -> None:
     """An error message stays one short line, whatever was passed."""
-    assert shown("a\nb") == "'a\\nb'"
-    assert len(shown("x" * 1_000_000)) <= 61
-    assert shown(10**9_999) == "a int"
+    assert short_repr("a\nb") == "'a\\nb'"
+    assert len(short_repr("x" * 1_000_000)) <= 61
+    assert short_repr(10**9_999) == "a int"
 
 
 DOCUMENTED = [

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from unicodedata import normalize
 
 from coord.core.errors import Invalid
-from coord.core.ids import shown
+from coord.core.ids import short_repr
 
 ALTERNATIVES_MAX = 64
 WILDCARDS_MAX = 64
@@ -305,4 +305,4 @@ def _tokens(text: str) -> Iterator[re.Match[str]]:
 
 
 def _invalid(text: str, problem: str, hint: str) -> Invalid:
-    return Invalid(f"{shown(text)} {problem}", hint=hint)
+    return Invalid(f"{short_repr(text)} {problem}", hint=hint)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from coord.core import keys
 from coord.core.errors import Invalid
-from coord.core.ids import shown
+from coord.core.ids import short_repr
 from coord.core.locks.commands import (
     CheckFences,
     CheckLocks,
@@ -61,7 +61,7 @@ def _check(tx: Transaction, fence: int, text: str, part: str, repository: str, n
     resources = parse_resource(text, repository)
     meant = parse_resource(part, repository, exact=True) if part else resources
     if len(resources) != 1 or len(meant) != 1 or not 0 < fence < 10**16:
-        raise Invalid(f"{fence} is not a fence of {shown(text)}", hint="a fence belongs to one resource")
+        raise Invalid(f"{fence} is not a fence of {short_repr(text)}", hint="a fence belongs to one resource")
     (resource,) = resources
     tx.get(resource.guard, Guard)  # a fence that is not superseded relies on absence
     found = _live(tx, resource, fence, now) or _ended(tx, resource, fence)

@@ -20,7 +20,7 @@ import msgspec
 
 from coord.core import keys
 from coord.core.errors import Invalid
-from coord.core.ids import check_id, shown
+from coord.core.ids import check_id, short_repr
 from coord.core.locks.paths import Pattern, covers, fold, overlaps, parse_pattern
 
 NAME_CHARS_MAX = 100
@@ -98,7 +98,7 @@ def parse_resource(text: str, repository: str, exact: bool = False) -> tuple[Res
     if colon and kind == "project":
         return (_project(rest),)
     raise Invalid(
-        f"{shown(text)} is not a resource", hint="use file:<path>, name:<name> or project:<project>"
+        f"{short_repr(text)} is not a resource", hint="use file:<path>, name:<name> or project:<project>"
     )
 
 
@@ -117,7 +117,7 @@ def _exact(resource: Resource) -> Resource:
     pattern = resource.pattern
     if pattern is None or not pattern.literal or not pattern.directory:
         raise Invalid(
-            f"{shown(resource.text)} is not a single file", hint="only the path of a file can be exact"
+            f"{short_repr(resource.text)} is not a single file", hint="only the path of a file can be exact"
         )
     return msgspec.structs.replace(resource, exact=True)
 
@@ -128,7 +128,7 @@ def _name(name: str, repository: str) -> Resource:
     valid = normal.isprintable() and normal == normal.strip() and len(escaped.encode()) <= PATH_BYTES_MAX
     if not 0 < len(normal) <= NAME_CHARS_MAX or not valid:
         raise Invalid(
-            f"{shown(name)} is not a name to lock",
+            f"{short_repr(name)} is not a name to lock",
             hint=f"1 to {NAME_CHARS_MAX} printable characters, no space at the ends",
         )
     space = f"name/{repository}"
@@ -139,7 +139,7 @@ def _project(rest: str) -> Resource:
     project, colon, area = rest.partition(":")
     check_id("project id", project)
     if ":" in area or (colon and not area):
-        raise Invalid(f"{shown(rest)} is not a project with an area", hint="use project:shop:checkout")
+        raise Invalid(f"{short_repr(rest)} is not a project with an area", hint="use project:shop:checkout")
     if area:
         check_id("area", area)
     space = f"project/{TENANT_WIDE}"
@@ -157,7 +157,7 @@ def parse_resources(
         raise Invalid("no resource given", hint="for example file:src/app.py or name:main-push")
     if not set(exact) <= set(texts):
         stray = min(set(exact) - set(texts))
-        raise Invalid(f"{shown(stray)} is exact but is not requested", hint="name it as a resource too")
+        raise Invalid(f"{short_repr(stray)} is exact but is not requested", hint="name it as a resource too")
     found: dict[str, Resource] = {}
     for text in sorted(texts, key=exact.__contains__, reverse=True):  # what is also named as a path is one
         found.update((each.place, each) for each in parse_resource(text, repository, text in exact))

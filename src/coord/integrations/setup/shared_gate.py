@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from coord.core.errors import Invalid, Unavailable
-from coord.core.ids import shown
+from coord.core.ids import short_repr
 from coord.host.caller import TENANT
 from coord.host.repository import find_repository
 from coord.host.store_location import StoreLocation, write_pin
@@ -37,7 +37,7 @@ def share(
     """Put the gate before a bare repository; again renews it, and an agent tool (`by`) changes nothing."""
     for branch in protected:
         if not _BRANCH.fullmatch(branch):
-            raise Invalid(f"{shown(branch)} is no branch", hint="for example main, or release/*")
+            raise Invalid(f"{short_repr(branch)} is no branch", hint="for example main, or release/*")
     target = find_repository(folder)
     if target is None or target.root is not None or target.commondir != os.path.realpath(folder):
         raise Invalid(f"{folder} is no bare repository", hint="git clone --bare . FOLDER makes one")

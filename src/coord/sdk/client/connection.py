@@ -9,7 +9,7 @@ import msgspec
 from coord.core.commands import Command
 from coord.core.errors import CoordError, Invalid
 from coord.core.identity import Caller
-from coord.core.ids import check_id, shown
+from coord.core.ids import check_id, short_repr
 from coord.core.lifecycle.commands import Register
 from coord.core.limits import UNLIMITED_TENANT
 from coord.core.locks.paths import fold, is_literal
@@ -156,4 +156,6 @@ class Connection:
 
 
 def _no_resource(word: object) -> Invalid:
-    return Invalid(f"{shown(word)} is not a resource", hint="for example 'src/app.py' or 'name:main-push'")
+    return Invalid(
+        f"{short_repr(word)} is not a resource", hint="for example 'src/app.py' or 'name:main-push'"
+    )

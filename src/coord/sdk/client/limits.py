@@ -1,7 +1,7 @@
 """Show and change the limits of a tenant."""
 
 from coord.core.errors import Invalid
-from coord.core.ids import shown
+from coord.core.ids import short_repr
 from coord.core.limits import PROFILES, RATIONALE, UNLIMITED_TENANT, GetLimits, LimitsInfo, SetLimits
 from coord.sdk.client.connection import Connection
 
@@ -13,13 +13,13 @@ def limits_command(tenant: str, profile: str, limits: dict[str, int], by: str) -
             f"tenant {tenant!r} is unlimited", hint="limits are for other tenants: --tenant, COORD_TENANT"
         )
     if profile != "" and profile not in list(PROFILES):
-        raise Invalid(f"unknown profile {shown(profile)}", hint=f"use one of {', '.join(PROFILES)}")
+        raise Invalid(f"unknown profile {short_repr(profile)}", hint=f"use one of {', '.join(PROFILES)}")
     for name, value in limits.items():
         if name not in RATIONALE:
-            raise Invalid(f"unknown limit {shown(name)}", hint=f"the limits are {', '.join(RATIONALE)}")
+            raise Invalid(f"unknown limit {short_repr(name)}", hint=f"the limits are {', '.join(RATIONALE)}")
         if type(value) is not int or not 0 < value < 2**53:
             raise Invalid(
-                f"{name} is {shown(value)}, not a whole number above 0",
+                f"{name} is {short_repr(value)}, not a whole number above 0",
                 hint=f"the default is {getattr(PROFILES['default'], name)}",
             )
     return SetLimits(profile, limits, by)

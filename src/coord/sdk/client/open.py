@@ -5,7 +5,7 @@ from contextlib import closing
 from typing import Any
 
 from coord.core.errors import Corrupt, Invalid, NotFound, Unsupported
-from coord.core.ids import shown
+from coord.core.ids import short_repr
 from coord.host.store_location import (
     StoreLocation,
     check_pinned,
@@ -34,7 +34,8 @@ def open_timeout_s(environ: Mapping[str, str]) -> float:
         seconds = -1.0
     if not 0 <= seconds <= CONNECT_TIMEOUT_S_MAX:
         raise Invalid(
-            f"COORD_CONNECT_TIMEOUT is {shown(given)}", hint=f"give seconds, 0 to {CONNECT_TIMEOUT_S_MAX:g}"
+            f"COORD_CONNECT_TIMEOUT is {short_repr(given)}",
+            hint=f"give seconds, 0 to {CONNECT_TIMEOUT_S_MAX:g}",
         )
     return seconds
 

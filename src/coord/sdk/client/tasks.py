@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from coord.core.errors import Invalid, NotFound
-from coord.core.ids import TaskIdentifier, check_id, shown
+from coord.core.ids import TaskIdentifier, check_id, short_repr
 from coord.core.plans.commands import (
     AddTasks,
     AddTasksReply,
@@ -139,7 +139,7 @@ class TaskCalls(Connection):
         not wait if no task can become ready by itself (`done`, `deadlocked`).
         """
         if type(limit) is not int or not 0 < limit <= BATCH_TASKS:
-            raise Invalid(f"invalid number of tasks: {shown(limit)}", hint=f"use 1 to {BATCH_TASKS}")
+            raise Invalid(f"invalid number of tasks: {short_repr(limit)}", hint=f"use 1 to {BATCH_TASKS}")
         if command_id and wait_s != 0:
             raise Invalid("a command id cannot be combined with waiting", hint="retry instead of waiting")
         own = self._agent_settings()
@@ -207,7 +207,7 @@ class TaskCalls(Connection):
     def split_task(self, task_id: str, parts: int) -> TaskInfo:
         """Split a task into parts `ID::1` … that are claimed separately; it is done when they are."""
         if type(parts) is not int or not 1 < parts <= BATCH_TASKS:
-            raise Invalid(f"invalid number of parts: {shown(parts)}", hint=f"use 2 to {BATCH_TASKS}")
+            raise Invalid(f"invalid number of parts: {short_repr(parts)}", hint=f"use 2 to {BATCH_TASKS}")
         return self.call(SplitTask(*self._names(task_id), parts))
 
     def renew_task(self, task_id: str, generation: int | TaskGeneration) -> types.RenewalResult:
@@ -292,7 +292,9 @@ class TaskCalls(Connection):
     def task_list(self, *, state: str = "", track: str = "", type: str = "") -> list[TaskInfo]:  # noqa: A002
         """Return the tasks of this project by id; an empty filter matches every task."""
         if state and state not in list(types.TaskStatus):
-            raise Invalid(f"unknown state {shown(state)}", hint=f"use one of {', '.join(types.TaskStatus)}")
+            raise Invalid(
+                f"unknown state {short_repr(state)}", hint=f"use one of {', '.join(types.TaskStatus)}"
+            )
         wanted = {"state": state, "track": word("track", track), "type": word("type", type)}
         asked = [(name, value) for name, value in wanted.items() if value]
         return [task for task in self._tasks() if all(getattr(task, name) == value for name, value in asked)]
@@ -300,7 +302,9 @@ class TaskCalls(Connection):
     def set_track(self, track: str, agents_max: int) -> int:
         """Set how many agents may work on a track at once (default: 1)."""
         if type(agents_max) is not int or not 0 < agents_max <= AGENTS_MAX:
-            raise Invalid(f"invalid number of agents: {shown(agents_max)}", hint=f"use 1 to {AGENTS_MAX}")
+            raise Invalid(
+                f"invalid number of agents: {short_repr(agents_max)}", hint=f"use 1 to {AGENTS_MAX}"
+            )
         if not word("track", track):
             raise Invalid("the track name is empty", hint="for example A")
         return self.call(SetTrack(self.project, track, agents_max))
@@ -316,7 +320,9 @@ class TaskCalls(Connection):
         settings = read_configuration(configuration_file(self.location.repository))
         policy = settings.get("task_id_policy", "any")
         if policy not in ("any", "track"):
-            raise Invalid(f"task_id_policy in coord.toml is {shown(policy)}", hint='use "any" or "track"')
+            raise Invalid(
+                f"task_id_policy in coord.toml is {short_repr(policy)}", hint='use "any" or "track"'
+            )
         return policy == "track"
 
     def located(self, task: NewTask, *, from_root: bool = False) -> NewTask:
@@ -420,4 +426,6 @@ def _generation(value: object) -> int:
     number = value.generation if isinstance(value, TaskGeneration) else value
     if type(number) is int and 0 <= number < 2**53:
         return number
-    raise Invalid(f"{shown(value)} is not a generation", hint="use the one in the claim you were granted")
+    raise Invalid(
+        f"{short_repr(value)} is not a generation", hint="use the one in the claim you were granted"
+    )

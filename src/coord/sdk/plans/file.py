@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from coord.core.errors import CoordError, Invalid
-from coord.core.ids import check_id, shown
+from coord.core.ids import check_id, short_repr
 from coord.core.plans.commands import NewTask
 from coord.sdk.validation.tasks import new_task, word
 
@@ -80,7 +80,7 @@ def _from_json(text: str) -> Any:
         if len(found) < len(pairs):
             names = [name for name, _ in pairs]
             twice = next(name for name in names if names.count(name) > 1)
-            raise Invalid(f"{shown(twice)} stands twice in one mapping", hint="merge the two")
+            raise Invalid(f"{short_repr(twice)} stands twice in one mapping", hint="merge the two")
         return found
 
     try:
@@ -103,7 +103,7 @@ def _from_yaml(text: str) -> Any:
                 twice = next(key for key in keys if keys.count(key) > 1)
                 line = node.start_mark.line + 1
                 raise Invalid(
-                    f"{shown(twice)} stands twice in the mapping at line {line}", hint="merge the two"
+                    f"{short_repr(twice)} stands twice in the mapping at line {line}", hint="merge the two"
                 )
             return super().construct_mapping(node, deep)
 
@@ -160,7 +160,7 @@ class _Reading:
         if type(count) is int and 0 < count <= AGENTS_MAX:
             self.agents[name] = count
         else:
-            self.problems.append(f"track {name}: agents is {shown(count)}, not 1 to {AGENTS_MAX}")
+            self.problems.append(f"track {name}: agents is {short_repr(count)}, not 1 to {AGENTS_MAX}")
 
     def _tasks(self, where: str, tasks: Any, track: str | None) -> Iterator[NewTask]:
         if not isinstance(tasks, list):
@@ -179,7 +179,7 @@ class _Reading:
                 self.problems.append(f"{named}: {error}{_quote(name)}")
 
     def _check_fields(self, where: str, fields: dict[Any, Any], known: tuple[str, ...]) -> None:
-        unknown = [shown(name) for name in fields if name not in known]
+        unknown = [short_repr(name) for name in fields if name not in known]
         if unknown:
             self.problems.append(f"{where}: {', '.join(unknown)} is not known (but {', '.join(known)})")
 
@@ -210,7 +210,7 @@ def _task(fields: dict[Any, Any], track: str | None) -> NewTask:
 def _texts(what: str, texts: Any) -> list[str]:
     if isinstance(texts, list) and all(isinstance(text, str) for text in texts):
         return texts
-    raise Invalid(f"{what} is {shown(texts)}, not a list of texts", hint="for example [src/app.py]")
+    raise Invalid(f"{what} is {short_repr(texts)}, not a list of texts", hint="for example [src/app.py]")
 
 
 def _seconds(value: object) -> object:

@@ -13,7 +13,7 @@ import msgspec
 
 from coord.core.errors import CoordError, Invalid
 from coord.core.events import SEED_NAMES, event_names
-from coord.core.ids import shown
+from coord.core.ids import short_repr
 from coord.core.locks.commands import ListLockPeriods, LockPeriod, LockPeriods
 from coord.core.locks.resources import Resource, parse_resource
 from coord.sdk.client.connection import Connection
@@ -206,7 +206,7 @@ def _event_name(op: str) -> str:
     name = _BY_SEED_NAME.get(op, op)
     if name and name not in _NAMES and name not in {each.partition(".")[0] for each in _NAMES}:
         raise Invalid(
-            f"unknown event {shown(op)}", hint="for example lock.denied, or lock for all lock events"
+            f"unknown event {short_repr(op)}", hint="for example lock.denied, or lock for all lock events"
         )
     return name
 

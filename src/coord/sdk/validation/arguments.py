@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from coord.core.errors import Invalid
-from coord.core.ids import shown
+from coord.core.ids import short_repr
 from coord.sdk.validation.results import to_json
 
 LINE_CHARS_MAX = 500
@@ -49,7 +49,7 @@ def kind(text: object) -> str:
     if isinstance(text, str) and re.fullmatch(_KIND, text):
         return text
     raise Invalid(
-        f"{shown(text)} is not a kind of message",
+        f"{short_repr(text)} is not a kind of message",
         hint="for example handoff, warn, emergency, status, request or reply; a-z, digits, _ . -, at most 32",
     )
 
@@ -69,16 +69,16 @@ def capabilities(table: object) -> dict[str, float] | None:
         return None
     if not isinstance(table, Mapping) or len(table) > CAPABILITIES_MAX:
         raise Invalid(
-            f"{shown(table)} are no capabilities",
+            f"{short_repr(table)} are no capabilities",
             hint=f"at most {CAPABILITIES_MAX}, such as {{'testing': 1.2}}",
         )
     for name, value in table.items():
         number = isinstance(value, int | float) and not isinstance(value, bool)
         if not isinstance(name, str) or not re.fullmatch(_CAPABILITY, name):
-            raise Invalid(f"{shown(name)} is not a capability", hint="a word such as testing")
+            raise Invalid(f"{short_repr(name)} is not a capability", hint="a word such as testing")
         if not number or not 0 <= value <= EFFICIENCY_MAX:
             raise Invalid(
-                f"{shown(value)} is not an efficiency at {name}",
+                f"{short_repr(value)} is not an efficiency at {name}",
                 hint=f"0 (cannot) to {EFFICIENCY_MAX}; 1 is usual",
             )
     return {name: float(value) for name, value in table.items()}
@@ -89,7 +89,8 @@ def priority(value: object) -> int:
     if type(value) is int and -PRIORITY_MAX <= value <= PRIORITY_MAX:
         return value
     raise Invalid(
-        f"{shown(value)} is not a priority", hint=f"a whole number from -{PRIORITY_MAX} to {PRIORITY_MAX}"
+        f"{short_repr(value)} is not a priority",
+        hint=f"a whole number from -{PRIORITY_MAX} to {PRIORITY_MAX}",
     )
 
 
@@ -97,7 +98,7 @@ def hops(value: object) -> int:
     """Return how often a message was passed on."""
     if type(value) is int and 0 <= value < HOPS_MAX:
         return value
-    raise Invalid(f"{shown(value)} is not a number of hops", hint="0 or more")
+    raise Invalid(f"{short_repr(value)} is not a number of hops", hint="0 or more")
 
 
 def milliseconds(what: str, seconds: object, *, min_s: float = 1.0) -> int:
@@ -108,7 +109,7 @@ def milliseconds(what: str, seconds: object, *, min_s: float = 1.0) -> int:
         or not min_s <= seconds <= DURATION_S_MAX
     ):
         raise Invalid(
-            f"{shown(seconds)} is not a {what} in seconds",
+            f"{short_repr(seconds)} is not a {what} in seconds",
             hint=f"{min_s:g} to {DURATION_S_MAX:g} (30 days)",
         )
     return round(seconds * 1000)
@@ -118,4 +119,4 @@ def fence(value: object) -> int:
     """Return a fence."""
     if type(value) is int and 0 < value < 2**53:
         return value
-    raise Invalid(f"{shown(value)} is not a fence", hint="use the one that the lock was granted with")
+    raise Invalid(f"{short_repr(value)} is not a fence", hint="use the one that the lock was granted with")

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from coord.core.errors import Invalid
-from coord.core.ids import shown
+from coord.core.ids import short_repr
 
 DEPTH_MAX = 64
 VALUES_MAX = 1_000_000
@@ -47,7 +47,7 @@ def _children(what: str, value: dict[Any, Any] | list[Any] | tuple[Any, ...]) ->
     if isinstance(value, dict):
         for key in value:
             if type(key) is not str:
-                raise Invalid(f"{what} has the key {shown(key)}, which is not a string", hint=HINT)
+                raise Invalid(f"{what} has the key {short_repr(key)}, which is not a string", hint=HINT)
     nested: list[Any] = []
     for each in value.values() if isinstance(value, dict) else value:
         if type(each) in _PLAIN:

@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from coord.core.errors import Invalid
-from coord.core.ids import TaskIdentifier, check_id, shown
+from coord.core.ids import TaskIdentifier, check_id, short_repr
 from coord.core.plans.commands import NewTask
 from coord.core.tasks.schema import RETRIES_MAX
 from coord.sdk.validation import arguments
@@ -67,7 +67,8 @@ def word(what: str, text: object) -> str:
     if text == "" or (isinstance(text, str) and re.fullmatch(_WORD, text)):
         return str(text)
     raise Invalid(
-        f"{shown(text)} is not a {what}", hint="at most 32 letters, digits, _ . - and no _ . - but _ first"
+        f"{short_repr(text)} is not a {what}",
+        hint="at most 32 letters, digits, _ . - and no _ . - but _ first",
     )
 
 
@@ -83,7 +84,7 @@ def timestamp_ms(what: str, value: object) -> int:
         try:
             value = datetime.fromisoformat(value)
         except ValueError as error:
-            raise Invalid(f"{shown(value)} is not a {what}", hint=hint) from error
+            raise Invalid(f"{short_repr(value)} is not a {what}", hint=hint) from error
     if isinstance(value, date) and not isinstance(value, datetime):
         value = datetime(value.year, value.month, value.day, tzinfo=UTC)
     if isinstance(value, datetime):
@@ -91,7 +92,7 @@ def timestamp_ms(what: str, value: object) -> int:
         value = (aware - EPOCH) // timedelta(milliseconds=1)
     if type(value) is int and 0 < value <= TIMESTAMP_MS_MAX:
         return value
-    raise Invalid(f"{shown(value)} is not a {what}", hint=hint)
+    raise Invalid(f"{short_repr(value)} is not a {what}", hint=hint)
 
 
 def _needs(texts: object) -> tuple[str, ...]:
@@ -105,7 +106,7 @@ def _needs(texts: object) -> tuple[str, ...]:
 
 def _list(what: str, texts: object) -> Iterable[object]:
     if isinstance(texts, str) or not isinstance(texts, Iterable):
-        raise Invalid(f"{what} is {shown(texts)}, not a list", hint="for example ['A-001-login']")
+        raise Invalid(f"{what} is {short_repr(texts)}, not a list", hint="for example ['A-001-login']")
     return texts
 
 
@@ -118,4 +119,4 @@ def _estimate(seconds: object) -> float:
 def _retries(value: object) -> int:
     if type(value) is int and 0 <= value <= RETRIES_LIMIT_MAX:
         return value
-    raise Invalid(f"{shown(value)} is not a number of retries", hint=f"0 to {RETRIES_LIMIT_MAX}")
+    raise Invalid(f"{short_repr(value)} is not a number of retries", hint=f"0 to {RETRIES_LIMIT_MAX}")

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from coord.core.errors import Invalid
-from coord.core.ids import shown
+from coord.core.ids import short_repr
 from coord.transports import arguments as words
 from coord.transports.cli.commands.flags import GLOBAL_FLAGS
 from coord.transports.cli.commands.registry import all_commands, find, first_words, is_noun, verbs
@@ -113,7 +113,7 @@ class _Reading:
         if not self.command and any(flag.spelled == name for each in all_commands() for flag in each.flags):
             raise Invalid(f"{name} belongs to a command", hint="write it after the command")
         raise Invalid(
-            f"unknown flag {shown(name)}", hint=_meant(name, [*known, "--help"], f"see {where} --help")
+            f"unknown flag {short_repr(name)}", hint=_meant(name, [*known, "--help"], f"see {where} --help")
         )
 
 
@@ -124,8 +124,8 @@ def _find_command(noun: str, word: str) -> CommandSpec:
         return command
     if noun:
         hint = _meant(word, verbs(noun), f"see coord {noun} --help")
-        raise Invalid(f"{noun} has no verb {shown(word)}", hint=hint)
-    raise Invalid(f"unknown command {shown(word)}", hint=_meant(word, first_words(), "see coord --help"))
+        raise Invalid(f"{noun} has no verb {short_repr(word)}", hint=hint)
+    raise Invalid(f"unknown command {short_repr(word)}", hint=_meant(word, first_words(), "see coord --help"))
 
 
 def _meant(word: str, known: list[str], otherwise: str) -> str:
@@ -139,7 +139,7 @@ def _meant(word: str, known: list[str], otherwise: str) -> str:
 def _readable(typed: str) -> str:
     """Refuse bytes that are not UTF-8, because coord could not store or show them."""
     if not typed.isascii() and any("\ud800" <= character <= "\udfff" for character in typed):
-        raise Invalid(f"{shown(typed)} is not valid UTF-8", hint="rename it, or quote it for the shell")
+        raise Invalid(f"{short_repr(typed)} is not valid UTF-8", hint="rename it, or quote it for the shell")
     return typed
 
 
@@ -155,7 +155,7 @@ def _assign(command: CommandSpec, given: list[str]) -> dict[str, Any]:
         read = [_value(word.name, value, word) for value in taken]
         values[word.field] = read if word.many else next(iter(read), "")
     if left:
-        raise Invalid(f"unexpected argument {shown(left[0])}", hint=f"usage: {command.usage}")
+        raise Invalid(f"unexpected argument {short_repr(left[0])}", hint=f"usage: {command.usage}")
     return values
 
 
@@ -180,7 +180,7 @@ def _values(flags: Sequence[Flag], found: dict[str, str]) -> dict[str, Any]:
 def _value(name: str, text: str, item: Flag | Argument) -> Any:
     """Return a typed value, converted according to its kind."""
     if item.choices and text not in item.choices:
-        raise Invalid(f"{name}: unknown value {shown(text)}", hint=f"one of {', '.join(item.choices)}")
+        raise Invalid(f"{name}: unknown value {short_repr(text)}", hint=f"one of {', '.join(item.choices)}")
     try:
         return _READERS[item.kind](text)
     except Invalid as error:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from coord.core.errors import Invalid
-from coord.core.ids import shown
+from coord.core.ids import short_repr
 from coord.core.limits import RESULT_BYTES_MAX
 from coord.sdk.worker.work import LOOK_S, CannotBeDone, GiveBack, RateLimited, Work, WorkFailed
 from coord.transports import arguments as words
@@ -81,7 +81,7 @@ class TaskCommand:
     ) -> None:
         if _PLACEHOLDER.search(command[0]):
             raise Invalid(
-                f"{shown(command[0])} would let a task choose the program",
+                f"{short_repr(command[0])} would let a task choose the program",
                 hint="name the program and pass it the task: sh -c '…' sh {task_id}",
             )
         self._command = command
@@ -202,4 +202,4 @@ def _read_result(path: Path) -> dict[str, Any] | None:
 def _seconds(value: object) -> float:
     if isinstance(value, int | float) and not isinstance(value, bool) and value > 0:
         return float(value)
-    raise GiveBack(f"rate limited, but {shown(value)} is not a number of seconds")
+    raise GiveBack(f"rate limited, but {short_repr(value)} is not a number of seconds")
