@@ -21,7 +21,7 @@ MUTANTS = [
         "overlap is completed by equal text",
         "coord.core.locks.resources:Resource.overlaps",
         "overlaps(self.pattern, other.pattern)",
-        "self.place == other.place",
+        "self.prefix == other.prefix",
         ("tests/scenarios/test_scn_file_locks.py::test_scn_46_a_glob_covers_what_it_matches", "-k", "memory"),
     ),
     Mutant(
@@ -324,7 +324,7 @@ MUTANTS = [
         "an expired lock proves its commits forever",
         "coord.core.locks.queries:IN_ORDER",
         "(EndReason.RELEASED, EndReason.SESSION_ENDED)",
-        "tuple(Ending)",
+        "tuple(EndReason)",
         ("tests/unit/core/locks/test_queries.py::test_lost_lock_that_another_had_since_is_superseded",),
     ),
     Mutant(
@@ -364,7 +364,7 @@ MUTANTS = [
     ),
     Mutant(
         "a session's own read lock permits writing",
-        "coord.core.locks.tool_calls:_holds",
+        "coord.core.locks.tool_calls:_has_lock",
         " or lock.mode is Mode.READ",
         "",
         ("tests/unit/core/locks/test_tool_calls.py::test_a_read_lock_of_its_own_is_no_right_to_write",),

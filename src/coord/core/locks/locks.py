@@ -44,8 +44,8 @@ from coord.core.sessions.liveness import SUSPECT_MS, evidence_of
 from coord.core.sessions.schema import Session
 from coord.core.transaction import PAGE, Transaction
 
-GRANT_KEPT_MS = 90 * 24 * 3600 * 1000
-LAPSED_KEPT_MS = 24 * 3600 * 1000
+ENDED_LOCK_KEPT_MS = 90 * 24 * 3600 * 1000
+LOST_HOOK_LOCK_KEPT_MS = 24 * 3600 * 1000
 
 
 LOSS_KEPT_MS = 24 * 3600 * 1000
@@ -224,7 +224,7 @@ def end_lock(
         tx.put(
             keys.lost_hook_lock(lock.owner, lock_at.key),
             LostHookLock(fence=lock.fence),
-            keys.due(now + LAPSED_KEPT_MS),
+            keys.due(now + LOST_HOOK_LOCK_KEPT_MS),
         )
     freed = [lock_at.resource]
     owner = tx.get(keys.session(lock.owner), Session)
@@ -238,7 +238,9 @@ def end_lock(
 def record_end(tx: Transaction, key: str, ended: EndedLock, now: int) -> None:
     """Record that a lock has ended: its fence proves nothing new from now on."""
     lock = ended.lock
-    tx.put(keys.ended_lock(resource_of(lock).space, lock.fence, key), ended, keys.due(now + GRANT_KEPT_MS))
+    tx.put(
+        keys.ended_lock(resource_of(lock).space, lock.fence, key), ended, keys.due(now + ENDED_LOCK_KEPT_MS)
+    )
     held_s = (ended.until_ms - lock.acquired_ms) / 1000
     names = (lock.resource, lock.owner, lock.agent, lock.fence, ended.end_reason.value)
     tx.emit(LockEnded(*names, ended.until_ms, held_s, ended.by, ended.note))

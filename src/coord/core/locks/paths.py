@@ -1,7 +1,7 @@
-r"""Paths and globs of a repository, and whether two of them can meet.
+r"""Paths and globs of a repository, and whether two of them overlap.
 
-A path without wildcards stands for itself and for everything below it: it may be a directory, or become one.
-A pattern with wildcards stands for exactly the paths that it matches:
+A path without wildcards covers itself and everything below it, because it may be or become a directory. A
+pattern with wildcards covers exactly the paths that it matches:
 
 | written             | matches                                                                        |
 |---------------------|--------------------------------------------------------------------------------|
@@ -12,8 +12,8 @@ A pattern with wildcards stands for exactly the paths that it matches:
 | `{a,b}`             | one pattern for each alternative                                               |
 | `\*`                | the character itself: one of `\ * ? [ ] { } , ! ^ -`                           |
 
-Names that differ in case or composition alone are one name, since some file systems take them for one: all is
-compared in a folded form, where `?` and classes count characters. Of a class range the two ends are folded.
+Names that differ only in case or in Unicode composition are the same name, as on some file systems. They are
+compared in a case-folded form, in which `?` and classes count characters. Both ends of a range are folded.
 """
 
 import re
@@ -29,7 +29,7 @@ ALTERNATIVES_MAX = 64
 WILDCARDS_MAX = 64
 PATTERN_BYTES_MAX = 512
 TEXT_CHARS_MAX = 4096
-"""Of a whole text with braces, before each of its alternatives is measured."""
+"""The length of a text with braces; each of its alternatives has its own limit."""
 
 Ranges = tuple[tuple[int, int], ...]
 """The first and last code points of what one character may be."""
@@ -79,7 +79,7 @@ def parse_pattern(text: str) -> list[Pattern]:
 
 
 def is_unprintable(text: str) -> bool:
-    """Whether a text has control characters or halves of a character; the usual one costs no expression."""
+    """Whether a text has control characters or halves of a character."""
     return not text.isprintable() and re.search(_UNPRINTABLE, text) is not None
 
 
@@ -102,12 +102,12 @@ def overlaps(a: Pattern, b: Pattern) -> bool:
     """
     if any(x != y for x, y in zip(a.directory, b.directory, strict=False)):
         return False
-    return (a.literal and b.literal) or _meet(a.segments, b.segments, _segments_meet)
+    return (a.literal and b.literal) or _intersect(a.segments, b.segments, _segments_overlap)
 
 
 def covers(pattern: Pattern, path: Pattern) -> bool:
     """Return whether a literal path, without what is below it, belongs to the pattern."""
-    return _meet(pattern.segments, path.segments[:-1], _segments_meet)
+    return _intersect(pattern.segments, path.segments[:-1], _segments_overlap)
 
 
 def fold(text: str) -> str:
@@ -115,45 +115,47 @@ def fold(text: str) -> str:
     return normalize("NFC", normalize("NFD", text).casefold())
 
 
-def _meet(a: Sequence[Any], b: Sequence[Any], items_meet: Callable[[Any, Any], bool]) -> bool:
+def _intersect(a: Sequence[Any], b: Sequence[Any], items_overlap: Callable[[Any, Any], bool]) -> bool:
     """Return whether some sequence matches both, where None matches any run and no two runs are adjacent.
 
-    Walks through `a` with the set of all places in `b` where a sequence that matched so far can be: bit n is
+    Walks through `a` with the set of all positions in `b` that a matching sequence can have reached: bit n is
     set when it has matched `b[:n]`. So the work is bounded by the product of the lengths, whatever the runs.
     """
-    runs = sum(1 << place for place, item in enumerate(b) if item is None)
+    runs = sum(1 << position for position, item in enumerate(b) if item is None)
     end = 1 << len(b)
-    asked: dict[Any, tuple[int, int]] = {}  # at which places an item was compared, and where it met
-    places = 1 | (runs & 1) << 1
+    asked: dict[Any, tuple[int, int]] = {}  # where an item was compared, and where it matched
+    positions = 1 | (runs & 1) << 1
     for item in a:
         if item is None:
-            places = -(places & -places) & (end * 2 - 1)  # from the first place on, all
+            positions = -(positions & -positions) & (end * 2 - 1)  # all from the first position on
             continue
-        compared, met = asked.get(item, (runs | end, 0))
-        for place in _bits(places & ~compared):
-            if items_meet(item, b[place]):
-                met |= 1 << place
-        asked[item] = compared | places, met
-        places = places & runs | (places & met) << 1
-        places |= (places & runs) << 1  # a run may also match nothing
-        if not places:
+        compared, matched = asked.get(item, (runs | end, 0))
+        for position in _bits(positions & ~compared):
+            if items_overlap(item, b[position]):
+                matched |= 1 << position
+        asked[item] = compared | positions, matched
+        positions = positions & runs | (positions & matched) << 1
+        positions |= (positions & runs) << 1  # a run may also match nothing
+        if not positions:
             return False
-    return bool(places & end)
+    return bool(positions & end)
 
 
-def _bits(places: int) -> Iterator[int]:
-    while places:
-        lowest = places & -places
+def _bits(positions: int) -> Iterator[int]:
+    while positions:
+        lowest = positions & -positions
         yield lowest.bit_length() - 1
-        places ^= lowest
+        positions ^= lowest
 
 
-def _segments_meet(a: Segment, b: Segment) -> bool:
-    # Two runs alone meet in the empty name, which is none, but then in every other name too.
-    return a == b or (not (isinstance(a, str) and isinstance(b, str)) and _meet(a, b, _characters_meet))
+def _segments_overlap(a: Segment, b: Segment) -> bool:
+    # Two runs also match the empty name, which is not a name, but they share every other name too.
+    return a == b or (
+        not (isinstance(a, str) and isinstance(b, str)) and _intersect(a, b, _characters_overlap)
+    )
 
 
-def _characters_meet(a: Character, b: Character) -> bool:
+def _characters_overlap(a: Character, b: Character) -> bool:
     if isinstance(a, str) and isinstance(b, str):
         return a == b
     return a == b or bool(_shared(_ranges(a), _ranges(b)))
@@ -215,7 +217,7 @@ def _expand(text: str) -> list[str]:
 def _pattern(text: str) -> Pattern:
     """Return the pattern of a text without braces."""
     if not text:
-        raise _invalid(text, "is no path", "name a file or a directory; the whole repository is .")
+        raise _invalid(text, "is not a path", "name a file or a directory; the whole repository is .")
     if text.startswith("/"):
         raise _invalid(text, "is absolute", "write the path from the root of the repository")
     written = [part for part in normalize("NFC", text).split("/") if part not in ("", ".")]
@@ -292,16 +294,18 @@ def _without_needless_escapes(part: str) -> str:
 
 
 def _tokens(text: str) -> Iterator[re.Match[str]]:
-    place = 0
-    while place < len(text):
-        token = _TOKEN.match(text, place)
-        if token is None and text[place] == "[":
-            raise _invalid(text, "has a [ that begins no class", r"write [abc] or [!a-z], or \[ in a name")
+    position = 0
+    while position < len(text):
+        token = _TOKEN.match(text, position)
+        if token is None and text[position] == "[":
+            raise _invalid(
+                text, "has a [ that does not begin a class", r"write [abc] or [!a-z], or \[ in a name"
+            )
         if token is None:
             hint = r"between segments write /; a backslash goes before one of \ * ? [ ] { } , ! ^ -"
             raise _invalid(text, "has a backslash that escapes nothing", hint)
         yield token
-        place = token.end()
+        position = token.end()
 
 
 def _invalid(text: str, problem: str, hint: str) -> Invalid:

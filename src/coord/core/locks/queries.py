@@ -80,7 +80,7 @@ def _live(tx: Transaction, resource: Resource, fence: int, now: int) -> tuple[Lo
     """Return the lock of a fence, and why it ended if no commit has recorded that yet."""
     for lock_at in overlapping_locks(tx, resource):
         lock = read_lock(tx, lock_at.key)
-        if lock is not None and lock.fence == fence and lock_at.resource.place == resource.place:
+        if lock is not None and lock.fence == fence and lock_at.resource.prefix == resource.prefix:
             death = ended_by_death(tx, lock, now)
             return lock, ended_by_time(lock, now) or (death[0] if death else None)
     return None
@@ -91,7 +91,7 @@ def _ended(tx: Transaction, resource: Resource, fence: int) -> tuple[Lock, EndRe
     for page in tx.pages(keys.ended_lock_prefix(resource.space, fence)):
         for found in page:
             grant = tx.get(found.key, EndedLock)
-            if grant is not None and resource_of(grant.lock).place == resource.place:
+            if grant is not None and resource_of(grant.lock).prefix == resource.prefix:
                 return grant.lock, grant.end_reason
     return None
 

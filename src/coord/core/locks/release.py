@@ -79,7 +79,7 @@ def _own_one(tx: Transaction, resource: Resource, session: str, fence: int, now:
         others = [
             lock_at.lock
             for lock_at in overlapping_locks(tx, resource)
-            if lock_at.resource.place == resource.place and ended_by_time(lock_at.lock, now) is None
+            if lock_at.resource.prefix == resource.prefix and ended_by_time(lock_at.lock, now) is None
         ]
         if others:
             raise NotOwner(

@@ -40,7 +40,7 @@ class Resource(msgspec.Struct, frozen=True):
     kind: str
     space: str
     text: str
-    place: str
+    prefix: str
     pattern: Pattern | None
     exact: bool = False
 
@@ -51,13 +51,13 @@ class Resource(msgspec.Struct, frozen=True):
 
     def lock_key(self, session: str) -> str:
         """Return the key of a session's lock on this."""
-        return f"{self.place}={session}"
+        return f"{self.prefix}={session}"
 
     @property
     def ranges(self) -> list[str]:
         """The key prefixes of every lock that can overlap this."""
         if self.pattern is None:
-            return [f"{self.place}="]
+            return [f"{self.prefix}="]
         base = keys.locks(self.space)
         directory = self.pattern.directory
         ancestors = ["/".join((base, *directory[:depth])) + "//" for depth in range(len(directory))]
@@ -68,7 +68,7 @@ class Resource(msgspec.Struct, frozen=True):
         if self.space != other.space:
             return False
         if self.pattern is None or other.pattern is None:
-            return self.place == other.place
+            return self.prefix == other.prefix
         if self.exact and not other.pattern.literal:
             return covers(other.pattern, self.pattern)
         if other.exact and not self.pattern.literal:
@@ -160,9 +160,9 @@ def parse_resources(
         raise Invalid(f"{short_repr(stray)} is exact but is not requested", hint="name it as a resource too")
     found: dict[str, Resource] = {}
     for text in sorted(texts, key=exact.__contains__, reverse=True):  # what is also named as a path is one
-        found.update((each.place, each) for each in parse_resource(text, repository, text in exact))
+        found.update((each.prefix, each) for each in parse_resource(text, repository, text in exact))
     if len(found) > limit:
         raise Invalid(
             f"{len(found)} resources in one request", hint=f"at most {limit}; a glob may cover them"
         )
-    return [found[place] for place in sorted(found)]
+    return [found[prefix] for prefix in sorted(found)]

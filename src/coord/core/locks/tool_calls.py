@@ -72,7 +72,7 @@ def _lock(tx: Transaction, command: BeginToolCall, session: Session, now: int) -
             for key in (each.lock_key(name), keys.lost_hook_lock(name, each.lock_key(name)))
         )
     )
-    needed = [resource for resource in resources if not _holds(tx, resource, name, now)]
+    needed = [resource for resource in resources if not _has_lock(tx, resource, name, now)]
     for resource in needed:
         taken = _taken_since(tx, resource, session)
         if taken is not None:
@@ -97,7 +97,7 @@ def _lock(tx: Transaction, command: BeginToolCall, session: Session, now: int) -
     return reply
 
 
-def _holds(tx: Transaction, resource: Resource, session: str, now: int) -> bool:
+def _has_lock(tx: Transaction, resource: Resource, session: str, now: int) -> bool:
     lock = tx.get(resource.lock_key(session), Lock)
     if lock is None or lock.mode is Mode.READ or widens(lock, resource):
         return False
@@ -110,14 +110,14 @@ def _taken_since(tx: Transaction, resource: Resource, session: Session) -> Lock 
     lost = tx.get(keys.lost_hook_lock(name, resource.lock_key(name)), LostHookLock)
     if lost is None:
         return None
-    kin = {name, *ancestors(tx, name)}
+    family = {name, *ancestors(tx, name)}
     looked = 0
     later = ("", keys.ended_lock_prefix(f"{resource.space}/{lost.fence + 1:016d}"))
     for page in tx.pages(keys.ended_lock_prefix(resource.space), limit=GRANTS_MAX // 2, after=later):
         tx.prefetch(*(found.key for found in page))
         for found in page:
             grant = tx.get(found.key, EndedLock)
-            if grant is None or grant.lock.owner in kin or grant.lock.mode is Mode.READ:
+            if grant is None or grant.lock.owner in family or grant.lock.mode is Mode.READ:
                 continue
             if looked >= GRANTS_MAX or resource_of(grant.lock).overlaps(resource):
                 return grant.lock
@@ -181,9 +181,9 @@ def release_hook_locks(tx: Transaction, command: ReleaseHookLocks, now: int) -> 
     resources = parse_resources(command.resources, command.repository, len(command.resources))
     freed: list[Resource] = []
     released: list[str] = []
-    places = {resource.place for resource in resources}
+    prefixes = {resource.prefix for resource in resources}
     for lock_at in locks_of(tx, session.session_id):
-        named = lock_at.resource.place in places
+        named = lock_at.resource.prefix in prefixes
         if named and lock_at.lock.worktree and tx.get(lock_at.key, Lock) is not None:
             freed += end_lock(tx, lock_at, EndReason.RELEASED, now)
             released.append(lock_at.lock.resource)

@@ -8,8 +8,8 @@ from coord.core.errors import Invalid
 from coord.core.locks.paths import (
     Character,
     Pattern,
-    _characters_meet,
-    _meet,
+    _characters_overlap,
+    _intersect,
     covers,
     literal_path,
     overlaps,
@@ -268,14 +268,16 @@ def test_a_pattern_made_to_be_slow_is_not(a: str, b: str) -> None:
     """What stands in one pattern often is compared with each place of the other only once."""
     compared = 0
 
-    def characters_meet(x: Character, y: Character) -> bool:
+    def characters_overlap(x: Character, y: Character) -> bool:
         nonlocal compared
         compared += 1
-        return _characters_meet(x, y)
+        return _characters_overlap(x, y)
 
     first, second = one(a), one(b)
-    met = _meet(first.segments, second.segments, lambda x, y: _meet(x, y, characters_meet))
-    assert met is overlaps(first, second)
+    intersects = _intersect(
+        first.segments, second.segments, lambda x, y: _intersect(x, y, characters_overlap)
+    )
+    assert intersects is overlaps(first, second)
     assert compared <= len(set(a)) * len(set(a.split("/"))) * len(b)
 
 
