@@ -1,11 +1,14 @@
 """The reads of a lock command: everything that it may conflict with, loaded at once."""
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from coord.core import keys
 from coord.core.locks.resources import parse_resource
+from coord.core.transaction import Transaction
 from tests.support.lock_harness import REPOSITORY, LockHarness
 
 
@@ -48,6 +51,27 @@ def test_questions_to_the_store(harness: LockHarness) -> None:
         "who holds it is read, too, and all of it verified"
     )
     assert questions(lambda: harness.lock("bob", "file:z")) == 2
+    harness.beat("cid")
+    denied = questions(lambda: harness.lock("cid", path, "file:b/c/d", "file:e/f/g"))
+    assert denied <= 4, "the locks, all about their holder, the message to it, and the commit"
+
+
+def test_a_denial_scans_each_range_once_per_run(
+    harness: LockHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A request loads its lock table once; the rule runs twice, since the holder is read then."""
+    harness.lock("ann", "file:a/b")
+    scans: list[str] = []
+    scan = Transaction.scan
+
+    def counted(self: Transaction, prefix: str, **options: Any) -> Any:
+        scans.append(prefix)
+        return scan(self, prefix, **options)
+
+    monkeypatch.setattr(Transaction, "scan", counted)
+    assert not harness.lock("bob", "file:a/b").ok
+    looks = Counter(prefix for prefix in scans if prefix.startswith(keys.LOCK_PREFIX))
+    assert set(looks.values()) == {2}
 
 
 def test_more_ranges_than_are_read_at_once(harness: LockHarness) -> None:
