@@ -156,27 +156,31 @@ def claim_refusal(limits: TenantLimits | None, lease_ms: int, generations: int) 
     return None
 
 
-def admit(tx: Transaction, limits: TenantLimits | None, session: str, leaving: str | None) -> Refusal | None:
+def admit(
+    tx: Transaction, limits: TenantLimits | None, session: str, previous_holder: str | None
+) -> Refusal | None:
     """Count one more claim of this session, or return the limit that it exceeds and count nothing.
 
-    `leaving` is the session whose claim ends in the same change, if there is one; it is counted off here.
+    `previous_holder` is the session whose claim ends in the same change; its claim is counted off here.
     """
     if limits is None:
         return None
-    claims = _n(tx, keys.COUNT_CLAIMS) - (leaving is not None)
+    claims = _n(tx, keys.COUNT_CLAIMS) - (previous_holder is not None)
     if claims >= limits.max_concurrent_claims:
         return Limit.CONCURRENT_CLAIMS, f"{claims} claims are active in this tenant"
-    if leaving == session:
+    if previous_holder == session:
         return None  # one ends and one begins: the counts stay
     mine_key = keys.count_session(session)
     mine, sessions = tx.get(mine_key, Count), 0
     if mine is None:
-        ends = leaving is not None and tx.get(keys.count_session(leaving), Count) == LAST_CLAIM
+        ends = (
+            previous_holder is not None and tx.get(keys.count_session(previous_holder), Count) == LAST_CLAIM
+        )
         sessions = _n(tx, keys.COUNT_SESSIONS) - ends
         if sessions >= limits.max_active_sessions:
             return Limit.ACTIVE_SESSIONS, f"{sessions} sessions are active in this tenant"
-    if leaving is not None:
-        count_off(tx, leaving)
+    if previous_holder is not None:
+        count_off(tx, previous_holder)
     tx.put_late(keys.COUNT_CLAIMS, Count(claims + 1))
     if mine is None:
         tx.put_late(mine_key, LAST_CLAIM)

@@ -77,7 +77,7 @@ MUTANTS = [
     ),
     Mutant(
         "the old generation is not archived",
-        "coord.core.tasks.claims:_make_room",
+        "coord.core.tasks.claims:_archive_previous",
         "tx.put(keys.history(which.project, which.task, previous.generation), previous, index_key)",
         "pass",
         STORM,
@@ -200,7 +200,7 @@ MUTANTS = [
     Mutant(
         "an agent that lost a task by force stays on its track",
         "coord.core.tasks.planned:track_full_reason",
-        "name != goes or tasks > 1",
+        "name != previous_agent or tasks > 1",
         "tasks",
         ("tests/unit/sdk/worker/test_worker.py::test_a_forced_claim_takes_its_place_on_the_track",),
     ),
@@ -287,7 +287,7 @@ MUTANTS = [
     ),
     Mutant(
         "the rest of the followers is forgotten",
-        "coord.core.tasks.dependencies:_settle",
+        "coord.core.tasks.dependencies:_update_levels",
         "tx.put(key, msgspec.structs.replace(before, tasks=tasks), keys.due(0))",
         "assert key and tasks",
         ("tests/unit/core/tasks/test_planned.py::test_many_followers_are_settled_in_steps",),

@@ -13,7 +13,7 @@ from coord.core.tasks.types import ClaimResult, TaskClaim
 
 
 class NewTask(msgspec.Struct, frozen=True, kw_only=True):
-    """A task to add; its fields become its `Spec`. `exact` are those of its files that are single files."""
+    """A task to add; its fields become its `Spec`. `exact` lists the paths that are single files."""
 
     task_id: str
     description: str = ""
@@ -33,7 +33,7 @@ class NewTask(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SimilarTask(Reply, frozen=True):
-    """An unfinished task that is much like one that was added: the share of words, and the words."""
+    """An unfinished task that resembles a new one: the share of common words, and the words."""
 
     task_id: str
     to: str
@@ -45,7 +45,7 @@ class SimilarTask(Reply, frozen=True):
 
 
 class AddTasksReply(Reply, frozen=True):
-    """What became of each task that was to be added; `similar` warns of work that may be done twice."""
+    """The outcome of each added task; `similar` warns of work that may be done twice."""
 
     added: list[str]
     changed: list[str]
@@ -54,7 +54,7 @@ class AddTasksReply(Reply, frozen=True):
 
 
 class AddTasks(Command, frozen=True):
-    """Add tasks, or bring those that are there up to date; what one depends on comes first."""
+    """Add or update tasks; dependencies come before the tasks that depend on them."""
 
     rule = "coord.core.plans.plan:add_tasks"
     reply = AddTasksReply
@@ -63,7 +63,7 @@ class AddTasks(Command, frozen=True):
 
 
 class FindSimilarTasks(Command, frozen=True):
-    """Ask for unfinished tasks that are much like those that are named; `exclude` are left out."""
+    """Find unfinished tasks that resemble the given ones, except those in `exclude`."""
 
     rule = "coord.core.plans.similarity:find_similar_tasks"
     reply = list[SimilarTask]
@@ -74,7 +74,7 @@ class FindSimilarTasks(Command, frozen=True):
 
 
 class TaskInfo(Reply, frozen=True, kw_only=True):
-    """A task as lists show it: what it is, and how it stands."""
+    """A task with its description and its state."""
 
     task_id: str
     state: str
@@ -103,7 +103,7 @@ class TaskInfo(Reply, frozen=True, kw_only=True):
 
 
 class SplitTask(TaskCommand, frozen=True):
-    """Split a task into parts, which are claimed and done by themselves."""
+    """Split a task into parts, which are claimed and completed separately."""
 
     rule = "coord.core.plans.subtasks:split_task"
     reply = TaskInfo
@@ -111,7 +111,7 @@ class SplitTask(TaskCommand, frozen=True):
 
 
 class SkipTask(TaskCommand, frozen=True):
-    """Pass a task over."""
+    """Skip a task."""
 
     rule = "coord.core.plans.plan:skip_task"
     reply = TaskInfo
@@ -119,14 +119,14 @@ class SkipTask(TaskCommand, frozen=True):
 
 
 class RetryTask(TaskCommand, frozen=True):
-    """Bring back a task that failed or was skipped."""
+    """Return a failed or skipped task to the queue."""
 
     rule = "coord.core.plans.plan:retry_task"
     reply = TaskInfo
 
 
 class SetTrack(Command, frozen=True):
-    """Say how many agents may work on a track at once."""
+    """Set the number of agents that may work on a track at once."""
 
     rule = "coord.core.plans.plan:set_track"
     reply = int
@@ -143,7 +143,7 @@ class TaskList(Reply, frozen=True):
 
 
 class GetTasks(Command, frozen=True):
-    """Ask for tasks of a project, by name or page by page."""
+    """Return tasks of a project, by name or page by page."""
 
     rule = "coord.core.plans.plan:get_tasks"
     reply = TaskList
@@ -155,7 +155,7 @@ class GetTasks(Command, frozen=True):
 
 
 class GetStuck(Command, frozen=True):
-    """Ask for tasks that failed or were tried too often: a person has to look at them."""
+    """Return tasks that failed permanently or too often, and need a person."""
 
     rule = "coord.core.plans.plan:get_stuck"
     reply = TaskList
@@ -199,7 +199,7 @@ class CountTasks(Command, frozen=True):
 
 
 class Runnable(StrEnum):
-    """What the queue has for an agent."""
+    """The outcome of asking the queue for a task."""
 
     TASK = "task"
     DONE = "done"
@@ -209,7 +209,7 @@ class Runnable(StrEnum):
 
 
 class NextTask(Reply, frozen=True):
-    """The task that was claimed, or why there was none; `more` were claimed in the same step after it."""
+    """The claimed task, or why there is none; `more` lists further tasks claimed in the same step."""
 
     outcome: Runnable
     task: TaskInfo | None = None
@@ -225,7 +225,7 @@ class NextTask(Reply, frozen=True):
         return self.outcome is Runnable.TASK
 
     def with_fence(self, offset: int) -> Self:
-        """Return the reply with the fence of the locks that came with each claim."""
+        """Return the reply with the fences of the locks of each claim."""
         if not self.locks and not self.more:
             return self
         more = [each.with_fence(offset) for each in self.more]
@@ -235,9 +235,9 @@ class NextTask(Reply, frozen=True):
 
 
 class ClaimNext(SessionCommand, frozen=True, kw_only=True):
-    """Claim the first tasks in the queue that this agent may take, `limit` at once; empty choices mean any.
+    """Claim the first tasks in the queue that this agent may take, up to `limit`; empty filters match any.
 
-    `cannot` and `enabled` are what configuration says of the agent; what it declares is in its session.
+    `cannot` and `enabled` come from the configuration; the session has what the agent declares itself.
     """
 
     rule = "coord.core.plans.queue:claim_next"
@@ -260,17 +260,17 @@ class ClaimNext(SessionCommand, frozen=True, kw_only=True):
 
 
 class ClaimReply(ClaimResult, frozen=True, gc=False):
-    """The answer to a claim by its id, with the locks that came with it."""
+    """The answer to a claim by task id, with the locks of the claim."""
 
     locks: list[LockInfo] = []
 
     def with_fence(self, offset: int) -> Self:
-        """Return the reply with the fence of the locks that came with the claim."""
+        """Return the reply with the fences of the locks of the claim."""
         return msgspec.structs.replace(self, locks=[lock.with_fence(offset) for lock in self.locks])
 
 
 class ClaimNamed(SessionCommand, frozen=True, kw_only=True):
-    """Claim a task by its id, with the locks on its files; `force` takes it from its holder."""
+    """Claim a task by its id with locks on its files; `force` takes it from its holder."""
 
     rule = "coord.core.plans.queue:claim_named"
     prefetch_keys = "coord.core.plans.queue:claim_named_reads"

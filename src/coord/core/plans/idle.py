@@ -1,7 +1,7 @@
-"""Which nothing there is, where an agent asks for work and gets none.
+"""Why the queue has no task for an agent.
 
-All is *done*; something will come (*blocked*, by what); or all that is left waits for what has failed, and
-nothing will ever come by itself (*deadlocked*).
+Three outcomes: `done` (no task is left), `blocked` (a task will become ready; the reply says what it waits
+for) and `deadlocked` (every task that is left depends on a failed one, so a person has to act).
 """
 
 from collections.abc import Sequence
@@ -19,14 +19,17 @@ from coord.core.tasks.types import TaskStatus
 from coord.core.transaction import Transaction
 
 HOLDERS_MAX = 16
-"""How many of those who hold tasks are looked at, whether they are alive, where there is nothing to take."""
-NAMED_MAX = 20
+"""The number of holders that are checked for a dead process when the queue has no task."""
+REASONS_MAX = 20
 UNFINISHED_MAX = 1_000_000
 LOOK_MS = 5_000
 
 
 def explain_blocked_agent(tx: Transaction, project: str, why: str, until_ms: int) -> NextTask:
-    """Give an agent nothing, unless there is nothing: it may be back, or somebody has to bring it back."""
+    """Explain why an agent gets no task; `done` if no task is left.
+
+    The agent is `blocked` until `until_ms`, or `denied` until somebody enables it.
+    """
     if not tx.scan(keys.unfinished_prefix(project), limit=1):
         return NextTask(Runnable.DONE)
     outcome = Runnable.BLOCKED if until_ms else Runnable.DENIED
@@ -34,69 +37,68 @@ def explain_blocked_agent(tx: Transaction, project: str, why: str, until_ms: int
 
 
 def tasks_in_progress(tx: Transaction, project: str) -> dict[str, Task]:
-    """Return the first of those tasks that somebody works on, or that are tried again after a pause."""
-    return _tasks_at(tx, project, Range(keys.working_prefix(project), "key", NAMED_MAX))
+    """Return the first tasks that are in progress or wait for their backoff."""
+    return _tasks_at(tx, project, Range(keys.working_prefix(project), "key", REASONS_MAX))
 
 
 def explain_empty_queue(
     tx: Transaction, project: str, working: dict[str, Task], busy: list[str], heads: Sequence[Range], now: int
 ) -> NextTask:
-    """Say which nothing it is; `busy` is what this agent cannot have now, `heads` where ready tasks stand.
+    """Explain why there is no task; `busy` names tasks this agent cannot take, `heads` are the ready queues.
 
-    That something moves is seen at a few places, however much waits. Only where nothing seems to, everything
-    that is not finished is looked at: that nothing will ever come must be true of one moment, and a task may
-    have gone from one of those places to another meanwhile.
+    A few ranges show progress, whatever the number of waiting tasks. Only if they show none, all unfinished
+    tasks are read: a deadlock must hold at one read point, and a task may move between the ranges.
     """
-    moving, look_ms = _moving(tx, project, working, heads, now)
-    if reasons := [*busy, *moving]:
-        return NextTask(Runnable.BLOCKED, waiting_for=reasons[:NAMED_MAX], look_ms=look_ms)
+    progress, look_ms = _progress(tx, project, working, heads, now)
+    if reasons := [*busy, *progress]:
+        return NextTask(Runnable.BLOCKED, waiting_for=reasons[:REASONS_MAX], look_ms=look_ms)
     prefix = keys.unfinished_prefix(project)
     names = [found.key[len(prefix) :] for found in tx.scan(prefix, limit=UNFINISHED_MAX)]
     if not names:
         return NextTask(Runnable.DONE)
     tx.prefetch(*(keys.task(project, name) for name in names))
     tasks = [tx.get(keys.task(project, name), Task) or UNCLAIMED for name in names]
-    told = [_waiting_reason(name, as_of(task, now)) for name, task in zip(names, tasks, strict=True)]
-    reasons = [reason for reason, _ in told if reason]
-    # Where nothing has failed, what they wait for is on its way from one place to another.
-    stuck = bool(reasons) and not any(moves for _, moves in told)
+    waiting = [_waiting_reason(name, as_of(task, now)) for name, task in zip(names, tasks, strict=True)]
+    reasons = [reason for reason, _ in waiting if reason]
+    # Without a failure, the task they wait for is moving between the ranges.
+    stuck = bool(reasons) and not any(moves for _, moves in waiting)
     outcome = Runnable.DEADLOCKED if stuck else Runnable.BLOCKED
     look_ms = now if any(task.state in FINISHED for task in tasks) else now + LOOK_MS
-    return NextTask(outcome, waiting_for=reasons[:NAMED_MAX], look_ms=look_ms)
+    return NextTask(outcome, waiting_for=reasons[:REASONS_MAX], look_ms=look_ms)
 
 
-def _tasks_at(tx: Transaction, project: str, *places: Range) -> dict[str, Task]:
-    """Return the tasks that stand in some ranges, by name."""
-    tx.prefetch_scans(places)
+def _tasks_at(tx: Transaction, project: str, *ranges: Range) -> dict[str, Task]:
+    """Return the tasks found in some ranges, by name."""
+    tx.prefetch_scans(ranges)
     keys_found = [
         found.key
-        for place in places
-        for found in tx.scan(place.prefix, by=place.by, limit=place.limit, after=place.after)
+        for each in ranges
+        for found in tx.scan(each.prefix, by=each.by, limit=each.limit, after=each.after)
     ]
     names = [keys.parts(key)[-1] for key in keys_found]
     tx.prefetch(*(keys.task(project, name) for name in names))
     return {name: tx.get(keys.task(project, name), Task) or UNCLAIMED for name in names}
 
 
-def _moving(
+def _progress(
     tx: Transaction, project: str, working: dict[str, Task], heads: Sequence[Range], now: int
 ) -> tuple[list[str], int]:
-    """Return what is worked on, tried again soon, ready for others or about to be, and when to look again."""
-    told, look_ms = [], now + LOOK_MS
+    """Return which tasks make progress, and when to ask again."""
+    reasons, look_ms = [], now + LOOK_MS
     for name, task in {**working, **_tasks_at(tx, project, *heads)}.items():
         reason, moves = _waiting_reason(name, as_of(task, now))
-        told += [reason] if moves else []
+        reasons += [reason] if moves else []
         due_ms = task.retry_ms or (task.expires_ms if task.claim is ACTIVE else 0)
         look_ms = max(now, min(look_ms, due_ms or look_ms))
     pending_update = keys.pending_update_prefix(project)
-    for found in tx.scan(pending_update, limit=NAMED_MAX):
-        told.append(f"what depends on {found.key[len(pending_update) :]} is looked at now")
+    for found in tx.scan(pending_update, limit=REASONS_MAX):
+        reasons.append(f"tasks that depend on {found.key[len(pending_update) :]} are being updated")
         look_ms = now
-    return told, look_ms
+    return reasons, look_ms
 
 
 def reap_dead_holders(tx: Transaction, working: dict[str, Task], own: str, now: int) -> bool:
-    """Declare holders dead that are proven to be; return whether there was one: its tasks are free."""
+    """Declare holders with a dead process dead; return whether there was one, which freed its tasks."""
     holders = [task.session for task in working.values() if task.claim is ACTIVE and task.session != own]
     names = list(dict.fromkeys(holders))[:HOLDERS_MAX]
     tx.prefetch(*map(keys.session, names))
@@ -116,15 +118,15 @@ def reap_dead_holders(tx: Transaction, working: dict[str, Task], own: str, now: 
 
 
 def _waiting_reason(task_id: str, task: Task) -> tuple[str, bool]:
-    """Return why a task that is not finished is not for this agent, and whether something moves there."""
+    """Return why an unfinished task is not available, and whether that will change by itself."""
     if task.claim is ACTIVE:
-        return f"{task_id} is worked on by {task.agent or task.session}", True
+        return f"{task_id} is in progress ({task.agent or task.session})", True
     if task.retry_ms:
-        return f"{task_id} is tried again soon", True
+        return f"{task_id} is retried soon", True
     if task.state is TaskStatus.READY:
         return f"{task_id} waits for another agent", True
     if task.state in (TaskStatus.FAILED, TaskStatus.ERRORED):
         return f"{task_id} {task.state.value}", False
-    if task.state in FINISHED:  # since it was looked for; what else has changed is not known
-        return f"{task_id} was finished just now", True
+    if task.state in FINISHED:  # it finished after the scan, so other tasks may have changed too
+        return f"{task_id} has just finished", True
     return "", False

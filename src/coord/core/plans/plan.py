@@ -1,4 +1,7 @@
-"""Adding tasks, alone or as a plan: what is there stays, work that runs goes on, done is done."""
+"""Add, change, skip, retry and list the tasks of a plan.
+
+Adding a task that exists updates its description; its claim, its state and its result stay.
+"""
 
 from typing import NamedTuple
 
@@ -56,7 +59,7 @@ UNCLAIMED_STATES = (TaskStatus.PENDING, TaskStatus.READY, TaskStatus.BLOCKED)
 
 
 def add_tasks(tx: Transaction, command: AddTasks, now: int) -> AddTasksReply:
-    """Add tasks in the order given; what is known of one that is there already is brought up to date."""
+    """Add tasks in the given order; update those that exist."""
     reply = AddTasksReply([], [], [])
     outcomes = {"added": reply.added, "changed": reply.changed, "same": reply.same}
     tx.prefetch(*(key for task in command.tasks for key in _reads(command.project, task)))
@@ -74,9 +77,11 @@ def _reads(project: str, task: NewTask) -> list[str]:
 def _check_dependencies(tx: Transaction, project: str, task: NewTask) -> None:
     for name in task.depends_on:
         if tx.get(keys.spec(project, name), Spec) is None and name != task.task_id:
-            raise NotFound(f"{task.task_id} depends on {name}, which was not added", hint="add that first")
-    # Nobody depends on a task that is not there yet, so only a dependency that is new to an old one, or a
-    # task that names itself, can close a circle: a plan is added without walking all of it for each task.
+            raise NotFound(
+                f"{task.task_id} depends on {name}, which does not exist", hint=f"add {name} first"
+            )
+    # No task depends on a new one, so only a new dependency of an existing task, or a task that names itself,
+    # can close a cycle. A new plan is therefore added without searching all of it for each task.
     before = tx.get(keys.spec(project, task.task_id), Spec)
     known = before.depends_on if before is not None else ()
     fresh = tuple(name for name in task.depends_on if name not in known)
@@ -84,11 +89,13 @@ def _check_dependencies(tx: Transaction, project: str, task: NewTask) -> None:
         return
     cycle = find_cycle(tx, project, task.task_id, fresh)
     if cycle:
-        raise Invalid(f"a task cannot wait for itself: {' -> '.join(cycle)}", hint="drop one of them")
+        raise Invalid(
+            f"tasks depend on each other: {' -> '.join(cycle)}", hint="remove one of these dependencies"
+        )
 
 
 def add_one(tx: Transaction, project: str, new: NewTask, now: int) -> str:
-    """Add a task or change it; return which of `added`, `changed` and `same` it was."""
+    """Add or change a task; return `added`, `changed` or `same`."""
     spec_key, task_key = keys.spec(project, new.task_id), keys.task(project, new.task_id)
     before = tx.get(spec_key, Spec)
     spec = _spec(new, before, now)
@@ -115,12 +122,12 @@ def add_one(tx: Transaction, project: str, new: NewTask, now: int) -> str:
     if before is not None and task.state is not stored.state:
         update_dependents(tx, project, new.task_id, now)
     if before is not None and before.depends_on != spec.depends_on:
-        _pass_on(tx, project, new.task_id, spec, now)
+        _update_parts(tx, project, new.task_id, spec, now)
     return "added" if before is None else "changed"
 
 
-def _pass_on(tx: Transaction, project: str, task_id: str, spec: Spec, now: int) -> None:
-    """Let the parts of a task depend on what it depends on."""
+def _update_parts(tx: Transaction, project: str, task_id: str, spec: Spec, now: int) -> None:
+    """Copy the dependencies of a task to its parts."""
     for name in _parts(tx, project, task_id, spec):
         part = new_task_like(name, planned_task(tx, project, name)[0], depends_on=spec.depends_on)
         _check_dependencies(tx, project, part)
@@ -128,14 +135,14 @@ def _pass_on(tx: Transaction, project: str, task_id: str, spec: Spec, now: int) 
 
 
 def _parts(tx: Transaction, project: str, task_id: str, spec: Spec) -> tuple[str, ...]:
-    """Return the parts of a task, all loaded together."""
+    """Return the parts of a task, and prefetch them."""
     names = part_ids(task_id, spec.parts)
     tx.prefetch(*(key for name in names for key in (keys.task(project, name), keys.spec(project, name))))
     return names
 
 
 def new_task_like(task_id: str, spec: Spec, **changed: object) -> NewTask:
-    """Return a task that is like another one, but for what is said."""
+    """Return a new task like an existing one, with some fields changed."""
     same = {name: getattr(spec, name) for name in NewTask.__struct_fields__ if name != "task_id"}
     return NewTask(task_id=task_id, **{**same, **changed})
 
@@ -167,17 +174,17 @@ def _index(tx: Transaction, project: str, task_id: str, before: Spec | None, spe
 
 
 def skip_task(tx: Transaction, command: SkipTask, now: int) -> TaskInfo:
-    """Pass a task over: what depends on it may go on without it."""
+    """Skip a task and its parts; tasks that depend on it may start."""
     spec, task = planned_task(tx, command.project, command.task)
     names = _parts(tx, command.project, command.task, spec)
     for name in (command.task, *names):
         expire(tx, msgspec.structs.replace(command, task=name), now)
         claimed = planned_task(tx, command.project, name)[1]
         if claimed.claim is ACTIVE:
-            raise Refused(f"{claimed.session} works on {name}", hint="release or reset it first")
+            raise Refused(f"{name} is in progress ({claimed.session})", hint="release or reset it first")
     task = planned_task(tx, command.project, command.task)[1]
     if task.state is TaskStatus.DONE:
-        raise Refused(f"{command.task} is done", hint="coord task reset opens it again")
+        raise Refused(f"{command.task} is done", hint="coord task reset reopens it")
     if task.state is not TaskStatus.SKIPPED:
         skipped = msgspec.structs.replace(task, state=TaskStatus.SKIPPED, retry_ms=0, note=command.reason)
         tx.put(keys.task(command.project, command.task), skipped)
@@ -193,10 +200,12 @@ def skip_task(tx: Transaction, command: SkipTask, now: int) -> TaskInfo:
 
 
 def retry_task(tx: Transaction, command: RetryTask, now: int) -> TaskInfo:
-    """Bring a failed, errored or skipped task back, with its count of tries at zero."""
+    """Return a failed, errored or skipped task to the queue, with its retries at zero."""
     spec, task = planned_task(tx, command.project, command.task)
     if task.state not in (*STUCK_STATES, TaskStatus.SKIPPED):
-        raise Refused(f"{command.task} is {task.state.value}", hint="only what failed or was skipped is")
+        raise Refused(
+            f"{command.task} is {task.state.value}", hint="only failed or skipped tasks can be retried"
+        )
     for name in _parts(tx, command.project, command.task, spec):
         if planned_task(tx, command.project, name)[1].state in (*STUCK_STATES, TaskStatus.SKIPPED):
             retry_task(tx, msgspec.structs.replace(command, task=name), now)
@@ -214,7 +223,7 @@ def retry_task(tx: Transaction, command: RetryTask, now: int) -> TaskInfo:
 
 
 def set_track(tx: Transaction, command: SetTrack, _now: int) -> int:
-    """Say how many agents may work on a track at once."""
+    """Set the number of agents that may work on a track at once."""
     key = keys.track(command.project, command.track)
     track = tx.get(key, Track) or Track()
     if track.agents_max != command.agents_max:
@@ -223,15 +232,15 @@ def set_track(tx: Transaction, command: SetTrack, _now: int) -> int:
 
 
 def planned_task(tx: Transaction, project: str, task_id: str) -> tuple[Spec, Task]:
-    """Return what a task is and how it stands; it must have been added."""
+    """Return the spec and the record of a task that was added."""
     spec, task = tx.get(keys.spec(project, task_id), Spec), tx.get(keys.task(project, task_id), Task)
     if spec is None or task is None:
-        raise NotFound(f"task {task_id} was not added to {project}", hint="coord task list shows them")
+        raise NotFound(f"project {project} has no task {task_id}", hint="coord task list prints them")
     return spec, task
 
 
 def get_tasks(tx: Transaction, command: GetTasks, now: int) -> TaskList:
-    """Return the tasks of a project after a name, a page at a time; or those that are named."""
+    """Return a page of tasks of a project, or the tasks that are named."""
     prefix = keys.spec_prefix(command.project)
     after = ("", prefix + command.after) if command.after else ("", "")
     if command.tasks:
@@ -254,7 +263,7 @@ def get_tasks(tx: Transaction, command: GetTasks, now: int) -> TaskList:
 
 
 def get_stuck(tx: Transaction, command: GetStuck, now: int) -> TaskList:
-    """Return the first tasks of a project that failed or were tried too often."""
+    """Return the first tasks of a project that failed permanently or too often."""
     prefix = keys.stuck_prefix(command.project)
     page = tx.scan(prefix, limit=command.limit + 1)
     names = tuple(found.key[len(prefix) :] for found in page)
@@ -289,7 +298,7 @@ def count_tasks(tx: Transaction, command: CountTasks, now: int) -> TaskCountPage
 
 
 def task_info(task_id: str, spec: Spec, task: Task, now: int) -> TaskInfo:
-    """Return a task as lists show it."""
+    """Return a task with its description and its state now."""
     seen = as_of(task, now)
     return TaskInfo(
         task_id=task_id,
@@ -319,28 +328,28 @@ def task_info(task_id: str, spec: Spec, task: Task, now: int) -> TaskInfo:
     )
 
 
-class Purpose(NamedTuple):
-    """What a track is called, and what work usually stands in it."""
+class TrackPurpose(NamedTuple):
+    """The title of a track and the work it usually has."""
 
     title: str
     work: str
 
 
 USUAL_TRACKS = {
-    "A": Purpose("Core Architecture", "the foundation: framework and core modules"),
-    "B": Purpose("Data Layer", "databases, storage, caches"),
-    "C": Purpose("API Layer", "endpoints, contracts, validation"),
-    "D": Purpose("Frontend", "what users see, and its logic"),
-    "E": Purpose("Infrastructure", "deployment, CI/CD, monitoring"),
-    "F": Purpose("Testing", "test suites, coverage, quality"),
-    "G": Purpose("Documentation", "specifications, guides, API pages"),
-    "X": Purpose("Experimental", "spikes and prototypes"),
-    "Z": Purpose("Maintenance", "repairs, old debts, refactoring"),
+    "A": TrackPurpose("Core Architecture", "the foundation: framework and core modules"),
+    "B": TrackPurpose("Data Layer", "databases, storage, caches"),
+    "C": TrackPurpose("API Layer", "endpoints, contracts, validation"),
+    "D": TrackPurpose("Frontend", "what users see, and its logic"),
+    "E": TrackPurpose("Infrastructure", "deployment, CI/CD, monitoring"),
+    "F": TrackPurpose("Testing", "test suites, coverage, quality"),
+    "G": TrackPurpose("Documentation", "specifications, guides, API pages"),
+    "X": TrackPurpose("Experimental", "spikes and prototypes"),
+    "Z": TrackPurpose("Maintenance", "repairs, old debts, refactoring"),
 }
 
 
 def track_title(track: str) -> str:
-    """Return what a track is called; empty where only its name is known.
+    """Return the title of a usual track; empty for any other name.
 
     >>> title_of("B")
     'Data Layer'

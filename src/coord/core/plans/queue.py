@@ -1,9 +1,8 @@
-"""The queue: the first task that an agent may take, claimed in one step, with the locks on its files.
+"""The queue: claim the first task that an agent may take in one step, with locks on its files.
 
-Tasks that are ready stand in lines, one per class (track, type, role, needs), in the order of
-`added − step · priority`: a high priority is a head start, and whoever waits long enough is first. An agent
-looks at the heads of the classes it may take and claims the first one, or the first few in one step; how
-many wait behind costs nothing. If there is nothing, the answer says which nothing it is (`nothing.py`).
+Ready tasks are indexed by class (track, type, role, needs), in the order of `added − step · priority`:
+priority is a head start, and a task that waits long enough comes first. A claim reads the heads of the classes
+that the agent may take, whatever the number of tasks behind them. Without a task, `idle.py` explains why.
 """
 
 from collections.abc import Iterator, Sequence
@@ -33,7 +32,7 @@ from coord.core.plans.plan import task_info
 from coord.core.ranges import Range
 from coord.core.sessions.identify import caller_reads, ensure_session
 from coord.core.sessions.schema import Session
-from coord.core.tasks.agent_record import EFFICIENCY_MIN, blocked_reason
+from coord.core.tasks.agent_record import EFFICIENCY_MIN, UNAVAILABLE_STATES, blocked_reason
 from coord.core.tasks.claims import claim_one, claim_task
 from coord.core.tasks.commands import ClaimTask, ClaimTasks
 from coord.core.tasks.planned import track_full_reason
@@ -45,32 +44,30 @@ CLASSES_MAX = 1000
 NO_CLASS = queue_class_name(Spec())
 HEADS, FURTHER = 4, 128
 SECONDS = -3
-"""Where the seconds of a rank end."""
+"""The milliseconds of a rank are its last three digits."""
 CANDIDATES_MAX = 1000
 BLOCKED_FILES_MAX = 64
-"""How many tasks of one class are looked at, where the files of those before are held by others: first a few,
-then more at once, until so many, or so many different sets of files, have been seen in vain."""
+"""A claim that finds the files of tasks locked reads `HEADS` tasks of a class, then `FURTHER` at a time. It
+ends after `CANDIDATES_MAX` tasks, or after `BLOCKED_FILES_MAX` different sets of files."""
 STEP_FILES, STEP_BYTES, ANSWER_BYTES = 64, 384 * 1024, 192 * 1024
-"""A step that has locked so many files, changes so much or has so long an answer takes no more: it has to fit
-into a commit of any store, and its answer into one record."""
-UNAVAILABLE_STATES = ("stopping", "failed", "crashed", "terminated")
-"""An agent that says so of itself is given nothing, even if it asks."""
+"""A step that reaches one of these numbers claims no further task: it has to fit into a commit of any store,
+and its reply into one record."""
 
 
 class Candidate(NamedTuple):
-    """A task that is ready, in the order of its turn."""
+    """A ready task; candidates sort by rank."""
 
     rank: str
     task_id: str
 
 
 def claim_next(tx: Transaction, command: ClaimNext, now: int) -> NextTask:
-    """Claim the first task that this agent may take, or as many as it asks for, as far as there are any."""
+    """Claim the first tasks that this agent may take, up to the limit of the command."""
     session = ensure_session(tx, command.caller, now)
     agent = session.agent or session.session_id
-    why, until_ms = _held_back(tx, command, session, agent, now)
+    why, until_ms = _agent_blocked(tx, command, session, agent, now)
     if why:
-        return explain_blocked_agent(tx, command.project, f"{agent} gets nothing: {why}", until_ms)
+        return explain_blocked_agent(tx, command.project, f"{agent} gets no task: {why}", until_ms)
     busy: list[str] = []
     taken = _take(tx, command, session, busy, now)
     if taken:
@@ -83,10 +80,10 @@ def claim_next(tx: Transaction, command: ClaimNext, now: int) -> NextTask:
 
 
 def _take(tx: Transaction, command: ClaimNext, session: Session, busy: list[str], now: int) -> list[NextTask]:
-    """Claim tasks in the order of their turns; if there is none, `busy` says what stands in the way.
+    """Claim tasks in the order of their ranks; `busy` collects what blocks the others.
 
-    Of tasks whose files meet, one step takes the first and ends there: with its locks a claim would else get
-    those of another one, which end when that does.
+    A step ends before a task whose files overlap those of a claimed one: the second claim would share locks
+    with the first and lose them when the first ends.
     """
     taken: list[NextTask] = []
     locked: list[LockRequest] = []
@@ -102,7 +99,7 @@ def _take(tx: Transaction, command: ClaimNext, session: Session, busy: list[str]
                 break
             files = request.resources, request.repository, request.exact
             if files not in held:
-                held[files] = _held_by(tx, request, now)[1]
+                held[files] = _blocked_by(tx, request, now)[1]
             if held[files]:
                 busy.append(f"{candidate.task_id}: {held[files]}")
                 if len(held) > BLOCKED_FILES_MAX:
@@ -126,21 +123,21 @@ def _take(tx: Transaction, command: ClaimNext, session: Session, busy: list[str]
 
 
 def next_reads(command: ClaimNext) -> list[str]:
-    """Return what every agent that asks for work reads of itself."""
+    """Return the keys that a claim reads about its agent."""
     caller = command.caller
     reads = [*caller_reads(command), keys.agent(command.project, caller.agent or caller.session)]
     return reads if command.tenant == UNLIMITED_TENANT else reads + count_keys(caller.session)
 
 
 def next_ranges(command: ClaimNext) -> list[Range]:
-    """Return where the classes of tasks stand, and tasks of none: many plans have no others."""
+    """Return the range of queue classes and that of tasks without a class: many plans have no others."""
     return [_all_classes(command.project), _heads(command.project, NO_CLASS, max(HEADS, command.limit))]
 
 
-def _held_back(
+def _agent_blocked(
     tx: Transaction, command: ClaimNext, session: Session, agent: str, now: int
 ) -> tuple[str, int]:
-    """Return why this agent gets nothing, and until when."""
+    """Return why this agent gets no task, and until when."""
     if session.state in UNAVAILABLE_STATES:
         return f"its state is {session.state}", 0
     if not command.enabled:
@@ -149,14 +146,14 @@ def _held_back(
 
 
 def claim_named_reads(command: ClaimNamed) -> list[str]:
-    """Return what a claim by name is going to read, so that it is loaded at once."""
+    """Return the keys that a claim by task id reads."""
     project, task_id, session = command.project, command.task, command.caller.session
     reads = [*caller_reads(command), keys.task(project, task_id), keys.spec(project, task_id)]
     return [*reads, keys.by_session(session, project, task_id)] if session else reads
 
 
 def claim_named(tx: Transaction, command: ClaimNamed, now: int) -> ClaimReply:
-    """Claim one task with the locks on its files, all or nothing."""
+    """Claim one task with locks on its files, all or none."""
     session = ensure_session(tx, command.caller, now)
     ask = ClaimTask(
         command.tenant,
@@ -174,7 +171,9 @@ def claim_named(tx: Transaction, command: ClaimNamed, now: int) -> ClaimReply:
     request = _request(tx, command, session, command.task, now)
     if request is None:
         return ClaimReply(True, result.reason, result.claim)
-    holder, held = _held_by(tx, request, now)  # after the claim: one that it ended has given its locks back
+    holder, held = _blocked_by(
+        tx, request, now
+    )  # after the claim, which may have ended another one with its locks
     if held:
         tx.withdraw()
         return ClaimReply(False, ClaimReason.DENIED_LOCKED, None, holder, held)
@@ -185,7 +184,7 @@ def claim_named(tx: Transaction, command: ClaimNamed, now: int) -> ClaimReply:
 def _candidates(
     tx: Transaction, command: ClaimNext, session: Session, busy: list[str], now: int
 ) -> Iterator[Candidate]:
-    """Go through the lines that this agent may take from, in the order of turns."""
+    """Yield the ready tasks that this agent may take, in the order of their ranks."""
     agent = session.agent or session.session_id
     project = command.project
     names = []
@@ -202,30 +201,30 @@ def _candidates(
     ahead = min(tx.batch_size, FURTHER) // share
     ahead = ahead if ahead > HEADS else 0
     tx.prefetch_scans([_heads(project, name, first + ahead) for name in names])
-    merged = merge(*(_line(tx, project, name, first, ahead) for name in names))
+    merged = merge(*(_ready_tasks(tx, project, name, first, ahead) for name in names))
     spread = _spread(merged, session.session_id, tx.conflicts, command.limit)
-    return spread if ahead and command.limit == 1 else _loaded(tx, command, session, spread, now)
+    return spread if ahead and command.limit == 1 else _prefetch(tx, command, session, spread, now)
 
 
 def _spread(candidates: Iterator[Candidate], session: str, conflicts: int, limit: int) -> Iterator[Candidate]:
-    """Where others were faster, begin with any of the first few whose turn is the same, not all with one.
+    """After a conflict, start at a different one of the first tasks, so that agents do not compete for one.
 
-    To the second: tasks are added one after the other, and who passes over less takes nothing from anybody.
+    Only tasks whose ranks agree to the second are exchanged: tasks of a plan are added within a second.
     """
     heads = list(islice(candidates, HEADS * limit)) if conflicts else []
-    places = sum(candidate.rank[:SECONDS] == heads[0].rank[:SECONDS] for candidate in heads) // limit
-    if places:
-        at = crc32(f"{session} {conflicts}".encode()) % places * limit
+    positions = sum(candidate.rank[:SECONDS] == heads[0].rank[:SECONDS] for candidate in heads) // limit
+    if positions:
+        at = crc32(f"{session} {conflicts}".encode()) % positions * limit
         yield from heads[at : at + limit]
         del heads[at : at + limit]
     yield from heads
     yield from candidates
 
 
-def _loaded(
+def _prefetch(
     tx: Transaction, command: ClaimNext, session: Session, candidates: Iterator[Candidate], now: int
 ) -> Iterator[Candidate]:
-    """Go through tasks, the first few and then many at a time loaded with what their claims look at."""
+    """Yield tasks, and prefetch what their claims read: a few first, then many at a time."""
     project = command.project
     first = size = max(HEADS, command.limit)
     while some := list(islice(candidates, size)):
@@ -245,11 +244,12 @@ def _heads(project: str, class_name: str, limit: int = HEADS) -> Range:
     return Range(keys.ready_prefix(project, class_name), "index_key", limit)
 
 
-def _line(tx: Transaction, project: str, class_name: str, first: int, ahead: int) -> Iterator[Candidate]:
-    """Go through the tasks of one class that are ready, as far as they are looked at.
+def _ready_tasks(
+    tx: Transaction, project: str, class_name: str, first: int, ahead: int
+) -> Iterator[Candidate]:
+    """Yield the first ready tasks of a class.
 
-    Where many commands are decided together, tasks `ahead` are loaded: each claim leaves the next command one
-    further on.
+    In a batch of many commands, `ahead` more tasks are loaded: each claim moves the next command on by one.
     """
     prefix, _, limit, after = _heads(project, class_name, first)
     depth = len(keys.task(project, ""))
@@ -284,7 +284,7 @@ def _classes(tx: Transaction, project: str) -> list[tuple[str, QueueClass]]:
 
 
 def _classes_for(tx: Transaction, command: ClaimNext, session: Session) -> list[tuple[str, QueueClass]]:
-    """Return the classes that this agent may take from."""
+    """Return the classes whose tasks this agent may take."""
     able = {name for name, value in session.capabilities.items() if value >= EFFICIENCY_MIN}
     unable = _types((*command.cannot, *(session.capabilities.keys() - able)))
     has = able.union(command.has)
@@ -293,10 +293,10 @@ def _classes_for(tx: Transaction, command: ClaimNext, session: Session) -> list[
 
 
 def _types(names: Sequence[str]) -> set[str]:
-    """Return types of tasks by all names they have."""
+    """Return types of tasks with all their aliases."""
     if not names:
         return set()
-    from coord.core.routing.specialties import names_of  # noqa: PLC0415 - few agents say what they cannot do
+    from coord.core.routing.specialties import names_of  # noqa: PLC0415 - few agents declare what they cannot do
 
     return set().union(*map(names_of, names))
 
@@ -311,7 +311,7 @@ def _may_take(command: ClaimNext, kind: QueueClass, has: set[str], unable: set[s
 def _request(
     tx: Transaction, command: ClaimNext | ClaimNamed, session: Session, task_id: str, now: int
 ) -> LockRequest | None:
-    """Return the request for the files of a task, if its claim is to take them."""
+    """Return the lock request for the files of a task, if its claim locks them."""
     spec = tx.get(keys.spec(command.project, task_id), Spec)
     if not command.lock_files or spec is None or not spec.files:
         return None
@@ -328,8 +328,8 @@ def _request(
     )
 
 
-def _held_by(tx: Transaction, request: LockRequest, now: int) -> tuple[str, str]:
-    """Return who stands in the way of the files of a task, a holder or one in line, and a sentence."""
+def _blocked_by(tx: Transaction, request: LockRequest, now: int) -> tuple[str, str]:
+    """Return the session that blocks the files of a task, a holder or a waiter, and a sentence."""
     table = expire_blockers(tx, load_table(tx, request, now), now)
     blocking = blocking_locks(table, now)
     if blocking:
@@ -352,8 +352,8 @@ def _claim(
 ) -> NextTask:
     result = claim_one(tx, ask, project, task_id, limits, now)
     if not result.success:
-        assert result.reason is not ClaimReason.DENIED_ACTIVE_CLAIM, f"{task_id} is ready and held"
-        # One that was claimed too often waits for a person; those behind it do not.
+        assert result.reason is not ClaimReason.DENIED_ACTIVE_CLAIM, f"{task_id} is ready and claimed"
+        # A task that was claimed too often waits for a person; the tasks behind it do not.
         of_task = result.reason is ClaimReason.DENIED_LIMIT_GENERATIONS
         outcome = Runnable.BLOCKED if of_task else Runnable.DENIED
         return NextTask(outcome, waiting_for=[f"{task_id}: {result.reason} {result.detail}"])
@@ -361,23 +361,23 @@ def _claim(
     task_key = keys.task(project, task_id)
     task, spec = tx.get(task_key, Task), tx.get(keys.spec(project, task_id), Spec)
     assert task is not None, f"{task_key} was just claimed"
-    assert spec is not None, f"{task_key} stood in the queue"
+    assert spec is not None, f"{task_key} was in the queue"
     return NextTask(Runnable.TASK, task_info(task_id, spec, task, now), result.claim, locks)
 
 
 def _lock(tx: Transaction, project: str, task_id: str, request: LockRequest, now: int) -> list[LockInfo]:
-    """Take the locks of a task; they end with its claim."""
+    """Acquire the locks of a task; they end with its claim."""
     task_key = keys.task(project, task_id)
     task = tx.get(task_key, Task)
     assert task is not None, f"{task_key} was just claimed"
-    shown, places = [], []
+    infos, lock_keys = [], []
     for lock in grant_request(tx, load_table(tx, request, now, waiting=()), now):
-        shown.append(lock_info(lock, now))
+        infos.append(lock_info(lock, now))
         if lock.fence:
-            continue  # the session had it before: it does not end with this claim
+            continue  # the session held it before, so it does not end with this claim
         key = resource_of(lock).lock_key(lock.owner)
         owned = msgspec.structs.replace(lock, task=f"{project}/{task_id}/{task.generation}")
         tx.put(key, owned, keys.due(owned.expires_ms))
-        places.append(key)
-    tx.put(task_key, msgspec.structs.replace(task, lock_keys=tuple(places)), keys.due(task.expires_ms))
-    return shown
+        lock_keys.append(key)
+    tx.put(task_key, msgspec.structs.replace(task, lock_keys=tuple(lock_keys)), keys.due(task.expires_ms))
+    return infos

@@ -1,7 +1,7 @@
-"""Work that is much like other work: a warning, never a refusal.
+"""Find tasks that resemble each other: a warning, never a refusal.
 
-Two descriptions are alike when they share more than half of their words. Counted are the different words of
-three letters and more that say something; the share is of the words of the longer one.
+Two descriptions are similar if they share more than half of the words of the longer one. Only distinct words
+of three or more letters count, without common words such as "the".
 """
 
 import re
@@ -16,34 +16,34 @@ SIMILAR_ABOVE = 0.5
 WORD_CHARS_MIN = 3
 WARNINGS_MAX = 5
 COMPARED_MAX = 500
-_LITTLE_WORDS = """
+_COMMON_WORDS = """
     about after all also and any are because been before being but can could did does each for from get
     had has have here her him his how into its itself just let like may might more most must new not now
     off one only other our out over own per please shall she should some such than that the their them
     then there these they this those through too under until upon use used uses using very via was well
     were what when where which while who why will with within without would yet you your
 """
-STOP_WORDS = frozenset(_LITTLE_WORDS.split())
+STOP_WORDS = frozenset(_COMMON_WORDS.split())
 
 _WORD = re.compile(r"\w+")
 
 
 def words_of(description: str) -> frozenset[str]:
-    """Return the words that say what a task is about."""
+    """Return the distinctive words of a description."""
     found = {word for word in _WORD.findall(description.casefold()) if len(word) >= WORD_CHARS_MIN}
     return frozenset(found - STOP_WORDS)
 
 
 def overlap(mine: frozenset[str], theirs: frozenset[str]) -> float:
-    """Return the share of words that two sets have in common, from 0 to 1."""
+    """Return the share of common words in the larger set, from 0 to 1."""
     longer = max(len(mine), len(theirs))
     return len(mine & theirs) / longer if longer else 0.0
 
 
 def find_similar_tasks(tx: Transaction, command: FindSimilarTasks, _now: int) -> list[SimilarTask]:
-    """Return the unfinished tasks that are much like those that are named, most alike first.
+    """Return the unfinished tasks that resemble the given ones, most similar first.
 
-    At most `COMPARED_MAX` are looked at: what is in hand first, then what waits, in the order of their ids.
+    At most `COMPARED_MAX` are compared: claimed tasks first, then the others in the order of their ids.
     """
     exclude = frozenset(command.exclude)
     others = [name for name in _unfinished(tx, command.project) if name not in exclude]
@@ -58,16 +58,16 @@ def find_similar_tasks(tx: Transaction, command: FindSimilarTasks, _now: int) ->
 
 
 def _unfinished(tx: Transaction, project: str) -> list[str]:
-    """Return the tasks that are worked on, as far as they are few, and then all others of the first page."""
+    """Return the first claimed tasks of a project, then its first unfinished ones."""
     claims = [keys.parts(found.key)[2:] for found in tx.scan(keys.BY_SESSION_PREFIX, limit=COMPARED_MAX)]
-    in_hand = [name for of, name in claims if of == project]
+    claimed = [name for of, name in claims if of == project]
     prefix = keys.unfinished_prefix(project)
     page = tx.scan(prefix, limit=COMPARED_MAX)
-    return list(dict.fromkeys((*in_hand, *(found.key[len(prefix) :] for found in page))))
+    return list(dict.fromkeys((*claimed, *(found.key[len(prefix) :] for found in page))))
 
 
 def _words(tx: Transaction, project: str, names: Iterable[str]) -> dict[str, frozenset[str]]:
-    """Return the words of tasks that have some."""
+    """Return the distinctive words of each task that has any."""
     names = list(names)
     tx.prefetch(*(keys.spec(project, name) for name in names))
     specs = {name: tx.get(keys.spec(project, name), Spec) for name in names}

@@ -1,13 +1,13 @@
-"""Splitting a task into parts `ID::1` … `ID::n`: tasks of their own, claimed and done by themselves.
+"""Split a task into parts `ID::1` … `ID::n`, which are claimed and completed separately.
 
     all parts done or skipped     the task is done, its result is the list of theirs (null: skipped)
     a part failed or errored      the task is blocked until that part is retried or skipped
-    a part is opened again        the task is opened again, and merged anew when it is done
+    a part is reopened            the task is reopened, and completes again with its parts
     the task is reset, skipped    so are its parts
     or retried
 
-Parts are what the task was, except that they stand on no track: who splits a task wants several to work on
-it. A part is not split further.
+Parts copy the description of the task except its track, because several agents should work on them at once. A
+part cannot be split further.
 """
 
 import msgspec
@@ -25,7 +25,7 @@ from coord.core.transaction import Transaction
 
 
 def split_task(tx: Transaction, command: SplitTask, now: int) -> TaskInfo:
-    """Split a task that nobody works on; asked again for the same, it stays as it is."""
+    """Split a task that is not in progress; a repetition with the same number changes nothing."""
     project, task_id, parts = command.project, command.task, command.parts
     spec, stored = planned_task(tx, project, task_id)
     if spec.parts == parts:
@@ -51,13 +51,15 @@ def split_task(tx: Transaction, command: SplitTask, now: int) -> TaskInfo:
 def _check(tx: Transaction, command: SplitTask, spec: Spec, task: Task, names: tuple[str, ...]) -> None:
     task_id = command.task
     if spec.parts:
-        raise Refused(f"{task_id} is split into {spec.parts} parts already", hint=f"its first is {names[0]}")
+        raise Refused(f"{task_id} is already split into {spec.parts} parts", hint=f"the first is {names[0]}")
     if is_part_id(task_id):
-        raise Invalid(f"{task_id} is a part itself", hint="split its task into more parts")
+        raise Invalid(f"{task_id} is a part and cannot be split", hint="split its task into more parts")
     if task.claim is ACTIVE:
-        raise Refused(f"{task.session} works on {task_id}", hint="release it first")
+        raise Refused(f"{task_id} is in progress ({task.session})", hint="release it first")
     if task.state not in WAITING:
-        raise Refused(f"{task_id} is {task.state.value}", hint="coord task retry or reset opens it again")
+        raise Refused(
+            f"{task_id} is {task.state.value}", hint="coord task retry or coord task reset reopens it"
+        )
     check_id("task id", names[-1])
     tx.prefetch(
         *(
@@ -68,11 +70,11 @@ def _check(tx: Transaction, command: SplitTask, spec: Spec, task: Task, names: t
     )
     taken = [name for name in names if tx.get(keys.task(command.project, name), Task) is not None]
     if taken:
-        raise Refused(f"there is a task {taken[0]} already", hint="choose another id for the whole")
+        raise Refused(f"a task {taken[0]} exists already", hint="use another id for the task you split")
 
 
 def _unclaimed(task: Task) -> Task:
-    """Return a task without its claim that ended, and without a pause: its parts begin anew."""
+    """Return a task without its ended claim and without a backoff."""
     return Task(
         generation=task.generation,
         state=task.state,

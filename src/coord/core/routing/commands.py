@@ -6,7 +6,7 @@ from coord.core.tasks.schema import TrackRecord
 
 
 class AgentInfo(Reply, frozen=True, kw_only=True):
-    """An agent as lists show it; `blocked_reason` says why it gets no task (`until_ms` 0: for good)."""
+    """An agent; `blocked_reason` says why it gets no task (`until_ms` 0: until it is enabled)."""
 
     name: str
     role: str = ""
@@ -24,7 +24,7 @@ class AgentInfo(Reply, frozen=True, kw_only=True):
 
 
 class EnableAgent(Command, frozen=True):
-    """Take an agent out of a project's pool, or back into it."""
+    """Enable or disable an agent in a project."""
 
     rule = "coord.core.routing.pool:enable_agent"
     reply = AgentInfo
@@ -35,7 +35,7 @@ class EnableAgent(Command, frozen=True):
 
 
 class GetAgents(Command, frozen=True):
-    """Ask for the agents of a project; for one where it is named."""
+    """Return the agents of a project, or a single one."""
 
     rule = "coord.core.routing.pool:get_agents"
     reply = list[AgentInfo]

@@ -1,6 +1,6 @@
-"""The pool of a project: which agents there are, how they are, how much they have in hand, how they did.
+"""The agents of a project: their state, their claims and their track records.
 
-An agent is known by its living sessions in the project, or because something is on record about it.
+An agent is listed if it has a session in the project, or a record.
 """
 
 from collections.abc import Iterable
@@ -19,11 +19,11 @@ from coord.core.transaction import Transaction
 
 AGENTS_MAX = 1000
 CLAIMS_MAX = 500
-"""How many claims of a session are counted."""
+"""The largest number of claims that is counted per session."""
 
 
 def enable_agent(tx: Transaction, command: EnableAgent, now: int) -> AgentInfo:
-    """Take an agent out of the pool by hand, or back in; back in, its failures and limits are forgotten."""
+    """Enable or disable an agent; enabling it clears its failures and rate limit."""
     key = keys.agent(command.project, command.agent)
     record = tx.get(key, AgentRecord) or NO_RESTRICTIONS
     if command.enabled:
@@ -37,13 +37,13 @@ def enable_agent(tx: Transaction, command: EnableAgent, now: int) -> AgentInfo:
 
 
 def get_agents(tx: Transaction, command: GetAgents, now: int) -> list[AgentInfo]:
-    """Return the agents of a project by name, with what they have in hand and what stands against them."""
+    """Return the agents of a project by name, with their claims and why they are blocked."""
     sessions = _sessions(tx, command.project, command.agent)
     records = _records(tx, command.project, command.agent)
     track_records = _track_records(tx, command.project, command.agent)
     names = sorted({*sessions, *records, *track_records})[:AGENTS_MAX]
     if command.agent and not names:
-        raise NotFound(f"nothing is known of an agent {command.agent}", hint="coord agents lists them")
+        raise NotFound(f"there is no agent {command.agent} in this project", hint="coord agents lists them")
     found = []
     for name in names:
         own = sessions.get(name, [])
@@ -65,7 +65,7 @@ def _sessions(tx: Transaction, project: str, agent: str) -> dict[str, list[Sessi
     found: dict[str, list[Session]] = {}
     for session in every_session(tx):
         name = session.agent or session.session_id
-        named = session.agent or session.capabilities  # people at a terminal are nobody's agents
+        named = session.agent or session.capabilities  # a person at a terminal is no agent
         if named and not session.ended_ms and session.project == project and agent in ("", name):
             found.setdefault(name, []).append(session)
     return found
@@ -83,7 +83,7 @@ def _records(tx: Transaction, project: str, agent: str) -> dict[str, AgentRecord
 
 
 def _track_records(tx: Transaction, project: str, agent: str) -> dict[str, dict[str, TrackRecord]]:
-    """Return how agents did in all their sessions, by agent and type."""
+    """Return the track records by agent and type, over all sessions."""
     prefix = keys.track_record_prefix(project)
     found: dict[str, dict[str, TrackRecord]] = {}
     for page in tx.pages(f"{prefix}{agent}/" if agent else prefix):
@@ -102,7 +102,7 @@ def _claims(tx: Transaction, session: Session) -> int:
 
 
 def _by_liveness(tx: Transaction, sessions: Iterable[Session], now: int) -> list[tuple[Liveness, Session]]:
-    """Return sessions with how alive they seem, the best first."""
+    """Return sessions with their liveness, the liveliest first."""
     grades = list(Liveness)
     graded = [(liveness(session, now, evidence_of(tx, session)), session) for session in sessions]
     return sorted(graded, key=lambda entry: (grades.index(entry[0]), -entry[1].beat_ms))

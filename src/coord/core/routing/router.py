@@ -1,11 +1,10 @@
-"""Routing: which agent a task is for, and why.
+"""Recommend an agent for a task, with the reasons.
 
-The matrix says for each type of task who is best at it. Which agents there are, how they are and how much
-they have to do arrives as data; nothing here is decided by chance or by the clock.
+The matrix ranks agents for each type of task. The agents, their state and their load arrive as data; no
+decision depends on chance or on a clock.
 
-An agent's score is its speed, in percent of an idle specialist: `100 · task / (wait + task / speed)`. The
-best agent that is free, or nearly so, gets the task. If none is, the task stays in the queue, unless it is
-urgent.
+An agent's score is its speed in percent of an idle specialist: `100 · task / (wait + task / speed)`. The best
+agent that is free or nearly free gets the task. If there is none, only an urgent task leaves the queue.
 """
 
 import functools
@@ -28,33 +27,34 @@ from coord.core.routing.specialties import (
 )
 from coord.core.sessions.schema import Liveness
 from coord.core.sessions.update import STATE_ALIASES
-from coord.core.tasks.agent_record import EFFICIENCY_MIN, add_records
+from coord.core.tasks.agent_record import EFFICIENCY_MIN, UNAVAILABLE_STATES, add_records
 from coord.core.tasks.schema import PRIORITY_STEP_MS, Spec, TrackRecord
 
 TYPICAL_S = 300.0
-"""How long a task takes of which nothing is known."""
+"""The assumed duration of a task without an estimate."""
 TASK_S_MIN, TASK_S_MAX = 1.0, 366 * 24 * 3600.0
 LIGHT = 0.25
-"""Who has to wait no longer than this part of the task's own time is lightly loaded."""
+"""An agent is nearly free if it starts within this share of the task's duration."""
 URGENT = 8
-"""From this priority on a task is given to somebody, even if all are busy."""
+"""A task of at least this priority gets an agent even if all are busy."""
 TRACK_RECORD_MIN, TRACK_RECORD_MAX = 0.5, 1.5
 TRACK_RECORD_HALF = 5
-"""After so many tasks, the past counts half."""
+"""The number of tasks after which the track record counts half."""
 BUSY_STATES = {"working", "blocked"}
-UNAVAILABLE_STATES = {"stopping", "completed", "failed", "crashed", "terminated"}
+NOT_RECOMMENDED_STATES = UNAVAILABLE_STATES | {"completed"}
+"""An agent that has completed its work may still ask for a task, but the router gives it none."""
 POSITIONS = ("primary", "secondary", "tertiary")
 FURTHER, ANY = "further", "any"
 POSITION_WEIGHTS = {Size.SMALL: (1.0, 0.9, 0.8), Size.NORMAL: (1.0, 0.8, 0.6), Size.LARGE: (1.0, 0.7, 0.4)}
-"""What a place in the matrix does to speed, the last for all who follow: small tasks suit nearly anybody."""
+"""The factor of each position in the matrix; the last one is for all further agents."""
 
 Efficiency = Annotated[float, Meta(ge=0, le=10)]
 
 
 class AgentConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What configuration says of an agent; `kind` is its name in the matrix, where several are of one kind.
+    """The configuration of an agent; `kind` is its name in the matrix, if several agents are of one kind.
 
-    `capacity` is how many tasks it does at once.
+    `capacity` is the number of tasks it does at once.
     """
 
     kind: str = ""
@@ -65,10 +65,10 @@ class AgentConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class Agent(AgentConfig, frozen=True, kw_only=True):
-    """What the router knows about an agent.
+    """An agent as the router sees it.
 
-    `running` counts the tasks it works on, `queue_depth` those that wait for it,
-    `blocked_reason` says why it gets none now.
+    `running` counts its tasks in progress, `queue_depth` those that wait for it; `blocked_reason` says why it
+    gets none now.
     """
 
     name: str
@@ -88,21 +88,21 @@ class RoutingTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Tables(msgspec.Struct, frozen=True):
-    """What of a configuration is about routing; the other tables are for others."""
+    """The tables of a configuration that concern routing."""
 
     routing: RoutingTable = RoutingTable()
     agents: dict[str, Any] = {}
 
 
 class RoutingConfig(NamedTuple):
-    """The matrix and the agents as a repository has them."""
+    """The matrix and the agents of a repository."""
 
     matrix: Matrix
     agents: dict[str, AgentConfig]
 
 
 class Choice(msgspec.Struct, frozen=True, kw_only=True):
-    """What speaks for an agent, in numbers; `refused` says why it gets nothing."""
+    """An agent's rating for a task; `refused` says why it cannot get the task."""
 
     agent: str
     position: str = ""
@@ -118,19 +118,20 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def reason(self) -> str:
-        """One line for people."""
+        """The rating in one line."""
         if self.refused:
             return self.refused
-        speed = f"efficiency {self.efficiency:g} × track record {self.track_record:.2f} × position {self.weight:g}"
+        factors = f"track record {self.track_record:.2f} × position {self.weight:g}"
+        speed = f"efficiency {self.efficiency:g} × {factors}"
         wait = f"waits {self.wait_s:.0f} s" if self.wait_s else "no wait"
         passes = f" (its priority makes up for {self.head_start_s:.0f} s)" if self.head_start_s else ""
         return f"{self.position}: {speed}; {wait}{passes}, works {self.work_s:.0f} s"
 
 
 class Routing(NamedTuple):
-    """Where a task goes: to an agent, or (agent empty) it stays in the queue.
+    """The recommended agent for a task; without one, the task stays in the queue.
 
-    `late_s` is by how much it misses its deadline, `rationale` why the matrix has its type as it is.
+    `late_s` is the time by which it misses its deadline, `rationale` the reason for the order in the matrix.
     """
 
     agent: str
@@ -185,7 +186,7 @@ def agent_as(shown: AgentInfo, table: AgentConfig) -> Agent:
 
 
 def track_record_factor(track_record: TrackRecord | None) -> float:
-    """Return what past tasks make of an agent's efficiency: success and pace, the more tasks the more."""
+    """Return the factor for an agent's track record: success and pace, weighted by the number of tasks."""
     count = track_record.done + track_record.failed if track_record is not None else 0
     if track_record is None or count == 0:
         return 1.0
@@ -201,7 +202,7 @@ def track_record_factor(track_record: TrackRecord | None) -> float:
 
 
 def rank_agents(task: Spec, agents: Sequence[Agent], now: int, matrix: Matrix) -> list[Choice]:
-    """Return what speaks for each agent, best first; at the end those that get nothing, with the reason."""
+    """Return the rating of each agent, best first; refused agents come last."""
     kind = classify(task, matrix)
     base_s = _base_s(task, agents)
     ranked = []
@@ -229,7 +230,7 @@ def _choice(
     wait_s = max(0, load - agent.capacity + 1) * (agent.average_s or base_s) / agent.capacity
     waited_ms = max(0, now - task.created_ms) if task.created_ms else 0
     priority_s = max(0.0, (task.priority * PRIORITY_STEP_MS + waited_ms) / 1000)
-    # Never more than one task of this length: who has a long line is no better for an urgent one.
+    # At most the length of one task, or an agent with a long queue would win urgent tasks.
     head_start_s = min(wait_s, priority_s, base_s)
     counted_s = wait_s - head_start_s
     return Choice(
@@ -247,14 +248,14 @@ def _choice(
 
 
 def _base_s(task: Spec, agents: Sequence[Agent]) -> float:
-    """Return how long the task takes an ordinary specialist, as far as anybody knows."""
+    """Return the expected duration of the task for an ordinary specialist."""
     averages = [agent.average_s for agent in agents if agent.average_s > 0]
     known_s = task.estimate_s or (sum(averages) / len(averages) if averages else TYPICAL_S)
     return min(max(TASK_S_MIN, known_s), TASK_S_MAX)
 
 
 def _rank(agent: Agent, kind: Kind, matrix: Matrix) -> int:
-    """Return the agent's place in the row, from 0; who is not there comes after all who are."""
+    """Return the agent's position in its row, from 0; an agent that is not listed comes last."""
     order, name = matrix.get(kind.type, Row()).agents, agent.kind or agent.name
     return order.index(name) if name in order else max(len(POSITIONS), len(order))
 
@@ -270,7 +271,7 @@ def _declared(agent: Agent, matrix: Matrix) -> dict[str, float]:
 
 
 def _track_record(agent: Agent, type_: str, matrix: Matrix) -> TrackRecord:
-    """Return how an agent did with a type, whichever of its names the tasks had."""
+    """Return an agent's track record for a type, including the aliases of the type."""
     of_type = [
         track_record for name, track_record in agent.track_record.items() if type_name(name, matrix) == type_
     ]
@@ -282,17 +283,17 @@ def _state(agent: Agent) -> str:
 
 
 def _unavailable(agent: Agent) -> str:
-    """Return why an agent gets nothing at all; empty if it may."""
+    """Return why an agent gets no task at all; empty if it may."""
     if not agent.enabled:
         return "disabled"
     if agent.blocked_reason:
         return agent.blocked_reason
     if agent.capacity < 1:
         return "its capacity is 0"
-    if _state(agent) in UNAVAILABLE_STATES:
+    if _state(agent) in NOT_RECOMMENDED_STATES:
         return f"its state is {_state(agent)}"
     if agent.liveness is Liveness.ENDED:
-        return "it is not here"
+        return "it has no session"
     return "" if agent.liveness is Liveness.LIVE else f"its session is {agent.liveness.value}"
 
 
@@ -316,7 +317,7 @@ def _incapable(agent: Agent, task: Spec, kind: Kind, matrix: Matrix) -> str:
 
 
 def route(task: Spec, agents: Sequence[Agent], now: int, matrix: Matrix) -> Routing:
-    """Return whom a task is for: the best who is free or nearly so; if it is urgent, somebody in any case."""
+    """Return the best free agent for a task; an urgent task always gets one if any can do it."""
     kind, choices = classify(task, matrix), rank_agents(task, agents, now, matrix)
     best = choices[0] if choices and not choices[0].refused else None
     agent, because = _recommendation(task, kind, best, choices)
@@ -329,14 +330,14 @@ def route(task: Spec, agents: Sequence[Agent], now: int, matrix: Matrix) -> Rout
 def _recommendation(
     task: Spec, kind: Kind, best: Choice | None, choices: Sequence[Choice]
 ) -> tuple[str, str]:
-    """Return who gets a task (empty: nobody yet), and why."""
+    """Return the recommended agent (empty: none yet) and the reason."""
     if best is None:
         return "", f"no agent can take {kind.type or 'it'} now; it stays in the queue"
     if best.free:
         load = "nearly free" if best.wait_s else "free"
         return (
             best.agent,
-            f"{best.agent} is {_describe_position(best, kind)} and {load}{_passed_over_reasons(best, choices)}",
+            f"{best.agent} is {_describe_position(best, kind)} and {load}{_passed_over(best, choices)}",
         )
     if task.priority >= URGENT:
         return best.agent, f"all are busy, but the task is urgent: {best.agent} is done with it first"
@@ -345,12 +346,12 @@ def _recommendation(
 
 
 def other_idle_agents(agent: str, choices: Sequence[Choice]) -> list[str]:
-    """Return who else could take a task at once, best first: asked before an agent begins a large one."""
+    """Return the other agents that could start at once, best first; an agent asks before a large task."""
     return [choice.agent for choice in choices if choice.free and not choice.wait_s and choice.agent != agent]
 
 
 def _expected_ms(task: Spec, agents: Sequence[Agent], best: Choice, now: int) -> int:
-    """Return when the task should be done: by durations, or its deadline where none is known."""
+    """Return the expected end of the task; without any known duration, its deadline."""
     if task.deadline_ms and not task.estimate_s and not any(agent.average_s for agent in agents):
         return task.deadline_ms
     return now + round((best.wait_s + best.work_s) * 1000)
@@ -362,8 +363,8 @@ def _describe_position(choice: Choice, kind: Kind) -> str:
     return f"able to do {kind.type}" if kind.type else "as good as any"
 
 
-def _passed_over_reasons(best: Choice, choices: Sequence[Choice]) -> str:
-    """Return what stands against those whom the matrix puts before the best."""
+def _passed_over(best: Choice, choices: Sequence[Choice]) -> str:
+    """Return why the agents that the matrix ranks higher are not recommended."""
     order = [*POSITIONS, FURTHER, ANY]
     before = [choice for choice in choices if order.index(choice.position) < order.index(best.position)]
     reasons = [

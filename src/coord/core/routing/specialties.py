@@ -1,7 +1,7 @@
-"""The specialisation matrix: task types, the words that reveal them, and the agents that do them best.
+"""The specialisation matrix: task types, the words that indicate them, and the agents that do them best.
 
-The core ships six types with their words. Agents reach it as data: `matrix_with` adds the rows that name
-them, from the presets of the host and from a repository's configuration.
+The core ships six types with their words. The agents come from data: `matrix_with` adds the rows of the host's
+presets and of a repository's configuration.
 """
 
 import re
@@ -21,9 +21,9 @@ T = TypeVar("T")
 
 
 class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A type of task: the words that give it away, who does it best, and why.
+    """A type of task: the words that indicate it, the agents that do it best, and why.
 
-    Weak words decide only where no other word does: “create” in “create tests” says less than “tests”.
+    Weak words count only if no other word matches: “create” in “create tests” says less than “tests”.
     """
 
     title: str = ""
@@ -86,7 +86,7 @@ TASK_TYPES: Matrix = {
 
 
 class Size(StrEnum):
-    """How much a task asks of whoever does it."""
+    """How demanding a task is."""
 
     SMALL = "small"
     NORMAL = "normal"
@@ -109,7 +109,7 @@ SIZE_WORDS = {
 
 
 class Kind(NamedTuple):
-    """What a task was taken for, and what decided."""
+    """The type and size of a task, and the word that decided."""
 
     type: str
     size: Size
@@ -117,7 +117,7 @@ class Kind(NamedTuple):
 
 
 def matrix_with(tables: Any, file: str = "", matrix: Matrix = TASK_TYPES) -> Matrix:
-    """Return the matrix with rows from configuration; of a row that is there, what is named changes."""
+    """Return the matrix with rows from the configuration; in an existing row, the given fields change."""
     rows = dict(matrix)
     for name, table in tables.items():
         given = convert_table(table, Row, f"{file}: [routing.types.{name}]")
@@ -127,17 +127,15 @@ def matrix_with(tables: Any, file: str = "", matrix: Matrix = TASK_TYPES) -> Mat
 
 
 def convert_table(table: Any, kind: type[T], what: str) -> T:
-    """Return a table of the configuration as what it describes."""
+    """Return a table of the configuration as a struct of this type."""
     try:
         return msgspec.convert(table, kind)
     except msgspec.ValidationError as error:
-        raise Invalid(
-            f"{what}: {error}", hint="docs/reference/routing.md shows what can stand there"
-        ) from error
+        raise Invalid(f"{what}: {error}", hint="docs/reference/routing.md lists the fields") from error
 
 
 def classify(task: Spec, matrix: Matrix = TASK_TYPES) -> Kind:
-    """Return what type of task it is, how large, and which word decided; a type that is given wins."""
+    """Return the type and size of a task, and the word that decided; a given type wins."""
     stems = _stems(task.description)
     size, size_because = _size(task, stems)
     if task.type:
@@ -151,14 +149,14 @@ def classify(task: Spec, matrix: Matrix = TASK_TYPES) -> Kind:
 
 
 def type_name(name: str, matrix: Matrix = TASK_TYPES) -> str:
-    """Return the matrix's own name of a type."""
+    """Return the name that the matrix uses for a type."""
     if name in matrix:
         return name
     return next((own for own, row in matrix.items() if name in row.also), name)
 
 
 def names_of(name: str, matrix: Matrix = TASK_TYPES) -> set[str]:
-    """Return every name that a type goes by."""
+    """Return all names of a type."""
     own = type_name(name, matrix)
     return {name, own, *matrix.get(own, Row()).also}
 
@@ -166,7 +164,7 @@ def names_of(name: str, matrix: Matrix = TASK_TYPES) -> set[str]:
 def stem(word: str) -> str:
     """Return a word without its ending, so that “creates” and “creating” are “create”."""
     word = word.casefold()
-    for end_reason, instead in (
+    for ending, instead in (
         ("ies", "y"),
         ("ied", "y"),
         ("ing", ""),
@@ -175,13 +173,13 @@ def stem(word: str) -> str:
         ("s", ""),
         ("e", ""),
     ):
-        if word.endswith(end_reason) and len(word) - len(end_reason) >= 3:
-            return word[: -len(end_reason)] + instead
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            return word[: -len(ending)] + instead
     return word
 
 
 def _stems(description: str) -> dict[str, str]:
-    """Return the words in their order, each with its stem; names of files say nothing about the type."""
+    """Return the words in order, each with its stem, without file names."""
     plain = " ".join(part for part in description.split() if not ("/" in part and "." in part))
     return {word: stem(word) for word in _WORD.findall(plain)}
 

@@ -1,11 +1,11 @@
-"""Agents: what stands against giving one work, and how it did with tasks so far.
+"""What coord records about an agent: why it gets no task, and its track record.
 
-An agent that has reached a rate limit, was disabled, or failed several times in a row gets nothing from the
-queue. A success ends the row of failures, and time forgives one every `FORGIVE_MS`; so one that fails at
-everything still gets a task now and then, and is back as soon as it can do one.
+An agent gets no task if it is disabled, has reached a rate limit, or failed several times in a row. A success
+resets the failures; every `FORGIVE_MS` forgives one, so that a failing agent still gets a task now and then.
 
-How an agent did is kept per session, so that sessions which share a name do not meet on one record; whoever
-asks adds them up. After `TRACK_RECORD_TASKS_MAX` tasks of a type all its numbers are halved: what was long ago fades.
+Track records are kept per session, so that sessions with the same agent name do not conflict on one record;
+queries add them up. Above `TRACK_RECORD_TASKS_MAX` tasks of a type its numbers are halved, so that recent
+tasks count more.
 """
 
 import msgspec
@@ -24,31 +24,33 @@ from coord.core.tasks.schema import (
 from coord.core.transaction import Transaction
 
 FAILURES_TO_BLOCK = 3
-"""So many failures in a row, and an agent gets nothing."""
+"""An agent with this number of failures in a row gets no task."""
 FORGIVE_MS = 60_000
 FAILURES_COUNTED_MAX = 10
-"""More are not counted: the longest pause is `FORGIVE_MS` for each above the last that is borne."""
+"""Further failures are not counted, which limits how long an agent stays blocked."""
 EFFICIENCY_MIN = 0.01
-"""Who is slower than this at a type of task cannot do it."""
+"""An agent with a lower efficiency at a type of task cannot do it."""
+UNAVAILABLE_STATES = frozenset({"stopping", "failed", "crashed", "terminated"})
+"""An agent that reports one of these states gets no task."""
 TRACK_RECORD_TASKS_MAX = 50
 TYPES_MAX = 20
 OTHER_TYPES = ""
 KEPT_MS = 30 * DAY_MS
-"""How long an agent of which nothing more is heard is remembered."""
+"""How long the records of an inactive agent are kept."""
 
 
 def agent_of(task: Task) -> str:
-    """Return the agent that a claim counts for: a session without a name is an agent of its own."""
+    """Return the agent that a claim counts for; a session without an agent name counts as one."""
     return task.agent or task.session
 
 
 def recent_failures(record: AgentRecord, now: int) -> int:
-    """Return how many failures in a row still count."""
+    """Return the number of failures in a row that are not forgiven yet."""
     return max(0, record.failures - max(0, now - record.failed_ms) // FORGIVE_MS)
 
 
 def blocked_reason(record: AgentRecord, now: int) -> tuple[str, int]:
-    """Return why an agent gets nothing now, and until when (0: until somebody says so); empty if it may."""
+    """Return why an agent gets no task, and until when (0: until it is enabled); empty if it may."""
     if not record.enabled:
         return f"disabled{f': {record.because}' if record.because else ''}", 0
     if record.limited_until_ms > now:
@@ -61,7 +63,7 @@ def blocked_reason(record: AgentRecord, now: int) -> tuple[str, int]:
 
 
 def limit_agent(tx: Transaction, project: str, agent: str, until_ms: int, note: str, now: int) -> None:
-    """Give an agent nothing until its rate limit is over; an earlier end does not shorten a later one."""
+    """Block an agent until its rate limit ends; a later end that is on record stays."""
     record = tx.get(keys.agent(project, agent), AgentRecord) or NO_RESTRICTIONS
     if until_ms > record.limited_until_ms:
         limited = msgspec.structs.replace(record, limited_until_ms=until_ms)
@@ -70,19 +72,19 @@ def limit_agent(tx: Transaction, project: str, agent: str, until_ms: int, note: 
 
 
 def count_success(tx: Transaction, project: str, task_id: str, task: Task, now: int) -> None:
-    """Write down that an agent did a task: its row of failures ends."""
+    """Count a task that an agent completed, and reset its failures."""
     agent = agent_of(task)
     record = tx.get(keys.agent(project, agent), AgentRecord)
     if record is not None and record.failures:
         put_agent(tx, project, agent, msgspec.structs.replace(record, failures=0, failed_ms=0), now)
     spec = tx.get(keys.spec(project, task_id), Spec) or Spec()
     took_s = max(0, now - task.claimed_ms) / 1000
-    # Without an estimate it took as long as was expected: no news about the pace.
+    # A task without an estimate says nothing about the pace: it took as long as expected.
     _count(tx, project, task, spec.type, TrackRecord(1, 0, took_s, spec.estimate_s or took_s), now)
 
 
 def count_failure(tx: Transaction, project: str, task: Task, type_: str, now: int) -> None:
-    """Write down that an agent failed at a task, or was lost with it."""
+    """Count a task that an agent failed at, or lost its lease on."""
     agent = agent_of(task)
     record = tx.get(keys.agent(project, agent), AgentRecord) or NO_RESTRICTIONS
     failures = min(recent_failures(record, now) + 1, FAILURES_COUNTED_MAX)
@@ -91,25 +93,25 @@ def count_failure(tx: Transaction, project: str, task: Task, type_: str, now: in
 
 
 def put_agent(tx: Transaction, project: str, agent: str, record: AgentRecord, now: int) -> None:
-    """Write what stands against an agent; nothing is forgotten before it is over."""
+    """Write the record of an agent; it is kept at least as long as it blocks the agent."""
     index_key = keys.due(max(now, record.limited_until_ms) + KEPT_MS) if record.enabled else ""
     tx.put(keys.agent(project, agent), record, index_key)
 
 
 def _count(tx: Transaction, project: str, task: Task, type_: str, more: TrackRecord, now: int) -> None:
     key = keys.track_record(project, agent_of(task), task.session)
-    past = tx.get(key, AgentTrackRecords) or AgentTrackRecords()
-    name = type_ if type_ in past.types or len(past.types) < TYPES_MAX else OTHER_TYPES
-    sum_ = add_records(past.types.get(name, TrackRecord()), more)
-    if sum_.done + sum_.failed > TRACK_RECORD_TASKS_MAX:
-        sum_ = TrackRecord(sum_.done // 2, sum_.failed // 2, sum_.took_s / 2, sum_.expected_s / 2)
-    # To the day, so that the record keeps its place in line while its agent works.
+    records = tx.get(key, AgentTrackRecords) or AgentTrackRecords()
+    name = type_ if type_ in records.types or len(records.types) < TYPES_MAX else OTHER_TYPES
+    total = add_records(records.types.get(name, TrackRecord()), more)
+    if total.done + total.failed > TRACK_RECORD_TASKS_MAX:
+        total = TrackRecord(total.done // 2, total.failed // 2, total.took_s / 2, total.expected_s / 2)
+    # Rounded to days, so that the index key stays the same while the agent works.
     index_key = keys.due((now // DAY_MS + 1) * DAY_MS + KEPT_MS)
-    tx.put(key, msgspec.structs.replace(past, types={**past.types, name: sum_}), index_key)
+    tx.put(key, msgspec.structs.replace(records, types={**records.types, name: total}), index_key)
 
 
 def add_records(one: TrackRecord, other: TrackRecord) -> TrackRecord:
-    """Return what two pasts come to."""
+    """Return the sum of two track records."""
     return TrackRecord(
         one.done + other.done,
         one.failed + other.failed,

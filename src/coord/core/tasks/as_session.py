@@ -1,4 +1,4 @@
-"""Renewals, releases and submissions of whoever calls: its session is found in the same step."""
+"""Renew, release and submit for the session of the caller, which is found in the same step."""
 
 from typing import Any
 
@@ -16,13 +16,13 @@ from coord.core.transaction import Transaction
 
 
 def as_session(tx: Transaction, command: AsSession, now: int) -> Any:
-    """Answer a command for the session of its caller, and take it for a heartbeat."""
+    """Run a command for the session of its caller; it counts as a heartbeat."""
     name = _session_of(tx, command.caller, now)
     return dispatch(tx, msgspec.structs.replace(command.command, session=name), now)
 
 
 def submit_results(tx: Transaction, command: SubmitResults, now: int) -> list[SubmissionResult]:
-    """Hand in several results for the session of a caller, and take it for a heartbeat."""
+    """Submit several results for the session of the caller; it counts as a heartbeat."""
     name = _session_of(tx, command.caller, now)
     return [dispatch(tx, msgspec.structs.replace(each, session=name), now) for each in command.results]
 
@@ -30,7 +30,7 @@ def submit_results(tx: Transaction, command: SubmitResults, now: int) -> list[Su
 def _session_of(tx: Transaction, caller: Caller, now: int) -> str:
     """Return the session of a caller, with a fresh heartbeat.
 
-    One that has ended is not begun again by this: its claims ended with it, and the rule says so.
+    A session that has ended stays ended: its claims ended with it, and the rule rejects the command.
     """
     name = find_session(tx, caller, now)
     session = tx.get(keys.session(name), Session)
@@ -40,7 +40,7 @@ def _session_of(tx: Transaction, caller: Caller, now: int) -> str:
 
 
 def as_session_reads(command: AsSession) -> list[str]:
-    """Return what the caller's session and the command itself are going to read."""
+    """Return the keys that the caller's session and the command read."""
     reads, caller, asked = caller_reads(command), command.caller, command.command
     if not caller.session:
         return reads
@@ -50,7 +50,7 @@ def as_session_reads(command: AsSession) -> list[str]:
 
 
 def submit_results_reads(command: SubmitResults) -> list[str]:
-    """Return what the caller's session and its submissions are going to read."""
+    """Return the keys that the caller's session and its submissions read."""
     reads = caller_reads(command)
     if command.caller.session:
         for each in command.results:

@@ -1,8 +1,8 @@
-"""The generation clock: who may work on a task, and whose result counts.
+"""The generation clock: which session may work on a task, and whose result counts.
 
-A task is one record with its latest claim in it. Each claim has the next generation: 1, 2, 3 … for the life
-of the task. Whoever renews, releases or submits states the generation it holds, and only the current one
-counts; so a worker that was away while its task was given to somebody else cannot land anything.
+A task is one record that holds its latest claim. Each claim gets the next generation: 1, 2, 3 … for the life
+of the task. A session that renews, releases or submits states its generation, and coord accepts only the
+current one. A worker that lost its task to another session therefore cannot submit anything.
 
     claim       is        →  becomes            generation   archived
     claim       none      →  ACTIVE             + 1          -
@@ -12,18 +12,18 @@ counts; so a worker that was away while its task was given to somebody else cann
     force       ACTIVE    →  ACTIVE             + 1          the old one, SUPERSEDED
     renew       ACTIVE    →  ACTIVE             same
     submit      ACTIVE    →  RELEASED, done     same
-    submit      EXPIRED   →  RELEASED, done     same         (nobody took it since: late, not lost)
+    submit      EXPIRED   →  RELEASED, done     same         (nobody claimed it since: late, not lost)
     release     ACTIVE    →  RELEASED or ERROR  same
     deadline    ACTIVE    →  EXPIRED            same
     reset       any       →  none               same         the old one (`reset.py`)
 
-What must stay true (001 §2.2): a generation never falls; at most one claim of a task is valid; a result is
-accepted once per task until a reset, under the highest generation, from the session that holds it.
+Invariants: a generation never falls; at most one claim of a task is valid; until a reset, one result per task
+is accepted, under the highest generation, from the session that holds it.
 
-Deadlines act when they pass: every rule first looks at the task *as of now* (`as_of`), where a claim past
-its deadline is EXPIRED whether or not a sweep has written that down. The sweep (`expire_due`) only keeps
-the books: the index of active claims, the counts, the event. The latest ended generation stays in the task
-record until the next claim moves it to `history/`; that is why a claim writes two records and not three.
+A deadline counts as soon as it has passed: every rule first reads the task *as of now* (`as_of`), where a
+claim past its deadline is EXPIRED. The sweep (`expire_due`) updates what is derived from it: the index of
+active claims, the counts, the event. The latest ended generation stays in the task record until the next
+claim moves it to `history/`, so that a claim writes two records instead of three.
 """
 
 import msgspec
@@ -80,14 +80,14 @@ LOSS_KEEP_MS = 30 * 24 * 3600 * 1000
 
 
 def claim_reads(command: ClaimTask | ReleaseClaim) -> list[str]:
-    """Return what a claim or its release is going to read, so that a batch of them loads it all at once."""
+    """Return the keys that a claim or its release reads, so that a batch loads them together."""
     session, project, task_id = command.session, command.project, command.task
     reads = [keys.task(project, task_id), keys.by_session(session, project, task_id)]
     return reads if command.tenant == UNLIMITED_TENANT else reads + count_keys(session)
 
 
 def claims_reads(command: ClaimTasks) -> list[str]:
-    """Return what claims of several tasks are going to read."""
+    """Return the keys that claims of several tasks read."""
     session = command.session
     reads = [] if command.tenant == UNLIMITED_TENANT else count_keys(session)
     for project, task_id in command.tasks:
@@ -96,7 +96,7 @@ def claims_reads(command: ClaimTasks) -> list[str]:
 
 
 def claim_task(tx: Transaction, command: ClaimTask, now: int) -> ClaimResult:
-    """Grant the next generation, unless somebody holds the task, it is done, or a limit stands against it."""
+    """Grant the next generation, unless the task is held or done, or a limit is reached."""
     return claim_one(tx, command, command.project, command.task, limits_of(tx, command.tenant), now)
 
 
@@ -114,7 +114,7 @@ def claim_one(
     limits: TenantLimits | None,
     now: int,
 ) -> ClaimResult:
-    """Claim one task for whoever asks, or say why not."""
+    """Claim one task for the session of the command, or return why not."""
     task_key = keys.task(project, task_id)
     stored = tx.get(task_key, Task) or UNCLAIMED
     if stored.state is DONE:
@@ -124,34 +124,36 @@ def claim_one(
         stored = tx.get(task_key, Task) or UNCLAIMED  # its dependencies may have changed
     if stored.claim is ACTIVE and now < stored.expires_ms and not command.force:
         return ClaimResult(False, ClaimReason.DENIED_ACTIVE_CLAIM, None, stored.session)
-    if command.expects and command.expects != (stands := _standing(as_of(stored, now), command.expects)):
-        return ClaimResult(False, ClaimReason.DENIED_UNEXPECTED, detail=f"it stands at {stands}")
-    goes = agent_of(stored) if stored.claim is ACTIVE else ""
-    if stored.planned and (why := work.not_ready_reason(tx, project, stored, command.agent, goes)):
+    if command.expects and command.expects != (current := _claim_state(as_of(stored, now), command.expects)):
+        return ClaimResult(False, ClaimReason.DENIED_UNEXPECTED, detail=f"its claim is at {current}")
+    previous_agent = agent_of(stored) if stored.claim is ACTIVE else ""
+    if stored.planned and (why := work.not_ready_reason(tx, project, stored, command.agent, previous_agent)):
         return ClaimResult(False, ClaimReason.DENIED_NOT_READY, detail=why)
     refusal = claim_refusal(limits, command.lease_ms, stored.generation - stored.reset_generation)
     if refusal is None:
-        refusal = admit(tx, limits, command.session, leaving(stored))
+        refusal = admit(tx, limits, command.session, previous_holder(stored))
         while refusal is not None and expire_due(tx, command.tenant, now, SWEEP_MAX):
-            stored = tx.get(task_key, Task) or UNCLAIMED  # the books were behind the clock: look once more
-            refusal = admit(tx, limits, command.session, leaving(stored))
+            stored = tx.get(task_key, Task) or UNCLAIMED  # the counts included expired claims: check again
+            refusal = admit(tx, limits, command.session, previous_holder(stored))
     if refusal is not None:
         return ClaimResult(False, ClaimReason(f"DENIED_LIMIT_{refusal[0]}"), detail=refusal[1])
     previous = stored
     if stored.claim is not None:
-        previous = _make_room(tx, command, TaskCommand(command.tenant, project, task_id), stored, limits, now)
+        previous = _archive_previous(
+            tx, command, TaskCommand(command.tenant, project, task_id), stored, limits, now
+        )
     return _grant(tx, command, task_key, project, task_id, previous, now)
 
 
-def _standing(task: Task, expected: str) -> str:
-    """Return how a task that nobody holds stands, in the terms of what was expected."""
+def _claim_state(task: Task, expected: str) -> str:
+    """Return the claim of a task that nobody holds, in the terms of what the caller expected."""
     if expected.isdigit():
         return str(task.generation)
     return "EXPIRED" if task.claim is EXPIRED else "NO_CLAIM"
 
 
-def leaving(stored: Task) -> str | None:
-    """Return the session whose claim a new one ends, if there is one in the books."""
+def previous_holder(stored: Task) -> str | None:
+    """Return the session whose active claim a new one ends, if there is one."""
     return stored.session if stored.claim is ACTIVE else None
 
 
@@ -197,7 +199,7 @@ def _grant(
     return ClaimResult(True, GRANTED, claim_info(command.tenant, project, task_id, task))
 
 
-def _make_room(
+def _archive_previous(
     tx: Transaction,
     command: ClaimTask | ClaimTasks,
     which: TaskCommand,
@@ -205,7 +207,7 @@ def _make_room(
     limits: TenantLimits | None,
     now: int,
 ) -> Task:
-    """End and archive the old claim (`admit` has counted it off); what was still valid is superseded."""
+    """End and archive the previous claim, which `admit` has counted off; a valid one is superseded."""
     previous = as_of(stored, now)
     remove_from_indexes(tx, which, stored, now)
     if previous.claim is ACTIVE:
@@ -225,7 +227,7 @@ def _make_room(
 
 
 def renew_lease(tx: Transaction, command: RenewLease, now: int) -> RenewalResult:
-    """Begin the lease anew, for as long as it was claimed for."""
+    """Renew the lease for its full duration, and the locks of the claim."""
     task_key = keys.task(command.project, command.task)
     stored = tx.get(task_key, Task) or UNCLAIMED
     refusal = _holder_refusal(as_of(stored, now), command)
@@ -242,7 +244,7 @@ def renew_lease(tx: Transaction, command: RenewLease, now: int) -> RenewalResult
 
 
 def release_claim(tx: Transaction, command: ReleaseClaim, now: int) -> ReleaseResult:
-    """Give the claim back, so that the task is free for the next generation."""
+    """Release a claim, so that the task is free for the next generation."""
     task_key = keys.task(command.project, command.task)
     stored = tx.get(task_key, Task) or UNCLAIMED
     refusal = _holder_refusal(as_of(stored, now), command)
@@ -263,7 +265,7 @@ def release_claim(tx: Transaction, command: ReleaseClaim, now: int) -> ReleaseRe
     elif failed and command.final:
         work.fail_for_good(tx, command.project, command.task, task, now)
     elif failed:
-        work.schedule_retry(tx, command.project, command.task, task, now, pause=True)
+        work.schedule_retry(tx, command.project, command.task, task, now, backoff=True)
     else:
         work.return_to_queue(tx, command.project, command.task, task, now)
     if command.limited_ms:
@@ -284,7 +286,7 @@ def release_claim(tx: Transaction, command: ReleaseClaim, now: int) -> ReleaseRe
 
 
 def _holder_refusal(task: Task, command: RenewLease | ReleaseClaim) -> str | None:
-    """Return why this session does not hold the task under this generation, in the order of verdicts."""
+    """Return the first reason why this session does not hold the task under this generation."""
     if task.claim not in (ACTIVE, EXPIRED):
         return "NO_CLAIM"
     if command.generation != task.generation:
@@ -295,8 +297,8 @@ def _holder_refusal(task: Task, command: RenewLease | ReleaseClaim) -> str | Non
 
 
 def record_taken_claim(tx: Transaction, which: TaskCommand, ended: Task) -> None:
-    """Let a session remember a claim that somebody else has ended."""
-    assert ended.end_reason is not None, "only what has ended is lost"
+    """Record for its session a claim that another session has ended."""
+    assert ended.end_reason is not None, "only an ended claim can be lost"
     lost = ClaimLoss(
         generation=ended.generation, reason=ended.end_reason, at_ms=ended.ended_ms, note=ended.note
     )
@@ -304,12 +306,12 @@ def record_taken_claim(tx: Transaction, which: TaskCommand, ended: Task) -> None
 
 
 def record_loss(tx: Transaction, session: str, project: str, task_id: str, lost: ClaimLoss) -> None:
-    """Write down for its session that a claim is lost; of each task it remembers the latest."""
+    """Record for a session that it lost a claim; only the latest of each task is kept."""
     tx.put(keys.lost(session, project, task_id), lost, keys.due(lost.at_ms + LOSS_KEEP_MS))
 
 
 def expire_due(tx: Transaction, tenant: str, now: int, limit: int) -> int:
-    """Write down that up to `limit` leases ran out, passing over what else is due; return how many."""
+    """Record up to `limit` leases that have expired, ignoring other deadlines; return the number."""
     expired = 0
     after = ("", "")
     while expired < limit:
@@ -327,7 +329,7 @@ def expire_due(tx: Transaction, tenant: str, now: int, limit: int) -> int:
 
 
 def expire(tx: Transaction, which: TaskCommand, now: int) -> bool:
-    """Write down that the lease of a task ran out; False if it did not."""
+    """Record that the lease of a task has expired; return False if it has not."""
     task_key = keys.task(which.project, which.task)
     stored = tx.get(task_key, Task)
     if stored is not None and stored.retry_ms and now >= stored.retry_ms:
@@ -336,7 +338,7 @@ def expire(tx: Transaction, which: TaskCommand, now: int) -> bool:
         return False
     remove_claim(tx, which, stored, now)
     if stored.planned:
-        work.schedule_retry(tx, which.project, which.task, as_of(stored, now), now, pause=False)
+        work.schedule_retry(tx, which.project, which.task, as_of(stored, now), now, backoff=False)
     else:
         tx.put(task_key, as_of(stored, now))
     tx.put_marker(keys.expired(stored.expires_ms, which.project, which.task))
@@ -344,14 +346,14 @@ def expire(tx: Transaction, which: TaskCommand, now: int) -> bool:
 
 
 def remove_claim(tx: Transaction, which: TaskCommand, stored: Task, now: int) -> None:
-    """Take a claim that ends off the lists and out of the counts."""
+    """Remove an ending claim from the indexes and the counts."""
     remove_from_indexes(tx, which, stored, now)
     if stored.claim is ACTIVE and which.tenant != UNLIMITED_TENANT:
         count_off(tx, stored.session)
 
 
 def remove_from_indexes(tx: Transaction, which: TaskCommand, stored: Task, now: int) -> None:
-    """Take a claim out of the index it stands in; tell if its lease ran out unnoticed."""
+    """Remove a claim from its indexes and its track; record it if its lease has expired."""
     if stored.claim is ACTIVE:
         tx.delete(keys.by_session(stored.session, which.project, which.task))
         if stored.planned:
@@ -366,8 +368,8 @@ def remove_from_indexes(tx: Transaction, which: TaskCommand, stored: Task, now: 
 
 
 def claim_info(tenant: str, project: str, task_id: str, task: Task) -> TaskClaim:
-    """Return the claim of a task as callers see it."""
-    assert task.claim is not None, "only a claimed task has a claim to show"
+    """Return the claim of a task as callers get it."""
+    assert task.claim is not None, "only a claimed task has a claim"
     return TaskClaim(
         tenant,
         project,

@@ -26,9 +26,9 @@ class TaskCommand(Command, frozen=True):
 
 
 class ClaimTask(TaskCommand, frozen=True):
-    """Claim a task; `force` takes it from its holder, with a reason that is recorded.
+    """Claim a task; `force` takes it from its holder and records the reason.
 
-    `expects` names how the task has to stand for it: NO_CLAIM, EXPIRED, or a generation as a number.
+    `expects` is the claim that the task must have: NO_CLAIM, EXPIRED, or a generation as a number.
     """
 
     rule = "coord.core.tasks.claims:claim_task"
@@ -44,7 +44,7 @@ class ClaimTask(TaskCommand, frozen=True):
 
 
 class ClaimTasks(Command, frozen=True):
-    """Claim several tasks for one session; each is granted or denied by itself."""
+    """Claim several tasks for one session; each is granted or denied separately."""
 
     rule = "coord.core.tasks.claims:claim_tasks"
     prefetch_keys = "coord.core.tasks.claims:claims_reads"
@@ -61,7 +61,7 @@ class ClaimTasks(Command, frozen=True):
 
 
 class RenewLease(TaskCommand, frozen=True):
-    """Begin the lease of a claim anew."""
+    """Renew the lease of a claim."""
 
     rule = "coord.core.tasks.claims:renew_lease"
     reply = RenewalResult
@@ -70,7 +70,7 @@ class RenewLease(TaskCommand, frozen=True):
 
 
 class ReleaseClaim(TaskCommand, frozen=True):
-    """Give a claim back without a result; `limited_ms`: its agent gets nothing for so long."""
+    """Release a claim without a result; for `limited_ms` its agent gets no task."""
 
     rule = "coord.core.tasks.claims:release_claim"
     prefetch_keys = "coord.core.tasks.claims:claim_reads"
@@ -84,7 +84,7 @@ class ReleaseClaim(TaskCommand, frozen=True):
 
 
 class SubmitResult(TaskCommand, frozen=True):
-    """Hand in the result of a claim: JSON, or for a large one the digest and size of it."""
+    """Submit the result of a claim: JSON, or the digest and size of a large one."""
 
     rule = "coord.core.tasks.results:submit_result"
     prefetch_keys = "coord.core.tasks.results:submit_reads"
@@ -98,12 +98,12 @@ class SubmitResult(TaskCommand, frozen=True):
 
     @property
     def result_bytes(self) -> int:
-        """How large the result is."""
+        """The size of the result."""
         return self.size if self.digest else len(self.result)
 
 
 class SubmitResults(SessionCommand, frozen=True):
-    """Hand in the results of several claims of whoever calls; each is accepted or rejected by itself."""
+    """Submit several results of the caller; each is accepted or rejected separately."""
 
     rule = "coord.core.tasks.as_session:submit_results"
     prefetch_keys = "coord.core.tasks.as_session:submit_results_reads"
@@ -112,7 +112,7 @@ class SubmitResults(SessionCommand, frozen=True):
 
 
 class AsSession(SessionCommand, frozen=True):
-    """Something asked about a claim by its holder, whose session is found on the way."""
+    """Run a command about a claim for the session of the caller."""
 
     rule = "coord.core.tasks.as_session:as_session"
     prefetch_keys = "coord.core.tasks.as_session:as_session_reads"
@@ -120,12 +120,12 @@ class AsSession(SessionCommand, frozen=True):
 
     @property
     def reply(self) -> object:  # type: ignore[override]
-        """The type of the answer is that of what is asked."""
+        """The reply type of the inner command."""
         return self.command.reply
 
 
 class ResetTask(TaskCommand, frozen=True):
-    """Open a task again, ending what claim it has."""
+    """Reopen a task; its claim ends."""
 
     rule = "coord.core.tasks.reset:reset_task"
     reply = ResetResult
@@ -133,7 +133,7 @@ class ResetTask(TaskCommand, frozen=True):
 
 
 class GetTaskState(TaskCommand, frozen=True):
-    """Ask for the state of a task."""
+    """Return the state of a task."""
 
     rule = "coord.core.tasks.queries:get_task_state"
     reply = TaskState
@@ -141,7 +141,7 @@ class GetTaskState(TaskCommand, frozen=True):
 
 
 class GetTaskStates(Command, frozen=True):
-    """Ask for the states of several tasks."""
+    """Return the states of several tasks."""
 
     rule = "coord.core.tasks.queries:get_task_states"
     reply = list[TaskState]
@@ -151,7 +151,7 @@ class GetTaskStates(Command, frozen=True):
 
 
 class GetClaimHistory(TaskCommand, frozen=True):
-    """Ask for the ended generations of a task."""
+    """Return the ended generations of a task."""
 
     rule = "coord.core.tasks.queries:get_claim_history"
     reply = list[ClaimHistory]
@@ -159,7 +159,7 @@ class GetClaimHistory(TaskCommand, frozen=True):
 
 
 class GetSessionClaims(Command, frozen=True):
-    """Ask for the active claims of a session."""
+    """Return the active claims of a session."""
 
     rule = "coord.core.tasks.queries:get_session_claims"
     reply = list[TaskClaim]
@@ -169,7 +169,7 @@ class GetSessionClaims(Command, frozen=True):
 
 
 class ListExpiredClaims(Command, frozen=True):
-    """Ask for claims whose lease ran out before a moment and that nobody took since."""
+    """List claims whose lease expired before a time and whose task nobody claimed since."""
 
     rule = "coord.core.tasks.queries:list_expired_claims"
     reply = list[TaskClaim]
@@ -179,7 +179,7 @@ class ListExpiredClaims(Command, frozen=True):
 
 
 class PutChunk(Command, frozen=True):
-    """Bring a piece of large data, which is named by the SHA-256 of all of it."""
+    """Store one chunk of large data, which is named by its SHA-256."""
 
     rule = "coord.core.tasks.chunks:put_chunk"
     prefetch_keys = "coord.core.tasks.chunks:chunk_reads"
@@ -192,7 +192,7 @@ class PutChunk(Command, frozen=True):
 
 
 class GetChunks(Command, frozen=True):
-    """Ask for pieces of large data."""
+    """Return consecutive chunks of large data."""
 
     rule = "coord.core.tasks.chunks:get_chunks"
     reply = list[bytes]
@@ -204,7 +204,7 @@ class GetChunks(Command, frozen=True):
 
 
 class GetResult(TaskCommand, frozen=True):
-    """Ask for the accepted result of a task, of an earlier generation where one is named."""
+    """Return the accepted result of a task, or that of an earlier generation."""
 
     rule = "coord.core.tasks.queries:get_result"
     reply = TaskResult

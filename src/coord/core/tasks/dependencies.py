@@ -1,15 +1,15 @@
-"""Readiness: a task can be taken when all it depends on is done or skipped.
+"""Readiness: a task is ready when everything it depends on is done or skipped.
 
-The state of a task that nobody works on follows from its dependencies, and is computed anew whenever one of
-them changes and when the task is added, in whatever order that happens:
+The state of a task that is not in progress follows from its dependencies. It is updated when the task is
+added and whenever one of them changes, in any order:
 
     all done or skipped                      ready      in the queue
-    one failed, errored or itself blocked    blocked    until that one is retried, skipped or done
+    one failed, errored or itself blocked    blocked    until that task is retried, skipped or done
     otherwise                                pending
 
-A task that is being worked on, or is finished, is not pushed back by what happens to its dependencies.
-One that was split depends on its parts and on nothing else, since they depend on what it did; where it would
-be ready, it is done (`merge.py`).
+Dependencies do not change a task that is in progress or finished. A task that was split depends on its parts
+only, because they take over its dependencies. When it would become ready, it is done
+(`complete_from_subtasks`).
 """
 
 from collections.abc import Iterator
@@ -36,21 +36,21 @@ from coord.core.transaction import Transaction
 PAGE = 500
 UPDATES_MAX = 1_000
 LEVELS_MAX = 16
-"""How many tasks one command computes anew, and how far down; the sweep goes on with the rest."""
+"""The number of tasks and levels that one command updates; the sweep continues with the rest."""
 
 FINISHED = (TaskStatus.DONE, TaskStatus.SKIPPED)
 BLOCKING_STATES = (TaskStatus.FAILED, TaskStatus.ERRORED, TaskStatus.BLOCKED)
 WAITING = (TaskStatus.PENDING, TaskStatus.READY, TaskStatus.BLOCKED)
-"""States that follow from the dependencies."""
+"""The states that follow from dependencies."""
 
 
 def needs(task_id: str, spec: Spec) -> tuple[str, ...]:
-    """Return what has to be finished before a task can be."""
+    """Return the tasks that a task depends on."""
     return part_ids(task_id, spec.parts) if spec.parts else spec.depends_on
 
 
 def state_by_dependencies(tx: Transaction, project: str, task_id: str, spec: Spec) -> TaskStatus:
-    """Return the state of a task nobody works on."""
+    """Return the state of a task that is not in progress."""
     states = _states(tx, project, needs(task_id, spec))
     if any(state in BLOCKING_STATES for state in states):
         return TaskStatus.BLOCKED
@@ -63,59 +63,59 @@ def _states(tx: Transaction, project: str, names: tuple[str, ...]) -> list[TaskS
     return [TaskStatus.PENDING if task is None else task.state for task in tasks]
 
 
-def add_dependent(tx: Transaction, project: str, task_id: str, follower: str) -> None:
-    """Write down that one task depends on another; that one's own record tells that it has to be told.
+def add_dependent(tx: Transaction, project: str, task_id: str, dependent: str) -> None:
+    """Record that `dependent` depends on a task, and mark the task as having dependents.
 
-    It is written for each follower: who finishes or opens that task meanwhile has looked for followers in
-    vain, and is to meet a conflict.
+    The mark is written for each dependent, so that a concurrent command that finishes or reopens the task
+    without seeing this dependent conflicts and runs again.
     """
-    tx.put_marker(keys.dependent(project, task_id, follower))
+    tx.put_marker(keys.dependent(project, task_id, dependent))
     spec_key = keys.spec(project, task_id)
     spec = tx.get(spec_key, Spec)
-    assert spec is not None, f"{follower} depends on {task_id}, which was added"
+    assert spec is not None, f"{dependent} depends on {task_id}, which was added"
     if not spec.has_dependents or spec_key not in tx.writes:
         tx.put(spec_key, msgspec.structs.replace(spec, has_dependents=True))
 
 
 def has_dependents(tx: Transaction, project: str, task_id: str) -> bool:
-    """Whether something may depend on a task: most have no followers, and need not look for them."""
+    """Whether other tasks may depend on a task; most have no dependents and skip the scan."""
     spec = tx.get(keys.spec(project, task_id), Spec)
     return spec is not None and spec.has_dependents
 
 
 def update_dependents(tx: Transaction, project: str, task_id: str, now: int) -> None:
-    """Compute anew the state of all that depends on a task, and of what depends on these in turn.
+    """Update the state of all direct and indirect dependents of a task.
 
-    What must not be taken any more is withdrawn at once, however much it is. The rest, what becomes ready or
-    blocked, is done in steps of a measure: a task that ten thousand depend on can be finished, too.
+    Dependents that must not be claimed any more leave the queue at once, whatever their number. The others,
+    which become ready or blocked, are updated in steps, so that a task with ten thousand dependents fits too.
     """
     if not has_dependents(tx, project, task_id):
         return
     if _states(tx, project, (task_id,))[0] not in (*FINISHED, *BLOCKING_STATES):
-        followers = _load(tx, project, list(dependents(tx, project, task_id)))
-        for follower, state in zip(followers, _states(tx, project, tuple(followers)), strict=True):
+        names = _load(tx, project, list(dependents(tx, project, task_id)))
+        for name, state in zip(names, _states(tx, project, tuple(names)), strict=True):
             if state is TaskStatus.READY:
-                update_readiness(tx, project, follower, now)
-    _settle(tx, project, task_id, [(task_id, "")], now)
+                update_readiness(tx, project, name, now)
+    _update_levels(tx, project, task_id, [(task_id, "")], now)
 
 
 def update_remaining(tx: Transaction, key: str, now: int) -> None:
-    """Go on where a change was left when it had reached its measure."""
+    """Continue an update that had reached its limit."""
     _, project, task_id = keys.parts(key)
     rest = tx.get(key, PendingUpdate)
     if rest is not None:
         tx.delete(key)
-        _settle(tx, project, task_id, list(rest.tasks), now)
+        _update_levels(tx, project, task_id, list(rest.tasks), now)
 
 
-def _settle(tx: Transaction, project: str, cause: str, todo: list[tuple[str, str]], now: int) -> None:
+def _update_levels(tx: Transaction, project: str, cause: str, todo: list[tuple[str, str]], now: int) -> None:
     left = UPDATES_MAX
     for _ in range(LEVELS_MAX):
         if not todo or left <= 0:
             break
-        followers, rest = _followers(tx, project, todo, left)
-        left -= len(followers)
-        changed = [name for name in followers if update_readiness(tx, project, name, now)]
+        names, rest = _direct_dependents(tx, project, todo, left)
+        left -= len(names)
+        changed = [name for name in names if update_readiness(tx, project, name, now)]
         todo = rest + [(name, "") for name in changed if has_dependents(tx, project, name)]
     if todo:
         key = keys.pending_update(project, cause)
@@ -124,10 +124,10 @@ def _settle(tx: Transaction, project: str, cause: str, todo: list[tuple[str, str
         tx.put(key, msgspec.structs.replace(before, tasks=tasks), keys.due(0))
 
 
-def _followers(
+def _direct_dependents(
     tx: Transaction, project: str, todo: list[tuple[str, str]], limit: int
 ) -> tuple[list[str], list[tuple[str, str]]]:
-    """Return what depends directly on some tasks, in few steps however many they are, and what is left."""
+    """Return up to `limit` direct dependents of some tasks, and the tasks that are left over."""
     tx.prefetch_scans([_range(project, name, after) for name, after in todo])
     found: dict[str, None] = {}
     rest = []
@@ -149,7 +149,7 @@ def _range(project: str, task_id: str, after: str) -> Range:
 
 
 def _load(tx: Transaction, project: str, names: list[str]) -> list[str]:
-    """Load what it takes to compute tasks anew."""
+    """Load the records that updating these tasks reads."""
     tx.prefetch(*(key for name in names for key in (keys.task(project, name), keys.spec(project, name))))
     specs = {name: tx.get(keys.spec(project, name), Spec) or Spec() for name in names}
     tx.prefetch(*{keys.task(project, each) for name, spec in specs.items() for each in needs(name, spec)})
@@ -157,7 +157,7 @@ def _load(tx: Transaction, project: str, names: list[str]) -> list[str]:
 
 
 def update_readiness(tx: Transaction, project: str, task_id: str, now: int) -> bool:
-    """Compute the state of one task anew; return whether it changed."""
+    """Update the state of one task; return whether it changed."""
     task_key = keys.task(project, task_id)
     task = tx.get(task_key, Task)
     spec = tx.get(keys.spec(project, task_id), Spec)
@@ -179,7 +179,10 @@ def update_readiness(tx: Transaction, project: str, task_id: str, now: int) -> b
 def complete_from_subtasks(
     tx: Transaction, project: str, task_id: str, parts: int, task: Task, now: int
 ) -> None:
-    """Write down that all parts are finished, as a generation of its own, with the generations they had."""
+    """Complete a task whose parts are finished, under a new generation.
+
+    Its result names the generations of the parts' results and copies no data.
+    """
     finished = [tx.get(keys.task(project, name), Task) or UNCLAIMED for name in part_ids(task_id, parts)]
     generations = tuple(part.generation if part.state is DONE else 0 for part in finished)
     generation = task.generation + 1
@@ -205,7 +208,7 @@ def complete_from_subtasks(
 
 
 def dependents(tx: Transaction, project: str, task_id: str) -> Iterator[str]:
-    """Go through the tasks that depend on one directly."""
+    """Yield the direct dependents of a task."""
     prefix = keys.dependent_prefix(project, task_id)
     for page in tx.pages(prefix):
         for found in page:
@@ -213,7 +216,7 @@ def dependents(tx: Transaction, project: str, task_id: str) -> Iterator[str]:
 
 
 def find_cycle(tx: Transaction, project: str, task_id: str, depends_on: tuple[str, ...]) -> list[str]:
-    """Return the path by which a task would come to depend on itself; empty if it would not."""
+    """Return the path by which a task would depend on itself; empty if there is none."""
     came_from = dict.fromkeys(depends_on, task_id)
     level = list(came_from)
     while level and task_id not in came_from:

@@ -1,4 +1,4 @@
-"""Claims whose session is gone: they end with it, so that their tasks are free for the next generation."""
+"""End the claims of a session that has ended, so that their tasks are free again."""
 
 import msgspec
 
@@ -13,7 +13,7 @@ from coord.core.transaction import Transaction
 
 
 def end_claims(tx: Transaction, session: str, reason: ReleaseReason, note: str, now: int) -> int:
-    """End the active claims of a session that has ended; return how many."""
+    """End the active claims of a session that has ended; return the number."""
     ended = 0
     for page in tx.pages(keys.by_session_prefix(session)):
         for found in page:
@@ -26,13 +26,13 @@ def end_claims(tx: Transaction, session: str, reason: ReleaseReason, note: str, 
 def _end_claim(tx: Transaction, which: TaskCommand, reason: ReleaseReason, note: str, now: int) -> None:
     task_key = keys.task(which.project, which.task)
     stored = tx.get(task_key, Task)
-    assert stored is not None, f"{task_key} has an index entry"
+    assert stored is not None, f"{task_key} is in the index of its session"
     remove_from_indexes(tx, which, stored, now)
     if tx.get(keys.count_session(stored.session), Count) is not None:  # a limited tenant counts
         count_off(tx, stored.session)
     if as_of(stored, now).claim is ClaimState.EXPIRED:
         if stored.planned:
-            schedule_retry(tx, which.project, which.task, as_of(stored, now), now, pause=False)
+            schedule_retry(tx, which.project, which.task, as_of(stored, now), now, backoff=False)
         else:
             tx.put(task_key, as_of(stored, now))
         tx.put_marker(keys.expired(stored.expires_ms, which.project, which.task))
@@ -50,7 +50,7 @@ def _end_claim(tx: Transaction, which: TaskCommand, reason: ReleaseReason, note:
         note=note,
     )
     if task.planned:
-        schedule_retry(tx, which.project, which.task, task, now, pause=False)
+        schedule_retry(tx, which.project, which.task, task, now, backoff=False)
     else:
         tx.put(task_key, task)
     names = (which.project, which.task, task.generation, task.session, task.agent)

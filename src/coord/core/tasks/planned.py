@@ -1,6 +1,6 @@
-"""What a plan adds to the life of a task: its turn, its track, the locks on its files, another try.
+"""What happens to a planned task besides its claim: queue, track, locks on its files, retries.
 
-`task.py` calls these for tasks that were added; one that was only claimed knows nothing of them.
+`claims.py` calls these functions for tasks that were added. A task that was only claimed has none of this.
 """
 
 import msgspec
@@ -29,42 +29,48 @@ from coord.core.transaction import Transaction
 RETRY_MS, RETRY_MS_MAX = 5_000, 600_000
 
 
-def not_ready_reason(tx: Transaction, project: str, task: Task, agent: str, goes: str = "") -> str:
-    """Return why a task that was added may not be claimed now; empty if it may. `goes` loses it thereby."""
+def not_ready_reason(tx: Transaction, project: str, task: Task, agent: str, previous_agent: str = "") -> str:
+    """Return why a planned task cannot be claimed now; empty if it can.
+
+    `previous_agent` holds the task now, and loses it by the claim.
+    """
     if task.state not in (READY, TaskStatus.IN_PROGRESS):
         return f"the task is {task.state.value}"
-    return track_full_reason(tx, project, task.track, agent, goes)
+    return track_full_reason(tx, project, task.track, agent, previous_agent)
 
 
-def track_full_reason(tx: Transaction, project: str, track: str, agent: str, goes: str = "") -> str:
-    """Return who stands against another agent on a track; empty if nobody does. `goes` leaves one task."""
+def track_full_reason(tx: Transaction, project: str, track: str, agent: str, previous_agent: str = "") -> str:
+    """Return why a track has no room for an agent; empty if it has.
+
+    `previous_agent` is about to lose one task on the track.
+    """
     record = tx.get(keys.track(project, track), Track) if track else None
     if record is None:
         return ""
-    agents = {name for name, tasks in record.agents.items() if name != goes or tasks > 1}
+    agents = {name for name, tasks in record.agents.items() if name != previous_agent or tasks > 1}
     if agent in agents or len(agents) < record.agents_max:
         return ""
-    return f"{', '.join(sorted(agents))} works on track {track}"
+    return f"track {track} is full: {', '.join(sorted(agents))}"
 
 
 def occupy_track(tx: Transaction, project: str, task_id: str, task: Task) -> None:
-    """Put a task on the list of those worked on, and count its agent on its track."""
+    """Add a task to the index of tasks in progress, and count its agent on the track."""
     tx.put_marker(keys.working(project, task_id))
     if task.track:
         _count_agent(tx, project, task, 1)
 
 
 def move_track(tx: Transaction, project: str, task_id: str, before: Task, after: Task) -> None:
-    """Count an agent on another track, where its task was added or moved while it works on it."""
+    """Count an agent on another track, after its task changed tracks during the claim."""
     if before.planned and before.track:
         _count_agent(tx, project, before, -1)
     occupy_track(tx, project, task_id, after)
 
 
 def vacate_track(tx: Transaction, which: TaskCommand, task: Task, now: int) -> None:
-    """Count an agent off its track, and end the locks that came with the claim: given back, or lost."""
-    given_back = getattr(which, "session", "") == task.session
-    end_reason = EndReason.RELEASED if given_back else EndReason.CLAIM_LOST
+    """Count an agent off its track, and end the locks of its claim as released or as lost."""
+    released = getattr(which, "session", "") == task.session
+    end_reason = EndReason.RELEASED if released else EndReason.CLAIM_LOST
     if task.track:
         _count_agent(tx, which.project, task, -1)
     freed: list[Resource] = []
@@ -75,7 +81,7 @@ def vacate_track(tx: Transaction, which: TaskCommand, task: Task, now: int) -> N
 
 
 def locks_of_task(tx: Transaction, project: str, task_id: str, task: Task) -> list[tuple[str, Lock]]:
-    """Return the locks that a claim has, where they stand."""
+    """Return the locks of a claim with their keys."""
     found = []
     for key in task.lock_keys:
         lock = tx.get(key, Lock)
@@ -85,7 +91,7 @@ def locks_of_task(tx: Transaction, project: str, task_id: str, task: Task) -> li
 
 
 def renew_locks_of_task(tx: Transaction, project: str, task_id: str, task: Task) -> None:
-    """Let the locks of a claim last as long as its lease."""
+    """Extend the locks of a claim to the end of its lease."""
     for key, lock in locks_of_task(tx, project, task_id, task):
         fence = lock.fence or tx.version(key)
         renewed = msgspec.structs.replace(lock, fence=fence, expires_ms=task.expires_ms)
@@ -101,22 +107,22 @@ def _count_agent(tx: Transaction, project: str, task: Task, by: int) -> None:
 
 
 def put_unclaimed(tx: Transaction, project: str, task_id: str, task: Task) -> None:
-    """Write a task that nobody works on any more, in the queue if it is ready."""
+    """Write a task without a claim; put it in the queue if it is ready."""
     tx.put(keys.task(project, task_id), task, task.queue if task.state is READY else "")
 
 
 def return_to_queue(tx: Transaction, project: str, task_id: str, task: Task, now: int) -> None:
-    """Put a task that was given back where it belongs: its dependencies may have changed meanwhile."""
+    """Write a released task with the state that follows from its dependencies."""
     tx.delete(keys.working(project, task_id))
     spec = tx.get(keys.spec(project, task_id), Spec) or Spec()
     state = state_by_dependencies(tx, project, task_id, spec)
     put_unclaimed(tx, project, task_id, msgspec.structs.replace(task, state=state))
-    if state is TaskStatus.BLOCKED:  # while it was worked on, those behind it were not
+    if state is TaskStatus.BLOCKED:  # its dependents did not follow while it was in progress
         update_dependents(tx, project, task_id, now)
 
 
 def reopen(tx: Transaction, project: str, task_id: str, before: Task, opened: Task, now: int) -> None:
-    """Put a task that was reset back where it belongs, and those that waited for it behind it."""
+    """Write a task that was reset, and update the tasks that depend on it."""
     spec = tx.get(keys.spec(project, task_id), Spec) or Spec()
     state = state_by_dependencies(tx, project, task_id, spec)
     task = msgspec.structs.replace(opened, planned=True, queue=before.queue, track=before.track, state=state)
@@ -130,7 +136,7 @@ def reopen(tx: Transaction, project: str, task_id: str, before: Task, opened: Ta
 
 
 def done_reads(project: str, task_id: str, agent: str, session: str) -> list[str]:
-    """Return what the end of a task that was added looks at and writes, but for its track."""
+    """Return the keys that the end of a planned task reads and writes, except its track."""
     return [
         keys.spec(project, task_id),
         keys.agent(project, agent),
@@ -141,7 +147,7 @@ def done_reads(project: str, task_id: str, agent: str, session: str) -> list[str
 
 
 def prefetch_done(tx: Transaction, project: str, task_id: str, task: Task) -> None:
-    """Ask at once for all that the end of a task looks at."""
+    """Prefetch everything that the end of a task reads."""
     wanted = done_reads(project, task_id, agent_of(task), task.session)
     if task.track:
         wanted.append(keys.track(project, task.track))
@@ -149,20 +155,22 @@ def prefetch_done(tx: Transaction, project: str, task_id: str, task: Task) -> No
 
 
 def finish_done(tx: Transaction, project: str, task_id: str, task: Task, now: int) -> None:
-    """Finish a task whose result was accepted; its agent did well."""
+    """Finish a task whose result was accepted, and count it for its agent."""
     count_success(tx, project, task_id, task, now)
     finish(tx, project, task_id, now)
 
 
 def finish(tx: Transaction, project: str, task_id: str, now: int) -> None:
-    """Take a task that is done or skipped off the list, and let those go on that waited for it."""
+    """Remove a done or skipped task from the indexes, and update its dependents."""
     tx.delete(keys.unfinished(project, task_id))
     tx.delete(keys.working(project, task_id))
     update_dependents(tx, project, task_id, now)
 
 
-def schedule_retry(tx: Transaction, project: str, task_id: str, task: Task, now: int, *, pause: bool) -> None:
-    """Put a task back after a failure or a lost worker, until it has been tried too often."""
+def schedule_retry(
+    tx: Transaction, project: str, task_id: str, task: Task, now: int, *, backoff: bool
+) -> None:
+    """Return a task to the queue after a failure or a lost lease; mark it errored after too many."""
     spec = tx.get(keys.spec(project, task_id), Spec) or Spec()
     if task.end_reason is not ReleaseReason.VOLUNTARY:
         count_failure(tx, project, task, spec.type, now)
@@ -175,9 +183,9 @@ def schedule_retry(tx: Transaction, project: str, task_id: str, task: Task, now:
         tx.emit(TaskErrored(project, task_id, task.generation, retries, task.note))
         update_dependents(tx, project, task_id, now)
         return
-    retry_ms = now + min(RETRY_MS * 4 ** (retries - 1), RETRY_MS_MAX) if pause else 0
+    retry_ms = now + min(RETRY_MS * 4 ** (retries - 1), RETRY_MS_MAX) if backoff else 0
     again = msgspec.structs.replace(task, state=TaskStatus.PENDING, retries=retries, retry_ms=retry_ms)
-    if pause:
+    if backoff:
         tx.put(keys.task(project, task_id), again, keys.due(retry_ms))
     else:
         return_to_queue(tx, project, task_id, again, now)
@@ -185,7 +193,7 @@ def schedule_retry(tx: Transaction, project: str, task_id: str, task: Task, now:
 
 
 def fail_for_good(tx: Transaction, project: str, task_id: str, task: Task, now: int) -> None:
-    """Write down that a task cannot be done: what depends on it is blocked until somebody retries it."""
+    """Record a permanent failure: dependents are blocked until somebody retries the task."""
     spec = tx.get(keys.spec(project, task_id), Spec) or Spec()
     count_failure(tx, project, task, spec.type, now)
     tx.put(keys.task(project, task_id), msgspec.structs.replace(task, state=TaskStatus.FAILED))
@@ -196,5 +204,5 @@ def fail_for_good(tx: Transaction, project: str, task_id: str, task: Task, now: 
 
 
 def end_backoff(tx: Transaction, project: str, task_id: str, task: Task, now: int) -> None:
-    """Let a task be taken again after the pause that follows a failure."""
+    """Return a task to the queue after its backoff."""
     return_to_queue(tx, project, task_id, msgspec.structs.replace(task, retry_ms=0), now)

@@ -1,4 +1,4 @@
-"""Questions about tasks: their state, history and lineage, the claims of a session, what has expired."""
+"""Queries about tasks: state, history, results, the claims of a session, expired claims."""
 
 from collections.abc import Iterator
 from typing import TypeVar
@@ -35,7 +35,7 @@ AnyStored = TypeVar("AnyStored", bound=Stored)
 
 
 def get_task_state(tx: Transaction, command: GetTaskState, now: int) -> TaskState:
-    """Return the task as of now; one that was never added or claimed is ready, at generation 0."""
+    """Return the state of a task now; an unknown task is ready at generation 0."""
     stored = tx.get(keys.task(command.project, command.task), Task)
     if stored is None:
         return TaskState(command.tenant, command.project, command.task, TaskStatus.READY, 0)
@@ -55,7 +55,7 @@ def get_task_state(tx: Transaction, command: GetTaskState, now: int) -> TaskStat
 
 
 def get_task_states(tx: Transaction, command: GetTaskStates, now: int) -> list[TaskState]:
-    """Return several tasks as of now."""
+    """Return the states of several tasks now."""
     tx.prefetch(*(keys.task(project, task_id) for project, task_id in command.tasks))
     tx.prefetch(prefixes=(keys.rejected_prefix(*names) for names in command.tasks), limit=PAGE)
     tasks = [(names, tx.get(keys.task(*names), Task)) for names in command.tasks]
@@ -73,12 +73,12 @@ def get_result(tx: Transaction, command: GetResult, _now: int) -> TaskResult:
     if task is not None and command.generation not in (0, task.generation):
         task = tx.get(keys.history(*names, command.generation), Task)
     if task is None or task.end_reason is not ReleaseReason.COMPLETED:
-        raise NotFound(f"{command.task} has no result", hint="coord task show tells how it stands")
+        raise NotFound(f"{command.task} has no result", hint="coord task show prints its state")
     return result_info(tx, command.tenant, *names, task)
 
 
 def get_claim_history(tx: Transaction, command: GetClaimHistory, now: int) -> list[ClaimHistory]:
-    """Return every ended generation, oldest first, each with the submissions that came in vain under it."""
+    """Return the ended generations, oldest first, each with its rejected submissions."""
     stored = tx.get(keys.task(command.project, command.task), Task)
     ended = [
         tx.get(found.key, Task) for found in _all(tx, keys.history_prefix(command.project, command.task))
@@ -94,7 +94,7 @@ def get_claim_history(tx: Transaction, command: GetClaimHistory, now: int) -> li
 
 
 def _history_info(command: TaskCommand, task: Task, rejected: tuple[TaskResult, ...]) -> ClaimHistory:
-    assert task.end_reason is not None, "only an ended generation is history"
+    assert task.end_reason is not None, "only an ended generation is in the history"
     return ClaimHistory(
         command.tenant,
         command.project,
@@ -138,12 +138,12 @@ def _rejection_info(command: TaskCommand, key: str, rejection: Rejection) -> Tas
 
 
 def get_session_claims(tx: Transaction, command: GetSessionClaims, now: int) -> list[TaskClaim]:
-    """Return the claims of a session that are active as of now."""
+    """Return the active claims of a session."""
     claims = []
     found = list(_all(tx, keys.by_session_prefix(command.session)))
     tx.prefetch(*(keys.task(*keys.parts(index.key)[-2:]) for index in found))
     for index in found:
-        tx.get(index.key, Marker)  # an expectation: a claim that ends after the scan is noticed
+        tx.get(index.key, Marker)  # reading it makes a claim that ends after the scan a conflict
         which = TaskCommand(command.tenant, *keys.parts(index.key)[-2:])
         task = tx.get(keys.task(which.project, which.task), Task)
         if task is not None and task.session == command.session and as_of(task, now) is task:
@@ -152,9 +152,9 @@ def get_session_claims(tx: Transaction, command: GetSessionClaims, now: int) -> 
 
 
 def list_expired_claims(tx: Transaction, command: ListExpiredClaims, now: int) -> list[TaskClaim]:
-    """Return claims whose lease ran out and that nobody took since, swept or not, oldest first."""
+    """Return claims whose lease has expired and whose task nobody claimed since, oldest first."""
     before = now if command.before_ms is None else min(command.before_ms, now)
-    # The line first: a sweep in between moves a claim to the index, where it is met again, never missed.
+    # Deadlines first: a sweep between the scans moves a claim to the index of expired ones, read next.
     unswept = [
         (keys.due_ms(found.index_key), project, task_id)
         for found in _due(tx, before)
@@ -186,7 +186,7 @@ def list_expired_claims(tx: Transaction, command: ListExpiredClaims, now: int) -
 
 
 def _due(tx: Transaction, before: int) -> Iterator[Found]:
-    """Yield what is due up to a moment; the line is in order, so the first later one ends it."""
+    """Yield the records whose deadline is not after `before`, in order."""
     for found in _all(tx, keys.DUE_PREFIX, by_index_key=True):
         if keys.due_ms(found.index_key) > before:
             return
@@ -205,7 +205,7 @@ def _all(tx: Transaction, prefix: str, *, by_index_key: bool = False) -> Iterato
 
 
 def forget_generation(tx: Transaction, key: str, now: int) -> None:
-    """Forget an earlier generation past its retention; a task that is not done keeps its lineage."""
+    """Delete an earlier generation after its retention; an unfinished task keeps all of them."""
     project, task_id, number = keys.parts(key)[1:]
     task = tx.get(keys.task(project, task_id), Task)
     earlier = tx.get(key, Task)

@@ -1,4 +1,4 @@
-"""Opening a task again: its claim ends, its history stays, its generation goes on rising."""
+"""Reopen a task: its claim ends, its history stays, its generation keeps rising."""
 
 import msgspec
 
@@ -14,7 +14,7 @@ from coord.core.transaction import Transaction
 
 
 def reset_task(tx: Transaction, command: ResetTask, now: int) -> ResetResult:
-    """Open a task again, and its parts, if it has any; what depends on it waits again."""
+    """Reopen a task and its parts; tasks that depend on it wait again."""
     stored = tx.get(keys.task(command.project, command.task), Task)
     if stored is None:
         return ResetResult(False, ResetReason.NOT_FOUND)
@@ -29,7 +29,7 @@ def reset_task(tx: Transaction, command: ResetTask, now: int) -> ResetResult:
 
 
 def reopen_whole(tx: Transaction, which: TaskCommand, now: int) -> None:
-    """Open a task that was done by its parts, now that this part of it is open."""
+    """Reopen the task that a reopened part belongs to, if it was done."""
     if not is_part_id(which.task):
         return
     whole = whole_id(which.task)
@@ -38,7 +38,7 @@ def reopen_whole(tx: Transaction, which: TaskCommand, now: int) -> None:
         return
     task = tx.get(keys.task(which.project, whole), Task)
     if task is not None and task.state is DONE:
-        reason = f"{which.task} was opened again"
+        reason = f"{which.task} was reopened"
         _reset(tx, ResetTask(which.tenant, which.project, whole, reason), now)
 
 

@@ -1,4 +1,4 @@
-"""Results of tasks: which submission counts, and the record of those that do not."""
+"""Accept or reject submitted results, and read the accepted ones."""
 
 import msgspec
 
@@ -37,11 +37,11 @@ from coord.core.transaction import Transaction
 
 ACCEPTED, COMPLETED = SubmissionReason.ACCEPTED, ReleaseReason.COMPLETED
 REJECTION_QUIET_MS = 60_000
-"""The same rejected submission, repeated within this time, is not recorded again."""
+"""A rejected submission that is repeated within this time is not recorded again."""
 
 
 def submit_reads(command: SubmitResult) -> list[str]:
-    """Return what an accepted submission is going to read, so that a batch of them loads it all at once."""
+    """Return the keys that an accepted submission reads, so that a batch loads them together."""
     project, task_id, session = command.project, command.task, command.session
     reads = [] if command.tenant == UNLIMITED_TENANT else count_keys(session)
     reads += (
@@ -131,8 +131,11 @@ def _accept(
 def _reject(
     tx: Transaction, command: SubmitResult, task: Task, reason: SubmissionReason, now: int
 ) -> SubmissionResult:
-    """Say no, and record it unless it is junk: a generation never granted, or the accepted one once more."""
-    held = _held_generation(tx, command, task)
+    """Reject a submission and record it.
+
+    Two kinds are not recorded: a generation that was never granted, and a repetition of the accepted one.
+    """
+    held = _own_generation(tx, command, task)
     own_again = held is not None and held.end_reason is COMPLETED
     lost = held is not None and not own_again
     if 0 < command.generation <= task.generation and not own_again:
@@ -141,8 +144,8 @@ def _reject(
     return SubmissionResult(False, reason, task.generation, lost)
 
 
-def _held_generation(tx: Transaction, command: SubmitResult, task: Task) -> Task | None:
-    """Return the generation that the submitter names, if it was once granted to this session."""
+def _own_generation(tx: Transaction, command: SubmitResult, task: Task) -> Task | None:
+    """Return the generation that the command names, if it was granted to its session."""
     held: Task | None = task
     if command.generation != task.generation or task.claim is None:
         if not 0 < command.generation <= task.generation:
@@ -185,8 +188,8 @@ def _record_rejection(
 
 
 def result_info(tx: Transaction, tenant: str, project: str, task_id: str, task: Task) -> TaskResult:
-    """Return the accepted result of a generation; data of more than one record can hold is left out."""
-    import json  # slow to import, and few look at results
+    """Return the accepted result of a generation, without data that is larger than a record."""
+    import json  # slow to import, and few commands read results
 
     result = tx.get(keys.result(project, task_id, task.generation), Result) or Result()
     data = None
@@ -210,15 +213,15 @@ def result_info(tx: Transaction, tenant: str, project: str, task_id: str, task: 
 
 
 def _result_data(tx: Transaction, project: str, task_id: str, result: Result) -> bytes | msgspec.Raw:
-    """Return the JSON of a small result, which may be made of those of its parts."""
+    """Return the JSON of a small result; that of a split task combines the results of its parts."""
     if not result.part_generations:
         return result.data
-    places = [
+    result_keys = [
         keys.result(project, part_id(task_id, number), generation)
         for number, generation in enumerate(result.part_generations, 1)
     ]
-    tx.prefetch(*places)
+    tx.prefetch(*result_keys)
     return combine_results(
-        bytes((tx.get(place, Result) or Result()).data) if generation else None
-        for place, generation in zip(places, result.part_generations, strict=True)
+        bytes((tx.get(key, Result) or Result()).data) if generation else None
+        for key, generation in zip(result_keys, result.part_generations, strict=True)
     )

@@ -1,4 +1,4 @@
-"""The record of a task, and how it looks now that its deadlines have passed."""
+"""Records and events of tasks, claims, results and agents: the format on disk."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -13,19 +13,19 @@ from coord.core.tasks.types import ClaimState, ReleaseReason, SubmissionReason, 
 ACTIVE, EXPIRED, RELEASED = ClaimState.ACTIVE, ClaimState.EXPIRED, ClaimState.RELEASED
 READY, IN_PROGRESS, DONE = TaskStatus.READY, TaskStatus.IN_PROGRESS, TaskStatus.DONE
 STUCK_STATES = (TaskStatus.FAILED, TaskStatus.ERRORED)
-# Bound once, because Python 3.11 takes as long to find a member in its class as to make a small record.
+# Bound once: Python 3.11 takes as long to look up an enum member as to create a small record.
 PRIORITY_STEP_MS = 60_000
-"""One step of priority is worth so long a wait in the queue: nobody waits for ever."""
+"""One step of priority equals this time in the queue, so that every task gets its turn in the end."""
 RETRIES_MAX = 3
 AGENTS_PER_TRACK = 1
 
 
 class Task(Stored, frozen=True, tag=1):
-    """A task with its latest claim; archived as it is when the next generation begins.
+    """A task with its latest claim; the next claim archives this record.
 
-    One that was added (`planned`) has a place in the queue for when it is ready, perhaps a track, and while
-    it is worked on perhaps the locks on its files; after a failure it is not ready before `retry_ms`. Of one
-    that was split, `parts_done` counts the parts that are done or skipped.
+    A `planned` task was added: `queue` is its index key while it is ready, `track` its track, `lock_keys` the
+    locks that its claim took. After a failure it is not ready before `retry_ms`. If the task was split,
+    `parts_done` counts the parts that are done or skipped.
     """
 
     generation: int = 0
@@ -56,7 +56,7 @@ UNCLAIMED = Task()
 
 
 def as_of(task: Task, now: int) -> Task:
-    """Return the task with its deadline acted on."""
+    """Return the task as it is now: a claim past its deadline is EXPIRED."""
     if task.claim is not ACTIVE or now < task.expires_ms:
         return task
     return msgspec.structs.replace(
@@ -69,7 +69,7 @@ def as_of(task: Task, now: int) -> Task:
 
 
 class Spec(Stored, frozen=True, tag=1):
-    """The description of a task, and who may take it; `has_dependents`: some task depends on it, or did."""
+    """What a task is and who may take it; `has_dependents` is set once another task depends on it."""
 
     description: str = ""
     type: str = ""
@@ -91,7 +91,7 @@ class Spec(Stored, frozen=True, tag=1):
 
 
 class QueueClass(Stored, frozen=True, tag=1):
-    """What all tasks of a class have alike."""
+    """What all tasks of a queue class have in common."""
 
     track: str = ""
     type: str = ""
@@ -100,35 +100,35 @@ class QueueClass(Stored, frozen=True, tag=1):
 
 
 def queue_class_name(spec: Spec) -> str:
-    """Return the class of a task: all of one class may be taken by the same agents."""
+    """Return the queue class of a task: the same agents may take all tasks of a class."""
     parts = (spec.track, spec.type, spec.role, "+".join(sorted(spec.needs)))
     return ":".join(part or "-" for part in parts)
 
 
 def ready_index_key(project: str, spec: Spec) -> str:
-    """Return the line of a task while it is ready: by priority that ages, then by age."""
+    """Return the index key of a task while it is ready: ordered by priority and age."""
     rank_ms = max(0, spec.created_ms - PRIORITY_STEP_MS * spec.priority)
     return keys.ready(project, queue_class_name(spec), rank_ms)
 
 
 class Track(Stored, frozen=True, tag=1):
-    """Who works on a track now, with how many tasks, and how many may."""
+    """The agents on a track with their number of tasks, and how many agents are allowed."""
 
     agents_max: int = AGENTS_PER_TRACK
     agents: dict[str, int] = {}
 
 
 class PendingUpdate(Stored, frozen=True, tag=1):
-    """Tasks that have changed while some of those that depend on them are yet to be computed anew.
+    """Tasks that changed, and whose dependents are not all updated yet.
 
-    Each with the last of its followers that was.
+    Each task is paired with the last dependent that was updated.
     """
 
     tasks: tuple[tuple[str, str], ...] = ()
 
 
 class ClaimLoss(Stored, frozen=True, tag=1):
-    """A claim that a session lost: under which generation, why and when."""
+    """How a session lost a claim: its generation, the reason and the time."""
 
     generation: int = 0
     reason: ReleaseReason = ReleaseReason.EXPIRED
@@ -137,7 +137,7 @@ class ClaimLoss(Stored, frozen=True, tag=1):
 
 
 class Result(Stored, frozen=True, tag=1):
-    """An accepted result: its data, or the digest of large data, or of which generation each part's is."""
+    """An accepted result: its data, the digest of large data, or the generation of each part's result."""
 
     data: msgspec.Raw = msgspec.Raw(b"null")
     digest: str = ""
@@ -145,18 +145,18 @@ class Result(Stored, frozen=True, tag=1):
 
 
 def combine_results(parts: Iterable[bytes | None]) -> bytes:
-    """Return the results of parts as one: a list in their order, null for a part that was skipped."""
+    """Return the results of parts as one JSON list in their order, with null for a skipped part."""
     return b'{"parts":[' + b",".join(part or b"null" for part in parts) + b"]}"
 
 
 def combined_bytes(sizes: Iterable[int | None]) -> int:
-    """Return how long `combine_results` is of parts of these sizes."""
+    """Return the size of `combine_results` for parts of these sizes; None is a skipped part."""
     each = [len(b"null") if size is None else size for size in sizes]
     return len(combine_results(())) + sum(each) + max(0, len(each) - 1)
 
 
 class Rejection(Stored, frozen=True, tag=1):
-    """A submission that was turned away; `times` counts repetitions after a quiet minute."""
+    """A rejected submission; `times` counts repetitions that are at least a minute apart."""
 
     reason: SubmissionReason = SubmissionReason.STALE_GENERATION
     agent: str = ""
@@ -167,7 +167,7 @@ class Rejection(Stored, frozen=True, tag=1):
 
 
 class Blob(Stored, frozen=True, tag=1):
-    """Large data: how much of it is there, and who needs it."""
+    """Large data: its size, the number of chunks stored, and the number of results that refer to it."""
 
     size: int = 0
     chunks: int = 0
@@ -176,13 +176,13 @@ class Blob(Stored, frozen=True, tag=1):
 
 
 class Chunk(Stored, frozen=True, tag=1):
-    """A piece of large data."""
+    """One chunk of large data."""
 
     data: bytes = b""
 
 
 class AgentRecord(Stored, frozen=True, tag=1):
-    """What stands against giving an agent work in a project."""
+    """Reasons to give an agent no task in a project."""
 
     enabled: bool = True
     because: str = ""
@@ -192,7 +192,7 @@ class AgentRecord(Stored, frozen=True, tag=1):
 
 
 class TrackRecord(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How an agent did with tasks of a type: how many, and how long they took against what was expected."""
+    """An agent's results with one type of task: counts, time taken and time expected."""
 
     done: int = 0
     failed: int = 0
@@ -201,7 +201,7 @@ class TrackRecord(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class AgentTrackRecords(Stored, frozen=True, tag=1):
-    """How a session of an agent did, by type of task."""
+    """The track records of one session, by type of task."""
 
     types: dict[str, TrackRecord] = {}
 
@@ -210,7 +210,7 @@ NO_RESTRICTIONS = AgentRecord()
 
 
 class TaskEvent(Event, frozen=True):
-    """Something happened to a claim."""
+    """The base of events about a claim."""
 
     project: str
     task: str
@@ -235,20 +235,20 @@ class TaskRenewed(TaskEvent, frozen=True, tag="task.renewed"):
 
 
 class TaskReleased(TaskEvent, frozen=True, tag="task.released"):
-    """A claim ended without a result: given back, failed or reset."""
+    """A claim ended without a result: released, failed or reset."""
 
     reason: str
     note: str = ""
 
 
 class TaskExpired(TaskEvent, frozen=True, tag="task.expired"):
-    """A lease ran out."""
+    """A lease expired."""
 
     expired_ms: int
 
 
 class TaskSuperseded(TaskEvent, frozen=True, tag="task.superseded"):
-    """A claim was taken over by force."""
+    """Another session took a claim over by force."""
 
     by_session: str
     reason: str
@@ -262,7 +262,7 @@ class TaskCompleted(TaskEvent, frozen=True, tag="task.completed"):
 
 
 class ResultRejected(TaskEvent, frozen=True, tag="task.result_rejected"):
-    """A result was turned away."""
+    """A result was rejected."""
 
     reason: str
     current_generation: int
@@ -271,7 +271,7 @@ class ResultRejected(TaskEvent, frozen=True, tag="task.result_rejected"):
 
 
 class TaskReset(Event, frozen=True, tag="task.reset"):
-    """A task was opened again."""
+    """A task was reopened."""
 
     project: str
     task: str
@@ -280,7 +280,7 @@ class TaskReset(Event, frozen=True, tag="task.reset"):
 
 
 class TaskAdded(Event, frozen=True, tag="task.added"):
-    """A task was added, or what it is was changed."""
+    """A task was added, or its description changed."""
 
     project: str
     task: str
@@ -289,7 +289,7 @@ class TaskAdded(Event, frozen=True, tag="task.added"):
 
 
 class TaskSplit(Event, frozen=True, tag="task.split"):
-    """A task was split into parts; each is a task of its own."""
+    """A task was split into parts, which are tasks themselves."""
 
     project: str
     task: str
@@ -297,7 +297,7 @@ class TaskSplit(Event, frozen=True, tag="task.split"):
 
 
 class TaskMerged(Event, frozen=True, tag="task.merged"):
-    """All parts of a task are done or skipped, so it is done: its result is made of theirs."""
+    """All parts of a task are done or skipped, so the task is done; its result combines theirs."""
 
     project: str
     task: str
@@ -309,7 +309,7 @@ class TaskMerged(Event, frozen=True, tag="task.merged"):
 
 
 class TaskSkipped(Event, frozen=True, tag="task.skipped"):
-    """A task was passed over; those that depend on it may go on."""
+    """A task was skipped; tasks that depend on it may start."""
 
     project: str
     task: str
@@ -317,7 +317,7 @@ class TaskSkipped(Event, frozen=True, tag="task.skipped"):
 
 
 class TaskFailed(Event, frozen=True, tag="task.failed"):
-    """A task failed for good, until somebody retries it."""
+    """A task failed permanently, until somebody retries it."""
 
     project: str
     task: str
@@ -326,7 +326,7 @@ class TaskFailed(Event, frozen=True, tag="task.failed"):
 
 
 class TaskRetried(Event, frozen=True, tag="task.retried"):
-    """A task goes back to the queue, perhaps after a pause."""
+    """A task returns to the queue, at `retry_ms` if there is a backoff."""
 
     project: str
     task: str
@@ -336,7 +336,7 @@ class TaskRetried(Event, frozen=True, tag="task.retried"):
 
 
 class TaskErrored(Event, frozen=True, tag="task.errored"):
-    """A task was tried too often: a person has to look."""
+    """A task failed more often than allowed: a person has to act."""
 
     project: str
     task: str
@@ -346,7 +346,7 @@ class TaskErrored(Event, frozen=True, tag="task.errored"):
 
 
 class HistoryForgotten(Event, frozen=True, tag="task.history_forgotten"):
-    """An earlier generation passed its retention."""
+    """The record of an earlier generation was deleted after its retention."""
 
     project: str
     task: str
@@ -354,7 +354,7 @@ class HistoryForgotten(Event, frozen=True, tag="task.history_forgotten"):
 
 
 class AgentLimited(Event, frozen=True, tag="agent.limited"):
-    """An agent reached a rate limit: until then it is given nothing."""
+    """An agent reached a rate limit and gets no task before `until_ms`."""
 
     project: str
     agent: str
@@ -363,7 +363,7 @@ class AgentLimited(Event, frozen=True, tag="agent.limited"):
 
 
 class AgentEnabled(Event, frozen=True, tag="agent.enabled"):
-    """An agent was taken out of a project's pool by hand, or back into it."""
+    """Somebody disabled or enabled an agent in a project."""
 
     project: str
     agent: str

@@ -1,7 +1,7 @@
-"""What callers get back: claims, history, results, and the reason for each answer.
+"""What callers get: claims, history, results, and a reason code for each reply.
 
-Times are kept in milliseconds (`…_ms`) and shown as UTC datetimes by properties; ids of claims, history
-entries and results are derived from what they name, so that nothing has to be drawn or stored for them.
+Times are stored in milliseconds (`…_ms`); properties return them as UTC datetimes. The ids of claims, history
+entries and results are derived from their content, so they need no randomness and no storage.
 """
 
 from datetime import UTC, datetime
@@ -14,7 +14,7 @@ from coord.core.ids import TaskIdentifier
 
 
 class ClaimState(StrEnum):
-    """The state of a claim (the last: an earlier generation whose history is recorded)."""
+    """The state of a claim; ARCHIVED is an earlier generation in the history."""
 
     ACTIVE = "ACTIVE"
     EXPIRED = "EXPIRED"
@@ -75,7 +75,7 @@ class RenewalReason(StrEnum):
 
 
 class ReleaseOutcome(StrEnum):
-    """Why a claim was given back or not."""
+    """Why a claim was released or not."""
 
     RELEASED = "RELEASED"
     GENERATION_MISMATCH = "GENERATION_MISMATCH"
@@ -105,7 +105,7 @@ class ResetReason(StrEnum):
 
 
 class ClaimKey(NamedTuple):
-    """Names one task."""
+    """The name of a task."""
 
     tenant_id: str
     project_id: str
@@ -113,7 +113,7 @@ class ClaimKey(NamedTuple):
 
 
 class ClaimTemplate(NamedTuple):
-    """Who claims, and for how long, in a batch."""
+    """The agent, session and lease of a batch of claims."""
 
     agent_id: str
     session_id: str
@@ -121,13 +121,13 @@ class ClaimTemplate(NamedTuple):
 
 
 def utc(ms: int) -> datetime:
-    """Return the moment as an aware datetime."""
+    """Return a time in milliseconds as an aware datetime."""
     return datetime.fromtimestamp(ms / 1000, UTC)
 
 
 def derived_uuid(*parts: object) -> str:
-    """Return a UUID (version 8: made from a hash) that follows from what it names."""
-    from hashlib import sha256  # slow to import, and not needed where nobody looks at tasks
+    """Return a UUID (version 8) derived from the parts by a hash."""
+    from hashlib import sha256  # slow to import, and few commands need it
 
     digest = bytearray(sha256("\0".join(map(str, parts)).encode()).digest()[:16])
     digest[6] = (digest[6] & 0x0F) | 0x80
@@ -137,7 +137,7 @@ def derived_uuid(*parts: object) -> str:
 
 
 class TaskScoped(msgspec.Struct, frozen=True, gc=False):
-    """What belongs to a task knows the task's track and place in it, where its id has them."""
+    """The base of what belongs to a task; parses the track and sequence in the task id."""
 
     tenant_id: str
     project_id: str
@@ -151,13 +151,13 @@ class TaskScoped(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def sequence(self) -> int | None:
-        """The place within the track."""
+        """The sequence number within the track."""
         parsed = TaskIdentifier.find(self.task_id)
         return parsed.sequence if parsed else None
 
 
 class TaskGeneration(msgspec.Struct, frozen=True, gc=False):
-    """One turn of the generation clock; it counts as its number (`claim.generation == 2`)."""
+    """One generation of a task; it compares as its number (`claim.generation == 2`)."""
 
     task_id: str
     generation: int
@@ -190,7 +190,7 @@ class TaskGeneration(msgspec.Struct, frozen=True, gc=False):
 
 
 class TaskClaim(TaskScoped, frozen=True, gc=False):
-    """A claim: who works on a task, under which generation, until when."""
+    """A claim: the session that works on a task, its generation and its expiry."""
 
     agent_id: str
     generation: TaskGeneration
@@ -213,14 +213,14 @@ class TaskClaim(TaskScoped, frozen=True, gc=False):
 
     @property
     def expires_at(self) -> datetime:
-        """When the lease runs out."""
+        """When the lease expires."""
         return utc(self.expires_ms)
 
 
 class TaskResult(TaskScoped, frozen=True, gc=False):
-    """A submission: the accepted one of a generation, or one that was rejected.
+    """An accepted or rejected submission.
 
-    The data of a large one is not in it: `digest` names it, or `part_generations` the results it is made of.
+    Large data is not included: `digest` names it, or `part_generations` names the results it combines.
     """
 
     generation: int
@@ -248,12 +248,12 @@ class TaskResult(TaskScoped, frozen=True, gc=False):
 
     @property
     def submitted_at(self) -> datetime:
-        """When it was submitted (a repeated rejected one: last)."""
+        """When it was submitted; for a repeated rejection, the last time."""
         return utc(self.submitted_ms)
 
 
 class ClaimHistory(TaskScoped, frozen=True, gc=False):
-    """One ended generation of a task, with what was submitted under it in vain."""
+    """One ended generation of a task, with its rejected submissions."""
 
     generation: int
     session_id: str
@@ -268,7 +268,7 @@ class ClaimHistory(TaskScoped, frozen=True, gc=False):
 
     @property
     def state(self) -> ClaimState:
-        """The end of every claim: its history is recorded."""
+        """ARCHIVED: the claim is part of the history."""
         return ClaimState.ARCHIVED
 
     @property
@@ -288,7 +288,7 @@ class ClaimHistory(TaskScoped, frozen=True, gc=False):
 
 
 class TaskState(TaskScoped, frozen=True, gc=False):
-    """A task as of now: its state, its latest claim, its accepted result, who was turned away."""
+    """A task now: its state, latest claim, accepted result and rejected submissions."""
 
     state: TaskStatus
     generation: int
@@ -321,7 +321,7 @@ class RenewalResult(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def new_expiry(self) -> datetime | None:
-        """When the renewed lease runs out."""
+        """When the renewed lease expires."""
         return None if self.new_expiry_ms is None else utc(self.new_expiry_ms)
 
 
@@ -333,7 +333,7 @@ class ReleaseResult(msgspec.Struct, frozen=True, gc=False):
 
 
 class SubmissionResult(msgspec.Struct, frozen=True, gc=False):
-    """The answer to a submission. `work_lost`: this session held that generation, and it counts no more."""
+    """The answer to a submission; `work_lost`: the session held that generation but lost it."""
 
     accepted: bool
     reason: SubmissionReason

@@ -4,7 +4,7 @@ import pytest
 
 from coord.core import keys
 from coord.core.errors import Corrupt, Invalid, LimitReached
-from coord.core.tasks.chunks import CHUNK_BYTES, KEPT_MS, REMOVED_AT_ONCE
+from coord.core.tasks.chunks import CHUNK_BYTES, KEPT_MS, REMOVE_MAX
 from coord.core.tasks.commands import GetChunks, PutChunk
 from coord.core.tasks.schema import Blob, Chunk
 from tests.support.rule_harness import T0, RuleHarness
@@ -56,7 +56,7 @@ def test_a_missing_chunk_is_corruption() -> None:
 def test_data_that_no_result_refers_to_is_removed_after_a_day() -> None:
     """One sweep removes a part, the last chunks first; the next sweep removes the rest."""
     harness = RuleHarness()
-    many = REMOVED_AT_ONCE + 2
+    many = REMOVE_MAX + 2
     for number in range(many):
         put(harness, number, size=many * CHUNK_BYTES)
     harness.sweep(now=T0 + KEPT_MS - 1)
