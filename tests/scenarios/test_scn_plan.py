@@ -116,7 +116,7 @@ def test_scn_30_two_agents_race_for_one_task(clients: ClientHarness) -> None:
     assert sorted(outcomes.values()) == [Runnable.BLOCKED, Runnable.TASK]
     (winner,) = [name for name, outcome in outcomes.items() if outcome is Runnable.TASK]
     (loser,) = [client for client in racers if client.caller.session != winner]
-    assert loser.next_task().waiting_for == [f"task-123 is worked on by {winner}"]
+    assert loser.next_task().waiting_for == [f"task-123 is in progress ({winner})"]
     assert racers[0].show_task("task-123").generation == 1
 
 

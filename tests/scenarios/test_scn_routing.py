@@ -53,7 +53,7 @@ def test_scn_28_an_api_that_is_down_is_routed_around(clients: ClientHarness) -> 
         rem.fail_task(*taken(rem), note="no route to host")
     held = rem.next_task()
     assert (held.outcome, held.look_ms) == (Runnable.BLOCKED, clients.now + FORGIVE_MS)
-    assert held.waiting_for == [f"rem gets nothing: it failed {FAILURES_TO_BLOCK} times in a row"]
+    assert held.waiting_for == [f"rem gets no task: it failed {FAILURES_TO_BLOCK} times in a row"]
     assert otto.route_task("d").agent == "otto"
     rem.update(capabilities={"api": 0})
     clients.now += FORGIVE_MS

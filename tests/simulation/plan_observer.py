@@ -102,7 +102,7 @@ class PlanObserver:
             for each in (reply, *reply.more):
                 self._check_turn(command, since, each)
             return
-        if any("gets nothing:" in why for why in reply.waiting_for):
+        if any("gets no task:" in why for why in reply.waiting_for):
             self.counts["next held back"] += 1
             require(oracle.failures(command.caller.agent), "held back without a failure:", command.caller)
             return

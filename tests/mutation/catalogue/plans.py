@@ -45,13 +45,13 @@ MUTANTS = [
     Mutant(
         "a task finished between two reads looks like a deadlock",
         "coord.core.plans.idle:_waiting_reason",
-        'just now", True',
+        'just finished", True',
         'just now", False',
         ("tests/unit/core/plans/test_idle.py",),
     ),
     Mutant(
         "half-updated dependencies look like the end of the plan",
-        "coord.core.plans.idle:_moving",
+        "coord.core.plans.idle:_progress",
         "look_ms = now",
         "look_ms, told = now, []",
         ("tests/unit/core/tasks/test_planned.py::test_many_followers_are_settled_in_steps",),
@@ -136,7 +136,7 @@ MUTANTS = [
     Mutant(
         "files that others have locked do not delay a task",
         "coord.core.plans.queue:_take",
-        "_held_by(tx, request, now)[1]",
+        "_blocked_by(tx, request, now)[1]",
         '""',
         ("tests/unit/core/tasks/test_planned.py::test_a_task_far_behind_a_hot_file_is_found",),
     ),
@@ -151,7 +151,7 @@ MUTANTS = [
     ),
     Mutant(
         "the reply does not say when to ask again",
-        "coord.core.plans.idle:_moving",
+        "coord.core.plans.idle:_progress",
         "look_ms = max(now, min(look_ms, due_ms or look_ms))",
         "pass",
         ("tests/unit/core/tasks/test_planned.py::test_which_nothing_there_is",),

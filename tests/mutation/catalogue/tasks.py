@@ -331,7 +331,7 @@ MUTANTS = [
         ("tests/unit/core/tasks/test_planned.py::test_which_nothing_there_is",),
         also=(
             "coord.core.plans.idle:_waiting_reason",
-            'return f"{task_id} is worked on by {task.agent or task.session}", True',
+            'return f"{task_id} is in progress ({task.agent or task.session})", True',
             'return "", False',
         ),
     ),

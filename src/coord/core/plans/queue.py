@@ -1,8 +1,8 @@
 """The queue: claim the first task that an agent may take in one step, with locks on its files.
 
 Ready tasks are indexed by class (track, type, role, needs), in the order of `added − step · priority`:
-priority is a head start, and a task that waits long enough comes first. A claim reads the heads of the classes
-that the agent may take, whatever the number of tasks behind them. Without a task, `idle.py` explains why.
+priority is a head start, and a task that waits long enough comes first. A claim reads the heads of the
+classes that the agent may take, whatever the number of tasks behind them. Without a task, `idle.py` says why.
 """
 
 from collections.abc import Iterator, Sequence

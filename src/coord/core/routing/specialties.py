@@ -1,7 +1,7 @@
 """The specialisation matrix: task types, the words that indicate them, and the agents that do them best.
 
-The core ships six types with their words. The agents come from data: `matrix_with` adds the rows of the host's
-presets and of a repository's configuration.
+The core ships six types with their words. The agents come from data: `matrix_with` adds the rows of the
+host's presets and of a repository's configuration.
 """
 
 import re

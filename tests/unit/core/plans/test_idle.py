@@ -38,7 +38,7 @@ def test_what_is_finished_meanwhile_is_no_deadlock(monkeypatch: pytest.MonkeyPat
     harness.fail(harness.take(), final=True)
     reply = asked_while(harness, lambda: harness.engine.call(SkipTask("local", "p", "a")), monkeypatch)
     assert (reply.outcome, reply.look_ms) == (Runnable.BLOCKED, harness.now)
-    assert reply.waiting_for == ["a was finished just now"]
+    assert reply.waiting_for == ["a has just finished"]
     assert harness.take("bob") == "done"
 
 

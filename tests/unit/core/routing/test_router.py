@@ -255,7 +255,7 @@ def test_completion_is_expected_by_durations_or_else_by_the_deadline() -> None:
         ({"state": "crashed"}, "its state is crashed"),
         ({"state": "error"}, "its state is failed"),
         ({"liveness": Liveness.SUSPECT}, "its session is suspect"),
-        ({"liveness": Liveness.ENDED}, "it is not here"),
+        ({"liveness": Liveness.ENDED}, "it has no session"),
         ({"blocked_reason": "rate limited for 1 s"}, "rate limited for 1 s"),
         ({"capabilities": {"api": 0}}, "it declares that it cannot do api"),
         ({"capabilities": {"api_integration": 0}}, "it declares that it cannot do api"),

@@ -32,7 +32,7 @@ def test_a_rate_limit_is_neither_success_nor_failure() -> None:
     assert outcome.events[0]["until_ms"] == T0 + 30_000
     reply = harness.next(now=T0 + 29_001)
     assert (reply.outcome.value, reply.look_ms) == ("blocked", T0 + 30_000)
-    assert reply.waiting_for == ["ann gets nothing: rate limited for 1 s"]
+    assert reply.waiting_for == ["ann gets no task: rate limited for 1 s"]
     taken = harness.next(BOB, T0 + 1)
     assert (taken.task.task_id, taken.task.retries, taken.task.generation) == ("t", 0, 2)
     assert harness.keys("record/") == []
@@ -68,7 +68,7 @@ def test_failures_in_a_row_pause_an_agent_and_time_forgives() -> None:
         harness.fail(*harness.taken())
     reply = harness.next(now=T0 + 1)
     assert (reply.outcome.value, reply.look_ms) == ("blocked", T0 + FORGIVE_MS)
-    assert reply.waiting_for == ["ann gets nothing: it failed 3 times in a row"]
+    assert reply.waiting_for == ["ann gets no task: it failed 3 times in a row"]
     assert harness.next(BOB, T0 + 1).task is not None
     later = T0 + FORGIVE_MS
     harness.fail(*harness.taken(now=later), now=later)

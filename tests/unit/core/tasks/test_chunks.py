@@ -31,9 +31,9 @@ def test_chunks_arrive_in_order_and_once() -> None:
 def test_a_chunk_of_another_size_is_refused() -> None:
     harness = RuleHarness()
     put(harness, 0)
-    with pytest.raises(Invalid, match="chunk 1 is not of data"):
+    with pytest.raises(Invalid, match="chunk 1 does not fit into data"):
         put(harness, 1, length=5)
-    with pytest.raises(Invalid, match="chunk 1 is not of data"):
+    with pytest.raises(Invalid, match="chunk 1 does not fit into data"):
         put(harness, 1, size=SIZE + CHUNK_BYTES)
     assert harness.read(keys.blob(DIGEST), Blob).chunks == 1
 
@@ -41,7 +41,7 @@ def test_a_chunk_of_another_size_is_refused() -> None:
 def test_data_above_the_limit_is_refused_with_its_first_chunk() -> None:
     harness = RuleHarness("acme")
     harness.set_limits(max_result_size_bytes=SIZE - 1)
-    with pytest.raises(LimitReached, match=f"the data has {SIZE} bytes"):
+    with pytest.raises(LimitReached, match=f"the result has {SIZE} bytes"):
         put(harness, 0)
     assert harness.keys("blob/") == []
 

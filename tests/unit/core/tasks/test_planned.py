@@ -204,13 +204,13 @@ def test_which_nothing_there_is(harness: PlanHarness) -> None:
     harness.add_all({"a": (), "b": ("a",)})
     assert harness.take() == "a"
     blocked = harness.ask("bob")
-    assert (blocked.outcome.value, blocked.waiting_for) == ("blocked", ["a is worked on by ann"])
+    assert (blocked.outcome.value, blocked.waiting_for) == ("blocked", ["a is in progress (ann)"])
     assert blocked.look_ms == harness.now + 5_000
     harness.now += LEASE_MS - 1_000
     assert harness.ask("bob").look_ms == harness.now + 1_000
     harness.fail("a")
     paused = harness.ask("bob")
-    assert (paused.outcome.value, paused.waiting_for) == ("blocked", ["a is tried again soon"])
+    assert (paused.outcome.value, paused.waiting_for) == ("blocked", ["a is retried soon"])
     harness.now += RETRY_MS
     assert harness.take("bob") == "a"
     harness.fail("a", "bob", 2, final=True)

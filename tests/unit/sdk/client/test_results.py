@@ -213,11 +213,11 @@ def test_chunks_come_in_order_and_of_one_length() -> None:
     """Bad input changes nothing; a chunk out of turn is answered with how many are there."""
     with TaskCoordinator.open("memory:") as tasks:
         engine, size = tasks.engine(TENANT), 2 * CHUNK_BYTES
-        with pytest.raises(Invalid, match="chunk 0 is not of data"):
+        with pytest.raises(Invalid, match="chunk 0 does not fit into data"):
             engine.call(PutChunk(TENANT, "d", size, 0, b"short"))
         assert engine.call(PutChunk(TENANT, "d", size, 1, b"x" * CHUNK_BYTES)) == 0
         assert engine.call(PutChunk(TENANT, "d", size, 0, b"x" * CHUNK_BYTES)) == 1
-        with pytest.raises(Invalid, match="chunk 1 is not of data"):
+        with pytest.raises(Invalid, match="chunk 1 does not fit into data"):
             engine.call(PutChunk(TENANT, "d", size + 1, 1, b"x" * CHUNK_BYTES))
         assert len(engine.call(GetChunks(TENANT, "d", 0, 1))) == 1
         assert sorted(blobs(tasks)) == [keys.blob("d"), keys.chunk("d", 0)]

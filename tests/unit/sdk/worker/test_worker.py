@@ -121,7 +121,7 @@ def test_a_worker_waits_for_what_others_do_and_says_so_once(clients: ClientHarne
         ("claimed", "A-002-y"),
         ("submitted", "A-002-y"),
     ]
-    assert "A-001-x is worked on by bob" in steps[0].note
+    assert "A-001-x is in progress (bob)" in steps[0].note
 
 
 def test_a_worker_waits_no_longer_than_told(clients: ClientHarness, ann: Client) -> None:

@@ -46,7 +46,7 @@ def test_agents_are_listed_disabled_and_enabled(coord: Coord) -> None:
     assert (code, answer["agent"]["enabled"]) == (0, False)
     code, answer, line = coord("rem task next --wait 0.05")
     assert (code, answer["error"]["code"]) == (1, "denied")
-    assert "rem gets nothing: disabled: its key has expired" in line
+    assert "rem gets no task: disabled: its key has expired" in line
     (rem,) = coord("ann agent list").answer["agents"]
     assert (rem["name"], rem["liveness"], rem["claims"]) == ("rem", "live", 0)
     assert rem["blocked_reason"] == "disabled: its key has expired"

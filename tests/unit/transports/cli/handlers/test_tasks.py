@@ -83,8 +83,8 @@ def test_nothing_runnable_says_which_nothing(coord: Coord) -> None:
     assert taken(coord, "ann") == ("a", 1)
     code, answer, line = coord("bob task next")
     assert (code, answer["error"]["code"]) == (1, "blocked")
-    assert answer["waiting_for"] == ["a is worked on by ann"]
-    assert "a is worked on by ann" in line
+    assert answer["waiting_for"] == ["a is in progress (ann)"]
+    assert "a is in progress (ann)" in line
     assert coord("bob task next --wait 0.05").code == 3
     assert coord("ann task fail a 1 --final --note", "cannot be done").answer["state"] == "failed"
     code, answer, _ = coord("bob task next --wait 10m")
@@ -303,7 +303,7 @@ def test_agents_per_track_come_from_the_plan(coord: Coord, plan: Path) -> None:
     plan.write_text(f"tracks: {{Q: {tasks}}}")
     coord("ann plan load plan.yaml")
     taken(coord, "ann")
-    assert coord("bob task next").answer["waiting_for"][0] == "ann works on track Q"
+    assert coord("bob task next").answer["waiting_for"][0] == "track Q is full: ann"
     plan.write_text(f"tracks: {{Q: {{agents: 2, tasks: {tasks}}}}}")
     coord("ann plan load plan.yaml")
     assert taken(coord, "bob") == ("Q-002-b", 1)
