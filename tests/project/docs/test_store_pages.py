@@ -23,8 +23,8 @@ POSTGRES = "docs/how-to/use-postgres.md"
 
 def test_every_store_can_be_chosen() -> None:
     """Issue 6: each kind of store has its row: durable, what a crash or failover loses, what to install."""
-    assert set(KINDS) == {row[0].strip("`") for row in rows_of(CHOOSING, "## What each promises")}
-    for row in rows_of(CHOOSING, "## What each promises"):
+    assert set(KINDS) == {row[0].strip("`") for row in rows_of(CHOOSING, "## Guarantees")}
+    for row in rows_of(CHOOSING, "## Guarantees"):
         assert len(row) == 6
         assert all(row), row[0]
 
@@ -33,7 +33,7 @@ def test_every_store_can_be_chosen() -> None:
 def test_durable_is_what_the_store_says(kind: str, make_url: Callable[[str], str]) -> None:
     """The column is true of a store as the tests set it up, which is as the page advises."""
     url = make_url(kind)
-    rows = {row[0].strip("`"): row[1] for row in rows_of(CHOOSING, "## What each promises")}
+    rows = {row[0].strip("`"): row[1] for row in rows_of(CHOOSING, "## Guarantees")}
     with closing(open_store(url)) as database:
         assert database.log("local").limits.durable is not rows[url.partition(":")[0]].startswith("no")
 
