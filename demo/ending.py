@@ -6,7 +6,7 @@ from pathlib import Path
 import coord
 from demo.conductor import Outcome
 from demo.git_act import Landing
-from demo.git_proof import find_git_faults, find_log_faults, find_stomp_faults
+from demo.git_proof import find_git_faults, find_log_faults, find_overwrite_faults
 from demo.log import read_log
 from demo.plan import PROJECT, TENANT
 from demo.proof import find_contradictions, find_faults, find_lock_faults, find_lost_lines
@@ -50,18 +50,18 @@ def print_losses(outcome: Outcome) -> None:
 
 
 def print_landing(landing: Landing) -> None:
-    """Print who was stomped, and whose branch became part of main."""
+    """Print the result of each merge, and the overwrite that the hook caught."""
     print("\nGIT: what came to main out of worktrees, and what did not\n")
     for told in landing.told:
         how = "✔ merged" if told.merged else "✗ refused"
         print(f"  {told.session:<8} {told.branch:<11} {told.path:<15} {how}")
         if told.why:
             print(f"  {'':<8} ↳ {told.why}")
-    if landing.stomp is not None:
-        stomp = landing.stomp
-        print(f"\nSTOMPED: {stomp.path}, by a shell command that no lock could stop\n")
-        print(f"  {stomp.writer:<8} was told: {stomp.writer_told}")
-        print(f"  {stomp.holder:<8} was told: {stomp.holder_told}")
+    if landing.overwrite is not None:
+        overwrite = landing.overwrite
+        print(f"\nOVERWRITTEN: {overwrite.path}, by a shell command that no lock could stop\n")
+        print(f"  {overwrite.writer:<8} was told: {overwrite.writer_told}")
+        print(f"  {overwrite.holder:<8} was told: {overwrite.holder_told}")
 
 
 def print_proof(url: str, folder: Path, outcome: Outcome, stage: Stage, landing: Landing) -> int:
@@ -73,7 +73,7 @@ def print_proof(url: str, folder: Path, outcome: Outcome, stage: Stage, landing:
         *find_lock_faults(events),
         *find_lost_lines(folder, pieces, events),
         *find_contradictions(events, outcome),
-        *find_stomp_faults(folder, landing, events),
+        *find_overwrite_faults(folder, landing, events),
         *find_log_faults(landing, events),
         *find_git_faults(folder, landing, events),
     ]
@@ -96,7 +96,7 @@ def print_proof(url: str, folder: Path, outcome: Outcome, stage: Stage, landing:
         "no file was locked by two at once, no accepted line is missing in any, and no lock is left",
         "who lost the deadlock was told, and its task was done by the next generation",
         f"what the workers were told agrees{unheard_words}, and every refusal is on record",
-        "the stomp was told to holder and writer, nothing of either is lost, and the holder's work landed",
+        "both sides were notified of the overwrite, neither lost any work, and the holder's work was merged",
         "no branch was merged whose lock another had got since, and who was refused had lost its lock",
         "main is what the accepted merges made of it, one after the other, and every accepted line is there",
         "what was refused is not in main, and is still on its branch, in its worktree",
@@ -106,6 +106,6 @@ def print_proof(url: str, folder: Path, outcome: Outcome, stage: Stage, landing:
         f"\nPROVEN: {len(pieces)} tasks, {stage.claims} claims, {stage.kills} workers killed, "
         f"{stage.refused} zombies refused, {stage.waits} waited in line, {stage.deadlocks} deadlock broken,\n"
         f"exactly one accepted result per task; {merged} branches merged, {late} refused, "
-        f"1 stomp caught, main intact. {stage.seconds:.1f} s"
+        f"1 overwrite caught, main intact. {stage.seconds:.1f} s"
     )
     return 0

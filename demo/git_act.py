@@ -1,4 +1,4 @@
-"""The last act, with real git: three agents in worktrees, a stomp by a shell command, a merge too late.
+"""The last act, with real git: three agents in worktrees, an overwrite by a shell command, a merge too late.
 
 gus edits a file; hana's shell strays into his worktree and writes over it, which the hook finds out. ivo
 commits under a lock and sleeps until it is lost; hana has the file after him, and her merge lands. His is
@@ -18,7 +18,7 @@ from demo.screen import Screen
 from demo.stage import Part, Stage
 
 AUTHORS = ("gus", "hana", "ivo")
-STOMPED, CONTESTED = "src/app.py", "src/payment.py"
+OVERWRITTEN, CONTESTED = "src/app.py", "src/payment.py"
 SHORT_TTL, PATIENCE = "1s", "20s"
 SETTINGS = "[hooks]\nrestore_overwrites = true\n"
 
@@ -35,7 +35,7 @@ class Told(NamedTuple):
     why: str = ""
 
 
-class Stomp(NamedTuple):
+class Overwrite(NamedTuple):
     """What a shell command wrote over another's file, and who was told what."""
 
     holder: str
@@ -59,7 +59,7 @@ class Landing:
     began_at: str = ""
     """Where main stood."""
     told: list[Told] = field(default_factory=list)
-    stomp: Stomp | None = None
+    overwrite: Overwrite | None = None
 
 
 def git(folder: Path, *words: str) -> str:
@@ -117,35 +117,37 @@ class GitAct:
                 authors.append(author)
             gus, hana, ivo = authors
             self._tell("gus-1, hana-1 and ivo-1 have worktrees: coord worktree add")
-            self._stomp(gus, hana)
+            self._overwrite(gus, hana)
             self._come_late(ivo, hana)
         return self.landing
 
-    def _stomp(self, holder: Author, writer: Author) -> None:
+    def _overwrite(self, holder: Author, writer: Author) -> None:
         """A shell command changes a file that another one is at work on; then that one lands its own."""
         line = f"{holder.session} opens the shop"
-        kept = (holder.folder / STOMPED).read_text() + line + "\n"
-        self._does(holder, "edits", STOMPED)
-        holder.write(STOMPED, kept)
-        self._does(writer, "strays", STOMPED)
+        kept = (holder.folder / OVERWRITTEN).read_text() + line + "\n"
+        self._does(holder, "edits", OVERWRITTEN)
+        holder.write(OVERWRITTEN, kept)
+        self._does(writer, "strays", OVERWRITTEN)
         wrote = f"{writer.session} was here"
-        writer_told = writer.shell(f"echo '{wrote}' > {STOMPED}", holder.folder)
+        writer_told = writer.shell(f"echo '{wrote}' > {OVERWRITTEN}", holder.folder)
         mail = holder.coord("recv", "--drain")["messages"]
         holder_told = " ".join(
             f"{each['subject']}: {each['body']}" for each in mail if each["kind"] == "overwrite"
         )
-        found = (holder.folder / STOMPED).read_text()
+        found = (holder.folder / OVERWRITTEN).read_text()
         aside = writer_told.rstrip(".").rpartition(" ")[2]
-        self.landing.stomp = Stomp(
-            holder.session, writer.session, STOMPED, wrote, kept, found, writer_told, holder_told, aside
+        self.landing.overwrite = Overwrite(
+            holder.session, writer.session, OVERWRITTEN, wrote, kept, found, writer_told, holder_told, aside
         )
         self._tell(
-            f"a shell command of {writer.session} writes over {STOMPED} in {holder.session}'s worktree"
+            f"a shell command of {writer.session} writes over {OVERWRITTEN} in {holder.session}'s worktree"
         )
         if holder_told and found == kept:
-            self._tell(f"STOMP caught: both are told, and {STOMPED} is again as {holder.session} left it")
+            self._tell(
+                f"OVERWRITE caught: both are told, and {OVERWRITTEN} is again as {holder.session} left it"
+            )
         holder.coord("commit", "-m", "Open the shop", "--unlock")
-        self._merge(holder, STOMPED, line)
+        self._merge(holder, OVERWRITTEN, line)
 
     def _come_late(self, late: Author, heir: Author) -> None:
         """One commits and loses its lock; the next one holds it, commits and lands; the first comes back."""

@@ -12,32 +12,33 @@ from demo.git_act import Landing
 from demo.log import Event
 
 
-def find_stomp_faults(folder: Path, landing: Landing, events: Iterable[Event]) -> list[str]:
-    """Return who of a stomp was not told, and what of either side is lost."""
-    stomp = landing.stomp
-    if stomp is None:
-        return ["no stomp was caught"]
+def find_overwrite_faults(folder: Path, landing: Landing, events: Iterable[Event]) -> list[str]:
+    """Return each side of an overwrite that got no message, or whose work is lost."""
+    overwrite = landing.overwrite
+    if overwrite is None:
+        return ["no overwrite was caught"]
     faults = []
     sent = [
         event
         for event in events
         if event.name == "message.sent"
-        and (event.fields["kind"], event.fields["session"]) == ("overwrite", stomp.writer)
+        and (event.fields["kind"], event.fields["session"]) == ("overwrite", overwrite.writer)
     ]
-    if not any(stomp.holder in event.fields["to"] for event in sent):
-        faults.append(f"the log has no word to {stomp.holder} about the stomp of {stomp.path}")
-    if stomp.path not in stomp.holder_told or stomp.writer not in stomp.holder_told:
-        faults.append(f"{stomp.holder} was not told that {stomp.writer} wrote over {stomp.path}")
-    if stomp.path not in stomp.writer_told or stomp.holder not in stomp.writer_told:
-        faults.append(f"{stomp.writer} was not told that {stomp.path} is held by {stomp.holder}")
-    if stomp.found != stomp.kept:
-        faults.append(f"{stomp.path} is not as {stomp.holder} left it")
-    if stomp.wrote not in _lines(folder, stomp.aside, stomp.path):
-        faults.append(f"what {stomp.writer} wrote over {stomp.path} is lost")
+    if not any(overwrite.holder in event.fields["to"] for event in sent):
+        faults.append(f"the log has no word to {overwrite.holder} about the overwrite of {overwrite.path}")
+    if overwrite.path not in overwrite.holder_told or overwrite.writer not in overwrite.holder_told:
+        faults.append(f"{overwrite.holder} was not told that {overwrite.writer} wrote over {overwrite.path}")
+    if overwrite.path not in overwrite.writer_told or overwrite.holder not in overwrite.writer_told:
+        faults.append(f"{overwrite.writer} was not told that {overwrite.path} is held by {overwrite.holder}")
+    if overwrite.found != overwrite.kept:
+        faults.append(f"{overwrite.path} is not as {overwrite.holder} left it")
+    if overwrite.wrote not in _lines(folder, overwrite.aside, overwrite.path):
+        faults.append(f"what {overwrite.writer} wrote over {overwrite.path} is lost")
     if not any(
-        told.merged and (told.session, told.path) == (stomp.holder, stomp.path) for told in landing.told
+        told.merged and (told.session, told.path) == (overwrite.holder, overwrite.path)
+        for told in landing.told
     ):
-        faults.append(f"what {stomp.holder} wrote into {stomp.path} did not land")
+        faults.append(f"what {overwrite.holder} wrote into {overwrite.path} did not land")
     return faults
 
 

@@ -1,4 +1,4 @@
-"""coord: many AI coding agents on one codebase without stomping on each other.
+"""coord: many AI coding agents on one codebase without overwriting each other.
 
 The names here are the public ones; each is imported on first use, so `import coord` costs next to nothing.
 """

@@ -77,13 +77,13 @@ def test_the_demo_proves_itself_and_leaves_nothing_behind(tmp_path: Path) -> Non
 
 
 def assert_git_act_shown(told: str) -> None:
-    """Issue 5, must show: worktrees, a stomp told to both, a merge that lands, one that comes too late."""
+    """Issue 5, must show: worktrees, an overwrite reported to both, a merge that lands, and a late one."""
     assert "gus-1, hana-1 and ivo-1 have worktrees" in told
     assert "hana-1   was told: coord: this command changed src/app.py, which session gus-1 holds" in told
     assert "gus-1    was told: src/app.py was overwritten: A shell command of session hana-1" in told
     assert re.search(r"agent/gus is MERGED: main is at \w{10}\n", told)
     assert re.search(r"agent/ivo is REFUSED: .* under fence \d+ of ivo-1, which was lost", told)
-    assert "2 branches merged, 1 refused, 1 stomp caught, main intact" in told
+    assert "2 branches merged, 1 refused, 1 overwrite caught, main intact" in told
 
 
 def test_an_interrupted_run_stops_its_workers(tmp_path: Path) -> None:
@@ -324,7 +324,7 @@ def test_a_broken_promise_fails_the_demo(tmp_path: Path, capsys: pytest.CaptureF
     assert print_proof(url, tmp_path, Outcome([], {}, {}, []), Stage({}, PIECES), Landing()) == 1
     told = capsys.readouterr().out
     assert f"✗ {TASK}: 0 accepted results, not one" in told
-    assert "✗ no stomp was caught" in told
+    assert "✗ no overwrite was caught" in told
     assert "✗ there was no merge that landed, or none that was refused" in told
     assert re.search(r"FAILED: \d+ contradictions", told)
 

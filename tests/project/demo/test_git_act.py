@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from demo.author import Author, Broken
-from demo.git_act import Landing, Stomp, Told
-from demo.git_proof import find_git_faults, find_log_faults, find_stomp_faults
+from demo.git_act import Landing, Overwrite, Told
+from demo.git_proof import find_git_faults, find_log_faults, find_overwrite_faults
 from demo.log import Event
 from tests.support.git_folders import git
 
@@ -30,14 +30,14 @@ class Yard:
 
     def faults(self) -> list[str]:
         return [
-            *find_stomp_faults(self.folder, self.landing, self.events),
+            *find_overwrite_faults(self.folder, self.landing, self.events),
             *find_log_faults(self.landing, self.events),
             *find_git_faults(self.folder, self.landing, self.events),
         ]
 
-    def stomp(self, **changed: str) -> None:
-        assert self.landing.stomp is not None
-        self.landing.stomp = self.landing.stomp._replace(**changed)
+    def overwrite(self, **changed: str) -> None:
+        assert self.landing.overwrite is not None
+        self.landing.overwrite = self.landing.overwrite._replace(**changed)
 
     def tell(self, number: int, *, merged: bool) -> None:
         self.landing.told[number] = self.landing.told[number]._replace(merged=merged)
@@ -74,7 +74,7 @@ def act(yard: Yard, name: str, path: str, fence: int, *, asks: int, merged: bool
 
 @pytest.fixture(scope="module")
 def honest(tmp_path_factory: pytest.TempPathFactory) -> Yard:
-    """gus was stomped by hana and lands, hana has a file after ivo and lands, ivo is refused."""
+    """hana overwrites a file of gus, who lands; she has a file after ivo and lands; ivo is refused."""
     yard = Yard(tmp_path_factory.mktemp("act") / "shop", [], Landing())
     (yard.folder / "src").mkdir(parents=True)
     git(yard.folder, "init", "-q", "--initial-branch=main")
@@ -91,7 +91,7 @@ def honest(tmp_path_factory: pytest.TempPathFactory) -> Yard:
     act(yard, "hana", PAYMENT, 30, asks=39, merged=True)
     act(yard, "ivo", PAYMENT, 20, asks=49, merged=False)
     yard.events.sort(key=lambda event: event.offset)
-    yard.landing.stomp = Stomp(
+    yard.landing.overwrite = Overwrite(
         holder="gus-1",
         writer="hana-1",
         path=APP,
@@ -113,7 +113,7 @@ def yard(honest: Yard, tmp_path: Path) -> Yard:
     git(folder, "worktree", "repair", *(str(tree) for tree in (folder / ".worktrees").iterdir()))
     told = honest.landing
     events = [event._replace(fields=dict(event.fields)) for event in honest.events]
-    return Yard(folder, events, Landing(told.began_at, list(told.told), told.stomp))
+    return Yard(folder, events, Landing(told.began_at, list(told.told), told.overwrite))
 
 
 def test_an_honest_act_has_no_faults(yard: Yard) -> None:
@@ -142,11 +142,11 @@ def uncommitted(yard: Yard) -> None:
 
 
 FORGERIES: dict[str, tuple[Callable[[Yard], object], str]] = {
-    "no stomp": (lambda yard: setattr(yard.landing, "stomp", None), "no stomp was caught"),
+    "no overwrite": (lambda yard: setattr(yard.landing, "overwrite", None), "no overwrite was caught"),
     "no message": (lambda yard: yard.drop("message.sent"), "the log has no word to gus-1"),
-    "a holder in the dark": (lambda yard: yard.stomp(holder_told=""), "gus-1 was not told"),
-    "a writer in the dark": (lambda yard: yard.stomp(writer_told=""), "hana-1 was not told"),
-    "a file left stomped": (lambda yard: yard.stomp(found="x"), f"{APP} is not as gus-1 left it"),
+    "a holder in the dark": (lambda yard: yard.overwrite(holder_told=""), "gus-1 was not told"),
+    "a writer in the dark": (lambda yard: yard.overwrite(writer_told=""), "hana-1 was not told"),
+    "a file left overwritten": (lambda yard: yard.overwrite(found="x"), f"{APP} is not as gus-1 left it"),
     "a writer's loss": (lambda yard: yard.git("update-ref", "-d", ASIDE), f"wrote over {APP} is lost"),
     "a holder's loss": (lambda yard: yard.tell(0, merged=False), f"wrote into {APP} did not land"),
     "a late merge": (merged_late, "agent/ivo was merged, though its lock had passed"),

@@ -66,7 +66,7 @@ def play(harness: GitHarness, seed: int, *, coord: bool) -> int:
 def test_without_coord_lines_are_lost_and_with_it_none(
     seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """PRB-1, PRF-7: A witness: on the same script, 0 stomps with coord and more than 0 without it."""
+    """PRB-1, PRF-7: A witness: on the same script, 0 overwrites with coord and more than 0 without it."""
     lost = {}
     for coord in (True, False):
         harness = GitHarness(tmp_path / f"coord-{coord}", dict.fromkeys(FILES, "first\n"))
