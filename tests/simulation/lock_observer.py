@@ -113,7 +113,7 @@ class LockObserver:
         self.counts[f"error {error.code}"] += 1
         caused = isinstance(error, (Busy, Unavailable, Unknown, Refused, NotFound))
         if isinstance(asked.ask.command, Register):
-            caused = caused or "lives in another process" in error.message
+            caused = caused or "runs in another process" in error.message
         require(caused and "defect" not in error.hint, "an error that nobody caused:", asked.ask, repr(error))
 
     def _check_locks(self, asked: Asked, reply: LockReply) -> None:
