@@ -1,6 +1,6 @@
-"""coord: many AI coding agents on one codebase without overwriting each other.
+"""coord keeps AI coding agents that share a codebase from overwriting each other's work.
 
-The names here are the public ones; each is imported on first use, so `import coord` costs next to nothing.
+`__all__` lists the public names. Each is imported on first use, so `import coord` takes almost no time.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_HOME = {
+_MODULES = {
     "Client": "coord.sdk.client.client",
     "connect": "coord.sdk.client.client",
     "TaskCoordinator": "coord.sdk.coordinator",
@@ -121,11 +121,11 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
+    if name not in _MODULES:
         raise AttributeError(f"module 'coord' has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(_HOME[name]), name)
+    return getattr(import_module(_MODULES[name]), name)
 
 
 def __dir__() -> list[str]:

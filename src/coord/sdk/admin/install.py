@@ -1,4 +1,4 @@
-"""Preparing stores: that of a repository, any other by its url, and those that tenants have of their own."""
+"""Prepare a store for use: the one of a repository, one by its URL, or the separate one of a tenant."""
 
 from collections.abc import Mapping
 from contextlib import closing
@@ -14,7 +14,7 @@ from coord.stores.urls import redact
 
 
 class PreparedStore(msgspec.Struct, frozen=True):
-    """A store that is ready; `made`: it was not there before. In a dry run such a one has no id."""
+    """A store that is ready; `made` if it did not exist before. In a dry run a new store has no id."""
 
     url: str
     tenant: str
@@ -26,14 +26,14 @@ class PreparedStore(msgspec.Struct, frozen=True):
 def prepare(
     cwd: str, environ: Mapping[str, str], *, url: str = "", tenant: str = "", dry_run: bool = False
 ) -> PreparedStore:
-    """Prepare a store, or that of a repository; with a tenant, the store of its own that coord.toml names."""
-    url, tenants = _asked(cwd, environ, url)
+    """Prepare the store at `url` or of the repository; with `tenant` its separate store in coord.toml."""
+    url, tenants = _requested(cwd, environ, url)
     target = _target(url, tenants, tenant)
     timeout = open_timeout_s(environ)
-    found = _found(target, timeout)
+    found = _existing(target, timeout)
     if not dry_run:
         install(url, tenant=tenant, tenants=tenants, timeout=timeout)
-    there = found if dry_run else _found(target, timeout)
+    there = found if dry_run else _existing(target, timeout)
     made = found is None
     return msgspec.structs.replace(
         there or PreparedStore(redact(target), tenant, made), tenant=tenant, made=made
@@ -41,18 +41,18 @@ def prepare(
 
 
 def required_grants(cwd: str, environ: Mapping[str, str], *, url: str = "", tenant: str = "") -> list[str]:
-    """Return what an administrator runs first, so that a store can be prepared and used; asks no server."""
-    url, tenants = _asked(cwd, environ, url)
+    """Return the statements that an administrator runs before `prepare`; asks no server."""
+    url, tenants = _requested(cwd, environ, url)
     return grants(_target(url, tenants, tenant))
 
 
-def _asked(cwd: str, environ: Mapping[str, str], url: str) -> tuple[str, Mapping[str, str]]:
-    """Return the url that is meant, and tenants with stores of their own; a pinned store must be there."""
+def _requested(cwd: str, environ: Mapping[str, str], url: str) -> tuple[str, Mapping[str, str]]:
+    """Return the URL to prepare and the URLs of tenants with separate stores; a pinned store must exist."""
     location = find_location(cwd, environ)
     if url:
         kind_of(url)
         return url, location.tenants
-    if location.pinned:  # to prepare one that is lost would hide that
+    if location.pinned:  # preparing a lost store again would hide the loss
         open_location(location._replace(tenants={}), open_timeout_s(environ))[0].close()
     return location.url, location.tenants
 
@@ -64,14 +64,14 @@ def _target(url: str, tenants: Mapping[str, str], tenant: str) -> str:
     own = url_of(tenant, tenants)
     if not own:
         raise Invalid(
-            f"tenant {tenant} shares the store of the others",
-            hint="there is nothing to prepare; to give it one of its own, name it in coord.toml: [tenants]",
+            f"tenant {tenant} has no separate store",
+            hint="nothing to prepare; to give it one, name its URL under [tenants] in coord.toml",
         )
     return own
 
 
-def _found(url: str, timeout: float) -> PreparedStore | None:
-    """Return the store at a url, or None where there is none; looking makes none."""
+def _existing(url: str, timeout: float) -> PreparedStore | None:
+    """Return the store at a URL, or None; does not create one."""
     if url.startswith("memory:") or not store_exists(StoreLocation(url, "", None, "", 0, "")):
         return None
     try:

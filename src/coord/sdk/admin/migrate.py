@@ -1,13 +1,13 @@
-"""Moving the store of a repository to another url: records with their versions, and last of all the pin.
+"""Migrate the store of a repository to another URL: copy the records with their versions, then move the pin.
 
-1. The copy notes whose copy it is; a store that holds anything else is refused.
-2. The old store is shut: late writers are refused and told where it went.
-3. Each tenant is copied and compared. Records keep their versions, since fences are versions, and the new log
-   goes on from the last entry of the old one; what was before that entry counts as trimmed.
-4. The copy notes that it is complete, and the pin moves.
+1. The new store records which store it is a copy of. A store with other content is refused.
+2. The old store is sealed: it rejects later commits, and the error names the new URL.
+3. Each tenant is copied and compared. Records keep their versions, because fences are versions. The new log
+   continues after the last entry of the old one; earlier entries count as trimmed.
+4. The new store records that the copy is complete, and the pin moves.
 
-Killed at any point, the same call goes on: whatever was not compared yet is copied again. Until step 4 the
-old store is the true one, and `cancel` opens it again.
+If the process is killed, the same call continues: it copies again each tenant that was not compared. Until
+step 4 the old store is the valid one, and `cancel_migration` reopens it.
 """
 
 import contextlib
@@ -45,15 +45,15 @@ from coord.stores.urls import redact
 
 _encode = msgspec.msgpack.Encoder().encode
 PAGE_RECORDS = 128
-"""Few enough that a page is small even where it turns out to be all chunks of large results."""
+"""A page stays small even if all its records are chunks of large results."""
 PAGE_BYTES = 4 * 1024 * 1024
 
 Progress = Callable[[str, int], None]
-"""Told after each page: the tenant, and how many of its records are copied."""
+"""Called after each page with the tenant and the number of its records copied."""
 
 
 class MigrationReport(msgspec.Struct, frozen=True):
-    """What was moved, or would be: records by tenant and kind. `resumed`: an earlier attempt had begun."""
+    """Number of migrated records by tenant and kind; `resumed` if an earlier attempt had begun."""
 
     from_url: str
     to_url: str
@@ -63,28 +63,28 @@ class MigrationReport(msgspec.Struct, frozen=True):
 
 
 class Checksum:
-    """Counts records by kind, and digests them all."""
+    """Counts records by kind and computes a digest of all."""
 
     def __init__(self) -> None:
         self.kinds: Counter[str] = Counter()
         self._digest = hashlib.sha256()
 
     def add(self, records: list[Record]) -> None:
-        """Take records in, in the order of their keys."""
+        """Add records in the order of their keys."""
         self.kinds.update(record.key.partition("/")[0] for record in records)
         for record in records:
             self._digest.update(_encode(record))
 
     @property
     def value(self) -> tuple[int, str]:
-        """Equal for equal records, versions and lines included."""
+        """Number and digest; equal only if keys, values, versions and index keys are equal."""
         return self.kinds.total(), self._digest.hexdigest()
 
 
 def migrate(
     to_url: str, *, cwd: str | None = None, dry_run: bool = False, progress: Progress | None = None
 ) -> MigrationReport:
-    """Move the store of the repository one is in; with `dry_run` only say what would be moved."""
+    """Migrate the store of the repository at `cwd`; with `dry_run` only count the records."""
     location = _pinned_store(cwd)
     with _exclusive(location), contextlib.ExitStack() as opened:
         source = opened.enter_context(contextlib.closing(_open(location.url)))
@@ -99,7 +99,7 @@ def migrate(
 
 
 def cancel_migration(cwd: str | None = None) -> bool:
-    """Open the old store again, if its copy was not completed; return whether it had been shut."""
+    """Reopen the old store unless its copy is complete; return whether it was sealed."""
     location = _pinned_store(cwd)
     with _exclusive(location), contextlib.closing(_open(location.url)) as source:
         check_pinned(location, source.store_id, source.epoch)
@@ -108,15 +108,15 @@ def cancel_migration(cwd: str | None = None) -> bool:
             return False
         if MIGRATION_COMPLETE in metadata:
             raise Refused(
-                f"the store was moved to {metadata[MIGRATED_URL]} for good",
-                hint=f"coord migrate --to-url {metadata[MIGRATED_URL]} moves this pin, too",
+                f"the migration to {metadata[MIGRATED_URL]} is complete and cannot be cancelled",
+                hint=f"run coord migrate --to-url {metadata[MIGRATED_URL]} to move the pin of this clone",
             )
         migrator(source).reopen()
         return True
 
 
 class _Migration:
-    """One attempt."""
+    """One attempt to migrate."""
 
     def __init__(
         self, location: StoreLocation, source: Database[Any], target: Database[Any], on_progress: Progress
@@ -154,7 +154,7 @@ class _Migration:
     def _copy(self) -> dict[str, dict[str, int]]:
         heads, arrived = self._from.heads(), self._to.heads()
         for tenant in arrived.keys() - heads.keys():
-            self._to.clear(tenant)  # begun by an attempt that was cancelled
+            self._to.clear(tenant)  # left by an attempt that was cancelled
         counts = {}
         for tenant, head in heads.items():
             whole = (
@@ -165,12 +165,12 @@ class _Migration:
             if _checksum_of(self._target, tenant).value != whole.value:
                 self._to.clear(tenant)
                 raise Corrupt(
-                    f"the copy of tenant {tenant} differs from what was copied",
-                    hint="the old store is in use again after coord migrate --cancel; or try once more",
+                    f"the copy of tenant {tenant} differs from the original",
+                    hint="try again, or return to the old store with coord migrate --cancel",
                 )
             counts[tenant] = dict(whole.kinds)
         if self._from.heads() != heads:
-            raise Unavailable("the store was changed while it was copied", hint="try again")
+            raise Unavailable("the store changed while it was copied", hint="try again")
         return counts
 
     def _copy_tenant(self, tenant: str) -> Checksum:
@@ -188,7 +188,7 @@ class _Migration:
 def _pinned_store(cwd: str | None) -> StoreLocation:
     location = pinned_location(os.getcwd() if cwd is None else os.path.abspath(cwd))
     if not location.pinned:
-        raise NotFound("this repository has no store yet", hint="coord init --url URL begins with one")
+        raise NotFound("this repository has no store yet", hint="run coord init --url URL to create one")
     check_store_exists(location)
     return location
 
@@ -198,9 +198,9 @@ def _open(url: str) -> Database[Any]:
 
 
 def _open_target(to_url: str, *, dry_run: bool) -> Database[Any] | None:
-    """Open the new store, made if need be; in a dry run only if it is there."""
+    """Open the new store and create it if needed; in a dry run return None if it does not exist."""
     if to_url.startswith("memory:"):
-        raise Invalid("a store in memory keeps nothing", hint="name another store")
+        raise Invalid("a store in memory keeps no data", hint="pass the URL of another store")
     if not dry_run:
         install(to_url, timeout=open_timeout_s(os.environ))
         return _open(to_url)
@@ -215,19 +215,19 @@ def _open_target(to_url: str, *, dry_run: bool) -> Database[Any] | None:
 def _check_target(source: Database[Any], target: Database[Any]) -> None:
     metadata, away = migrator(target).metadata(), migrator(source).metadata()
     if target.store_id == source.store_id:
-        raise Invalid(f"{redact(target.url)} is the present store", hint="name another one")
+        raise Invalid(f"{redact(target.url)} is the current store", hint="pass the URL of another store")
     if away.get(MIGRATED_ID, target.store_id) != target.store_id:
         raise Refused(
-            f"the store is being moved to {away[MIGRATED_URL]}",
-            hint="finish that, or take it back first: coord migrate --cancel",
+            f"the store is being migrated to {away[MIGRATED_URL]}",
+            hint="finish that migration, or run coord migrate --cancel first",
         )
     ours = source.store_id in (metadata.get(COPYING_FROM), metadata.get(COPIED_FROM))
     if MIGRATED_URL in metadata or (not ours and (COPYING_FROM in metadata or migrator(target).heads())):
-        raise Refused(f"{redact(target.url)} is not empty", hint="name a store that holds nothing")
+        raise Refused(f"{redact(target.url)} is not empty", hint="pass the URL of an empty store")
 
 
 def _pages(log: Store) -> Iterator[list[Record]]:
-    """Yield all records in the order of their keys, in pages of a few megabytes."""
+    """Yield all records in the order of their keys, in pages of about `PAGE_BYTES`."""
     after: Record | None = None
     limit = PAGE_RECORDS
     while page := log.scan("", by="key", after=after, limit=limit):
@@ -249,17 +249,17 @@ def _counts(database: Database[Any]) -> dict[str, dict[str, int]]:
 
 
 def _writable(url: str) -> str:
-    """Return a url as a store may keep and show it: without passwords and spaces."""
+    """Return a URL in a form that a store may keep and show: without passwords and spaces."""
     return redact(url).replace(" ", "%20")
 
 
 @contextlib.contextmanager
 def _exclusive(location: StoreLocation) -> Iterator[None]:
-    """Keep a second migration of this repository away."""
+    """Lock the repository against a second migration."""
     folder = os.open(location.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         if not lock_within(folder, 0):
-            raise Unavailable("another migration of this repository is running", hint="wait for it")
+            raise Unavailable("another migration of this repository is running", hint="wait until it ends")
         yield
     finally:
         os.close(folder)

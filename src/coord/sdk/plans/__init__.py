@@ -1,5 +1,5 @@
-"""Plans in files: read them (file.py) and check them (check.py) before their tasks are added.
+"""Read a plan from a file (file.py) and check it (check.py) before its tasks are added.
 
 May import: client, validation, core. Must not import: worker, reports, admin. Neither module opens a store;
-`Client.add_tasks` adds what they return.
+`Client.add_tasks` adds the tasks that they return.
 """

@@ -1,4 +1,4 @@
-"""Whether a plan can be carried out, and what about it is worth a second look."""
+"""Check a plan before it is loaded: problems prevent loading, warnings do not."""
 
 import re
 from collections import Counter
@@ -13,18 +13,18 @@ from coord.sdk.plans.file import Plan
 
 WARNINGS_MAX = 100
 _LIKE_A_TRACK_ID = r"[A-Z]+-[0-9]+-.*"
-"""What was surely meant for the grammar; a ticket such as TOD-406 has no description and is welcome."""
+"""An id that was probably meant for the track grammar; a ticket such as TOD-406 has no description."""
 _GLOB = frozenset("*?[]{}\\")
 COMPARED = (
     *("description", "type", "track", "role", "needs", "priority", "files", "depends_on", "requirements"),
     *("deadline_ms", "estimate_s", "retries_max"),
 )
 Changes = dict[str, dict[str, tuple[object, object]]]
-"""By task and field: what is stored, and what the plan says."""
+"""The stored and the planned value of each changed field, by task and field."""
 
 
 class PlanCheck(NamedTuple):
-    """A plan's tasks, each after those it depends on; what is wrong, and what may be."""
+    """The tasks of a plan in order of their dependencies, with problems and warnings."""
 
     tasks: list[NewTask]
     problems: list[str]
@@ -32,10 +32,10 @@ class PlanCheck(NamedTuple):
 
 
 def check_plan(plan: Plan, stored: Iterable[TaskInfo] = (), *, strict: bool = False) -> PlanCheck:
-    """Look a plan over.
+    """Return the tasks of a plan in an order that respects dependencies, with problems and warnings.
 
-    `stored` are the tasks of the project: the plan may depend on them without naming them, and close a
-    circle with them. `strict` takes no ids but those of the track grammar.
+    `stored` are the tasks of the project. The plan may depend on them, and a cycle may run through them.
+    With `strict` every id must follow the track grammar.
     """
     problems = [*plan.problems]
     counts = Counter(task.task_id for task in plan.tasks)
@@ -46,10 +46,10 @@ def check_plan(plan: Plan, stored: Iterable[TaskInfo] = (), *, strict: bool = Fa
     there = {*by_id, *known}
     for task in by_id.values():
         missing = [name for name in task.depends_on if name not in there]
-        problems += [f"{task.task_id}: depends on {name}, which is nowhere" for name in missing]
+        problems += [f"{task.task_id}: depends on {name}, which does not exist" for name in missing]
     order, cycle = topological_order(by_id, known)
     if cycle:
-        problems.append(f"a circle: {' -> '.join(cycle)}")
+        problems.append(f"dependency cycle: {' -> '.join(cycle)}")
     warnings = [
         f"{task.task_id}: the description in the id is not kebab-case"
         for task in order
@@ -64,20 +64,20 @@ def _grammar(task: NewTask, strict: bool) -> list[str]:
     name = task.task_id
     parsed = TaskIdentifier.find(name)
     if parsed is None and strict:
-        return [f"{name}: not TRACK-SEQUENCE-DESCRIPTION, which coord.toml asks for (task_id_policy)"]
+        return [f"{name}: not TRACK-SEQUENCE-DESCRIPTION, which coord.toml requires (task_id_policy)"]
     if parsed is None and re.fullmatch(_LIKE_A_TRACK_ID, name):
         return [
-            f"{name}: looks like TRACK-SEQUENCE-DESCRIPTION and is not (A-001-login, sequence 001 to 999)"
+            f"{name}: looks like TRACK-SEQUENCE-DESCRIPTION but is not (use A-001-login, sequence 001 to 999)"
         ]
     if parsed is not None and parsed.track != task.track:
-        return [f"{name}: stands in track {task.track or '-'}, but its id says {parsed.track}"]
+        return [f"{name}: is in track {task.track or '-'}, but its id names track {parsed.track}"]
     return []
 
 
 def topological_order(
     by_id: dict[str, NewTask], known: dict[str, tuple[str, ...]]
 ) -> tuple[list[NewTask], list[str]]:
-    """Return the tasks, each after those it depends on, otherwise as given; or a circle by its path."""
+    """Return the tasks, each after those it depends on, else in the given order; and the path of a cycle."""
     needs = known | {name: task.depends_on for name, task in by_id.items()}
     order: list[NewTask] = []
     placed: set[str] = set()
@@ -100,7 +100,7 @@ def topological_order(
 
 
 def shared_files(order: Sequence[NewTask], agents: dict[str, int]) -> list[str]:
-    """Name files that two tasks declare which may run at the same time: one will wait for the other."""
+    """Return a warning for each file of two tasks that may run at once: one will wait for the other."""
     users = _tasks_by_file(order)
     pairs = [pair for pair in _overlapping(users) if len(users[pair[0]]) + len(users[pair[1]]) > 1]
     if not pairs:
@@ -123,14 +123,14 @@ def shared_files(order: Sequence[NewTask], agents: dict[str, int]) -> list[str]:
                 if _same_agent(order[first], order[second], agents):
                     continue
                 both = f"{order[first].task_id} and {order[second].task_id}"
-                found[f"{both} may run at once and both declare {mine}"] = None
+                found[f"{both} may run at once, and both declare {mine}"] = None
                 if len(found) >= WARNINGS_MAX:
                     return list(found)
     return list(found)
 
 
 def _same_agent(one: NewTask, other: NewTask, agents: dict[str, int]) -> bool:
-    """Whether one agent does both: they are of a track that only one works on."""
+    """Return whether one agent does both: they share a track that has one agent."""
     return bool(one.track) and one.track == other.track and agents.get(one.track, 1) == 1
 
 
@@ -143,7 +143,7 @@ def _tasks_by_file(order: Sequence[NewTask]) -> dict[str, list[int]]:
 
 
 def _overlapping(users: dict[str, list[int]]) -> list[tuple[str, str]]:
-    """Return the resources that have something in common, each with itself too; globs meet by their rules."""
+    """Return the pairs of resources that overlap; each resource is also paired with itself."""
     globs = {text: _parsed(text) for text in users if not _GLOB.isdisjoint(text)}
     pairs = [(text, text) for text in users]
     for text in users:
@@ -164,7 +164,7 @@ def _parsed(text: str) -> tuple[Resource, ...]:
 
 
 def difference(tasks: Iterable[NewTask], stored: Iterable[TaskInfo]) -> Changes:
-    """Return which fields of which tasks differ from what is stored, and how."""
+    """Return the fields of tasks that differ from the stored ones, with both values."""
     there = {task.task_id: task for task in stored}
     changed: Changes = {}
     for task in tasks:

@@ -1,4 +1,4 @@
-"""A plan in a file: YAML or JSON, read into tasks.
+"""Read a plan in YAML or JSON into tasks.
 
     project: shop
     tracks:
@@ -12,8 +12,8 @@
     tasks:
       - {id: "8.2", type: docs}
 
-A track is a list of tasks, or says with `agents` how many may work on it at once. Tasks outside of any track
-stand under `tasks`. What a file says that is not understood is refused, never passed over.
+A track is a list of tasks, or a mapping with `agents` (how many may work on it at once) and `tasks`. Tasks
+without a track are under the top-level `tasks`. An unknown field is a problem; it is never ignored.
 """
 
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 24 * 3600}
 
 
 class Plan(NamedTuple):
-    """What a file says, and what in it is wrong, each with its place."""
+    """The content of a plan file; each problem names the task, track or field."""
 
     project: str
     tasks: list[NewTask]
@@ -45,17 +45,17 @@ class Plan(NamedTuple):
 
 
 def read_plan(path: str) -> Plan:
-    """Return the plan in a file: JSON where its name ends so, else YAML."""
+    """Return the plan in a file: JSON if its name ends in .json, else YAML."""
     try:
         with open(path, "rb") as file:
             data = file.read(FILE_BYTES_MAX + 1)
     except OSError as error:
         raise Invalid(
-            f"{path} cannot be read: {error.strerror}", hint="name a plan in YAML or JSON"
+            f"{path} cannot be read: {error.strerror}", hint="pass the path of a plan in YAML or JSON"
         ) from error
     if len(data) > FILE_BYTES_MAX:
         raise Invalid(
-            f"{path} has more than {FILE_BYTES_MAX >> 20} MiB", hint="cut the plan into several files"
+            f"{path} is larger than {FILE_BYTES_MAX >> 20} MiB", hint="split the plan into several files"
         )
     try:
         text = data.decode()
@@ -68,8 +68,8 @@ def parse_plan(text: str, *, json: bool = False) -> Plan:
     """Return the plan in a text."""
     plan = _from_json(text) if json else _from_yaml(text)
     if not isinstance(plan, dict):
-        raise Invalid("a plan is a mapping", hint="with project: and tracks:")
-    return _Reading().read(plan)
+        raise Invalid("the plan is not a mapping", hint="begin with project: and tracks:")
+    return _PlanReader().read(plan)
 
 
 def _from_json(text: str) -> Any:
@@ -80,14 +80,14 @@ def _from_json(text: str) -> Any:
         if len(found) < len(pairs):
             names = [name for name, _ in pairs]
             twice = next(name for name in names if names.count(name) > 1)
-            raise Invalid(f"{short_repr(twice)} stands twice in one mapping", hint="merge the two")
+            raise Invalid(f"{short_repr(twice)} occurs twice in one mapping", hint="merge the two")
         return found
 
     try:
         return json.loads(text, object_pairs_hook=once)
     except (json.JSONDecodeError, RecursionError) as error:
         raise Invalid(
-            f"this is not JSON: {error}", hint="a plan in YAML has another name than *.json"
+            f"the plan is not JSON: {error}", hint="rename the file to *.yaml if it is YAML"
         ) from error
 
 
@@ -95,7 +95,7 @@ def _from_yaml(text: str) -> Any:
     import yaml
 
     class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-        """Plain data only; what stands twice in a mapping is refused, not lost."""
+        """A safe loader that rejects a repeated key instead of dropping one of its values."""
 
         def construct_mapping(self, node: Any, deep: bool = False) -> Any:
             keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
@@ -103,21 +103,23 @@ def _from_yaml(text: str) -> Any:
                 twice = next(key for key in keys if keys.count(key) > 1)
                 line = node.start_mark.line + 1
                 raise Invalid(
-                    f"{short_repr(twice)} stands twice in the mapping at line {line}", hint="merge the two"
+                    f"{short_repr(twice)} occurs twice in the mapping at line {line}", hint="merge the two"
                 )
             return super().construct_mapping(node, deep)
 
     try:
-        return yaml.load(text, Loader)  # noqa: S506 - a safe loader all the same
+        return yaml.load(text, Loader)  # noqa: S506 - derived from a safe loader
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         if isinstance(error, CoordError):
             raise
-        told = " ".join(str(error).split())
-        raise Invalid(f"this is not YAML: {told}", hint="a mapping with project: and tracks:") from error
+        cause = " ".join(str(error).split())
+        raise Invalid(
+            f"the plan is not YAML: {cause}", hint="write a mapping with project: and tracks:"
+        ) from error
 
 
-class _Reading:
-    """One pass over a plan: what can be used, and a line for whatever cannot."""
+class _PlanReader:
+    """Collects the valid tasks of a plan, and one problem for each part that is invalid."""
 
     def __init__(self) -> None:
         self.problems: list[str] = []
@@ -144,7 +146,7 @@ class _Reading:
         for name, track in tracks.items():
             try:
                 if not word("track", name):
-                    raise Invalid("a track has no name", hint="for example A")
+                    raise Invalid("a track has no name", hint="use a name such as A")
             except Invalid as error:
                 self.problems.append(f"tracks: {error}{_quote(name)}")
                 continue
@@ -181,12 +183,12 @@ class _Reading:
     def _check_fields(self, where: str, fields: dict[Any, Any], known: tuple[str, ...]) -> None:
         unknown = [short_repr(name) for name in fields if name not in known]
         if unknown:
-            self.problems.append(f"{where}: {', '.join(unknown)} is not known (but {', '.join(known)})")
+            self.problems.append(f"{where}: {', '.join(unknown)} is unknown (known: {', '.join(known)})")
 
 
 def _task(fields: dict[Any, Any], track: str | None) -> NewTask:
     if "track" in fields and track is not None:
-        raise Invalid("a task in a track names another one", hint="leave track: out")
+        raise Invalid("a task under a track has a track: field", hint="remove the field")
     description = fields.get("description") or ""
     if isinstance(description, str):
         description = " ".join(description.split())
@@ -210,16 +212,18 @@ def _task(fields: dict[Any, Any], track: str | None) -> NewTask:
 def _texts(what: str, texts: Any) -> list[str]:
     if isinstance(texts, list) and all(isinstance(text, str) for text in texts):
         return texts
-    raise Invalid(f"{what} is {short_repr(texts)}, not a list of texts", hint="for example [src/app.py]")
+    raise Invalid(
+        f"{what} is {short_repr(texts)}, not a list of texts", hint="write a list such as [src/app.py]"
+    )
 
 
 def _seconds(value: object) -> object:
-    """Return a duration such as `30m` in seconds; what is none is left for the check to refuse."""
+    """Return a duration such as `30m` in seconds; other values unchanged, for `new_task` to check."""
     if isinstance(value, str) and value[-1:] in UNITS_S and value[:-1].isdecimal() and len(value) < 10:
         return int(value[:-1]) * UNITS_S[value[-1]]
     return value
 
 
 def _quote(name: object) -> str:
-    """Say what to do where YAML took a word for a number or a truth."""
-    return "" if isinstance(name, str) else "; put it in quotes: YAML reads some words as numbers or truths"
+    """Return advice for a name that YAML read as a number or a boolean."""
+    return "" if isinstance(name, str) else "; put it in quotes: YAML reads some words as numbers or booleans"

@@ -1,4 +1,4 @@
-"""What comes from outside, checked before a command is made of it: each refusal says what would be right."""
+"""Check single arguments: texts, numbers, durations, capabilities."""
 
 import re
 from collections.abc import Mapping
@@ -22,83 +22,88 @@ _KIND = r"[a-z][a-z0-9_.-]{0,31}"
 
 
 def one_line(what: str, text: object, limit: int = LINE_CHARS_MAX) -> str:
-    """Return a line of printable text."""
+    """Return a text that is one line of printable characters."""
     if not isinstance(text, str) or len(text) > limit or not text.isprintable():
         raise Invalid(
-            f"the {what} is not a line of at most {limit} printable characters", hint="say it in one line"
+            f"the {what} is not one line of printable characters", hint=f"use at most {limit} characters"
         )
     return text
 
 
 def body(text: object, *, broadcast: bool) -> str:
-    """Return the body of a message: text of any form, in measure."""
+    """Return the body of a message: any text within the size limit."""
     limit = BROADCAST_BYTES_MAX if broadcast else BODY_BYTES_MAX
     try:
         size = len(text.encode()) if isinstance(text, str) else -1
     except UnicodeEncodeError:
         size = -1
     if not isinstance(text, str) or size < 0 or "\0" in text:
-        raise Invalid("the body is not text", hint="UTF-8 without NUL; put other data into a file")
+        raise Invalid("the body is not text", hint="use UTF-8 without NUL, or put the data into a file")
     if size > limit:
-        raise Invalid(f"the body has {size} bytes; the limit is {limit}", hint="put it into a file")
+        raise Invalid(
+            f"the body has {size} bytes; the limit is {limit}", hint="put it into a file and send the path"
+        )
     return text
 
 
 def kind(text: object) -> str:
-    """Return the kind of a message; the set is open."""
+    """Return the kind of a message; any word of this form is one."""
     if isinstance(text, str) and re.fullmatch(_KIND, text):
         return text
     raise Invalid(
-        f"{short_repr(text)} is not a kind of message",
-        hint="for example handoff, warn, emergency, status, request or reply; a-z, digits, _ . -, at most 32",
+        f"{short_repr(text)} is not a message kind",
+        hint="use a word such as handoff, warn, status or reply: at most 32 of a-z, 0-9, _ . -",
     )
 
 
 def blob(data: object) -> dict[str, Any]:
-    """Return free data: a JSON object in measure."""
+    """Return free data: a JSON object within the size limit."""
     size = len(to_json("blob", data))
     if size > BLOB_BYTES_MAX:
-        raise Invalid(f"the blob has {size} bytes; the limit is {BLOB_BYTES_MAX}", hint="name a file instead")
-    assert isinstance(data, dict), "to_json takes no other"
+        raise Invalid(
+            f"the blob has {size} bytes; the limit is {BLOB_BYTES_MAX}",
+            hint="put it into a file and send the path",
+        )
+    assert isinstance(data, dict), "to_json accepts only a dict"
     return data
 
 
 def capabilities(table: object) -> dict[str, float] | None:
-    """Return what an agent can do, with its efficiency at each; one of 0 says that it cannot."""
+    """Return task types with an agent's efficiency at each; 0 means that it cannot do the type."""
     if table is None:
         return None
     if not isinstance(table, Mapping) or len(table) > CAPABILITIES_MAX:
         raise Invalid(
-            f"{short_repr(table)} are no capabilities",
-            hint=f"at most {CAPABILITIES_MAX}, such as {{'testing': 1.2}}",
+            f"{short_repr(table)} is not a table of capabilities",
+            hint=f"pass at most {CAPABILITIES_MAX}, for example {{'testing': 1.2}}",
         )
     for name, value in table.items():
         number = isinstance(value, int | float) and not isinstance(value, bool)
         if not isinstance(name, str) or not re.fullmatch(_CAPABILITY, name):
-            raise Invalid(f"{short_repr(name)} is not a capability", hint="a word such as testing")
+            raise Invalid(f"{short_repr(name)} is not a capability", hint="use a word such as testing")
         if not number or not 0 <= value <= EFFICIENCY_MAX:
             raise Invalid(
-                f"{short_repr(value)} is not an efficiency at {name}",
-                hint=f"0 (cannot) to {EFFICIENCY_MAX}; 1 is usual",
+                f"{short_repr(value)} is not an efficiency for {name}",
+                hint=f"use 0 (cannot do it) to {EFFICIENCY_MAX}; 1 is usual",
             )
     return {name: float(value) for name, value in table.items()}
 
 
 def priority(value: object) -> int:
-    """Return a priority; higher goes first."""
+    """Return a priority; higher ones come first."""
     if type(value) is int and -PRIORITY_MAX <= value <= PRIORITY_MAX:
         return value
     raise Invalid(
         f"{short_repr(value)} is not a priority",
-        hint=f"a whole number from -{PRIORITY_MAX} to {PRIORITY_MAX}",
+        hint=f"use a whole number from -{PRIORITY_MAX} to {PRIORITY_MAX}",
     )
 
 
 def hops(value: object) -> int:
-    """Return how often a message was passed on."""
+    """Return how many times a message was forwarded."""
     if type(value) is int and 0 <= value < HOPS_MAX:
         return value
-    raise Invalid(f"{short_repr(value)} is not a number of hops", hint="0 or more")
+    raise Invalid(f"{short_repr(value)} is not a number of hops", hint=f"use 0 to {HOPS_MAX - 1}")
 
 
 def milliseconds(what: str, seconds: object, *, min_s: float = 1.0) -> int:
@@ -110,13 +115,15 @@ def milliseconds(what: str, seconds: object, *, min_s: float = 1.0) -> int:
     ):
         raise Invalid(
             f"{short_repr(seconds)} is not a {what} in seconds",
-            hint=f"{min_s:g} to {DURATION_S_MAX:g} (30 days)",
+            hint=f"use {min_s:g} to {DURATION_S_MAX:g} (30 days)",
         )
     return round(seconds * 1000)
 
 
 def fence(value: object) -> int:
-    """Return a fence."""
+    """Return a fence: the number that a granted lock carries."""
     if type(value) is int and 0 < value < 2**53:
         return value
-    raise Invalid(f"{short_repr(value)} is not a fence", hint="use the one that the lock was granted with")
+    raise Invalid(
+        f"{short_repr(value)} is not a fence", hint="use the fence from the reply that granted the lock"
+    )

@@ -1,4 +1,4 @@
-"""Result data from outside: checked and turned into JSON before a command is made of it."""
+"""Check result data and encode it as JSON."""
 
 import math
 from typing import Any
@@ -10,16 +10,16 @@ from coord.core.ids import short_repr
 
 DEPTH_MAX = 64
 VALUES_MAX = 1_000_000
-"""Far more than a result may hold; without an end, data that contains itself twice would fill the memory."""
+"""More than a result can hold. Without this limit, data that contains itself twice would fill the memory."""
 INT_MIN, INT_MAX = -(2**63), 2**64 - 1
-"""Beyond these, other readers of JSON round or fail."""
+"""Other JSON readers round larger integers, or fail."""
 HINT = "use dicts with string keys, lists, strings, numbers, booleans and None"
 _PLAIN = frozenset((str, bool, type(None)))
-"""Kinds of values that JSON can always say; nearly all are of these."""
+"""Types that JSON can always represent; nearly all values have one of them."""
 
 
 def to_json(what: str, data: Any) -> bytes:
-    """Return the data as JSON; raise `Invalid` where it is not a JSON object or is nested too deep."""
+    """Return the data as JSON; raise `Invalid` if it is not a JSON object or is nested too deep."""
     if not isinstance(data, dict):
         raise Invalid(f"{what} is a {type(data).__name__}, not a dict", hint="wrap it: {'value': …}")
     level: list[Any] = [data]
@@ -43,7 +43,7 @@ def to_json(what: str, data: Any) -> bytes:
 
 
 def _children(what: str, value: dict[Any, Any] | list[Any] | tuple[Any, ...]) -> list[Any]:
-    """Return what is nested directly in a value; refuse what JSON cannot say."""
+    """Return the containers directly inside a value; reject values that JSON cannot represent."""
     if isinstance(value, dict):
         for key in value:
             if type(key) is not str:
@@ -59,7 +59,7 @@ def _children(what: str, value: dict[Any, Any] | list[Any] | tuple[Any, ...]) ->
                 raise Invalid(f"{what} holds an integer of more than 64 bits", hint="write it as a string")
         elif isinstance(each, float):
             if not math.isfinite(each):
-                raise Invalid(f"{what} holds {each}, which JSON cannot say", hint=HINT)
+                raise Invalid(f"{what} holds {each}, which JSON cannot represent", hint=HINT)
         elif not isinstance(each, str):
-            raise Invalid(f"{what} holds a {type(each).__name__}, which JSON cannot say", hint=HINT)
+            raise Invalid(f"{what} holds a {type(each).__name__}, which JSON cannot represent", hint=HINT)
     return nested

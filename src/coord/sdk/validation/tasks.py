@@ -1,4 +1,4 @@
-"""What is said of a task when it is added, checked: each refusal says what would be right."""
+"""Check the fields of a task before it is added."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -35,7 +35,7 @@ def new_task(
     needs: object = (),
     retries_max: object = RETRIES_MAX,
 ) -> NewTask:
-    """Return a task to add; its track follows from its id where the id has one and none is named."""
+    """Return a task to add; without `track` its id gives the track, if it has one."""
     name = check_id("task id", task_id)
     return NewTask(
         task_id=name,
@@ -57,29 +57,29 @@ def new_task(
 
 
 def track_of(task_id: str) -> str:
-    """Return the track in a task id; empty where it is an opaque one."""
+    """Return the track in a task id; empty if the id does not follow the track grammar."""
     parsed = TaskIdentifier.find(task_id)
     return parsed.track if parsed is not None else ""
 
 
 def word(what: str, text: object) -> str:
-    """Return a word of the queue (a type, track, role or need), or the empty one."""
+    """Return a type, track, role or need; it may be empty."""
     if text == "" or (isinstance(text, str) and re.fullmatch(_WORD, text)):
         return str(text)
     raise Invalid(
         f"{short_repr(text)} is not a {what}",
-        hint="at most 32 letters, digits, _ . - and no _ . - but _ first",
+        hint="use at most 32 letters, digits, _ . - and begin with a letter, digit or _",
     )
 
 
 def words(what: str, texts: object) -> tuple[str, ...]:
-    """Return words of the queue, each once."""
+    """Return types, tracks, roles or needs without empty and repeated ones."""
     return tuple(dict.fromkeys(word(what, each) for each in _list(what, texts) if each != ""))
 
 
 def timestamp_ms(what: str, value: object) -> int:
-    """Return a moment in milliseconds: given so, as a datetime, or as RFC 3339."""
-    hint = "for example 2026-03-01T12:00:00Z"
+    """Return a time in epoch milliseconds; it may be given as such, as a datetime, or as RFC 3339."""
+    hint = "use RFC 3339, for example 2026-03-01T12:00:00Z"
     if isinstance(value, str):
         try:
             value = datetime.fromisoformat(value)
@@ -99,14 +99,16 @@ def _needs(texts: object) -> tuple[str, ...]:
     needs = tuple(sorted(words("need", texts)))
     if len(needs) > NEEDS_MAX:
         raise Invalid(
-            f"a task has {len(needs)} needs; {NEEDS_MAX} are the most", hint="put the rest into requirements"
+            f"a task has {len(needs)} needs; the limit is {NEEDS_MAX}", hint="put the rest into requirements"
         )
     return needs
 
 
 def _list(what: str, texts: object) -> Iterable[object]:
     if isinstance(texts, str) or not isinstance(texts, Iterable):
-        raise Invalid(f"{what} is {short_repr(texts)}, not a list", hint="for example ['A-001-login']")
+        raise Invalid(
+            f"{what} is {short_repr(texts)}, not a list", hint="pass a list, for example ['A-001-login']"
+        )
     return texts
 
 
@@ -119,4 +121,4 @@ def _estimate(seconds: object) -> float:
 def _retries(value: object) -> int:
     if type(value) is int and 0 <= value <= RETRIES_LIMIT_MAX:
         return value
-    raise Invalid(f"{short_repr(value)} is not a number of retries", hint=f"0 to {RETRIES_LIMIT_MAX}")
+    raise Invalid(f"{short_repr(value)} is not a number of retries", hint=f"use 0 to {RETRIES_LIMIT_MAX}")

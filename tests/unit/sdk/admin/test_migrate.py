@@ -174,10 +174,10 @@ def test_a_store_that_holds_something_is_refused(
 
 
 def test_what_cannot_be_moved_is_refused(shop: Shop, tmp_path: Path) -> None:
-    """The present store, memory, an unpinned repository and no repository at all: each with its reason."""
-    with pytest.raises(Invalid, match="is the present store"):
+    """The current store, memory, an unpinned repository and no repository at all: each with its reason."""
+    with pytest.raises(Invalid, match="is the current store"):
         shop.move(shop.pin)
-    with pytest.raises(Invalid, match="memory keeps nothing"):
+    with pytest.raises(Invalid, match="memory keeps no data"):
         shop.move("memory:")
     (tmp_path / "fresh").mkdir()
     with pytest.raises(Invalid, match="not in a git repository"):
@@ -198,7 +198,7 @@ def test_other_clones_follow(shop: Shop, tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match="migrated to") as refused:
         clone.client()
     assert f"coord migrate --to-url {url}" in refused.value.hint
-    with pytest.raises(Refused, match="for good"):
+    with pytest.raises(Refused, match="cannot be cancelled"):
         cancel_migration(str(clone.folder))
     assert clone.move(url).migrated
     assert clone.pin == url
@@ -236,7 +236,7 @@ def test_a_cancelled_move_begins_anew(shop: Shop, tmp_path: Path, monkeypatch: p
         shop.client()
     with pytest.raises(Unavailable, match="incomplete copy"):
         open_store(url)
-    with pytest.raises(Refused, match="being moved to"):
+    with pytest.raises(Refused, match="being migrated to"):
         shop.move(f"sqlite://{tmp_path}/third.db")
     assert cancel_migration(str(shop.folder))
     assert not cancel_migration(str(shop.folder))

@@ -86,33 +86,35 @@ def test_only_a_plan_in_yaml_imports_the_parser() -> None:
 def test_a_circle_is_named_by_its_path() -> None:
     """Issue 4: cycles are named by their path, and only by that."""
     text = "tasks: [{id: a, depends_on: [b]}, {id: b, depends_on: [c]}, {id: c, depends_on: [b]}]"
-    assert problems(text) == ["a circle: b -> c -> b"]
-    assert problems("tasks: [{id: a, depends_on: [a]}]") == ["a circle: a -> a"]
+    assert problems(text) == ["dependency cycle: b -> c -> b"]
+    assert problems("tasks: [{id: a, depends_on: [a]}]") == ["dependency cycle: a -> a"]
 
 
 def test_unknown_and_double_ids_are_told() -> None:
     """Issue 4: unknown ids and duplicate ids; what the project has already is known."""
     text = "tasks: [{id: a, depends_on: [zz]}, {id: b}, {id: b}]"
-    assert problems(text) == ["b: the id is used 2 times", "a: depends on zz, which is nowhere"]
+    assert problems(text) == ["b: the id is used 2 times", "a: depends on zz, which does not exist"]
     with connect("memory:", session="s", project="shop") as client:
         client.add_task("zz")
         client.add_task("yy", depends_on=["zz"])
         stored = client.task_list()
     assert check_plan(parse_plan("tasks: [{id: a, depends_on: [zz]}]"), stored).problems == []
     circle = check_plan(parse_plan("tasks: [{id: a}, {id: zz, depends_on: [yy]}]"), stored).problems
-    assert circle == ["a circle: zz -> yy -> zz"], "also one that runs through tasks the plan does not name"
+    assert circle == ["dependency cycle: zz -> yy -> zz"], (
+        "also one that runs through tasks the plan does not name"
+    )
 
 
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("tracks: {A: [{id: A-1-x}]}", "A-1-x: looks like TRACK-SEQUENCE-DESCRIPTION and is not"),
+        ("tracks: {A: [{id: A-1-x}]}", "A-1-x: looks like TRACK-SEQUENCE-DESCRIPTION but is not"),
         ("tracks: {A: [{id: A-000-x}]}", "A-000-x: looks like"),
-        ("tracks: {B: [{id: A-001-x}]}", "A-001-x: stands in track B, but its id says A"),
+        ("tracks: {B: [{id: A-001-x}]}", "A-001-x: is in track B, but its id names track A"),
         ("tasks: [{id: 8.2}]", "put it in quotes"),
         ("tracks: {NO: [{id: x}]}", "put it in quotes"),
         ("tasks: [{id: a/b}]", "a/b: 'a/b' is not a task id"),
-        ("tasks: [{id: a, priorty: 5}]", "a: 'priorty' is not known"),
+        ("tasks: [{id: a, priorty: 5}]", "a: 'priorty' is unknown"),
         ("tasks: [{id: a, priority: high}]", "a: 'high' is not a priority"),
         ("tasks: [{id: a, depends_on: b}]", "a: depends_on is 'b', not a list"),
         ("tasks: [{id: a, files: src/x.py}]", "a: files is 'src/x.py', not a list"),
@@ -122,8 +124,8 @@ def test_unknown_and_double_ids_are_told() -> None:
         ("tasks: {a: b}", "tasks: not a list"),
         ("tracks: [a]", "tracks: not a mapping"),
         ("tracks: {A: {agents: 0, tasks: []}}", "track A: agents is 0"),
-        ("tracks: {A: [{id: x, track: B}]}", "x: a task in a track names another one"),
-        ("owner: me", "the plan: 'owner' is not known"),
+        ("tracks: {A: [{id: x, track: B}]}", "x: a task under a track has a track: field"),
+        ("owner: me", "the plan: 'owner' is unknown"),
     ],
 )
 def test_what_is_wrong_is_told_with_its_place(text: str, told: str) -> None:
@@ -143,7 +145,7 @@ def test_what_is_wrong_is_told_with_its_place(text: str, told: str) -> None:
     ],
 )
 def test_a_text_that_is_no_plan_is_refused(text: str) -> None:
-    """A key that stands twice would lose tasks; only plain data is made; depth has an end."""
+    """A key that occurs twice would lose tasks; only plain data is made; depth has an end."""
     with pytest.raises(Invalid) as refused:
         parse_plan(text)
     assert refused.value.hint
@@ -151,7 +153,7 @@ def test_a_text_that_is_no_plan_is_refused(text: str) -> None:
 
 def test_keys_that_stand_twice_in_json_are_refused() -> None:
     """The same in JSON, whose readers take the last one."""
-    with pytest.raises(Invalid, match="stands twice"):
+    with pytest.raises(Invalid, match="occurs twice"):
         parse_plan('{"tasks": [], "tasks": []}', json=True)
 
 
@@ -173,7 +175,7 @@ def test_files_of_two_parallel_tasks_are_told() -> None:
     """Issue 4: files that two parallel tasks declare, by path or glob; not where one waits for the other."""
     one: dict[str, Any] = {"task_id": "a", "files": ["src/x.py"]}
     assert warnings(one, {"task_id": "b", "files": ["src/x.py"]}) == [
-        "a and b may run at once and both declare src/x.py"
+        "a and b may run at once, and both declare src/x.py"
     ]
     assert len(warnings(one, {"task_id": "b", "files": ["src/*.py"]})) == 1
     assert warnings(one, {"task_id": "b", "files": ["docs/*.py"]}) == []

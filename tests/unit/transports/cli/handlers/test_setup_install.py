@@ -96,14 +96,14 @@ def test_a_tenant_gets_the_store_that_is_configured(coord: Coord, repository: Pa
 @pytest.mark.parametrize(
     ("text", "words", "says"),
     [
-        ("", "--tenant acme", "shares the store"),
+        ("", "--tenant acme", "has no separate store"),
         ('tenants = "x"', "--tenant acme", "is not a table"),
         ('[tenants]\nacme = "nowhere:"', "--tenant acme", "is not a store url"),
         ('[tenants]\n"*" = "file:///srv"', "--tenant acme", "lacks {tenant}"),
         ('[tenants]\nacme = "file:///srv"', "--tenant ../x", "tenant"),
         ("", "nowhere:", "is not a store url"),
         ("", "memory: --url memory:", "given twice"),
-        ("", "memory: --tenant acme", "shares the store"),
+        ("", "memory: --tenant acme", "has no separate store"),
     ],
 )
 def test_what_is_refused(coord: Coord, repository: Path, text: str, words: str, says: str) -> None:

@@ -261,8 +261,8 @@ def test_a_plan_with_problems_is_not_loaded(coord: Coord, plan: Path) -> None:
         code, answer, _ = coord(f"ann plan {verb} plan.yaml")
         assert (code, answer["error"]["code"]) == (2, "invalid")
         assert answer["problems"] == [
-            "A-001-core: depends on nowhere, which is nowhere",
-            "a circle: A-001-core -> B-001-schema -> A-001-core",
+            "A-001-core: depends on nowhere, which does not exist",
+            "dependency cycle: A-001-core -> B-001-schema -> A-001-core",
         ]
     assert coord("ann task list").answer["tasks"] == []
     assert coord("ann plan check nothing.yaml").code == 2
@@ -275,7 +275,7 @@ def test_check_warns_of_shared_files(coord: Coord, plan: Path) -> None:
     plan.write_text(PLAN + "    - {id: B-002-too, files: [src/core.py]}\n")
     code, answer, line = coord("ann plan check plan.yaml")
     assert code == 0
-    assert answer["warnings"] == ["A-001-core and B-002-too may run at once and both declare src/core.py"]
+    assert answer["warnings"] == ["A-001-core and B-002-too may run at once, and both declare src/core.py"]
     assert line == "4 tasks on 2 tracks, 1 warning"
     assert coord("ann task list").answer["tasks"] == [], "a check loads nothing"
 
