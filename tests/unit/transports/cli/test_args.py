@@ -1,5 +1,6 @@
 """Every handler takes a typed value whose fields are the flags and arguments of its command."""
 
+import types
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Any, get_type_hints
@@ -26,10 +27,14 @@ def type_of(item: Flag | Argument) -> Any:
     """Return the type that the values of a flag or argument have."""
     kind = TYPES[item.kind]
     if isinstance(item, Argument):
-        return list[kind] if item.many else kind
+        return types.GenericAlias(list, (kind,)) if item.many else kind
     if not item.value:
         return bool
     return kind | None if item.default is None and kind is not Any else kind
+
+
+def items_of(command: CommandSpec) -> list[Flag | Argument]:
+    return [*command.arguments, *command.flags]
 
 
 def handler_of(command: CommandSpec) -> Any:
@@ -40,7 +45,7 @@ def handler_of(command: CommandSpec) -> Any:
 @COMMANDS
 def test_the_arguments_of_a_handler_are_those_of_its_command(command: CommandSpec) -> None:
     """The spec and the type agree in names and types, so mypy checks what a handler does with them."""
-    expected = {item.field: type_of(item) for item in (*command.arguments, *command.flags)}
+    expected = {item.field: type_of(item) for item in items_of(command)}
     if command.rest:
         expected[command.rest] = list[str]
     assert get_type_hints(args_type(handler_of(command))) == expected

@@ -75,7 +75,9 @@ def test_every_command_has_help_with_an_example_that_parses(command: CommandSpec
 @NAMED
 def test_help_texts_are_short(command: CommandSpec) -> None:
     """A summary is an imperative below 60 characters, so that it fits on a line; so is the text of a flag."""
-    for text in (command.summary, *(item.summary for item in (*command.arguments, *command.flags))):
+    of_arguments = [item.summary for item in command.arguments]
+    of_flags = [item.summary for item in command.flags]
+    for text in (command.summary, *of_arguments, *of_flags):
         assert len(text) < 60
         assert not text.endswith(".")
 
