@@ -20,7 +20,7 @@ MUTANTS = [
         ),
     ),
     Mutant(
-        "a changed task forgets its followers",
+        "a changed task forgets its dependents",
         "coord.core.plans.plan:_spec",
         '"has_dependents", ',
         "",
@@ -40,7 +40,7 @@ MUTANTS = [
         "coord.core.sweep:DEADLINES",
         '"pending-update"',
         '"unknown"',
-        ("tests/unit/core/tasks/test_planned.py::test_a_long_chain_is_settled_in_steps",),
+        ("tests/unit/core/tasks/test_planned.py::test_a_long_chain_is_updated_in_steps",),
     ),
     Mutant(
         "a task finished between two reads looks like a deadlock",
@@ -54,7 +54,7 @@ MUTANTS = [
         "coord.core.plans.idle:_progress",
         "look_ms = now",
         "look_ms, told = now, []",
-        ("tests/unit/core/tasks/test_planned.py::test_many_followers_are_settled_in_steps",),
+        ("tests/unit/core/tasks/test_planned.py::test_many_dependents_are_updated_in_steps",),
     ),
     Mutant(
         "a cycle of old tasks is not found",
@@ -154,14 +154,14 @@ MUTANTS = [
         "coord.core.plans.idle:_progress",
         "look_ms = max(now, min(look_ms, due_ms or look_ms))",
         "pass",
-        ("tests/unit/core/tasks/test_planned.py::test_which_nothing_there_is",),
+        ("tests/unit/core/tasks/test_planned.py::test_why_the_queue_has_no_task",),
     ),
     Mutant(
         "a stuck plan counts as done",
         "coord.core.plans.idle:explain_empty_queue",
         "if not names",
         "if names",
-        ("tests/unit/core/tasks/test_planned.py::test_which_nothing_there_is",),
+        ("tests/unit/core/tasks/test_planned.py::test_why_the_queue_has_no_task",),
     ),
     Mutant(
         "a task changes its track without its claim",

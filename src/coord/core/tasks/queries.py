@@ -155,13 +155,13 @@ def list_expired_claims(tx: Transaction, command: ListExpiredClaims, now: int) -
     """Return claims whose lease has expired and whose task nobody claimed since, oldest first."""
     before = now if command.before_ms is None else min(command.before_ms, now)
     # Deadlines first: a sweep between the scans moves a claim to the index of expired ones, read next.
-    unswept = [
+    by_deadline = [
         (keys.due_ms(found.index_key), project, task_id)
         for found in _due(tx, before)
         if found.key.startswith("task/")
         for _, project, task_id in [keys.parts(found.key)]
     ]
-    swept = [
+    by_index = [
         (int(millis), project, task_id)
         for found in _all(tx, keys.EXPIRED_PREFIX)
         if tx.get(found.key, Marker)
@@ -169,7 +169,7 @@ def list_expired_claims(tx: Transaction, command: ListExpiredClaims, now: int) -
     ]
     due = [
         (expires_ms, TaskCommand(command.tenant, project, task_id))
-        for expires_ms, project, task_id in sorted({*unswept, *swept})
+        for expires_ms, project, task_id in sorted({*by_deadline, *by_index})
         if expires_ms <= before
     ]
     tx.prefetch(*(keys.task(which.project, which.task) for _, which in due))

@@ -20,10 +20,10 @@ from tests.support.stores.stand_in import StandInDatabase
         (True, ResetTask("local", "p", "a"), "pending"),
     ],
 )
-def test_a_follower_that_is_added_meanwhile_is_not_forgotten(
+def test_a_dependent_added_concurrently_is_not_forgotten(
     before: tuple[str, ...], done: bool, command: Command, becomes: str
 ) -> None:
-    """TID-14, issue 6: who has looked for followers in vain looks again, whether there were others or not."""
+    """TID-14, issue 6: a command that saw no such dependent looks again, whether there were others or not."""
     harness = PlanHarness()
     harness.add("a")
     for name in before:

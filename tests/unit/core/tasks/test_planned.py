@@ -76,7 +76,7 @@ def test_what_is_given_back_behind_a_failure_blocks_what_waits_for_it(harness: P
     assert harness.states("b", "c") == ["blocked", "blocked"]
 
 
-def test_many_followers_are_settled_in_steps(harness: PlanHarness) -> None:
+def test_many_dependents_are_updated_in_steps(harness: PlanHarness) -> None:
     """Issue 4: one change does a bounded amount of work, the sweep goes on, and it is not the end."""
     many = UPDATES_MAX + 600
     harness.add_all({"a": ()} | {f"t{number:04d}": ("a",) for number in range(many)})
@@ -89,7 +89,7 @@ def test_many_followers_are_settled_in_steps(harness: PlanHarness) -> None:
     assert harness.take("bob") == "deadlocked"
 
 
-def test_a_long_chain_is_settled_in_steps(harness: PlanHarness) -> None:
+def test_a_long_chain_is_updated_in_steps(harness: PlanHarness) -> None:
     """Issue 4: as deep as it is wide; each sweep goes a measure further down."""
     many = 2 * LEVELS_MAX + 5
     names = [f"t{number:03d}" for number in range(many)]
@@ -198,7 +198,7 @@ def test_a_task_far_behind_a_hot_file_is_found(harness: PlanHarness) -> None:
     assert blocked.waiting_for[0] == "hot000: file:hot.py is held by ann"
 
 
-def test_which_nothing_there_is(harness: PlanHarness) -> None:
+def test_why_the_queue_has_no_task(harness: PlanHarness) -> None:
     """Done, blocked by what, or deadlocked; and when it is worth looking again."""
     assert harness.take() == "done"
     harness.add_all({"a": (), "b": ("a",)})
