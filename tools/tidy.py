@@ -1,4 +1,4 @@
-"""Habits no other tool checks: sizes, names, leftovers, tests that assert, tests that mirror the source.
+"""Habits no other tool checks: sizes, names, words, leftovers, tests that assert and mirror the source.
 
 Reads what git tracks or would track. Prints `path:line: message` and exits 1 if there is anything to say.
 """
@@ -193,22 +193,16 @@ def findings(name: str) -> Iterator[Finding]:
     if name.startswith("src/"):
         yield from check_names(name, tree)
         yield from check_unfinished(tree)
+        yield from unused_words(name, text)
     if name.startswith("tests/"):
         yield from check_tests_assert(tree)
 
 
-def words(name: str) -> Iterator[Finding]:
-    """What the vocabulary says about a file of the product."""
-    if name.startswith("src/") and name.endswith(".py"):
-        yield from unused_words(name, (ROOT / name).read_text(encoding="utf-8"))
-
-
 def main() -> int:
     names = project_files()
-    look = words if "--words" in sys.argv else findings
     count = 0
     for name in names:
-        for line, message in sorted(look(name)):
+        for line, message in sorted(findings(name)):
             print(f"{name}:{line}: {message}")
             count += 1
     for name, message in [*check_mirror(names), *check_folders(names)]:

@@ -75,7 +75,6 @@ ANYWHERE = (
 
 # Fine in a sentence, but not as a part of a name.
 IN_NAMES = (
-    Word(r"standing|beaten|swept|alike|acked|recalled", "the name of the command and Reply"),
     Word(r"turns?", "fair lock"),
     Word(r"holds?", "lock"),
     Word(r"held back", "blocked_reason"),
@@ -83,7 +82,6 @@ IN_NAMES = (
     Word(r"shut", "sealed"),
     Word(r"ears?", "subscription"),
     Word(r"rings?", "notify"),
-    Word(r"pauses?", "backoff"),
     Word(r"places?", "location, position, path, folder"),
     Word(r"pieces?", "chunk"),
     Word(r"lacks?", "not loaded"),
@@ -96,7 +94,12 @@ IN_NAMES = (
 
 # Old names of types and functions, as they were written.
 NAMES = {
+    "Acked": "AckReply",
+    "Alike": "SimilarTask",
+    "Beaten": "HeartbeatReply",
     "LockShown": "LockInfo",
+    "Standing": "LockAt",
+    "Swept": "SweepReply",
     "SessionShown": "SessionInfo",
     "shown_lock": "lock_info",
     "Lapsed": "LostHookLock",
@@ -121,9 +124,17 @@ NAMES = {
 # Where a word stays, and why: the beginning of the path, the word, the reason.
 ALLOWED = {
     ("src/coord/", "give back"): "GiveBack is a public name",
-    ("src/coord/core/locks/paths.py", "fold"): "case folding of paths",
-    ("src/coord/core/locks/paths.py", "folded"): "case folding of paths",
-    ("src/coord/core/locks/resources.py", "fold"): "case folding of paths",
+    ("src/coord/core/locks/", "fold"): "case folding of paths",
+    ("src/coord/core/locks/", "folded"): "case folding of paths",
+    ("src/coord/host/presets.py", "fold"): "case folding of paths",
+    ("src/coord/integrations/git/", "fold"): "case folding of paths",
+    ("src/coord/sdk/client/connection.py", "fold"): "case folding of paths",
+    ("src/coord/integrations/hooks/main.py", "image"): "view_image is a tool of Codex",
+    ("src/coord/integrations/hooks/main.py", "moment"): "try again in a moment",
+    ("src/coord/engine/engine.py", "moment"): "try again in a moment",
+    ("src/coord/sdk/worker/", "given back"): "an outcome of work, with a public value",
+    ("src/coord/transports/cli/work/", "given back"): "an outcome of work, with a public value",
+    ("src/coord/sdk/reports/activity.py", "holds"): "a field of the report",
 }
 
 _BOUNDARY = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|_")

@@ -2,8 +2,8 @@
 
 A command is a frozen struct. It names the rule that decides it by its full path, so that the rule is imported
 on first use: most processes run a single command. `reply` is the type of the answer. `reads_only` marks
-questions, which never write and never sweep. `fenced` marks commands whose reply states the offset of their
-own commit, which is known only afterwards (`with_fence`). Callers have checked ids and texts already.
+questions, which never write and never sweep. `fenced` marks commands whose reply states the offset of
+their commit, which is known only afterwards (`with_fence`). Callers have checked ids and texts already.
 """
 
 from typing import ClassVar

@@ -81,7 +81,7 @@ def _act_on_deadline(tx: Transaction, tenant: str, key: str, now: int) -> bool:
     """Act on a deadline; return False for a kind that only a newer version knows."""
     kind, *rest = keys.parts(key)
     if kind == "task":
-        from coord.core.tasks.commands import TaskCommand  # most sweeps meet no claim
+        from coord.core.tasks.commands import TaskCommand  # most sweeps find no claim
 
         TARGETS["coord.core.tasks.claims:expire"](tx, TaskCommand(tenant, *rest), now)
     elif kind in DEADLINES:

@@ -84,23 +84,23 @@ class Batch:
         cached = self._cached_ranges.get(_beginning(range_))
         if cached is None:
             raise ReadNeeded(ranges=(range_,))
-        places = cached.seen(range_.limit, self._written, own)
-        if len(places) < range_.limit and not cached.whole:
+        positions = cached.seen(range_.limit, self._written, own)
+        if len(positions) < range_.limit and not cached.whole:
             # The store has more in this range than was read of it, or than writes have left: read further.
             del self._cached_ranges[_beginning(range_)]
             self._spare = max(self._spare, len(self._written) + len(own) + SPARE_RECORDS)
             raise ReadNeeded(ranges=(range_,))
         by_index_key, start = range_.by == "index_key", _start(range_)
-        read = len(places)
-        places += self._write_index.within(range_, start, self._written, own)
+        read = len(positions)
+        positions += self._write_index.within(range_, start, self._written, own)
         for key, item in own.items():
             at = (item.index_key, key) if by_index_key else (key, "")
             within = at[0].startswith(range_.prefix) and (not by_index_key or item.index_key)
             if item.value is not None and within and at > start:
-                places.append((key, item.index_key))
-        if len(places) > read:  # else they are in order, as the store has them
-            places.sort(key=lambda at: (at[1], at[0]) if by_index_key else (at[0], ""))
-        return [Found(*at) for at in places[: range_.limit]]
+                positions.append((key, item.index_key))
+        if len(positions) > read:  # else they are in order, as the store has them
+            positions.sort(key=lambda at: (at[1], at[0]) if by_index_key else (at[0], ""))
+        return [Found(*at) for at in positions[: range_.limit]]
 
     # Called by the engine.
 

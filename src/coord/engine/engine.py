@@ -209,11 +209,11 @@ class Engine:
                 with self._fair_lock(jobs):
                     return self._run_and_commit([job for job in jobs if not job.answered])
             except Unavailable:
-                pause = UNAVAILABLE_BACKOFF_S * tries
-                late = all(job.deadline < self._runtime.monotonic() + pause for job in jobs)
+                delay = UNAVAILABLE_BACKOFF_S * tries
+                late = all(job.deadline < self._runtime.monotonic() + delay for job in jobs)
                 if late or tries == UNAVAILABLE_TRIES or self._database.closed:
                     raise
-                self._runtime.sleep(self._runtime.jitter(pause))
+                self._runtime.sleep(self._runtime.jitter(delay))
         raise AssertionError("the last try returns or raises")
 
     def _fair_lock(self, jobs: list[PendingCommand]) -> contextlib.AbstractContextManager[None]:

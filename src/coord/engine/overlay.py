@@ -55,14 +55,16 @@ class WriteIndex:
         if self._arranged < len(self._decided):
             self._arrange()
         by_index_key = range_.by == "index_key"
-        places = self._index_keys if by_index_key else self._keys
+        positions = self._index_keys if by_index_key else self._keys
         found: list[tuple[str, str]] = []
-        at = bisect_left(places, max(start, (range_.prefix, "")))
-        while at < len(places) and len(found) < range_.limit and places[at][0].startswith(range_.prefix):
-            key = places[at][1] if by_index_key else places[at][0]
+        at = bisect_left(positions, max(start, (range_.prefix, "")))
+        while (
+            at < len(positions) and len(found) < range_.limit and positions[at][0].startswith(range_.prefix)
+        ):
+            key = positions[at][1] if by_index_key else positions[at][0]
             item = written[key]
-            stands = item.value is not None and (not by_index_key or item.index_key == places[at][0])
-            if stands and key not in own and places[at] != start:
+            stands = item.value is not None and (not by_index_key or item.index_key == positions[at][0])
+            if stands and key not in own and positions[at] != start:
                 found.append((key, item.index_key))
             at += 1
         return found

@@ -119,7 +119,7 @@ def _session_of_tool(
     """Return the session that the tool names, and its process if that is among our ancestors."""
     naming = [tool for tool in tools if environ.get(tool.session)]
     if len(tools) != 1 or not naming:
-        return "", None  # one tool runs inside another: only the ancestors tell which of them calls
+        return "", None  # one tool runs inside another: only the ancestors show which of them calls
     (tool,) = naming
     pid = environ.get(tool.pid, "")
     process = next((each for each in process_ancestors if str(each.pid) == pid), None)

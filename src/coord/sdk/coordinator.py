@@ -72,7 +72,7 @@ class TaskCoordinator:
     ) -> "TaskCoordinator":
         """Open a store; `clock` gives epoch milliseconds in place of the store's clock.
 
-        `tenants` are those that have stores of their own, with their urls. A server that cannot be reached
+        `tenants` are those with separate stores, and their urls. A server that cannot be reached
         is tried again for `timeout` seconds.
         """
         return cls(open_store(url, tenants=tenants, timeout=timeout), clock)
@@ -385,12 +385,12 @@ def _metadata(data: Mapping[str, Any] | None) -> dict[str, Any]:
     return dict(data)
 
 
-def _millis(moment: datetime | int | None) -> int | None:
-    if isinstance(moment, datetime):
-        aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+def _millis(at: datetime | int | None) -> int | None:
+    if isinstance(at, datetime):
+        aware = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
         return (aware - EPOCH) // timedelta(milliseconds=1)
-    if moment is not None and (type(moment) is not int or moment < 0):
+    if at is not None and (type(at) is not int or at < 0):
         raise Invalid(
-            f"{short_repr(moment)} is not a moment", hint="use a datetime, or milliseconds since the epoch"
+            f"{short_repr(at)} is not a time", hint="use a datetime, or milliseconds since the epoch"
         )
-    return moment
+    return at

@@ -138,7 +138,7 @@ MUTANTS = [
     Mutant(
         "a batch forgets the tasks it made ready",
         "coord.engine.batch:Batch.scan",
-        "places += self._write_index.within(range_, start, self._written, own)",
+        "positions += self._write_index.within(range_, start, self._written, own)",
         "pass",
         ("tests/unit/core/tasks/test_planned.py::test_a_batch_gives_each_task_once",),
     ),

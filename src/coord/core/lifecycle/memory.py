@@ -62,10 +62,12 @@ def _lost_claims(tx: Transaction, name: str, now: int) -> list[LostClaim]:
     prefix = keys.lost_prefix(name)
     found = tx.scan(prefix, limit=LOST_READ)
     unwritten = tx.scan(keys.by_session_prefix(name), limit=LOST_READ)
-    places = [TaskCommand("", *keys.parts(entry.key)[-2:]) for entry in (*found, *unwritten)]
-    tx.prefetch(*(keys.task(which.project, which.task) for which in places), *(entry.key for entry in found))
+    candidates = [TaskCommand("", *keys.parts(entry.key)[-2:]) for entry in (*found, *unwritten)]
+    tx.prefetch(
+        *(keys.task(which.project, which.task) for which in candidates), *(entry.key for entry in found)
+    )
     lost = {}
-    for which in places:
+    for which in candidates:
         task = tx.get(keys.task(which.project, which.task), Task)
         if task is None:
             continue

@@ -32,9 +32,13 @@ def _read_messages(tx: Transaction, prefix: str, after_key: str) -> Iterator[tup
 def find_messages(tx: Transaction, session: str, ids: Sequence[str]) -> dict[str, tuple[str, Message]]:
     """Return the messages with these ids; most ids end with the number of their inbox entry."""
     numbers = [name.rpartition("-")[2] for name in ids]
-    places = [keys.inbox(session, int(n)) for n in numbers if n.isdecimal() and len(n) <= NUMBER_DIGITS_MAX]
-    tx.prefetch(*places)
-    found = {message.id: (key, message) for key in places if (message := tx.get(key, Message)) is not None}
+    inbox_keys = [
+        keys.inbox(session, int(n)) for n in numbers if n.isdecimal() and len(n) <= NUMBER_DIGITS_MAX
+    ]
+    tx.prefetch(*inbox_keys)
+    found = {
+        message.id: (key, message) for key in inbox_keys if (message := tx.get(key, Message)) is not None
+    }
     if not found.keys() >= set(ids):
         found |= {message.id: (key, message) for key, message in inbox_messages(tx, session)}
     return {name: found[name] for name in ids if name in found}

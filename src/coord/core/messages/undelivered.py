@@ -34,7 +34,7 @@ def _report_lost(tx: Transaction, message: Message, session: str, reason: str, n
 
 
 def broadcast_deadline(tx: Transaction, key: str, now: int) -> None:
-    """Delete an expired broadcast, and tell its sender which sessions have not read it."""
+    """Delete an expired broadcast, and notify its sender which sessions have not read it."""
     message = tx.get(key, Message)
     if message is None:
         return

@@ -130,10 +130,10 @@ class Git:
         finally:
             for end in (given, taken, nowhere):
                 os.close(end)
-        with open(giving, "wb", 0) as told, open(taking, "rb") as stderr:
+        with open(giving, "wb", 0) as pipe, open(taking, "rb") as stderr:
             with contextlib.suppress(BrokenPipeError):  # git has ended already; its exit code says why
-                told.write(stdin)
-            told.close()
+                pipe.write(stdin)
+            pipe.close()
             out = stderr.read()
         code = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
         if code:

@@ -11,7 +11,7 @@ apply it, so nothing has to be remembered:
   who holds it, until when, and what can be done. The lock ends when the file is committed, or as it was.
 - Files changed by a shell command are noticed as well.
 - `coord peers` shows who is here, `coord locks` who holds what, `coord recv` messages from others.
-- `coord lock PATH` waits in line for a file; `coord send SESSION request 'TEXT'` asks its holder.
+- `coord lock PATH` waits in the queue for a file; `coord send SESSION request 'TEXT'` asks its holder.
 - `coord commit -m TEXT` commits exactly the files that this session holds.
 - The settings of these hooks are changed by people, not by agents.
 """
@@ -29,7 +29,7 @@ Hooks register this session, lock what it edits, keep it alive and deliver messa
 
 - **Who else is here, and what they hold**: `coord peers`, `coord locks`.
 - **An edit was refused, because the file is held**: other work first, or `coord lock PATH --wait 10m` to
-  wait in line. The file may be another one afterwards, so it is read again before the edit.
+  wait in the queue. The file may be another one afterwards, so it is read again before the edit.
 - **The holder should know**: `coord send SESSION request 'need PATH for …'`. The answer comes with a later
   tool call.
 - **Several files belong together**: `coord lock A B C` takes all of them or none; `coord lock 'src/api/**'`
@@ -40,7 +40,7 @@ Hooks register this session, lock what it edits, keep it alive and deliver messa
 - **Committing**: `coord commit -m TEXT` takes the files that this session holds, and no others.
 - **A lock was lost** (its lease ended, or it was preempted): the message says in which salvage ref the edits
   are. The files belong to somebody else now.
-- **Before stopping**: what was edited is committed or undone; `coord unlock PATH` gives back what was locked
+- **Before stopping**: what was edited is committed or undone; `coord unlock PATH` releases what was locked
   by hand.
 
 The fence of a lock, a number, is written into the commit. A commit under a fence that was superseded does not

@@ -14,7 +14,7 @@ import msgspec
 
 from coord.core.errors import Busy, Refused
 from coord.integrations.setup.files import Content, put, read
-from coord.integrations.setup.journal import Edit, Record, alone, digest, read_record, write_record
+from coord.integrations.setup.journal import Edit, Record, digest, exclusively, read_record, write_record
 from coord.integrations.setup.marked_block import HASH, MARKDOWN, has_block, without_block
 from coord.integrations.setup.tools import OURS, without_hooks
 
@@ -54,12 +54,14 @@ class Plan(NamedTuple):
                 f"hooks that are set up are changed by people, and this is {by}",
                 hint="ask the person you work for to run it",
             )
-        with alone(self.folder):
+        with exclusively(self.folder):
             if read_record(self.folder) != self.old:
                 raise Busy("another coord init or uninstall was quicker", hint="run this one again")
             for change in self.changes:
                 if read(change.path) != change.now:
-                    raise Busy(f"{change.path} was changed meanwhile; nothing was done", hint="run it again")
+                    raise Busy(
+                        f"{change.path} was changed by somebody else; nothing was done", hint="run it again"
+                    )
             kept = [edit for edit in self.old.edits if self.record.find(edit.path) is None]
             folders = tuple(dict.fromkeys((*self.record.folders, *self.old.folders)))
             write_record(
@@ -216,7 +218,10 @@ def _shown(change: Change) -> str:
     now, then = ((content.text if content else "") for content in (change.now, change.then))
     names = [change.path if content else "/dev/null" for content in (change.now, change.then)]
     lines = unified_diff(now.splitlines(keepends=True), then.splitlines(keepends=True), names[0], names[1])
-    told = "".join(
+    difference = "".join(
         line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines
     )
-    return told.encode("utf-8", "surrogateescape").decode("utf-8", "replace") or f"{names[1]}: another mode\n"
+    return (
+        difference.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        or f"{names[1]}: another mode\n"
+    )

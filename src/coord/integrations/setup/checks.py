@@ -61,27 +61,25 @@ def _files(repository: Repository, environ: Mapping[str, str]) -> Finding:
         count = sum(len(plan.record.edits) for plan in plans)
         return Finding("hooks", OK, f"{count} files are as coord init left them")
     more = f" and {len(paths) - NAMED_MAX} more" if len(paths) > NAMED_MAX else ""
-    told = f"{', '.join(paths[:NAMED_MAX])}{more} should be otherwise"
-    return Finding("hooks", BAD, told, "coord doctor --fix")
+    text = f"{', '.join(paths[:NAMED_MAX])}{more} should be otherwise"
+    return Finding("hooks", BAD, text, "coord doctor --fix")
 
 
 def _gate(repository: Repository, environ: Mapping[str, str], record: Record) -> Finding:
     """Look whether git finds the gates, and whether they run."""
-    place = repository.root or repository.commondir
+    root = repository.root or repository.commondir
     stubs = [
         edit.path for edit in record.edits if edit.how == "hook" and not edit.path.endswith(".coord-former")
     ]
-    folder = Git(place).must("rev-parse", "--path-format=absolute", "--git-path", "hooks").text
-    named = Git(place).run("config", "--get-regexp", r"^hook\.coord-").code == 0
+    folder = Git(root).must("rev-parse", "--path-format=absolute", "--git-path", "hooks").text
+    named = Git(root).run("config", "--get-regexp", r"^hook\.coord-").code == 0
     if not named and os.path.realpath(folder) not in {
         os.path.realpath(os.path.dirname(stub)) for stub in stubs
     }:
         return Finding(
             "git hooks", BAD, f"git looks for hooks in {folder} only", "git config --unset core.hooksPath"
         )
-    wrong = run_gate(
-        [sys.executable, "-I", program(GATE), "pre-push", "coord-doctor", "none"], place, environ
-    )
+    wrong = run_gate([sys.executable, "-I", program(GATE), "pre-push", "coord-doctor", "none"], root, environ)
     return Finding(
         "git hooks",
         BAD if wrong else OK,
@@ -93,8 +91,8 @@ def _gate(repository: Repository, environ: Mapping[str, str], record: Record) ->
 def _tool(tool: Tool, root: str, environ: Mapping[str, str]) -> Finding:
     """Look at one tool: where it has our hook, whether that is switched off, whether it answers."""
     home = tool.home(environ)
-    places = [f"{root}/{tool.local}", f"{root}/{tool.shared}", f"{home}/{tool.user}"]
-    settings = {path: settings_in(path) for path in dict.fromkeys(places)}
+    settings_paths = [f"{root}/{tool.local}", f"{root}/{tool.shared}", f"{home}/{tool.user}"]
+    settings = {path: settings_in(path) for path in dict.fromkeys(settings_paths)}
     hooks = [hook for each in settings.values() for hook in our_hooks(each).get(tool.before, [])]
     if not hooks:
         return Finding(
@@ -122,10 +120,10 @@ def _tool(tool: Tool, root: str, environ: Mapping[str, str]) -> Finding:
 def _trust(root: str, environ: Mapping[str, str]) -> Finding:
     """Ask Codex whether it runs our hooks: it leaves out those that nobody trusted, and says nothing."""
     codex = shutil.which("codex", path=environ.get("PATH"))
-    told = codex_hooks(codex, root, environ) if codex else None
-    if told is None:
+    text = codex_hooks(codex, root, environ) if codex else None
+    if text is None:
         return Finding("codex", OK, "Codex: its hook answers; whether Codex trusts it could not be asked")
-    ours = [hook for hook in told if is_ours(hook)]
+    ours = [hook for hook in text if is_ours(hook)]
     if not ours:
         return Finding(
             "codex", BAD, "Codex does not read the hooks here", f"start codex in {root}, and trust the folder"
@@ -133,7 +131,7 @@ def _trust(root: str, environ: Mapping[str, str]) -> Finding:
     untrusted = [hook for hook in ours if hook.get("trustStatus") not in ("trusted", "managed")]
     off = [hook for hook in ours if hook.get("enabled") is False]
     if untrusted or off:
-        state = "does not trust" if untrusted else "was told not to run"
+        state = "does not trust" if untrusted else "is set not to run"
         count = f"{len(untrusted or off)} of {len(ours)} hooks of coord"
         return Finding(
             "codex", BAD, f"Codex {state} {count}, and leaves them out", "start codex here, and say /hooks"

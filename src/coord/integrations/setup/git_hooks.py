@@ -2,7 +2,7 @@
 
 Hooks that were there go on running after ours. Where git has hooks in its configuration (2.54), nothing of
 others is touched at all. Elsewhere a hook is moved aside in git's own folder. In a folder that somebody named
-by core.hooksPath nothing is changed (husky and the like write such folders anew): a folder of ours takes its
+by core.hooksPath nothing is changed (husky and the like write such folders again): a folder of ours takes its
 place, and passes every hook on.
 """
 
@@ -101,7 +101,7 @@ class GitPart:
         """Plan the gate of a shared repository, if there is to be one."""
         if protected:
             stub = stub_text(SHARED_HOOK, sys.executable, program(GATE), protected, tenant=tenant)
-            self._put_aside(planner, f"{self._repository.commondir}/hooks", {SHARED_HOOK: stub})
+            self._wrap_hooks(planner, f"{self._repository.commondir}/hooks", {SHARED_HOOK: stub})
         else:
             planner.notes.append("coord gate, run where the locks are, puts a gate before a bare repository")
 
@@ -114,9 +114,9 @@ class GitPart:
             return
         former = self._former_path(planner)
         if former is None:
-            self._put_aside(planner, f"{self._repository.commondir}/hooks", stubs)
+            self._wrap_hooks(planner, f"{self._repository.commondir}/hooks", stubs)
         else:
-            self._take_the_place(planner, stubs, former)
+            self._redirect_hooks(planner, stubs, former)
 
     def plan_exclude(self, planner: Planner, names: list[str]) -> None:
         """Plan that git does not see files that are there for us only."""
@@ -144,7 +144,7 @@ class GitPart:
     def _stub(self, hook: str) -> str:
         return stub_text(hook, sys.executable, program(GATE))
 
-    def _put_aside(self, planner: Planner, folder: str, stubs: dict[str, str]) -> None:
+    def _wrap_hooks(self, planner: Planner, folder: str, stubs: dict[str, str]) -> None:
         """Put stubs into git's own folder, and what was there beside them."""
         for hook, text in stubs.items():
             path = f"{folder}/{hook}"
@@ -162,7 +162,7 @@ class GitPart:
                     )
                 planner.want(path + FORMER, "former", before)
 
-    def _take_the_place(self, planner: Planner, stubs: dict[str, str], former: str) -> None:
+    def _redirect_hooks(self, planner: Planner, stubs: dict[str, str], former: str) -> None:
         """Make git look into a folder of ours, which passes on to the folder that was named before."""
         for hook in (*stubs, *PASSED_ON):
             passing = FORWARD.replace("@FORMER@", quote(f"{former}/{hook}"))

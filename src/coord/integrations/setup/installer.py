@@ -116,7 +116,7 @@ def plan_user_removal(environ: Mapping[str, str]) -> Plan:
 
 
 class _Worktree:
-    """The files of one worktree that tell agents of coord."""
+    """The files of one worktree that explain coord to agents."""
 
     def __init__(self, planner: Planner, git: GitPart, root: str, environ: Mapping[str, str]) -> None:
         self._planner = planner

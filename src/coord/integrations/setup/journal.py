@@ -39,7 +39,7 @@ class Record(msgspec.Struct, frozen=True):
     protected: tuple[str, ...] = ()
     """Of a shared bare repository: the branches that its gate guards."""
     tenant: str = ""
-    """And by whose locks it judges."""
+    """The store whose locks it checks."""
     schema: int = SCHEMA
 
     def find(self, path: str) -> Edit | None:
@@ -80,8 +80,8 @@ def write_record(folder: str, record: Record) -> None:
 
 
 @contextmanager
-def alone(folder: str) -> Iterator[None]:
-    """Keep every other set-up of the same folder out meanwhile."""
+def exclusively(folder: str) -> Iterator[None]:
+    """Keep every other set-up of the same folder out during the block."""
     os.makedirs(folder, exist_ok=True)
     opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:

@@ -14,7 +14,7 @@ from coord.integrations.setup.tools import CLAUDE, CODEX, Tool
 ANSWER_S = 15
 EDIT = {"claude": "Write", "codex": "apply_patch", "gemini": "write_file"}
 """With which of its tools each would write a file."""
-Told = Mapping[str, Any]
+Payload = Mapping[str, Any]
 
 
 def play(tool: Tool, command: str, root: str, environ: Mapping[str, str]) -> str:
@@ -26,7 +26,7 @@ def play(tool: Tool, command: str, root: str, environ: Mapping[str, str]) -> str
     given: dict[str, str] = {"file_path": target, "content": ""}
     if tool is CODEX:
         given = {"command": f"*** Begin Patch\n*** Delete File: {target}\n*** End Patch\n"}
-    told = {
+    payload = {
         "hook_event_name": tool.before,
         "session_id": "coord-doctor",
         "cwd": root,
@@ -34,7 +34,7 @@ def play(tool: Tool, command: str, root: str, environ: Mapping[str, str]) -> str
         "tool_use_id": "coord-doctor",
         "tool_input": given,
     }
-    code, out, said = _run(["/bin/sh", "-c", command], root, environ, json.dumps(told).encode())
+    code, out, said = _run(["/bin/sh", "-c", command], root, environ, json.dumps(payload).encode())
     if code is None:
         return f"its hook did not answer within {ANSWER_S} s"
     if (code == 0 and b"deny" in out) or (code == 2 and said.strip()):
@@ -56,9 +56,9 @@ def run_gate(command: list[str], root: str, environ: Mapping[str, str]) -> str:
     )
 
 
-def codex_hooks(program: str, root: str, environ: Mapping[str, str]) -> list[Told] | None:
+def codex_hooks(program: str, root: str, environ: Mapping[str, str]) -> list[Payload] | None:
     """Ask Codex for its hooks in a folder, each with whether it is trusted; None: it does not say."""
-    questions: list[Told] = [
+    questions: list[Payload] = [
         {"id": 1, "method": "initialize", "params": {"clientInfo": {"name": "coord", "version": "1"}}},
         {"method": "initialized"},
         {"id": 2, "method": "hooks/list", "params": {"cwds": [root]}},
@@ -92,18 +92,18 @@ def codex_hooks(program: str, root: str, environ: Mapping[str, str]) -> list[Tol
         deadline.cancel()
 
 
-def _answer(lines: Any) -> list[Told] | None:
+def _answer(lines: Any) -> list[Payload] | None:
     for line in lines:
         try:
-            told = json.loads(line)
-            if told.get("id") == 2:
-                return [hook for folder in told["result"]["data"] for hook in folder["hooks"]]
+            payload = json.loads(line)
+            if payload.get("id") == 2:
+                return [hook for folder in payload["result"]["data"] for hook in folder["hooks"]]
         except (ValueError, AttributeError, KeyError, TypeError):
             continue
     return None
 
 
-def disabled(tool: Tool, settings: Told) -> str:
+def disabled(tool: Tool, settings: Payload) -> str:
     """Return by which setting a tool does not run its hooks, or nothing."""
     if tool is CLAUDE:
         return next(

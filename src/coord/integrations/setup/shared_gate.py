@@ -1,6 +1,6 @@
 """Putting the gate before a shared bare repository: the one place that agents cannot go round.
 
-Its pin is the one of the repository at hand, so that it judges by the same locks and claims. Clones that
+Its pin is the one of the repository at hand, so that it checks the same locks and claims. Clones that
 push to it have to use that store, too. `coord uninstall` in it takes the gate out again.
 """
 

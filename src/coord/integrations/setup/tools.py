@@ -14,11 +14,11 @@ from coord.integrations.deadline import deadline_s
 from coord.integrations.setup.json_edit import Node, added, read_json, removed
 
 OURS = ("coord/integrations/hooks/main.py", "coord hook ")
-"""What the command of our own hook contains."""
+"""A part of every hook command that coord installs."""
 ANSWER_S = 3
 """How much longer a tool waits than its hook takes at most."""
 END_TIMEOUT_S = 3
-"""How long a tool waits at the end of a session; the hook's own deadline is well below."""
+"""How long a tool waits at the end of a session; the hook's deadline is much shorter."""
 SHARED_COMMAND = "if command -v coord >/dev/null 2>&1; then exec coord hook {tool}; fi"
 """In settings that others get by git: whoever has no coord is not disturbed."""
 
@@ -34,7 +34,7 @@ class Tool(NamedTuple):
     shared: str
     user: str
     guide: str
-    """The file with what people tell it."""
+    """The file with instructions for it."""
     home_variable: str
     events: tuple[str, ...]
     before: str
@@ -210,14 +210,14 @@ def _one_less(text: str, where: str, had: Mapping[str, Any] | None) -> str | Non
     section = root.find("hooks")
     if section is None or not isinstance(section.value, dict):
         return None
-    for place, (event, node) in enumerate((member.key, member.node) for member in section.members):
+    for position, (event, node) in enumerate((member.key, member.node) for member in section.members):
         for index, group in enumerate(node.members):
             hooks = group.node.find("hooks") if isinstance(group.node.value, dict) else None
             mine = [is_ours(hook.node.value) for hook in hooks.members] if hooks else []
             if hooks and any(mine):
                 return removed(text, node, index) if all(mine) else removed(text, hooks, mine.index(True))
         if node.value == [] and event not in (had or {}):
-            return removed(text, section, place)
+            return removed(text, section, position)
     if section.value == {} and had is None:
         return removed(text, root, next(i for i, each in enumerate(root.members) if each.node is section))
     return None

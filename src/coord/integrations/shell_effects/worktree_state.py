@@ -217,7 +217,7 @@ def _ignores_other_files(git: Git, before: WorktreeState, changed: Iterable[str]
 
 
 def _ignore_files(git: Git) -> tuple[FileStat | None, ...]:
-    """Return the files outside a worktree that tell git what to ignore, or where to read that."""
+    """Return the files outside a worktree that say what git ignores, or where to read that."""
     repository = repository_at(git.folder)
     home = git.environ.get("HOME", "")
     user = git.environ.get("XDG_CONFIG_HOME") or f"{home}/.config"

@@ -155,5 +155,5 @@ class SessionBlock(Block):
 
 def _denied(reply: LockReply) -> Denied:
     holder = f", held by {reply.holder.owner}" if reply.holder else ""
-    circle = f" ({' -> '.join(reply.cycle)})" if reply.cycle else ""
-    return Denied(f"lock denied: {reply.outcome}{holder}{circle}", hint="wait longer, or ask the holder")
+    cycle = f" ({' -> '.join(reply.cycle)})" if reply.cycle else ""
+    return Denied(f"lock denied: {reply.outcome}{holder}{cycle}", hint="wait longer, or ask the holder")

@@ -1,4 +1,4 @@
-"""Keep a lease: a thread renews it, and the local clock tells how long it can be trusted."""
+"""Keep a lease: a thread renews it, and the local clock shows how long it can be trusted."""
 
 import os
 import threading
@@ -102,6 +102,6 @@ class Renewal:
                 return
             else:
                 if self.error is not None:
-                    return  # too late: the work under this lease was already told to stop
+                    return  # too late: the work under this lease is already stopping
                 self.times += 1
                 self._lease.renewed(lease_s, asked=asked)

@@ -23,7 +23,7 @@ class MaintenanceCalls(Connection):
                 return SweepReply(passed, swept.next_ms)
 
     def stuck_tasks(self) -> list[TaskInfo]:
-        """Return the first 20 tasks of this project that failed or ran out of retries."""
+        """Return the first 20 tasks of this project that failed or have no retries left."""
         if not self.caller.project:
             return []
         found: list[TaskInfo] = self.call(GetStuck(self.caller.project)).tasks

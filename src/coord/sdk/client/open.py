@@ -21,7 +21,7 @@ from coord.stores.database import Database
 from coord.stores.open import OPEN_TIMEOUT_S, install, migrator, open_store
 
 CONNECT_TIMEOUT_S = OPEN_TIMEOUT_S
-"""How long a client tries to reach a server unless told otherwise."""
+"""How long a client tries to reach a server by default."""
 CONNECT_TIMEOUT_S_MAX = 3600.0
 
 

@@ -91,11 +91,11 @@ def send(engine: Engine, tenant: str, digest: str, data: bytes) -> None:
     """Send large data to the store, continuing where an earlier attempt stopped."""
     there, size = 0, len(data)
     while there < chunk_count(size):
-        # The first chunk goes alone: its reply tells how many chunks an earlier attempt has sent.
+        # The first chunk goes alone: its reply says how many chunks an earlier attempt has sent.
         numbers = range(there, min(there + AT_ONCE, chunk_count(size)) if there else 1)
-        pieces = [data[at * CHUNK_BYTES : (at + 1) * CHUNK_BYTES] for at in numbers]
+        chunks = [data[at * CHUNK_BYTES : (at + 1) * CHUNK_BYTES] for at in numbers]
         replies: list[int] = engine.call_many(
-            [PutChunk(tenant, digest, size, at, piece) for at, piece in zip(numbers, pieces, strict=True)]
+            [PutChunk(tenant, digest, size, at, chunk) for at, chunk in zip(numbers, chunks, strict=True)]
         )
         there = replies[-1]
 
@@ -131,8 +131,8 @@ def fetch(engine: Engine, tenant: str, digest: str, size: int) -> bytes:
     data = bytearray()
     count = chunk_count(size)
     for first in range(0, count, AT_ONCE):
-        for piece in engine.call(GetChunks(tenant, digest, first, min(AT_ONCE, count - first))):
-            data += piece
+        for chunk in engine.call(GetChunks(tenant, digest, first, min(AT_ONCE, count - first))):
+            data += chunk
     if len(data) != size or _digest(data) != digest:
         raise Corrupt(
             f"the data {digest} is damaged: it does not match its digest",

@@ -272,7 +272,7 @@ class TaskCalls(Connection):
         return self.call(SkipTask(*self._names(task_id), arguments.one_line("reason", reason)))
 
     def retry_task(self, task_id: str) -> TaskInfo:
-        """Make a task ready again that failed, ran out of retries, or was skipped."""
+        """Make a task ready again that failed, has no retries left, or was skipped."""
         return self.call(RetryTask(*self._names(task_id)))
 
     def show_task(self, task_id: str) -> TaskInfo:

@@ -208,26 +208,26 @@ class _Examination:
         sessions = {session.session_id: session.liveness for session in known}
         silent = {name: alive for name, alive in sessions.items() if alive in _SILENT}
         dead = [name for name, alive in silent.items() if alive is Liveness.DEAD]
-        told = _listed([f"{name} ({alive})" for name, alive in silent.items()])
+        text = _listed([f"{name} ({alive})" for name, alive in silent.items()])
         if silent:
             self.note(
-                "peers", WARN, f"without a sign of life: {told}", f"coord dereg {dead[0]}" if dead else ""
+                "peers", WARN, f"without a sign of life: {text}", f"coord dereg {dead[0]}" if dead else ""
             )
         else:
             self.note("peers", OK, f"{len(sessions)} known, none is silent")
         locks: list[LockInfo] = engine.call(ListLocks(NOBODY))
         left = [lock for lock in locks if sessions.get(lock.owner, Liveness.ENDED) in _LEFT]
         if left:
-            told = _listed([f"{lock.resource} of {lock.owner}" for lock in left])
+            text = _listed([f"{lock.resource} of {lock.owner}" for lock in left])
             by_death = " --dead-owner" if sessions.get(left[0].owner) is Liveness.DEAD else ""
             self.note(
-                "locks", WARN, f"their owner is silent: {told}", f"coord steal {left[0].resource}{by_death}"
+                "locks", WARN, f"their owner is silent: {text}", f"coord steal {left[0].resource}{by_death}"
             )
         else:
             self.note("locks", OK, f"{len(locks)} held, all by sessions with a sign of life")
 
     def look_at_tasks(self, engine: Engine) -> None:
-        """Look for tasks that failed or ran out of retries: only a person can bring them back."""
+        """Look for tasks that failed or have no retries left: only a person can bring them back."""
         names: list[str] = engine.call(ListStuck(STUCK_MAX))
         if not names:
             self.note("tasks", OK, "none is stuck")

@@ -276,7 +276,7 @@ class Worker:
         try:
             reply = self._call_with_retries(call, RELEASE_RETRY_S)
         except TRANSIENT as error:
-            return WorkOutcome.LOST, f"{note} (the store was not told: {error.message})"
+            return WorkOutcome.LOST, f"{note} (the store did not learn of it: {error.message})"
         return (end_reason, note) if reply.success else (WorkOutcome.LOST, f"refused: {reply.reason.value}")
 
     def _call_with_retries(self, call: Callable[[], Any], timeout_s: float) -> Any:

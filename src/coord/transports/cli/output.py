@@ -109,14 +109,14 @@ def fields_of(reply: Any) -> Any:
 
 def _field(name: str, value: Any) -> tuple[str, Any]:
     if name.endswith("_ms"):
-        return f"{name.removesuffix('_ms')}_at", moment(value)
+        return f"{name.removesuffix('_ms')}_at", timestamp(value)
     return name, fields_of(value)
 
 
-def moment(ms: int | None) -> str | None:
+def timestamp(ms: int | None) -> str | None:
     """Return a time as RFC 3339 in UTC; None for 0.
 
-    >>> moment(1_700_000_000_123)
+    >>> timestamp(1_700_000_000_123)
     '2023-11-14T22:13:20.123Z'
     """
     if not ms:

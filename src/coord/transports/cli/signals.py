@@ -10,7 +10,7 @@ PASSED_ON = (*ENDING, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1, signal.SIGU
 
 
 class Stopped(BaseException):
-    """A signal told this process to end."""
+    """A signal asked this process to end."""
 
     def __init__(self, signum: int) -> None:
         self.signum = signum

@@ -71,30 +71,30 @@ def _wait(process: "subprocess.Popen[bytes]", held: LockBlock, deadline: float) 
 @contextmanager
 def _worktree(git: Git, commit: str) -> Iterator[str]:
     """Yield a temporary worktree; a file lock shows that it is in use and ends with this process."""
-    place = tempfile.mkdtemp(prefix=PREFIX)
-    folder = f"{place}/tree"
-    with open(f"{place}/in-use", "wb") as in_use:
+    folder = tempfile.mkdtemp(prefix=PREFIX)
+    folder = f"{folder}/tree"
+    with open(f"{folder}/in-use", "wb") as in_use:
         fcntl.flock(in_use, fcntl.LOCK_EX)
         try:
             git.must(*NO_HOOKS, "worktree", "add", "--quiet", "--detach", "--force", folder, commit)
             yield folder
         finally:
-            _remove(git, place)
+            _remove(git, folder)
 
 
-def _remove(git: Git, place: str) -> None:
+def _remove(git: Git, folder: str) -> None:
     """Remove one worktree; `prune` would also drop worktrees on disks that are not mounted now."""
-    git.run("worktree", "remove", "--force", "--force", f"{place}/tree")
-    shutil.rmtree(place, ignore_errors=True)
+    git.run("worktree", "remove", "--force", "--force", f"{folder}/tree")
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def remove_stale_worktrees(git: Git) -> None:
     """Remove the worktrees of checks whose process was killed."""
-    for place in [os.path.dirname(each.path) for each in worktrees(git)]:
-        if os.path.basename(place).startswith(PREFIX):
+    for folder in [os.path.dirname(each.path) for each in worktrees(git)]:
+        if os.path.basename(folder).startswith(PREFIX):
             try:
-                with open(f"{place}/in-use", "rb") as in_use:
+                with open(f"{folder}/in-use", "rb") as in_use:
                     fcntl.flock(in_use, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except (FileNotFoundError, BlockingIOError):
                 continue
-            _remove(git, place)
+            _remove(git, folder)

@@ -125,8 +125,8 @@ def _branch_times(git: Git, commit: str, onto: str) -> tuple[int, int]:
     """Return when the branch of a commit started, and when the commit was made."""
     base = git.run("merge-base", commit, onto).text
     shown = git.must("log", "--no-walk=unsorted", "--format=%ct", *([base] if base else []), commit)
-    moments = [int(line) * 1000 for line in shown.text.split()]
-    return moments[0] if base else 0, moments[-1]
+    times = [int(line) * 1000 for line in shown.text.split()]
+    return times[0] if base else 0, times[-1]
 
 
 def _out_of_scope(commit: CommitUnderReview, path: str, session: str) -> Finding:

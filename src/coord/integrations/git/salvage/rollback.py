@@ -82,10 +82,10 @@ def _belongs_to(client: Client, loss: LoggedEvent, root: str, path: str, owner: 
     if details["end_reason"] not in LOST or details["session"] == owner:
         return False
     try:
-        place = find_repository(client.show(details["session"]).cwd)
+        checkout = find_repository(client.show(details["session"]).cwd)
     except CoordError:
         return False  # its worktree is unknown, so the edits may belong to somebody else
-    if place is None or place.root != root:
+    if checkout is None or checkout.root != root:
         return False
     until_ms = int(details["until_ms"])
     since_ms = until_ms - int(details["held_s"] * 1000)

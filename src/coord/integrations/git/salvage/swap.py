@@ -138,8 +138,8 @@ def is_blocked(root: str, path: str) -> bool:
         return True
     above = os.path.dirname(path)
     while above:
-        place = f"{root}/{above}"
-        if os.path.islink(place) or (os.path.lexists(place) and not os.path.isdir(place)):
+        parent = f"{root}/{above}"
+        if os.path.islink(parent) or (os.path.lexists(parent) and not os.path.isdir(parent)):
             return True
         above = os.path.dirname(above)
     return False

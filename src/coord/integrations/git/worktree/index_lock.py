@@ -32,13 +32,17 @@ def _holder(lock: str, worktree: str) -> str:
         return "some process (coord cannot list processes here)"
     folders = (worktree, os.path.dirname(lock))
     for pid in filter(str.isdigit, os.listdir(PROCESSES)):
-        place, is_git = f"{PROCESSES}/{pid}", True
+        process_folder, is_git = f"{PROCESSES}/{pid}", True
         try:
-            with open(f"{place}/comm", encoding="utf-8", errors="replace") as file:
+            with open(f"{process_folder}/comm", encoding="utf-8", errors="replace") as file:
                 is_git = file.read().startswith("git")
-            if is_git and f"{os.readlink(f'{place}/cwd')}/".startswith(tuple(f"{each}/" for each in folders)):
+            if is_git and f"{os.readlink(f'{process_folder}/cwd')}/".startswith(
+                tuple(f"{each}/" for each in folders)
+            ):
                 return f"git (process {pid})"
-            if any(_leads_to(f"{place}/fd/{each}", lock) for each in os.listdir(f"{place}/fd")):
+            if any(
+                _leads_to(f"{process_folder}/fd/{each}", lock) for each in os.listdir(f"{process_folder}/fd")
+            ):
                 return f"process {pid}"
         except PermissionError:
             if is_git:

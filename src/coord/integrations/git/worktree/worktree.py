@@ -91,9 +91,9 @@ def add(
     owner = client.heartbeat().session_id
     name = ref_name(name or client.caller.agent or owner)
     try:
-        place, branch = _place(git, path, name), _branch(git, branch, name)
-        with exclusive(client, place):
-            return _add(client, git, owner, place, branch, start, setup)
+        target, branch = _target(git, path, name), _branch(git, branch, name)
+        with exclusive(client, target):
+            return _add(client, git, owner, target, branch, start, setup)
     except Denied:
         raise
     except CoordError as error:
@@ -127,22 +127,22 @@ def enter(client: Client, name: str = "", *, force: bool = False) -> WorktreeEnt
 
 
 def _add(
-    client: Client, git: Git, owner: str, place: str, branch: str, start: str, setup: str
+    client: Client, git: Git, owner: str, target: str, branch: str, start: str, setup: str
 ) -> WorktreeEntry:
-    there = next((each for each in worktrees(git) if each.path == place), None)
+    there = next((each for each in worktrees(git) if each.path == target), None)
     if there is None:
-        if os.path.lexists(place) and (not os.path.isdir(place) or os.listdir(place)):
-            raise Refused(f"{place} exists and is not a worktree", hint="choose another with --path")
-        _ignore_folder(git, place)
+        if os.path.lexists(target) and (not os.path.isdir(target) or os.listdir(target)):
+            raise Refused(f"{target} exists and is not a worktree", hint="choose another with --path")
+        _ignore_folder(git, target)
         known = not git.run("rev-parse", "--quiet", "--verify", f"refs/heads/{branch}").code
-        made = [place, branch] if known else ["-b", branch, place, start]
+        made = [target, branch] if known else ["-b", branch, target, start]
         git.must("worktree", "add", "--quiet", "--no-checkout", "--lock", "--reason", MARK + owner, *made)
-        there = Worktree(place, branch, "", owner)
+        there = Worktree(target, branch, "", owner)
         entered = _take_over(client, git, owner, there, setup)
         return msgspec.structs.replace(entered, new=True)
     if there.branch != branch:
         raise Refused(
-            f"{place} is on {there.branch or 'no branch'}, not {branch}", hint="use coord worktree enter"
+            f"{target} is on {there.branch or 'no branch'}, not {branch}", hint="use coord worktree enter"
         )
     return _take_over(client, git, owner, there, setup)
 
@@ -250,7 +250,7 @@ def setting(git: Git, name: str) -> str:
     return git.run("config", "--get", SETTINGS[name]).text
 
 
-def _place(git: Git, path: str, name: str) -> str:
+def _target(git: Git, path: str, name: str) -> str:
     filled = _fill(path or setting(git, "path") or PATH, name)
     return os.path.realpath(os.path.join(git.folder, filled))
 
@@ -270,11 +270,11 @@ def _fill(template: str, name: str) -> str:
     return template.replace("{name}", name)
 
 
-def _ignore_folder(git: Git, place: str) -> None:
+def _ignore_folder(git: Git, target: str) -> None:
     """Hide the folder of worktrees from git with a `.gitignore` inside it."""
-    folder = os.path.dirname(place)
+    folder = os.path.dirname(target)
     os.makedirs(folder, exist_ok=True)
-    others = [name for name in os.listdir(folder) if name != os.path.basename(place)]
+    others = [name for name in os.listdir(folder) if name != os.path.basename(target)]
     if f"{folder}/".startswith(f"{os.path.realpath(git.folder)}/") and not others:
         # Another process may create it first.
         with suppress(FileExistsError), open(f"{folder}/.gitignore", "x", encoding="utf-8") as file:
@@ -282,17 +282,17 @@ def _ignore_folder(git: Git, place: str) -> None:
 
 
 @contextmanager
-def exclusive(client: Client, place: str) -> Iterator[None]:
+def exclusive(client: Client, target: str) -> Iterator[None]:
     """Hold the file lock for creating, taking over or removing a worktree."""
     repository = client.location.repository
     assert repository is not None, "checked before"
     folder = f"{repository.commondir}/coord"
     os.makedirs(folder, exist_ok=True)
-    with open(f"{folder}/worktree-{digest(as_text(place))}.lock", "w", encoding="utf-8") as file:
+    with open(f"{folder}/worktree-{digest(as_text(target))}.lock", "w", encoding="utf-8") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise Busy(
-                f"another process works on the worktree {place}", hint="try again in a minute"
+                f"another process works on the worktree {target}", hint="try again in a minute"
             ) from error
         yield

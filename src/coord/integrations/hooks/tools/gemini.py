@@ -1,4 +1,4 @@
-"""Events and answers of Gemini CLI, which does not tell its sub-agents from their session."""
+"""Events and answers of Gemini CLI, which does not distinguish sub-agents from their session."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -11,7 +11,7 @@ from coord.core.routing.router import Choice, other_idle_agents
 from coord.sdk.client.client import Client
 from coord.sdk.validation.tasks import new_task
 from coord.transports.cli.args import Args
-from coord.transports.cli.output import Answer, count, fields_of, moment
+from coord.transports.cli.output import Answer, count, fields_of, timestamp
 
 COLUMNS = ("name", "liveness", "state", "claims", "done", "failed", "blocked_reason", "capabilities")
 CHOICES = ("agent", "score", "position", "reason")
@@ -41,7 +41,7 @@ class DisableArgs(Args, frozen=True):
 def disable(client: Client, args: DisableArgs) -> Answer:
     """Give an agent no tasks until it is enabled."""
     reply = client.disable_agent(args.agent, reason=args.reason)
-    return Answer({"agent": _standing(reply)}, f"{reply.name} is disabled and gets no tasks")
+    return Answer({"agent": _agent_fields(reply)}, f"{reply.name} is disabled and gets no tasks")
 
 
 class EnableArgs(Args, frozen=True):
@@ -54,7 +54,7 @@ class EnableArgs(Args, frozen=True):
 def enable(client: Client, args: EnableArgs) -> Answer:
     """Give an agent tasks again."""
     reply = client.enable_agent(args.agent, reason=args.reason)
-    return Answer({"agent": _standing(reply)}, f"{reply.name} is enabled")
+    return Answer({"agent": _agent_fields(reply)}, f"{reply.name} is enabled")
 
 
 class TrackArgs(Args, frozen=True):
@@ -110,7 +110,7 @@ def route(client: Client, args: RouteArgs) -> Answer:
         "type": routing.kind.type or None,
         "size": routing.kind.size.value,
         "kind_because": routing.kind.because,
-        "expected_at": moment(routing.expected_ms) if routing.expected_ms else None,
+        "expected_at": timestamp(routing.expected_ms) if routing.expected_ms else None,
         "late_s": routing.late_s,
         "other_idle_agents": other_idle_agents(routing.agent, routing.choices),
     }
@@ -153,5 +153,5 @@ def _row(agent: AgentInfo) -> dict[str, Any]:
     }
 
 
-def _standing(agent: AgentInfo) -> dict[str, Any]:
+def _agent_fields(agent: AgentInfo) -> dict[str, Any]:
     return {"name": agent.name, "enabled": agent.enabled, "blocked_reason": agent.blocked_reason}

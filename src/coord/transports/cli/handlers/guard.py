@@ -53,7 +53,7 @@ def _run(command: list[str], held: LockBlock) -> Answer | int:
             if child is not None and not child.ended.is_set():
                 child.stop()
             held.end(failed=True)
-    return _told(held, child.exit_code)
+    return _exit_code_with_locks(held, child.exit_code)
 
 
 def _attend(child: Child, held: LockBlock) -> None:
@@ -63,7 +63,7 @@ def _attend(child: Child, held: LockBlock) -> None:
             child.stop()
 
 
-def _told(held: LockBlock, exit_code: int) -> int:
+def _exit_code_with_locks(held: LockBlock, exit_code: int) -> int:
     """Return the exit code; a lock that was lost while the command ran is a failure."""
     try:
         held.check()

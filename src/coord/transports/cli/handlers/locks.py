@@ -89,7 +89,7 @@ class RenewArgs(Args, frozen=True):
 def renew(client: Client, args: RenewArgs) -> Answer:
     """Renew locks."""
     reply = client.renew(resources_of(args.resources) or None, ttl_s=args.ttl_s, fence=args.fence)
-    return Answer(fields_of(reply), _told("renewed", reply.locks), rows_of(reply.locks), COLUMNS)
+    return Answer(fields_of(reply), _summary("renewed", reply.locks), rows_of(reply.locks), COLUMNS)
 
 
 class StealArgs(Args, frozen=True):
@@ -200,10 +200,10 @@ def _salvaged(client: Client, reply: LockReply) -> LockReply:
 
     from coord.integrations.git.salvage.rollback import salvage_first
 
-    told = salvage_first(client, reply.locks)
-    for line in told:
+    salvaged = salvage_first(client, reply.locks)
+    for line in salvaged:
         say(line)
-    return msgspec.structs.replace(reply, warnings=[*reply.warnings, *told])
+    return msgspec.structs.replace(reply, warnings=[*reply.warnings, *salvaged])
 
 
 def wait_of(args: AcquireArgs, *, terminal: bool) -> float | None:
@@ -222,7 +222,7 @@ def answer_of(reply: LockReply) -> Answer:
         fields["warnings"] = list(reply.warnings)
     if reply.ok:
         word = "refreshed" if all(lock.refreshed for lock in reply.locks) else "acquired"
-        return Answer(fields, _told(word, reply.locks), rows_of(reply.locks), COLUMNS)
+        return Answer(fields, _summary(word, reply.locks), rows_of(reply.locks), COLUMNS)
     if reply.holder is not None:
         fields |= {"holder": fields_of(reply.holder), "expires_in_s": reply.holder.expires_in_s}
     fields |= {"position": reply.position, "cycle": list(reply.cycle)}
@@ -261,7 +261,7 @@ def _released(reply: Any) -> Answer:
     return Answer(fields_of(reply), f"Lock released ✓ {', '.join(reply.released)}")
 
 
-def _told(word: str, found: Sequence[LockInfo]) -> str:
+def _summary(word: str, found: Sequence[LockInfo]) -> str:
     if not found:
         return "No locks"
     least = min(lock.expires_in_s for lock in found)

@@ -20,11 +20,11 @@ class SweepArgs(Args, frozen=True):
 def sweep(client: Client, args: SweepArgs) -> Answer:
     """Record what has expired, once or repeatedly."""
     if args.every_s is None:
-        return _swept(client)
+        return _sweep_answer(client)
     from coord.sdk.scheduler import Scheduler
 
     def once() -> None:
-        output.show(_swept(client), as_json=True)
+        output.show(_sweep_answer(client), as_json=True)
 
     def complain(_name: str, error: Exception) -> None:
         output.say(f"coord: {error}")
@@ -35,7 +35,7 @@ def sweep(client: Client, args: SweepArgs) -> Answer:
     raise AssertionError("only a signal ends the wait")
 
 
-def _swept(client: Client) -> Answer:
+def _sweep_answer(client: Client) -> Answer:
     reply = client.sweep()
     line = output.count(reply.passed, "expired record") if reply.passed else "Nothing has expired"
     return Answer(output.fields_of(reply), line)

@@ -19,7 +19,7 @@ from coord.transports.cli.plan_view import drawing as plan_drawing
 from coord.transports.cli.plan_view import text as plan_text
 
 COLUMNS = ("track", "task_id", "state", "agent", "depends_on", "description")
-NAMED_MOST = 5
+NAMED_MAX = 5
 DIFFERENCE = ("change", "task_id", "field", "before", "after")
 
 
@@ -50,9 +50,9 @@ def load(client: Client, args: LoadArgs) -> Answer:
         "warnings": [*checked.warnings, *map(str, reply.similar)],
         "dry_run": args.dry_run,
     }
-    told = "; ".join(f"{name}: {', '.join(names)}" for name, names in list(changed.items())[:NAMED_MOST])
+    listed = "; ".join(f"{name}: {', '.join(names)}" for name, names in list(changed.items())[:NAMED_MAX])
     added = f"Dry run: {len(reply.added)} would be added" if args.dry_run else f"{len(reply.added)} added"
-    line = f"{added}, {len(changed)} changed{f' ({told})' if told else ''}"
+    line = f"{added}, {len(changed)} changed{f' ({listed})' if listed else ''}"
     line += f", {len(reply.same)} unchanged{warning(reply)}"
     line += f"; kept although not in the plan: {_few(others)}" if others else ""
     return Answer(fields, line, _rows(reply, changes, others), DIFFERENCE)
@@ -84,8 +84,8 @@ def _rows(reply: AddTasksReply, changes: Changes, others: Sequence[str]) -> list
 
 
 def _few(names: Sequence[str]) -> str:
-    more = f" and {len(names) - NAMED_MOST} more" if len(names) > NAMED_MOST else ""
-    return ", ".join(names[:NAMED_MOST]) + more
+    more = f" and {len(names) - NAMED_MAX} more" if len(names) > NAMED_MAX else ""
+    return ", ".join(names[:NAMED_MAX]) + more
 
 
 class CheckArgs(Args, frozen=True):

@@ -26,7 +26,7 @@ from coord.transports import arguments as words
 from coord.transports import exit_codes as render
 from coord.transports.cli.args import Args, Options
 from coord.transports.cli.connect import connected
-from coord.transports.cli.output import Answer, count, fields_of, is_terminal, moment, say, visible
+from coord.transports.cli.output import Answer, count, fields_of, is_terminal, say, timestamp, visible
 
 FOLLOW_S = 60.0
 """The longest single wait for new events."""
@@ -125,7 +125,7 @@ def print_happenings(logged_events: list[LoggedEvent], *, as_json: bool) -> bool
             line = (
                 json.dumps(_flat(each)).replace("\x7f", "\\u007f")
                 if as_json
-                else visible(f"{moment(each.at_ms)}  {each.event}  {_details(each)}")
+                else visible(f"{timestamp(each.at_ms)}  {each.event}  {_details(each)}")
             )
             sys.stdout.write(f"{line}\n")
         sys.stdout.flush()
@@ -136,7 +136,7 @@ def print_happenings(logged_events: list[LoggedEvent], *, as_json: bool) -> bool
 
 
 def _flat(happening: LoggedEvent) -> dict[str, Any]:
-    at = {"offset": happening.offset, "at": moment(happening.at_ms), "event": happening.event}
+    at = {"offset": happening.offset, "at": timestamp(happening.at_ms), "event": happening.event}
     return {**at, **{name: value for name, value in happening.details.items() if name not in at}}
 
 
@@ -208,6 +208,6 @@ def _migrated_line(moved: MigrationReport) -> str:
     return f"Moved {records} to {moved.to_url}; {moved.from_url} takes no more commits"
 
 
-def _cancelled(was_shut: bool) -> Answer:
-    line = "The store takes commits again" if was_shut else "No migration is in progress"
-    return Answer({"cancelled": was_shut}, line)
+def _cancelled(was_sealed: bool) -> Answer:
+    line = "The store takes commits again" if was_sealed else "No migration is in progress"
+    return Answer({"cancelled": was_sealed}, line)

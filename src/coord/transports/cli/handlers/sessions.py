@@ -9,7 +9,7 @@ from coord.sdk.client.client import Client
 from coord.sdk.client.session_memory import SessionMemory
 from coord.transports import arguments as words
 from coord.transports.cli.args import Args
-from coord.transports.cli.output import Answer, count, fields_of, moment
+from coord.transports.cli.output import Answer, count, fields_of, timestamp
 
 COLUMNS = ("session_id", "agent", "liveness", "state", "task", "last_heartbeat_at", "cwd")
 STATUS_LINES = (
@@ -172,8 +172,8 @@ def _memory_rows(memory: SessionMemory) -> list[dict[str, Any]]:
         ("session", memory.session_id),
         ("user", memory.user_id),
         ("project", memory.project_id),
-        ("started", moment(memory.created_ms)),
-        ("last active", moment(memory.last_activity_ms)),
+        ("started", timestamp(memory.created_ms)),
+        ("last active", timestamp(memory.last_activity_ms)),
         ("claims", claims),
         ("lost", lost),
         ("finished", memory.completed_tasks),

@@ -14,7 +14,7 @@ from coord.transports import arguments as words
 from coord.transports import exit_codes as render
 from coord.transports.cli.args import Args, Options
 from coord.transports.cli.connect import connected
-from coord.transports.cli.output import Answer, count, fields_of, is_terminal, moment, safe_json
+from coord.transports.cli.output import Answer, count, fields_of, is_terminal, safe_json, timestamp
 
 COLUMNS = ("task_id", "state", "track", "priority", "agent", "depends_on", "description")
 HISTORY = ("generation", "session_id", "agent_id", "acquired_at", "released_at", "release_reason", "note")
@@ -139,9 +139,9 @@ def next_(client: Client, args: NextArgs) -> Answer:
     )
     if args.most > 1:
         fields["more"] = more
-    told = _salvaged(client, [lock for _, _, locks in taken for lock in locks], fields)
+    note = _salvaged(client, [lock for _, _, locks in taken for lock in locks], fields)
     lines = [f"Claimed {task.task_id}, generation {claim.generation.generation}" for task, claim, _ in taken]
-    return Answer(fields, "; ".join(lines) + told, rows_of([task for task, _, _ in taken]), COLUMNS)
+    return Answer(fields, "; ".join(lines) + note, rows_of([task for task, _, _ in taken]), COLUMNS)
 
 
 def _nothing(reply: NextTask, waited_s: float) -> Answer:
@@ -179,11 +179,11 @@ def claim(client: Client, args: ClaimArgs) -> Answer:
     if reply.claim is not None:
         number = reply.claim.generation.generation
         fields = {"claim": claim_fields(reply.claim), "locks": fields_of(reply.locks)}
-        told = _salvaged(client, reply.locks, fields)
-        return Answer(fields, f"Claimed {task}, generation {number}{told}")
-    told = reply.detail or (f"held by {reply.current_holder}" if reply.current_holder else "")
+        note = _salvaged(client, reply.locks, fields)
+        return Answer(fields, f"Claimed {task}, generation {number}{note}")
+    note = reply.detail or (f"held by {reply.current_holder}" if reply.current_holder else "")
     hint = CLAIM_HINTS.get(reply.reason, "see coord task show")
-    return _refused(reply.reason.value, {"holder": reply.current_holder}, told, hint)
+    return _refused(reply.reason.value, {"holder": reply.current_holder}, note, hint)
 
 
 def _salvaged(client: Client, locks: Sequence[LockInfo], fields: dict[str, Any]) -> str:
@@ -217,9 +217,9 @@ def _claim_several(client: Client, args: ClaimArgs) -> Answer:
     ]
     if not claims:
         return _refused(denied[0]["reason"], {"denied": denied}, "no task was granted", "see coord task list")
-    told = [f"Claimed {claim['task_id']}, generation {claim['generation']}" for claim in claims]
-    told += [f"{each['task_id']}: {each['reason'].lower().replace('_', ' ')}" for each in denied]
-    return Answer({"claims": claims, "denied": denied}, "; ".join(told), claims, CLAIMS)
+    note = [f"Claimed {claim['task_id']}, generation {claim['generation']}" for claim in claims]
+    note += [f"{each['task_id']}: {each['reason'].lower().replace('_', ' ')}" for each in denied]
+    return Answer({"claims": claims, "denied": denied}, "; ".join(note), claims, CLAIMS)
 
 
 class SplitArgs(TaskArgs, frozen=True):
@@ -241,7 +241,7 @@ def renew(client: Client, args: ClaimedTaskArgs) -> Answer:
     reply = client.renew_task(args.task, args.generation)
     if not reply.success:
         return _refused(reply.reason.value, {}, "", "the claim is lost; stop, and run coord task next")
-    expires_at = moment(reply.new_expiry_ms)
+    expires_at = timestamp(reply.new_expiry_ms)
     return Answer({"expires_at": expires_at}, f"Renewed {args.task} until {expires_at}")
 
 
@@ -279,7 +279,7 @@ def fail(client: Client, args: FailArgs) -> Answer:
     """Report a failure."""
     number = args.generation
     reply = client.fail_task(args.task, number, note=args.note, final=args.final)
-    return _given_back(client, args.task, reply)
+    return _released(client, args.task, reply)
 
 
 class ReleaseArgs(ClaimedTaskArgs, frozen=True):
@@ -293,10 +293,10 @@ def release(client: Client, args: ReleaseArgs) -> Answer:
     """Release a claim."""
     number = args.generation
     reply = client.release_task(args.task, number, note=args.note, limited_s=args.limited_s)
-    return _given_back(client, args.task, reply)
+    return _released(client, args.task, reply)
 
 
-def _given_back(client: Client, task_id: str, reply: Any) -> Answer:
+def _released(client: Client, task_id: str, reply: Any) -> Answer:
     if not reply.success:
         return _refused(reply.reason.value, {}, "", "this session has no claim on it with that generation")
     state = client.task_state(task_id).state.value
@@ -383,8 +383,8 @@ def _generation_row(entry: ClaimHistory) -> dict[str, Any]:
         "generation": entry.generation,
         "session_id": entry.session_id,
         "agent_id": entry.agent_id,
-        "acquired_at": moment(entry.acquired_ms),
-        "released_at": moment(entry.released_ms),
+        "acquired_at": timestamp(entry.acquired_ms),
+        "released_at": timestamp(entry.released_ms),
         "outcome": "ACCEPTED" if entry.result_accepted else entry.release_reason.value,
         "work_product_ref": entry.work_product_ref,
         "reason": entry.note,
@@ -402,7 +402,7 @@ def _rejected_row(result: TaskResult) -> dict[str, Any]:
         "generation": result.generation,
         "session_id": result.session_id,
         "agent_id": result.agent_id,
-        "submitted_at": moment(result.submitted_ms),
+        "submitted_at": timestamp(result.submitted_ms),
         "outcome": "REJECTED",
         "reason": result.rejection_reason.value if result.rejection_reason else "",
         "times": result.times,
@@ -456,9 +456,9 @@ def claim_fields(claim: TaskClaim) -> dict[str, Any]:
         "session_id": claim.session_id,
         "agent_id": claim.agent_id,
         "state": claim.state.value,
-        "claimed_at": moment(claim.generation.claimed_ms),
+        "claimed_at": timestamp(claim.generation.claimed_ms),
         "lease_s": claim.generation.lease_duration,
-        "expires_at": moment(claim.expires_ms),
+        "expires_at": timestamp(claim.expires_ms),
     }
 
 
@@ -476,8 +476,8 @@ def _shown(task: TaskInfo) -> Answer:
     return Answer({"task": fields_of(task)}, f"{task.task_id} is {task.state}", rows_of([task]), COLUMNS)
 
 
-def _refused(reason: str, fields: dict[str, Any], told: str, hint: str) -> Answer:
-    message = f"Refused: {reason.lower().replace('_', ' ')}{f' — {told}' if told else ''}"
+def _refused(reason: str, fields: dict[str, Any], note: str, hint: str) -> Answer:
+    message = f"Refused: {reason.lower().replace('_', ' ')}{f' — {note}' if note else ''}"
     failure = render.Failure(render.REFUSED, reason.lower(), message, hint)
     return Answer({"reason": reason, **fields}, f"{message}; {hint}", failure=failure)
 

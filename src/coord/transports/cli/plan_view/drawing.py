@@ -37,14 +37,14 @@ def mermaid(tasks: Sequence[TaskInfo]) -> str:
     """Return the tasks as a Mermaid flowchart: one box per track, arrows along dependencies."""
     numbers = {task.task_id: f"t{number}" for number, task in enumerate(tasks)}
     lines = ["flowchart LR"]
-    for place, track in enumerate(sorted({task.track for task in tasks})):
+    for number, track in enumerate(sorted({task.track for task in tasks})):
         own = [
             f'{numbers[task.task_id]}["{task.task_id.replace("#", "#35;")}"]'
             for task in tasks
             if task.track == track
         ]
         if track:
-            lines += [f'  subgraph track{place}["{track}"]', *(f"    {box}" for box in own), "  end"]
+            lines += [f'  subgraph track{number}["{track}"]', *(f"    {box}" for box in own), "  end"]
         else:
             lines += [f"  {box}" for box in own]
     for task in tasks:
@@ -120,10 +120,10 @@ def _edges(box: Box, boxes: dict[str, Box]) -> Iterator[str]:
 def _drawn(box: Box) -> str:
     task = box.task
     fill = COLOURS.get(TaskStatus(task.state), PLAIN)
-    told = [task.task_id, task.state, task.agent, task.description]
+    parts = [task.task_id, task.state, task.agent, task.description]
     name = _text(_cut(task.task_id, SHOWN_CHARS))
     return (
-        f"<g><title>{_text(' · '.join(part for part in told if part))}</title>"
+        f"<g><title>{_text(' · '.join(part for part in parts if part))}</title>"
         f'<rect class="box" x="{box.x}" y="{box.y}" width="{BOX_WIDE}" height="{BOX_HIGH}" rx="4" '
         f'fill="{fill}"/><text x="{box.x + 8}" y="{box.y + 19}">{name}</text></g>'
     )

@@ -48,11 +48,11 @@ def steps(tasks: Iterable[TaskInfo]) -> dict[str, int]:
         for need in given:
             followers[need].append(name)
     waiting = {name: len(given) for name, given in open_needs.items()}
-    settled = [name for name, count in waiting.items() if not count]
-    for name in settled:  # the list grows during the loop
+    ready = [name for name, count in waiting.items() if not count]
+    for name in ready:  # the list grows during the loop
         for follower in followers[name]:
             found[follower] = max(found[follower], found[name] + 1)
             waiting[follower] -= 1
             if not waiting[follower]:
-                settled.append(follower)
+                ready.append(follower)
     return found

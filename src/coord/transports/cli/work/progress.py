@@ -35,7 +35,7 @@ class Screen:
         self._next_draw = 0.0
         self._phase = ""
 
-    def tell(self, step: WorkerEvent) -> None:
+    def on_event(self, step: WorkerEvent) -> None:
         """Show a step."""
         self._phase = step.note if step.event == "progress" else ""
         with self._lock:

@@ -16,7 +16,7 @@ KILL_S = 5.0
 _WATCH = "trap '' TERM INT HUP QUIT; read -r end; kill -s KILL 0"
 """Nobody writes to it, so it reads end of file when this process is gone, however it ended.
 
-It kills at once, because another worker may get the task the next moment.
+It kills at once, because another worker may get the task right after.
 """
 
 

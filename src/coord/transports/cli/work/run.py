@@ -62,7 +62,7 @@ def _connect(opened: ExitStack, options: Options, args: WorkArgs, screen: Screen
         except Unreachable as error:
             if error.message != said:
                 said = error.message
-                screen.tell(WorkerEvent("waiting", note=said))
+                screen.on_event(WorkerEvent("waiting", note=said))
 
 
 def _work(client: Client, options: Options, args: WorkArgs, screen: Screen) -> Answer:
@@ -75,7 +75,7 @@ def _work(client: Client, options: Options, args: WorkArgs, screen: Screen) -> A
         lease_s=args.lease_s,
         lock_files=not args.no_locks,
         grace_s=args.grace_s,
-        on_event=screen.tell,
+        on_event=screen.on_event,
     )
     command = TaskCommand(
         args.command,
@@ -162,8 +162,8 @@ def _failure(worked: WorkerReport, received: list[int]) -> render.Failure | None
         return None
     message, hint = NOTHING[next(each for each in NOTHING if each.value == worked.ended_by)]
     exit_code = render.TIMED_OUT if worked.ended_by == "blocked" else render.REFUSED
-    told = f"{message}: {'; '.join(worked.waiting_for)}" if worked.waiting_for else message
-    return render.Failure(exit_code, worked.ended_by, told, hint)
+    detail = f"{message}: {'; '.join(worked.waiting_for)}" if worked.waiting_for else message
+    return render.Failure(exit_code, worked.ended_by, detail, hint)
 
 
 def _failure_of(ending: str) -> render.Failure | None:

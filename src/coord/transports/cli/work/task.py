@@ -47,9 +47,9 @@ class Tail(threading.Thread):
     def run(self) -> None:
         """Read until the last writer is gone."""
         with open(self._read, "rb", buffering=0) as source:
-            while piece := source.read(TAIL_BYTES):
-                self._kept = (self._kept + piece)[-TAIL_BYTES:]
-                self._pass_on(piece)
+            while chunk := source.read(TAIL_BYTES):
+                self._kept = (self._kept + chunk)[-TAIL_BYTES:]
+                self._pass_on(chunk)
 
     @property
     def text(self) -> str:
@@ -126,7 +126,7 @@ class TaskCommand:
         return child.exit_code
 
     def _attend(self, child: Child, work: Work) -> None:
-        """Wait until the command ends; stop it when its claim is lost or its time is up."""
+        """Wait until the command ends; stop it when its claim is lost or its time has expired."""
         since = time.monotonic()
         while not child.ended.wait(LOOK_S):
             self._screen.draw(work, since)
@@ -142,13 +142,13 @@ class TaskCommand:
         """Return the result, or raise the failure that exit code and result file report."""
         if result is not None and "rate_limited" in result:
             raise RateLimited(_seconds(result["rate_limited"]), errors or "rate limited")
-        told = f"exit {exit_code}: {errors or out}".rstrip(": ")
+        error_text = f"exit {exit_code}: {errors or out}".rstrip(": ")
         if exit_code == LIMITED:
-            raise RateLimited(self._limited_s, told)
+            raise RateLimited(self._limited_s, error_text)
         if exit_code == HOPELESS:
-            raise CannotBeDone(told)
+            raise CannotBeDone(error_text)
         if exit_code:
-            raise WorkFailed(told)
+            raise WorkFailed(error_text)
         if result is None and self._needs_result:
             raise WorkFailed(f"exit 0, but no result was written: {errors or out}".rstrip(": "))
         return {"output": out} if result is None else result
