@@ -16,14 +16,14 @@ SIMILAR_ABOVE = 0.5
 WORD_CHARS_MIN = 3
 WARNINGS_MAX = 5
 COMPARED_MAX = 500
-_COMMON_WORDS = """
+_FILLER_WORDS = """
     about after all also and any are because been before being but can could did does each for from get
     had has have here her him his how into its itself just let like may might more most must new not now
     off one only other our out over own per please shall she should some such than that the their them
     then there these they this those through too under until upon use used uses using very via was well
     were what when where which while who why will with within without would yet you your
 """
-STOP_WORDS = frozenset(_COMMON_WORDS.split())
+STOP_WORDS = frozenset(_FILLER_WORDS.split())
 
 _WORD = re.compile(r"\w+")
 
