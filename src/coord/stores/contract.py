@@ -43,11 +43,22 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from coord.core.errors import Invalid, LimitReached
+from coord.core.errors import Invalid, LimitReached, Unsupported
 from coord.core.ranges import By, Range
 
-FORMAT = 1
+FORMAT = 2
 """The format that stores write. A store with another format is refused when it is opened."""
+
+
+def check_format(found: str | int | None, where: str) -> None:
+    """Refuse a store that another version of coord made."""
+    if str(found) != str(FORMAT):
+        older = str(found).isdecimal() and int(str(found)) < FORMAT
+        raise Unsupported(
+            f"{where} has format {found}; this version of coord reads {FORMAT}",
+            hint="an older coord made it: create a new store" if older else "upgrade coord",
+        )
+
 
 RECORD_BYTES = 256 * 1024
 KEY_BYTES = 700

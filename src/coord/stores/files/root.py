@@ -7,8 +7,8 @@ import secrets
 
 import msgspec
 
-from coord.core.errors import Corrupt, Invalid, Unavailable, Unsupported
-from coord.stores.contract import FORMAT
+from coord.core.errors import Corrupt, Invalid, Unavailable
+from coord.stores.contract import FORMAT, check_format
 from coord.stores.files.io import FileErrors, FileLayer
 from coord.stores.local.fair_lock import lock_within
 
@@ -74,11 +74,7 @@ class RootFolder:
             found = msgspec.json.decode(data, type=FormatFile)
         except msgspec.MsgspecError as error:
             raise Corrupt(f"{where} is damaged: {error}", hint="restore it from a copy") from error
-        if found.format != FORMAT:
-            raise Unsupported(
-                f"{where} has format {found.format}; this version of coord reads {FORMAT}",
-                hint="upgrade coord",
-            )
+        check_format(found.format, where)
         if not found.store_id:
             raise Corrupt(f"{where} is damaged: it has no store id", hint="restore it from a copy")
         return found

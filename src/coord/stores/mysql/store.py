@@ -26,6 +26,7 @@ from coord.stores.contract import (
     ReadPoint,
     Record,
     check_commit,
+    check_format,
     in_order,
 )
 from coord.stores.database import Reconnected
@@ -111,11 +112,7 @@ def _checked_metadata(address: Address, session: Session) -> dict[str, str]:
     metadata = _read_metadata(address, session)
     if not metadata:
         raise not_installed_error(address.redacted)
-    if metadata.get("format") != str(FORMAT):
-        raise Unsupported(
-            f"{address.redacted} has format {metadata.get('format')}; this version of coord writes {FORMAT}",
-            hint="upgrade coord",
-        )
+    check_format(metadata.get("format"), address.redacted)
     return metadata
 
 

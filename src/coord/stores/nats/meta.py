@@ -4,8 +4,8 @@ import os
 
 import msgspec
 
-from coord.core.errors import Corrupt, Unavailable, Unsupported
-from coord.stores.contract import FORMAT
+from coord.core.errors import Corrupt, Unavailable
+from coord.stores.contract import FORMAT, check_format
 from coord.stores.migration import not_installed_error
 from coord.stores.nats.address import Address
 from coord.stores.nats.jetstream import NatsServer
@@ -72,11 +72,7 @@ def _read(server: NatsServer) -> tuple[int, dict[str, str]]:
         meta = _decode(found[1])
     except msgspec.MsgspecError as error:
         raise Corrupt(f"the metadata of {address.redacted} cannot be read: {error}") from error
-    if meta.get("format") != str(FORMAT):
-        raise Unsupported(
-            f"{address.redacted} has format {meta.get('format')}; this version of coord writes {FORMAT}",
-            hint="upgrade coord",
-        )
+    check_format(meta.get("format"), address.redacted)
     return found[0], meta
 
 

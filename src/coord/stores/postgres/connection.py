@@ -20,7 +20,7 @@ from coord.core.errors import (
     Unreachable,
     Unsupported,
 )
-from coord.stores.contract import FORMAT
+from coord.stores.contract import FORMAT, check_format
 from coord.stores.migration import not_installed_error, unavailable_error
 from coord.stores.postgres.arrays import ArrayDumper, Bigints, Blobs, Texts
 from coord.stores.postgres.table_statements import LIBPQ, SESSION, Statements, TableStatements
@@ -169,11 +169,7 @@ def meta_of(address: Address, connection: Connection) -> dict[str, str]:
         meta: dict[str, str] = dict(connection.execute(address.sql.meta).fetchall())
     except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName) as error:
         raise not_installed_error(address.redacted) from error
-    if meta.get("format") != str(FORMAT):
-        raise Unsupported(
-            f"{address.redacted} has format {meta.get('format')}; this version of coord writes {FORMAT}",
-            hint="upgrade coord",
-        )
+    check_format(meta.get("format"), address.redacted)
     _check_layout(address, meta.get("layout", TableStatements.layout))
     return meta
 

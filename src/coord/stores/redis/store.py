@@ -20,7 +20,7 @@ from typing import Any
 
 import msgspec
 
-from coord.core.errors import Conflict, Corrupt, Invalid, Trimmed, Unavailable, Unsupported
+from coord.core.errors import Conflict, Corrupt, Invalid, Trimmed, Unavailable
 from coord.core.ranges import Range
 from coord.stores.contract import (
     FORMAT,
@@ -32,6 +32,7 @@ from coord.stores.contract import (
     RangeReader,
     ReadPoint,
     check_commit,
+    check_format,
 )
 from coord.stores.health import Check
 from coord.stores.migration import not_installed_error
@@ -83,11 +84,7 @@ def _check_format(address: Address, metadata: dict[str, str]) -> None:
     """Refuse a store that is not there or not ours to write."""
     if not metadata:
         raise not_installed_error(address.redacted)
-    if metadata.get("format") != str(FORMAT):
-        raise Unsupported(
-            f"{address.redacted} has format {metadata.get('format')}; this version of coord writes {FORMAT}",
-            hint="upgrade coord",
-        )
+    check_format(metadata.get("format"), address.redacted)
 
 
 class RedisStore(RangeReader):

@@ -22,7 +22,6 @@ from coord.core.errors import (
     Trimmed,
     Unavailable,
     Unknown,
-    Unsupported,
 )
 from coord.core.ranges import Range
 from coord.stores.contract import (
@@ -37,6 +36,7 @@ from coord.stores.contract import (
     ReadPoint,
     Record,
     check_commit,
+    check_format,
 )
 from coord.stores.database import Database
 from coord.stores.health import Check
@@ -266,11 +266,7 @@ class SqliteDatabase(Database[SqliteStore]):
                 values = {"format": str(FORMAT), "store_id": os.urandom(16).hex(), "epoch": "0"}
                 cursor.executemany("INSERT INTO meta VALUES (?, ?)", list(values.items()))
             meta: dict[str, str] = dict(cursor.execute("SELECT name, value FROM meta"))
-        if meta["format"] != str(FORMAT):
-            raise Unsupported(
-                f"{self._path} has format {meta['format']}; this version of coord reads {FORMAT}",
-                hint="upgrade coord",
-            )
+        check_format(meta["format"], self._path)
         return meta
 
     def _open_log(self, tenant: str) -> SqliteStore:

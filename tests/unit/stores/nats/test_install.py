@@ -10,6 +10,7 @@ import pytest
 
 import coord
 from coord.core.errors import CoordError, Invalid, NotFound, Unavailable, Unsupported
+from coord.stores.contract import FORMAT
 from coord.stores.nats.database import grants
 from coord.stores.open import open_store
 from tests.support.servers.nats import USER, NatsServer, admin
@@ -26,10 +27,10 @@ def url(nats_server: NatsServer) -> str:
 def test_another_format_is_unsupported(url: str) -> None:
     """What a newer version wrote is neither opened nor installed over."""
     with admin(url) as server:
-        meta = msgspec.json.encode({"format": "2", "store_id": "x", "epoch": "0"})
+        meta = msgspec.json.encode({"format": str(FORMAT + 1), "store_id": "x", "epoch": "0"})
         server.put(server.address.subject("meta"), meta, {})
     for use in (open_store, coord.install):
-        with pytest.raises(Unsupported, match="format 2"):
+        with pytest.raises(Unsupported, match=f"format {FORMAT + 1}"):
             use(url)
 
 

@@ -9,6 +9,7 @@ import pytest
 
 import coord
 from coord.core.errors import Invalid, NotFound, Unavailable, Unsupported
+from coord.stores.contract import FORMAT
 from coord.stores.open import open_store
 from coord.stores.redis import connection as of_servers
 from tests.support.servers.redis import SETTINGS, RedisServer
@@ -26,9 +27,9 @@ def test_another_format_is_unsupported(redis_server: RedisServer, url: str) -> N
     """What a newer version wrote is neither opened nor installed over, and its notes stay as they are."""
     meta = f"{{{url.partition('prefix=')[2]}}}:meta"
     with redis_server.admin() as admin:
-        admin.hset(meta, mapping={"format": 2, "run": "another life"})
+        admin.hset(meta, mapping={"format": FORMAT + 1, "run": "another life"})
         for use in (open_store, coord.install):
-            with pytest.raises(Unsupported, match="format 2"):
+            with pytest.raises(Unsupported, match=f"format {FORMAT + 1}"):
                 use(url)
         assert admin.hmget(meta, "epoch", "run") == [b"0", b"another life"]
 

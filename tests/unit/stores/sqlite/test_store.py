@@ -140,6 +140,14 @@ def test_another_format_is_unsupported(path: Path) -> None:
     error = refuses(path, Unsupported)
     assert "99" in error.message
     assert str(FORMAT) in error.message
+    assert error.hint == "upgrade coord"
+
+
+def test_a_store_of_an_older_version_is_unsupported(path: Path) -> None:
+    """An older store is not misread; the hint says what helps."""
+    with opened(path) as database:
+        database._connection.execute("UPDATE meta SET value = '1' WHERE name = 'format'")
+    assert "create a new store" in refuses(path, Unsupported).hint
 
 
 @pytest.mark.parametrize(
