@@ -234,7 +234,7 @@ def test_two_at_once(shop: Path) -> None:
     third = planned(shop, "claude")
     write(shop / "AGENTS.md", "mine\n")
     before = snapshot(shop)
-    with pytest.raises(Busy, match="changed meanwhile"):
+    with pytest.raises(Busy, match="changed by somebody else"):
         third.apply()
     assert snapshot(shop) == before
 
