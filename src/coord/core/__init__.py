@@ -1,1 +1,5 @@
-"""The rules of coord: pure functions over records. No I/O, clock or randomness lives here."""
+"""Every rule of coord: pure functions over records, one package per domain.
+
+May import: the standard library and msgspec. Must not use I/O, clocks, randomness or threads: times, ids and
+facts about processes arrive as data. Start reading at transaction.py, then at a domain such as locks/acquire.py.
+"""
