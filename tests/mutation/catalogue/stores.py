@@ -96,14 +96,14 @@ MUTANTS = [
         "coord.stores.log.store:LogStore.commit",
         "1 if commit.maybe_stale else ",
         "",
-        ("tests/unit/engine/test_clock.py::test_haste_does_not_act_in_the_past", "-k", "nats"),
+        ("tests/unit/engine/test_clock.py::test_a_stale_read_does_not_act_in_the_past", "-k", "nats"),
     ),
     Mutant(
         "a command without writes replies from a stale load",
         "coord.stores.log.store:LogStore._check",
         " or (commit.maybe_stale and commit.read_point.offset != self._state.offset)",
         "",
-        ("tests/unit/engine/test_clock.py::test_haste_does_not_act_in_the_past", "-k", "nats"),
+        ("tests/unit/engine/test_clock.py::test_a_stale_read_does_not_act_in_the_past", "-k", "nats"),
     ),
     Mutant(
         "a commit that always conflicts is retried forever",

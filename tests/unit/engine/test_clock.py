@@ -12,7 +12,7 @@ from coord.core.errors import Refused, Unavailable
 from coord.core.events import ClockAccepted
 from coord.engine.clock import AHEAD_MS_MAX
 from coord.stores.contract import Commit
-from coord.stores.log import sole_writer as burst
+from coord.stores.log import sole_writer
 from tests.support.engine_probes import Append, Look, Probes, Refuse
 from tests.unit.engine.conftest import NOW, MakeStage, Stage
 
@@ -124,7 +124,7 @@ def test_a_conflict_with_a_later_entry_moves_the_time(make_stage: MakeStage, sha
 
 @pytest.mark.parametrize("kind", ["nats", "postgres-log"])
 @pytest.mark.parametrize("command", [Look("a"), Append("a", "2"), Refuse("a")], ids=str)
-def test_haste_does_not_act_in_the_past(
+def test_a_stale_read_does_not_act_in_the_past(
     make_stage: MakeStage,
     make_url: Callable[[str], str],
     probes: Probes,
@@ -134,7 +134,7 @@ def test_haste_does_not_act_in_the_past(
 ) -> None:
     """Another process whose clock is ahead wrote something else: who begins afterwards takes place after it,
     although its load was stale and only the commit meets that entry."""
-    monkeypatch.setattr(burst, "PAUSE_MS", math.inf)
+    monkeypatch.setattr(sole_writer, "RECENT_MS", math.inf)
     url = make_url(kind)
     slow, fast = (stage_by_store_clock(make_stage, url) for _ in range(2))
     for _ in range(2):

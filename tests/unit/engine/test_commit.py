@@ -10,7 +10,7 @@ import pytest
 from coord.core.errors import Busy, Conflict, CoordError, Corrupt, Unavailable, Unknown
 from coord.core.records import encode
 from coord.stores.contract import Commit
-from coord.stores.log import sole_writer as burst
+from coord.stores.log import sole_writer
 from tests.support.engine_probes import (
     Append,
     Copy,
@@ -173,11 +173,11 @@ def test_a_refused_command_is_verified_as_well(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("kind", ["nats", "postgres-log"])
-def test_an_answer_that_was_found_in_haste_is_verified(
+def test_an_answer_from_a_stale_read_is_verified(
     make_stage: MakeStage, make_url: Callable[[str], str], monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     """Who wrote twice just now does not look whether others wrote since; its answers hold all the same."""
-    monkeypatch.setattr(burst, "PAUSE_MS", math.inf)
+    monkeypatch.setattr(sole_writer, "RECENT_MS", math.inf)
     url = make_url(kind)
     stage, other = make_stage(url), make_stage(url)
 
