@@ -1,4 +1,4 @@
-"""What `coord doctor` finds out about hooks: are they as they were set up, and do they answer?"""
+"""The checks of `coord doctor` for hooks: their files are unchanged, and they answer."""
 
 import os
 import shutil
@@ -10,9 +10,9 @@ from coord.core.errors import CoordError
 from coord.host.repository import Repository
 from coord.integrations.git.run import Git
 from coord.integrations.setup.git_hooks import GATE
-from coord.integrations.setup.installer import plan_again, record_folder, user_folder
-from coord.integrations.setup.journal import Record, read_record
-from coord.integrations.setup.probe import codex_hooks, disabled, play, run_gate
+from coord.integrations.setup.installer import journal_folder, plan_repair, user_folder
+from coord.integrations.setup.journal import Journal, read_journal
+from coord.integrations.setup.probe import codex_hooks, disabling_setting, probe_gate, probe_hook
 from coord.integrations.setup.tools import (
     BY_NAME,
     CODEX,
@@ -26,120 +26,122 @@ from coord.integrations.setup.tools import (
 )
 from coord.sdk.reports.doctor import BAD, OK, WARN, Finding
 
-NAMED_MAX = 3
-MANAGED = "/etc/claude-code/managed-settings.json"
+SHOWN_MAX = 3
+MANAGED_SETTINGS = "/etc/claude-code/managed-settings.json"
 
 
 def examine_hooks(repository: Repository, environ: Mapping[str, str]) -> list[Finding]:
-    """Look at the hooks of git and of all tools that were set up."""
+    """Check the hooks of git and of all installed tools."""
     try:
-        record = read_record(record_folder(repository))
-        if not record.edits:
-            return _not_set_up(repository, environ)
-        found = [_files(repository, environ), _gate(repository, environ, record)]
+        journal = read_journal(journal_folder(repository))
+        if not journal.edits:
+            return _check_missing(repository, environ)
+        found = [_check_files(repository, environ), _check_gate(repository, environ, journal)]
         root = repository.root
         if root is not None:
-            found += [_tool(BY_NAME[name], root, environ) for name in record.tools if name in BY_NAME]
+            found += [_check_tool(BY_NAME[name], root, environ) for name in journal.tools if name in BY_NAME]
     except CoordError as error:
         return [Finding("hooks", BAD, error.message, error.hint)]
     return found
 
 
-def _not_set_up(repository: Repository, environ: Mapping[str, str]) -> list[Finding]:
+def _check_missing(repository: Repository, environ: Mapping[str, str]) -> list[Finding]:
     root = repository.root
-    used = [tool.title for tool in TOOLS if root is not None and tool.used_in(root)]
-    if not used or read_record(user_folder(environ)).edits:
+    used = [tool.title for tool in TOOLS if root is not None and tool.is_used_in(root)]
+    if not used or read_journal(user_folder(environ)).edits:
         return []
-    return [Finding("hooks", WARN, f"nothing holds {', '.join(used)} to the locks here", "coord init")]
+    return [Finding("hooks", WARN, f"{', '.join(used)} works without hooks here", "coord init")]
 
 
-def _files(repository: Repository, environ: Mapping[str, str]) -> Finding:
-    """Look whether all files are as a set-up would leave them now."""
-    plans = plan_again(repository, environ)
+def _check_files(repository: Repository, environ: Mapping[str, str]) -> Finding:
+    """Check that a setup would change nothing now."""
+    plans = plan_repair(repository, environ)
     paths = [change.path for plan in plans for change in plan.changes]
     if not paths:
-        count = sum(len(plan.record.edits) for plan in plans)
-        return Finding("hooks", OK, f"{count} files are as coord init left them")
-    more = f" and {len(paths) - NAMED_MAX} more" if len(paths) > NAMED_MAX else ""
-    text = f"{', '.join(paths[:NAMED_MAX])}{more} should be otherwise"
-    return Finding("hooks", BAD, text, "coord doctor --fix")
+        count = sum(len(plan.journal.edits) for plan in plans)
+        return Finding("hooks", OK, f"{count} files are as coord init wrote them")
+    more = f" and {len(paths) - SHOWN_MAX} more" if len(paths) > SHOWN_MAX else ""
+    message = f"{', '.join(paths[:SHOWN_MAX])}{more} changed since coord init"
+    return Finding("hooks", BAD, message, "coord doctor --fix")
 
 
-def _gate(repository: Repository, environ: Mapping[str, str], record: Record) -> Finding:
-    """Look whether git finds the gates, and whether they run."""
-    root = repository.root or repository.commondir
+def _check_gate(repository: Repository, environ: Mapping[str, str], journal: Journal) -> Finding:
+    """Check that git finds the gates, and that they run."""
+    work_folder = repository.root or repository.commondir
     stubs = [
-        edit.path for edit in record.edits if edit.how == "hook" and not edit.path.endswith(".coord-former")
+        edit.path for edit in journal.edits if edit.how == "hook" and not edit.path.endswith(".coord-former")
     ]
-    folder = Git(root).must("rev-parse", "--path-format=absolute", "--git-path", "hooks").text
-    named = Git(root).run("config", "--get-regexp", r"^hook\.coord-").code == 0
+    folder = Git(work_folder).must("rev-parse", "--path-format=absolute", "--git-path", "hooks").text
+    named = Git(work_folder).run("config", "--get-regexp", r"^hook\.coord-").code == 0
     if not named and os.path.realpath(folder) not in {
         os.path.realpath(os.path.dirname(stub)) for stub in stubs
     }:
         return Finding(
-            "git hooks", BAD, f"git looks for hooks in {folder} only", "git config --unset core.hooksPath"
+            "git hooks", BAD, f"git runs only the hooks in {folder}", "git config --unset core.hooksPath"
         )
-    wrong = run_gate([sys.executable, "-I", program(GATE), "pre-push", "coord-doctor", "none"], root, environ)
+    wrong = probe_gate(
+        [sys.executable, "-I", program(GATE), "pre-push", "coord-doctor", "none"], work_folder, environ
+    )
     return Finding(
         "git hooks",
         BAD if wrong else OK,
-        wrong or "git runs them, and they answer",
+        wrong or "git runs the gates, and they answer",
         "coord doctor" if wrong else "",
     )
 
 
-def _tool(tool: Tool, root: str, environ: Mapping[str, str]) -> Finding:
-    """Look at one tool: where it has our hook, whether that is switched off, whether it answers."""
+def _check_tool(tool: Tool, root: str, environ: Mapping[str, str]) -> Finding:
+    """Check that a tool has our hook, that no setting disables it, and that it answers."""
     home = tool.home(environ)
-    settings_paths = [f"{root}/{tool.local}", f"{root}/{tool.shared}", f"{home}/{tool.user}"]
-    settings = {path: settings_in(path) for path in dict.fromkeys(settings_paths)}
+    paths = [f"{root}/{tool.local}", f"{root}/{tool.shared}", f"{home}/{tool.user}"]
+    settings = {path: settings_in(path) for path in dict.fromkeys(paths)}
     hooks = [hook for each in settings.values() for hook in our_hooks(each).get(tool.before, [])]
     if not hooks:
         return Finding(
-            tool.name, BAD, f"{tool.title} has no hook of coord", f"coord init --tools {tool.name} --yes"
+            tool.name, BAD, f"{tool.title} has no coord hook", f"coord init --tools {tool.name} --yes"
         )
     if tool.name == "claude":
-        settings[MANAGED] = settings_in(MANAGED)
+        settings[MANAGED_SETTINGS] = settings_in(MANAGED_SETTINGS)
     if tool is CODEX:
-        settings |= {path: _toml_in(path) for path in (f"{root}/.codex/config.toml", f"{home}/config.toml")}
+        settings |= {path: _read_toml(path) for path in (f"{root}/.codex/config.toml", f"{home}/config.toml")}
     for path, each in settings.items():
-        if switch := disabled(tool, each):
-            return Finding(
-                tool.name, BAD, f"{path} switches hooks off: {switch}", f"take {switch} out of {path}"
-            )
-    wrong = play(tool, hooks[0]["command"], root, environ)
+        if switch := disabling_setting(tool, each):
+            return Finding(tool.name, BAD, f"{path} disables hooks: {switch}", f"remove {switch} from {path}")
+    wrong = probe_hook(tool, hooks[0]["command"], root, environ)
     if wrong:
         lost = is_shared(hooks[0]["command"]) and not shutil.which("coord", path=environ.get("PATH"))
         hint = "put coord on the PATH" if lost else "coord doctor --fix"
         return Finding(tool.name, BAD, f"{tool.title}: {wrong}", hint)
     return (
-        _trust(root, environ) if tool is CODEX else Finding(tool.name, OK, f"{tool.title}: its hook answers")
+        _check_trust(root, environ)
+        if tool is CODEX
+        else Finding(tool.name, OK, f"{tool.title}: the hook answers")
     )
 
 
-def _trust(root: str, environ: Mapping[str, str]) -> Finding:
-    """Ask Codex whether it runs our hooks: it leaves out those that nobody trusted, and says nothing."""
+def _check_trust(root: str, environ: Mapping[str, str]) -> Finding:
+    """Ask Codex whether it runs our hooks; it silently skips those that nobody trusted."""
     codex = shutil.which("codex", path=environ.get("PATH"))
-    text = codex_hooks(codex, root, environ) if codex else None
-    if text is None:
-        return Finding("codex", OK, "Codex: its hook answers; whether Codex trusts it could not be asked")
-    ours = [hook for hook in text if is_ours(hook)]
+    hooks = codex_hooks(codex, root, environ) if codex else None
+    if hooks is None:
+        return Finding("codex", OK, "Codex: the hook answers; could not ask Codex whether it trusts the hook")
+    ours = [hook for hook in hooks if is_ours(hook)]
     if not ours:
         return Finding(
-            "codex", BAD, "Codex does not read the hooks here", f"start codex in {root}, and trust the folder"
+            "codex", BAD, "Codex does not read the hooks here", f"start codex in {root} and trust the folder"
         )
     untrusted = [hook for hook in ours if hook.get("trustStatus") not in ("trusted", "managed")]
     off = [hook for hook in ours if hook.get("enabled") is False]
     if untrusted or off:
-        state = "does not trust" if untrusted else "is set not to run"
-        count = f"{len(untrusted or off)} of {len(ours)} hooks of coord"
+        state = "does not trust" if untrusted else "disables"
+        count = f"{len(untrusted or off)} of {len(ours)} coord hooks"
         return Finding(
-            "codex", BAD, f"Codex {state} {count}, and leaves them out", "start codex here, and say /hooks"
+            "codex", BAD, f"Codex {state} {count}, and skips them", "start codex here and enter /hooks"
         )
-    return Finding("codex", OK, f"Codex: its hook answers, and it trusts all {len(ours)}")
+    return Finding("codex", OK, f"Codex: the hook answers, and Codex trusts all {len(ours)}")
 
 
-def _toml_in(path: str) -> Mapping[str, object]:
+def _read_toml(path: str) -> Mapping[str, object]:
     try:
         with open(path, "rb") as file:
             return tomllib.load(file)

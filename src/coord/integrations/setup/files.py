@@ -1,4 +1,4 @@
-"""Files as set-up sees them: bytes and mode, read and put as a whole."""
+"""Read and write whole files with their bytes and mode."""
 
 import os
 import stat
@@ -7,20 +7,20 @@ import msgspec
 
 from coord.core.errors import Invalid, Unavailable
 
-PLAIN, PROGRAM = 0o644, 0o755
+FILE_MODE, PROGRAM_MODE = 0o644, 0o755
 BYTES_MAX = 16 * 1024 * 1024
 
 
 class Content(msgspec.Struct, frozen=True):
-    """What is at a path: a file, or a symbolic link with what it points to."""
+    """A file, or a symbolic link with its target."""
 
     data: bytes
-    mode: int = PLAIN
+    mode: int = FILE_MODE
     link: bool = False
 
     @property
     def text(self) -> str:
-        """The bytes as text; none are lost on the way."""
+        """The bytes as text; invalid UTF-8 survives the round trip."""
         return self.data.decode("utf-8", "surrogateescape")
 
     def with_text(self, text: str) -> "Content":
@@ -28,46 +28,42 @@ class Content(msgspec.Struct, frozen=True):
         return Content(text.encode("utf-8", "surrogateescape"), self.mode)
 
 
-def read(path: str) -> Content | None:
-    """Return what is at a path; None: nothing."""
+def read_file(path: str) -> Content | None:
+    """Return the file or link at a path; None: neither exists."""
     try:
         found = os.lstat(path)
         if stat.S_ISLNK(found.st_mode):
             return Content(os.fsencode(os.readlink(path)), 0, link=True)
         if not stat.S_ISREG(found.st_mode) or found.st_size > BYTES_MAX:
-            raise Invalid(f"{path} is no file that can be edited", hint="look at it, and move it away")
+            raise Invalid(f"{path} is not a regular file below 16 MiB", hint="move it away")
         with open(path, "rb") as file:
             return Content(file.read(), stat.S_IMODE(found.st_mode))
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise Unavailable(
-            f"{path} cannot be read: {error.strerror}", hint="look at its permissions"
-        ) from error
+        raise Unavailable(f"cannot read {path}: {error.strerror}", hint="check its permissions") from error
 
 
-def put(path: str, content: Content | None, *, durable: bool = False) -> None:
-    """Make a path hold this, whole or not at all; `durable` survives a loss of power, too."""
+def write_file(path: str, content: Content | None, *, durable: bool = False) -> None:
+    """Replace a file atomically; None removes it. `durable` survives a power failure."""
     try:
         if content is None:
             os.unlink(path)
             return
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        beside = f"{path}.coord-{os.getpid()}"
+        temporary = f"{path}.coord-{os.getpid()}"
         try:
             if content.link:
-                os.symlink(os.fsdecode(content.data), beside)
+                os.symlink(os.fsdecode(content.data), temporary)
             else:
-                _write(beside, content, durable=durable)
-            os.replace(beside, path)
+                _write(temporary, content, durable=durable)
+            os.replace(temporary, path)
         except BaseException:
-            if os.path.lexists(beside):
-                os.unlink(beside)
+            if os.path.lexists(temporary):
+                os.unlink(temporary)
             raise
     except OSError as error:
-        raise Unavailable(
-            f"{path} cannot be written: {error.strerror}", hint="look at its permissions"
-        ) from error
+        raise Unavailable(f"cannot write {path}: {error.strerror}", hint="check its permissions") from error
 
 
 def _write(path: str, content: Content, *, durable: bool) -> None:

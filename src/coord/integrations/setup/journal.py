@@ -1,7 +1,7 @@
-"""What was changed by set-up, kept so that all of it can be put back as it was.
+"""The journal of a setup, from which `coord uninstall` restores every file.
 
-The record holds every file as it was before, and what was made of it as a digest. It is written before the
-first file is: whatever interrupts set-up, nothing is forgotten.
+The journal has each file as it was before, and a digest of the file that coord wrote. A setup writes the
+journal before the first file, so an interrupted setup can be undone too.
 """
 
 import fcntl
@@ -13,33 +13,33 @@ from hashlib import sha256
 import msgspec
 
 from coord.core.errors import Corrupt, Unsupported
-from coord.integrations.setup.files import Content, put, read
+from coord.integrations.setup.files import Content, read_file, write_file
 
 SCHEMA = 1
 NAME = "setup.json"
 
 
 class Edit(msgspec.Struct, frozen=True):
-    """One file that was changed, and how: `how` names what can find our part in it again."""
+    """One changed file; `how` names the way to find our part in it."""
 
     path: str
     how: str
     before: Content | None
     digest: str
-    """Of what was made of it."""
+    """Of the file that coord wrote."""
 
 
-class Record(msgspec.Struct, frozen=True):
-    """All edits of one set-up, the folders made for them, and how it was asked for."""
+class Journal(msgspec.Struct, frozen=True):
+    """All edits of one setup, the folders created for them, and its options."""
 
     edits: tuple[Edit, ...] = ()
     folders: tuple[str, ...] = ()
     scope: str = "local"
     tools: tuple[str, ...] = ()
     protected: tuple[str, ...] = ()
-    """Of a shared bare repository: the branches that its gate guards."""
+    """The branches that the gate of a shared bare repository protects."""
     tenant: str = ""
-    """The store whose locks it checks."""
+    """The tenant whose locks that gate checks."""
     schema: int = SCHEMA
 
     def find(self, path: str) -> Edit | None:
@@ -48,46 +48,44 @@ class Record(msgspec.Struct, frozen=True):
 
 
 def digest(content: Content | None) -> str:
-    """Return a digest of a file: of its bytes and of what it is."""
+    """Return a digest of a file's bytes and mode; empty for no file."""
     if content is None:
         return ""
     return f"{'link' if content.link else oct(content.mode)}:{sha256(content.data).hexdigest()}"
 
 
-def read_record(folder: str) -> Record:
-    """Return the record in a folder; without one nothing was changed."""
-    found = read(f"{folder}/{NAME}")
+def read_journal(folder: str) -> Journal:
+    """Return the journal in a folder; an empty one if there is none."""
+    found = read_file(f"{folder}/{NAME}")
     if found is None:
-        return Record()
+        return Journal()
     try:
-        record = msgspec.json.decode(found.data, type=Record)
+        journal = msgspec.json.decode(found.data, type=Journal)
     except msgspec.DecodeError as error:
-        raise Corrupt(
-            f"{folder}/{NAME} cannot be understood: {error}", hint="restore it from a copy"
-        ) from error
-    if record.schema > SCHEMA:
-        raise Unsupported(f"{folder}/{NAME} was written by a newer coord", hint="use that one")
-    return record
+        raise Corrupt(f"cannot decode {folder}/{NAME}: {error}", hint="restore it from a backup") from error
+    if journal.schema > SCHEMA:
+        raise Unsupported(f"a newer coord wrote {folder}/{NAME}", hint="use that version")
+    return journal
 
 
-def write_record(folder: str, record: Record) -> None:
-    """Keep a record; an empty one is none."""
+def write_journal(folder: str, journal: Journal) -> None:
+    """Write a journal; remove the file of an empty one."""
     path = f"{folder}/{NAME}"
-    if record.edits or record.folders:
-        put(path, Content(msgspec.json.encode(record), 0o600), durable=True)
+    if journal.edits or journal.folders:
+        write_file(path, Content(msgspec.json.encode(journal), 0o600), durable=True)
     elif os.path.lexists(path):
-        put(path, None)
+        write_file(path, None)
 
 
 @contextmanager
-def exclusively(folder: str) -> Iterator[None]:
-    """Keep every other set-up of the same folder out during the block."""
+def setup_lock(folder: str) -> Iterator[None]:
+    """Exclude other setups of the same folder inside the block."""
     os.makedirs(folder, exist_ok=True)
     opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(opened, fcntl.LOCK_EX)
         yield
     finally:
-        with suppress(OSError):  # it stays if there is anything in it
+        with suppress(OSError):  # a folder with files stays
             os.rmdir(folder)
         os.close(opened)

@@ -1,6 +1,6 @@
-"""JSON as text: what is added or taken out leaves everything else as it was written.
+"""Add and remove members of a JSON text without changing the rest of it.
 
-Comments and commas at the end, which some tools allow in their settings, are kept too.
+Comments and trailing commas, which some tools allow in their settings, are kept too.
 """
 
 import json
@@ -17,7 +17,7 @@ _INDENT = re.compile(r"[ \t]*")
 
 
 class Node(NamedTuple):
-    """A value and where it stands; only objects and arrays have members."""
+    """A value and its position in the text; only objects and arrays have members."""
 
     start: int
     end: int
@@ -30,7 +30,7 @@ class Node(NamedTuple):
 
 
 class Member(NamedTuple):
-    """A value in an object or an array. `comma` is where the comma before it stands (-1: it is the first)."""
+    """A value in an object or an array. `comma`: the position of the comma before it, or -1."""
 
     start: int
     comma: int
@@ -39,14 +39,14 @@ class Member(NamedTuple):
 
 
 def read_json(text: str, where: str) -> Node:
-    """Return the value that a text holds, with the places of all its parts."""
+    """Return the value of a text, with the positions of all its parts."""
     try:
         node = _node(text, _gap(text, 0), 0)
         if _gap(text, node.end) != len(text):
-            raise ValueError(f"something follows at character {node.end}")
+            raise ValueError(f"unexpected text at character {node.end}")
     except (ValueError, IndexError) as error:
         raise Invalid(
-            f"{where} is no JSON: {error}", hint="correct it by hand; nothing was changed"
+            f"{where} is not JSON: {error}", hint="correct it by hand; nothing was changed"
         ) from error
     return node
 
@@ -58,7 +58,7 @@ def _gap(text: str, at: int) -> int:
 
 def _node(text: str, start: int, depth: int) -> Node:
     if depth > DEPTH_MAX:
-        raise ValueError("it is nested too deeply")
+        raise ValueError(f"it has more than {DEPTH_MAX} levels")
     if start < len(text) and text[start] in "{[":
         return _container(text, start, depth)
     found = (_STRING if text[start : start + 1] == '"' else _PLAIN).match(text, start)
@@ -96,7 +96,7 @@ def _container(text: str, start: int, depth: int) -> Node:
     return Node(start, at + 1, value, tuple(members))
 
 
-def added(text: str, inside: Node, value: Any, key: str | None = None) -> str:
+def add_member(text: str, inside: Node, value: Any, key: str | None = None) -> str:
     """Return the text with a value at the end of an object (under a key) or of an array."""
     end = "\r\n" if "\r\n" in text else "\n"
     name = "" if key is None else f"{json.dumps(key, ensure_ascii=False)}: "
@@ -111,15 +111,15 @@ def added(text: str, inside: Node, value: Any, key: str | None = None) -> str:
         if text[text.rfind("\n", 0, first) + 1 : first].isspace():
             inner = _indent_at(text, first)
     lines = json.dumps(value, ensure_ascii=False, indent=unit).split("\n")
-    shown = inner + name + f"{end}{inner}".join(lines)
+    member = inner + name + f"{end}{inner}".join(lines)
     if inside.members:
         last = inside.members[-1].node.end
-        return f"{text[:last]},{end}{shown}{text[last:]}"
-    return f"{text[: inside.start + 1]}{end}{shown}{end}{outer}{text[inside.end - 1 :]}"
+        return f"{text[:last]},{end}{member}{text[last:]}"
+    return f"{text[: inside.start + 1]}{end}{member}{end}{outer}{text[inside.end - 1 :]}"
 
 
-def removed(text: str, inside: Node, index: int) -> str:
-    """Return the text without one member, and without the comma that belonged to it."""
+def remove_member(text: str, inside: Node, index: int) -> str:
+    """Return the text without one member and its comma."""
     gone = inside.members[index]
     if gone.comma >= 0:
         return text[: gone.comma] + text[gone.node.end :]
@@ -129,7 +129,7 @@ def removed(text: str, inside: Node, index: int) -> str:
 
 
 def _unit(text: str) -> str:
-    """Return by how much a text indents: as much as its first indented line."""
+    """Return the indentation of the first indented line."""
     found = re.search(r"\n([ \t]+)\S", text)
     return found[1] if found else "  "
 

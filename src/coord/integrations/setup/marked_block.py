@@ -1,4 +1,4 @@
-"""A marked part of a text file that others write too: what coord adds, and finds again to take it out."""
+"""A marked block in a text file of others: coord adds it, and finds it again to remove it."""
 
 import re
 
@@ -9,7 +9,7 @@ Marks = tuple[str, str]
 
 
 def with_block(text: str, lines: str, marks: Marks) -> str:
-    """Return the text with the block at its end, or in the place where one is."""
+    """Return the text with the block: in place of an old block, or else at the end."""
     end = "\r\n" if "\r\n" in text else "\n"
     block = f"{_mark(BEGIN, marks)}\n{lines.rstrip()}\n{_mark(END, marks)}".replace("\n", end)
     found = _pattern(marks).search(text)
@@ -21,7 +21,7 @@ def with_block(text: str, lines: str, marks: Marks) -> str:
 
 
 def without_block(text: str, marks: Marks) -> str:
-    """Return the text without the block, and without the empty line that was put before it."""
+    """Return the text without the block and the empty line before it."""
     return _pattern(marks).sub("", text, count=1)
 
 

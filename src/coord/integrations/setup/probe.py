@@ -1,4 +1,4 @@
-"""Asking whether hooks answer: a hook is played as its tool would, and Codex is asked what it trusts."""
+"""Run a hook as its tool would, run the git gate, and ask Codex which hooks it trusts."""
 
 import json
 import os
@@ -13,52 +13,50 @@ from coord.integrations.setup.tools import CLAUDE, CODEX, Tool
 
 ANSWER_S = 15
 EDIT = {"claude": "Write", "codex": "apply_patch", "gemini": "write_file"}
-"""With which of its tools each would write a file."""
-Payload = Mapping[str, Any]
+"""The tool of each agent that writes a file."""
+Message = Mapping[str, Any]
 
 
-def play(tool: Tool, command: str, root: str, environ: Mapping[str, str]) -> str:
-    """Play a call that has to be refused whoever holds what; return what is wrong, or nothing.
+def probe_hook(tool: Tool, command: str, root: str, environ: Mapping[str, str]) -> str:
+    """Send a hook a call that it must refuse; return the problem, or an empty text.
 
-    It would change the settings of the hooks themselves. No lock is taken for it, and nothing is written.
+    The call would change the hook settings, which every hook refuses. It acquires no lock and writes nothing.
     """
     target = f"{root}/{tool.shared}"
-    given: dict[str, str] = {"file_path": target, "content": ""}
+    tool_input: dict[str, str] = {"file_path": target, "content": ""}
     if tool is CODEX:
-        given = {"command": f"*** Begin Patch\n*** Delete File: {target}\n*** End Patch\n"}
-    payload = {
+        tool_input = {"command": f"*** Begin Patch\n*** Delete File: {target}\n*** End Patch\n"}
+    event = {
         "hook_event_name": tool.before,
         "session_id": "coord-doctor",
         "cwd": root,
         "tool_name": EDIT[tool.name],
         "tool_use_id": "coord-doctor",
-        "tool_input": given,
+        "tool_input": tool_input,
     }
-    code, out, said = _run(["/bin/sh", "-c", command], root, environ, json.dumps(payload).encode())
+    code, out, errors = _run(["/bin/sh", "-c", command], root, environ, json.dumps(event).encode())
     if code is None:
-        return f"its hook did not answer within {ANSWER_S} s"
-    if (code == 0 and b"deny" in out) or (code == 2 and said.strip()):
+        return f"the hook did not answer within {ANSWER_S} s"
+    if (code == 0 and b"deny" in out) or (code == 2 and errors.strip()):
         return ""
-    words = said.strip().splitlines()
-    return (
-        f"its hook lets through what has to be refused (exit {code}{f': {words[-1][:200]}' if words else ''})"
-    )
+    words = errors.strip().splitlines()
+    return f"the hook does not refuse a forbidden call (exit {code}{f': {words[-1][:200]}' if words else ''})"
 
 
-def run_gate(command: list[str], root: str, environ: Mapping[str, str]) -> str:
-    """Run the program of git's gates on nothing; return what is wrong, or nothing."""
-    code, _, said = _run(command, root, environ, b"")
+def probe_gate(command: list[str], root: str, environ: Mapping[str, str]) -> str:
+    """Run the git gate without input; return the problem, or an empty text."""
+    code, _, errors = _run(command, root, environ, b"")
     if code is None:
         return f"the gate did not answer within {ANSWER_S} s"
-    words = said.strip().splitlines()
+    words = errors.strip().splitlines()
     return (
         "" if code == 0 and not words else f"the gate fails (exit {code}): {words[0][:200] if words else ''}"
     )
 
 
-def codex_hooks(program: str, root: str, environ: Mapping[str, str]) -> list[Payload] | None:
-    """Ask Codex for its hooks in a folder, each with whether it is trusted; None: it does not say."""
-    questions: list[Payload] = [
+def codex_hooks(program: str, root: str, environ: Mapping[str, str]) -> list[Message] | None:
+    """Ask Codex for its hooks in a folder and their trust; None: no answer."""
+    questions: list[Message] = [
         {"id": 1, "method": "initialize", "params": {"clientInfo": {"name": "coord", "version": "1"}}},
         {"method": "initialized"},
         {"id": 2, "method": "hooks/list", "params": {"cwds": [root]}},
@@ -75,36 +73,36 @@ def codex_hooks(program: str, root: str, environ: Mapping[str, str]) -> list[Pay
         )
     except OSError:
         return None
-    deadline = threading.Timer(ANSWER_S, _end, [process])
+    deadline = threading.Timer(ANSWER_S, _kill, [process])
     deadline.start()
     try:
         with process:
-            assert process.stdin is not None, "it was asked for"
-            assert process.stdout is not None, "it was asked for"
-            # Left open until the answer is there: at the end of its input it ends, answered or not.
+            assert process.stdin is not None, "opened as a pipe"
+            assert process.stdout is not None, "opened as a pipe"
+            # Codex exits at the end of its input, so the pipe stays open until the answer.
             with suppress(OSError):
                 process.stdin.write(b"".join(json.dumps(each).encode() + b"\n" for each in questions))
                 process.stdin.flush()
             found = _answer(process.stdout)
-            _end(process)
+            _kill(process)
             return found
     finally:
         deadline.cancel()
 
 
-def _answer(lines: Any) -> list[Payload] | None:
+def _answer(lines: Any) -> list[Message] | None:
     for line in lines:
         try:
-            payload = json.loads(line)
-            if payload.get("id") == 2:
-                return [hook for folder in payload["result"]["data"] for hook in folder["hooks"]]
+            message = json.loads(line)
+            if message.get("id") == 2:
+                return [hook for folder in message["result"]["data"] for hook in folder["hooks"]]
         except (ValueError, AttributeError, KeyError, TypeError):
             continue
     return None
 
 
-def disabled(tool: Tool, settings: Payload) -> str:
-    """Return by which setting a tool does not run its hooks, or nothing."""
+def disabling_setting(tool: Tool, settings: Message) -> str:
+    """Return the setting that disables the hooks of a tool, or an empty text."""
     if tool is CLAUDE:
         return next(
             (name for name in ("disableAllHooks", "allowManagedHooksOnly") if settings.get(name) is True), ""
@@ -124,7 +122,7 @@ def disabled(tool: Tool, settings: Payload) -> str:
 def _run(
     command: list[str], root: str, environ: Mapping[str, str], stdin: bytes
 ) -> tuple[int | None, bytes, str]:
-    """Run a command; the code is None if it takes too long."""
+    """Return exit code, standard output and errors of a command; code None: a timeout."""
     process = subprocess.Popen(
         command,
         cwd=root,
@@ -135,14 +133,14 @@ def _run(
         start_new_session=True,
     )
     try:
-        out, said = process.communicate(stdin, timeout=ANSWER_S)
+        out, errors = process.communicate(stdin, timeout=ANSWER_S)
     except subprocess.TimeoutExpired:
-        _end(process)
+        _kill(process)
         process.communicate()
         return None, b"", ""
-    return process.returncode, out, said.decode("utf-8", "replace")
+    return process.returncode, out, errors.decode("utf-8", "replace")
 
 
-def _end(process: "subprocess.Popen[bytes]") -> None:
+def _kill(process: "subprocess.Popen[bytes]") -> None:
     with suppress(OSError):
         os.killpg(process.pid, signal.SIGKILL)

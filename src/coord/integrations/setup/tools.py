@@ -1,4 +1,4 @@
-"""The coding agents that hooks can be given to: where each has its settings, and what ours look like."""
+"""The supported coding agents: the files of their settings, and the form of our hooks."""
 
 import os
 import shutil
@@ -11,16 +11,16 @@ from typing import Any, NamedTuple
 import coord
 from coord.core.errors import Invalid
 from coord.integrations.deadline import deadline_s
-from coord.integrations.setup.json_edit import Node, added, read_json, removed
+from coord.integrations.setup.json_edit import Node, add_member, read_json, remove_member
 
-OURS = ("coord/integrations/hooks/main.py", "coord hook ")
-"""A part of every hook command that coord installs."""
+OUR_COMMANDS = ("coord/integrations/hooks/main.py", "coord hook ")
+"""The command of each of our hooks contains one of these texts."""
 ANSWER_S = 3
-"""How much longer a tool waits than its hook takes at most."""
+"""A tool waits this much longer than the deadline of its hook."""
 END_TIMEOUT_S = 3
-"""How long a tool waits at the end of a session; the hook's deadline is much shorter."""
+"""The timeout of a tool at the end of a session; the deadline of the hook is shorter."""
 SHARED_COMMAND = "if command -v coord >/dev/null 2>&1; then exec coord hook {tool}; fi"
-"""In settings that others get by git: whoever has no coord is not disturbed."""
+"""For settings in git: it does nothing on a machine without coord."""
 
 
 class Tool(NamedTuple):
@@ -30,32 +30,32 @@ class Tool(NamedTuple):
     title: str
     folder: str
     local: str
-    """Its settings in a repository that are not meant for git."""
+    """Its settings in a repository that are not for git."""
     shared: str
     user: str
     guide: str
-    """The file with instructions for it."""
+    """The file with instructions of people."""
     home_variable: str
     events: tuple[str, ...]
     before: str
     """The event that can refuse a call."""
     writers: str
-    """Its tools that may write; `before` is asked for no others."""
+    """A pattern of its tools that may write; `before` gets no other calls."""
     end: str = "SessionEnd"
     unit: int = 1
-    """How many of its units of time a second has."""
+    """Its units of time per second."""
 
     def home(self, environ: Mapping[str, str]) -> str:
-        """Return the folder of the user's own settings."""
+        """Return the folder of the user's settings."""
         given = environ.get(self.home_variable, "") if self.home_variable else ""
         return given or f"{environ.get('HOME') or os.path.expanduser('~')}/{self.folder}"
 
-    def present(self, root: str, environ: Mapping[str, str]) -> bool:
-        """Whether there are signs of it: its program, or its files in the repository."""
-        return self.used_in(root) or shutil.which(self.name, path=environ.get("PATH")) is not None
+    def is_present(self, root: str, environ: Mapping[str, str]) -> bool:
+        """Whether its program is on the PATH, or its files are in the repository."""
+        return self.is_used_in(root) or shutil.which(self.name, path=environ.get("PATH")) is not None
 
-    def used_in(self, root: str) -> bool:
-        """Whether a repository has files for it alone."""
+    def is_used_in(self, root: str) -> bool:
+        """Whether a repository has files for this tool only."""
         guides = () if self.guide == "AGENTS.md" else (self.guide,)
         return any(os.path.exists(f"{root}/{name}") for name in (self.folder, *guides))
 
@@ -123,89 +123,97 @@ def named_tools(names: str) -> tuple[Tool, ...]:
     unknown = [word for word in words if word not in BY_NAME]
     if unknown or not words:
         raise Invalid(
-            f"there are no hooks for {unknown[0] if unknown else 'nothing'!r}",
+            f"coord has no hooks for {unknown[0]!r}" if unknown else "--tools is empty",
             hint=f"use {', '.join(BY_NAME)}",
         )
     return tuple(tool for tool in TOOLS if tool.name in words)
 
 
 def program(name: str) -> str:
-    """Return where a program of ours is, such as integrations/hooks/main.py."""
+    """Return the path of a file in this package, such as integrations/hooks/main.py."""
     return f"{os.path.dirname(os.path.abspath(coord.__file__))}/{name}"
 
 
-def command_of(tool: Tool, *, shared: bool, of: str = "") -> str:
-    """Return the command of a tool's hook. `exec`: a tool that gives up on it ends it, not only a shell.
+def command_of(tool: Tool, *, shared: bool, git_directory: str = "") -> str:
+    """Return the command of a tool's hook; by `exec` a tool that stops waiting kills the hook, not a shell.
 
-    `of`: the git directory of the one repository that it is for, where coord has to be in use.
+    `git_directory`: the only repository of this hook, in which coord must be in use.
     """
     if shared:
         return SHARED_COMMAND.format(tool=tool.name)
-    words = (sys.executable, "-I", program("integrations/hooks/main.py"), tool.name, *((of,) if of else ()))
+    words = (
+        sys.executable,
+        "-I",
+        program("integrations/hooks/main.py"),
+        tool.name,
+        *((git_directory,) if git_directory else ()),
+    )
     return f"exec {' '.join(map(quote, words))}"
 
 
-def refusing_command(tool: Tool, of: str) -> str:
-    """Return the command for Codex before a call: where our Python is gone, Codex would let the call pass."""
-    gone = quote(f"coord: its hook cannot run, {sys.executable} is gone. A person runs coord doctor --fix")
+def refusing_command(tool: Tool, git_directory: str) -> str:
+    """Return the hook command of Codex before a call: without our Python, it refuses the call itself."""
+    gone = quote(
+        f"coord: the hook cannot run, {sys.executable} is gone. A person has to run coord doctor --fix"
+    )
     return (
         f"[ -x {quote(sys.executable)} ] || {{ echo {gone} >&2; exit 2; }}; "
-        f"{command_of(tool, shared=False, of=of)}"
+        f"{command_of(tool, shared=False, git_directory=git_directory)}"
     )
 
 
-def hooks_of(tool: Tool, *, shared: bool, of: str = "") -> dict[str, Any]:
-    """Return our hooks in a tool's own form: for each event one group with one hook."""
+def hooks_of(tool: Tool, *, shared: bool, git_directory: str = "") -> dict[str, Any]:
+    """Return our hooks in the form of a tool: one group with one hook per event."""
     found: dict[str, Any] = {}
     for event in tool.events:
         hook: dict[str, Any] = {"name": "coord"} if tool is GEMINI else {}
-        hook |= {"type": "command", "command": command_of(tool, shared=shared, of=of)}
+        hook |= {"type": "command", "command": command_of(tool, shared=shared, git_directory=git_directory)}
         hook["timeout"] = (END_TIMEOUT_S if event == tool.end else ceil(deadline_s() + ANSWER_S)) * tool.unit
         if tool is CLAUDE and event == tool.before and not shared:
             hook["onFailure"] = "block"
         if tool is CODEX and event == tool.before and not shared:
-            hook["command"] = refusing_command(tool, of)
+            hook["command"] = refusing_command(tool, git_directory)
         group = {"matcher": tool.writers} if event == tool.before else {}
         found[event] = {**group, "hooks": [hook]}
     return found
 
 
 def with_hooks(text: str, hooks: Mapping[str, Any], where: str) -> str:
-    """Return settings with our hooks added; all that was there stays as it was written."""
+    """Return settings with our hooks; the rest of the text stays unchanged."""
     if not text.strip("\ufeff \t\r\n"):
-        return text + added(
+        return text + add_member(
             "{}\n", read_json("{}\n", where), {event: [hooks[event]] for event in hooks}, "hooks"
         )
     root = _object(read_json(text, where), where)
     section = root.find("hooks")
     if section is None:
-        return added(text, root, {event: [hooks[event]] for event in hooks}, "hooks")
+        return add_member(text, root, {event: [hooks[event]] for event in hooks}, "hooks")
     for event, group in hooks.items():
         section = _object(read_json(text, where).find("hooks"), f"hooks in {where}")
         groups = section.find(event)
         if groups is None:
-            text = added(text, section, [group], event)
+            text = add_member(text, section, [group], event)
         elif isinstance(groups.value, list):
-            text = added(text, groups, group)
+            text = add_member(text, groups, group)
         else:
             raise Invalid(
-                f"hooks.{event} in {where} is no list", hint="correct it by hand; nothing was changed"
+                f"hooks.{event} in {where} is not a list", hint="correct it by hand; nothing was changed"
             )
     return text
 
 
 def without_hooks(text: str, where: str, before: str = "") -> str:
-    """Return settings without our hooks, nor what is empty without them and was not there `before`."""
+    """Return settings without our hooks; also remove empty members that `before` does not have."""
     if not text.strip("\ufeff \t\r\n"):
         return text
     had = settings_of(before, where).get("hooks")
-    while (shorter := _one_less(text, where, had if isinstance(had, dict) else None)) is not None:
+    while (shorter := _remove_first(text, where, had if isinstance(had, dict) else None)) is not None:
         text = shorter
     return text
 
 
-def _one_less(text: str, where: str, had: Mapping[str, Any] | None) -> str | None:
-    """Return the text without the first thing that is ours, or None: there is no such thing."""
+def _remove_first(text: str, where: str, had: Mapping[str, Any] | None) -> str | None:
+    """Return the text without our first hook or empty member; None: there is none."""
     root = read_json(text, where)
     section = root.find("hooks")
     if section is None or not isinstance(section.value, dict):
@@ -215,27 +223,33 @@ def _one_less(text: str, where: str, had: Mapping[str, Any] | None) -> str | Non
             hooks = group.node.find("hooks") if isinstance(group.node.value, dict) else None
             mine = [is_ours(hook.node.value) for hook in hooks.members] if hooks else []
             if hooks and any(mine):
-                return removed(text, node, index) if all(mine) else removed(text, hooks, mine.index(True))
+                return (
+                    remove_member(text, node, index)
+                    if all(mine)
+                    else remove_member(text, hooks, mine.index(True))
+                )
         if node.value == [] and event not in (had or {}):
-            return removed(text, section, position)
+            return remove_member(text, section, position)
     if section.value == {} and had is None:
-        return removed(text, root, next(i for i, each in enumerate(root.members) if each.node is section))
+        return remove_member(
+            text, root, next(i for i, each in enumerate(root.members) if each.node is section)
+        )
     return None
 
 
 def is_ours(hook: Any) -> bool:
-    """Whether a hook in some settings is one of ours."""
+    """Whether a hook in settings is ours."""
     command = hook.get("command") if isinstance(hook, dict) else None
-    return isinstance(command, str) and any(mark in command for mark in OURS)
+    return isinstance(command, str) and any(mark in command for mark in OUR_COMMANDS)
 
 
 def is_shared(command: str) -> bool:
-    """Whether a command of ours is the one for settings in git."""
-    return OURS[1] in command
+    """Whether a command of ours is for settings in git."""
+    return OUR_COMMANDS[1] in command
 
 
 def our_hooks(settings: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
-    """Return the hooks of ours in settings, by event, each with the matcher of its group."""
+    """Return our hooks in settings by event, each with the matcher of its group."""
     found: dict[str, list[dict[str, Any]]] = {}
     section = settings.get("hooks")
     for event, groups in section.items() if isinstance(section, dict) else ():
@@ -248,23 +262,23 @@ def our_hooks(settings: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
 
 
 def settings_of(text: str, where: str) -> Mapping[str, Any]:
-    """Return the settings in a text; an empty one has none."""
+    """Return the settings in a text; an empty text has none."""
     value = read_json(text, where).value if text.strip("\ufeff \t\r\n") else {}
     return value if isinstance(value, dict) else {}
 
 
 def settings_in(path: str) -> Mapping[str, Any]:
-    """Return the settings in a file; a missing one has none."""
+    """Return the settings in a file; a missing file has none."""
     try:
         with open(path, encoding="utf-8", errors="surrogateescape") as file:
             return settings_of(file.read(), path)
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except OSError as error:
-        raise Invalid(f"{path} cannot be read: {error.strerror}", hint="look at its permissions") from error
+        raise Invalid(f"cannot read {path}: {error.strerror}", hint="check its permissions") from error
 
 
 def _object(node: Node | None, where: str) -> Node:
     if node is None or not isinstance(node.value, dict):
-        raise Invalid(f"{where} is no object", hint="correct it by hand; nothing was changed")
+        raise Invalid(f"{where} is not an object", hint="correct it by hand; nothing was changed")
     return node

@@ -11,9 +11,9 @@ from coord.core.errors import Busy, Invalid
 from coord.host.repository import find_repository
 from coord.integrations.setup.changes import Planner
 from coord.integrations.setup.checks import examine_hooks
-from coord.integrations.setup.git_hooks import GitPart
-from coord.integrations.setup.installer import plan_repository, record_folder
-from coord.integrations.setup.shared_gate import share
+from coord.integrations.setup.git_hooks import GitSetup
+from coord.integrations.setup.installer import journal_folder, plan_repository
+from coord.integrations.setup.shared_gate import install_gate
 from coord.sdk.client.open import initialise
 from tests.support.git_folders import found, git, made_repository
 from tests.support.setup_folders import planned, set_up, snapshot, take_out, write
@@ -43,7 +43,7 @@ def test_a_hook_that_was_there_goes_on(shop: Path) -> None:
     write(shop / ".git/hooks/pre-commit.coord-former", TELLS, 0o755)
     assert commit(shop) == 0
     take_out(shop)
-    assert (shop / ".git/hooks/pre-commit").read_text() == TELLS  # as it was changed meanwhile
+    assert (shop / ".git/hooks/pre-commit").read_text() == TELLS  # changed under the other name
     assert commit(shop) == 0
     assert len(told(shop)) == 3
 
@@ -65,7 +65,7 @@ def test_a_hooks_path_that_was_set(shop: Path, home: Path, named: str) -> None:
     plan = take_out(shop)
     assert git(shop, "config", "core.hooksPath") == (str(folder) if named == "absolute" else named)
     assert git(shop, "config", "branch.main.remote") == "origin"
-    assert [note for note in plan.notes if "only what coord put there" in note]
+    assert [note for note in plan.notes if "coord removes only its part" in note]
 
 
 def test_a_manager_that_takes_its_place_back(shop: Path) -> None:
@@ -88,11 +88,11 @@ def test_hooks_in_the_configuration(shop: Path) -> None:
     before = snapshot(shop)
 
     def plan(*, out: bool = False):
-        part = GitPart(repository, record_folder(repository))
-        planner = Planner(record_folder(repository), part.strip_config)
+        part = GitSetup(repository, journal_folder(repository))
+        planner = Planner(journal_folder(repository), part.strip_config)
         if not out:
             part.plan_hooks(planner, version=(2, 54))
-        return planner.done()
+        return planner.finish()
 
     plan().apply()
     stub = git(shop, "config", "hook.coord-pre-commit.command")
@@ -149,7 +149,7 @@ def test_a_bare_repository(tmp_path: Path, home: Path) -> None:
     assert "coord gate" in set_up(bare).notes[0]
     assert snapshot(bare) == before
     locks = made_repository(tmp_path / "locks").root or ""
-    share(initialise(locks, {"HOME": str(home)}), str(bare), ["release/*"])
+    install_gate(initialise(locks, {"HOME": str(home)}), str(bare), ["release/*"])
     assert sorted(set(snapshot(bare)) - set(before)) == [
         str(bare / name) for name in ("coord", "coord/coord.id", "coord/setup.json", "hooks/pre-receive")
     ]
@@ -171,7 +171,7 @@ def test_what_is_in_git_stays(shop: Path) -> None:
     git(shop, "commit", "-q", "-m", "settings")
     plan = set_up(shop)
     assert git(shop, "status", "--porcelain") == ""
-    assert [note.split()[0] for note in plan.notes] == ["CLAUDE.md", "Gemini"]
+    assert [note.split()[0] for note in plan.notes] == ["git", "Gemini"]
     set_up(shop, shared=True)
     changed = git(shop, "status", "--porcelain").split("\n")
     assert {line.split()[-1] for line in changed} == {
@@ -191,7 +191,7 @@ def test_what_others_wrote_since_stays(shop: Path) -> None:
         (shop / name).write_text("first\n" + (shop / name).read_text() + "last\n")
     write(shop / ".git/hooks/pre-push", TELLS, 0o755)
     (shop / ".codex/hooks.json").write_text("broken")
-    with pytest.raises(Invalid, match=r"hooks\.json is no JSON"):
+    with pytest.raises(Invalid, match=r"hooks\.json is not JSON"):
         take_out(shop)
     (shop / ".codex/hooks.json").unlink()
     assert (shop / "CLAUDE.md").exists()
@@ -229,12 +229,12 @@ def test_two_at_once(shop: Path) -> None:
     """Who is second changes nothing, and is told to begin again; so is who meets a file that just changed."""
     first, second = planned(shop), planned(shop, "claude")
     first.apply()
-    with pytest.raises(Busy, match="quicker"):
+    with pytest.raises(Busy, match="finished first"):
         second.apply()
     third = planned(shop, "claude")
     write(shop / "AGENTS.md", "mine\n")
     before = snapshot(shop)
-    with pytest.raises(Busy, match="changed by somebody else"):
+    with pytest.raises(Busy, match="has changed; nothing was written"):
         third.apply()
     assert snapshot(shop) == before
 
@@ -247,4 +247,4 @@ def test_tools_are_found(shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     repository = find_repository(str(shop))
     assert repository is not None
     found = plan_repository(repository, {**os.environ, "PATH": f"{tmp_path}/bin"})
-    assert found.record.tools == ("codex", "gemini")
+    assert found.journal.tools == ("codex", "gemini")

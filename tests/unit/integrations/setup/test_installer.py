@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coord.integrations.setup.files import put
+from coord.integrations.setup.files import write_file
 from tests.support.git_folders import git, made_repository
 from tests.support.setup_folders import planned, set_up, snapshot, take_out, write
 
@@ -103,13 +103,13 @@ def test_interrupted_anywhere(shop: Path, monkeypatch: pytest.MonkeyPatch) -> No
         written += 1
         if written > limit:
             raise KeyboardInterrupt
-        put(path, content)
+        write_file(path, content)
 
     count = len(planned(shop).changes)
     for limit in range(0, count, 5):  # noqa: B007 - the function above reads it
         written = 0
         with monkeypatch.context() as patched:
-            patched.setattr("coord.integrations.setup.changes.put", interrupted)
+            patched.setattr("coord.integrations.setup.changes.write_file", interrupted)
             with pytest.raises(KeyboardInterrupt):
                 set_up(shop)
         assert os.path.exists(shop / ".git/coord/setup.json")

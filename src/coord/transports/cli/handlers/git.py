@@ -251,9 +251,11 @@ class GateArgs(Args, frozen=True):
 
 def gate(client: Client, args: GateArgs) -> Answer:
     """Install the push gate in a shared bare repository."""
-    from coord.integrations.setup.shared_gate import share
+    from coord.integrations.setup.shared_gate import install_gate
 
-    shared = share(client.location, args.folder, args.protect, tenant=client.tenant, by=client.caller.tool)
+    shared = install_gate(
+        client.location, args.folder, args.protect, tenant=client.tenant, by=client.caller.tool
+    )
     return Answer(
         shared._asdict(),
         f"Pushes to {shared.folder} are now checked against this repository's locks and claims",

@@ -46,7 +46,7 @@ def init(options: Options, args: InitArgs) -> Answer | str:
         location = initialise(os.getcwd(), os.environ, url=options.url, new_store=args.new_store)
     plans = [plan_repository(_repository(), os.environ, tools, shared=args.shared, by_user=args.user)]
     if args.user:
-        found = [tool for tool in TOOLS if tool.name in plans[0].record.tools]
+        found = [tool for tool in TOOLS if tool.name in plans[0].journal.tools]
         plans.append(plan_user(os.environ, tools or found))
     if location is None:
         return "".join(plan.diff() for plan in plans)
@@ -114,7 +114,7 @@ def _carry_out(plans: "list[Plan]", fields: dict[str, object], line: str, *, agr
     if agreed:
         for plan in plans:
             plan.apply(by=_tool())
-        tools = ", ".join(plans[0].record.tools) or "none found"
+        tools = ", ".join(plans[0].journal.tools) or "none found"
         line += f"; hooks for git and agents ({tools}): {count(len(paths), 'file')} changed"
     elif paths:
         line += f"; coord init --yes writes hooks into {count(len(paths), 'file')} (--dry-run shows them)"
@@ -248,13 +248,13 @@ def _repair(options: Options, report: "Report") -> bool:
     """Repair hooks, and end sessions that are proven dead; return whether it was tried."""
     from coord.core.sessions.schema import Liveness
     from coord.host.repository import find_repository
-    from coord.integrations.setup.installer import plan_again
+    from coord.integrations.setup.installer import plan_repair
 
     repository = find_repository(os.getcwd())
     if report.error is not None or repository is None:
         return False
-    for plan in plan_again(repository, os.environ):
-        if plan.old.edits:
+    for plan in plan_repair(repository, os.environ):
+        if plan.previous.edits:
             plan.apply()
     if any(each.check == "store" for each in report.findings):
         with connected(options) as client:

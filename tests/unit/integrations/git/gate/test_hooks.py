@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from coord.core.errors import Invalid
-from coord.integrations.setup.shared_gate import share
+from coord.integrations.setup.shared_gate import install_gate
 from tests.support.gate_harness import GateHarness
 
 
@@ -28,7 +28,7 @@ def guarded(shop: GateHarness, bare: GateHarness) -> GateHarness:
 
 def _share(shop: GateHarness, bare: GateHarness, *protected: str) -> str:
     with shop.client("ann") as client:
-        return share(client.location, str(bare.folder), protected).former
+        return install_gate(client.location, str(bare.folder), protected).former
 
 
 def _superseded_fence(shop: GateHarness) -> str:
@@ -130,11 +130,11 @@ def test_what_cannot_be_shared(shop: GateHarness, bare: GateHarness, tmp_path: P
         place = client.location
     for folder, protected in ((shop.folder, ()), (tmp_path, ()), (bare.folder, ("a b",))):
         with pytest.raises(Invalid):
-            share(place, str(folder), protected)
+            install_gate(place, str(folder), protected)
     assert not (bare.folder / "coord").exists()
-    share(place, str(bare.folder))
+    install_gate(place, str(bare.folder))
     with pytest.raises(Invalid, match="another repository"):
-        share(place._replace(repository_id="other"), str(bare.folder))
+        install_gate(place._replace(repository_id="other"), str(bare.folder))
 
 
 def test_who_pushes_does_not_choose_by_whose_locks(shop: GateHarness, guarded: GateHarness) -> None:
@@ -174,7 +174,7 @@ def test_no_hook_is_written_over(shop: GateHarness, guarded: GateHarness) -> Non
     hook, former = guarded.folder / "hooks/pre-receive", guarded.folder / "hooks/pre-receive.coord-former"
     hook.write_text("#!/bin/sh\n# second\n")
     former.write_text("#!/bin/sh\n# first\n")
-    with pytest.raises(Invalid, match="there is a"):
+    with pytest.raises(Invalid, match="exists already"):
         _share(shop, guarded)
     assert ("second" in hook.read_text(), "first" in former.read_text()) == (True, True)
     former.unlink()

@@ -38,7 +38,10 @@ def test_a_gate_is_changed_by_people(coord: Coord, repository: Path, monkeypatch
     assert coord("ann gate ../far.git --protect main,release/*").code == 0
     assert coord("ann gate ../far.git").code == 0
     refused = coord("ann gate ../far.git --protect trunk")
-    assert (refused.code, "changed by people, and this is claude" in refused.line) == (1, True), refused
+    assert (
+        refused.code,
+        "only people may change installed hooks, and claude is an agent" in refused.line,
+    ) == (1, True), refused
     assert "COORD_PROTECTED='main release/*'" in (bare / "hooks/pre-receive").read_text()
     monkeypatch.delenv("CLAUDECODE")
     assert coord("ann gate ../far.git --protect trunk").code == 0

@@ -102,7 +102,7 @@ def test_the_settings_of_the_user(coord: Coord, repository: Path, tmp_path: Path
     assert not (repository / ".claude").exists()
     assert found(coord("ann doctor"), "claude")[0] == "ok"
     said = coord("ann init --yes", *ALL)
-    assert [note.rpartition(" has its hooks in ")[0] for note in said.answer["notes"]] == [
+    assert [note.rpartition(" already has the hooks for ")[2] for note in said.answer["notes"]] == [
         *("Claude Code", "Codex", "Gemini CLI")
     ]
     coord("ann uninstall")
@@ -111,7 +111,11 @@ def test_the_settings_of_the_user(coord: Coord, repository: Path, tmp_path: Path
     assert not any((tmp_path / name).exists() for name in (".codex", ".gemini", ".config/coord"))
 
 
-REFUSED = [("--tools vim", "no hooks for 'vim'"), ("--shared --user", "--user"), ("--tools ,", "nothing")]
+REFUSED = [
+    ("--tools vim", "no hooks for 'vim'"),
+    ("--shared --user", "--user"),
+    ("--tools ,", "--tools is empty"),
+]
 
 
 @pytest.mark.parametrize(("words", "told"), REFUSED)
@@ -160,7 +164,7 @@ def test_hooks_that_are_switched_off(
     coord("ann init --yes --tools", tool)
     write(repository / file, text)
     state, message, hint = found(coord("ann doctor"), tool)
-    assert (state, switch in message, hint.startswith(f"take {switch} out of ")) == ("bad", True, True)
+    assert (state, switch in message, hint.startswith(f"remove {switch} from ")) == ("bad", True, True)
 
 
 def test_a_hook_that_lets_everything_pass(coord: Coord, repository: Path) -> None:
@@ -171,7 +175,7 @@ def test_a_hook_that_lets_everything_pass(coord: Coord, repository: Path) -> Non
     path.write_text(path.read_text().replace("exec /", ": exec /"))
     state, message, hint = found(coord("ann doctor"), "claude")
     assert (state, hint) == ("bad", "coord doctor --fix")
-    assert "lets through what has to be refused (exit 0)" in message
+    assert "does not refuse a forbidden call (exit 0)" in message
     assert coord("ann doctor --fix").code == 0
 
 
@@ -184,7 +188,7 @@ def test_an_agent_does_not_take_its_hooks_out(
     before = snapshot(repository)
     for words in ("uninstall", "init --yes --tools codex"):
         said = coord(f"ann {words}")
-        assert (said.code, "changed by people" in said.line) == (1, True)
+        assert (said.code, "only people may change" in said.line) == (1, True)
     assert {path: each for path, each in snapshot(repository).items() if "coord.db" not in path} == {
         path: each for path, each in before.items() if "coord.db" not in path
     }
@@ -208,7 +212,7 @@ def test_agents_without_hooks_are_told(coord: Coord, repository: Path) -> None:
     (repository / ".gemini").mkdir()
     coord("ann init")
     assert found(coord("ann doctor"), "hooks") == (
-        *("warn", "nothing holds Gemini CLI to the locks here", "coord init"),
+        *("warn", "Gemini CLI works without hooks here", "coord init"),
     )
 
 
