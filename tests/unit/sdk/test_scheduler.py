@@ -1,4 +1,4 @@
-"""The scheduler: jobs that take turns by themselves, fail alone and stop cleanly. No time passes here."""
+"""The scheduler: jobs run at intervals, fail independently and stop cleanly. The tests control the time."""
 
 import queue
 import threading
@@ -13,7 +13,7 @@ DEADLINE_S = 30
 
 
 class Turns:
-    """Stands in for the passing of time: a job gets its next turn when the test says so."""
+    """Replaces the wait between runs: a job runs next when the test calls `give`."""
 
     def __init__(self) -> None:
         self.asked: queue.Queue[float] = queue.Queue()
@@ -27,7 +27,7 @@ class Turns:
         return True
 
     def give(self) -> None:
-        """Let one turn come, and wait until its run has ended."""
+        """Allow one run, and wait until it has ended."""
         self._turn.release()
         self.asked.get(timeout=DEADLINE_S)
 
@@ -41,8 +41,8 @@ def scheduler(turns: Turns, random: float = 0.0, **options: Any) -> Scheduler:
     return Scheduler(wait=turns.wait, random=lambda: random, **options)
 
 
-def test_a_job_runs_once_in_its_time(turns: Turns) -> None:
-    """SCH-15, SCH-16, SCH-19: a registered job runs at each turn; the names of all can be asked for."""
+def test_a_job_runs_once_per_interval(turns: Turns) -> None:
+    """SCH-15, SCH-16, SCH-19: a registered job runs after each interval, and `registered` lists it."""
     runs: list[int] = []
     with scheduler(turns) as jobs:
         jobs.register("count", 60, lambda: runs.append(1))
@@ -55,15 +55,15 @@ def test_a_job_runs_once_in_its_time(turns: Turns) -> None:
         assert state.next_in_s is not None
 
 
-def test_turns_are_spread(turns: Turns) -> None:
-    """SCH-13: processes that began together do not come back together: up to a tenth earlier."""
+def test_intervals_are_jittered(turns: Turns) -> None:
+    """SCH-13: an interval is up to a tenth shorter, so processes that started together spread out."""
     with scheduler(turns, random=0.5) as jobs:
         jobs.register("count", 60, lambda: None)
         assert turns.asked.get(timeout=DEADLINE_S) == 57
 
 
-def test_the_first_turn_may_be_at_once(turns: Turns) -> None:
-    """A job that is asked to begin at once has run before its first pause."""
+def test_the_first_run_may_be_at_once(turns: Turns) -> None:
+    """With `at_once` a job has run before its first wait."""
     runs: list[int] = []
     with scheduler(turns) as jobs:
         jobs.register("count", 60, lambda: runs.append(1), at_once=True)
@@ -71,8 +71,8 @@ def test_the_first_turn_may_be_at_once(turns: Turns) -> None:
         assert runs == [1]
 
 
-def test_one_failing_job_harms_no_other(turns: Turns) -> None:
-    """SCH-15: a job that raises keeps its turns, its error is seen and told, and the other goes on."""
+def test_a_failing_job_does_not_affect_others(turns: Turns) -> None:
+    """SCH-15: a job that raises runs again, its error is reported, and the other job continues."""
     told: list[tuple[str, str]] = []
     good, bad = Turns(), turns
     fails = True
@@ -105,8 +105,8 @@ def test_one_failing_job_harms_no_other(turns: Turns) -> None:
         assert jobs.states()["bad"].last_error == "", "a run that went well clears it"
 
 
-def test_a_hanging_job_holds_up_no_other_and_never_runs_twice_at_once(turns: Turns) -> None:
-    """SCH-15, SCH-16: registering anew replaces; the run under way ends first, others go on meanwhile."""
+def test_a_hanging_job_delays_no_other_and_never_runs_twice_at_once(turns: Turns) -> None:
+    """SCH-15, SCH-16: a job registered again waits for the current run of the old one; others continue."""
     begun, go_on = threading.Event(), threading.Event()
     order: list[str] = []
 
@@ -128,7 +128,7 @@ def test_a_hanging_job_holds_up_no_other_and_never_runs_twice_at_once(turns: Tur
 
 
 def test_unregister_and_stop(turns: Turns) -> None:
-    """SCH-17, SCH-18: one job stops, or all do; nothing runs after that, and no thread is left."""
+    """SCH-17, SCH-18: one job stops, or all do; then no job runs, and no thread is left."""
     runs: list[str] = []
     before = threading.active_count()
     jobs = scheduler(turns)
@@ -163,8 +163,8 @@ def test_a_job_may_be_a_coroutine_and_may_stop_itself(turns: Turns) -> None:
     ("name", "every_s", "work"),
     [("a/b", 60, print), ("a", 0, print), ("a", True, print), ("a", float("nan"), print), ("a", 60, None)],
 )
-def test_bad_jobs_are_refused(turns: Turns, name: str, every_s: Any, work: Any) -> None:
-    """A name that is none, an interval that is none, or nothing to call changes nothing."""
+def test_invalid_jobs_are_rejected(turns: Turns, name: str, every_s: Any, work: Any) -> None:
+    """An invalid name, interval or function registers no job."""
     with scheduler(turns) as jobs:
         with pytest.raises(Invalid):
             jobs.register(name, every_s, work)

@@ -101,8 +101,8 @@ class Worker:
         self._grace_s = grace_s
         self._on_event = on_event or (lambda _step: None)
         self._stopping = threading.Event()
-        self._answered = False
-        self._said: list[str] = []
+        self._connected = False
+        self._last_reasons: list[str] = []
         self._endings: Counter[str] = Counter()
 
     def stop(self) -> None:
@@ -124,7 +124,7 @@ class Worker:
                 return work
             self._carry_out(work, handle)
             if once:
-                return self._worked("once")
+                return self._report_run("once")
 
     async def run_async(
         self, handle: AsyncHandle, *, once: bool = False, keep: bool = False, wait_s: float | None = None
@@ -145,22 +145,22 @@ class Worker:
             try:
                 reply = self._client.next_task(**self._choice, command_id=command_id)  # type: ignore[arg-type]
             except TRANSIENT as error:
-                if late or not self._answered:
+                if late or not self._connected:
                     raise
                 self._wait_for([error.message])
                 self._stopping.wait(backoff_s)
                 backoff_s = min(2 * backoff_s, RETRY_S_MAX)
                 continue
-            self._answered = True
+            self._connected = True
             if reply.ok:
                 return self._begin(reply, asked)
             stays = reply.outcome in (Runnable.BLOCKED, Runnable.DENIED) or keep
             if late or not stays:
-                return self._worked(reply.outcome.value, reply.waiting_for)
+                return self._report_run(reply.outcome.value, reply.waiting_for)
             self._wait_for(reply.waiting_for or [reply.outcome.value])
             self._nap(store, seen, deadline)
             command_id, asked, backoff_s = os.urandom(16).hex(), clock(), RETRY_S
-        return self._worked("stopped")
+        return self._report_run("stopped")
 
     def _nap(self, store: Any, seen: int, deadline: float | None) -> None:
         """Wait until the store changes, at most `POLL_S`."""
@@ -173,8 +173,8 @@ class Worker:
             self._stopping.wait(RETRY_S)
 
     def _wait_for(self, reasons: list[str]) -> None:
-        if reasons != self._said:
-            self._said = reasons
+        if reasons != self._last_reasons:
+            self._last_reasons = reasons
             self._on_event(WorkerEvent("waiting", note="; ".join(reasons)))
             self._show("", "idle")
 
@@ -182,7 +182,7 @@ class Worker:
         assert reply.task is not None, "a task was granted"
         assert reply.claim is not None, "it comes with its claim"
         names = reply.task.task_id, reply.claim.generation.generation
-        self._said = []
+        self._last_reasons = []
         work = Work(
             self._client,
             reply,
@@ -293,5 +293,5 @@ class Worker:
             threading.Event().wait(backoff_s)
             backoff_s = min(2 * backoff_s, RETRY_S_MAX)
 
-    def _worked(self, ended_by: str, waiting_for: Iterable[str] = ()) -> WorkerReport:
+    def _report_run(self, ended_by: str, waiting_for: Iterable[str] = ()) -> WorkerReport:
         return WorkerReport(ended_by, dict(self._endings), list(waiting_for))
