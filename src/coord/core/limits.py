@@ -55,6 +55,8 @@ class LimitsSet(Event, frozen=True, tag="limits.set"):
 UNLIMITED_TENANT = "local"
 LEASE_MS_MAX = 366 * 24 * 3600 * 1000
 """The longest lease: a request for a year is a mistake."""
+RETRIES_MAX = 3
+"""How often a failed task is retried, unless the task says otherwise."""
 RECORD_RESULT_BYTES = 256 * 1024 - 64
 """The largest result that fits into its record; larger ones are stored in chunks (`tasks/chunks.py`)."""
 RESULT_BYTES_MAX = 100 * 1024 * 1024

@@ -6,9 +6,9 @@ from typing import Any, Self
 import msgspec
 
 from coord.core.commands import Command, Reply, SessionCommand
+from coord.core.limits import RETRIES_MAX
 from coord.core.locks.commands import LockInfo
 from coord.core.tasks.commands import TaskCommand
-from coord.core.tasks.schema import RETRIES_MAX
 from coord.core.tasks.types import ClaimResult, TaskClaim
 
 

@@ -7,6 +7,7 @@ import msgspec
 
 from coord.core import keys
 from coord.core.events import Event
+from coord.core.limits import RETRIES_MAX
 from coord.core.records import Stored
 from coord.core.tasks.types import ClaimState, ReleaseReason, SubmissionReason, TaskStatus
 
@@ -16,7 +17,6 @@ STUCK_STATES = (TaskStatus.FAILED, TaskStatus.ERRORED)
 # Bound once: Python 3.11 takes as long to look up an enum member as to create a small record.
 PRIORITY_STEP_MS = 60_000
 """One step of priority equals this time in the queue, so that every task gets its turn in the end."""
-RETRIES_MAX = 3
 AGENTS_PER_TRACK = 1
 
 

@@ -7,7 +7,6 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from coord.core.errors import CoordError, NotFound
-from coord.core.lifecycle.commands import Deregister
 from coord.core.locks.commands import (
     BeginToolCall,
     EndToolCall,
@@ -235,17 +234,20 @@ class HookHandler:
         self._reply(ALLOW)
 
     def _agent_stop(self) -> None:
-        self._deregister(Deregister(self._caller(), to_parent=True))
+        self._deregister(to_parent=True)
 
     def _end(self) -> None:
         if self.event.source == "clear":  # the session that starts in its place takes everything over
             self._reply(ALLOW)
             return
-        self._deregister(Deregister(self._caller()))
+        self._deregister(to_parent=False)
 
-    def _deregister(self, command: Deregister) -> None:
+    def _deregister(self, *, to_parent: bool) -> None:
         home = self._home()
         if home is not None:
+            from coord.core.lifecycle.commands import Deregister
+
+            command = Deregister(self._caller(), to_parent=to_parent)
             connection = self._connect(home)
             with suppress(NotFound):
                 connection.call(command)

@@ -1,21 +1,22 @@
 """List, enable and disable agents; recommend an agent for a task."""
 
+from __future__ import annotations
+
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from coord.core.errors import Invalid
 from coord.core.ids import check_id
-from coord.core.plans.commands import NewTask
-from coord.core.routing.commands import AgentInfo, EnableAgent, GetAgents
-from coord.core.tasks.schema import Spec
 from coord.host.config import configuration_file, read_configuration
-from coord.host.presets import agents_by_type
 from coord.sdk.client.tasks import TaskCalls
 from coord.sdk.validation import arguments
 
 if TYPE_CHECKING:
+    from coord.core.plans.commands import NewTask
+    from coord.core.routing.commands import AgentInfo
     from coord.core.routing.router import Routing
+    from coord.core.tasks.schema import Spec
 
 
 class AgentCalls(TaskCalls):
@@ -23,6 +24,8 @@ class AgentCalls(TaskCalls):
 
     def agents(self, name: str = "") -> list[AgentInfo]:
         """Return the agents of this project: their tasks, their record, and why one gets no task."""
+        from coord.core.routing.commands import GetAgents
+
         return self.call(GetAgents(self.project, check_id("agent", name) if name else ""))
 
     def enable_agent(self, name: str, *, reason: str = "") -> AgentInfo:
@@ -33,9 +36,11 @@ class AgentCalls(TaskCalls):
         """Give an agent no tasks of this project until it is enabled again."""
         return self._enable(name, reason, enabled=False)
 
-    def route_task(self, task: str | NewTask) -> "Routing":
+    def route_task(self, task: str | NewTask) -> Routing:
         """Return the recommended agent for an existing task, or for a description, with the reasons."""
-        from coord.core.routing.router import AgentConfig, agent_as, route, rules_from  # noqa: PLC0415 - only here
+        from coord.core.routing.commands import AgentInfo
+        from coord.core.routing.router import AgentConfig, agent_as, route, rules_from
+        from coord.host.presets import agents_by_type
 
         spec = self._spec(task)
         file = configuration_file(self.location.repository)
@@ -48,11 +53,16 @@ class AgentCalls(TaskCalls):
         return route(spec, agents, now, rules.matrix)
 
     def _enable(self, name: str, reason: str, *, enabled: bool) -> AgentInfo:
+        from coord.core.routing.commands import EnableAgent
+
         agent, why = check_id("agent", name), arguments.one_line("reason", reason)
         return self.call(EnableAgent(self.project, agent, enabled, why))
 
     def _spec(self, task: str | NewTask) -> Spec:
         """Return the description of a task: the stored one, or the given one."""
+        from coord.core.plans.commands import NewTask
+        from coord.core.tasks.schema import Spec
+
         if isinstance(task, NewTask):
             if not task.description and not task.type:
                 raise Invalid("no task given", hint="pass an id or --description")

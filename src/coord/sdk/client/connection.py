@@ -10,7 +10,6 @@ from coord.core.commands import Command
 from coord.core.errors import CoordError, Invalid
 from coord.core.identity import Caller
 from coord.core.ids import check_id, short_repr
-from coord.core.lifecycle.commands import Register
 from coord.core.limits import UNLIMITED_TENANT
 from coord.core.locks.paths import fold, is_literal
 from coord.engine.engine import Engine
@@ -140,15 +139,16 @@ class Connection:
             )
         return self._host
 
-    def mirror_to_user_store(self, command: Command) -> None:
+    def mirror_to_user_store(self, command: Command, *, make: bool = False) -> None:
         """Repeat a session command in the user's store, so that other repositories see the session.
 
-        Errors are ignored: the command has already succeeded in the repository's store.
+        `make` creates that store if the user has none. Errors are ignored: the command has already
+        succeeded in the repository's store.
         """
         if self.location.repository is None or not self.location.pinned:
             return
         try:
-            host = self.user_store(make=isinstance(command, Register))
+            host = self.user_store(make=make)
             if host is not None:
                 host.engine.call(command)
         except CoordError:

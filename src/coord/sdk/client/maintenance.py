@@ -1,8 +1,14 @@
 """Process expired deadlines, and list tasks that need a person."""
 
-from coord.core.plans.commands import GetStuck, TaskInfo
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from coord.core.sweep import Sweep, SweepReply
 from coord.sdk.client.connection import Connection
+
+if TYPE_CHECKING:
+    from coord.core.plans.commands import TaskInfo
 
 SWEEP_BATCH = 256
 
@@ -24,6 +30,8 @@ class MaintenanceCalls(Connection):
 
     def stuck_tasks(self) -> list[TaskInfo]:
         """Return the first 20 tasks of this project that failed or have no retries left."""
+        from coord.core.plans.commands import GetStuck
+
         if not self.caller.project:
             return []
         found: list[TaskInfo] = self.call(GetStuck(self.caller.project)).tasks

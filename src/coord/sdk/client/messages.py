@@ -1,24 +1,20 @@
 """Send, receive and acknowledge messages."""
 
+from __future__ import annotations
+
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from coord.core.errors import Invalid
 from coord.core.ids import check_id
-from coord.core.messages.commands import (
-    AckMessages,
-    AckReply,
-    PeekMessages,
-    ReceiveMessages,
-    ReceiveReply,
-    SendMessage,
-    SendReply,
-)
 from coord.sdk.client.connection import Connection
 from coord.sdk.client.locks import WAIT_S_MAX
 from coord.sdk.client.waiting import POLL_S
 from coord.sdk.validation import arguments
+
+if TYPE_CHECKING:
+    from coord.core.messages.commands import AckReply, ReceiveReply, SendReply
 
 
 class MessageCalls(Connection):
@@ -70,6 +66,8 @@ class MessageCalls(Connection):
         *,
         live_only: bool = False,
     ) -> SendReply:
+        from coord.core.messages.commands import SendMessage
+
         command = SendMessage(
             self.caller,
             to=to,
@@ -87,6 +85,8 @@ class MessageCalls(Connection):
 
     def recv(self, *, drain: bool = False, peek: bool = False, wait_s: float | None = 0) -> ReceiveReply:
         """Receive messages; `drain` removes them, `peek` only looks, `wait_s` waits for the first one."""
+        from coord.core.messages.commands import PeekMessages, ReceiveMessages
+
         if drain and peek:
             raise Invalid("drain and peek cannot be combined", hint="use one of them")
         ask = PeekMessages(self.caller) if peek else ReceiveMessages(self.caller, drain=drain)
@@ -102,6 +102,8 @@ class MessageCalls(Connection):
 
     def ack(self, ids: str | Sequence[str]) -> AckReply:
         """Acknowledge messages, so that they are not offered again."""
+        from coord.core.messages.commands import AckMessages
+
         names = (ids,) if isinstance(ids, str) else tuple(ids)
         return self.call(
             AckMessages(self.caller, tuple(arguments.one_line("message id", name) for name in names))

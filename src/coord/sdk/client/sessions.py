@@ -1,17 +1,12 @@
 """Register, update and list sessions; read the memory of one."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from coord.core.errors import CoordError
 from coord.core.ids import check_id
-from coord.core.lifecycle.commands import (
-    Deregister,
-    DeregisterReply,
-    GetSessionMemory,
-    Register,
-    RegisterReply,
-)
 from coord.core.sessions.commands import (
     GetSession,
     Heartbeat,
@@ -24,6 +19,7 @@ from coord.sdk.client.connection import Connection
 from coord.sdk.validation import arguments
 
 if TYPE_CHECKING:
+    from coord.core.lifecycle.commands import DeregisterReply, RegisterReply
     from coord.sdk.client.session_memory import SessionMemory
 
 
@@ -44,6 +40,8 @@ class SessionCalls(Connection):
         replaces: str = "",
     ) -> RegisterReply:
         """Register this session, or update it; return it with its peers."""
+        from coord.core.lifecycle.commands import Register
+
         command = Register(
             caller=self.caller,
             **_described(task, phase, status, role, bin, version, blob),
@@ -51,7 +49,7 @@ class SessionCalls(Connection):
             replaces=check_id("session id", replaces) if replaces else "",
         )
         reply: RegisterReply = self.call(command)
-        self.mirror_to_user_store(command)
+        self.mirror_to_user_store(command, make=True)
         return reply
 
     def heartbeat(self) -> HeartbeatReply:
@@ -105,8 +103,9 @@ class SessionCalls(Connection):
         """Return a session; without a name this one."""
         return self.call(GetSession(self.caller, check_id("session id", session) if session else ""))
 
-    def session_memory(self, session: str = "") -> "SessionMemory":
+    def session_memory(self, session: str = "") -> SessionMemory:
         """Return what a session did and what it needs to continue; without a name this one."""
+        from coord.core.lifecycle.commands import GetSessionMemory
         from coord.sdk.client.session_memory import load_session_memory  # most commands never read it
 
         name = check_id("session id", session) if session else ""
@@ -115,6 +114,8 @@ class SessionCalls(Connection):
 
     def dereg(self, session: str = "") -> DeregisterReply:
         """End this session, one of its children or a dead one, and release its locks."""
+        from coord.core.lifecycle.commands import Deregister
+
         command = Deregister(self.caller, check_id("session id", session) if session else "")
         reply: DeregisterReply = self.call(command)
         self.mirror_to_user_store(command)

@@ -1,47 +1,27 @@
 """Add, claim, submit and inspect tasks."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from coord.core.errors import Invalid, NotFound
 from coord.core.ids import TaskIdentifier, check_id, short_repr
-from coord.core.plans.commands import (
-    AddTasks,
-    AddTasksReply,
-    ClaimNamed,
-    ClaimNext,
-    ClaimReply,
-    FindSimilarTasks,
-    GetTasks,
-    NewTask,
-    NextTask,
-    RetryTask,
-    SetTrack,
-    SkipTask,
-    SplitTask,
-    TaskInfo,
-)
+from coord.core.limits import RETRIES_MAX
 from coord.core.sessions.commands import GetSession, Heartbeat
-from coord.core.tasks import types
-from coord.core.tasks.commands import (
-    AsSession,
-    ClaimTasks,
-    GetClaimHistory,
-    GetTaskState,
-    ReleaseClaim,
-    RenewLease,
-    ResetTask,
-)
-from coord.core.tasks.schema import RETRIES_MAX
-from coord.core.tasks.types import TaskGeneration
 from coord.host.config import configuration_file, read_configuration
 from coord.sdk.client.connection import Connection
 from coord.sdk.client.waiting import wait_for_task
 from coord.sdk.validation import arguments
-from coord.sdk.validation.results import to_json
-from coord.sdk.validation.tasks import new_task, word, words
+
+# Each method imports its commands, so that a session that only locks does not pay for them.
+if TYPE_CHECKING:
+    from coord.core.plans.commands import AddTasksReply, ClaimReply, NewTask, NextTask, TaskInfo
+    from coord.core.tasks import types
+    from coord.core.tasks.commands import ReleaseClaim, RenewLease
+    from coord.core.tasks.types import TaskGeneration
 
 LEASE_S = 300.0
 BATCH_TASKS = 250
@@ -75,6 +55,8 @@ class TaskCalls(Connection):
         retries_max: int = RETRIES_MAX,
     ) -> AddTasksReply:
         """Add a task, or update an existing one; the tasks it depends on must exist."""
+        from coord.sdk.validation.tasks import new_task
+
         task = new_task(
             task_id,
             description=description,
@@ -99,6 +81,8 @@ class TaskCalls(Connection):
 
         The reply names unfinished tasks that resemble one of the first 100 new ones.
         """
+        from coord.core.plans.commands import AddTasks, AddTasksReply, FindSimilarTasks
+
         located = [self.located(task, from_root=from_root) for task in tasks]
         if self.strict_ids:
             for task in located:
@@ -138,6 +122,9 @@ class TaskCalls(Connection):
         the first of several tasks whose files overlap, and ends at 64 locked files or a long reply. It does
         not wait if no task can become ready by itself (`done`, `deadlocked`).
         """
+        from coord.core.plans.commands import ClaimNext
+        from coord.sdk.validation.tasks import words
+
         if type(limit) is not int or not 0 < limit <= BATCH_TASKS:
             raise Invalid(f"invalid number of tasks: {short_repr(limit)}", hint=f"use 1 to {BATCH_TASKS}")
         if command_id and wait_s != 0:
@@ -178,6 +165,8 @@ class TaskCalls(Connection):
 
         A forced claim requires a reason, which is recorded.
         """
+        from coord.core.plans.commands import ClaimNamed
+
         if force and not arguments.one_line("reason", reason):
             raise Invalid("force requires a reason", hint="say why the holder may lose the task")
         tenant, project, name = self._names(task_id)
@@ -198,6 +187,8 @@ class TaskCalls(Connection):
         self, task_ids: Iterable[str], *, lease_s: float = LEASE_S
     ) -> dict[str, types.ClaimResult]:
         """Claim several tasks in one step; each one is granted or denied separately."""
+        from coord.core.tasks.commands import ClaimTasks
+
         names = tuple((self.project, check_id("task id", name)) for name in _list_of_ids(task_ids))
         self.call(Heartbeat(self.caller))
         session, agent = self._session_and_agent()
@@ -206,12 +197,16 @@ class TaskCalls(Connection):
 
     def split_task(self, task_id: str, parts: int) -> TaskInfo:
         """Split a task into parts `ID::1` … that are claimed separately; it is done when they are."""
+        from coord.core.plans.commands import SplitTask
+
         if type(parts) is not int or not 1 < parts <= BATCH_TASKS:
             raise Invalid(f"invalid number of parts: {short_repr(parts)}", hint=f"use 2 to {BATCH_TASKS}")
         return self.call(SplitTask(*self._names(task_id), parts))
 
     def renew_task(self, task_id: str, generation: int | TaskGeneration) -> types.RenewalResult:
         """Renew a claim and its locks."""
+        from coord.core.tasks.commands import RenewLease
+
         names, number = self._names(task_id), _generation(generation)
         return self._call_as_session(RenewLease(*names, "", number))
 
@@ -224,10 +219,11 @@ class TaskCalls(Connection):
         command_id: str = "",
     ) -> types.SubmissionResult:
         """Submit the result of a claim; accepted once, and only from the current holder."""
+        from coord.sdk.client import results as transfer
+        from coord.sdk.validation.results import to_json
+
         names, number = self._names(task_id), _generation(generation)
         data = to_json("result", {} if result is None else result)
-        from coord.sdk.client import results as transfer  # most commands submit nothing
-
         return transfer.submit(self.engine, names, self.caller, number, data, command_id)
 
     def submit_tasks(
@@ -235,6 +231,7 @@ class TaskCalls(Connection):
     ) -> list[types.SubmissionResult]:
         """Submit several results (task, generation, result) in few steps; each is accepted separately."""
         from coord.sdk.client import results as transfer
+        from coord.sdk.validation.results import to_json
 
         submissions = [
             (self._names(task_id), _generation(generation), to_json("result", {} if data is None else data))
@@ -246,6 +243,7 @@ class TaskCalls(Connection):
         """Return the accepted result of a task as JSON, of any size."""
         from coord.core.tasks.commands import GetResult
         from coord.sdk.client import results as transfer
+        from coord.sdk.validation.results import to_json
 
         result, data = transfer.whole_result(self.engine, GetResult(*self._names(task_id)))
         return to_json("result", result.result_data) if data is None else data
@@ -254,53 +252,73 @@ class TaskCalls(Connection):
         self, task_id: str, generation: int | TaskGeneration, *, note: str = "", final: bool = False
     ) -> types.ReleaseResult:
         """Report a failure; the task is retried after a delay, or never if `final`."""
-        return self._release(task_id, generation, types.ReleaseReason.ERROR, note, final=final)
+        from coord.core.tasks.types import ReleaseReason
+
+        return self._release(task_id, generation, ReleaseReason.ERROR, note, final=final)
 
     def release_task(
         self, task_id: str, generation: int | TaskGeneration, *, note: str = "", limited_s: float = 0.0
     ) -> types.ReleaseResult:
         """Release a claim without a failure; `limited_s` gives this agent no task for that time."""
+        from coord.core.tasks.types import ReleaseReason
+
         limited_ms = arguments.milliseconds("pause", limited_s, min_s=0)
-        return self._release(task_id, generation, types.ReleaseReason.VOLUNTARY, note, limited_ms=limited_ms)
+        return self._release(task_id, generation, ReleaseReason.VOLUNTARY, note, limited_ms=limited_ms)
 
     def reset_task(self, task_id: str, *, reason: str = "") -> types.ResetResult:
         """Reopen a task in any state; tasks that depend on it wait again."""
+        from coord.core.tasks.commands import ResetTask
+
         return self.call(ResetTask(*self._names(task_id), arguments.one_line("reason", reason)))
 
     def skip_task(self, task_id: str, *, reason: str = "") -> TaskInfo:
         """Skip a task; tasks that depend on it become ready without it."""
+        from coord.core.plans.commands import SkipTask
+
         return self.call(SkipTask(*self._names(task_id), arguments.one_line("reason", reason)))
 
     def retry_task(self, task_id: str) -> TaskInfo:
         """Make a task ready again that failed, has no retries left, or was skipped."""
+        from coord.core.plans.commands import RetryTask
+
         return self.call(RetryTask(*self._names(task_id)))
 
     def show_task(self, task_id: str) -> TaskInfo:
         """Return a task with its state."""
+        from coord.core.plans.commands import GetTasks
+
         names = (check_id("task id", task_id),)
         (found,) = self.call(GetTasks(self.project, names)).tasks
         return found
 
     def task_state(self, task_id: str) -> types.TaskState:
         """Return the claim, the accepted result and the rejected submissions of a task."""
+        from coord.core.tasks.commands import GetTaskState
+
         return self.call(GetTaskState(*self._names(task_id)))
 
     def task_history(self, task_id: str) -> list[types.ClaimHistory]:
         """Return every ended generation, oldest first, with its rejected submissions."""
+        from coord.core.tasks.commands import GetClaimHistory
+
         return self.call(GetClaimHistory(*self._names(task_id)))
 
     def task_list(self, *, state: str = "", track: str = "", type: str = "") -> list[TaskInfo]:  # noqa: A002
         """Return the tasks of this project by id; an empty filter matches every task."""
-        if state and state not in list(types.TaskStatus):
-            raise Invalid(
-                f"unknown state {short_repr(state)}", hint=f"use one of {', '.join(types.TaskStatus)}"
-            )
+        from coord.core.tasks.types import TaskStatus
+        from coord.sdk.validation.tasks import word
+
+        if state and state not in list(TaskStatus):
+            raise Invalid(f"unknown state {short_repr(state)}", hint=f"use one of {', '.join(TaskStatus)}")
         wanted = {"state": state, "track": word("track", track), "type": word("type", type)}
         asked = [(name, value) for name, value in wanted.items() if value]
         return [task for task in self._tasks() if all(getattr(task, name) == value for name, value in asked)]
 
     def set_track(self, track: str, agents_max: int) -> int:
         """Set how many agents may work on a track at once (default: 1)."""
+        from coord.core.plans.commands import SetTrack
+        from coord.sdk.validation.tasks import word
+
         if type(agents_max) is not int or not 0 < agents_max <= AGENTS_MAX:
             raise Invalid(
                 f"invalid number of agents: {short_repr(agents_max)}", hint=f"use 1 to {AGENTS_MAX}"
@@ -340,6 +358,8 @@ class TaskCalls(Connection):
         return msgspec.structs.replace(task, files=files, exact=exact, repository=self.location.repository_id)
 
     def _tasks(self) -> Iterator[TaskInfo]:
+        from coord.core.plans.commands import GetTasks
+
         after, more = "", True
         while more:
             page = self.call(GetTasks(self.project, after=after, limit=PAGE))
@@ -357,6 +377,8 @@ class TaskCalls(Connection):
         final: bool = False,
         limited_ms: int = 0,
     ) -> types.ReleaseResult:
+        from coord.core.tasks.commands import ReleaseClaim
+
         names, number = self._names(task_id), _generation(generation)
         note = arguments.one_line("note", note)
         return self._call_as_session(ReleaseClaim(*names, "", number, why, note, final, limited_ms))
@@ -398,6 +420,8 @@ class TaskCalls(Connection):
 
     def _call_as_session(self, asked: RenewLease | ReleaseClaim) -> Any:
         """Run a claim command for this session, which the core identifies in the same step."""
+        from coord.core.tasks.commands import AsSession
+
         return self.call(AsSession(self.caller, asked))
 
 
@@ -423,6 +447,8 @@ def _lease_ms(seconds: object) -> int:
 
 
 def _generation(value: object) -> int:
+    from coord.core.tasks.types import TaskGeneration
+
     number = value.generation if isinstance(value, TaskGeneration) else value
     if type(number) is int and 0 <= number < 2**53:
         return number

@@ -1,13 +1,17 @@
 """Wait for what the store cannot give yet: a lock in its wait queue, or a task."""
 
+from __future__ import annotations
+
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from coord.core.commands import Command
 from coord.core.errors import Busy
 from coord.core.locks.commands import ConfirmWait, LockReply, Outcome, PeekWait, WithdrawWait
-from coord.core.plans.commands import ClaimNext, NextTask, Runnable
 from coord.sdk.client.connection import Connection
+
+if TYPE_CHECKING:
+    from coord.core.plans.commands import ClaimNext, NextTask
 
 POLL_S, POLL_S_MIN = 5.0, 0.05
 """The longest and the shortest wait between two looks at the store."""
@@ -57,6 +61,8 @@ def wait_in_queue(client: Connection, reply: LockReply, deadline: float) -> Lock
 
 def wait_for_task(client: Connection, command: ClaimNext, wait_s: float | None, command_id: str) -> NextTask:
     """Ask for a task until one is granted, none can become ready by itself, or `wait_s` has passed."""
+    from coord.core.plans.commands import Runnable
+
     deadline = None if wait_s is None else time.monotonic() + wait_s
     store = client.log
     while True:

@@ -7,8 +7,8 @@ from typing import Any
 
 from coord.core.errors import Invalid
 from coord.core.ids import TaskIdentifier, check_id, short_repr
+from coord.core.limits import RETRIES_MAX
 from coord.core.plans.commands import NewTask
-from coord.core.tasks.schema import RETRIES_MAX
 from coord.sdk.validation import arguments
 
 DESCRIPTION_CHARS_MAX = 2000

@@ -206,10 +206,8 @@ def test_nobody_has_to_read_the_answer(scene: HookHarness) -> None:
         assert errors.read() == b""
 
 
-def test_before_a_reading_tool_next_to_nothing_is_imported(scene: HookHarness) -> None:
-    """Most calls only read: they pass before even `typing` is there, with a store or without one."""
-    lose(scene)
-    told = {**edit(), "tool_name": "Read"}
+def imported_before(scene: HookHarness, told: dict[str, Any]) -> set[str]:
+    """Return the modules that the hook imports before a call that it lets pass."""
     done = subprocess.run(
         [sys.executable, "-I", "-X", "importtime", client.__file__, "claude"],
         input=json.dumps({"cwd": str(scene.root), **told}).encode(),
@@ -217,9 +215,14 @@ def test_before_a_reading_tool_next_to_nothing_is_imported(scene: HookHarness) -
         capture_output=True,
         check=True,
     )
-    imported = {line.rpartition("|")[2].strip() for line in done.stderr.decode().splitlines()}
     assert done.stdout == b""
-    assert not imported & {
+    return {line.rpartition("|")[2].strip() for line in done.stderr.decode().splitlines()}
+
+
+def test_before_a_reading_tool_next_to_nothing_is_imported(scene: HookHarness) -> None:
+    """Most calls only read: they pass before even `typing` is there, with a store or without one."""
+    lose(scene)
+    assert not imported_before(scene, {**edit(), "tool_name": "Read"}) & {
         "typing",
         "re",
         "json",
@@ -228,6 +231,14 @@ def test_before_a_reading_tool_next_to_nothing_is_imported(scene: HookHarness) -
         "sqlite3",
         "coord.integrations.hooks.handler",
     }
+
+
+def test_before_an_edit_nothing_about_tasks_is_imported(scene: HookHarness) -> None:
+    """A lock needs no command of tasks, plans or agents, and every edit would pay for defining them."""
+    imported = imported_before(scene, edit())
+    assert "coord.core.locks.commands" in imported
+    other_domains = ("tasks", "plans", "routing", "lifecycle")
+    assert not {name for name in imported if name.startswith(tuple(f"coord.core.{d}" for d in other_domains))}
 
 
 def test_the_command_is_the_same_program(scene: HookHarness) -> None:
