@@ -72,12 +72,12 @@ def _wait(process: "subprocess.Popen[bytes]", held: LockBlock, deadline: float) 
 def _worktree(git: Git, commit: str) -> Iterator[str]:
     """Yield a temporary worktree; a file lock shows that it is in use and ends with this process."""
     folder = tempfile.mkdtemp(prefix=PREFIX)
-    folder = f"{folder}/tree"
+    tree = f"{folder}/tree"
     with open(f"{folder}/in-use", "wb") as in_use:
         fcntl.flock(in_use, fcntl.LOCK_EX)
         try:
-            git.must(*NO_HOOKS, "worktree", "add", "--quiet", "--detach", "--force", folder, commit)
-            yield folder
+            git.must(*NO_HOOKS, "worktree", "add", "--quiet", "--detach", "--force", tree, commit)
+            yield tree
         finally:
             _remove(git, folder)
 
