@@ -90,11 +90,11 @@ PROFILES = {
 
 RATIONALE = {
     "max_concurrent_claims": "a runaway client cannot claim everything",
-    "max_lease_duration_seconds": "what a dead client holds comes free in time",
-    "min_lease_duration_seconds": "leases too short to keep only make work change hands",
-    "max_generations_per_task": "a task that always fails is looked at by a person; history stays readable",
-    "claim_history_retention_days": "how long auditors can ask",
-    "max_result_size_bytes": "storage costs",
+    "max_lease_duration_seconds": "claims of a dead client expire in time",
+    "min_lease_duration_seconds": "with a shorter lease tasks change hands for no reason",
+    "max_generations_per_task": "a person looks at a task that always fails; the history stays readable",
+    "claim_history_retention_days": "how long auditors can read the history",
+    "max_result_size_bytes": "storage has a price",
     "max_active_sessions": "fair use among tenants",
 }
 

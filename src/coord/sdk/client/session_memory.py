@@ -104,17 +104,17 @@ class SessionMemory(msgspec.Struct, frozen=True):
 
 def load_session_memory(engine: Engine, log: Store, command: GetSessionMemory, project: str) -> SessionMemory:
     """Return the memory of a session from its records and the log."""
-    stands: SessionMemoryReply = engine.call(command)
-    past = _SessionLog(stands.session_id)
+    reply: SessionMemoryReply = engine.call(command)
+    past = _SessionLog(reply.session_id)
     past.read(log)
-    session = stands.session
-    if session is None and not (past.log or stands.claims or stands.lost):
-        raise NotFound(f"there is no session {stands.session_id}", hint="coord peers lists them")
+    session = reply.session
+    if session is None and not (past.log or reply.claims or reply.lost):
+        raise NotFound(f"there is no session {reply.session_id}", hint="coord peers lists them")
     times = [entry.timestamp_ms for entry in past.log]
-    claims = [_claim_ref(claim, stands.now_ms) for claim in stands.claims]
-    tracks = {track or _track(ref.task_id)[0] for track, ref in zip(stands.tracks, claims, strict=True)}
+    claims = [_claim_ref(claim, reply.now_ms) for claim in reply.claims]
+    tracks = {track or _track(ref.task_id)[0] for track, ref in zip(reply.tracks, claims, strict=True)}
     return SessionMemory(
-        session_id=stands.session_id,
+        session_id=reply.session_id,
         tenant_id=command.tenant,
         project_id=(session.project if session else "") or project,
         user_id=session.user if session else "",
@@ -124,13 +124,11 @@ def load_session_memory(engine: Engine, log: Store, command: GetSessionMemory, p
         task_log=past.log,
         active_claims=claims,
         completed_tasks=past.completed,
-        lost_claims=stands.lost,
+        lost_claims=reply.lost,
         track_assignments=sorted(tracks - {""}),
         track_progress=_progress(engine, (session.project if session else "") or project),
         log_since_ms=past.since_ms,
-        resume=Resume(
-            claims, stands.lost, stands.locks, stands.waiting_for, stands.unread, _next(stands, claims)
-        ),
+        resume=Resume(claims, reply.lost, reply.locks, reply.waiting_for, reply.unread, _next(reply, claims)),
     )
 
 
@@ -239,10 +237,10 @@ def _stage(task: TaskInfo) -> str:
     return "in_progress" if task.state == "in_progress" else "pending"
 
 
-def _next(stands: SessionMemoryReply, claims: list[ClaimRef]) -> list[str]:
+def _next(reply: SessionMemoryReply, claims: list[ClaimRef]) -> list[str]:
     """Return the next steps, the most urgent first."""
     steps = []
-    for lost in stands.lost:
+    for lost in reply.lost:
         task = f"{lost.task_id} {lost.generation}"
         if lost.holder:
             has = "has done" if lost.state == "done" else "has"
@@ -256,6 +254,6 @@ def _next(stands: SessionMemoryReply, claims: list[ClaimRef]) -> list[str]:
         f" coord task renew {ref.task_id} {ref.generation}"
         for ref in sorted(claims, key=lambda ref: ref.expires_ms)
     ]
-    if stands.unread:
-        steps.append(f"read {stands.unread} {'message' if stands.unread == 1 else 'messages'}: coord recv")
+    if reply.unread:
+        steps.append(f"read {reply.unread} {'message' if reply.unread == 1 else 'messages'}: coord recv")
     return steps if claims else [*steps, "take the next task: coord task next"]
