@@ -1,4 +1,4 @@
-"""Repositories that coord is set up in, and all that is in them, to be compared."""
+"""Set up coord in a repository, and take snapshots of folders to compare."""
 
 import os
 import stat
@@ -13,7 +13,7 @@ Snapshot = dict[str, tuple[int, bytes]]
 
 
 def snapshot(*folders: Path) -> Snapshot:
-    """Everything below some folders: the mode and the bytes of each file, what a link says, each folder."""
+    """Return everything below some folders: the mode and bytes of each file, link targets, folders."""
     found: Snapshot = {}
     for top in folders:
         for folder, names, files in os.walk(top):
@@ -30,7 +30,7 @@ def snapshot(*folders: Path) -> Snapshot:
 
 
 def planned(folder: Path, tools: str = "claude,codex,gemini", *, shared: bool = False) -> Plan:
-    """What a set-up of a repository would change."""
+    """Return the plan of a setup."""
     repository = find_repository(str(folder))
     assert repository is not None
     chosen = named_tools(tools) if tools else ()
@@ -45,7 +45,7 @@ def set_up(folder: Path, tools: str = "claude,codex,gemini", *, shared: bool = F
 
 
 def take_out(folder: Path) -> Plan:
-    """Take everything out of a repository again."""
+    """Remove coord from a repository."""
     repository = find_repository(str(folder))
     assert repository is not None
     plan = plan_removal(repository)
@@ -54,7 +54,7 @@ def take_out(folder: Path) -> Plan:
 
 
 def write(path: Path, text: str, mode: int = 0o644) -> None:
-    """Write a file, and the folders above it."""
+    """Write a file, and create its folders."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(text.encode())
     path.chmod(mode)

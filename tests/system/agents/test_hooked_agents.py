@@ -1,4 +1,4 @@
-"""The real Claude Code, Codex and Gemini CLI as `coord init` leaves them: none writes where another works."""
+"""Real agents with the hooks of `coord init`: none writes a file that another one holds."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ OVERWRITES = (
 
 
 def hidden_switch(settings: str) -> str:
-    """A command that turns hooks off, and does not look like it."""
+    """A command that disables hooks without naming the setting."""
     off = "json.dumps({'disable' + 'AllHooks': True})"
     return f"python3 -c \"import json; open('{settings[:3]}' + '{settings[3:]}', 'w').write({off})\""
 
@@ -37,7 +37,7 @@ def meet(pause: Pause, place: Place) -> None:
 
 @pytest.mark.parametrize("tool", TOOLS)
 def test_an_agent_cannot_write_where_another_is_at_work(tool: str, tmp_path: Path) -> None:
-    """Held files, globs and actions are refused; the rest goes on; death frees.
+    """The hook refuses held files, globs and actions, and no others; a dead agent frees its locks.
 
     LCK-74, INT-12, SES-21, PRB-2, INT-6.
     """
@@ -90,14 +90,14 @@ def test_an_agent_cannot_write_where_another_is_at_work(tool: str, tmp_path: Pat
 
 
 def check_locks(tool: str, place: Place) -> str:
-    """What the agent edited is locked in its name, what its sub-agent edits in that of the sub-agent."""
+    """An agent holds the files that it edited, and a sub-agent those that the sub-agent edited."""
     found = locks(place)
     session, part = found["file:free.txt"].owner, found["file:part.txt"].owner
     assert found["file:free.txt"].agent == tool
     with client_of(place, "watcher") as watcher:
         parents = {shown.session_id: shown.parent for shown in watcher.peers()}
     assert parents[session] == ""
-    if tool == "gemini":  # it does not say which of its agents acts
+    if tool == "gemini":  # it does not report which agent acts
         assert part == session
     else:
         assert part.startswith(f"{session}.")
@@ -106,7 +106,7 @@ def check_locks(tool: str, place: Place) -> str:
 
 
 def check_switched_off(tool: str, place: Place, settings: str) -> None:
-    """The hooks are gone from the settings, which is noticed: by Claude's own hook at once, by the doctor."""
+    """Hooks missing from the settings are noticed: by Claude's hook at once, and by the doctor."""
     assert "disableAllHooks" in (place.read(settings) or "")
     if tool == "claude":
         poll_until(place.events, 30, "no change of settings was told")
@@ -121,7 +121,7 @@ def check_files(place: Place, told: str) -> None:
 
 
 def check_told(tool: str, told: str, results: list[str]) -> None:
-    """The model reads who is there, who is in the way, why, and what to do."""
+    """The model reads the other sessions, the holder, the reason and the next step."""
     assert "there are 2 other sessions working here" in told
     assert "session bob (live)" in told
     free, held, glob, push, patch, switch = results[:6]
@@ -141,14 +141,14 @@ def check_told(tool: str, told: str, results: list[str]) -> None:
 
 
 def check_holder(place: Place) -> None:
-    """Who held the file was told of each overwrite."""
+    """The holder of the file got a message about each overwrite."""
     with client_of(place, ADA_S) as ada:
         found = [message.subject for message in ada.recv(drain=True).messages]
     assert found == [f"{ADAS} was overwritten"] * len(OVERWRITES)
 
 
 def test_an_overwrite_stays_if_nothing_is_restored(tmp_path: Path) -> None:
-    """Issue 5, part 3: without `restore_overwrites` the model and the holder hear of it; the file stays."""
+    """Issue 5, part 3: without `restore_overwrites` the model and the holder are notified; the file stays."""
     place = prepared(tmp_path, "codex")
     (place.repository / "coord.toml").unlink()
     ada_edits(place)
@@ -169,7 +169,7 @@ def test_an_overwrite_stays_if_nothing_is_restored(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("tools", [("claude", "codex"), ("gemini", "claude")], ids="-".join)
 def test_of_two_agents_that_race_for_a_file_one_gets_it_first(tools: tuple[str, str], tmp_path: Path) -> None:
-    """LCK-74: of two tools at the same moment one wins; the other is told, and has it after the release."""
+    """LCK-74: one of two simultaneous tools wins; the other is refused, and gets the file later."""
     place = prepared(tmp_path, *tools)
     starts, thens = [Pause(), Pause()], [Pause(), Pause()]
     scripts: list[Script] = [
@@ -203,6 +203,6 @@ def test_of_two_agents_that_race_for_a_file_one_gets_it_first(tools: tuple[str, 
 
 
 def check_race(winner: RunningAgent, loser: RunningAgent, holder: str) -> None:
-    """Exactly one was refused, and heard by whom."""
+    """Exactly one was refused, and read the name of the holder."""
     assert "is locked" not in winner.model.was_told()
     assert f"race.txt is locked by {holder} (session" in loser.model.results()[0]

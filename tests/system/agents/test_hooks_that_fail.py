@@ -1,4 +1,4 @@
-"""Real agents whose hook cannot answer, is missing, or was taken out: closed in doubt, and what it is for."""
+"""Real agents whose hook cannot answer or is missing refuse writes; without hooks they do not."""
 
 import sqlite3
 import sys
@@ -19,7 +19,7 @@ MEET_S = 90
 
 @pytest.mark.parametrize("tool", TOOLS)
 def test_a_stuck_store_is_no_permission(tool: str, tmp_path: Path) -> None:
-    """The hook gives its answer before its tool gives up on it: writes wait, and the model reads why."""
+    """The hook answers before the timeout of its tool: it refuses writes, and the model reads why."""
     place = prepared(tmp_path, tool)
     before, after = Pause(), Pause()
     script: Script = (before, Edit("new.txt", "new\n"), after)
@@ -39,13 +39,13 @@ def test_a_stuck_store_is_no_permission(tool: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("tool", TOOLS)
 def test_a_missing_hook_program_is_no_permission(tool: str, tmp_path: Path) -> None:
-    """A virtual environment that is gone closes the gate, and the doctor says what is wrong."""
+    """Without its virtual environment the hook refuses writes, and the doctor names the problem."""
     place = prepared(tmp_path, tool)
     settings = place.repository / BY_NAME[tool].local
     settings.write_text(settings.read_text().replace(sys.executable, f"{tmp_path}/gone/python"))
     outcome = run_agent(tool, (Edit("new.txt", "new\n"),), place.repository, place.home)
     assert place.read("new.txt") is None
-    # Gemini does not even pass the prompt on.
+    # Gemini does not even send the prompt.
     told = outcome.model.was_told() if tool != "gemini" else outcome.printed + outcome.errors
     assert "gone/python" in told
     assert "hooks" in wrong_here(place)
@@ -53,7 +53,7 @@ def test_a_missing_hook_program_is_no_permission(tool: str, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("tool", TOOLS)
 def test_without_hooks_the_same_writes_land(tool: str, tmp_path: Path) -> None:
-    """The witness: what is refused elsewhere is refused by nothing but the hooks."""
+    """The witness: without the hooks nothing refuses the same calls."""
     place = prepared(tmp_path, tool)
     ada_edits(place)
     with client_of(place, "bob") as bob:

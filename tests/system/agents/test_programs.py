@@ -1,4 +1,4 @@
-"""The agents are installed whole, once, or not at all."""
+"""The agents are installed once and completely, or not at all."""
 
 import subprocess
 import sys
@@ -51,7 +51,7 @@ def test_several_at_once_install_once(cache: Path, tmp_path: Path) -> None:
 
 
 def test_a_failed_installation_leaves_nothing(cache: Path, tmp_path: Path) -> None:
-    """Half an installation is none, and the next try begins anew."""
+    """An incomplete installation counts as none, and the next attempt starts over."""
     provide_npm(tmp_path, FAILING_NPM)
     assert not programs.install()
     assert [path.name for path in cache.parent.iterdir()] == ["lock"]
@@ -62,14 +62,14 @@ def test_a_failed_installation_leaves_nothing(cache: Path, tmp_path: Path) -> No
 def test_without_npm_nothing_is_installed(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where there is no npm the answer is no, and the tests that need agents are skipped by name."""
+    """Without npm no agent is installed, and the tests that need agents are skipped."""
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     assert not programs.install()
     assert programs.command_of("codex") is None
 
 
 def test_the_lock_file_names_no_place_and_pins_all() -> None:
-    """Whatever registry a machine uses gives the same bytes: each package has a hash, and none an address."""
+    """Every registry gives the same bytes: each package has a hash, and none has an address."""
     lock = (programs.PINS / "package-lock.json").read_text()
     assert '"resolved"' not in lock
     assert "http" not in lock

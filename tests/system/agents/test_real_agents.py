@@ -1,4 +1,4 @@
-"""The real Claude Code, Codex and Gemini CLI obey hooks: the ground that coord builds on."""
+"""The real Claude Code, Codex and Gemini CLI obey hooks, which coord depends on."""
 
 from pathlib import Path
 
@@ -29,7 +29,7 @@ def place(tmp_path: Path) -> Place:
 
 @pytest.mark.parametrize("tool", TOOLS)
 def test_a_hook_sees_everything_and_its_no_is_final(tool: str, place: Place) -> None:
-    """INT-9, INT-10: a hook is asked before each tool, told after it and at both ends; its no is final."""
+    """INT-9, INT-10: a hook runs before and after each tool, at start and end; its refusal is final."""
     outcome = place.run(tool, WORK)
     assert outcome.exit_code == 0, outcome.errors
     check_files(place)
@@ -41,7 +41,7 @@ def test_a_hook_sees_everything_and_its_no_is_final(tool: str, place: Place) -> 
 
 
 def check_files(place: Place) -> None:
-    """Everything landed but the edit that the hook denied; and the agent worked on when asked to."""
+    """All edits happened except the denied one, and the agent continued when asked."""
     landed = {"new.txt": "new\n", "old.txt": "two\n", "by-shell.txt": "shell\n", "part.txt": "part\n"}
     assert {name: place.read(name) for name in landed} == landed
     assert place.read(HELD) is None
@@ -49,7 +49,7 @@ def check_files(place: Place) -> None:
 
 
 def check_model(outcome: Outcome) -> None:
-    """The model is shown what a hook says: at the start, for a no, after a tool, and instead of an end."""
+    """The model reads the hook's texts: at the start, for a refusal, after a tool, and at a stop."""
     told, results = outcome.model.was_told(), outcome.model.results()
     assert stand_in_hook.GREETING in told
     assert [stand_in_hook.REASON in result for result in results[:2]] == [False, True]
@@ -58,7 +58,7 @@ def check_model(outcome: Outcome) -> None:
 
 
 def check_payloads(tool: str, place: Place) -> None:
-    """The files in tests/agents/payloads have the fields that hooks are given."""
+    """The files in tests/support/agents/payloads have the fields that hooks get."""
     seen, known = place.payloads(), recorded(tool)
     assert "SessionStart-startup" in seen
     now = {name: shape(event) for name, event in seen.items()}
@@ -68,7 +68,7 @@ def check_payloads(tool: str, place: Place) -> None:
 
 
 def check_sub_agent(tool: str, place: Place) -> None:
-    """A sub-agent has its session's id; Claude and Codex give it one of its own, Gemini does not."""
+    """A sub-agent has the session id; Claude and Codex add an agent id, Gemini does not."""
     edits = [event for event in place.events() if event.get("tool_name") in EDIT_TOOLS]
     by_file = {name: event for event in edits for name in (WHOLE, PART) if name in str(event["tool_input"])}
     part, whole = by_file[PART], by_file[WHOLE]
@@ -78,7 +78,7 @@ def check_sub_agent(tool: str, place: Place) -> None:
 
 
 def test_claude_blocks_where_the_hook_program_is_missing_if_told_so(place: Place) -> None:
-    """`onFailure: block` turns a hook that cannot run into a no."""
+    """With `onFailure: block` a hook that cannot run refuses the call."""
     hooks = stand_in_hook.hooks_for("claude", "no-such-program", ("PreToolUse",), onFailure="block")
     outcome = place.run("claude", (Edit("new.txt", "new\n"),), hooks=hooks)
     assert place.read("new.txt") is None
@@ -86,7 +86,7 @@ def test_claude_blocks_where_the_hook_program_is_missing_if_told_so(place: Place
 
 
 def test_codex_skips_a_hook_that_nobody_trusts(place: Place) -> None:
-    """An untrusted hook is not even called; with its hash in Codex's configuration the same one denies."""
+    """Codex skips an untrusted hook; with its hash in the configuration the same hook denies."""
     steal = (Edit(HELD, "stolen\n"),)
     place.run("codex", steal, trust="none")
     assert place.read(HELD) == "stolen\n"
@@ -97,7 +97,7 @@ def test_codex_skips_a_hook_that_nobody_trusts(place: Place) -> None:
 
 
 def test_a_killed_agent_ends_where_it_stood(place: Place) -> None:
-    """The test decides when the model goes on; a killed agent says no goodbye."""
+    """The test decides when the model continues; a killed agent sends no SessionEnd."""
     pause = Pause()
     hooks = stand_in_hook.hooks_for("codex", place.hook_command("codex"), ("PreToolUse", "SessionEnd"))
     script = (Shell("echo a > a"), pause, Shell("echo b > b"))
@@ -111,7 +111,7 @@ def test_a_killed_agent_ends_where_it_stood(place: Place) -> None:
 
 
 def test_two_agents_meet_in_a_known_order(place: Place) -> None:
-    """With nothing between them the later one overwrites the other's file: what coord is there for."""
+    """Without coord the later agent overwrites the file of the other."""
     mine, yours = Pause(), Pause()
     first = (Edit("file.txt", "mine\n"), mine, Read("file.txt"))
     second = (yours, Read("file.txt"), Edit("file.txt", "yours\n"))

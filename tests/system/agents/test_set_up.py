@@ -31,7 +31,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
 
 
 def test_codex_is_asked_what_it_trusts(place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The doctor hears from Codex itself that nobody trusts the folder, or the hooks, or that all is well."""
+    """Codex reports an untrusted folder, untrusted hooks or trusted hooks, and the doctor shows it."""
     program = command_of("codex")
     if program is None:
         pytest.skip("the coding agents are not installed (tools/setup agents)")

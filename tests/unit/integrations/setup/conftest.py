@@ -1,4 +1,4 @@
-"""A machine without settings: a home of its own, and no agent anywhere."""
+"""A machine without settings: an empty home, and no agents."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Hooks of git beside those that were there: both run, in every worktree, under every manager of hooks."""
+"""Git runs our hooks and existing ones, in every worktree and with every hook manager."""
 
 import os
 import shutil
@@ -34,7 +34,7 @@ def told(folder: Path) -> list[str]:
 
 
 def test_a_hook_that_was_there_goes_on(shop: Path) -> None:
-    """A former hook runs after the gate, and its no counts; uninstall gives its place back."""
+    """A former hook runs after the gate and can refuse; uninstall restores its name."""
     write(shop / ".git/hooks/pre-commit", REFUSES, 0o755)
     write(shop / ".git/hooks/pre-push", REFUSES, 0o644)
     set_up(shop)
@@ -50,7 +50,7 @@ def test_a_hook_that_was_there_goes_on(shop: Path) -> None:
 
 @pytest.mark.parametrize("named", [".husky/_", "absolute", "~/hooks"])
 def test_a_hooks_path_that_was_set(shop: Path, home: Path, named: str) -> None:
-    """A manager's folder of hooks is not touched: ours takes its place, and passes all hooks on to it."""
+    """The folder of a hook manager stays unchanged: core.hooksPath names ours, which forwards to it."""
     folder = {"absolute": shop.parent / "elsewhere", "~/hooks": home / "hooks"}.get(named, shop / ".husky/_")
     git(shop, "config", "core.hooksPath", str(folder) if named == "absolute" else named)
     for hook in ("pre-commit", "commit-msg", "post-commit"):
@@ -69,7 +69,7 @@ def test_a_hooks_path_that_was_set(shop: Path, home: Path, named: str) -> None:
 
 
 def test_a_manager_that_takes_its_place_back(shop: Path) -> None:
-    """Who sets core.hooksPath anew switches the gates off; that is seen, and setting up again mends it."""
+    """A manager that sets core.hooksPath again disables the gates; the plan shows it, a setup repairs it."""
     git(shop, "config", "core.hooksPath", ".husky/_")
     set_up(shop)
     assert planned(shop).changes == []
@@ -81,7 +81,7 @@ def test_a_manager_that_takes_its_place_back(shop: Path) -> None:
 
 
 def test_hooks_in_the_configuration(shop: Path) -> None:
-    """Where git has hooks in its configuration ours stand there, and no file of others is touched."""
+    """If git supports hooks in its configuration, ours are there, and no other hook file changes."""
     repository = find_repository(str(shop))
     assert repository is not None
     write(shop / ".git/hooks/pre-commit", REFUSES, 0o755)
@@ -110,7 +110,7 @@ def test_hooks_in_the_configuration(shop: Path) -> None:
 
 
 def test_a_new_worktree_gets_it_all(shop: Path) -> None:
-    """GIT-24: what git does not know comes into a new worktree, is not seen there, and goes again."""
+    """GIT-24: a new worktree gets the untracked files, git ignores them there, uninstall removes them."""
     write(shop / ".git/hooks/post-checkout", TELLS, 0o755)
     set_up(shop)
     second = shop.parent / "second"
@@ -126,7 +126,7 @@ def test_a_new_worktree_gets_it_all(shop: Path) -> None:
 
 
 def test_a_folder_that_leads_elsewhere(shop: Path) -> None:
-    """Nothing is written through a link that leads out of the repository, here or in a new worktree."""
+    """coord writes nothing through a link out of the repository, here or in a new worktree."""
     outside = shop.parent / "outside"
     outside.mkdir()
     (shop / ".gemini").symlink_to(outside)
@@ -142,7 +142,7 @@ def test_a_folder_that_leads_elsewhere(shop: Path) -> None:
 
 
 def test_a_bare_repository(tmp_path: Path, home: Path) -> None:
-    """Issue 5: a bare repository gets its gate by `coord gate` alone; init renews it, uninstall ends it."""
+    """Issue 5: only `coord gate` installs the gate of a bare repository; init renews it."""
     bare = tmp_path / "shop.git"
     git(tmp_path, "init", "-q", "--bare", str(bare))
     before = snapshot(bare)
@@ -164,7 +164,7 @@ def test_a_bare_repository(tmp_path: Path, home: Path) -> None:
 
 
 def test_what_is_in_git_stays(shop: Path) -> None:
-    """By default no file that git tracks is changed; it is said what is left out, and --shared does it."""
+    """By default tracked files stay unchanged, and notes name them; --shared changes them."""
     for name in (".gemini/settings.json", "CLAUDE.md"):
         write(shop / name, "{}" if name.endswith("json") else "# Ours\n")
     git(shop, "add", "-A")
@@ -184,7 +184,7 @@ def test_what_is_in_git_stays(shop: Path) -> None:
 
 
 def test_what_others_wrote_since_stays(shop: Path) -> None:
-    """A file that somebody changed loses our part only, and that is said."""
+    """A file that somebody else changed loses only our part, and a note names it."""
     write(shop / "AGENTS.md", "# Ours\n")
     set_up(shop)
     for name in ("AGENTS.md", ".git/info/exclude"):
@@ -205,7 +205,7 @@ def test_what_others_wrote_since_stays(shop: Path) -> None:
 
 
 def test_a_record_that_was_lost(shop: Path) -> None:
-    """Set up again without a record, ours is recognised: it is not put there twice, and comes out."""
+    """Without a journal a setup recognises our parts: none is there twice, and uninstall removes them."""
     write(shop / ".git/hooks/pre-commit", TELLS, 0o755)
     before = snapshot(shop)
     set_up(shop)
@@ -226,7 +226,7 @@ def test_a_record_that_was_lost(shop: Path) -> None:
 
 
 def test_two_at_once(shop: Path) -> None:
-    """Who is second changes nothing, and is told to begin again; so is who meets a file that just changed."""
+    """The second of two setups, or one whose file has just changed, writes nothing and is refused."""
     first, second = planned(shop), planned(shop, "claude")
     first.apply()
     with pytest.raises(Busy, match="finished first"):
@@ -240,7 +240,7 @@ def test_two_at_once(shop: Path) -> None:
 
 
 def test_tools_are_found(shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a list, those tools get hooks that have a program or files here."""
+    """Without --tools coord chooses the tools whose program or files exist."""
     write(tmp_path / "bin/codex", "#!/bin/sh\n", 0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}/bin:/usr/bin:/bin")
     (shop / ".gemini").mkdir()

@@ -1,4 +1,4 @@
-"""init and uninstall on repositories of all kinds: every byte is what it was."""
+"""`coord uninstall` restores every byte in repositories of all kinds."""
 
 import os
 import shutil
@@ -46,7 +46,7 @@ CASES = st.fixed_dictionaries(
 
 
 def build(shop: Path, case: dict[str, Any]) -> list[Path]:
-    """Make the repository of a case; return its worktrees."""
+    """Create the repository of a case; return its worktrees."""
     made_repository(shop)
     for name, text in case["files"].items():
         write(shop / name, text)
@@ -74,7 +74,7 @@ def build(shop: Path, case: dict[str, Any]) -> list[Path]:
 @settings(max_examples=20)
 @given(case=CASES)
 def test_every_byte_is_what_it_was(case: dict[str, Any], home: Path) -> None:
-    """After init (or twice) and uninstall nothing differs: no byte, mode, link or folder."""
+    """After one or two inits and an uninstall no byte, mode, link or folder differs."""
     base = home.parent / "case"
     shutil.rmtree(base, ignore_errors=True)
     places = build(base / "shop", case)
@@ -92,7 +92,7 @@ def test_every_byte_is_what_it_was(case: dict[str, Any], home: Path) -> None:
 
 
 def test_interrupted_anywhere(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whichever file set-up was at when it was interrupted, all of them come back."""
+    """Uninstall restores all files, whichever file an interrupted setup had reached."""
     write(shop / ".git/hooks/pre-commit", FORMER, 0o755)
     write(shop / ".claude/settings.local.json", '{"a": 1}')
     before = snapshot(shop)

@@ -1,4 +1,4 @@
-"""Hooks in settings: nothing else of the text changes, and they come out again."""
+"""Adding and removing hooks leaves the rest of the settings unchanged."""
 
 import json
 from typing import Any
@@ -35,7 +35,7 @@ GAPS = st.sampled_from(["", " ", "\n", "\n    ", "\t", "\r\n  ", " // why\n", '/
 
 @st.composite
 def texts(draw: st.DrawFn, value: Any) -> str:
-    """A value as somebody may have written it: any indentation, comments, commas at the end."""
+    """A JSON value in any style: indentation, comments, trailing commas."""
     style = draw(st.sampled_from(["compact", "2", "4", "tab", "wild"]))
     if style == "compact":
         return json.dumps(value)
@@ -65,7 +65,7 @@ def squeezed(text: str) -> str:
 @settings(max_examples=50)
 @given(st.data(), SETTINGS, st.sampled_from(TOOLS), st.booleans())
 def test_hooks_come_in_and_out(data: st.DataObject, value: dict[str, Any], tool: Any, shared: bool) -> None:
-    """INT-9: all that was in the settings stays in its place; without our hooks it is the same text."""
+    """INT-9: the settings keep all their content; after the removal of our hooks the text is the same."""
     text = data.draw(texts(value))
     assert read_json(text, "it").value == value
     ours = hooks_of(tool, shared=shared)
@@ -78,7 +78,7 @@ def test_hooks_come_in_and_out(data: st.DataObject, value: dict[str, Any], tool:
 
 
 def test_formatting_stays() -> None:
-    """What is added is indented as the rest is, in the same kind of lines."""
+    """New members follow the indentation and line endings of the text."""
     text = '{\n\t"a": 1, // one\n\t"hooks": {\n\t\t"Stop": []\n\t}\n}\n'.replace("\n", "\r\n")
     both = with_hooks(text, {"Stop": {"hooks": []}, "Start": {"hooks": [1]}}, "it")
     assert both.replace("\r\n", "\n").replace("\t", "  ").splitlines() == [
@@ -105,7 +105,7 @@ def test_formatting_stays() -> None:
 
 
 def test_a_hook_in_a_group_of_others() -> None:
-    """Where somebody put our hook beside another one, only ours goes."""
+    """If a group has our hook and another one, only ours is removed."""
     ours = hooks_of(TOOLS[0], shared=False)["Stop"]["hooks"][0]
     mixed = json.dumps({"hooks": {"Stop": [{"hooks": [ours, {"command": "lint"}, ours]}]}})
     assert our_hooks(json.loads(mixed))["Stop"][0]["command"] == ours["command"]
@@ -120,7 +120,7 @@ def test_a_hook_in_a_group_of_others() -> None:
     ],
 )
 def test_what_is_no_settings_is_refused(text: str) -> None:
-    """A text that cannot be understood is refused with a hint."""
+    """Invalid JSON is refused with a hint."""
     with pytest.raises(Invalid) as refused:
         with_hooks(text, {"Stop": {}}, "it")
     assert "nothing was changed" in refused.value.hint

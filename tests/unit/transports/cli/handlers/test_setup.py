@@ -1,4 +1,4 @@
-"""`coord init` and `coord uninstall` as people and scripts call them; what the doctor says of hooks."""
+"""`coord init` and `coord uninstall` for people and scripts, and the hook checks of the doctor."""
 
 import json
 import os
@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from coord.integrations.hooks import main as client
-from coord.integrations.setup import agent_docs as texts
-from coord.integrations.setup import tools
+from coord.integrations.setup import agent_docs, tools
 from coord.transports.cli.commands.registry import all_commands
 from coord.transports.cli.main import main
 from tests.support.cli import PROGRAM, Coord, Said
@@ -20,18 +19,16 @@ from tests.support.setup_folders import snapshot, write
 from tests.support.terminals import Terminal
 
 ALL = ("--tools", "claude,codex,gemini")
-LATER = {"commit"}
-"""Commands that texts name and that come with their own part of the table."""
 
 
 def found(said: Said, check: str) -> tuple[str, str, str]:
-    """What the doctor found of one thing: state, message and hint."""
+    """The state, message and hint of one check."""
     (finding,) = [each for each in said.answer["checks"] if each["check"] == check]
     return finding["state"], finding["message"], finding["hint"]
 
 
 def test_init_asks_before_it_writes_hooks(coord: Coord, repository: Path) -> None:
-    """Without a terminal and without --yes only the store is prepared, and it is said how to go on.
+    """Without a terminal and without --yes init prepares only the store, and names the next step.
 
     PRB-35.
     """
@@ -46,7 +43,7 @@ def test_init_asks_before_it_writes_hooks(coord: Coord, repository: Path) -> Non
 
 @pytest.mark.parametrize(("answer", "made"), [("y\n", True), ("\n", False)])
 def test_a_person_is_shown_and_asked(repository: Path, answer: str, made: bool) -> None:
-    """On a terminal the diff is shown first; only a yes changes anything."""
+    """On a terminal init shows the diff first, and changes files only after a yes."""
     terminal = Terminal(*PROGRAM[1:], "init", "--tools", "gemini", cwd=str(repository))
     terminal.wait_for("Change these files? [y/N]")
     assert "+++" in terminal.shown
@@ -58,7 +55,7 @@ def test_a_person_is_shown_and_asked(repository: Path, answer: str, made: bool) 
 def test_a_dry_run_changes_nothing(
     coord: Coord, repository: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """--dry-run prints a diff that patch understands, and not even the store is made."""
+    """--dry-run prints a diff in patch format, and creates nothing, not even the store."""
     write(repository / "GEMINI.md", "# Ours")
     before = snapshot(repository)
     assert main(["init", "--dry-run", *ALL]) == 0
@@ -73,7 +70,7 @@ def test_a_dry_run_changes_nothing(
 
 
 def test_init_and_uninstall(coord: Coord, repository: Path) -> None:
-    """Hooks with absolute programs, a skill, a text; all of it goes, the store stays.
+    """init writes hooks with absolute paths, a skill and a text; uninstall removes all but the store.
 
     INT-15, CTX-19, DOC-7, INT-11.
     """
@@ -85,7 +82,7 @@ def test_init_and_uninstall(coord: Coord, repository: Path) -> None:
     assert (words[0], words[2], words[4]) == ("exec", "-I", "claude")
     assert all(os.path.isabs(word) and os.path.isfile(word) for word in (words[1], words[3]))
     assert group["hooks"][0]["onFailure"] == "block"
-    assert (repository / texts.SKILL_PATH).read_text().startswith("---\nname: agent-sync\n")
+    assert (repository / agent_docs.SKILL_PATH).read_text().startswith("---\nname: agent-sync\n")
     assert coord("ann init --yes", *ALL).answer["changed"] == []
     gone = coord("ann uninstall")
     assert gone.line == "Restored 20 files"
@@ -95,7 +92,7 @@ def test_init_and_uninstall(coord: Coord, repository: Path) -> None:
 
 
 def test_the_settings_of_the_user(coord: Coord, repository: Path, tmp_path: Path) -> None:
-    """--user puts hooks into the home for all repositories; another one needs none of its own then."""
+    """--user writes hooks into the home for all repositories, so another repository needs none."""
     write(tmp_path / ".claude/settings.json", '{"model": "x"}\n')
     assert coord("ann init --yes --user", *ALL).code == 0
     assert "PreToolUse" in (tmp_path / ".claude/settings.json").read_text()
@@ -127,7 +124,7 @@ def test_what_cannot_be_asked_for(coord: Coord, repository: Path, words: str, to
 
 
 def test_the_doctor_plays_the_hooks(coord: Coord, repository: Path) -> None:
-    """Hooks that answer are told; a gate that is gone is found and mended, and no lock is touched by that."""
+    """The doctor reports hooks that answer; --fix restores a missing gate and changes no lock."""
     coord("ann init --yes", *ALL)
     coord("ann lock a.py")
     said = coord("ann doctor")
@@ -160,7 +157,7 @@ SWITCHES = [
 def test_hooks_that_are_switched_off(
     coord: Coord, repository: Path, tool: str, file: str, text: str, switch: str
 ) -> None:
-    """A setting that stops all hooks is bad, wherever it stands; the hint says what to take out."""
+    """A setting that disables hooks is bad in any file; the hint says which one to remove."""
     coord("ann init --yes --tools", tool)
     write(repository / file, text)
     state, message, hint = found(coord("ann doctor"), tool)
@@ -168,7 +165,7 @@ def test_hooks_that_are_switched_off(
 
 
 def test_a_hook_that_lets_everything_pass(coord: Coord, repository: Path) -> None:
-    """A hook whose program is gone, or says nothing, is found by playing it."""
+    """The doctor finds a hook whose program is missing or silent, because it runs the hook."""
     coord("ann init --yes --tools claude")
     path = repository / ".claude/settings.local.json"
     path.write_text(path.read_text().replace("hooks/main.py claude", "hooks/main.py claude; exit 0"))
@@ -182,7 +179,7 @@ def test_a_hook_that_lets_everything_pass(coord: Coord, repository: Path) -> Non
 def test_an_agent_does_not_take_its_hooks_out(
     coord: Coord, repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is set up an agent may neither take out nor make less; setting up for the first time it may."""
+    """An agent may run the first setup, but neither remove it nor reduce it."""
     monkeypatch.setenv("CLAUDECODE", "1")
     assert coord("ann init --yes", *ALL).code == 0
     before = snapshot(repository)
@@ -197,7 +194,7 @@ def test_an_agent_does_not_take_its_hooks_out(
 
 
 def test_the_dead_are_ended_and_nobody_else(coord: Coord) -> None:
-    """SES-19: --fix frees what a process held that is proven to be gone; all others keep their locks."""
+    """SES-19: --fix frees the locks of a process that is proven dead; all others keep their locks."""
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     coord(f"bob --pid {child.pid} lock main-push")
     coord("eve lock build")
@@ -208,7 +205,7 @@ def test_the_dead_are_ended_and_nobody_else(coord: Coord) -> None:
 
 
 def test_agents_without_hooks_are_told(coord: Coord, repository: Path) -> None:
-    """Where a repository has files for an agent but no hooks, the doctor says how to get them."""
+    """If a repository has files for an agent but no hooks, the doctor names the command."""
     (repository / ".gemini").mkdir()
     coord("ann init")
     assert found(coord("ann doctor"), "hooks") == (
@@ -217,17 +214,17 @@ def test_agents_without_hooks_are_told(coord: Coord, repository: Path) -> None:
 
 
 def test_texts_name_commands_that_exist() -> None:
-    """INT-15, INT-11: the skill and the block are short, and every command in them is one."""
-    for text in (texts.SKILL, texts.BLOCK):
+    """INT-15, INT-11: the skill and the block are short, and name only existing commands."""
+    for text in (agent_docs.SKILL, agent_docs.BLOCK):
         named = re.findall(r"`coord ([a-z]+(?: (?:next|submit))?)", text)
         assert named
-        assert set(named) - {command.name for command in all_commands()} <= LATER
+        assert set(named) <= {command.name for command in all_commands()}
         assert len(text) < 2500
 
 
 @pytest.mark.parametrize("asked", ["", "30", "nonsense"])
 def test_tools_wait_longer_than_their_hooks_take(asked: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """INT-9: the hook answers before its tool gives up, however long it is told to take."""
+    """INT-9: the hook answers before the timeout of its tool, for every deadline."""
     monkeypatch.setenv("COORD_HOOK_DEADLINE", asked)
     takes = {"30": 30.0}.get(asked, 7.0)
     for tool in tools.TOOLS:
@@ -241,7 +238,7 @@ def test_tools_wait_longer_than_their_hooks_take(asked: str, monkeypatch: pytest
 
 
 def test_hooks_are_set_for_all_that_the_client_knows() -> None:
-    """INT-9: all events that the hook knows are configured."""
+    """INT-9: the settings configure all events that the hook knows."""
     for tool in tools.TOOLS:
         form = import_module(f"coord.integrations.hooks.tools.{tool.name}")
         assert set(tool.events) == set(form.KINDS)

@@ -1,4 +1,4 @@
-"""`coord doctor` from end to end: each check in order, with what helps."""
+"""`coord doctor` from end to end: each check in order, with a hint."""
 
 import subprocess
 import sys
@@ -18,13 +18,13 @@ INSIDE = ["clock", "session", "peers", "locks", "queue", "tasks"]
 
 
 def found(said: Said, check: str) -> tuple[str, str, str]:
-    """What was found of one thing: state, message and hint."""
+    """The state, message and hint of one check."""
     (finding,) = [each for each in said.answer["checks"] if each["check"] == check]
     return finding["state"], finding["message"], finding["hint"]
 
 
 def write_ahead(repository: Path, ahead_ms: int) -> None:
-    """Put an entry into the log as if the clock had been ahead."""
+    """Write a log entry with a time in the future."""
     with closing(open_store(f"sqlite://{repository}/.git/coord/coord.db")) as database:
         log = database.log("local")
         log.load(())
@@ -43,7 +43,7 @@ def test_all_is_well(coord: Coord) -> None:
 
 
 def test_a_server_that_may_forget(coord: Coord, postgres_server: PostgresServer) -> None:
-    """Issue 6: version, durability, connections and clock of a server; what is not well warns, and passes."""
+    """Issue 6: checks version, durability, connections and clock of a server; a problem is a warning."""
     url = f"{postgres_server.fresh_url()}?options=-csynchronous_commit%3Doff"
     said = coord("ann doctor --url", url)
     assert said.code == 0
@@ -53,7 +53,7 @@ def test_a_server_that_may_forget(coord: Coord, postgres_server: PostgresServer)
 
 
 def test_looking_makes_no_store(coord: Coord, repository: Path) -> None:
-    """In a repository that coord was never used in it says how to begin, and changes nothing."""
+    """In a repository without coord the doctor names the first command, and changes nothing."""
     said = coord("ann doctor")
     assert said.code == 0
     assert (found(said, "pin")[0], found(said, "pin")[2]) == ("warn", "coord init")
@@ -61,13 +61,13 @@ def test_looking_makes_no_store(coord: Coord, repository: Path) -> None:
 
 
 def test_outside_of_a_repository(coord: Coord, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where nothing can be locked but names, that is told with the way out."""
+    """Outside of a repository only names can be locked; the doctor warns, with a hint."""
     monkeypatch.chdir(tmp_path)
     assert found(coord("ann doctor"), "repository")[::2] == ("warn", "git init")
 
 
 def test_a_pin_that_disagrees(coord: Coord, repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A store in the environment that is not the pinned one is bad, and the exit code that of the error."""
+    """A store URL that differs from the pin is bad, and sets the exit code of the error."""
     coord("ann init")
     monkeypatch.setenv("COORD_URL", f"file://{repository}/elsewhere")
     said = coord("ann doctor")
@@ -78,7 +78,7 @@ def test_a_pin_that_disagrees(coord: Coord, repository: Path, monkeypatch: pytes
 
 
 def test_a_store_that_vanished(coord: Coord, repository: Path) -> None:
-    """A pinned store that is gone is bad (70); nothing after it is looked at."""
+    """A missing pinned store is bad (70), and the doctor skips the later checks."""
     coord("ann init")
     for file in (repository / ".git/coord").glob("coord.db*"):
         file.unlink()
@@ -89,7 +89,7 @@ def test_a_store_that_vanished(coord: Coord, repository: Path) -> None:
 
 
 def test_a_log_ahead_of_the_clock(coord: Coord, repository: Path) -> None:
-    """Writes are refused (69) with the command that helps; after `--accept-clock` they are not."""
+    """Writes are refused (69) with a hint; after `--accept-clock` they are accepted."""
     coord("ann lock a.py")
     write_ahead(repository, 3_600_000)
     refused = coord("ann lock b.py")
@@ -106,7 +106,7 @@ def test_a_log_ahead_of_the_clock(coord: Coord, repository: Path) -> None:
 
 
 def test_a_clock_that_is_right_is_not_accepted(coord: Coord) -> None:
-    """Without a reason `--accept-clock` writes nothing."""
+    """With a correct clock `--accept-clock` writes nothing."""
     coord("ann lock a.py")
     head = coord("ann log tail").answer["head"]
     assert coord("ann doctor --accept-clock").code == 0
@@ -114,7 +114,7 @@ def test_a_clock_that_is_right_is_not_accepted(coord: Coord) -> None:
 
 
 def test_what_the_dead_left_behind(coord: Coord) -> None:
-    """SES-19: a session whose process is gone, and its lock, are named with the commands that end them."""
+    """SES-19: the doctor names a dead session and its lock, with the commands that end them."""
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     coord(f"bob --pid {child.pid} lock main-push")
     child.communicate()

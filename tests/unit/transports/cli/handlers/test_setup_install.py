@@ -1,4 +1,4 @@
-"""`coord install` from end to end: what it makes, what it says, what it refuses."""
+"""`coord install` from end to end: the stores it creates, its messages and its refusals."""
 
 import json
 from pathlib import Path
@@ -16,7 +16,7 @@ def configure(repository: Path, text: str) -> None:
 
 
 def test_a_server_is_prepared(coord: Coord, postgres_server: PostgresServer) -> None:
-    """Issue 6: idempotent, says what it did; `--dry-run` changes nothing; passwords are in no answer."""
+    """Issue 6: idempotent, reports its changes; `--dry-run` changes nothing; no answer has a password."""
     url = postgres_server.blank_url()
     told = [coord("ann install", url, *flags) for flags in (("--dry-run",), (), ("--dry-run",), ())]
     assert [(each.code, each.answer["made"]) for each in told] == [
@@ -34,7 +34,7 @@ def test_a_server_is_prepared(coord: Coord, postgres_server: PostgresServer) -> 
 
 
 def test_who_was_not_prepared_says_how(coord: Coord, postgres_server: PostgresServer) -> None:
-    """A store that is missing names the command that makes it, without the password."""
+    """The error of a missing store names the command that creates it, without the password."""
     said = coord("ann locks --url", postgres_server.blank_url())
     assert said.code != 0
     assert said.answer["error"]["hint"].startswith("prepare it: coord install postgresql://coord:***@")
@@ -42,7 +42,7 @@ def test_who_was_not_prepared_says_how(coord: Coord, postgres_server: PostgresSe
 
 @pytest.mark.parametrize("url", ["", "sqlite://{0}/one.db", "file://{0}/two"])
 def test_stores_in_files_are_made(coord: Coord, repository: Path, url: str) -> None:
-    """Where nothing is needed, it says so and makes the store; without a url that of the repository."""
+    """A store in files needs no grants; without a URL install creates the store of the repository."""
     words = [url.format(repository)] if url else []
     assert coord("ann install --dry-run", *words).answer["made"] is True
     made = coord("ann install", *words)
@@ -53,7 +53,7 @@ def test_stores_in_files_are_made(coord: Coord, repository: Path, url: str) -> N
 
 
 def test_a_pinned_store_that_is_lost_is_not_made_anew(coord: Coord, repository: Path) -> None:
-    """To prepare an empty store where a full one was would hide the loss."""
+    """install refuses to replace a lost store, because an empty one would hide the loss."""
     coord("ann lock a.py")
     for file in (repository / ".git/coord").glob("coord.db*"):
         file.unlink()
@@ -64,7 +64,7 @@ def test_a_pinned_store_that_is_lost_is_not_made_anew(coord: Coord, repository: 
 
 
 def test_grants_are_printed_as_they_are_run(coord: Coord, repository: Path) -> None:
-    """Issue 6: the grants need no server; on a terminal they can be copied, in a pipe they are JSON."""
+    """Issue 6: --grants needs no server; it prints SQL on a terminal and JSON in a pipe."""
     url = "postgresql://boss:secret@nowhere.invalid/store"
     said = coord("ann install --grants", url)
     assert any("GRANT USAGE ON SCHEMA" in text for text in said.answer["grants"])
@@ -75,7 +75,7 @@ def test_grants_are_printed_as_they_are_run(coord: Coord, repository: Path) -> N
 
 
 def test_a_tenant_gets_the_store_that_is_configured(coord: Coord, repository: Path) -> None:
-    """TEN-2: coord.toml says where, `coord install --tenant` makes it, and commands find it by themselves."""
+    """TEN-2: coord.toml names the store, `coord install --tenant` creates it, and commands find it."""
     configure(repository, f'[tenants]\n"*" = "sqlite://{repository}/{{tenant}}.db"\n')
     refused = coord("ann lock a.py --tenant acme")
     assert refused.answer["error"]["hint"] == "coord install --tenant acme"
@@ -107,7 +107,7 @@ def test_a_tenant_gets_the_store_that_is_configured(coord: Coord, repository: Pa
     ],
 )
 def test_what_is_refused(coord: Coord, repository: Path, text: str, words: str, says: str) -> None:
-    """Bad names and urls are errors with a hint, and nothing is made."""
+    """Bad names and URLs are errors with a hint, and create nothing."""
     configure(repository, text)
     said = coord(f"ann install {words}")
     assert said.code == 2
