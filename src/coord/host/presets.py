@@ -14,14 +14,16 @@ The tables are Python literals, because importing a TOML parser takes longer tha
 """
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
+
+import msgspec
 
 from coord.core.errors import Invalid
 
 HOST_NAMES_MAX = 64
 
 
-class LockPreset(NamedTuple):
+class LockPreset(msgspec.Struct, frozen=True):
     """A lock name that everybody uses for the same purpose, and the commands that need it.
 
     A `host` lock is shared by all repositories of a machine. A `main_tree` lock is needed only in the

@@ -59,7 +59,7 @@ from coord.core.locks.wait_queue import (
     put_request,
     rank_of,
 )
-from coord.core.messages.send import notify
+from coord.core.messages.inbox import notify
 from coord.core.sessions.identify import caller_reads, ensure_session, find_session
 from coord.core.sessions.schema import Session
 from coord.core.transaction import Transaction

@@ -37,7 +37,7 @@ from coord.core.locks.table import (
     waiters,
 )
 from coord.core.locks.wait_queue import drop_request, effective_priority, grant_waiters, leave_queue
-from coord.core.messages.send import notify
+from coord.core.messages.inbox import notify
 from coord.core.transaction import Transaction
 
 DENIED_PATIENCE_MS = 30_000

@@ -37,7 +37,7 @@ from coord.core.locks.schema import (
     LostHookLock,
     Mode,
 )
-from coord.core.messages.send import notify
+from coord.core.messages.inbox import notify
 from coord.core.ranges import Range
 from coord.core.sessions.identify import ancestors, caller_reads
 from coord.core.sessions.liveness import SUSPECT_MS, evidence_of

@@ -22,7 +22,7 @@ from coord.core.locks.resources import REQUEST_RESOURCES_MAX, Resource, parse_re
 from coord.core.locks.schema import PROFILES, EndReason, Guard, Lock, LockRequest, PreemptionAsked
 from coord.core.locks.table import blocking_locks, load_table
 from coord.core.locks.wait_queue import end_expired, grant_request, grant_waiters
-from coord.core.messages.send import notify
+from coord.core.messages.inbox import notify
 from coord.core.sessions.identify import ensure_session
 from coord.core.sessions.liveness import STALE_MS, evidence_of
 from coord.core.sessions.schema import Session

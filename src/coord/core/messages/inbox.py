@@ -1,19 +1,57 @@
-"""Read what waits for a session: its inbox in order, and the broadcasts that it has not seen."""
+"""The inbox of a session: put a message into it, read it in order, find the broadcasts not yet seen."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import msgspec
 
 from coord.core import keys
-from coord.core.messages.schema import Broadcasts, Mailbox, Message
+from coord.core.messages.schema import Broadcasts, Mailbox, Message, MessageSent
+from coord.core.sessions.schema import Session
 from coord.core.transaction import Transaction
 
+SYSTEM = "system"
+TTL_MS = 7 * 24 * 3600 * 1000
+PENDING_MAX = 1000
 SHOWN_MAX = 100
 NUMBER_DIGITS_MAX = 12
 
 
 def mailbox_of(tx: Transaction, session: str) -> Mailbox:
     return tx.get(keys.mailbox(session), Mailbox) or Mailbox()
+
+
+def notify(
+    tx: Transaction, to: str, kind: str, subject: str, now: int, blob: dict[str, Any] | None = None
+) -> None:
+    """Send a system message to a session, unless it has ended."""
+    session = tx.get(keys.session(to), Session)
+    if session is None or (session.ended_ms and session.end_reason != "dead"):
+        return
+    message = Message(
+        from_session_id=SYSTEM,
+        sent_ms=now,
+        kind=kind,
+        subject=f"[System] {subject}",
+        blob=blob or {},
+        expires_ms=now + TTL_MS,
+    )
+    if mailbox_of(tx, to).pending < PENDING_MAX:
+        stored = put_message(tx, message, to)
+        tx.emit(MessageSent(stored.id, SYSTEM, (to,), kind, message.subject))
+
+
+def put_message(tx: Transaction, message: Message, to: str) -> Message:
+    """Append a message to an inbox."""
+    mailbox = mailbox_of(tx, to)
+    number = mailbox.next
+    stored = msgspec.structs.replace(
+        message, id=message.id or f"{message.sent_ms}-{number}", to_session_id=to, recipients=()
+    )
+    changed = msgspec.structs.replace(mailbox, next=number + 1, pending=mailbox.pending + 1)
+    tx.put(keys.mailbox(to), changed)
+    tx.put(keys.inbox(to, number), stored, keys.due(stored.expires_ms))
+    return stored
 
 
 def inbox_messages(tx: Transaction, session: str) -> Iterator[tuple[str, Message]]:

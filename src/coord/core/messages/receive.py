@@ -24,11 +24,11 @@ from coord.core.messages.inbox import (
     inbox_messages,
     mailbox_of,
     mark_broadcasts_seen,
+    put_message,
     remove_message,
     unseen_broadcasts,
 )
 from coord.core.messages.schema import Broadcasts, Message, MessageDelivered
-from coord.core.messages.send import put_message
 from coord.core.sessions.identify import ensure_session, find_session
 from coord.core.transaction import Transaction
 

@@ -1,13 +1,11 @@
 """Send a message to one session, or to all that are registered."""
 
-from typing import Any
-
 import msgspec
 
 from coord.core import keys
 from coord.core.errors import Gone, LimitReached, Refused
 from coord.core.messages.commands import SendMessage, SendReply
-from coord.core.messages.inbox import find_messages, mailbox_of
+from coord.core.messages.inbox import PENDING_MAX, TTL_MS, find_messages, mailbox_of, put_message
 from coord.core.messages.schema import Broadcasts, Message, MessageSent
 from coord.core.sessions.identify import ensure_session
 from coord.core.sessions.liveness import evidence_of, liveness
@@ -15,12 +13,9 @@ from coord.core.sessions.queries import every_session, find_peer
 from coord.core.sessions.schema import Liveness, Session
 from coord.core.transaction import Transaction
 
-SYSTEM = "system"
 RATE_WINDOW_MS = 60_000
 RATE_MAX, RATE_BROADCASTS_MAX = 120, 10
-PENDING_MAX = 1000
 HOPS_MAX = 8
-TTL_MS = 7 * 24 * 3600 * 1000
 
 
 def send_message(tx: Transaction, command: SendMessage, now: int) -> SendReply:
@@ -76,39 +71,6 @@ def _send_to_all(tx: Transaction, message: Message, now: int, *, live_only: bool
     tx.put(keys.broadcast(number), named, keys.due(named.expires_ms))
     tx.emit(MessageSent(named.id, named.from_session_id, named.recipients, named.kind, named.subject))
     return SendReply(named.id, recipients)
-
-
-def notify(
-    tx: Transaction, to: str, kind: str, subject: str, now: int, blob: dict[str, Any] | None = None
-) -> None:
-    """Send a system message to a session, unless it has ended."""
-    session = tx.get(keys.session(to), Session)
-    if session is None or (session.ended_ms and session.end_reason != "dead"):
-        return
-    message = Message(
-        from_session_id=SYSTEM,
-        sent_ms=now,
-        kind=kind,
-        subject=f"[System] {subject}",
-        blob=blob or {},
-        expires_ms=now + TTL_MS,
-    )
-    if mailbox_of(tx, to).pending < PENDING_MAX:
-        stored = put_message(tx, message, to)
-        tx.emit(MessageSent(stored.id, SYSTEM, (to,), kind, message.subject))
-
-
-def put_message(tx: Transaction, message: Message, to: str) -> Message:
-    """Append a message to an inbox."""
-    mailbox = mailbox_of(tx, to)
-    number = mailbox.next
-    stored = msgspec.structs.replace(
-        message, id=message.id or f"{message.sent_ms}-{number}", to_session_id=to, recipients=()
-    )
-    changed = msgspec.structs.replace(mailbox, next=number + 1, pending=mailbox.pending + 1)
-    tx.put(keys.mailbox(to), changed)
-    tx.put(keys.inbox(to, number), stored, keys.due(stored.expires_ms))
-    return stored
 
 
 def _hops(tx: Transaction, sender: str, command: SendMessage) -> int:

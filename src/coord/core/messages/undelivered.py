@@ -6,15 +6,18 @@ Nothing vanishes silently: a message that expires, or whose recipient ends, come
 
 from coord.core import keys
 from coord.core.messages.inbox import (
+    SYSTEM,
+    TTL_MS,
     inbox_messages,
     mailbox_of,
     mark_broadcasts_seen,
+    notify,
+    put_message,
     remove_message,
     unseen_broadcasts,
 )
 from coord.core.messages.receive import COPIED_BYTES_MAX, collect_broadcasts
 from coord.core.messages.schema import Mailbox, Message, MessageLost
-from coord.core.messages.send import SYSTEM, TTL_MS, notify, put_message
 from coord.core.transaction import Transaction
 
 

@@ -4,7 +4,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from coord.core.errors import CoordError, NotFound
 from coord.core.locks.commands import (
@@ -15,7 +15,6 @@ from coord.core.locks.commands import (
     LockReply,
     ReleaseHookLocks,
 )
-from coord.core.messages.commands import AckMessages, ReceiveMessages, ReceiveReply
 from coord.host.paths import path_in_resource
 from coord.host.store_location import StoreLocation
 from coord.integrations.hooks import messages
@@ -27,6 +26,9 @@ from coord.integrations.hooks.shell_parser import outlives_call
 from coord.integrations.hooks.targets import Target, home_location, targets_of, worktree_of
 from coord.sdk.client.connection import Connection
 from coord.sdk.client.open import open_location
+
+if TYPE_CHECKING:
+    from coord.core.messages.commands import MessageInfo
 
 Reply = Callable[[Answer], None]
 AnyConnection = TypeVar("AnyConnection", bound=Connection)
@@ -152,9 +154,11 @@ class HookHandler:
                 )
 
     def _after(self) -> None:
+        from coord.core.messages.commands import AckMessages, ReceiveMessages
+
         home = self._home()
         ended: EndToolCallReply | None = None
-        received = ReceiveReply([])
+        unread: list[MessageInfo] = []
         first = self._connect(home) if home is not None else None
         targets = targets_of(self.event, self._environ, home, self.settings)
         said = [self._observe_after(self._connect(target.location), target, home) for target in targets]
@@ -162,10 +166,11 @@ class HookHandler:
             end = EndToolCall(connection.caller, self._call())
             if connection is first:
                 ended, received = connection.engine.call_many([end, ReceiveMessages(connection.caller)])
+                unread = received.messages
             else:
                 ended = connection.call(end)
             self._release_done(connection, ended, look=self.event.command is not None or self.event.failed)
-        text, ids = messages.inbox(received.messages)
+        text, ids = messages.inbox(unread)
         self._reply(Answer(note="\n".join(each for each in (*said, text) if each)))
         if ids and first is not None:
             with suppress(CoordError):  # the next hook offers it again
@@ -192,6 +197,8 @@ class HookHandler:
         if home is None:
             self._reply(ALLOW)
             return
+        from coord.core.messages.commands import AckMessages, ReceiveMessages
+
         connection = self._connect(home)
         keep = EndToolCall(connection.caller, NO_CALL)
         _, received = connection.engine.call_many([keep, ReceiveMessages(connection.caller)])

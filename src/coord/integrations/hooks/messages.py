@@ -1,13 +1,18 @@
 """The texts that agents read: facts and the exact next step, no orders, because models distrust those."""
 
+from __future__ import annotations
+
 import os
 import sys
 import time
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from coord.core.locks.commands import LockInfo, LockReply, Outcome
-from coord.core.messages.commands import MessageInfo
-from coord.core.sessions.commands import SessionInfo
+
+if TYPE_CHECKING:
+    from coord.core.messages.commands import MessageInfo
+    from coord.core.sessions.commands import SessionInfo
 
 NAMED_MAX = 5
 SAID_CHARS_MAX = 9_000

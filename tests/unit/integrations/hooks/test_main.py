@@ -233,11 +233,11 @@ def test_before_a_reading_tool_next_to_nothing_is_imported(scene: HookHarness) -
     }
 
 
-def test_before_an_edit_nothing_about_tasks_is_imported(scene: HookHarness) -> None:
-    """A lock needs no command of tasks, plans or agents, and every edit would pay for defining them."""
+def test_before_an_edit_no_command_of_another_domain_is_imported(scene: HookHarness) -> None:
+    """A lock needs no command of tasks, plans or messages, and every edit would pay for defining them."""
     imported = imported_before(scene, edit())
     assert "coord.core.locks.commands" in imported
-    other_domains = ("tasks", "plans", "routing", "lifecycle")
+    other_domains = ("tasks", "plans", "routing", "lifecycle", "messages.commands")
     assert not {name for name in imported if name.startswith(tuple(f"coord.core.{d}" for d in other_domains))}
 
 

@@ -162,7 +162,7 @@ def test_a_command_imports_only_what_it_uses(coord: Coord) -> None:
     brought = imported("--session", "s-ann", "lock", "a.py", "--no-wait")
     assert "coord.core.locks.acquire" in brought
     assert not brought & {"coord.core.locks.deadlock", "coord.sdk.validation.tasks"}
-    other_domains = ("tasks", "plans", "routing", "lifecycle")
+    other_domains = ("tasks", "plans", "routing", "lifecycle", "messages.commands")
     assert not {name for name in brought if name.startswith(tuple(f"coord.core.{d}" for d in other_domains))}
 
 
