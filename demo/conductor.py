@@ -3,7 +3,7 @@
 It acts on two things only: what workers report, and what the store's log shows. A worker that is half-way
 through a task waits for a nod. In place of the nod it may be killed (and another takes its place), or be
 stopped until the log shows that its task has passed to somebody else; then it goes on, none the wiser. Or
-the nod comes when somebody stands in line for its file, or when the one is there that it will block.
+the nod comes when somebody waits for its file, or when the one is there that it will block.
 """
 
 import selectors
@@ -45,7 +45,7 @@ class Outcome(NamedTuple):
     killed: dict[str, str]
     """By session: on which task it was at work when it was killed."""
     losers: dict[str, str]
-    """By session that lost a deadlock: the circle it was told."""
+    """By victim of a deadlock: the cycle that it read."""
     trouble: list[str]
 
 
@@ -112,20 +112,20 @@ class Conductor:
             self.outcome.trouble.append(f"the run was not over after {LONGEST_S:.0f} seconds")
 
     def _watch(self, event: Event) -> None:
-        """Tell what the log alone knows: who stands in line, and who lost a circle."""
+        """Show what only the log knows: waiting sessions and victims of a deadlock."""
         fields = event.fields
         if event.name == "lock.waiting":
             self._hot_wanted = self._hot_wanted or HOT_FILE in fields["resources"]
             self.stage.tell(
-                f"{fields['session']} stands in line for {fields['resources'][0]}, held by {fields['holder']}"
+                f"{fields['session']} waits for {fields['resources'][0]}, held by {fields['holder']}"
             )
         elif event.name == "lock.acquired" and fields.get("waited_ms"):
             waited_s = fields["waited_ms"] / 1000
             self.stage.waits += 1
-            self.stage.tell(f"{fields['session']} is handed {fields['resource']} after {waited_s:.1f} s")
+            self.stage.tell(f"{fields['session']} gets {fields['resource']} after {waited_s:.1f} s")
         elif event.name == "lock.deadlock":
             self.stage.deadlocks += 1
-            self.stage.tell(f"DEADLOCK {' → '.join(fields['cycle'])}: {fields['victim']} has to give way")
+            self.stage.tell(f"DEADLOCK {' → '.join(fields['cycle'])}: {fields['victim']} must give way")
 
     # What workers say.
 
@@ -141,7 +141,7 @@ class Conductor:
             self._note(actor, report)
         elif report.did == "deadlock":
             self.outcome.losers[actor.session] = report.reason
-            self.stage.tell(f"{actor.session} is told so, and gives {report.task} back")
+            self.stage.tell(f"{actor.session} reads that, and releases {report.task}")
         elif report.did == "lost":
             self.stage.tell(f"{actor.session} finds at its renewal that it lost {report.task}")
         elif report.did == "finished":

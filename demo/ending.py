@@ -22,11 +22,11 @@ def print_lineage(url: str, tasks: Iterable[str], outcome: Outcome) -> None:
             for past in coordinator.get_claim_history(TENANT, PROJECT, task):
                 held = (past.released_at - past.acquired_at).total_seconds()
                 killed = "  (killed -9)" if outcome.killed.get(past.session_id) == task else ""
-                circle = "  (lost a deadlock)" if past.note.startswith("deadlock") else ""
+                deadlock = "  (lost a deadlock)" if past.note.startswith("deadlock") else ""
                 sign = "✔" if past.result_accepted else "✗"
                 print(
                     f"  {shown:<22} {past.generation}  {past.session_id:<8} {held:5.2f} s  "
-                    f"{sign} {past.release_reason.value}{killed}{circle}"
+                    f"{sign} {past.release_reason.value}{killed}{deadlock}"
                 )
                 for late in past.rejected:
                     why = late.rejection_reason
@@ -44,9 +44,9 @@ def print_losses(outcome: Outcome) -> None:
             f"  {reply.session:<8} {reply.task:<22} had generation {reply.generation}, current is"
             f" {reply.current_generation}: {reply.reason}{lost}"
         )
-    print(f"\nGAVE WAY: {len(outcome.losers)} in a circle of agents that waited for each other\n")
-    for session, circle in outcome.losers.items():
-        print(f"  {session:<8} was told: {circle}")
+    print(f"\nGAVE WAY: {len(outcome.losers)} in a cycle of agents that waited for each other\n")
+    for session, cycle in outcome.losers.items():
+        print(f"  {session:<8} read: {cycle}")
 
 
 def print_landing(landing: Landing) -> None:
@@ -60,8 +60,8 @@ def print_landing(landing: Landing) -> None:
     if landing.overwrite is not None:
         overwrite = landing.overwrite
         print(f"\nOVERWRITTEN: {overwrite.path}, by a shell command that no lock could stop\n")
-        print(f"  {overwrite.writer:<8} was told: {overwrite.writer_told}")
-        print(f"  {overwrite.holder:<8} was told: {overwrite.holder_told}")
+        print(f"  {overwrite.writer:<8} read: {overwrite.writer_told}")
+        print(f"  {overwrite.holder:<8} read: {overwrite.holder_told}")
 
 
 def print_proof(url: str, folder: Path, outcome: Outcome, stage: Stage, landing: Landing) -> int:
@@ -94,8 +94,8 @@ def print_proof(url: str, folder: Path, outcome: Outcome, stage: Stage, landing:
         "the generations of each task are 1, 2, 3 …, and none began after the result",
         "no task was begun before all that it depends on was done",
         "no file was locked by two at once, no accepted line is missing in any, and no lock is left",
-        "who lost the deadlock was told, and its task was done by the next generation",
-        f"what the workers were told agrees{unheard_words}, and every refusal is on record",
+        "the victim of the deadlock was notified, and the next generation did its task",
+        f"the answers to the workers agree with it{unheard_words}, and every refusal is recorded",
         "both sides were notified of the overwrite, neither lost any work, and the holder's work was merged",
         "no branch was merged whose lock another had got since, and who was refused had lost its lock",
         "main is what the accepted merges made of it, one after the other, and every accepted line is there",
@@ -104,7 +104,7 @@ def print_proof(url: str, folder: Path, outcome: Outcome, stage: Stage, landing:
         print(f"  ✔ {line}")
     print(
         f"\nPROVEN: {len(pieces)} tasks, {stage.claims} claims, {stage.kills} workers killed, "
-        f"{stage.refused} zombies refused, {stage.waits} waited in line, {stage.deadlocks} deadlock broken,\n"
+        f"{stage.refused} zombies refused, {stage.waits} lock waits, {stage.deadlocks} deadlock broken,\n"
         f"exactly one accepted result per task; {merged} branches merged, {late} refused, "
         f"1 overwrite caught, main intact. {stage.seconds:.1f} s"
     )

@@ -23,8 +23,8 @@ SHORT_TTL, PATIENCE = "1s", "20s"
 SETTINGS = "[hooks]\nrestore_overwrites = true\n"
 
 
-class Told(NamedTuple):
-    """What an agent was told of its merge, and the line that it wanted to bring into main."""
+class MergeAnswer(NamedTuple):
+    """The answer to a merge, and the line that the agent wanted to bring into main."""
 
     session: str
     branch: str
@@ -36,7 +36,7 @@ class Told(NamedTuple):
 
 
 class Overwrite(NamedTuple):
-    """What a shell command wrote over another's file, and who was told what."""
+    """A file that a shell command overwrote, and the messages to both sides."""
 
     holder: str
     writer: str
@@ -54,11 +54,11 @@ class Overwrite(NamedTuple):
 
 @dataclass
 class Landing:
-    """What the last act came to, by what the agents were told; log and repository are asked separately."""
+    """The result of the last act as the agents saw it; the proof reads log and repository itself."""
 
     began_at: str = ""
     """Where main stood."""
-    told: list[Told] = field(default_factory=list)
+    told: list[MergeAnswer] = field(default_factory=list)
     overwrite: Overwrite | None = None
 
 
@@ -144,7 +144,7 @@ class GitAct:
         )
         if holder_told and found == kept:
             self._tell(
-                f"OVERWRITE caught: both are told, and {OVERWRITTEN} is again as {holder.session} left it"
+                f"OVERWRITE caught: both are notified, and {OVERWRITTEN} is restored for {holder.session}"
             )
         holder.coord("commit", "-m", "Open the shop", "--unlock")
         self._merge(holder, OVERWRITTEN, line)
@@ -162,7 +162,7 @@ class GitAct:
         late.coord("renew", CONTESTED, "--ttl", SHORT_TTL)
         self._does(late, "asleep", CONTESTED)
         self._tell(f"{late.session} commits {CONTESTED}, renews its lock for {SHORT_TTL}, and sleeps")
-        self._does(heir, "in line", CONTESTED)
+        self._does(heir, "queued", CONTESTED)
         heir.coord("lock", CONTESTED, "--wait", PATIENCE)
         file = heir.folder / CONTESTED
         file.write_text(f"{file.read_text()}{line}\n")
@@ -176,7 +176,9 @@ class GitAct:
         (answer,) = author.coord("merge", author.branch)["branches"]
         merged = answer["status"] == "merged"
         why = "; ".join(finding["what"] for finding in answer["findings"]) or answer["status"]
-        told = Told(author.session, author.branch, answer["tip"], path, line, merged, "" if merged else why)
+        told = MergeAnswer(
+            author.session, author.branch, answer["tip"], path, line, merged, "" if merged else why
+        )
         self.landing.told.append(told)
         self._does(author, "merged" if merged else "refused", path)
         how = f"is MERGED: main is at {answer['commit'][:10]}" if merged else f"is REFUSED: {why}"

@@ -35,7 +35,7 @@ class Fate(StrEnum):
     KILLED_SUBMITTING = "killed while submitting"
     FROZEN_UNTIL_TAKEN = "frozen until another holds its task"
     FROZEN_UNTIL_DONE = "frozen until another has finished its task"
-    HOLDS_HOT_FILE = "waits until somebody stands in line for its file"
+    HOLDS_HOT_FILE = "waits until somebody waits for its file"
     MEETS = "waits for the one it will block"
 
     @property

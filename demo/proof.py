@@ -89,7 +89,7 @@ def find_lock_faults(events: Iterable[Event]) -> list[str]:
             resolved = resolved or fields["resolved"]
     faults += [f"{resource} is still held by {session}" for resource, session in held.items()]
     if not handed_on:
-        faults.append(f"nobody was handed {HOT_FILE} after waiting in line")
+        faults.append(f"nobody got {HOT_FILE} after waiting for it")
     if not resolved:
         faults.append("no deadlock was broken")
     return faults

@@ -21,7 +21,7 @@ PART_STYLES = {
     "frozen": "bold blue",
     "zombie": "bold magenta",
     "deadlock": "bold red",
-    "in line": "bold cyan",
+    "queued": "bold cyan",
     "finished": "green",
 }
 TRACKS = 4
@@ -78,8 +78,8 @@ def drawn(stage: Stage, news: list[str], width: int, height: int) -> RenderableT
     rows = -(-len(stage.pieces) // columns)
     room = height - (len(stage.parts) + 1) - rows - 4
     shown = news[-room:] if room > 0 else []
-    told = Text("\n".join(shown), style="dim", no_wrap=True, overflow="ellipsis")
-    return Group(_workers(stage), Text(), _pieces(stage, rows), Text(), _totals(stage, width), told)
+    latest = Text("\n".join(shown), style="dim", no_wrap=True, overflow="ellipsis")
+    return Group(_workers(stage), Text(), _pieces(stage, rows), Text(), _totals(stage, width), latest)
 
 
 def _workers(stage: Stage) -> Table:

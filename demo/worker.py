@@ -76,13 +76,13 @@ class Work:
             path.write_text(f"{text}{self._name} {self._generation} {self._session}\n")
 
     def _change_also(self, also: str) -> bool:
-        """Change a file that only turned out to be needed; give all up if waiting for it closes a circle."""
-        say("in line", self._name, self._generation, reason=also)
+        """Change one more file; release the task if waiting for that file would be a deadlock."""
+        say("queued", self._name, self._generation, reason=also)
         reply = self._client.acquire(f"file:{also}", ttl_s=LINE_S, wait_s=LINE_S)
         if not reply.ok:
-            circle = " → ".join(reply.cycle)
-            self._client.release_task(self._name, self._generation, note=f"deadlock: {circle}")
-            say("deadlock", self._name, self._generation, reason=circle)
+            cycle = " → ".join(reply.cycle)
+            self._client.release_task(self._name, self._generation, note=f"deadlock: {cycle}")
+            say("deadlock", self._name, self._generation, reason=cycle)
             return False
         self._renew()
         self._change([f"file:{also}"])

@@ -59,7 +59,7 @@ def test_the_demo_proves_itself_and_leaves_nothing_behind(tmp_path: Path) -> Non
     assert run.returncode == 0, run.stdout + run.stderr
     assert "20 tasks, 20 task.completed events, one for each" in run.stdout
     proven = re.search(
-        r"PROVEN: 20 tasks, \d+ claims, 4 workers killed, (\d+) zombies refused, (\d+) waited in line, "
+        r"PROVEN: 20 tasks, \d+ claims, 4 workers killed, (\d+) zombies refused, (\d+) lock waits, "
         r"(\d+) deadlock broken",
         run.stdout,
     )
@@ -70,7 +70,7 @@ def test_the_demo_proves_itself_and_leaves_nothing_behind(tmp_path: Path) -> Non
     assert "(killed -9)" in run.stdout
     assert "(lost a deadlock)" in run.stdout
     assert "came back, and was refused: STALE_GENERATION" in run.stdout
-    assert re.search(r"stands in line for file:src/app.py, held by \w+-1", run.stdout)
+    assert re.search(r"waits for file:src/app.py, held by \w+-1", run.stdout)
     assert_git_act_shown(run.stdout)
     assert list(tmp_path.iterdir()) == []
     assert processes_naming(str(tmp_path)) == []
@@ -79,8 +79,8 @@ def test_the_demo_proves_itself_and_leaves_nothing_behind(tmp_path: Path) -> Non
 def assert_git_act_shown(told: str) -> None:
     """Issue 5, must show: worktrees, an overwrite reported to both, a merge that lands, and a late one."""
     assert "gus-1, hana-1 and ivo-1 have worktrees" in told
-    assert "hana-1   was told: coord: this command changed src/app.py, which session gus-1 holds" in told
-    assert "gus-1    was told: src/app.py was overwritten: A shell command of session hana-1" in told
+    assert "hana-1   read: coord: this command changed src/app.py, which session gus-1 holds" in told
+    assert "gus-1    read: src/app.py was overwritten: A shell command of session hana-1" in told
     assert re.search(r"agent/gus is MERGED: main is at \w{10}\n", told)
     assert re.search(r"agent/ivo is REFUSED: .* under fence \d+ of ivo-1, which was lost", told)
     assert "2 branches merged, 1 refused, 1 overwrite caught, main intact" in told
@@ -286,7 +286,7 @@ HONEST_LOCKS = [
     [
         (None, ""),
         (1, "bela-1 got it while ada-1 held it"),
-        (2, "nobody was handed"),
+        (2, "nobody got"),
         (3, "no deadlock was broken"),
         (4, "is still held by bela-1"),
     ],
@@ -299,7 +299,7 @@ def test_two_holders_and_locks_left_are_found_out(left_out: int | None, fault: s
 
 
 def test_a_loser_that_was_not_told_is_found_out() -> None:
-    """The victim of a deadlock must have been told the circle."""
+    """The victim of a deadlock must have read the cycle."""
     assert find_contradictions(HONEST_LOCKS, Outcome([], {}, {}, [])) == [
         "bela-1 lost a deadlock and was not told"
     ]

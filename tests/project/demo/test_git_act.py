@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from demo.author import Author, Broken
-from demo.git_act import Landing, Overwrite, Told
+from demo.git_act import Landing, MergeAnswer, Overwrite
 from demo.git_proof import find_git_faults, find_log_faults, find_overwrite_faults
 from demo.log import Event
 from tests.support.git_folders import git
@@ -64,7 +64,7 @@ def act(yard: Yard, name: str, path: str, fence: int, *, asks: int, merged: bool
     tip = write(yard, name, path, line)
     yard.log(fence, "lock.acquired", resource=f"file:{path}")
     yard.log(fence + 1, "git.committed", commit=tip, fences=[fence])
-    yard.landing.told.append(Told(f"{name}-1", branch, tip, path, line, merged))
+    yard.landing.told.append(MergeAnswer(f"{name}-1", branch, tip, path, line, merged))
     if merged:
         yard.git("merge", "-q", "--no-ff", "-m", f"Merge {branch}", branch)
         yard.log(asks, "git.merged", branch=branch, tip=tip, commit=yard.git("rev-parse", "main"))

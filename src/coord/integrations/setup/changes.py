@@ -22,11 +22,11 @@ FORMER_SUFFIX = ".coord-former"
 
 
 class Change(NamedTuple):
-    """One file before and after the setup; None: no file."""
+    """The current and the planned content of a file; None: no file."""
 
     path: str
-    now: Content | None
-    then: Content | None
+    current: Content | None
+    planned: Content | None
 
 
 class Plan(NamedTuple):
@@ -58,7 +58,7 @@ class Plan(NamedTuple):
             if read_journal(self.folder) != self.previous:
                 raise Busy("another coord init or uninstall finished first", hint="run this command again")
             for change in self.changes:
-                if read_file(change.path) != change.now:
+                if read_file(change.path) != change.current:
                     raise Busy(
                         f"{change.path} has changed; nothing was written", hint="run this command again"
                     )
@@ -69,7 +69,7 @@ class Plan(NamedTuple):
                 msgspec.structs.replace(self.journal, edits=(*self.journal.edits, *kept), folders=folders),
             )
             for change in self.changes:
-                write_file(change.path, change.then)
+                write_file(change.path, change.planned)
             _remove_empty({*folders, *self.removable_folders} - {*self.journal.folders})
             write_journal(self.folder, self.journal)
 
@@ -115,12 +115,12 @@ class Planner:
     def plan_copy_removal(self, root: str, name: str, template: str) -> None:
         """Plan to remove a file that our hook copied into a new worktree."""
         path, copied = f"{root}/{name}", self.previous.find(template)
-        now = read_file(path)
+        current = read_file(path)
         if (
             self.previous.find(path) is None
             and copied is not None
-            and now is not None
-            and _is_copy(now, copied)
+            and current is not None
+            and _is_copy(current, copied)
         ):
             self._base[path] = self._without_edit(Edit(path, copied.how, None, digest(read_file(template))))
             while path := path.rpartition("/")[0].removesuffix(root):
@@ -138,15 +138,15 @@ class Planner:
             self.base(edit.path)
         edits, changes = list[Edit](), list[Change]()
         for path, base in self._base.items():
-            now = read_file(path)
-            how, then = self._planned.get(path, ("", base))
-            if then != base:
-                edits.append(Edit(path, how, base, digest(then)))
-            if then != now:
-                changes.append(Change(path, now, then))
-        made = self._new_folders(edits)
-        asked = (scope, tuple(tools), tuple(protected), tenant)
-        journal = Journal(tuple(edits), made, *asked) if edits else Journal()
+            current = read_file(path)
+            how, planned = self._planned.get(path, ("", base))
+            if planned != base:
+                edits.append(Edit(path, how, base, digest(planned)))
+            if planned != current:
+                changes.append(Change(path, current, planned))
+        folders = self._new_folders(edits)
+        options = (scope, tuple(tools), tuple(protected), tenant)
+        journal = Journal(tuple(edits), folders, *options) if edits else Journal()
         return Plan(self._folder, changes, journal, self.previous, self.notes, tuple(self._removable))
 
     def _new_folders(self, edits: list[Edit]) -> tuple[str, ...]:
@@ -161,39 +161,39 @@ class Planner:
 
     def _without_edit(self, edit: Edit) -> Content | None:
         """Return a file without our edit; keep later changes of others."""
-        now = read_file(edit.path)
+        current = read_file(edit.path)
         if edit.how == "former":
-            return self._former_hook(edit, now)
-        if digest(now) == edit.digest:
+            return self._former_hook(edit, current)
+        if digest(current) == edit.digest:
             return self._before(edit)
-        if now is None or now == edit.before:
-            return now
+        if current is None or current == edit.before:
+            return current
         before = edit.before
         self.notes.append(f"somebody else changed {edit.path}; coord removes only its part")
         if edit.how == "json":
-            text = without_hooks(now.text, edit.path, before.text if before else "")
-            return None if before is None and text.strip() == "{}" else now.with_text(text)
+            text = without_hooks(current.text, edit.path, before.text if before else "")
+            return None if before is None and text.strip() == "{}" else current.with_text(text)
         if edit.how == "block":
-            text = without_block(now.text, marks_for(edit.path))
-            return None if before is None and not text.strip() else now.with_text(text)
+            text = without_block(current.text, marks_for(edit.path))
+            return None if before is None and not text.strip() else current.with_text(text)
         if edit.how == "config":
-            return self._strip_config(now, before)
+            return self._strip_config(current, before)
         self.notes[-1] = f"somebody else changed {edit.path}; coord leaves it unchanged"
-        return now
+        return current
 
     def _before(self, edit: Edit) -> Content | None:
         """Return a file as it was; a renamed hook may have newer content under its new name."""
         aside = read_file(edit.path + FORMER_SUFFIX) if edit.how == "hook" and edit.before else None
         return aside or edit.before
 
-    def _former_hook(self, edit: Edit, now: Content | None) -> Content | None:
+    def _former_hook(self, edit: Edit, current: Content | None) -> Content | None:
         """Return the hook from before coord; None if it can get its old name back."""
         stub = self.previous.find(edit.path.removesuffix(FORMER_SUFFIX))
         if stub is None or digest(read_file(stub.path)) == stub.digest:
             return None
-        if now is not None:
+        if current is not None:
             self.notes.append(f"coord keeps {edit.path}, the hook from before: another hook has its name now")
-        return now
+        return current
 
 
 def _is_copy(content: Content, template: Edit) -> bool:
@@ -218,9 +218,11 @@ def _remove_empty(folders: Iterable[str]) -> None:
 
 
 def _diff(change: Change) -> str:
-    now, then = ((content.text if content else "") for content in (change.now, change.then))
-    names = [change.path if content else "/dev/null" for content in (change.now, change.then)]
-    lines = unified_diff(now.splitlines(keepends=True), then.splitlines(keepends=True), names[0], names[1])
+    current, planned = ((content.text if content else "") for content in (change.current, change.planned))
+    names = [change.path if content else "/dev/null" for content in (change.current, change.planned)]
+    lines = unified_diff(
+        current.splitlines(keepends=True), planned.splitlines(keepends=True), names[0], names[1]
+    )
     text = "".join(
         line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines
     )

@@ -187,11 +187,11 @@ class GitSetup:
     def _plan_config(self, planner: Planner, pairs: dict[str, str]) -> None:
         """Plan settings of git; keep a configuration that has them already."""
         base = planner.base(self.config) or Content(b"")
-        now = read_file(self.config) or base
+        current = read_file(self.config) or base
         planner.plan_file(
             self.config,
             "config",
-            now if self._with_settings(now, pairs) == now else self._with_settings(base, pairs),
+            current if self._with_settings(current, pairs) == current else self._with_settings(base, pairs),
         )
 
     def _with_settings(self, content: Content, pairs: dict[str, str]) -> Content:

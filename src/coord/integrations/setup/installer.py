@@ -75,7 +75,7 @@ def plan_repository(
 
 def plan_user(environ: Mapping[str, str], tools: Sequence[Tool]) -> Plan:
     """Plan the hooks in a user's settings, which apply to all repositories."""
-    planner = Planner(user_folder(environ), lambda now, _: now)
+    planner = Planner(user_folder(environ), lambda current, _: current)
     for tool in tools:
         home = tool.home(environ)
         _plan_tool_hooks(planner, os.path.realpath(f"{home}/{tool.user}"), tool)
@@ -112,7 +112,7 @@ def plan_removal(repository: Repository) -> Plan:
 
 def plan_user_removal(environ: Mapping[str, str]) -> Plan:
     """Plan to restore a user's settings."""
-    return Planner(user_folder(environ), lambda now, _: now).finish()
+    return Planner(user_folder(environ), lambda current, _: current).finish()
 
 
 class _Worktree:
@@ -209,9 +209,11 @@ def _plan_tool_hooks(
         if our_hooks(settings_of(base.text, path)) == our_hooks(settings_of(text, path)):
             return
         planner.set_base(path, None if without.strip() == "{}" else base.with_text(without))
-    now = read_file(path)
-    if now is not None and our_hooks(settings_of(now.text, path)) == our_hooks(settings_of(text, path)):
-        planner.plan_file(path, "json", now)  # others may have reordered it
+    current = read_file(path)
+    if current is not None and our_hooks(settings_of(current.text, path)) == our_hooks(
+        settings_of(text, path)
+    ):
+        planner.plan_file(path, "json", current)  # others may have reordered it
     else:
         planner.plan_file(path, "json", base.with_text(text))
 
@@ -222,9 +224,9 @@ def _plan_block(planner: Planner, path: str) -> None:
     if text != base.text and has_block(base.text, MARKDOWN):  # an older block that no journal has
         without = without_block(base.text, MARKDOWN)
         planner.set_base(path, base.with_text(without) if without.strip() else None)
-    now = read_file(path)
-    if now is not None and with_block(now.text, agent_docs.BLOCK, MARKDOWN) == now.text:
-        planner.plan_file(path, "block", now)
+    current = read_file(path)
+    if current is not None and with_block(current.text, agent_docs.BLOCK, MARKDOWN) == current.text:
+        planner.plan_file(path, "block", current)
     else:
         planner.plan_file(path, "block", base.with_text(text))
 
