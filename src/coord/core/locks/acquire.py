@@ -5,8 +5,6 @@ the waiters get what was freed. Then `outcome_of` decides on the table, and one 
 outcome out.
 """
 
-from typing import NamedTuple
-
 import msgspec
 
 from coord.core import keys
@@ -135,17 +133,17 @@ def _prefetch_blockers(tx: Transaction, table: LockTable, now: int) -> None:
     tx.prefetch(*wanted)
 
 
-class Grant(NamedTuple):
+class Grant(msgspec.Struct, frozen=True):
     """Nothing blocks the request."""
 
 
-class Wait(NamedTuple):
+class Wait(msgspec.Struct, frozen=True):
     """The request joins the wait queue under this key."""
 
     key: str
 
 
-class Deny(NamedTuple):
+class Deny(msgspec.Struct, frozen=True):
     """The request does not wait, and something blocks it; `position` is where it would wait."""
 
     blocking: list[LockAt]

@@ -158,7 +158,7 @@ def compatible(one: Mode, other: Mode) -> bool:
     return one is Mode.READ and other is Mode.READ
 
 
-class Requester(NamedTuple):
+class Requester(msgspec.Struct, frozen=True):
     """The session that requests a lock, and its ancestors."""
 
     session: str

@@ -32,7 +32,7 @@ class RequestAt(NamedTuple):
     request: LockRequest
 
 
-class WantedLock(NamedTuple):
+class WantedLock(msgspec.Struct, frozen=True):
     """A lock that the session would end up with, and every lock that overlaps it."""
 
     resource: Resource
@@ -40,7 +40,7 @@ class WantedLock(NamedTuple):
     overlapping: list[LockAt]
 
 
-class LockTable(NamedTuple):
+class LockTable(msgspec.Struct, frozen=True):
     """Everything a request for locks depends on."""
 
     request: LockRequest
