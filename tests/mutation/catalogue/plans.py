@@ -53,7 +53,7 @@ MUTANTS = [
         "half-updated dependencies look like the end of the plan",
         "coord.core.plans.idle:_progress",
         "look_ms = now",
-        "look_ms, told = now, []",
+        "look_ms, reasons = now, []",
         ("tests/unit/core/tasks/test_planned.py::test_many_dependents_are_updated_in_steps",),
     ),
     Mutant(
@@ -95,7 +95,7 @@ MUTANTS = [
         "a caller that claims several tasks does not spread out",
         "coord.core.plans.queue:_spread",
         "// limit",
-        "* (most == 1)",
+        "* (limit == 1)",
         ("tests/unit/core/plans/test_queue_spread.py",),
     ),
     Mutant(

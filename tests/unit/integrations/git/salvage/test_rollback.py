@@ -147,7 +147,7 @@ def test_what_was_put_aside_is_shown_and_given_up(shop: Path, coord: Coord) -> N
     ref = coord("ann salvage keep --why", "before the rework").answer["ref"]
     shown = coord("bob salvage show", ref.removeprefix("refs/coord/salvage/"))
     assert shown.answer["salvage"]["files"] == [{"path": "src/app.py", "state": "changed"}]
-    assert "before the rework; no branch has all of it" in shown.line
+    assert "before the rework; no branch contains all of it" in shown.line
     assert coord("bob salvage prune").code == 2
     assert coord("bob salvage drop", ref).answer["error"]["code"] == "refused"
     git(shop, "commit", "-qam", "second")
