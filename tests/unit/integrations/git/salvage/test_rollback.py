@@ -151,7 +151,7 @@ def test_what_was_put_aside_is_shown_and_given_up(shop: Path, coord: Coord) -> N
     assert coord("bob salvage prune").code == 2
     assert coord("bob salvage drop", ref).answer["error"]["code"] == "refused"
     git(shop, "commit", "-qam", "second")
-    assert coord("bob salvage prune --merged --dry-run").line == "1 would be dropped"
+    assert coord("bob salvage prune --merged --dry-run").line == "Dry run: 1 would be deleted"
     assert coord("bob salvage prune --merged --older-than 30d").answer["dropped"] == []
     (dropped,) = coord("bob salvage drop", ref).answer["dropped"]
     assert coord("bob salvage list").answer["salvage"] == []
