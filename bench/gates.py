@@ -11,7 +11,7 @@ from bench.figures import Figure
 from bench.places import Places
 from bench.repository import environment, open_client
 from bench.scale import TINY, Scale
-from coord.integrations.git.gate import main as gate_client
+from coord.integrations.git.gate import main as gate_main
 from coord.integrations.git.gate.stubs import LOCAL_HOOKS, stub_text
 from coord.sdk.client.open import initialise
 
@@ -53,7 +53,7 @@ def _repository(folder: Path, commits: int) -> Path:
     for hook in LOCAL_HOOKS:
         file = folder / ".git/hooks" / hook
         file.parent.mkdir(exist_ok=True)
-        file.write_text(stub_text(hook, sys.executable, gate_client.__file__))
+        file.write_text(stub_text(hook, sys.executable, gate_main.__file__))
         file.chmod(0o755)
     url = initialise(str(folder), environment(folder)).url
     with open_client(url, folder, SESSION) as client:

@@ -8,7 +8,7 @@ import pytest
 from coord import TaskCoordinator
 from coord.core.errors import NotFound
 from coord.core.tasks.claims import LOSS_KEEP_MS
-from coord.sdk.client import session_memory as memory
+from coord.sdk.client import session_memory
 from coord.sdk.client.client import Client
 from tests.support.client_harness import ClientHarness, open_client_harness
 from tests.support.store_harness import START_MS
@@ -173,7 +173,7 @@ def test_the_log_is_read_no_further_than_a_measure(
     harness: ClientHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Bounded work: of a long log the end is read, and the answer says from when on."""
-    monkeypatch.setattr(memory, "ENTRIES_MAX", 500)
+    monkeypatch.setattr(session_memory, "ENTRIES_MAX", 500)
     ann, bob = (harness.client(name, project="shop") for name in ("ann", "bob"))
     take(ann, "early")
     ann.submit_task("early", 1)

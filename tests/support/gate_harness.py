@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from coord.integrations.git.gate import main as gate_client
+from coord.integrations.git.gate import main as gate_main
 from coord.integrations.git.gate.stubs import LOCAL_HOOKS, stub_text
 from coord.sdk.client.client import Client, connect
 from tests.support.git_folders import PLAIN
 
-CLIENT = gate_client.__file__
+CLIENT = gate_main.__file__
 SETTINGS = {
     "user.name": "a",
     "user.email": "a@b",

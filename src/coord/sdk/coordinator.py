@@ -26,7 +26,7 @@ from coord.core.tasks.commands import (
     ResetTask,
 )
 from coord.engine.engine import Engine
-from coord.sdk.client import results as large
+from coord.sdk.client import results
 from coord.sdk.client.limits import limits_command
 from coord.sdk.validation import arguments
 from coord.sdk.validation.results import to_json
@@ -218,12 +218,12 @@ class TaskCoordinator:
         names = _names(tenant_id, project_id, task_id)
         session, number = check_id("session id", session_id), _generation(generation)
         data = to_json("result_data", result_data)
-        return large.submit(self.engine(tenant_id), names, session, number, data, command_id)
+        return results.submit(self.engine(tenant_id), names, session, number, data, command_id)
 
     def get_result(self, tenant_id: str, project_id: str, task_id: str) -> types.TaskResult:
         """Return the accepted result of a task with all its data, of any size."""
         names = _names(tenant_id, project_id, task_id)
-        result, data = large.whole_result(self.engine(tenant_id), GetResult(*names))
+        result, data = results.whole_result(self.engine(tenant_id), GetResult(*names))
         if data is None:
             return result
         return msgspec.structs.replace(result, result_data=msgspec.json.decode(data))

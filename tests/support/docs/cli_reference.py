@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from coord.transports import exit_codes as render
+from coord.transports import exit_codes
 from coord.transports.cli.commands.flags import GLOBAL_FLAGS
 from coord.transports.cli.commands.registry import GROUPS, commands_of
 from coord.transports.cli.help import flag_shape
@@ -84,7 +84,7 @@ def _beginning() -> Iterator[str]:
     yield INTRODUCTION
     yield "## Exit codes\n"
     yield from _table(
-        ("code", "meaning"), [(str(code), means) for code, means in render.EXIT_MEANINGS.items()]
+        ("code", "meaning"), [(str(code), means) for code, means in exit_codes.EXIT_MEANINGS.items()]
     )
     yield "\n## Global flags\n"
     yield from _flags(GLOBAL_FLAGS)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coord.core.errors import Invalid
-from coord.transports import arguments as words
+from coord.transports import arguments
 
 NOWHERE = lambda _path: False  # noqa: E731 - one line says it all
 
@@ -34,12 +34,12 @@ def outcome(read: Callable[[str], Any], text: str) -> Any:
         ("0.25", 0.25),
         ("4m30s", 270),
         ("1d2h3m4s", 93_784),
-        ("366d", words.YEAR_S),
+        ("366d", arguments.YEAR_S),
     ],
 )
 def test_a_duration_is_seconds_or_has_units(text: str, seconds: float) -> None:
     """CFL-27: one parser for `90`, `30s`, `5m`, `1h`, `7d`, and for what we print ourselves."""
-    assert words.duration(text) == seconds
+    assert arguments.duration(text) == seconds
 
 
 @pytest.mark.parametrize(
@@ -67,28 +67,28 @@ def test_a_duration_is_seconds_or_has_units(text: str, seconds: float) -> None:
 def test_a_bad_duration_is_invalid_with_a_hint(text: str) -> None:
     """Issue 3, bad input: durations are validated at the edge, and the hint shows good ones."""
     with pytest.raises(Invalid) as caught:
-        words.duration(text)
+        arguments.duration(text)
     assert "5m" in caught.value.hint
 
 
 def test_zero_is_a_duration_only_where_it_makes_sense() -> None:
     """Not to wait at all is sensible; a lease of no time is not."""
-    assert words.duration("0", zero=True) == 0
+    assert arguments.duration("0", zero=True) == 0
     with pytest.raises(Invalid):
-        words.duration("0")
+        arguments.duration("0")
 
 
 @given(st.text(max_size=50) | st.from_regex(r"[0-9.]{0,6}[smhd]{0,2}[0-9]{0,3}[smhd]?", fullmatch=True))
 def test_any_text_is_a_duration_or_invalid(text: str) -> None:
     """Whatever is typed gives seconds within a year, or `Invalid`."""
-    found = outcome(words.duration, text)
-    assert found.hint if isinstance(found, Invalid) else 0 < found <= words.YEAR_S
+    found = outcome(arguments.duration, text)
+    assert found.hint if isinstance(found, Invalid) else 0 < found <= arguments.YEAR_S
 
 
 @given(st.integers(min_value=1, max_value=3599))
 def test_a_span_reads_back_as_the_same_duration(seconds: int) -> None:
     """LCK-73: `4m30s` is what we print, so it is also what we read."""
-    assert words.duration(words.span(seconds)) == seconds
+    assert arguments.duration(arguments.span(seconds)) == seconds
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_a_span_reads_back_as_the_same_duration(seconds: int) -> None:
 )
 def test_a_span_is_short(seconds: float, text: str) -> None:
     """LCK-73: the time that is left is told in at most two units."""
-    assert words.span(seconds) == text
+    assert arguments.span(seconds) == text
 
 
 @pytest.mark.parametrize(
@@ -119,63 +119,63 @@ def test_a_span_is_short(seconds: float, text: str) -> None:
 )
 def test_a_word_without_a_scheme_is_a_file_or_a_name(word: str, resource: str) -> None:
     """Issue 3, part 4: `/`, `.` or a glob character make a file, anything else a name; a scheme decides."""
-    assert words.resource(word, NOWHERE) == resource
+    assert arguments.resource(word, NOWHERE) == resource
 
 
 def test_a_word_that_exists_as_a_path_is_a_file(tmp_path, monkeypatch) -> None:
     """Issue 3, part 4: `Makefile` is the file if there is one, even as a dangling symlink."""
     monkeypatch.chdir(tmp_path)
-    assert words.resource("Makefile") == "name:Makefile"
+    assert arguments.resource("Makefile") == "name:Makefile"
     (tmp_path / "Makefile").symlink_to("nowhere")
-    assert words.resource("Makefile") == "file:Makefile"
+    assert arguments.resource("Makefile") == "file:Makefile"
 
 
 @pytest.mark.parametrize("word", ["", "file:", "name:", "project:"])
 def test_an_empty_resource_is_invalid(word: str) -> None:
     """Issue 3, bad input: nothing is no resource."""
     with pytest.raises(Invalid, match="is not a resource"):
-        words.resource(word)
+        arguments.resource(word)
 
 
 @given(st.text(max_size=60))
 def test_any_word_is_a_resource_or_invalid(word: str) -> None:
     """Whatever is typed keeps its text under exactly one scheme, and a resource stays what it is."""
-    found = outcome(words.resource, word)
+    found = outcome(arguments.resource, word)
     if isinstance(found, Invalid):
-        assert word in {"", *words.SCHEMES}
+        assert word in {"", *arguments.SCHEMES}
     else:
-        assert found.startswith(words.SCHEMES)
+        assert found.startswith(arguments.SCHEMES)
         assert found in {word, f"file:{word}", f"name:{word}"}
-        assert words.resource(found) == found
+        assert arguments.resource(found) == found
 
 
 def test_projects_and_areas_become_resources() -> None:
     """LCK-53, LCK-54, LCK-55: `project:<p>` and `project:<p>:<area>`; neither has a separator in it."""
-    assert words.project_resource("shop", "") == "project:shop"
-    assert words.project_resource("shop", "checkout") == "project:shop:checkout"
+    assert arguments.project_resource("shop", "") == "project:shop"
+    assert arguments.project_resource("shop", "checkout") == "project:shop:checkout"
     for project, area in [("a:b", ""), ("shop", "a/b"), ("a/b", "c")]:
         with pytest.raises(Invalid, match="is not a"):
-            words.project_resource(project, area)
+            arguments.project_resource(project, area)
 
 
 @pytest.mark.parametrize(("text", "number"), [("5", 5), ("-3", -3), ("007", 7)])
 def test_a_number_is_whole(text: str, number: int) -> None:
     """Priorities, fences and pids are whole numbers in plain digits."""
-    assert words.number(text) == number
+    assert arguments.number(text) == number
     for bad in ("", "1.5", "1_000", "٣", "five", "9" * 30):
         with pytest.raises(Invalid):
-            words.number(bad)
+            arguments.number(bad)
 
 
 @given(st.text(max_size=40))
 def test_a_document_is_json_or_invalid(text: str) -> None:
     """Blobs: whatever is no JSON is refused, without a trace of the decoder."""
-    found = outcome(words.document, text)
+    found = outcome(arguments.document, text)
     assert "JSON" in found.message if isinstance(found, Invalid) else json.loads(text) == found
 
 
 def test_a_document_that_is_too_deep_is_invalid() -> None:
     """Issue 3, bad input: a nest of brackets does not end the process."""
-    assert words.document('{"notes": [1, null]}') == {"notes": [1, None]}
+    assert arguments.document('{"notes": [1, null]}') == {"notes": [1, None]}
     with pytest.raises(Invalid):
-        words.document("[" * 100_000)
+        arguments.document("[" * 100_000)

@@ -5,7 +5,7 @@ import msgspec
 from coord.core import keys
 from coord.core.ids import is_part_id, part_ids, whole_id
 from coord.core.limits import limits_of, retention_index_key
-from coord.core.tasks import planned as work
+from coord.core.tasks import planned
 from coord.core.tasks.claims import record_taken_claim, remove_claim
 from coord.core.tasks.commands import ResetTask, TaskCommand
 from coord.core.tasks.schema import ACTIVE, DONE, RELEASED, Spec, Task, TaskReleased, TaskReset, as_of
@@ -54,7 +54,7 @@ def _reset(tx: Transaction, command: ResetTask, now: int) -> int:
         tx.put(keys.history(command.project, command.task, task.generation), task, index_key)
     opened = Task(generation=task.generation, reset_generation=task.generation, unknown=stored.unknown)
     if stored.planned:
-        work.reopen(tx, command.project, command.task, stored, opened, now)
+        planned.reopen(tx, command.project, command.task, stored, opened, now)
     else:
         tx.put(task_key, opened)
     tx.emit(TaskReset(command.project, command.task, task.generation, command.reason))

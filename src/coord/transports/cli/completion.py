@@ -6,7 +6,7 @@ The words come from the command specs and the store, so the scripts never become
 from collections.abc import Callable, Iterable
 
 from coord.core.errors import CoordError, Invalid
-from coord.transports import arguments as words
+from coord.transports import arguments
 from coord.transports.cli.commands.flags import GLOBAL_FLAGS, KINDS, WELL_KNOWN
 from coord.transports.cli.commands.registry import find, first_words, is_noun, verbs
 from coord.transports.cli.spec import Argument, CommandSpec, Flag
@@ -122,7 +122,7 @@ def _short(resource: str) -> str:
     """Return a resource without its prefix if possible, because a colon ends a word in bash."""
     scheme, _, bare = resource.partition(":")
     try:
-        return bare if scheme in {"file", "name"} and words.resource(bare) == resource else resource
+        return bare if scheme in {"file", "name"} and arguments.resource(bare) == resource else resource
     except Invalid:
         return resource
 

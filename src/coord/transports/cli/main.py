@@ -7,7 +7,7 @@ from typing import NoReturn
 
 from coord.core.errors import CoordError
 from coord.host.startup import begin, end, import_msgspec
-from coord.transports import exit_codes as render
+from coord.transports import exit_codes
 from coord.transports.cli import output
 from coord.transports.cli.parser import Request, parse
 
@@ -30,12 +30,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         command_id = request.values.get("command_id", "")
         answered = _answer(request)
     except KeyboardInterrupt as error:
-        answered = output.failed(render.failure(error))
+        answered = output.failed(exit_codes.failure(error))
     except CoordError as error:
-        answered = output.failed(render.failure(error, command_id))
+        answered = output.failed(exit_codes.failure(error, command_id))
     except Exception as error:  # noqa: BLE001 - a bug, too, is answered as JSON
         _debug(error)
-        answered = output.failed(render.failure(error))
+        answered = output.failed(exit_codes.failure(error))
     if isinstance(answered, int):
         return answered
     if isinstance(answered, str):
@@ -66,7 +66,7 @@ def _answer(request: Request) -> Answered:
             with connected(options) as client:
                 return handler(client, args)  # type: ignore[no-any-return]
     except Stopped as stopped:
-        return output.failed(render.Failure(128 + stopped.signum, "interrupted", str(stopped)))
+        return output.failed(exit_codes.Failure(128 + stopped.signum, "interrupted", str(stopped)))
 
 
 def _text(request: Request) -> str:

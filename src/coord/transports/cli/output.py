@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TextIO
 
-from coord.transports import exit_codes as render
+from coord.transports import exit_codes
 
 WIDTH_WITHOUT_TERMINAL = 100
 NARROWEST = 6
@@ -26,17 +26,17 @@ class Answer(NamedTuple):
     line: str = ""
     rows: Sequence[Mapping[str, Any]] = ()
     columns: tuple[str, ...] = ()
-    failure: render.Failure | None = None
+    failure: exit_codes.Failure | None = None
     drawn: Callable[[], str] | None = None
     """Returns the text that a terminal shows instead of a table."""
 
     @property
     def exit_code(self) -> int:
         """The exit code of the process."""
-        return self.failure.exit_code if self.failure else render.OK
+        return self.failure.exit_code if self.failure else exit_codes.OK
 
 
-def failed(failure: render.Failure) -> Answer:
+def failed(failure: exit_codes.Failure) -> Answer:
     """Return the answer for a failure."""
     hint = f" ({failure.hint})" if failure.hint else ""
     return Answer(line=f"coord: {failure.message}{hint}", failure=failure)
@@ -56,12 +56,12 @@ def show(answer: Answer, *, as_json: bool) -> int:
 
 def show_line(fields: Mapping[str, Any]) -> None:
     """Print a line of JSON before the answer."""
-    _write(_json_line(fields), render.OK)
+    _write(_json_line(fields), exit_codes.OK)
 
 
 def show_text(text: str) -> int:
     """Print a text without JSON, such as help."""
-    return _write(text, render.OK)
+    return _write(text, exit_codes.OK)
 
 
 def say(line: str) -> None:
@@ -236,7 +236,7 @@ def _write(text: str, exit_code: int) -> int:
     except OSError as error:
         _forget_stdout()
         say(f"coord: cannot write the answer: {error.strerror} (the command itself is done)")
-        return exit_code or render.TRY_AGAIN
+        return exit_code or exit_codes.TRY_AGAIN
     return exit_code
 
 

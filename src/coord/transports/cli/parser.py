@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from coord.core.errors import Invalid
 from coord.core.ids import short_repr
-from coord.transports import arguments as words
+from coord.transports import arguments
 from coord.transports.cli.commands.flags import GLOBAL_FLAGS
 from coord.transports.cli.commands.registry import all_commands, find, first_words, is_noun, verbs
 from coord.transports.cli.spec import Argument, CommandSpec, Flag
@@ -208,9 +208,9 @@ _READERS: dict[str, Callable[[str], Any]] = {
     "text": str,
     "name": _name,
     "text or input": _or_input,
-    "duration": words.duration,
-    "duration or zero": lambda text: words.duration(text, zero=True),
-    "number": words.number,
+    "duration": arguments.duration,
+    "duration or zero": lambda text: arguments.duration(text, zero=True),
+    "number": arguments.number,
     "names": lambda text: [_name(each.strip()) for each in text.split(",")],
-    "document": lambda text: words.document(_or_input(text)),
+    "document": lambda text: arguments.document(_or_input(text)),
 }

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from coord.transports import exit_codes as render
+from coord.transports import exit_codes
 
 GRACE_S = 10.0
 STANDARD_INPUT, STANDARD_OUTPUT, STANDARD_ERROR = 0, 1, 2
@@ -26,9 +26,9 @@ class NotStarted(Exception):
         self.exit_code = NO_COMMAND if missing else NOT_EXECUTABLE
         super().__init__(f"{command}: {os.strerror(reason.errno or 0)}")
 
-    def failure(self, hint: str) -> render.Failure:
+    def failure(self, hint: str) -> exit_codes.Failure:
         """Return the failure to print."""
-        return render.Failure(self.exit_code, "not_started", str(self), hint)
+        return exit_codes.Failure(self.exit_code, "not_started", str(self), hint)
 
 
 class Child:

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from coord.integrations.hooks import main as client
+from coord.integrations.hooks import main as hook_main
 from tests.support.hook_harness import HookHarness
 from tests.support.servers.redis import RedisServer
 from tests.support.servers.server import running
 
-PROGRAM = [sys.executable, "-I", client.__file__]
+PROGRAM = [sys.executable, "-I", hook_main.__file__]
 ANSWERS_S = 30
 """Far more than a hook may take, and far less than a stuck one would."""
 
@@ -209,7 +209,7 @@ def test_nobody_has_to_read_the_answer(scene: HookHarness) -> None:
 def imported_before(scene: HookHarness, told: dict[str, Any]) -> set[str]:
     """Return the modules that the hook imports before a call that it lets pass."""
     done = subprocess.run(
-        [sys.executable, "-I", "-X", "importtime", client.__file__, "claude"],
+        [sys.executable, "-I", "-X", "importtime", hook_main.__file__, "claude"],
         input=json.dumps({"cwd": str(scene.root), **told}).encode(),
         env=scene.environ,
         capture_output=True,

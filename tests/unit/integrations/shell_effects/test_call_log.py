@@ -3,7 +3,7 @@
 import multiprocessing
 from pathlib import Path
 
-from coord.integrations.shell_effects import call_log as effect_calls
+from coord.integrations.shell_effects import call_log
 from coord.integrations.shell_effects.call_log import Call, CallFolder, Calls
 
 
@@ -49,13 +49,13 @@ def test_what_is_forgotten_is_known_to_be_missing(monkeypatch: object) -> None:
     """Bounded: after too many calls one that began before them can prove nothing any more."""
     calls = Calls()
     mine = begun(calls, "mine", "bob")
-    for number in range(effect_calls.CALLS_MAX):
+    for number in range(call_log.CALLS_MAX):
         begun(calls, f"call-{number}", f"session-{number}")
         calls.end(f"call-{number}", f"session-{number}")
-    assert len(calls.calls) == effect_calls.CALLS_MAX
+    assert len(calls.calls) == call_log.CALLS_MAX
     assert not calls.complete_since(mine)
     assert calls.complete_since(begun(calls, "new", "bob"))
-    assert len(calls.sessions) <= effect_calls.SESSIONS_MAX
+    assert len(calls.sessions) <= call_log.SESSIONS_MAX
 
 
 def test_a_damaged_file_leaves_everything_in_doubt_for_an_hour(tmp_path: Path) -> None:
@@ -113,5 +113,5 @@ def test_files_of_long_gone_calls_are_swept(tmp_path: Path) -> None:
         Path(folder.path, name).touch()
     now_s = Path(folder.path, "saved-a").stat().st_mtime
     assert folder.sweep(now_s) == []
-    assert folder.sweep(now_s + effect_calls.KEPT_DAYS * 86_400 + 1) == [f"{folder.path}/saved-a"]
+    assert folder.sweep(now_s + call_log.KEPT_DAYS * 86_400 + 1) == [f"{folder.path}/saved-a"]
     assert sorted(path.name for path in Path(folder.path).iterdir()) == ["saved-a"]

@@ -10,7 +10,7 @@ import pytest
 
 import coord
 from coord.core.errors import Invalid, NotFound, Unavailable, Unsupported
-from coord.stores.mysql import connection as mysql_session
+from coord.stores.mysql import connection as mysql_connection
 from coord.stores.mysql import store as mysql
 from coord.stores.mysql.connection import Address, is_durable
 from coord.stores.open import open_store
@@ -52,7 +52,7 @@ def test_another_format_is_unsupported(mariadb_server: MariadbServer, url: str) 
 
 def test_an_old_server_is_unsupported(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Refused at the door, by install and by open."""
-    monkeypatch.setattr(mysql_session, "MARIADB", (99, 0))
+    monkeypatch.setattr(mysql_connection, "MARIADB", (99, 0))
     for use in (open_store, coord.install):
         with pytest.raises(Unsupported, match=r"MariaDB 10\.6, MySQL 8\.0"):
             use(url)

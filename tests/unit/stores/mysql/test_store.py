@@ -12,7 +12,7 @@ import coord
 from coord.core.errors import Conflict, Corrupt, Invalid, LimitReached, Unavailable, Unknown
 from coord.core.ranges import By, Range
 from coord.stores.contract import Commit, Put, ReadPoint, Store
-from coord.stores.mysql import connection as mysql_session
+from coord.stores.mysql import connection as mysql_connection
 from coord.stores.mysql import store as mysql
 from tests.support.servers.mariadb import MariadbServer
 from tests.support.servers.tcp_relay import TcpRelay, relaying
@@ -134,7 +134,7 @@ def test_a_lock_held_too_long_is_unavailable(
     url: str, sql: "Sql[Any]", open_database: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Somebody sits on the head row: the commit tries again, gives up in time, and nothing has happened."""
-    monkeypatch.setitem(mysql_session.SETTINGS, "innodb_lock_wait_timeout", "1")
+    monkeypatch.setitem(mysql_connection.SETTINGS, "innodb_lock_wait_timeout", "1")
     monkeypatch.setattr(mysql, "TRIES", 2)
     store = open_database(url).log("local")
     sql.begin()
@@ -150,7 +150,7 @@ def test_who_is_cut_off_after_its_guard_stopped_it_keeps_nobody_waiting(
     url: str, open_database: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A stopped packet has the head row until it is rolled back; the server does not wait long."""
-    monkeypatch.setattr(mysql_session, "IDLE_IN_TRANSACTION_S", 1)
+    monkeypatch.setattr(mysql_connection, "IDLE_IN_TRANSACTION_S", 1)
     database = open_database(url)
     store = database.log("local")
     write(store, {"other": b"1"})

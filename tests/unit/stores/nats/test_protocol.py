@@ -11,7 +11,7 @@ import pytest
 import coord
 from coord.core.errors import Unavailable, Unknown
 from coord.stores.contract import Commit
-from coord.stores.nats import protocol as nats_client
+from coord.stores.nats import protocol
 from coord.stores.nats.address import Address
 from coord.stores.nats.jetstream import NatsServer as Client
 from coord.stores.open import open_store
@@ -27,8 +27,8 @@ Answering = Callable[[bytes], Iterator[bytes]]
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nats_client, "ANSWER_S", 0.3)
-    monkeypatch.setattr(nats_client, "_BUFFERED_BYTES_MAX", 4 * 2**20)
+    monkeypatch.setattr(protocol, "ANSWER_S", 0.3)
+    monkeypatch.setattr(protocol, "_BUFFERED_BYTES_MAX", 4 * 2**20)
 
 
 @pytest.fixture
@@ -126,7 +126,7 @@ def test_nothing_is_heard_before_the_encryption() -> None:
 @pytest.mark.timeout(300)
 def test_large_entries_are_not_asked_for_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A log of large entries can be opened: a server hangs up on who lets it keep too much unread."""
-    monkeypatch.setattr(nats_client, "ANSWER_S", 20.0)
+    monkeypatch.setattr(protocol, "ANSWER_S", 20.0)
     with running(NatsServer) as server:
         server.settings = "max_payload: 4MB, max_pending: 36MB"
         server.restart()

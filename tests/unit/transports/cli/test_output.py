@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coord.transports import exit_codes as render
+from coord.transports import exit_codes
 from coord.transports.cli import output
 from coord.transports.cli.output import Answer
 
@@ -82,7 +82,7 @@ def test_json_begins_with_ok_and_ends_with_a_newline(monkeypatch) -> None:
 
 def test_a_failure_has_code_message_and_hint(monkeypatch) -> None:
     """DESIGN §8: when `ok` is false there are `error.code`, `error.message` and `error.hint`."""
-    answer = output.failed(render.Failure(4, "not_found", "no such lock", "see coord locks"))
+    answer = output.failed(exit_codes.Failure(4, "not_found", "no such lock", "see coord locks"))
     code, out, err = printed(answer, monkeypatch)
     assert code == 4
     assert json.loads(out) == {
@@ -169,7 +169,7 @@ def test_a_closed_pipe_is_no_error() -> None:
 def test_a_full_disk_is_told_and_no_success() -> None:
     """Issue 3, bad input: an answer that cannot be written is not a success, for nobody read it."""
     done = run_show("> /dev/full")
-    assert done.returncode == render.TRY_AGAIN
+    assert done.returncode == exit_codes.TRY_AGAIN
     assert "cannot write the answer: No space left on device" in done.stderr
 
 

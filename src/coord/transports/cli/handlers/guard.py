@@ -3,7 +3,7 @@
 from coord.core.errors import LockLost, NotFound, Refused
 from coord.sdk.client.blocks import LockBlock
 from coord.sdk.client.client import Client
-from coord.transports import exit_codes as render
+from coord.transports import exit_codes
 from coord.transports.cli import signals
 from coord.transports.cli.handlers import locks
 from coord.transports.cli.output import Answer, failed, say
@@ -70,6 +70,6 @@ def _exit_code_with_locks(held: LockBlock, exit_code: int) -> int:
     except LockLost as error:
         if isinstance(error.__cause__, Refused | NotFound):
             say(f"coord: a lock was lost while the command ran: {error.message}")
-            return render.REFUSED
+            return exit_codes.REFUSED
         say(f"coord: the locks may still be held: {error.message}")
     return exit_code

@@ -7,8 +7,7 @@ from typing import Any
 from coord.core.errors import Invalid
 from coord.core.locks.commands import LockInfo, LockReply, Outcome
 from coord.sdk.client.client import Client
-from coord.transports import arguments as words
-from coord.transports import exit_codes as render
+from coord.transports import arguments, exit_codes
 from coord.transports.cli.args import Args
 from coord.transports.cli.output import Answer, count, fields_of, is_terminal, say
 
@@ -51,7 +50,7 @@ class ProjectLockArgs(AcquireArgs, frozen=True):
 
 def project_lock(client: Client, args: ProjectLockArgs) -> Answer:
     """Lock a project or an area of it."""
-    return answer_of(take(client, [words.project_resource(args.project, args.area)], args))
+    return answer_of(take(client, [arguments.project_resource(args.project, args.area)], args))
 
 
 class UnlockArgs(Args, frozen=True):
@@ -75,7 +74,7 @@ class ProjectUnlockArgs(Args, frozen=True):
 
 def project_unlock(client: Client, args: ProjectUnlockArgs) -> Answer:
     """Release the lock on a project or an area of it."""
-    return _released(client.unlock([words.project_resource(args.project, args.area)]))
+    return _released(client.unlock([arguments.project_resource(args.project, args.area)]))
 
 
 class RenewArgs(Args, frozen=True):
@@ -106,7 +105,7 @@ def steal(client: Client, args: StealArgs) -> Answer:
     if args.force and not args.reason:
         raise Invalid("--force requires --reason", hint="add --reason TEXT; coord records it")
     reply = client.steal(
-        words.resource(args.resource), dead_owner=args.dead_owner, force=args.force, reason=args.reason
+        arguments.resource(args.resource), dead_owner=args.dead_owner, force=args.force, reason=args.reason
     )
     return answer_of(_salvaged(client, reply))
 
@@ -124,7 +123,7 @@ class PreemptArgs(Args, frozen=True):
 def preempt(client: Client, args: PreemptArgs) -> Answer:
     """Ask a holder of lower priority to release its lock."""
     reply = client.preempt(
-        words.resource(args.resource),
+        arguments.resource(args.resource),
         priority=args.priority,
         reason=args.reason,
         grace_s=args.grace_s,
@@ -149,7 +148,7 @@ def check(client: Client, args: CheckArgs) -> Answer:
     message = (
         f"Held by {holder_of(reply.holders[0])}" if reply.holders else "This session no longer has the lock"
     )
-    failure = render.Failure(render.REFUSED, "held", message, "coord lock queues for it")
+    failure = exit_codes.Failure(exit_codes.REFUSED, "held", message, "coord lock queues for it")
     return Answer(fields_of(reply), message, rows_of(reply.holders), COLUMNS, failure)
 
 
@@ -167,7 +166,7 @@ def locks(client: Client, args: LocksArgs) -> Answer:
 
 def resources_of(typed: Sequence[str]) -> list[str]:
     """Return the resources that a user typed."""
-    return [words.resource(word) for word in typed]
+    return [arguments.resource(word) for word in typed]
 
 
 def take(client: Client, resources: Sequence[str], args: AcquireArgs, mode: str = "") -> LockReply:
@@ -234,27 +233,30 @@ def answer_of(reply: LockReply) -> Answer:
 def holder_of(lock: LockInfo) -> str:
     """Return the holder of a lock with the time left: `NAME (expires in 4m30s)`."""
     name = lock.agent or lock.owner
-    return f"{name} ({'expires in ' + words.span(lock.expires_in_s) if lock.expires_in_s > 0 else 'expired'})"
+    left = f"expires in {arguments.span(lock.expires_in_s)}" if lock.expires_in_s > 0 else "expired"
+    return f"{name} ({left})"
 
 
 def rows_of(found: Sequence[LockInfo]) -> list[dict[str, Any]]:
     """Return locks as table rows."""
-    return [{**fields_of(lock), "expires_in": words.span(lock.expires_in_s)} for lock in found]
+    return [{**fields_of(lock), "expires_in": arguments.span(lock.expires_in_s)} for lock in found]
 
 
-def _denial(reply: LockReply) -> render.Failure:
+def _denial(reply: LockReply) -> exit_codes.Failure:
     holder = f" — held by {holder_of(reply.holder)}" if reply.holder else ""
     if reply.outcome is Outcome.DEADLOCK:
         message = f"Lock denied — a deadlock: {' → '.join(reply.cycle)}"
-        return render.Failure(
-            render.REFUSED, "deadlock", message, "release your locks, then request all of them at once"
+        return exit_codes.Failure(
+            exit_codes.REFUSED, "deadlock", message, "release your locks, then request all of them at once"
         )
     if reply.outcome in {Outcome.WAITING, Outcome.WITHDRAWN}:
         message = f"Failed to acquire lock in time, giving up{holder}"
-        return render.Failure(
-            render.TIMED_OUT, "timed_out", message, "retry, or ask the holder with coord send"
+        return exit_codes.Failure(
+            exit_codes.TIMED_OUT, "timed_out", message, "retry, or ask the holder with coord send"
         )
-    return render.Failure(render.REFUSED, "held", f"Lock denied{holder}", "drop --no-wait to queue for it")
+    return exit_codes.Failure(
+        exit_codes.REFUSED, "held", f"Lock denied{holder}", "drop --no-wait to queue for it"
+    )
 
 
 def _released(reply: Any) -> Answer:
@@ -265,4 +267,4 @@ def _summary(word: str, found: Sequence[LockInfo]) -> str:
     if not found:
         return "No locks"
     least = min(lock.expires_in_s for lock in found)
-    return f"Lock {word} ✓ {', '.join(lock.resource for lock in found)} (expires in {words.span(least)})"
+    return f"Lock {word} ✓ {', '.join(lock.resource for lock in found)} (expires in {arguments.span(least)})"

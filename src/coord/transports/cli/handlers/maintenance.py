@@ -5,7 +5,7 @@ import threading
 from coord.core.errors import Invalid
 from coord.core.limits import PROFILES, RATIONALE
 from coord.sdk.client.client import Client
-from coord.transports import arguments as words
+from coord.transports import arguments
 from coord.transports.cli import output
 from coord.transports.cli.args import Args
 from coord.transports.cli.output import Answer
@@ -80,5 +80,5 @@ def limits_set(client: Client, args: LimitsSetArgs) -> Answer:
     unclear = [name for name, equals, _ in pairs if not equals]
     if unclear:
         raise Invalid(f"{unclear[0]} has no value", hint=f"write {unclear[0]}=NUMBER")
-    client.set_limits(profile=args.profile, **{name: words.number(value) for name, _, value in pairs})
+    client.set_limits(profile=args.profile, **{name: arguments.number(value) for name, _, value in pairs})
     return limits_show(client, args)

@@ -10,7 +10,7 @@ from coord.integrations.git.merge import merge as merging
 from coord.integrations.git.merge.merge import MergeReport, MergeRequest, MergeStatus, Outcome
 from coord.integrations.git.run import Git, as_text
 from coord.sdk.client.client import Client
-from coord.transports import exit_codes as render
+from coord.transports import exit_codes
 from coord.transports.cli.args import Args
 from coord.transports.cli.output import Answer, count
 
@@ -54,8 +54,8 @@ def answer_of(merged: MergeReport) -> Answer:
     if merged.ok:
         return Answer(fields, _merged_line(merged), rows, COLUMNS)
     first = next(row for row in rows if row["status"] not in (MergeStatus.MERGED, MergeStatus.NOTHING_NEW))
-    failure = render.Failure(
-        render.REFUSED,
+    failure = exit_codes.Failure(
+        exit_codes.REFUSED,
         first["status"],
         f"cannot merge {first['branch']} into {fields['into']}: {first['why']}",
         first["findings"][0]["next_step"] if first["findings"] else _NEXT[MergeStatus(first["status"])],

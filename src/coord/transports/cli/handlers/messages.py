@@ -5,8 +5,7 @@ from typing import Any
 from coord.core.messages.commands import SendReply
 from coord.core.sessions.schema import Liveness
 from coord.sdk.client.client import Client
-from coord.transports import arguments as words
-from coord.transports import exit_codes as render
+from coord.transports import arguments, exit_codes
 from coord.transports.cli.args import Args
 from coord.transports.cli.output import Answer, count, fields_of
 
@@ -64,8 +63,8 @@ def recv(client: Client, args: RecvArgs) -> Answer:
     )
     failure = None
     if args.wait_s and not number:
-        line = f"No message arrived within {words.span(args.wait_s)}"
-        failure = render.Failure(render.TIMED_OUT, "timed_out", line, "retry, or wait longer")
+        line = f"No message arrived within {arguments.span(args.wait_s)}"
+        failure = exit_codes.Failure(exit_codes.TIMED_OUT, "timed_out", line, "retry, or wait longer")
     return Answer(fields_of(reply), line, fields_of(reply.messages), COLUMNS, failure)
 
 

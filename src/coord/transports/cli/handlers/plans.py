@@ -11,7 +11,7 @@ from coord.core.tasks.types import TaskStatus
 from coord.sdk.client.client import Client
 from coord.sdk.plans.check import Changes, PlanCheck, check_plan, difference
 from coord.sdk.plans.file import Plan, read_plan
-from coord.transports import exit_codes as render
+from coord.transports import exit_codes
 from coord.transports.cli.args import Args
 from coord.transports.cli.handlers.tasks import warning
 from coord.transports.cli.output import Answer, count, fields_of, has_colours, is_terminal, width
@@ -183,8 +183,8 @@ def _read(client: Client, path: str) -> tuple[Plan, PlanCheck, list[TaskInfo]]:
 def _problems(checked: PlanCheck) -> Answer:
     more = f" (and {len(checked.problems) - 1} more)" if len(checked.problems) > 1 else ""
     message = f"The plan cannot be loaded: {checked.problems[0]}{more}"
-    failure = render.Failure(
-        render.INVALID, "invalid", message, "fix the file; coord plan check lists all problems"
+    failure = exit_codes.Failure(
+        exit_codes.INVALID, "invalid", message, "fix the file; coord plan check lists all problems"
     )
     fields = {"problems": checked.problems, "warnings": checked.warnings}
     rows = [{"problem": each} for each in checked.problems]

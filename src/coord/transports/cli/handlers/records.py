@@ -22,8 +22,7 @@ from coord.sdk.reports.activity import (
     stats,
 )
 from coord.sdk.reports.metrics import metrics as as_text
-from coord.transports import arguments as words
-from coord.transports import exit_codes as render
+from coord.transports import arguments, exit_codes
 from coord.transports.cli.args import Args, Options
 from coord.transports.cli.connect import connected
 from coord.transports.cli.output import Answer, count, fields_of, is_terminal, say, timestamp, visible
@@ -63,7 +62,11 @@ def log(options: Options, args: LogArgs) -> Answer | int:
         elif args.view in ("tail", "stats") and args.subject:
             raise Invalid(f"unexpected argument {args.subject!r}", hint="see coord log --help")
         which = event_filter(
-            client, op=args.op, actor=actor, resources=map(words.resource, resources), since_s=args.since_s
+            client,
+            op=args.op,
+            actor=actor,
+            resources=map(arguments.resource, resources),
+            since_s=args.since_s,
         )
         if args.follow and args.view not in ("tail", "session"):
             raise Invalid(f"--follow cannot be combined with {args.view}", hint="use it with tail or session")
@@ -111,10 +114,10 @@ def _follow(client: Client, which: EventFilter, most: int, *, as_json: bool) -> 
     """Print events as they happen, until interrupted or until nobody reads them."""
     begun: Activity = newest_events(client, which, most)
     if not print_happenings(begun.events, as_json=as_json):
-        return render.OK
+        return exit_codes.OK
     for logged_events in follow(client, which, begun.head, FOLLOW_S):
         if not print_happenings(logged_events, as_json=as_json):
-            return render.OK
+            return exit_codes.OK
     raise AssertionError("only a signal ends it")
 
 

@@ -7,7 +7,7 @@ from coord.core.errors import Invalid
 from coord.core.sessions.commands import SessionInfo
 from coord.sdk.client.client import Client
 from coord.sdk.client.session_memory import SessionMemory
-from coord.transports import arguments as words
+from coord.transports import arguments
 from coord.transports.cli.args import Args
 from coord.transports.cli.output import Answer, count, fields_of, timestamp
 
@@ -123,7 +123,7 @@ def dereg(client: Client, args: DeregArgs) -> Answer:
 def _capabilities(texts: Sequence[str] | None) -> dict[str, float] | None:
     """Return capabilities that were typed as `testing=1.2,doc`."""
     pairs = [text.partition("=") for text in texts or ()]
-    return None if texts is None else {name: words.decimal(value or "1") for name, _, value in pairs}
+    return None if texts is None else {name: arguments.decimal(value or "1") for name, _, value in pairs}
 
 
 def _company(peers: Sequence[SessionInfo]) -> str:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
 from coord.core.errors import Invalid, NotFound, Refused
-from coord.transports import exit_codes as render
+from coord.transports import exit_codes
 from coord.transports.cli.args import Args, Options
 from coord.transports.cli.connect import connected
 from coord.transports.cli.output import Answer, count, fields_of, is_terminal, say
@@ -277,14 +277,14 @@ def _doctor_line(report: "Report") -> str:
     return f"{counts}: {first.check}: {first.message}{hint}"
 
 
-def _doctor_failure(report: "Report") -> render.Failure | None:
+def _doctor_failure(report: "Report") -> exit_codes.Failure | None:
     """Return the failure: the first error, or the first bad check."""
     from coord.sdk.reports.doctor import BAD
 
     if report.error is not None:
-        return render.failure(report.error)
+        return exit_codes.failure(report.error)
     bad = next((each for each in report.findings if each.state == BAD), None)
-    return None if bad is None else render.Failure(render.REFUSED, "bad", bad.message, bad.hint)
+    return None if bad is None else exit_codes.Failure(exit_codes.REFUSED, "bad", bad.message, bad.hint)
 
 
 class HookArgs(Args, frozen=True):

@@ -10,8 +10,7 @@ from coord.core.locks.commands import LockInfo
 from coord.core.plans.commands import AddTasksReply, NextTask, Runnable, TaskInfo
 from coord.core.tasks.types import ClaimHistory, ClaimReason, TaskClaim, TaskResult, TaskStatus
 from coord.sdk.client.client import Client
-from coord.transports import arguments as words
-from coord.transports import exit_codes as render
+from coord.transports import arguments, exit_codes
 from coord.transports.cli.args import Args, Options
 from coord.transports.cli.connect import connected
 from coord.transports.cli.output import Answer, count, fields_of, is_terminal, safe_json, timestamp
@@ -86,7 +85,7 @@ def add(client: Client, args: AddArgs) -> Answer:
         description=args.description,
         type=args.type,
         priority=args.priority,
-        files=[words.resource(name) if ":" in name else f"file:{name}" for name in args.files],
+        files=[arguments.resource(name) if ":" in name else f"file:{name}" for name in args.files],
         depends_on=args.depends_on,
         requirements=args.requirements,
         deadline=_deadline(client, args.deadline),
@@ -146,10 +145,10 @@ def next_(client: Client, args: NextArgs) -> Answer:
 
 def _nothing(reply: NextTask, waited_s: float) -> Answer:
     message, hint = NOTHING[reply.outcome]
-    exit_code = render.TIMED_OUT if waited_s and reply.outcome is Runnable.BLOCKED else render.REFUSED
+    exit_code = exit_codes.TIMED_OUT if waited_s and reply.outcome is Runnable.BLOCKED else exit_codes.REFUSED
     line = f"{message}: {'; '.join(reply.waiting_for)}" if reply.waiting_for else message
     fields = {"task": None, "waiting_for": reply.waiting_for}
-    return Answer(fields, line, failure=render.Failure(exit_code, reply.outcome.value, line, hint))
+    return Answer(fields, line, failure=exit_codes.Failure(exit_code, reply.outcome.value, line, hint))
 
 
 class ClaimArgs(Args, frozen=True):
@@ -438,9 +437,9 @@ def watch(options: Options, args: TaskArgs) -> Answer | int:
         for logged_events in follow(client, event_filter(client, op="task"), after, WATCH_S):
             news = [each for each in logged_events if _concerns(each.details, client.project, args.task)]
             if not print_happenings(news, as_json=as_json):
-                return render.OK
+                return exit_codes.OK
             if args.task and any(each.event in ENDINGS for each in news):
-                return render.OK
+                return exit_codes.OK
         raise AssertionError("it ends by a signal")
 
 
@@ -478,7 +477,7 @@ def _shown(task: TaskInfo) -> Answer:
 
 def _refused(reason: str, fields: dict[str, Any], note: str, hint: str) -> Answer:
     message = f"Refused: {reason.lower().replace('_', ' ')}{f' — {note}' if note else ''}"
-    failure = render.Failure(render.REFUSED, reason.lower(), message, hint)
+    failure = exit_codes.Failure(exit_codes.REFUSED, reason.lower(), message, hint)
     return Answer({"reason": reason, **fields}, f"{message}; {hint}", failure=failure)
 
 
@@ -487,7 +486,7 @@ def _deadline(client: Client, text: str | None) -> object:
     if text is None:
         return None
     try:
-        seconds = words.duration(text)
+        seconds = arguments.duration(text)
     except Invalid:
         return text
     return client.database.log(client.tenant).now() + round(seconds * 1000)

@@ -7,7 +7,7 @@ import time
 
 from coord.sdk.worker.work import Work
 from coord.sdk.worker.worker import WorkerEvent
-from coord.transports import arguments as words
+from coord.transports import arguments
 from coord.transports.cli import output
 
 REDRAW_S = 1.0
@@ -59,7 +59,7 @@ class Screen:
         if not self._moves or now < self._next_draw:
             return
         self._next_draw = now + REDRAW_S
-        parts = [work.task_id, words.span(now - since), f"renewed {work.renewals}×", self._phase]
+        parts = [work.task_id, arguments.span(now - since), f"renewed {work.renewals}×", self._phase]
         with self._lock:
             if self._at_line_start:
                 shown = output.visible(" · ".join(filter(None, parts)))

@@ -13,7 +13,7 @@ from coord.sdk.client.client import Client
 from coord.sdk.client.open import CONNECT_TIMEOUT_S
 from coord.sdk.worker.work import GiveBack, Work
 from coord.sdk.worker.worker import Worker, WorkerEvent, WorkerReport, WorkOutcome
-from coord.transports import exit_codes as render
+from coord.transports import exit_codes
 from coord.transports.cli import signals
 from coord.transports.cli.args import Options
 from coord.transports.cli.connect import connected
@@ -151,25 +151,25 @@ def _answer(worked: WorkerReport, received: list[int]) -> Answer:
     return Answer(fields, line, failure=failure)
 
 
-def _failure(worked: WorkerReport, received: list[int]) -> render.Failure | None:
+def _failure(worked: WorkerReport, received: list[int]) -> exit_codes.Failure | None:
     """Return why the run failed; None if it did not."""
     if received:
         name = signal.Signals(received[0]).name
-        return render.Failure(128 + received[0], "interrupted", f"stopped by {name}")
+        return exit_codes.Failure(128 + received[0], "interrupted", f"stopped by {name}")
     if worked.ended_by == "once":
         return _failure_of(next(iter(worked.endings)))
     if worked.ended_by == "done":
         return None
     message, hint = NOTHING[next(each for each in NOTHING if each.value == worked.ended_by)]
-    exit_code = render.TIMED_OUT if worked.ended_by == "blocked" else render.REFUSED
+    exit_code = exit_codes.TIMED_OUT if worked.ended_by == "blocked" else exit_codes.REFUSED
     detail = f"{message}: {'; '.join(worked.waiting_for)}" if worked.waiting_for else message
-    return render.Failure(exit_code, worked.ended_by, detail, hint)
+    return exit_codes.Failure(exit_code, worked.ended_by, detail, hint)
 
 
-def _failure_of(ending: str) -> render.Failure | None:
+def _failure_of(ending: str) -> exit_codes.Failure | None:
     """Return why the single task failed; None if its result was submitted."""
     if ending == WorkOutcome.SUBMITTED:
         return None
-    exit_code = LIMITED if ending == WorkOutcome.LIMITED else render.REFUSED
+    exit_code = LIMITED if ending == WorkOutcome.LIMITED else exit_codes.REFUSED
     words = ending.replace("_", " ")
-    return render.Failure(exit_code, ending, f"the task was {words}", "see coord task lineage")
+    return exit_codes.Failure(exit_code, ending, f"the task was {words}", "see coord task lineage")

@@ -17,15 +17,14 @@ from coord.core.errors import Invalid
 from coord.core.ids import short_repr
 from coord.core.limits import RESULT_BYTES_MAX
 from coord.sdk.worker.work import LOOK_S, CannotBeDone, GiveBack, RateLimited, Work, WorkFailed
-from coord.transports import arguments as words
-from coord.transports import exit_codes as render
+from coord.transports import arguments, exit_codes
 from coord.transports.cli.handlers.tasks import claim_fields
 from coord.transports.cli.output import fields_of
 from coord.transports.cli.process import Child
 from coord.transports.cli.work.progress import Screen
 from coord.transports.cli.work.reaper import Watchdog, children, end_orphans
 
-LIMITED, HOPELESS = render.TRY_AGAIN, 65
+LIMITED, HOPELESS = exit_codes.TRY_AGAIN, 65
 """Exit codes of sysexits.h: EX_TEMPFAIL (try later) and EX_DATAERR (a retry cannot help)."""
 TAIL_BYTES = 16 * 1024
 PUMP_S = 1.0
@@ -134,7 +133,7 @@ class TaskCommand:
                 child.stop(work.grace_s(self._grace_s))
             elif self._timeout_s is not None and time.monotonic() - since > self._timeout_s:
                 child.stop(self._grace_s)
-                raise WorkFailed(f"the command took longer than {words.span(self._timeout_s)}")
+                raise WorkFailed(f"the command took longer than {arguments.span(self._timeout_s)}")
 
     def _meaning(
         self, exit_code: int, result: dict[str, Any] | None, out: str, errors: str
@@ -193,7 +192,7 @@ def _read_result(path: Path) -> dict[str, Any] | None:
     if len(data) > RESULT_BYTES_MAX:
         raise WorkFailed(f"the result file has more than {RESULT_BYTES_MAX} bytes")
     with suppress(Invalid, UnicodeDecodeError):
-        result = words.document(data.decode())
+        result = arguments.document(data.decode())
         if isinstance(result, dict):
             return result
     raise WorkFailed("the result file is not a JSON object")

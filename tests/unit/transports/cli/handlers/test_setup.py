@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from coord.integrations.hooks import main as client
+from coord.integrations.hooks import main as hook_main
 from coord.integrations.setup import agent_docs, tools
 from coord.transports.cli.commands.registry import all_commands
 from coord.transports.cli.main import main
@@ -230,9 +230,9 @@ def test_tools_wait_longer_than_their_hooks_take(asked: str, monkeypatch: pytest
     for tool in tools.TOOLS:
         hooks = tools.hooks_of(tool, shared=False)
         waits = {event: group["hooks"][0]["timeout"] / tool.unit for event, group in hooks.items()}
-        assert waits.pop(tool.end, 3) == tools.END_TIMEOUT_S > client.END_DEADLINE_S
+        assert waits.pop(tool.end, 3) == tools.END_TIMEOUT_S > hook_main.END_DEADLINE_S
         assert set(waits.values()) == {takes + 3}
-    hook = client.Hook("claude")
+    hook = hook_main.Hook("claude")
     hook.set_deadline()
     assert hook.deadline_s == takes
 
