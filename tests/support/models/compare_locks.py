@@ -110,7 +110,7 @@ def alike(ended: list[tuple[str, str, str, int]], expected: list[tuple[str, str,
     )
 
 
-class LockTwins:
+class LockComparison:
     """Five sessions and six resources, on the memory store and in the model."""
 
     def __init__(self) -> None:

@@ -26,15 +26,15 @@ from coord.core.locks.commands import (
 from coord.core.locks.schema import EndReason
 from coord.core.sessions.commands import Heartbeat
 from tests.conftest import SOAK
-from tests.support.models.compare_locks import PATHS, REPOSITORY, RESOURCES, SESSIONS, LockTwins
+from tests.support.models.compare_locks import PATHS, REPOSITORY, RESOURCES, SESSIONS, LockComparison
 
 PAUSES_MS = [1_000, 4_000, 5_000, 15_000, 31_000, 61_000, 120_000, 301_000, 601_000, 3_601_000]
 
 
-def random_command(twins: LockTwins, random: Random, session: str = "") -> Command:
+def random_command(comparison: LockComparison, random: Random, session: str = "") -> Command:
     """Return something that a session might ask for now."""
     session = session or random.choice(SESSIONS)
-    caller = twins.caller(session)
+    caller = comparison.caller(session)
     one = (random.choice(RESOURCES),)
     exact = _some_alone(random, one)
     kinds = [
@@ -52,7 +52,7 @@ def random_command(twins: LockTwins, random: Random, session: str = "") -> Comma
     match random.choices(kinds, [16, 22, 16, 3, 13, 6, 4, 6, 5, 4])[0]:
         case "acquire" | "wait" as kind:
             wanted = tuple(random.sample(RESOURCES, random.choice([1, 1, 1, 2, 2, 3])))
-            wait = kind == "wait" and twins.may_wait(session, wanted)
+            wait = kind == "wait" and comparison.may_wait(session, wanted)
             return AcquireLocks(
                 caller,
                 REPOSITORY,
@@ -64,20 +64,20 @@ def random_command(twins: LockTwins, random: Random, session: str = "") -> Comma
                 priority=random.choice([0, 0, 0, 1, 2]),
                 preemptible=random.random() < 0.2,
                 wait_ms=random.choice([10_000, 100_000, 600_000]) if wait else 0,
-                wait_id=twins.wait_id(random.randrange(100)) if wait else "",
+                wait_id=comparison.wait_id(random.randrange(100)) if wait else "",
             )
         case "confirm" | "withdraw" as kind:
-            mine = [r for r in twins.naive.requests if r.key]
+            mine = [r for r in comparison.naive.requests if r.key]
             if not mine:
                 return Heartbeat(caller)
             request = random.choice(mine)
-            owner = twins.caller(request.session if random.random() < 0.95 else session)
+            owner = comparison.caller(request.session if random.random() < 0.95 else session)
             return (ConfirmWait if kind == "confirm" else WithdrawWait)(owner, request.key)
         case "release" | "renew" as kind:
-            return _about_a_hold(twins, random, kind, session)
+            return _about_a_hold(comparison, random, kind, session)
         case "check":
             mode = random.choice(["", "read", "write"])
-            fence = random.choice([0, 0, *(hold.fence for hold in twins.naive.holds)])
+            fence = random.choice([0, 0, *(hold.fence for hold in comparison.naive.holds)])
             return CheckLocks(caller, REPOSITORY, one, mode, fence, exact=exact)
         case "steal":
             how = random.choice(["strict", "strict", "dead owner", "force"])
@@ -109,38 +109,38 @@ def _some_alone(random: Random, wanted: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(resource for resource in wanted if resource in PATHS and random.random() < 0.5)
 
 
-def _about_a_hold(twins: LockTwins, random: Random, kind: str, session: str) -> Command:
+def _about_a_hold(comparison: LockComparison, random: Random, kind: str, session: str) -> Command:
     """Mostly by its owner, sometimes by another; sometimes with a fence, the right one or an older one."""
     command = ReleaseLocks if kind == "release" else RenewLocks
-    if not twins.naive.holds or random.random() < 0.2:
+    if not comparison.naive.holds or random.random() < 0.2:
         named = () if random.random() < 0.5 else (random.choice(RESOURCES),)
-        return command(twins.caller(session), REPOSITORY, named)
-    hold = random.choice(twins.naive.holds)
+        return command(comparison.caller(session), REPOSITORY, named)
+    hold = random.choice(comparison.naive.holds)
     speaker = hold.owner if random.random() < 0.9 else session
     fence = random.choice([0, 0, hold.fence, max(1, hold.fence - 1)])
-    return command(twins.caller(speaker), REPOSITORY, (hold.resource,), fence)
+    return command(comparison.caller(speaker), REPOSITORY, (hold.resource,), fence)
 
 
-def come_back(twins: LockTwins) -> list[Command]:
+def come_back(comparison: LockComparison) -> list[Command]:
     """Those who were declared dead register again."""
-    dead = [name for name, seat in twins.naive.seats.items() if seat.state == "dead"]
-    return [Register(caller=twins.caller(name)) for name in dead]
+    dead = [name for name, seat in comparison.naive.seats.items() if seat.state == "dead"]
+    return [Register(caller=comparison.caller(name)) for name in dead]
 
 
-def walk_one_step(twins: LockTwins, random: Random, *, batches: bool) -> None:
+def walk_one_step(comparison: LockComparison, random: Random, *, batches: bool) -> None:
     match random.choices(["ask", "pause", "deadline", "kill", "back"], [70, 8, 14, 3, 5])[0]:
         case "ask":
             count = random.randint(2, 7) if batches else 1
-            twins.run(*(random_command(twins, random) for _ in range(count)))
+            comparison.run(*(random_command(comparison, random) for _ in range(count)))
         case "pause":
-            twins.time_passes(random.choice(PAUSES_MS))
+            comparison.time_passes(random.choice(PAUSES_MS))
         case "deadline":
-            twins.a_deadline_comes()
+            comparison.a_deadline_comes()
         case "kill":
-            twins.kill(random.choice(SESSIONS))
+            comparison.kill(random.choice(SESSIONS))
         case "back":
-            for command in come_back(twins):
-                twins.run(command)
+            for command in come_back(comparison):
+                comparison.run(command)
 
 
 class LockMachine(RuleBasedStateMachine):
@@ -148,11 +148,11 @@ class LockMachine(RuleBasedStateMachine):
 
     @initialize()
     def begin(self) -> None:
-        self.twins = LockTwins()
+        self.comparison = LockComparison()
 
     def teardown(self) -> None:
-        if hasattr(self, "twins"):
-            self.twins.close()
+        if hasattr(self, "comparison"):
+            self.comparison.close()
 
     @rule(
         session=st.sampled_from(SESSIONS),
@@ -176,11 +176,11 @@ class LockMachine(RuleBasedStateMachine):
         turn: int,
     ) -> None:
         wanted = tuple(resources)
-        if wait_ms and not self.twins.may_wait(session, wanted):
+        if wait_ms and not self.comparison.may_wait(session, wanted):
             wait_ms = 0
-        self.twins.run(
+        self.comparison.run(
             AcquireLocks(
-                self.twins.caller(session),
+                self.comparison.caller(session),
                 REPOSITORY,
                 wanted,
                 exact=tuple(sorted(exact.intersection(wanted))),
@@ -188,35 +188,35 @@ class LockMachine(RuleBasedStateMachine):
                 profile=profile,
                 priority=priority,
                 wait_ms=wait_ms,
-                wait_id=self.twins.wait_id(turn) if wait_ms else "",
+                wait_id=self.comparison.wait_id(turn) if wait_ms else "",
             )
         )
 
     @rule(seed=st.integers(0, 2**20))
     def anything(self, seed: int) -> None:
-        self.twins.run(random_command(self.twins, Random(seed)))
+        self.comparison.run(random_command(self.comparison, Random(seed)))
 
     @rule(seed=st.integers(0, 2**20), count=st.integers(2, 6))
     def batch(self, seed: int, count: int) -> None:
         random = Random(seed)
-        self.twins.run(*(random_command(self.twins, random) for _ in range(count)))
+        self.comparison.run(*(random_command(self.comparison, random) for _ in range(count)))
 
     @rule(ms=st.sampled_from(PAUSES_MS))
     def time_passes(self, ms: int) -> None:
-        self.twins.time_passes(ms)
+        self.comparison.time_passes(ms)
 
     @rule()
     def a_deadline_comes(self) -> None:
-        self.twins.a_deadline_comes()
+        self.comparison.a_deadline_comes()
 
     @rule(session=st.sampled_from(SESSIONS))
     def kill(self, session: str) -> None:
-        self.twins.kill(session)
+        self.comparison.kill(session)
 
     @rule()
     def register_again(self) -> None:
-        for command in come_back(self.twins):
-            self.twins.run(command)
+        for command in come_back(self.comparison):
+            self.comparison.run(command)
 
 
 def test_lock_machine() -> None:
@@ -245,24 +245,24 @@ def test_long_walk(seed: int, batches: bool) -> None:
     LCK-13, LCK-14, LCK-19, LCK-20, LCK-23, DLK-3, DLK-7.
     """
     random = Random(seed)
-    twins = LockTwins()
+    comparison = LockComparison()
     try:
         for _ in range(1_000 if SOAK else 200):
-            walk_one_step(twins, random, batches=batches)
-        assert twins.met["granted"] > 0
+            walk_one_step(comparison, random, batches=batches)
+        assert comparison.met["granted"] > 0
     finally:
-        twins.close()
+        comparison.close()
 
 
 def test_walks_reach_every_answer() -> None:
     """A walk that never met a refusal would prove nothing about it: together they meet every ending."""
     met: set[str] = set()
     for seed, batches in RICH:
-        random, twins = Random(seed), LockTwins()
+        random, comparison = Random(seed), LockComparison()
         for _ in range(200):
-            walk_one_step(twins, random, batches=batches)
-        twins.close()
-        met |= set(twins.met)
+            walk_one_step(comparison, random, batches=batches)
+        comparison.close()
+        met |= set(comparison.met)
     outcomes = {outcome.value for outcome in Outcome} - {"changed"}  # that of hooks
     endings = {end_reason.value for end_reason in EndReason} - {"claim_lost"}  # that of a plan
     refusals = {"dead", "lost", "not_found", "not_owner", "not_stealable", "refused"}

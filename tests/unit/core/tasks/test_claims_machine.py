@@ -52,12 +52,12 @@ class GenerationClock(RuleBasedStateMachine):
         self.comparison = TaskComparison(sweeps_itself=sweeps_itself)
 
     def teardown(self) -> None:
-        if hasattr(self, "twins"):
+        if hasattr(self, "comparison"):
             self.comparison.close()
 
     @invariant()
     def check(self) -> None:
-        if hasattr(self, "twins"):
+        if hasattr(self, "comparison"):
             self.comparison.check()
 
     @rule(step=claims)
