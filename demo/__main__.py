@@ -1,4 +1,4 @@
-"""`python -m demo`: six agents carry out a plan, whatever happens to them, and the log proves it."""
+"""`python -m demo`: six agents carry out a plan despite planned accidents, and the log proves it."""
 
 import argparse
 import os
@@ -39,7 +39,7 @@ def main() -> int:
     args = arguments()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     for name in [name for name in os.environ if name.startswith(("COORD_", "GIT_"))]:
-        del os.environ[name]  # the play has a store and a repository of its own, whatever the caller works on
+        del os.environ[name]  # the demo uses its own store and repository, never the caller's
     folder = Path(tempfile.mkdtemp(prefix="coord-demo-"))
     try:
         return show(folder)
@@ -85,7 +85,7 @@ def show(folder: Path) -> int:
 
 
 def prepare(folder: Path) -> Stage:
-    """Make a repository and load the plan into its store, as a person would."""
+    """Create a repository, load the plan into its store, and return the stage."""
     git(folder, "init", "--quiet", "--initial-branch=main")
     program = [sys.executable, "-m", "coord.transports.cli.main", "--session", "director"]
     load = [*program, "--project", plan.PROJECT, "plan", "load", str(plan.PLAN_FILE)]

@@ -1,4 +1,4 @@
-"""A running worker process, as the conductor holds it."""
+"""A running worker process, as the conductor controls it."""
 
 import contextlib
 import os
@@ -14,7 +14,7 @@ from demo.worker import Report
 
 
 class Actor:
-    """A worker process: what it says, and what is done to it."""
+    """A worker process: reads its reports, and kills, freezes or wakes it."""
 
     def __init__(self, part: Part, command: list[str], folder: str, errors: int) -> None:
         self.part = part
@@ -23,7 +23,7 @@ class Actor:
         self.was_frozen = False
         self.finished = False
         self.asks = False
-        """Whether it waits for a nod."""
+        """Whether the worker waits for a nod of the conductor."""
         self.asked_at = 0.0
         self.process = subprocess.Popen(
             command,
@@ -31,8 +31,8 @@ class Actor:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,
-            # Ctrl-C must not reach it. A group of its own also means that the kernel ends it, frozen or not,
-            # if the conductor itself is killed (a session of its own would leave it stopped for ever).
+            # Ctrl-C must not reach the worker. With a separate process group the kernel also ends it, frozen
+            # or not, if the conductor is killed; a worker in a separate session would stay stopped for ever.
             process_group=0,
         )
         assert self.process.stdout is not None
@@ -40,7 +40,7 @@ class Actor:
         self._rest = b""
 
     def reports(self) -> list[Report] | None:
-        """Return what the worker has said since the last time, or None when it will say no more."""
+        """Return the reports since the last call, or None if the worker has closed its output."""
         data = os.read(self.output.fileno(), 65_536)
         if not data:
             return None
@@ -48,11 +48,11 @@ class Actor:
         return [msgspec.json.decode(line, type=Report) for line in lines]
 
     def ask(self) -> None:
-        """It is half-way, and waits."""
+        """Note that the worker is half-way through a task and waits for a nod."""
         self.asks, self.asked_at = True, time.monotonic()
 
     def nod(self, word: str = "go on") -> None:
-        """Let it go on; or, with `renew`, let it renew its lease and ask again."""
+        """Let the worker continue; with `renew`, let it renew its lease and ask again."""
         self.asks = False
         assert self.process.stdin is not None
         with contextlib.suppress(BrokenPipeError):
@@ -64,9 +64,9 @@ class Actor:
         self.asks = False
 
     def freeze(self) -> None:
-        """Stop it where it waits: in no commit, so that it stands in nobody's way."""
+        """Stop the worker while it waits for a nod: it is in no commit, so it blocks nobody."""
         self.process.send_signal(signal.SIGSTOP)
-        # Once it stands still, and not before, the kernel ends it should the conductor be killed.
+        # The kernel ends it with the conductor only if it has really stopped, so wait for that.
         os.waitid(os.P_PID, self.process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
         self.asks, self.was_frozen = False, True
 
@@ -76,7 +76,7 @@ class Actor:
         self.process.send_signal(signal.SIGCONT)
 
     def end(self) -> None:
-        """Kill the process if it runs (SIGKILL reaches stopped ones too), and reap it."""
+        """Kill the process if it still runs (SIGKILL also reaches a stopped one), and reap it."""
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()

@@ -1,4 +1,4 @@
-"""An agent of the last act as the director holds it: its session, its worktree, and the tools it calls."""
+"""An agent of the last act, as the director controls it: its session, its worktree and its tool calls."""
 
 import contextlib
 import json
@@ -21,17 +21,17 @@ KEPT = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TMPDIR")
 
 
 class Broken(Exception):
-    """Something went otherwise than the play has it."""
+    """Something went differently than planned."""
 
 
 def environment() -> dict[str, str]:
-    """Return what a command of the play sees: nothing of the caller's own agent, nor of its git settings."""
+    """Return the environment of a command: without the caller's agent and without its git settings."""
     kept = {name: os.environ[name] for name in KEPT if name in os.environ}
     return {**kept, "COORD_PROJECT": PROJECT, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
 
 
 class Author:
-    """A session that works in a worktree of its own."""
+    """A session that works in a separate worktree."""
 
     def __init__(self, name: str, folder: Path, hook: str, errors: int) -> None:
         self.name, self.session, self.branch = name, f"{name}-1", f"agent/{name}"
@@ -44,15 +44,15 @@ class Author:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,
-            process_group=0,  # Ctrl-C is for the director, who ends it
+            process_group=0,  # Ctrl-C reaches only the director, which ends this process
         )
 
     def enter(self) -> None:
-        """Get a worktree, and work there from now on."""
+        """Create a worktree, and work there from now on."""
         self.folder = Path(self.coord("worktree", "add", self.name)["path"])
 
     def run(self, *command: str, folder: Path | None = None, given: str = "") -> Answer:
-        """Let its process run a command."""
+        """Run a command in the process of this session, and return its answer."""
         order = Order(list(command), str(folder or self.folder), given)
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -67,7 +67,7 @@ class Author:
         return msgspec.json.decode(line, type=Answer)
 
     def coord(self, *words: str) -> Any:
-        """Run a command of coord, and return its answer; a merge that is refused is an answer too."""
+        """Run a command of coord, and return its reply; a refused merge also counts as a reply."""
         answer = self.run(*COORD, "--json", *words)
         reply = json.loads(answer.out or "{}")
         if answer.code and "branches" not in reply:
@@ -75,7 +75,7 @@ class Author:
         return reply
 
     def write(self, path: str, text: str) -> None:
-        """Edit a file of its worktree, with the hook before and after."""
+        """Write a file of the worktree; the hook runs before and after."""
         given = {"file_path": str(self.folder / path), "content": text}
         call = self._call("Write", given, self.folder)
         if said := self._tell("PreToolUse", call):
@@ -84,7 +84,7 @@ class Author:
         self._tell("PostToolUse", call)
 
     def shell(self, line: str, folder: Path) -> str:
-        """Run a shell command somewhere, with the hook before and after; return what the hook said of it."""
+        """Run a shell command in a folder, with the hook before and after; return the last hook's text."""
         call = self._call("Bash", {"command": line}, folder)
         if said := self._tell("PreToolUse", call):
             raise Broken(f"{self.session} may not run {line}: {said}")
@@ -97,7 +97,7 @@ class Author:
         return {"tool_name": tool, "tool_input": given, "tool_use_id": call, "cwd": str(folder)}
 
     def _tell(self, event: str, call: Mapping[str, Any]) -> str:
-        """Tell the hook of a call as Claude Code does; return what it answers."""
+        """Call the hook as Claude Code does, and return its text."""
         told = {"session_id": self.session, "hook_event_name": event, **call}
         answer = self.run("sh", "-c", self._hook, folder=Path(call["cwd"]), given=json.dumps(told))
         if answer.code:
@@ -106,7 +106,7 @@ class Author:
         return str(said.get("permissionDecisionReason") or said.get("additionalContext") or "")
 
     def end(self) -> None:
-        """Kill the process and what it runs, and reap it."""
+        """Kill the process and its children, and reap it."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.communicate()

@@ -1,9 +1,9 @@
-"""The conductor: starts the workers, lets the planned accidents happen, and notes what workers were told.
+"""The conductor: starts the workers, causes the planned accidents, and records the replies to the workers.
 
-It acts on two things only: what workers report, and what the store's log shows. A worker that is half-way
-through a task waits for a nod. In place of the nod it may be killed (and another takes its place), or be
-stopped until the log shows that its task has passed to somebody else; then it goes on, none the wiser. Or
-the nod comes when somebody waits for its file, or when the one is there that it will block.
+It acts only on the reports of the workers and on the log of the store. A worker that is half-way through a
+task waits for a nod. Instead of nodding, the conductor may kill it and start a replacement. Or it stops the
+worker until the log shows that another session has the task, and then lets it continue without notice. Or it
+nods only when another worker waits for the same file, or when the worker that it will block is half-way.
 """
 
 import selectors
@@ -26,7 +26,7 @@ DOING = {"claimed": "1st half", "half-way": "2nd half"}
 
 
 class Reply(NamedTuple):
-    """What a worker was told when it submitted."""
+    """The reply that a worker got when it submitted."""
 
     session: str
     task: str
@@ -39,13 +39,13 @@ class Reply(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What the workers went through, by their own account; the log is asked separately."""
+    """The run as the workers reported it; the proof reads the log separately."""
 
     replies: list[Reply]
     killed: dict[str, str]
-    """By session: on which task it was at work when it was killed."""
+    """By session: the task that it worked on when it was killed."""
     losers: dict[str, str]
-    """By victim of a deadlock: the cycle that it read."""
+    """By victim of a deadlock: the cycle in its reply."""
     trouble: list[str]
 
 
@@ -65,7 +65,7 @@ class Conductor:
         self.outcome = Outcome([], {}, {}, [])
 
     def run(self) -> Outcome:
-        """Play until every worker has finished; leave no process behind, whatever happens."""
+        """Run until every worker has finished; leave no process behind, even after an error."""
         try:
             for name in self._sessions:
                 self._start(name)
@@ -95,7 +95,8 @@ class Conductor:
         ready = self._selector.select(TICK_S)
         self.stage.seconds = time.monotonic() - self._begin
         heard = [(key.data, key.data.reports()) for key, _ in ready]
-        for event in self._log.news():  # read after the reports, told before: what they speak of is in it
+        # The log is read after the reports, so it contains their events, and shown before them.
+        for event in self._log.news():
             self.stage.follow(event)
             self._watch(event)
         for actor, reports in heard:
@@ -112,7 +113,7 @@ class Conductor:
             self.outcome.trouble.append(f"the run was not over after {LONGEST_S:.0f} seconds")
 
     def _watch(self, event: Event) -> None:
-        """Show what only the log knows: waiting sessions and victims of a deadlock."""
+        """Show what only the log contains: waiting sessions and victims of a deadlock."""
         fields = event.fields
         if event.name == "lock.waiting":
             self._hot_wanted = self._hot_wanted or HOT_FILE in fields["resources"]
@@ -127,7 +128,7 @@ class Conductor:
             self.stage.deadlocks += 1
             self.stage.tell(f"DEADLOCK {' → '.join(fields['cycle'])}: {fields['victim']} must give way")
 
-    # What workers say.
+    # Reports of workers.
 
     def _hear(self, actor: Actor, report: Report) -> None:
         part = actor.part
@@ -171,7 +172,7 @@ class Conductor:
             )
 
     def _leave(self, actor: Actor) -> None:
-        """A worker's output has ended: it finished, it was killed, or it broke."""
+        """Remove a worker whose output has ended, and replace it if it was killed."""
         self._selector.unregister(actor.output)
         self._actors.remove(actor)
         actor.end()
@@ -184,7 +185,7 @@ class Conductor:
     # Accidents.
 
     def _decide(self, actor: Actor) -> None:
-        """Somebody is half-way: let happen what awaits it, let it go on, or let it wait and renew."""
+        """Carry out the fate of a worker that is half-way, let it continue, or let it wait and renew."""
         task = actor.part.task
         fate = self._fates.get(task)
         if fate is Fate.KILLED_WORKING:
@@ -200,7 +201,7 @@ class Conductor:
             actor.nod("renew")
 
     def _is_met(self, fate: Fate) -> bool:
-        """Whether what a worker waits for has come."""
+        """Return whether the event that a worker waits for has happened."""
         if fate is Fate.HOLDS_HOT_FILE:
             return self._hot_wanted
         meeting = {task for task, each in FATES.items() if each is Fate.MEETS}

@@ -1,4 +1,4 @@
-"""After the play: every task's lineage, who was refused, and the proof in words."""
+"""The output after the run: the lineage of every task, the refused submissions, and the proof in words."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -14,7 +14,7 @@ from demo.stage import Stage
 
 
 def print_lineage(url: str, tasks: Iterable[str], outcome: Outcome) -> None:
-    """Print generation by generation who held a task, and how that ended."""
+    """Print the holder of each generation of each task, and how its claim ended."""
     print("\nLINEAGE: every generation of every task\n")
     with coord.TaskCoordinator.open(url) as coordinator:
         for task in tasks:
@@ -35,7 +35,7 @@ def print_lineage(url: str, tasks: Iterable[str], outcome: Outcome) -> None:
 
 
 def print_losses(outcome: Outcome) -> None:
-    """Print whose work was turned away, and who had to give way."""
+    """Print the refused submissions, and the victims of deadlocks."""
     refused = [reply for reply in outcome.replies if not reply.accepted]
     print(f"\nREFUSED: {len(refused)} submissions of workers whose claim had passed to another\n")
     for reply in refused:

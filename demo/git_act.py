@@ -1,8 +1,8 @@
 """The last act, with real git: three agents in worktrees, an overwrite by a shell command, a merge too late.
 
-gus edits a file; hana's shell strays into his worktree and writes over it, which the hook finds out. ivo
-commits under a lock and sleeps until it is lost; hana has the file after him, and her merge lands. His is
-refused.
+gus edits a file. A shell command of hana overwrites it in his worktree, and the hook detects this. ivo
+commits under a lock and sleeps until the lock expires. hana takes the lock after him, and her branch is
+merged. coord refuses to merge his.
 """
 
 import json
@@ -49,21 +49,21 @@ class Overwrite(NamedTuple):
     writer_told: str
     holder_told: str
     aside: str
-    """The ref in which what the command wrote is kept."""
+    """The ref that keeps the text of the shell command."""
 
 
 @dataclass
 class Landing:
-    """The result of the last act as the agents saw it; the proof reads log and repository itself."""
+    """The result of the last act as the agents saw it; the proof reads the log and the repository."""
 
     began_at: str = ""
-    """Where main stood."""
+    """The commit of main at the start."""
     told: list[MergeAnswer] = field(default_factory=list)
     overwrite: Overwrite | None = None
 
 
 def git(folder: Path, *words: str) -> str:
-    """Return what a git command says."""
+    """Return the output of a git command."""
     done = subprocess.run(
         ["git", *words], cwd=folder, env=environment(), check=False, capture_output=True, text=True
     )
@@ -73,7 +73,7 @@ def git(folder: Path, *words: str) -> str:
 
 
 def begin(folder: Path) -> str:
-    """Commit what the plan's tasks have made, as a person would, and let coord put its hooks there."""
+    """Commit the files of the plan's tasks, and install the hooks with `coord init`; return the commit."""
     (folder / "coord.toml").write_text(SETTINGS)
     git(folder, "config", "user.name", "Director")
     git(folder, "config", "user.email", "director@example.org")
@@ -87,7 +87,7 @@ def begin(folder: Path) -> str:
 
 
 def installed_hook(folder: Path) -> str:
-    """Return the command that `coord init` gave to Claude Code."""
+    """Return the hook command that `coord init` wrote for Claude Code."""
     settings = json.loads((folder / ".claude" / "settings.local.json").read_text())
     return str(settings["hooks"]["PreToolUse"][0]["hooks"][0]["command"])
 
@@ -101,7 +101,7 @@ class GitAct:
         self.landing = Landing()
 
     def run(self) -> Landing:
-        """Play it; leave no process behind, whatever happens."""
+        """Run the act; leave no process behind, even after an error."""
         with ExitStack() as stack:
             self._tell("the plan is done; its work goes to main, and coord init puts hooks there")
             self.landing.began_at = begin(self._folder)
@@ -122,7 +122,7 @@ class GitAct:
         return self.landing
 
     def _overwrite(self, holder: Author, writer: Author) -> None:
-        """A shell command changes a file that another one is at work on; then that one lands its own."""
+        """Let a shell command overwrite a file that the holder edits; then merge the holder's branch."""
         line = f"{holder.session} opens the shop"
         kept = (holder.folder / OVERWRITTEN).read_text() + line + "\n"
         self._does(holder, "edits", OVERWRITTEN)
@@ -150,13 +150,13 @@ class GitAct:
         self._merge(holder, OVERWRITTEN, line)
 
     def _come_late(self, late: Author, heir: Author) -> None:
-        """One commits and loses its lock; the next one holds it, commits and lands; the first comes back."""
+        """Let one agent lose its lock after a commit, another take it and merge, and the first merge late."""
         late_line, line = f"{late.session} pays in gold", f"{heir.session} pays by card"
         self._does(late, "edits", CONTESTED)
         late.coord("lock", CONTESTED)
         late_file = (
             late.folder / CONTESTED
-        )  # its line goes above, the other's below: git alone would merge both
+        )  # one line goes to the top, the other to the end: git alone would merge both
         late_file.write_text(f"{late_line}\n{late_file.read_text()}")
         late.coord("commit", "-m", "Pay in gold")
         late.coord("renew", CONTESTED, "--ttl", SHORT_TTL)
@@ -172,7 +172,7 @@ class GitAct:
         self._merge(late, CONTESTED, late_line)
 
     def _merge(self, author: Author, path: str, line: str) -> None:
-        """Ask for a merge, and keep what the answer is."""
+        """Ask coord to merge a branch, and record the answer."""
         (answer,) = author.coord("merge", author.branch)["branches"]
         merged = answer["status"] == "merged"
         why = "; ".join(finding["what"] for finding in answer["findings"]) or answer["status"]

@@ -1,7 +1,7 @@
-"""One agent of the last act: a process that runs what it is told, as a coding agent runs its tools.
+"""One agent of the last act: a process that runs commands for its session, as a coding agent runs its tools.
 
-Orders come line by line on stdin, and each is answered by a line on stdout. It ends when nobody gives orders
-any more. coord knows a session by its process: commands of two sessions out of one would be refused.
+It reads one order per line on stdin, writes one answer per line to stdout, and ends with stdin. Each session
+needs a separate process, because coord refuses commands of two sessions from one process.
 """
 
 import subprocess
@@ -13,7 +13,7 @@ LONGEST_S = 30.0
 
 
 class Order(msgspec.Struct):
-    """A command, where it runs, and what it reads."""
+    """A command, its folder, and its input."""
 
     command: list[str]
     folder: str
@@ -21,7 +21,7 @@ class Order(msgspec.Struct):
 
 
 class Answer(msgspec.Struct):
-    """How a command ended, and what it said."""
+    """The exit code and the output of a command."""
 
     code: int
     out: str

@@ -1,6 +1,6 @@
-"""The proof of the last act: the log against what agents were told, and git against the log.
+"""The proof of the last act: compares the log with the answers to the agents, and git with the log.
 
-What git holds is asked of git itself, with none of coord's code.
+It reads the repository with git itself, and uses no code of coord for that.
 """
 
 import subprocess
@@ -43,7 +43,7 @@ def find_overwrite_faults(folder: Path, landing: Landing, events: Iterable[Event
 
 
 def find_log_faults(landing: Landing, events: Iterable[Event]) -> list[str]:
-    """Return what was merged under a lock that others got since, refused without that, or told otherwise."""
+    """Return merges under a lost lock, refusals under a valid one, and answers that differ from the log."""
     faults = []
     newest: dict[str, int] = {}
     resources: dict[int, set[str]] = {}
@@ -52,7 +52,7 @@ def find_log_faults(landing: Landing, events: Iterable[Event]) -> list[str]:
     for event in events:
         fields = event.fields
         if event.name == "lock.acquired":
-            newest[fields["resource"]] = event.offset  # which is its fence
+            newest[fields["resource"]] = event.offset  # the offset is the fence of the lock
             resources.setdefault(event.offset, set()).add(fields["resource"])
         elif event.name == "git.committed":
             fences[fields["commit"]] = fields["fences"]
@@ -79,7 +79,7 @@ def find_log_faults(landing: Landing, events: Iterable[Event]) -> list[str]:
 
 
 def find_git_faults(folder: Path, landing: Landing, events: Iterable[Event]) -> list[str]:
-    """Return how main differs from what was accepted, and what of the rest is gone."""
+    """Return differences between main and the accepted merges, and refused work that is gone."""
     merges = [event.fields["commit"] for event in events if event.name == "git.merged"]
     faults = []
     if _git(folder, "rev-list", "--first-parent", "--reverse", f"{landing.began_at}..main") != merges:
@@ -107,7 +107,7 @@ def _lines(folder: Path, commit: str, path: str) -> list[str]:
 
 
 def _git(folder: Path, *words: str) -> list[str]:
-    """Return the lines that git says; none where it fails."""
+    """Return the output lines of a git command; none if it fails."""
     done = subprocess.run(
         ["git", *words], cwd=folder, env=environment(), check=False, capture_output=True, text=True
     )

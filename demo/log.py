@@ -1,4 +1,4 @@
-"""The store's log as the demo reads it: one line per event, straight from the file, trusting no worker."""
+"""Reads the events of the store's log directly, so that the proof need not trust any worker."""
 
 import json
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ class Event(NamedTuple):
 
 
 class Log:
-    """Follows the log from its beginning; it opens the store for itself."""
+    """Follows the log from its beginning, with a separate connection to the store."""
 
     def __init__(self, url: str) -> None:
         self._database = coord.open_store(url)
@@ -27,7 +27,7 @@ class Log:
         self.offsets: list[int] = []
 
     def news(self) -> list[Event]:
-        """Return the events since the last time."""
+        """Return the events since the last call."""
         events = []
         while entries := self._store.tail(self.offsets[-1] if self.offsets else 0, PAGE):
             for entry in entries:
@@ -42,7 +42,7 @@ class Log:
 
 
 def read_log(url: str) -> tuple[list[int], list[Event]]:
-    """Return every offset and every event there is."""
+    """Return all offsets and all events of the log."""
     log = Log(url)
     try:
         events = log.news()

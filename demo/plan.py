@@ -1,4 +1,4 @@
-"""The play: who takes part, and which accident awaits whoever first works on which task of `plan.yaml`."""
+"""The cast: the agents, and for some tasks of `plan.yaml` the accident of the first worker on it."""
 
 from collections.abc import Iterator
 from enum import StrEnum
@@ -17,7 +17,7 @@ KINDS = {
     "reviewer": ("review", "doc", "script", "code_gen"),
     "integrator": ("api", "testing", "doc", "script"),
 }
-"""By kind of agent: the types of task it takes. Every type has two kinds, so that nobody is irreplaceable."""
+"""By kind of agent: the types of task it takes. Two kinds take each type, so every agent is replaceable."""
 AGENTS = {
     "ada": "coder",
     "bela": "coder",
@@ -29,7 +29,7 @@ AGENTS = {
 
 
 class Fate(StrEnum):
-    """What happens to the first worker that is half-way through a task."""
+    """The accident of the first worker that is half-way through a task."""
 
     KILLED_WORKING = "killed while working"
     KILLED_SUBMITTING = "killed while submitting"
@@ -47,8 +47,9 @@ class Fate(StrEnum):
         return self in (Fate.KILLED_WORKING, Fate.KILLED_SUBMITTING)
 
 
-# Somebody must stay awake to take over what the frozen held: two of them come only after the other two are
-# awake again (they depend on those tasks), and the meeting takes one agent until the other one comes.
+# Some agent must stay awake to take over the tasks of the frozen ones. So two of the four freezes come only
+# after the other two have ended, because their tasks depend on those; and MEETS keeps one agent waiting until
+# the other one arrives.
 FATES = {
     "A-002-settings": Fate.KILLED_WORKING,
     "B-004-migrations": Fate.KILLED_SUBMITTING,
@@ -65,7 +66,7 @@ FATES = {
 
 
 def sessions(name: str) -> Iterator[str]:
-    """Yield the session ids of one agent and of those who replace it: ada-1, ada-2, …"""
+    """Yield the session ids of an agent and of its replacements: ada-1, ada-2, …"""
     number = 0
     while True:
         number += 1

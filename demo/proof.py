@@ -1,6 +1,6 @@
-"""The proof: from the log alone, then against the files, and against what the workers were told.
+"""The proof: checks the log alone, then compares it with the files and with the replies to the workers.
 
-`find_faults` is a plain function over the log; give it a forged one and it says what is wrong with it.
+`find_faults` is a pure function of the log: for a forged log it returns the contradictions.
 """
 
 from collections import defaultdict
@@ -15,7 +15,7 @@ from demo.stage import Piece
 
 
 class Completion(NamedTuple):
-    """An accepted result, as the log tells it."""
+    """An accepted result, as the log records it."""
 
     task: str
     generation: int
@@ -23,7 +23,7 @@ class Completion(NamedTuple):
 
 
 def find_faults(pieces: Mapping[str, Piece], offsets: Sequence[int], events: Sequence[Event]) -> list[str]:
-    """Return what contradicts "one accepted result per task, in order", going by the log alone."""
+    """Return contradictions to "one accepted result per task, in order", from the log alone."""
     faults = []
     if list(offsets) != list(range(1, len(offsets) + 1)):
         faults.append("the offsets of the log have a gap or a repetition")
@@ -72,7 +72,7 @@ def _completion_faults(task: str, completions: list[Event], holders: dict[int, s
 
 
 def find_lock_faults(events: Iterable[Event]) -> list[str]:
-    """Return where two held one file at once, what is held still, and what the play should have shown."""
+    """Return files that two held at once, locks that remain, and planned events that did not happen."""
     faults = []
     held: dict[str, str] = {}
     handed_on = resolved = False
@@ -96,7 +96,7 @@ def find_lock_faults(events: Iterable[Event]) -> list[str]:
 
 
 def find_lost_lines(folder: Path, pieces: Mapping[str, Piece], events: Iterable[Event]) -> list[str]:
-    """Return which accepted work is missing in a file that its task changed."""
+    """Return accepted work that is missing in a file of its task."""
     faults = []
     for event in events:
         piece = pieces.get(event.fields.get("task", ""))
@@ -111,9 +111,9 @@ def find_lost_lines(folder: Path, pieces: Mapping[str, Piece], events: Iterable[
 
 
 def find_contradictions(events: Iterable[Event], outcome: Outcome) -> list[str]:
-    """Return where the workers' own replies do not agree with the log.
+    """Return replies to workers that do not agree with the log.
 
-    Only one that was killed in the act of submitting may not know that its result was accepted.
+    Only a worker that was killed while submitting may lack the reply that its result was accepted.
     """
     logged = {_named(event) for event in events if event.name == "task.completed"}
     rejected = {_named(event) for event in events if event.name == "task.result_rejected"}

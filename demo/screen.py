@@ -1,4 +1,4 @@
-"""Showing a run: a live table on a terminal, plain lines anywhere else."""
+"""Shows a run: as a live table on a terminal, as plain lines elsewhere."""
 
 import sys
 from types import TracebackType
@@ -29,7 +29,7 @@ COUNTER_CHARS, BAR_LEAST = 80, 8
 
 
 class Screen(Protocol):
-    """Where a run is shown."""
+    """The output of a run."""
 
     def __enter__(self) -> Self: ...
     def __exit__(
@@ -39,7 +39,7 @@ class Screen(Protocol):
 
 
 class PlainScreen:
-    """Prints what is worth telling, line by line."""
+    """Prints the news line by line."""
 
     def __enter__(self) -> Self:
         return self
@@ -53,7 +53,7 @@ class PlainScreen:
 
 
 class LiveScreen:
-    """Draws the whole stage again and again in one place."""
+    """Redraws the whole stage in place."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -73,7 +73,7 @@ class LiveScreen:
 
 
 def drawn(stage: Stage, news: list[str], width: int, height: int) -> RenderableType:
-    """Return the stage as something that rich can draw; only news give way where the terminal is low."""
+    """Return the stage for rich to draw; a low terminal shows fewer news."""
     columns = max(1, min(TRACKS, width // CELL_CHARS))
     rows = -(-len(stage.pieces) // columns)
     room = height - (len(stage.parts) + 1) - rows - 4
@@ -122,5 +122,5 @@ def _totals(stage: Stage, width: int) -> Table:
 
 
 def screen_for_stdout() -> Screen:
-    """Return a live table where somebody looks, and plain lines where a pipe or a file does."""
+    """Return a live table for a terminal, and plain lines for a pipe or a file."""
     return LiveScreen(Console()) if sys.stdout.isatty() else PlainScreen()

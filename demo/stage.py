@@ -1,16 +1,16 @@
-"""What is on the stage at a moment: workers as they report, tasks as the log tells them, and counters."""
+"""The state of a run: workers from their reports, tasks from the log, and counters."""
 
 from dataclasses import dataclass, field
 
 from demo.log import Event
 
 LOST = ("task.expired", "task.released")
-"""How a claim ends without a result."""
+"""The events that end a claim without a result."""
 
 
 @dataclass
 class Part:
-    """One of the agents' places, whoever fills it at the moment."""
+    """One agent of the cast, with its current session."""
 
     name: str
     kind: str = ""
@@ -22,7 +22,7 @@ class Part:
 
 @dataclass
 class Piece:
-    """One task as the log tells it."""
+    """One task, as the log records it."""
 
     task: str
     depends_on: tuple[str, ...] = ()
@@ -47,7 +47,7 @@ class Stage:
     deadlocks: int = 0
     seconds: float = 0.0
     news: list[str] = field(default_factory=list)
-    """What a plain screen has still to print."""
+    """The lines that no screen has taken yet."""
 
     @property
     def done(self) -> int:
@@ -61,7 +61,7 @@ class Stage:
         return news
 
     def follow(self, event: Event) -> None:
-        """Bring the tasks up to date with an event of the log."""
+        """Update the tasks with an event of the log."""
         piece = self.pieces.get(event.fields.get("task", ""))
         if piece is None:
             return

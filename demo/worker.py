@@ -1,10 +1,10 @@
-"""One agent: takes the next task of its kind, works on it in two halves, submits, until all is done.
+"""One agent: claims the next task of its kind, works on it in two halves and submits, until all is done.
 
-It knows nothing of accidents. Half-way through each task it waits for a nod on stdin, so that the conductor
-always finds it holding a claim; what happens to it then is a real signal. What it says goes to stdout.
+It has no code for accidents. Half-way through each task it waits for a nod on stdin, so that it holds a claim
+when the conductor sends it a real signal. It writes its reports to stdout.
 
-It works as a careless agent would: reads a file, thinks, and writes all of it back with a line more. Two that
-did so at once would lose a line; the locks that come with a task are all that stands against it.
+It works like a careless agent: it reads a file, waits, and writes the whole file back with one more line. Two
+such agents at once would lose a line. Only the locks that come with a task prevent that.
 """
 
 import os
@@ -24,7 +24,7 @@ LINE_S = 20.0
 
 
 class Report(msgspec.Struct, omit_defaults=True):
-    """One line that a worker says."""
+    """One report of a worker: a line on its stdout."""
 
     did: str
     task: str = ""
@@ -41,7 +41,7 @@ def say(did: str, task: str = "", generation: int = 0, **more) -> None:
 
 
 class Work:
-    """One claim, and what is done under it."""
+    """One claim, and the work under it."""
 
     def __init__(self, client: coord.Client, folder: Path, reply: NextTask) -> None:
         assert reply.task is not None
@@ -53,7 +53,7 @@ class Work:
         self._rng = random.Random(f"{self._session} {self._name}")
 
     def carry_out(self) -> None:
-        """Do it all, and submit; whether the claim still counts is not ours to judge."""
+        """Do the work and submit it; coord checks whether the claim is still valid."""
         say("claimed", self._name, self._generation)
         self._change(self._task.files)
         if not self._renew():
@@ -67,7 +67,7 @@ class Work:
         self._submit()
 
     def _change(self, files: list[str]) -> None:
-        """Read files, take some time, and write them back with a line of this claim."""
+        """Read files, wait a little, and write them back with a line of this claim."""
         paths = [self._folder / text.removeprefix("file:") for text in files]
         before = [path.read_text() if path.exists() else "" for path in paths]
         time.sleep(self._rng.uniform(*HALF_S))
