@@ -4,6 +4,13 @@ from tests.mutation.mutant import Mutant
 
 MUTANTS = [
     Mutant(
+        "a commit that another one overtook fails",
+        "coord.integrations.git.run:_ANOTHER_WAS_FASTER",
+        "cannot lock ref 'HEAD': is at",
+        "no such text",
+        ("tests/unit/integrations/git/commit/test_commit.py::test_a_commit_that_lands_first_is_built_upon",),
+    ),
+    Mutant(
         "a file is in scope no matter which session held it last",
         "coord.integrations.git.merge.scope:_Holders.last",
         "if own and not",

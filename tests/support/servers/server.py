@@ -19,8 +19,9 @@ from typing import ClassVar, TypeVar
 import pytest
 
 PASSWORD = "keep-me-out-of-messages"
-START_S = 60
-STOP_S = 30
+START_S = 180
+STOP_S = 90
+"""Generous: on a busy disk a server syncs all its files for a minute before it ends or answers."""
 POLL_S = 0.02
 LOOPBACK = "127.0.0.1"
 PORT_TRIES = 5

@@ -33,6 +33,8 @@ _ALWAYS = {
     "LC_ALL": "C.UTF-8",
     "GIT_NO_REPLACE_OBJECTS": "1",  # otherwise a pushed `refs/replace/…` decides what is checked
 }
+_ANOTHER_WAS_FASTER = ("index.lock': File exists", "cannot lock ref 'HEAD': is at")
+"""What git prints if another git has the index, or has moved HEAD; it has changed nothing then."""
 
 
 class GitFailed(Refused):
@@ -147,7 +149,7 @@ class Git:
             raise GitFailed(arguments, done.code, done.stderr)
         return done
 
-    def retry_on_index_lock(
+    def retry_on_race(
         self,
         *arguments: str,
         stdin: bytes = b"",
@@ -155,13 +157,14 @@ class Git:
         on_wait: OnWait | None = None,
         **environ: str,
     ) -> GitResult:
-        """Run git as `must` does, but retry for a while if another git has locked the index."""
+        """Run git as `must` does, but retry for a while if another git has the index or has moved HEAD."""
         deadline = time.monotonic() + INDEX_WAIT_S
         while True:
             done = self.run(*arguments, stdin=stdin, timeout_s=timeout_s, on_wait=on_wait, **environ)
             if not done.code:
                 return done
-            if "index.lock': File exists" not in done.stderr or time.monotonic() >= deadline:
+            faster = any(text in done.stderr for text in _ANOTHER_WAS_FASTER)
+            if not faster or time.monotonic() >= deadline:
                 raise GitFailed(arguments, done.code, done.stderr)
             time.sleep(INDEX_NAP_S)  # noqa: TID251 - git has no way to wait for the index
 

@@ -167,7 +167,7 @@ def _run_commit(
     """Commit exactly these files; return the branch ("": none) and the short id of the commit."""
     new = [change.path for change in files if change.new]
     if new:  # git commits only tracked files; intent-to-add changes nothing for others
-        git.retry_on_index_lock(
+        git.retry_on_race(
             "add", "--intent-to-add", "--pathspec-from-file=-", "--pathspec-file-nul", stdin=pathspecs(new)
         )
     text = sign_message(git, client, client.caller, message, [change.path for change in files])
@@ -176,7 +176,7 @@ def _run_commit(
         file.write(os.fsencode(text))
         file.flush()
         try:
-            done = git.retry_on_index_lock(
+            done = git.retry_on_race(
                 *("commit", "--only", f"--file={file.name}", "--pathspec-from-file=-", "--pathspec-file-nul"),
                 stdin=pathspecs(change.path for change in files),
                 timeout_s=patience[0],

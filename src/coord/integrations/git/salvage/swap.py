@@ -64,7 +64,7 @@ def restore_to_head(git: Git, paths: Sequence[str], *, saved_in: str, name: str)
     ]
     if not wanted:
         return "", []
-    git.retry_on_index_lock(
+    git.retry_on_race(
         *("restore", "--source=HEAD", "--staged", "--pathspec-from-file=-", "--pathspec-file-nul"),
         stdin=nul_terminated(wanted),
         GIT_LITERAL_PATHSPECS="1",

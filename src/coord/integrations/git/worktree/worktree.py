@@ -176,14 +176,14 @@ def _finish_setup(inside: Git, git: Git, there: Worktree, setup: str, ready: str
     remove_stale(f"{os.path.dirname(ready)}/index.lock", there.path)
     warnings: list[str] = []
     if os.path.exists(f"{os.path.dirname(ready)}/index"):  # a former set-up did not finish
-        inside.retry_on_index_lock("reset", "--quiet")
+        inside.retry_on_race("reset", "--quiet")
         paths = [change.path for change in changes(inside) if not change.new]
         ref, _ = salvage_paths(
             inside, f"unfinished-{ref_name(there.branch)}", paths, "an unfinished worktree"
         )
         warnings += [f"the former content is in {ref}"] if ref else []
     else:
-        inside.retry_on_index_lock("read-tree", "-m", "-u", "HEAD")
+        inside.retry_on_race("read-tree", "-m", "-u", "HEAD")
     command = setup or setting(git, "setup")
     if command:
         _run_setup(command, there, git.folder)

@@ -257,6 +257,19 @@ def test_two_agents_commit_at_once(shop: Path, coord: Coord) -> None:
     assert sorted(committed(shop) + committed(shop, "HEAD~1")) == ["M\tdocs/help.md", "M\tsrc/app.py"]
 
 
+def test_a_commit_that_lands_first_is_built_upon(shop: Path, coord: Coord) -> None:
+    """GIT-7: HEAD moves while git commits, as between two agents: the next attempt lands on top of it."""
+    hook = shop / ".git/hooks/commit-msg"
+    other = "git commit-tree -p HEAD -m 'of another' 'HEAD^{tree}'"
+    hook.write_text(f"#!/bin/sh\nrm .git/hooks/commit-msg\nexec git update-ref HEAD $({other})\n")
+    hook.chmod(0o755)
+    (shop / "src/app.py").write_text("of ann\n")
+    coord("ann lock src/app.py")
+    assert coord("ann commit -m", "of ann").code == 0
+    assert git(shop, "log", "-2", "--format=%s").split("\n")[:2] == ["of ann", "of another"]
+    assert committed(shop) == ["M\tsrc/app.py"]
+
+
 def test_a_crash_under_the_commit_loses_nothing(shop: Path, coord: Coord) -> None:
     """GIT-21: coord is killed while git commits: nothing is lost, and the next call goes on from there."""
     hook = shop / ".git/hooks/pre-commit"
