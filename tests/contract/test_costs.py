@@ -43,7 +43,7 @@ class Cost(NamedTuple):
     verifications: int = 0
 
 
-class RuleHarness:
+class CostHarness:
     """A coordinator over a counting store, by a clock that the test turns."""
 
     def __init__(self, url: str, tenant: str) -> None:
@@ -84,33 +84,33 @@ class RuleHarness:
 @pytest.fixture(params=TENANTS)
 def harness(
     request: pytest.FixtureRequest, store_url: str, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[RuleHarness]:
+) -> Iterator[CostHarness]:
     # A stale load would be verified or not, depending on the time.
     monkeypatch.setattr(sole_writer, "RECENT_MS", 0)
-    harness = RuleHarness(store_url, request.param)
+    harness = CostHarness(store_url, request.param)
     with closing(harness.coordinator):
         yield harness
 
 
 @pytest.fixture(params=TENANTS)
-def in_memory(request: pytest.FixtureRequest) -> Iterator[RuleHarness]:
+def in_memory(request: pytest.FixtureRequest) -> Iterator[CostHarness]:
     """For how often something is read, which does not depend on the store."""
-    harness = RuleHarness("memory:", request.param)
+    harness = CostHarness("memory:", request.param)
     with closing(harness.coordinator):
         yield harness
 
 
-def limited(harness: RuleHarness, records: int) -> int:
+def limited(harness: CostHarness, records: int) -> int:
     """How many records more a limited tenant writes: its counts."""
     return 0 if harness.tenant == UNLIMITED_TENANT else records
 
 
-def test_a_first_claim(harness: RuleHarness) -> None:
+def test_a_first_claim(harness: CostHarness) -> None:
     """The task and the index of the session's claims; in a limited tenant also the three counts."""
     assert harness.cost(harness.claim) == Cost(2 + limited(harness, 3), commits=1, loads=1)
 
 
-def test_a_further_claim_of_a_session(harness: RuleHarness) -> None:
+def test_a_further_claim_of_a_session(harness: CostHarness) -> None:
     """The number of sessions stays as it is, and is not written."""
     assert harness.claim()
     assert harness.cost(lambda: harness.claim(task="other")) == Cost(
@@ -118,31 +118,31 @@ def test_a_further_claim_of_a_session(harness: RuleHarness) -> None:
     )
 
 
-def test_a_refused_claim(harness: RuleHarness) -> None:
+def test_a_refused_claim(harness: CostHarness) -> None:
     """A refusal that one load answers writes nothing and commits nothing."""
     assert harness.claim()
     assert harness.cost(lambda: not harness.claim("other")) == Cost(0, commits=0, loads=1)
 
 
-def test_a_renewal(harness: RuleHarness) -> None:
+def test_a_renewal(harness: CostHarness) -> None:
     """The task alone, in every tenant."""
     assert harness.claim()
     assert harness.cost(harness.renew) == Cost(1, commits=1, loads=1)
 
 
-def test_a_refused_renewal(harness: RuleHarness) -> None:
+def test_a_refused_renewal(harness: CostHarness) -> None:
     """A stale renewal writes nothing."""
     assert harness.claim()
     assert harness.cost(lambda: not harness.renew(2)) == Cost(0, commits=0, loads=1)
 
 
-def test_a_submission(harness: RuleHarness) -> None:
+def test_a_submission(harness: CostHarness) -> None:
     """The task, its result, and the index entry that goes; in a limited tenant also the counts."""
     assert harness.claim()
     assert harness.cost(harness.submit) == Cost(3 + limited(harness, 3), commits=1, loads=1)
 
 
-def test_a_stale_submission(harness: RuleHarness) -> None:
+def test_a_stale_submission(harness: CostHarness) -> None:
     """A rejected submission is one record, once; repeated within the minute it writes nothing."""
     assert harness.claim()
     assert harness.release()
@@ -152,20 +152,20 @@ def test_a_stale_submission(harness: RuleHarness) -> None:
     assert (again.records, again.commits) == (0, 0)
 
 
-def test_a_release(harness: RuleHarness) -> None:
+def test_a_release(harness: CostHarness) -> None:
     """The task, and the index entry that goes; in a limited tenant also the counts."""
     assert harness.claim()
     assert harness.cost(harness.release) == Cost(2 + limited(harness, 3), commits=1, loads=1)
 
 
-def test_a_claim_after_a_release(harness: RuleHarness) -> None:
+def test_a_claim_after_a_release(harness: CostHarness) -> None:
     """As a first claim, and the ended generation moves to its history."""
     assert harness.claim()
     assert harness.release()
     assert harness.cost(harness.claim) == Cost(3 + limited(harness, 3), commits=1, loads=2)
 
 
-def test_a_claim_after_an_expiry(harness: RuleHarness) -> None:
+def test_a_claim_after_an_expiry(harness: CostHarness) -> None:
     """The old index entry goes, the new one comes, the ended generation moves to its history: one commit.
 
     Its session is left a record of what it lost.
@@ -177,7 +177,7 @@ def test_a_claim_after_an_expiry(harness: RuleHarness) -> None:
     assert (cost.records, cost.commits) == (5 + limited(harness, 4), 1)
 
 
-def test_many_claims_in_one_batch(harness: RuleHarness) -> None:
+def test_many_claims_in_one_batch(harness: CostHarness) -> None:
     """A batch is one load and one commit; its counts are written once."""
     keys = [(harness.tenant, "shop", f"task-{number}") for number in range(90)]
 
@@ -188,7 +188,7 @@ def test_many_claims_in_one_batch(harness: RuleHarness) -> None:
     assert harness.cost(claim_all) == Cost(180 + limited(harness, 3), commits=1, loads=1)
 
 
-def test_many_next_tasks_in_one_batch(harness: RuleHarness) -> None:
+def test_many_next_tasks_in_one_batch(harness: CostHarness) -> None:
     """However many sessions ask for work at once, the store is read a few times: not once for each."""
     engine = harness.coordinator.engine(harness.tenant)
     if harness.tenant != UNLIMITED_TENANT:
@@ -204,7 +204,7 @@ def test_many_next_tasks_in_one_batch(harness: RuleHarness) -> None:
     assert cost.loads <= READS_OF_A_CROWD
 
 
-def test_the_next_task_of_several_classes(in_memory: RuleHarness) -> None:
+def test_the_next_task_of_several_classes(in_memory: CostHarness) -> None:
     """What is at the heads of all classes is loaded at once; each has a line of its own to look at."""
     harness = in_memory
     engine = harness.coordinator.engine(harness.tenant)
@@ -215,7 +215,7 @@ def test_the_next_task_of_several_classes(in_memory: RuleHarness) -> None:
     assert (cost.commits, cost.loads, cost.ranges) == (1, 3, 7)
 
 
-def test_several_tasks_in_one_step(in_memory: RuleHarness) -> None:
+def test_several_tasks_in_one_step(in_memory: CostHarness) -> None:
     """However many one step takes, it reads as often as for one; and handing them in is one load."""
     harness = in_memory
     engine = harness.coordinator.engine(harness.tenant)
@@ -242,7 +242,7 @@ def test_several_tasks_in_one_step(in_memory: RuleHarness) -> None:
     )
 
 
-def test_many_results_in_one_batch(in_memory: RuleHarness) -> None:
+def test_many_results_in_one_batch(in_memory: CostHarness) -> None:
     """Tasks that nothing depends on need not look for what does: one load, no scan, however many they are."""
     harness = in_memory
     engine = harness.coordinator.engine(harness.tenant)
@@ -255,7 +255,7 @@ def test_many_results_in_one_batch(in_memory: RuleHarness) -> None:
     assert (cost.commits, cost.loads, cost.ranges) == (1, 1, 0)
 
 
-def test_a_result_and_the_next_task_in_one_commit(harness: RuleHarness) -> None:
+def test_a_result_and_the_next_task_in_one_commit(harness: CostHarness) -> None:
     """A worker hands in and takes its next task in one batch: one commit for each task, not two."""
     engine = harness.coordinator.engine(harness.tenant)
     engine.call(AddTasks("shop", (NewTask(task_id="one"), NewTask(task_id="two"))))
@@ -274,7 +274,7 @@ def test_a_result_and_the_next_task_in_one_commit(harness: RuleHarness) -> None:
     assert (found[0].accepted, found[1].task.task_id) == (True, "two")
 
 
-def test_questions_write_nothing(harness: RuleHarness) -> None:
+def test_questions_write_nothing(harness: CostHarness) -> None:
     """Questions never write, never sweep, and are answered by what they load."""
     assert harness.claim()
     coordinator, tenant = harness.coordinator, harness.tenant

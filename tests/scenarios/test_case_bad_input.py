@@ -17,7 +17,7 @@ for _ in range(2000):
     DEEP = {"deeper": DEEP}
 
 
-class RuleHarness:
+class RefusalHarness:
     """A session at work in an office, and the proof that what it asks is refused."""
 
     def __init__(self, clients: ClientHarness) -> None:
@@ -45,9 +45,9 @@ class RuleHarness:
 
 
 @pytest.fixture
-def harness(clients: ClientHarness) -> RuleHarness:
+def harness(clients: ClientHarness) -> RefusalHarness:
     """A session that holds one lock."""
-    return RuleHarness(clients)
+    return RefusalHarness(clients)
 
 
 RESOURCES = {
@@ -83,7 +83,7 @@ RESOURCES = {
 }
 
 
-def test_resources(harness: RuleHarness) -> None:
+def test_resources(harness: RefusalHarness) -> None:
     """CFL-4: what escapes, cannot be shown, is too long or malformed is no resource, for any command."""
     ann = harness.ann
     for resource in RESOURCES.values():
@@ -97,7 +97,7 @@ def test_resources(harness: RuleHarness) -> None:
         harness.refuse(ann.preempt, resource, priority=5, reason="why")
 
 
-def test_what_is_no_list_of_resources(harness: RuleHarness) -> None:
+def test_what_is_no_list_of_resources(harness: RefusalHarness) -> None:
     """An empty list, things that are no text, and more than can be meant."""
     ann = harness.ann
     for nothing in (list[str](), ()):
@@ -118,7 +118,7 @@ def test_what_is_no_list_of_resources(harness: RuleHarness) -> None:
 LEADING_OUT = ["out", "out/key", "out/*", "src/up/x", "inside/config", "loop", "loop/x", "vendor/src/app.py"]
 
 
-def test_paths_that_lead_out(harness: RuleHarness, tmp_path: Path) -> None:
+def test_paths_that_lead_out(harness: RefusalHarness, tmp_path: Path) -> None:
     """A symlink out of the tree, into the git directory, to itself; and the inside of a submodule."""
     root = harness.clients.repository
     (tmp_path / "secrets").mkdir()
@@ -132,7 +132,7 @@ def test_paths_that_lead_out(harness: RuleHarness, tmp_path: Path) -> None:
         harness.refuse(harness.ann.check, path)
 
 
-def test_durations(harness: RuleHarness) -> None:
+def test_durations(harness: RefusalHarness) -> None:
     """A lease, a wait or a lifetime is a number of seconds in measure."""
     ann = harness.ann
     senseless = (-1, float("nan"), float("inf"), 10**9, 10**400, "300", True)
@@ -147,7 +147,7 @@ def test_durations(harness: RuleHarness) -> None:
         harness.refuse(ann.preempt, "src/b.py", priority=1, reason="why", grace_s=seconds)
 
 
-def test_priorities(harness: RuleHarness) -> None:
+def test_priorities(harness: RefusalHarness) -> None:
     """A priority is a whole number from -100 to 100."""
     ann = harness.ann
     for priority in (101, -101, 1.5, "5", True, None, 10**400):
@@ -157,7 +157,7 @@ def test_priorities(harness: RuleHarness) -> None:
     assert ann.acquire("src/b.py", priority=-100).ok
 
 
-def test_kinds(harness: RuleHarness) -> None:
+def test_kinds(harness: RefusalHarness) -> None:
     """MSG-2: kinds are an open set of short words."""
     for kind in ("", "Status", "two words", "a/b", "a\nb", "x" * 33, "7up", "é", None, 7):
         harness.refuse(harness.ann.send, "ann", kind, "hello")
@@ -179,7 +179,7 @@ BLOBS = {
 }
 
 
-def test_blobs(harness: RuleHarness) -> None:
+def test_blobs(harness: RefusalHarness) -> None:
     """PRB-26: a blob is a JSON object in measure; whatever is in it is kept as it is."""
     ann = harness.ann
     for blob in BLOBS.values():
@@ -191,7 +191,7 @@ def test_blobs(harness: RuleHarness) -> None:
         harness.refuse(ann.update, owned=blob)
 
 
-def test_a_blob_that_grows_by_merging(harness: RuleHarness) -> None:
+def test_a_blob_that_grows_by_merging(harness: RefusalHarness) -> None:
     """Merging stays in measure, too: pieces that fit do not add up to what does not."""
     ann = harness.ann
     ann.update(merge_blob={"a": "x" * 30_000})
@@ -201,7 +201,7 @@ def test_a_blob_that_grows_by_merging(harness: RuleHarness) -> None:
     assert ann.update(merge_blob={"a": "small again"}).blob == {"a": "small again"}
 
 
-def test_lines_of_text(harness: RuleHarness) -> None:
+def test_lines_of_text(harness: RefusalHarness) -> None:
     """A subject or a reason is one printable line in measure."""
     ann = harness.ann
     for text in ("a\nb", "a\0b", "x" * 501, 7, b"x"):
@@ -212,7 +212,7 @@ def test_lines_of_text(harness: RuleHarness) -> None:
     harness.refuse(ann.send, "ann", "status", None)
 
 
-def test_bodies(harness: RuleHarness) -> None:
+def test_bodies(harness: RefusalHarness) -> None:
     """A body is text of at most 64 KiB, to all of at most 8."""
     for body in ("a\0b", "\ud800", "x" * 65_537, "é" * 32_769, None, b"x"):
         harness.refuse(harness.ann.send, "ann", "status", "hello", body=body)
@@ -221,7 +221,7 @@ def test_bodies(harness: RuleHarness) -> None:
     assert harness.ann.send("ann", "status", "hello", body="x" * 65_536).id
 
 
-def test_words_that_do_not_exist(harness: RuleHarness) -> None:
+def test_words_that_do_not_exist(harness: RefusalHarness) -> None:
     """An unknown mode or profile names the known ones."""
     ann = harness.ann
     for mode in ("shared", "READ", "w", "\0", ["read"]):
@@ -231,7 +231,7 @@ def test_words_that_do_not_exist(harness: RuleHarness) -> None:
         assert "ticket" in harness.refuse(ann.acquire, "src/b.py", profile=profile).hint
 
 
-def test_fences(harness: RuleHarness) -> None:
+def test_fences(harness: RefusalHarness) -> None:
     """A fence is what a lock was granted with; zero is none."""
     ann = harness.ann
     for fence in (0, -1, 1.5, "7", True, 2**53):
@@ -241,7 +241,7 @@ def test_fences(harness: RuleHarness) -> None:
     assert [lock.owner for lock in ann.locks()] == ["ann"]
 
 
-def test_session_ids(harness: RuleHarness) -> None:
+def test_session_ids(harness: RefusalHarness) -> None:
     """Ids from outside are checked before they become keys."""
     ann = harness.ann
     for session in ("a/b", "a b", "../x", "a\0b", "a\nb", "~2", "x" * 129, "é", 7):
@@ -254,7 +254,7 @@ def test_session_ids(harness: RuleHarness) -> None:
     harness.refuse(ann.send, "", "status", "hello")
 
 
-def test_what_is_not_there(harness: RuleHarness) -> None:
+def test_what_is_not_there(harness: RefusalHarness) -> None:
     """A peer, a lock or a message that does not exist is told apart from a malformed one."""
     ann = harness.ann
     harness.refuse_as(NotFound, ann.send, "nobody", "status", "hello")
@@ -268,7 +268,7 @@ def test_what_is_not_there(harness: RuleHarness) -> None:
     harness.refuse_as(NotFound, ann.ack, "1-1")
 
 
-def test_orders_that_need_a_reason(harness: RuleHarness) -> None:
+def test_orders_that_need_a_reason(harness: RefusalHarness) -> None:
     """Force and preemption are audited, so they say why; and one cannot drain and only look."""
     bob = harness.clients.client("bob")
     bob.register()

@@ -19,7 +19,7 @@ arrivals = st.lists(st.tuples(st.integers(0, 400_000), st.integers(0, MOST)), mi
 """How long after the one before each task is added, in ms, and its priority."""
 
 
-class RuleHarness:
+class SingleAgent:
     """One agent that takes and finishes one task at a time, on a clock in hand."""
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ def test_nobody_is_overtaken_by_what_comes_much_later(coming: list[tuple[int, in
     So a task of priority p is overtaken by none that is added more than (most - p) steps after it, and waits
     at most for those that were there or came within that time: adding more work later never delays it.
     """
-    harness = RuleHarness()
+    harness = SingleAgent()
     added: dict[str, tuple[int, int]] = {}
     served: list[str] = []
     for number, (pause_ms, priority) in enumerate(coming):
@@ -73,7 +73,7 @@ def test_a_stream_of_urgent_work_does_not_starve_the_rest() -> None:
 
     DLK-17.
     """
-    harness = RuleHarness()
+    harness = SingleAgent()
     harness.add("low", 0)
     turns = []
     for number in range(30):
