@@ -34,6 +34,7 @@ SEED_NAMES = {
 """The names that the founding documents use for the same (CFL-23)."""
 
 MODULES = (
+    "coord.core.settings",
     "coord.core.limits",
     "coord.core.sessions.schema",
     "coord.core.messages.schema",

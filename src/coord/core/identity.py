@@ -39,7 +39,8 @@ class Caller(msgspec.Struct, frozen=True, omit_defaults=True):
     `session` is empty if only signs of an agent tool were found; the nearest registered ancestor then
     decides. `process` is the session's own process, never that of a one-shot command.
     `process_ancestors` are the ancestors of the process that asks, nearest first. `tenant` is
-    empty if no limit on sessions applies.
+    empty if no limit on sessions applies. `max_agents` is the limit that the environment states (0: none);
+    a `person` does not count against it.
     """
 
     session: str
@@ -54,3 +55,5 @@ class Caller(msgspec.Struct, frozen=True, omit_defaults=True):
     process: Process | None = None
     process_ancestors: tuple[Process, ...] = ()
     tenant: str = ""
+    max_agents: int = 0
+    person: bool = False

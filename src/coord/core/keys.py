@@ -178,6 +178,7 @@ def ready_prefix(project: str, queue_class: str) -> str:
 
 
 LIMITS = "limits"
+SETTINGS = "settings"
 COUNT_CLAIMS = "count/claims"
 COUNT_SESSIONS = "count/sessions"
 
@@ -185,6 +186,11 @@ COUNT_SESSIONS = "count/sessions"
 def count_session(session: str) -> str:
     """The number of active claims of a session."""
     return f"count/session/{session}"
+
+
+def count_agents(project: str) -> str:
+    """The sessions of agents in a project, and how many it may have."""
+    return f"count/agents/{project}"
 
 
 def done(command_id: str) -> str:

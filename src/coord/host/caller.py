@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from coord.core.errors import Invalid
 from coord.core.identity import Caller, Process
-from coord.core.ids import ID_CHARS_MAX, check_id
+from coord.core.ids import ID_CHARS_MAX, check_id, short_repr
 from coord.host.processes import PID_MAX, ancestors, describe
 from coord.host.repository import Repository
 
@@ -69,6 +69,8 @@ def find_caller(
     process_ancestors = ancestors()
     tools = _tools(environ)
     session = _given(flags.session, "--session", environ, "COORD_SESSION_ID")
+    agent = _given(flags.agent, "--agent", environ, "COORD_AGENT")
+    person = not session and not tools and not agent
     process = None
     if not session and not tools:
         session, process = _person(environ, process_ancestors)
@@ -78,7 +80,7 @@ def find_caller(
         process = _process_given(flags.pid)
     return Caller(
         session=session,
-        agent=_given(flags.agent, "--agent", environ, "COORD_AGENT"),
+        agent=agent,
         role=_given(flags.role, "--role", environ, "COORD_ROLE"),
         user=_user(environ),
         project=_given(flags.project, "--project", environ, "COORD_PROJECT") or _project(repository),
@@ -88,7 +90,25 @@ def find_caller(
         tool="+".join(tool.name for tool in tools),
         process=process,
         process_ancestors=tuple(process_ancestors),
+        max_agents=_max_agents(environ),
+        person=person,
     )
+
+
+def _max_agents(environ: Mapping[str, str]) -> int:
+    """Return how many agents MAX_AGENTS allows in a project; 0 if it is not set."""
+    given = environ.get("MAX_AGENTS", "")
+    if not given:
+        return 0
+    from coord.core.settings import AGENTS_MAX  # noqa: PLC0415 - few environments set it
+
+    number = int(given) if given.isascii() and given.isdecimal() and len(given) <= len(str(AGENTS_MAX)) else 0
+    if not 1 <= number <= AGENTS_MAX:
+        raise Invalid(
+            f"MAX_AGENTS is {short_repr(given)}",
+            hint=f"use a whole number from 1 to {AGENTS_MAX}, or unset it",
+        )
+    return number
 
 
 def find_tenant(environ: Mapping[str, str], flag: str = "") -> str:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 
 from coord.core.events import SEED_NAMES, every_event
 from coord.core.limits import PROFILES, RATIONALE
+from coord.core.settings import SETTINGS, UNLIMITED, Settings
 from coord.sdk.claim_repository import ClaimRepository
 from coord.sdk.client.agents import AgentCalls
 from coord.sdk.client.client import Client
@@ -42,6 +43,17 @@ def limits_table() -> Iterator[str]:
         values = [f"{getattr(limits, name):,}" for limits in PROFILES.values()]
         reached = f"`{REASONS[name]}`" if name in REASONS else ""
         yield from _row(f"`{name}`", *values, because, reached)
+
+
+def settings_table() -> Iterator[str]:
+    yield from _row("setting", "values", "default", "because")
+    yield from _row("---", "---", "---", "---")
+    for name, known in SETTINGS.items():
+        values = ", ".join(f"`{choice}`" for choice in known.choices) or f"{known.low:,} to {known.high:,}"
+        default = getattr(Settings(), name, UNLIMITED)
+        yield from _row(
+            f"`{name}`", values, f"{default:,}" if isinstance(default, int) else default, known.because
+        )
 
 
 def events_table() -> Iterator[str]:
@@ -129,6 +141,7 @@ def _row(*cells: str) -> Iterator[str]:
 
 TABLES: dict[str, Callable[[], Iterator[str]]] = {
     "limits": limits_table,
+    "settings": settings_table,
     "events": events_table,
     "api": api_table,
     "repository": repository_table,
@@ -138,7 +151,8 @@ TABLES: dict[str, Callable[[], Iterator[str]]] = {
 
 
 def page_of(name: str) -> str:
-    return f"docs/reference/{'api' if name == 'repository' else name}.md"
+    page = {"repository": "api", "settings": "limits"}.get(name, name)
+    return f"docs/reference/{page}.md"
 
 
 def with_table(text: str, name: str) -> str:

@@ -264,3 +264,31 @@ def test_an_odd_user_still_has_a_session(user: str) -> None:
 def test_an_id_is_made_of_a_name(text: str, made: str) -> None:
     """As near to the name as an id can be."""
     assert made_id(text, "z") == made
+
+
+@pytest.mark.parametrize(("given", "number"), [("", 0), ("1", 1), ("8", 8), ("20", 20)])
+def test_the_environment_limits_agents(given: str, number: int) -> None:
+    """CFL-36: MAX_AGENTS is 1 to 20; without it nothing is limited."""
+    assert find_caller({"USER": "ada", "MAX_AGENTS": given}).max_agents == number
+
+
+@pytest.mark.parametrize("given", ["0", "21", "-1", "x", "1.5", "٣", " 5", "9" * 5000])
+def test_another_number_of_agents_is_refused(given: str) -> None:
+    """CFL-36: a typing error is no limit."""
+    with pytest.raises(Invalid, match="MAX_AGENTS"):
+        find_caller({"USER": "ada", "MAX_AGENTS": given})
+
+
+@pytest.mark.parametrize(
+    ("environ", "person"),
+    [
+        ({}, True),
+        ({"COORD_SESSION_ID": "s1"}, False),
+        ({"COORD_AGENT": "otto"}, False),
+        ({"AI_AGENT": "1"}, False),
+        (CLAUDE, False),
+    ],
+)
+def test_a_person_is_no_agent(environ: dict[str, str], person: bool) -> None:
+    """CFL-36: only a terminal without any sign of an agent counts as a person."""
+    assert find_caller({"USER": "ada", **environ}).person is person

@@ -1,9 +1,14 @@
-"""Show and change the limits of a tenant."""
+"""Show and change the limits of a tenant, and the settings that all its processes agree on."""
+
+from typing import TYPE_CHECKING
 
 from coord.core.errors import Invalid
 from coord.core.ids import short_repr
 from coord.core.limits import PROFILES, RATIONALE, UNLIMITED_TENANT, GetLimits, LimitsInfo, SetLimits
 from coord.sdk.client.connection import Connection
+
+if TYPE_CHECKING:
+    from coord.core.settings import SettingInfo, Value
 
 
 def limits_command(tenant: str, profile: str, limits: dict[str, int], by: str) -> SetLimits:
@@ -36,3 +41,17 @@ class LimitCalls(Connection):
         """Change limits by profile and by name; return the limits in force. The event names the caller."""
         by = self.caller.session or self.caller.user
         return self.call(limits_command(self.tenant, profile, limits, by))
+
+    def settings(self) -> "list[SettingInfo]":
+        """Return the settings of this tenant and of the caller's project, each with its source."""
+        from coord.core.settings import GetSettings  # most commands read no settings
+
+        return self.call(GetSettings(self.caller.project, self.caller.max_agents))
+
+    def change_settings(self, **settings: "Value") -> "list[SettingInfo]":
+        """Change settings by name; the value "default" resets one. The event names the caller."""
+        from coord.core.settings import ChangeSettings, check_setting
+
+        checked = {name: check_setting(name, value) for name, value in settings.items()}
+        by = self.caller.session or self.caller.user
+        return self.call(ChangeSettings(checked, self.caller.project, by))

@@ -15,22 +15,25 @@ COMMANDS = (
     ),
     CommandSpec(
         "limits show",
-        "show the tenant's limits and their use",
+        "show limits and settings with their use and source",
         handler="coord.transports.cli.handlers.maintenance:limits_show",
-        examples=("coord limits show --tenant acme",),
+        examples=("coord limits show", "coord limits show --tenant acme"),
     ),
     CommandSpec(
         "limits set",
-        "change the tenant's limits",
+        "change limits and settings",
         handler="coord.transports.cli.handlers.maintenance:limits_set",
         examples=(
+            "coord limits set max_agents=8",
+            "coord limits set project_lock_nesting=on steal_policy=default",
             "coord limits set --tenant acme --profile enterprise",
             "coord limits set --tenant acme max_active_sessions=80",
         ),
-        arguments=(Argument("limit", "NAME=NUMBER", many=True, optional=True, dest="limits"),),
+        arguments=(Argument("limit", "NAME=VALUE", many=True, optional=True, dest="limits"),),
         flags=(
             Flag("profile", "set all limits as in this profile", "NAME", choices=("default", "enterprise")),
         ),
-        details="coord records who changed a limit. Tenant local is unlimited.",
+        details="coord records who changed what. The value default resets a setting. max_agents belongs to "
+        "the project, the other settings to the tenant. Tenant local has settings, but no limits.",
     ),
 )

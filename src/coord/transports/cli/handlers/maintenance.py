@@ -1,14 +1,17 @@
-"""Sweep expired records; show and set limits."""
+"""Sweep expired records; show and set limits and settings."""
 
 import threading
 
 from coord.core.errors import Invalid
-from coord.core.limits import PROFILES, RATIONALE
+from coord.core.limits import PROFILES, RATIONALE, LimitsInfo
+from coord.core.settings import SETTINGS, SettingInfo, Value, check_setting
 from coord.sdk.client.client import Client
 from coord.transports import arguments
 from coord.transports.cli import output
 from coord.transports.cli.args import Args
 from coord.transports.cli.output import Answer
+
+NUMBER_DIGITS_MAX = 18
 
 
 class SweepArgs(Args, frozen=True):
@@ -41,28 +44,42 @@ def _sweep_answer(client: Client) -> Answer:
     return Answer(output.fields_of(reply), line)
 
 
-COLUMNS = ("limit", "value", "used", *PROFILES, "because")
+COLUMNS = ("limit", "value", "used", *PROFILES, "source", "because")
 
 
 def limits_show(client: Client, _args: Args) -> Answer:
-    """Show the limits with their use and their reasons."""
-    reply = client.limits()
-    if not reply.limited:
-        fields = {"tenant": reply.tenant, "limited": False, "limits": []}
-        return Answer(fields, f"Tenant {reply.tenant} is unlimited")
-    rows = [
+    """Show the limits and settings with their use, their sources and their reasons."""
+    return _limits_answer(client.limits(), client.settings())
+
+
+def _limits_answer(reply: LimitsInfo, settings: list[SettingInfo]) -> Answer:
+    limits = [
         {
             "limit": name,
-            "value": reply.limits[name],
+            "value": value,
             "used": reply.used.get(name),
             **{profile: getattr(numbers, name) for profile, numbers in PROFILES.items()},
-            "because": why,
+            "source": "default" if value == getattr(PROFILES["default"], name) else "store",
+            "because": RATIONALE[name],
         }
-        for name, why in RATIONALE.items()
+        for name, value in reply.limits.items()
+    ]
+    rows = [
+        {"limit": each.name, "value": each.value, "default": each.default, "source": each.source}
+        | {"because": each.because}
+        for each in settings
     ]
     profile = f"profile {reply.profile}" if reply.profile else "custom limits"
-    fields = {"tenant": reply.tenant, "limited": True, "profile": reply.profile or None, "limits": rows}
-    return Answer(fields, f"Tenant {reply.tenant}, {profile}", rows, COLUMNS)
+    fields = {
+        "tenant": reply.tenant,
+        "limited": reply.limited,
+        "profile": reply.profile or None,
+        "project": settings[0].project,
+        "limits": limits,
+        "settings": [output.fields_of(each) for each in settings],
+    }
+    line = f"Tenant {reply.tenant}, {profile if reply.limited else 'without limits of claims and sessions'}"
+    return Answer(fields, f"{line}; project {settings[0].project}", [*limits, *rows], COLUMNS)
 
 
 class LimitsSetArgs(Args, frozen=True):
@@ -73,12 +90,23 @@ class LimitsSetArgs(Args, frozen=True):
 
 
 def limits_set(client: Client, args: LimitsSetArgs) -> Answer:
-    """Change limits, and show the result."""
+    """Change limits and settings, and show the result."""
     if not args.profile and not args.limits:
-        raise Invalid("no limit given", hint="for example: coord limits set max_active_sessions=80")
+        raise Invalid("no limit given", hint="for example: coord limits set max_agents=8")
     pairs = [text.partition("=") for text in args.limits]
     unclear = [name for name, equals, _ in pairs if not equals]
     if unclear:
-        raise Invalid(f"{unclear[0]} has no value", hint=f"write {unclear[0]}=NUMBER")
-    client.set_limits(profile=args.profile, **{name: arguments.number(value) for name, _, value in pairs})
+        raise Invalid(f"{unclear[0]} has no value", hint=f"write {unclear[0]}=VALUE")
+    given = {name: value for name, _, value in pairs}
+    settings = {name: check_setting(name, _value(given[name])) for name in given if name in SETTINGS}
+    limits = {name: arguments.number(value) for name, value in given.items() if name not in SETTINGS}
+    if limits or args.profile:
+        client.set_limits(profile=args.profile, **limits)
+    if settings:
+        client.change_settings(**settings)
     return limits_show(client, args)
+
+
+def _value(text: str) -> Value:
+    """Return the value of a setting: a whole number, or a word."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < NUMBER_DIGITS_MAX else text

@@ -13,7 +13,7 @@ def test_limits_are_shown_and_set(coord: Coord) -> None:
     """TEN-14: each limit with its rationale, both profiles and what is used; changes are told with who."""
     code, answer, line = coord("ann limits show --tenant acme")
     assert (code, answer["limited"], answer["profile"]) == (0, True, "default")
-    assert line == "Tenant acme, profile default"
+    assert line == "Tenant acme, profile default; project shop"
     rows = {row["limit"]: row for row in answer["limits"]}
     claims = rows["max_concurrent_claims"]
     assert (claims["value"], claims["default"], claims["enterprise"]) == (100, 100, 1000)
@@ -41,6 +41,22 @@ def test_bad_limits_change_nothing(coord: Coord) -> None:
         code, answer, _ = coord(f"ann limits set --tenant acme {words}")
         assert (code, bool(answer["error"]["hint"])) == (2, True)
     assert coord("ann limits show --tenant acme").answer["profile"] == "default"
+
+
+def test_settings_are_shown_and_set(coord: Coord) -> None:
+    """CFL-19, CFL-36: tenant local has settings; each shows its value, its source and its reason."""
+    code, answer, line = coord("ann limits set max_agents=8 project_lock_nesting=on")
+    assert (code, answer["limited"], answer["project"]) == (0, False, "shop")
+    assert line == "Tenant local, without limits of claims and sessions; project shop"
+    rows = {row["name"]: row for row in coord("bob limits show").answer["settings"]}
+    assert (rows["max_agents"]["value"], rows["max_agents"]["source"]) == (8, "store")
+    assert (rows["project_lock_nesting"]["value"], rows["steal_policy"]["source"]) == ("on", "default")
+    events = coord("ann log tail --op settings.changed").answer["events"]
+    assert [event["by"] for event in events] == ["s-ann", "s-ann"]
+    for words in ("max_agents=0", "max_agents=x", "project_lock_nesting=maybe", "stale_seconds=1h"):
+        code, answer, _ = coord(f"ann limits set {words}")
+        assert (code, bool(answer["error"]["hint"])) == (2, True)
+    assert coord("ann limits set max_agents=default").answer["settings"][0]["value"] == "unlimited"
 
 
 def test_sweep_once(coord: Coord) -> None:
