@@ -4,18 +4,32 @@ import os
 import pty
 import select
 import sys
+import termios
 import time
 
 DEADLINE_S = 60.0
+LINES = 24
 
 
 class Terminal:
     """A Python program on a terminal of its own, as if a person had started it in a new window."""
 
-    def __init__(self, *argv: str, env: dict[str, str] | None = None, cwd: str | None = None) -> None:
+    def __init__(
+        self,
+        *argv: str,
+        env: dict[str, str] | None = None,
+        cwd: str | None = None,
+        columns: int = 0,
+        show_stderr: bool = True,
+    ) -> None:
+        """`columns`: the width; `show_stderr=False` drops what the program writes to stderr."""
         self.shown = ""
         self.pid, self._screen = pty.fork()
         if self.pid == 0:
+            if columns:
+                termios.tcsetwinsize(0, (LINES, columns))
+            if not show_stderr:
+                os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
             if cwd:
                 os.chdir(cwd)
             os.execve(sys.executable, [sys.executable, *argv], env or dict(os.environ))

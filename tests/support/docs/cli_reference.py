@@ -23,10 +23,14 @@ INTRODUCTION = """\
 
 <!-- made by: python -m tests.support.docs.cli_reference -->
 
-A command prints one JSON object to standard output, `ok` first, and one line for people to standard
-error. On a terminal it prints a table instead of the JSON, unless you pass `--json`. If `ok` is
-false, `error` has a `code`, a `message` and a `hint`. Times are RFC 3339 in UTC (`expires_at`),
-durations are seconds (`expires_in_s`).
+A command prints its answer to standard output and one line for people to standard error. In a pipe
+the answer is one JSON object, `ok` first; on a terminal it is a table. `-o table`, `-o json` or `-o
+wide` chooses, and so does `COORD_OUTPUT` in the environment. A table fits the terminal: if the
+columns do not fit, each row becomes a block. `wide` cuts nothing and leaves nothing out. Colours
+appear only on a terminal, and not if `NO_COLOR` is set or `TERM` is `dumb`.
+
+If `ok` is false, `error` has a `code`, a `message` and a `hint`. In JSON, times are RFC 3339 in UTC
+(`expires_at`), and durations are seconds (`expires_in_s`).
 
 You type a duration in seconds or with units: `90`, `90s`, `5m`, `1h`, `7d`, `1h30m`; at most one
 year. You type a resource as `file:…`, `name:…` or `project:…`. Without such a prefix, a word is a

@@ -17,6 +17,7 @@ class Args(msgspec.Struct, frozen=True):
 class Options(Args, frozen=True):
     """The global flags, which every command takes."""
 
+    output: str
     json: bool
     session: str
     agent: str

@@ -3,9 +3,11 @@
 import os
 import sys
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NoReturn
 
-from coord.core.errors import CoordError
+from coord.core.errors import CoordError, Invalid
+from coord.core.ids import short_repr
 from coord.host.startup import begin, end, import_msgspec
 from coord.transports import exit_codes
 from coord.transports.cli import output
@@ -24,9 +26,11 @@ def run() -> NoReturn:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command line (default: that of this process), and return the exit code."""
     words = sys.argv[1:] if argv is None else list(argv)
-    as_json, command_id = _seems_to_want_json(words), ""
+    command_id = ""
+    output.choose_form(_seems_to_want(words))
     try:
         request = parse(words)
+        output.choose_form(_form(request))
         command_id = request.values.get("command_id", "")
         answered = _answer(request)
     except KeyboardInterrupt as error:
@@ -40,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return answered
     if isinstance(answered, str):
         return output.show_text(answered)
-    return output.show(answered, as_json=as_json)
+    return output.show(answered)
 
 
 def _answer(request: Request) -> Answered:
@@ -79,9 +83,24 @@ def _text(request: Request) -> str:
     return texts.help_of(request.command, request.noun)
 
 
-def _seems_to_want_json(words: list[str]) -> bool:
-    """Return whether `--json` was given, even if the line cannot be parsed."""
-    return "--json" in (words[: words.index("--")] if "--" in words else words)
+def _seems_to_want(words: list[str]) -> str:
+    """Return the form that a line asks for, even if it cannot be parsed."""
+    own = words[: words.index("--")] if "--" in words else words
+    given = [word.removeprefix("-o=") for word in own if word.startswith("-o=")]
+    given += [value for word, value in pairwise(own) if word == "-o"]
+    given += ["json"] if "--json" in own else [os.environ.get("COORD_OUTPUT", "")]
+    return next((form for form in given if form in output.FORMS), "")
+
+
+def _form(request: Request) -> str:
+    """Return the form that the flags or COORD_OUTPUT ask for; empty if they ask for none."""
+    if request.options.get("json"):
+        return "json"
+    wanted: str = request.options.get("output") or os.environ.get("COORD_OUTPUT", "")
+    if wanted and wanted not in output.FORMS:
+        hint = f"one of {', '.join(output.FORMS)}"
+        raise Invalid(f"COORD_OUTPUT: unknown value {short_repr(wanted)}", hint=hint)
+    return wanted
 
 
 def _debug(error: Exception) -> None:

@@ -1,16 +1,18 @@
-"""Print answers: JSON on stdout (a table on a terminal), and one line for people on stderr."""
+"""Print answers: a table on a terminal, JSON in a pipe, or as asked; and one line for people on stderr."""
 
 import os
 import sys
 import time
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TextIO
 
 from coord.transports import exit_codes
 
+FORMS = ("table", "json", "wide")
+"""The forms of an answer; `wide` is a table that leaves nothing out and cuts nothing."""
 WIDTH_WITHOUT_TERMINAL = 100
-NARROWEST = 6
+WIDTH_OF_WIDE = 1_000_000
 _UNSAFE_CATEGORIES = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
 # JSON escapes control characters below space; these, too, control a terminal or reverse its text.
 _UNSAFE_IN_JSON = {
@@ -27,8 +29,8 @@ class Answer(NamedTuple):
     rows: Sequence[Mapping[str, Any]] = ()
     columns: tuple[str, ...] = ()
     failure: exit_codes.Failure | None = None
-    drawn: Callable[[], str] | None = None
-    """Returns the text that a terminal shows instead of a table."""
+    drawn: Callable[[int], str] | None = None
+    """Returns the text to show instead of a table; its parameter is the width of the terminal."""
 
     @property
     def exit_code(self) -> int:
@@ -42,16 +44,43 @@ def failed(failure: exit_codes.Failure) -> Answer:
     return Answer(line=f"coord: {failure.message}{hint}", failure=failure)
 
 
-def show(answer: Answer, *, as_json: bool) -> int:
+_chosen = ""
+
+
+def choose_form(chosen: str) -> None:
+    """Set the form of the answers of this process; empty means the default."""
+    global _chosen
+    _chosen = chosen
+
+
+def form() -> str:
+    """Return the form of the answer: the chosen one, else a table on a terminal and JSON in a pipe."""
+    return _chosen or ("table" if is_terminal(sys.stdout) else "json")
+
+
+def show(answer: Answer) -> int:
     """Print an answer, and return the exit code."""
     say(answer.line)
-    if as_json or not is_terminal(sys.stdout):
+    if form() == "json":
         return _write(_as_json(answer), answer.exit_code)
+    return _write(_for_people(answer, whole=form() == "wide"), answer.exit_code)
+
+
+def _for_people(answer: Answer, *, whole: bool) -> str:
+    room = WIDTH_OF_WIDE if whole else width(sys.stdout)
     if answer.drawn is not None:
-        return _write(answer.drawn(), answer.exit_code)
-    if answer.rows:
-        return _write(table(answer.rows, answer.columns, width(sys.stdout)), answer.exit_code)
-    return answer.exit_code
+        return answer.drawn(room)
+    rows, columns = answer.rows, answer.columns
+    if whole and not rows and answer.failure is None:
+        rows, columns = (
+            [{"field": name, "value": each} for name, each in answer.fields.items()],
+            ("field", "value"),
+        )
+    if not rows:
+        return ""
+    from coord.transports.cli.table import table
+
+    return table(rows, columns, room, colours=has_colours(), whole=whole)
 
 
 def show_line(fields: Mapping[str, Any]) -> None:
@@ -131,76 +160,19 @@ def visible(text: str) -> str:
     return "".join(_visible_character(character) for character in text)
 
 
-def table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], most: int) -> str:
-    """Return rows as aligned columns with a heading, in lines of at most `most` cells."""
-    cells = [[column.upper().replace("_", " ") for column in columns]]
-    cells += [[visible(_cell(row.get(column))) for column in columns] for row in rows]
-    widths = _fit([max(map(cells_wide, each)) for each in zip(*cells, strict=True)], most)
-    lines = ("  ".join(fitted(cell, room) for cell, room in zip(line, widths, strict=True)) for line in cells)
-    return "".join(f"{line.rstrip()}\n" for line in lines)
-
-
-def cells_wide(text: str) -> int:
-    """Return how many terminal cells a text takes, according to Unicode."""
-    if text.isascii():
-        return len(text)
-    return sum(map(_character_width, text))
-
-
-def _character_width(character: str) -> int:
-    if unicodedata.combining(character):
-        return 0
-    return 2 if unicodedata.east_asian_width(character) in {"W", "F"} else 1
-
-
 def _visible_character(character: str) -> str:
     if unicodedata.category(character) not in _UNSAFE_CATEGORIES:
         return character
     return character.encode("unicode_escape").decode()
 
 
-def _cell(value: Any) -> str:
-    match value:
-        case None | "":
-            return "-"
-        case bool():
-            return "yes" if value else "no"
-        case list() | tuple():
-            return ", ".join(map(str, value)) or "-"
-        case _:
-            return str(value)
-
-
-def _fit(widths: Iterable[int], most: int) -> list[int]:
-    """Narrow the widest columns until a line fits, but none below `NARROWEST`."""
-    fitted = list(widths)
-    while sum(fitted) + 2 * (len(fitted) - 1) > most and max(fitted) > NARROWEST:
-        fitted[fitted.index(max(fitted))] -= 1
-    return fitted
-
-
-def fitted(text: str, room: int) -> str:
-    """Return a text cut or padded to exactly `room` cells."""
-    if cells_wide(text) > room:
-        text = _cut(text, room - 1) + "…"
-    return text + " " * (room - cells_wide(text))
-
-
-def _cut(text: str, room: int) -> str:
-    kept = ""
-    for character in text:
-        if cells_wide(kept) + _character_width(character) > room:
-            break
-        kept += character
-    return kept
-
-
 def width(stream: TextIO) -> int:
-    """Return the width of a stream in cells."""
+    """Return the width of a stream in cells; programs such as `watch` give it in COLUMNS."""
     try:
         return os.get_terminal_size(stream.fileno()).columns or WIDTH_WITHOUT_TERMINAL
     except OSError:
-        return WIDTH_WITHOUT_TERMINAL
+        given = os.environ.get("COLUMNS", "")
+        return int(given) if given.isdecimal() and int(given) else WIDTH_WITHOUT_TERMINAL
 
 
 def _as_json(answer: Answer) -> str:
@@ -218,8 +190,18 @@ def _json_line(fields: Mapping[str, Any]) -> str:
 
 
 def safe_json(text: str) -> str:
-    """Return the same JSON with control characters escaped."""
-    return text if text.isascii() and "\x7f" not in text else text.translate(_UNSAFE_IN_JSON)
+    """Return the same JSON with control characters escaped, and all that stdout cannot encode."""
+    if text.isascii() and "\x7f" not in text:
+        return text
+    text = text.translate(_UNSAFE_IN_JSON)
+    if sys.stdout is None or (sys.stdout.encoding or "utf-8").lower() in {"utf-8", "utf8"}:
+        return text
+    return "".join(each if each.isascii() else _json_escape(each) for each in text)
+
+
+def _json_escape(character: str) -> str:
+    units = character.encode("utf-16-be").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 
 
 def _write(text: str, exit_code: int) -> int:

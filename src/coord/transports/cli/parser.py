@@ -172,7 +172,8 @@ def _values(flags: Sequence[Flag], found: dict[str, str]) -> dict[str, Any]:
             values[flag.field] = flag.default if flag.value else False
             continue
         if flag.excludes and flag.excludes in found:
-            raise Invalid(f"{flag.spelled} and --{flag.excludes} cannot be combined", hint="pass one of them")
+            other = next(each.spelled for each in flags if each.name == flag.excludes)
+            raise Invalid(f"{flag.spelled} and {other} cannot be combined", hint="pass one of them")
         values[flag.field] = _value(flag.spelled, found[flag.name], flag) if flag.value else True
     return values
 

@@ -80,6 +80,43 @@ def test_a_terminal_gets_a_table_and_json_when_asked(coord: Coord) -> None:
     assert '{"ok":true,"locks":[' in asked.shown
 
 
+def test_the_form_of_an_answer_can_be_chosen(coord: Coord, capfd, monkeypatch) -> None:
+    """`-o table` in a pipe is the table of a terminal without colours; flags win over COORD_OUTPUT."""
+
+    def printed(*words: str) -> str:
+        assert main(["--session", "s-bob", "locks", *words]) == 0
+        out: str = capfd.readouterr().out
+        return out
+
+    coord("ann lock src/app.py --reason rework")
+    assert printed("-o", "table").startswith("RESOURCE         MODE   FENCE")
+    assert "\x1b" not in printed("-o", "table")
+    assert printed("-o=wide").startswith("RESOURCE         MODE   FENCE")
+    assert printed("-o", "json").startswith('{"ok":true,"locks":[')
+    monkeypatch.setenv("COORD_OUTPUT", "table")
+    assert printed().startswith("RESOURCE")
+    assert printed("-o", "json").startswith("{")
+    assert printed("--json").startswith("{")
+
+
+@pytest.mark.parametrize(
+    ("words", "environ", "message"),
+    [
+        (["locks", "-o", "xml"], "", "-o: unknown value 'xml'"),
+        (["locks", "-o"], "", "-o needs a value"),
+        (["locks", "--json", "-o", "wide"], "", "--json and -o cannot be combined"),
+        (["locks"], "xml", "COORD_OUTPUT: unknown value 'xml'"),
+    ],
+)
+def test_an_unknown_form_is_an_error(
+    coord: Coord, words: list[str], environ: str, message: str, monkeypatch, capfd
+) -> None:
+    """Whatever names the form, a form that does not exist is told with those that do."""
+    monkeypatch.setenv("COORD_OUTPUT", environ)
+    assert main(words) == 2
+    assert message in capfd.readouterr().err
+
+
 def test_a_person_is_told_who_is_in_the_way_and_gets_the_lock(coord: Coord) -> None:
     """Issue 3, part 4: on a terminal `lock` waits for ever, and says who holds it and the place in line."""
     coord("ann lock main-push")

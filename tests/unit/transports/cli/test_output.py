@@ -9,8 +9,6 @@ import unicodedata
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from coord.transports import exit_codes
 from coord.transports.cli import output
@@ -38,10 +36,10 @@ class Outer(msgspec.Struct):
 class Screen(io.TextIOWrapper):
     """A stdout in memory that says whether it is a terminal."""
 
-    def __init__(self, *, terminal: bool) -> None:
+    def __init__(self, *, terminal: bool, encoding: str = "utf-8") -> None:
         self.bytes = io.BytesIO()
         self.terminal = terminal
-        super().__init__(self.bytes, encoding="utf-8")
+        super().__init__(self.bytes, encoding=encoding)
 
     def isatty(self) -> bool:
         return self.terminal
@@ -51,13 +49,13 @@ class Screen(io.TextIOWrapper):
         return self.bytes.getvalue().decode()
 
 
-def printed(
-    answer: Answer, monkeypatch, *, terminal: bool = False, as_json: bool = False
-) -> tuple[int, str, str]:
+def printed(answer: Answer, monkeypatch, *, terminal: bool = False, form: str = "") -> tuple[int, str, str]:
     out, err = Screen(terminal=terminal), Screen(terminal=terminal)
     monkeypatch.setattr(sys, "stdout", out)
     monkeypatch.setattr(sys, "stderr", err)
-    code = output.show(answer, as_json=as_json)
+    output.choose_form(form)
+    code = output.show(answer)
+    output.choose_form("")
     err.flush()
     return code, out.text, err.text
 
@@ -98,50 +96,52 @@ def test_a_terminal_gets_a_table_unless_json_is_asked_for(monkeypatch) -> None:
         {"locks": [1]}, "", [{"resource": "file:a", "expires_in": None}], ("resource", "expires_in")
     )
     assert printed(answer, monkeypatch, terminal=True)[1] == "RESOURCE  EXPIRES IN\nfile:a    -\n"
-    assert printed(answer, monkeypatch, terminal=True, as_json=True)[1] == '{"ok":true,"locks":[1]}\n'
+    assert printed(answer, monkeypatch, terminal=True, form="json")[1] == '{"ok":true,"locks":[1]}\n'
 
 
 def test_stored_text_cannot_command_a_terminal(monkeypatch) -> None:
     """Escapes, C1 controls and bidi overrides are shown as text: in the line, in the table and in JSON."""
     answer = Answer({"subject": NASTY}, NASTY, [{"subject": NASTY}], ("subject",))
-    for as_json in (False, True):
-        _, out, err = printed(answer, monkeypatch, terminal=True, as_json=as_json)
+    for form in output.FORMS:
+        _, out, err = printed(answer, monkeypatch, terminal=True, form=form)
         for text in (out.replace("\n", ""), err.rstrip("\n")):
             assert [each for each in text if unicodedata.category(each) in {"Cc", "Cf"}] == []
         assert "\\x1b" in err
     assert json.loads(printed(answer, monkeypatch)[1])["subject"] == NASTY
 
 
-@pytest.mark.parametrize(
-    ("text", "cells"), [("abc", 3), ("日本", 4), ("e\u0301", 1), ("ｆ", 2), ("", 0), ("🔒", 2)]
-)
-def test_wide_characters_take_two_cells(text: str, cells: int) -> None:
-    """A table stays aligned with East Asian text and with combined accents."""
-    assert output.cells_wide(text) == cells
+@pytest.mark.parametrize("stdout", ["ascii", "latin-1"])
+def test_json_stays_valid_where_stdout_is_not_utf_8(stdout: str, monkeypatch) -> None:
+    """What a stream cannot encode is escaped as JSON escapes it, not as Python does."""
+    out = Screen(terminal=False, encoding=stdout)
+    monkeypatch.setattr(sys, "stdout", out)
+    monkeypatch.setattr(sys, "stderr", Screen(terminal=False))
+    output.show(Answer({"subject": "zwölf 🔒"}))
+    assert json.loads(out.bytes.getvalue().decode("ascii"))["subject"] == "zwölf 🔒"
 
 
-@given(
-    st.lists(st.tuples(st.text(max_size=60), st.text(max_size=60)), min_size=1, max_size=5),
-    st.integers(min_value=20, max_value=120),
-)
-def test_no_line_of_a_table_is_wider_than_the_terminal(cells: list[tuple[str, str]], width: int) -> None:
-    """A table is cut to the terminal's width, whatever is in it, and has one line for each row."""
-    made = output.table([{"a": one, "b": two} for one, two in cells], ("a", "b"), width)
-    lines = made.split("\n")
-    assert len(lines) == len(cells) + 2
-    assert all(output.cells_wide(line) <= width for line in lines)
+def test_a_wide_table_leaves_nothing_out(monkeypatch) -> None:
+    """`-o wide`: every column, whole, and times as JSON has them; without rows it shows the fields."""
+    rows = [{"a": "x" * 150, "b": "", "sent_at": "2023-11-14T22:13:20.123Z"}]
+    shown = printed(Answer({}, "", rows, ("a", "b", "sent_at")), monkeypatch, form="wide")[1]
+    assert shown.splitlines()[1] == f"{'x' * 150}  -  2023-11-14T22:13:20.123Z"
+    assert printed(Answer({"state": "done"}, ""), monkeypatch, form="wide")[1] == (
+        "FIELD  VALUE\nstate  done\n"
+    )
 
 
-def test_a_cut_cell_shows_that_it_is_cut() -> None:
-    """What does not fit ends with an ellipsis, and the widest column gives way first."""
-    made = output.table([{"a": "short", "b": "x" * 100}], ("a", "b"), 30)
-    assert made == f"A      B\nshort  {'x' * 22}…\n"
+def test_a_pipe_has_the_width_that_the_environment_gives(monkeypatch) -> None:
+    """`watch` runs a command in a pipe and sets COLUMNS."""
+    rows = [{"a": "short", "b": "x" * 100}]
+    monkeypatch.setenv("COLUMNS", "30")
+    shown = printed(Answer({}, "", rows, ("a", "b")), monkeypatch, form="table")[1]
+    assert shown == f"A      B\nshort  {'x' * 22}…\n"
 
 
 SHOW = """
 import sys
 from coord.transports.cli.output import Answer, show
-sys.exit(show(Answer({'n': 1}, 'line'), as_json=False))
+sys.exit(show(Answer({'n': 1}, 'line')))
 """
 
 

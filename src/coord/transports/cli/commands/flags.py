@@ -8,7 +8,14 @@ WELL_KNOWN = ("main-branch", "main-push", "pr-merge-queue", "cargo-build", "clau
 """Lock names with a meaning that everybody knows."""
 
 GLOBAL_FLAGS = (
-    Flag("json", "print JSON on a terminal, too"),
+    Flag(
+        "o",
+        "the form of the answer (COORD_OUTPUT; wide cuts nothing)",
+        "FORM",
+        choices=("table", "json", "wide"),
+        dest="output",
+    ),
+    Flag("json", "the same as -o json", excludes="o"),
     Flag("session", "the session to act as (COORD_SESSION_ID)", "ID", "name", completes="peers"),
     Flag("agent", "the agent's name (COORD_AGENT)", "NAME", "name"),
     Flag("role", "the agent's role (COORD_ROLE)", "NAME", "name"),

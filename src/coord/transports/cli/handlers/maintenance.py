@@ -27,7 +27,7 @@ def sweep(client: Client, args: SweepArgs) -> Answer:
     from coord.sdk.scheduler import Scheduler
 
     def once() -> None:
-        output.show(_sweep_answer(client), as_json=True)
+        output.show(_sweep_answer(client))
 
     def complain(_name: str, error: Exception) -> None:
         output.say(f"coord: {error}")

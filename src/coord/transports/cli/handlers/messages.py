@@ -1,15 +1,16 @@
 """Send, read and acknowledge messages."""
 
+from collections.abc import Sequence
 from typing import Any
 
-from coord.core.messages.commands import SendReply
+import msgspec
+
+from coord.core.messages.commands import MessageInfo, SendReply
 from coord.core.sessions.schema import Liveness
 from coord.sdk.client.client import Client
 from coord.transports import arguments, exit_codes
 from coord.transports.cli.args import Args
-from coord.transports.cli.output import Answer, count, fields_of
-
-COLUMNS = ("id", "kind", "from_session_id", "sent_at", "subject", "body")
+from coord.transports.cli.output import Answer, count, fields_of, timestamp, visible
 
 
 class SendingArgs(Args, frozen=True):
@@ -65,7 +66,30 @@ def recv(client: Client, args: RecvArgs) -> Answer:
     if args.wait_s and not number:
         line = f"No message arrived within {arguments.span(args.wait_s)}"
         failure = exit_codes.Failure(exit_codes.TIMED_OUT, "timed_out", line, "retry, or wait longer")
-    return Answer(fields_of(reply), line, fields_of(reply.messages), COLUMNS, failure)
+    return Answer(fields_of(reply), line, failure=failure, drawn=lambda room: _texts(reply.messages, room))
+
+
+def _texts(messages: Sequence[MessageInfo], room: int) -> str:
+    """Return messages with their whole texts, because a drained message is shown once.
+
+    Only the first line of a message is not indented, so that no body can imitate another message.
+    """
+    from coord.transports.cli.table import ago, paragraphs, wrapped
+
+    shown = []
+    for each in messages:
+        parts = [each.id, each.kind, f"from {each.from_session_id}", ago(timestamp(each.sent_ms) or "")]
+        parts += [f"priority {each.priority}"] if each.priority else []
+        parts += [f"answers {each.reply_to}"] if each.reply_to else []
+        head = wrapped(visible(" · ".join(parts)), room)
+        texts = [
+            each.subject,
+            each.body,
+            f"data: {msgspec.json.encode(each.blob).decode()}" if each.blob else "",
+        ]
+        body = "".join(paragraphs(text, room, "  ") for text in texts if text)
+        shown.append("\n  ".join(head) + "\n" + body)
+    return "\n".join(shown)
 
 
 class AckArgs(Args, frozen=True):

@@ -132,9 +132,7 @@ def show(client: Client, args: ShowArgs) -> Answer | str:
     fields = {"tracks": tracks, "tasks": fields_of(found)}
     if args.table:
         return Answer(fields, line, _table(tracks, found), COLUMNS)
-    return Answer(
-        fields, line, drawn=lambda: plan_text.picture(found, width(sys.stdout), colours=has_colours())
-    )
+    return Answer(fields, line, drawn=lambda room: plan_text.picture(found, room, colours=has_colours()))
 
 
 def _table(tracks: Sequence[Mapping[str, Any]], found: Sequence[TaskInfo]) -> list[dict[str, Any]]:

@@ -25,7 +25,7 @@ from coord.sdk.reports.metrics import metrics as as_text
 from coord.transports import arguments, exit_codes
 from coord.transports.cli.args import Args, Options
 from coord.transports.cli.connect import connected
-from coord.transports.cli.output import Answer, count, fields_of, is_terminal, say, timestamp, visible
+from coord.transports.cli.output import Answer, count, fields_of, form, say, timestamp, visible
 
 FOLLOW_S = 60.0
 """The longest single wait for new events."""
@@ -71,7 +71,7 @@ def log(options: Options, args: LogArgs) -> Answer | int:
         if args.follow and args.view not in ("tail", "session"):
             raise Invalid(f"--follow cannot be combined with {args.view}", hint="use it with tail or session")
         if args.follow:
-            return _follow(client, which, args.limit, as_json=options.json or not is_terminal(sys.stdout))
+            return _follow(client, which, args.limit, as_json=form() == "json")
         return _ANSWERS[args.view](client, which, args.limit)
 
 

@@ -196,7 +196,7 @@ def install(options: Options, args: InstallArgs) -> Answer:
 
 def _rights(statements: list[str]) -> Answer:
     line = "Run these statements as their comments say" if statements else "This store needs no grants"
-    return Answer({"grants": statements}, line, drawn=lambda: "".join(f"{each}\n" for each in statements))
+    return Answer({"grants": statements}, line, drawn=lambda _: "".join(f"{each}\n" for each in statements))
 
 
 def _install_line(prepared: "PreparedStore", *, dry_run: bool) -> str:

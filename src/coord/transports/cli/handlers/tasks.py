@@ -13,7 +13,7 @@ from coord.sdk.client.client import Client
 from coord.transports import arguments, exit_codes
 from coord.transports.cli.args import Args, Options
 from coord.transports.cli.connect import connected
-from coord.transports.cli.output import Answer, count, fields_of, is_terminal, safe_json, timestamp
+from coord.transports.cli.output import Answer, count, fields_of, form, is_terminal, safe_json, timestamp
 
 COLUMNS = ("task_id", "state", "track", "priority", "agent", "depends_on", "description")
 HISTORY = ("generation", "session_id", "agent_id", "acquired_at", "released_at", "release_reason", "note")
@@ -428,7 +428,7 @@ def watch(options: Options, args: TaskArgs) -> Answer | int:
     from coord.transports.cli.handlers.records import print_happenings
 
     with connected(options) as client:
-        as_json = options.json or not is_terminal(sys.stdout)
+        as_json = form() == "json"
         log = client.log
         log.load(())
         after = log.seen.offset  # read before the task, so that no event is missed

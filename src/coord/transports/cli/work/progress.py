@@ -26,8 +26,8 @@ SENTENCES = {
 class Screen:
     """Prints the steps of a worker and the output of its commands; thread-safe."""
 
-    def __init__(self, *, as_json: bool) -> None:
-        self._as_json = as_json or not output.is_terminal(sys.stdout)
+    def __init__(self) -> None:
+        self._as_json = output.form() == "json"
         self._moves = output.is_terminal(sys.stderr)
         self._lock = threading.Lock()
         self._at_line_start = True

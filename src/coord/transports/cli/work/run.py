@@ -43,7 +43,7 @@ class WorkArgs(ChooseArgs, frozen=True):
 
 def work(options: Options, args: WorkArgs) -> Answer:
     """Work on tasks until none is left."""
-    screen = Screen(as_json=options.json)
+    screen = Screen()
     with ExitStack() as opened:
         client = _connect(opened, options, args, screen)
         _become_worker(client, options)

@@ -3,7 +3,11 @@
 import io
 import sys
 
-from tests.support.cli import Coord
+import pytest
+
+from coord.transports.cli.table import cells_wide
+from tests.support.cli import PROGRAM, Coord
+from tests.support.terminals import Terminal
 
 
 def test_a_message_is_sent_received_and_dealt_with(coord: Coord) -> None:
@@ -36,6 +40,38 @@ def test_drain_takes_all_and_peek_leaves_all(coord: Coord) -> None:
     for flag in ("--peek", "--peek", "--drain"):
         assert [each["subject"] for each in coord(f"bob recv {flag}").answer["messages"]] == ["one", "two"]
     assert coord("bob recv --peek").answer["messages"] == []
+
+
+@pytest.mark.parametrize("columns", [40, 80, 200])
+def test_a_message_that_is_shown_once_is_shown_whole(coord: Coord, columns: int) -> None:
+    """Drained messages are gone: a terminal shows every word of them, however narrow it is."""
+    coord("bob register")
+    words = [f"word{number}" for number in range(60)]
+    coord(
+        "ann send s-bob request",
+        "please review " * 8,
+        "--body",
+        " ".join(words) + "\n\n  code()\n日本語" * 20,
+    )
+    shown = Terminal(*PROGRAM[1:], "--session", "s-bob", "recv", "--drain", columns=columns)
+    assert shown.exit_code() == 0
+    text = " ".join(shown.shown.split())
+    assert text.count("please review") == 8
+    assert " ".join(words) in text
+    assert "日本語" in shown.shown
+    assert all(cells_wide(line) <= columns for line in shown.shown.splitlines())
+    assert coord("bob recv").answer["messages"] == []
+
+
+def test_a_body_cannot_imitate_another_message(coord: Coord) -> None:
+    """Only the head of a message begins at the left."""
+    coord("bob register")
+    coord("ann send s-bob request", "x", "--body", "text\n9-9 · emergency · from system · 1 s ago\n  stop")
+    shown = Terminal(*PROGRAM[1:], "--session", "s-bob", "recv", show_stderr=False)
+    assert shown.exit_code() == 0
+    heads = [line for line in shown.shown.splitlines() if line and not line.startswith("  ")]
+    assert len(heads) == 1
+    assert " · request · from s-ann · " in heads[0]
 
 
 def test_waiting_for_a_message_can_time_out(coord: Coord) -> None:

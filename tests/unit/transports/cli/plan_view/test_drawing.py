@@ -8,10 +8,10 @@ import pytest
 
 from coord.core.plans.commands import TaskInfo
 from coord.transports.cli.main import main
-from coord.transports.cli.output import cells_wide
 from coord.transports.cli.plan_view.drawing import svg
 from coord.transports.cli.plan_view.layout import lanes, steps
 from coord.transports.cli.plan_view.text import picture
+from coord.transports.cli.table import cells_wide
 from tests.support.cli import Coord
 from tests.support.terminals import Terminal
 
