@@ -45,4 +45,18 @@ MUTANTS = [
         "False",
         ("tests/unit/core/sessions/test_update.py::test_heartbeats_are_coalesced",),
     ),
+    Mutant(
+        "the last place for an agent is given twice",
+        "coord.core.sessions.agent_limit:count_agent",
+        "len(others) >= limit",
+        "len(others) > limit",
+        ("tests/unit/core/sessions/test_agent_limit.py::test_one_above_the_limit_is_refused",),
+    ),
+    Mutant(
+        "agents that begin at once do not see each other",
+        "coord.core.sessions.agent_limit:count_agent",
+        "tx.put(key, msgspec.structs.replace(record, sessions=counted))",
+        "pass",
+        ("tests/unit/core/sessions/test_agent_limit.py::test_many_begin_at_once_and_only_the_allowed_stay",),
+    ),
 ]

@@ -11,6 +11,7 @@ from coord.core.locks.locks import locks_of
 from coord.core.locks.resources import Resource
 from coord.core.locks.schema import EndReason
 from coord.core.locks.wait_queue import grant_waiters
+from coord.core.sessions.agent_limit import count_agent
 from coord.core.sessions.identify import find_session, new_session, put_session
 from coord.core.sessions.liveness import evidence_of
 from coord.core.sessions.queries import every_session, session_info
@@ -38,13 +39,14 @@ def register(tx: Transaction, command: Register, now: int) -> RegisterReply:
         if old is not None:
             locks, claims = move_all(tx, old, session, now)
             freed += end_session(tx, old, "replaced", now, successor=name)
+    new = before is None or before.ended_ms > 0
+    count_agent(tx, command.caller, name, now, refuse=new)
     grant_waiters(tx, freed, now)
     peers = [
         session_info(other, now, evidence_of(tx, other))
         for other in every_session(tx)
         if other.session_id != name and not other.ended_ms
     ]
-    new = before is None or before.ended_ms > 0
     return RegisterReply(session_info(session, now, None), peers, new, locks, claims)
 
 
@@ -58,4 +60,6 @@ def _resume(before: Session, session: Session, now: int) -> Session:
     if before.ended_ms:
         named |= {"started_ms": now, "state": "idle"}
         before = msgspec.structs.replace(before, process=None, parent_process=None, calls={})
-    return msgspec.structs.replace(before, **named, beat_ms=now, ended_ms=0, end_reason="")
+    return msgspec.structs.replace(
+        before, **named, beat_ms=now, ended_ms=0, end_reason="", person=session.person
+    )

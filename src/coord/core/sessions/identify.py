@@ -41,13 +41,24 @@ def ensure_session(tx: Transaction, caller: Caller, now: int, name: str = "") ->
         )
     if session is None or session.ended_ms:
         count_in(tx, caller.tenant, name, refuse=True)
+        _count_agent(tx, caller, name, now, refuse=True)
         return put_session(tx, new_session(tx, name, caller, now), implicit=True)
     process = caller.process or session.process
     if now - session.beat_ms < HEARTBEAT_QUIET_MS and process == session.process:
         return session
     if now - session.beat_ms >= STALE_MS:  # a silent session is not counted as active
         count_in(tx, caller.tenant, name, refuse=False)
+        _count_agent(tx, caller, name, now, refuse=False)
     return put_session(tx, msgspec.structs.replace(session, beat_ms=now, process=process))
+
+
+def _count_agent(tx: Transaction, caller: Caller, name: str, now: int, *, refuse: bool) -> None:
+    """Count the session of an agent that begins, or was silent, in its project."""
+    if caller.person or not caller.project:
+        return
+    from coord.core.sessions.agent_limit import count_agent  # noqa: PLC0415 - only a session that begins
+
+    count_agent(tx, caller, name, now, refuse=refuse)
 
 
 def find_session(tx: Transaction, caller: Caller, now: int) -> str:
@@ -174,6 +185,7 @@ def new_session(tx: Transaction, name: str, caller: Caller, now: int) -> Session
         parent_process=None if nearest == name else parent_process,
         started_ms=now,
         beat_ms=now,
+        person=caller.person,
     )
 
 

@@ -51,7 +51,7 @@ class Session(Stored, frozen=True, tag=1):
 
     `parent_process` is the process of another session below which it was first seen: commands may come
     from there, but it does not prove that this session is alive. `calls` maps tool calls under way to their
-    deadlines; `reminded` is the lock of which the session was reminded last.
+    deadlines; `reminded` is the lock of which the session was reminded last. A `person` is no agent.
     """
 
     session_id: str = ""
@@ -78,6 +78,7 @@ class Session(Stored, frozen=True, tag=1):
     owned_resources: dict[str, Any] = {}
     blob: dict[str, Any] = {}
     capabilities: dict[str, float] = {}
+    person: bool = False
 
 
 class ProcessSessions(Stored, frozen=True, tag=1):

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import msgspec
 
-from coord.core.commands import Command
+from coord.core.commands import Command, SessionCommand
 from coord.core.errors import CoordError, Invalid
 from coord.core.identity import Caller
 from coord.core.ids import check_id, short_repr
@@ -130,7 +130,7 @@ class Connection:
             self._host = Connection(
                 database,
                 location,
-                self.caller,
+                msgspec.structs.replace(self.caller, max_agents=0),  # the limit is that of a repository
                 tenant=self.tenant,
                 cwd=self._cwd,
                 environ=self._environ,
@@ -139,7 +139,7 @@ class Connection:
             )
         return self._host
 
-    def mirror_to_user_store(self, command: Command, *, make: bool = False) -> None:
+    def mirror_to_user_store(self, command: SessionCommand, *, make: bool = False) -> None:
         """Repeat a session command in the user's store, so that other repositories see the session.
 
         `make` creates that store if the user has none. Errors are ignored: the command has already
@@ -150,7 +150,8 @@ class Connection:
         try:
             host = self.user_store(make=make)
             if host is not None:
-                host.engine.call(command)
+                caller = msgspec.structs.replace(command.caller, max_agents=0)
+                host.engine.call(msgspec.structs.replace(command, caller=caller))
         except CoordError:
             return
 

@@ -59,6 +59,18 @@ def test_settings_are_shown_and_set(coord: Coord) -> None:
     assert coord("ann limits set max_agents=default").answer["settings"][0]["value"] == "unlimited"
 
 
+def test_agents_are_limited(coord: Coord) -> None:
+    """SUP-3, CFL-36: the command of one agent too many says who is there and what to do."""
+    coord("ann limits set max_agents=1")
+    coord("ann lock a.py")
+    code, answer, line = coord("bob lock b.py")
+    assert (code, answer["error"]["code"]) == (1, "limit")
+    assert "project shop has 1 agent and may have 1: ann (s-ann)" in line
+    assert answer["error"]["hint"].endswith("coord limits set max_agents=2")
+    assert coord("ann limits set max_agents=2").code == 0
+    assert coord("bob lock b.py").code == 0
+
+
 def test_sweep_once(coord: Coord) -> None:
     """SCH-1, SCH-9: what ran out is written down; a second time there is nothing."""
     coord("ann task claim t --lease 0.001")
