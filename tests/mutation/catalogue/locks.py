@@ -4,6 +4,20 @@ from tests.mutation.mutant import Mutant
 
 MUTANTS = [
     Mutant(
+        "a request for a project does not see the locks on its areas",
+        "coord.core.locks.resources:Resource.ranges",
+        "areas if self.prefix == whole else",
+        "",
+        ("tests/unit/core/locks/test_resources.py::test_projects_and_their_areas",),
+    ),
+    Mutant(
+        "an area passes a request for its project that waits",
+        "coord.core.locks.table:_identity",
+        "request.exact, request.nested)",
+        "request.exact)",
+        ("tests/unit/core/locks/test_resources.py::test_nested_requests_keep_their_order",),
+    ),
+    Mutant(
         "the ranges of a lock request are not prefetched",
         "coord.core.locks.locks:lock_ranges",
         "in resources",

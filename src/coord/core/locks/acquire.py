@@ -27,6 +27,7 @@ from coord.core.locks.locks import (
     end_lock,
     ended_by_time,
     lock_info,
+    projects_nest,
     read_lock,
 )
 from coord.core.locks.resources import REQUEST_RESOURCES_MAX, Resource, parse_resources
@@ -73,7 +74,8 @@ LOOK_MS = 2_000
 def acquire_locks(tx: Transaction, command: AcquireLocks, now: int) -> LockReply:
     """Acquire all locks of a request or none; a request that is not granted waits or is denied."""
     session = ensure_session(tx, command.caller, now)
-    return _acquire(tx, _request_of(command, session, now), command.wait_id, now)
+    request = _request_of(command, session, projects_nest(tx, command.resources), now)
+    return _acquire(tx, request, command.wait_id, now)
 
 
 def _acquire(tx: Transaction, request: LockRequest, wait_id: str, now: int) -> LockReply:
@@ -89,7 +91,7 @@ def _acquire(tx: Transaction, request: LockRequest, wait_id: str, now: int) -> L
             return _deny(tx, table, blocking, position, now)
 
 
-def _request_of(command: AcquireLocks, session: Session, now: int) -> LockRequest:
+def _request_of(command: AcquireLocks, session: Session, nested: bool, now: int) -> LockRequest:
     if command.profile and command.profile not in PROFILES:
         raise Invalid(f"unknown profile {command.profile!r}", hint=f"use one of {', '.join(PROFILES)}")
     resources = parse_resources(command.resources, command.repository, REQUEST_RESOURCES_MAX, command.exact)
@@ -112,6 +114,7 @@ def _request_of(command: AcquireLocks, session: Session, now: int) -> LockReques
         denied=not command.wait_ms,
         worktree=command.worktree,
         exact=tuple(resource.text for resource in resources if resource.exact),
+        nested=nested,
     )
 
 

@@ -79,7 +79,16 @@ def lock_ranges(command: LockCommand) -> list[Range]:
 
 def resource_of(lock: Lock) -> Resource:
     """Return the resource of a lock."""
-    return parse_resource(lock.resource, lock.repository, lock.exact)[0]
+    return parse_resource(lock.resource, lock.repository, lock.exact, lock.nested)[0]
+
+
+def projects_nest(tx: Transaction, texts: Iterable[str]) -> bool:
+    """Whether a request names a project or an area, and projects cover their areas."""
+    if not any(text.startswith("project:") for text in texts):
+        return False
+    from coord.core.settings import settings_of  # noqa: PLC0415 - few requests name a project
+
+    return settings_of(tx).project_lock_nesting == "on"
 
 
 def read_lock(tx: Transaction, key: str) -> Lock | None:

@@ -7,6 +7,8 @@ else was granted an overlapping lock since: then the late holder must not win.
 
 from collections.abc import Iterator
 
+import msgspec
+
 from coord.core import keys
 from coord.core.errors import Invalid
 from coord.core.ids import short_repr
@@ -31,6 +33,7 @@ from coord.core.locks.locks import (
     lock_info,
     locks_of,
     overlapping_locks,
+    projects_nest,
     read_lock,
     read_lock_at,
     requester_of,
@@ -70,7 +73,8 @@ def _check(tx: Transaction, fence: int, text: str, part: str, repository: str, n
     lock, end_reason = found
     if end_reason is None or end_reason in IN_ORDER:
         return FenceInfo(text, fence, lock.owner, end_reason.value if end_reason else "held")
-    for later in _later(tx, meant[0], fence):
+    part_of = msgspec.structs.replace(meant[0], nested=lock.nested)
+    for later in _later(tx, part_of, fence):
         if later.owner != lock.owner and later.mode is not Mode.READ:
             return FenceInfo(text, fence, lock.owner, end_reason.value, True, later.owner, later.fence)
     return FenceInfo(text, fence, lock.owner, end_reason.value)
@@ -172,7 +176,10 @@ def _held(lock: Lock, until_ms: int, end_reason: str, by: str = "") -> LockPerio
 def check_locks(tx: Transaction, command: CheckLocks, now: int) -> CheckReply:
     """Return whether resources are free for the caller, or with a fence, whether it holds them under it."""
     session = find_session(tx, command.caller, now)
-    resources = parse_resources(command.resources, command.repository, NAMED_RESOURCES_MAX, command.exact)
+    nested = projects_nest(tx, command.resources)
+    resources = parse_resources(
+        command.resources, command.repository, NAMED_RESOURCES_MAX, command.exact, nested
+    )
     if command.mode and command.mode not in list(Mode):
         raise Invalid(f"{command.mode!r} is not a mode", hint="use read, write or exclusive")
     requester = requester_of(tx, session)

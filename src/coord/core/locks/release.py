@@ -94,4 +94,4 @@ def _own_one(tx: Transaction, resource: Resource, session: str, fence: int, now:
         )
     if ended_by_time(lock, now) is not None:
         raise LockLost(f"the lock on {resource.text} has expired", hint="ask for it again (coord lock)")
-    return LockAt(key, lock, resource)
+    return LockAt(key, lock, msgspec.structs.replace(resource, nested=lock.nested))

@@ -2,7 +2,8 @@
 
     file:<path or glob>     in one repository, the same from each of its worktrees
     name:<free>             in one repository (`main-push`), or on the host outside of any
-    project:<p>[:<area>]    in the tenant; a project and its areas do not nest
+    project:<p>[:<area>]    in the tenant; a project covers its areas only if the setting
+                            `project_lock_nesting` is on
 
 Locks *at* a directory have keys under `<directory>//`, and all locks at or *below* it under
 `<directory>/`. So a request reads the range below itself and one range for each ancestor, however
@@ -43,6 +44,8 @@ class Resource(msgspec.Struct, frozen=True):
     prefix: str
     pattern: Pattern | None
     exact: bool = False
+    nested: bool = False
+    """A project that covers its areas, or an area that its project covers."""
 
     @property
     def guard(self) -> str:
@@ -56,6 +59,10 @@ class Resource(msgspec.Struct, frozen=True):
     @property
     def ranges(self) -> list[str]:
         """The key prefixes of every lock that can overlap this."""
+        if self.nested:
+            whole = self.whole_project
+            areas = f"{whole[:-2]}:"
+            return [f"{self.prefix}=", areas if self.prefix == whole else f"{whole}="]
         if self.pattern is None:
             return [f"{self.prefix}="]
         base = keys.locks(self.space)
@@ -63,10 +70,17 @@ class Resource(msgspec.Struct, frozen=True):
         ancestors = ["/".join((base, *directory[:depth])) + "//" for depth in range(len(directory))]
         return [*ancestors, "/".join((base, *directory)) + "/"]
 
+    @property
+    def whole_project(self) -> str:
+        """The key prefix of the project that an area belongs to; that of a project is its own."""
+        return self.prefix[:-2].partition(":")[0] + "//"
+
     def overlaps(self, other: "Resource") -> bool:
         """Whether two resources have something in common."""
         if self.space != other.space:
             return False
+        if self.nested or other.nested:
+            return self.prefix in (other.prefix, other.whole_project) or other.prefix == self.whole_project
         if self.pattern is None or other.pattern is None:
             return self.prefix == other.prefix
         if self.exact and not other.pattern.literal:
@@ -86,8 +100,13 @@ def prefetch_keys(texts: Iterable[str], repository: str) -> list[Resource]:
 
 
 @lru_cache(maxsize=4096)
-def parse_resource(text: str, repository: str, exact: bool = False) -> tuple[Resource, ...]:
-    """Return the resources of a text like `file:src/{a,b}.py`, each a single file if `exact`."""
+def parse_resource(
+    text: str, repository: str, exact: bool = False, nested: bool = False
+) -> tuple[Resource, ...]:
+    """Return the resources of a text like `file:src/{a,b}.py`, each a single file if `exact`.
+
+    With `nested`, a project covers its areas.
+    """
     if exact:
         return tuple(map(_exact, parse_resource(text, repository)))
     kind, colon, rest = text.partition(":")
@@ -96,7 +115,7 @@ def parse_resource(text: str, repository: str, exact: bool = False) -> tuple[Res
     if colon and kind == "name":
         return (_name(rest, repository or TENANT_WIDE),)
     if colon and kind == "project":
-        return (_project(rest),)
+        return (_project(rest, nested),)
     raise Invalid(
         f"{short_repr(text)} is not a resource", hint="use file:<path>, name:<name> or project:<project>"
     )
@@ -135,7 +154,7 @@ def _name(name: str, repository: str) -> Resource:
     return Resource("name", space, f"name:{normal}", f"{keys.locks(space)}/{escaped}//", None)
 
 
-def _project(rest: str) -> Resource:
+def _project(rest: str, nested: bool) -> Resource:
     project, colon, area = rest.partition(":")
     check_id("project id", project)
     if ":" in area or (colon and not area):
@@ -143,15 +162,16 @@ def _project(rest: str) -> Resource:
     if area:
         check_id("area", area)
     space = f"project/{TENANT_WIDE}"
-    return Resource("project", space, f"project:{rest}", f"{keys.locks(space)}/{rest.casefold()}//", None)
+    prefix = f"{keys.locks(space)}/{rest.casefold()}//"
+    return Resource("project", space, f"project:{rest}", prefix, None, nested=nested)
 
 
 def parse_resources(
-    texts: tuple[str, ...], repository: str, limit: int, exact: tuple[str, ...] = ()
+    texts: tuple[str, ...], repository: str, limit: int, exact: tuple[str, ...] = (), nested: bool = False
 ) -> list[Resource]:
     """Return the resources of a request, each once, in an order that is the same for everybody.
 
-    `exact` are those of the texts that name single files.
+    `exact` are those of the texts that name single files. With `nested`, projects cover their areas.
     """
     if not texts:
         raise Invalid("no resource given", hint="for example file:src/app.py or name:main-push")
@@ -160,7 +180,7 @@ def parse_resources(
         raise Invalid(f"{short_repr(stray)} is exact but is not requested", hint="name it as a resource too")
     found: dict[str, Resource] = {}
     for text in sorted(texts, key=exact.__contains__, reverse=True):  # what is also named as a path is one
-        found.update((each.prefix, each) for each in parse_resource(text, repository, text in exact))
+        found.update((each.prefix, each) for each in parse_resource(text, repository, text in exact, nested))
     if len(found) > limit:
         raise Invalid(
             f"{len(found)} resources in one request", hint=f"at most {limit}; a glob may cover them"

@@ -15,6 +15,7 @@ from coord.core.locks.locks import (
     ended_by_time,
     lock_info,
     overlapping_locks,
+    projects_nest,
     read_lock,
     requester_of,
 )
@@ -37,7 +38,10 @@ def steal_lock(tx: Transaction, command: StealLock, now: int) -> LockReply:
     if command.force and not command.reason:
         raise Invalid("--force requires --reason", hint="--force --reason 'why'")
     thief = ensure_session(tx, command.caller, now)
-    resources = parse_resources(command.resources, command.repository, REQUEST_RESOURCES_MAX, command.exact)
+    nested = projects_nest(tx, command.resources)
+    resources = parse_resources(
+        command.resources, command.repository, REQUEST_RESOURCES_MAX, command.exact, nested
+    )
     request = LockRequest(
         session=thief.session_id,
         agent=thief.agent,
@@ -47,6 +51,7 @@ def steal_lock(tx: Transaction, command: StealLock, now: int) -> LockReply:
         reason=command.reason,
         since_ms=now,
         exact=tuple(resource.text for resource in resources if resource.exact),
+        nested=nested,
     )
     for resource in resources:
         tx.get(resource.guard, Guard)
@@ -115,8 +120,9 @@ def preempt_lock(tx: Transaction, command: PreemptLock, now: int) -> PreemptRepl
     requester = requester_of(tx, asking.session_id)
     asked: list[str] = []
     deadlines: list[int] = []
+    nested = projects_nest(tx, command.resources)
     for resource in parse_resources(
-        command.resources, command.repository, REQUEST_RESOURCES_MAX, command.exact
+        command.resources, command.repository, REQUEST_RESOURCES_MAX, command.exact, nested
     ):
         tx.get(resource.guard, Guard)
         for lock_at in conflicting(

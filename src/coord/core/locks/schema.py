@@ -82,6 +82,7 @@ class Lock(Stored, frozen=True, tag=1):
     `under`: the ancestor session whose lock this one depends on.
     `worktree`: set by hooks, the worktree of the file; empty if the session asked for the lock itself.
     `exact`: the resource is a single file, so a glob overlaps it only by matching it.
+    `nested`: the resource is a project that covers its areas, or an area of it.
     """
 
     resource: str = ""
@@ -104,6 +105,7 @@ class Lock(Stored, frozen=True, tag=1):
     preempt_ms: int = 0
     worktree: str = ""
     exact: bool = False
+    nested: bool = False
 
 
 class LockRef(Stored, frozen=True, tag=1):
@@ -148,7 +150,8 @@ class LockRequest(Stored, frozen=True, tag=1):
 
     A waiting request lives as long as `process`, the process that waits. If other hosts cannot see that
     process, the request is `leased` and has to be renewed. `exact` lists those of `resources` that are
-    single files. A `denied` request is kept for the deadlock search and is never granted.
+    single files; with `nested`, projects cover their areas. A `denied` request is kept for the deadlock
+    search and is never granted.
     """
 
     session: str = ""
@@ -171,6 +174,7 @@ class LockRequest(Stored, frozen=True, tag=1):
     state: WaitState = WaitState.WAITING
     cycle: tuple[str, ...] = ()
     exact: tuple[str, ...] = ()
+    nested: bool = False
 
 
 class SessionWaits(Stored, frozen=True, tag=1):

@@ -168,13 +168,15 @@ def has_all(table: LockTable, now: int) -> bool:
 
 def resources_of(request: LockRequest) -> list[Resource]:
     """Return the resources of a request."""
-    return list(parsed(request.resources, request.repository, request.exact))
+    return list(parsed(request.resources, request.repository, request.exact, request.nested))
 
 
 @lru_cache(maxsize=1024)
-def parsed(texts: tuple[str, ...], repository: str, exact: tuple[str, ...]) -> tuple[Resource, ...]:
+def parsed(
+    texts: tuple[str, ...], repository: str, exact: tuple[str, ...], nested: bool = False
+) -> tuple[Resource, ...]:
     """Return the resources that texts name; those in `exact` are single files."""
-    return tuple(each for text in texts for each in parse_resource(text, repository, text in exact))
+    return tuple(each for text in texts for each in parse_resource(text, repository, text in exact, nested))
 
 
 def mode_of(request: LockRequest, resource: Resource) -> Mode:
@@ -188,7 +190,8 @@ def conflicts_with(one: LockRequest, other: LockRequest) -> bool:
 
 
 def _identity(request: LockRequest) -> tuple[Any, ...]:
-    return (request.resources, request.repository, request.exact), request.mode, request.profile
+    named = (request.resources, request.repository, request.exact, request.nested)
+    return named, request.mode, request.profile
 
 
 @lru_cache(maxsize=16_384)  # a long queue is compared often, and one comparison may be 64 × 64 resources

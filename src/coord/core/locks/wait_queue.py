@@ -151,7 +151,7 @@ def alive(tx: Transaction, request: LockRequest, now: int) -> bool:
 
 def _overlaps(request: LockRequest, freed: list[Resource]) -> bool:
     """Whether a request may profit from freed resources, whatever lock it would be merged with."""
-    paths = parsed(request.resources, request.repository, ())
+    paths = parsed(request.resources, request.repository, (), request.nested)
     return any(mine.overlaps(free) for mine in paths for free in freed)
 
 
@@ -247,6 +247,7 @@ def _grant_one(tx: Transaction, table: LockTable, wanted: WantedLock, now: int, 
         provisional=provisional,
         worktree=request.worktree,
         under=under,
+        nested=resource.nested,
     )
     if not same:
         lock = msgspec.structs.replace(lock, mode=mode, exact=resource.exact, acquired_ms=now, fence=0)

@@ -4,8 +4,10 @@ from typing import Any
 
 import pytest
 
+from coord.core import keys
 from coord.core.errors import Invalid
 from coord.core.locks.commands import CheckFences, CheckLocks, Outcome, PreemptLock
+from coord.core.settings import ChangeSettings
 from tests.support.lock_harness import REPOSITORY, LockHarness
 
 README, CODE, GLOB = "file:README.md", "file:src/a.py", "file:**/*.py"
@@ -165,3 +167,113 @@ def test_one_name_as_file_and_as_path_is_a_path(harness: LockHarness) -> None:
     """CFL-4: two spellings of one name are one lock, the wider one."""
     (lock,) = harness.lock("ann", README, "file:readme.md", exact=(README,)).locks
     assert not lock.exact
+
+
+PROJECT, AREA, OTHER_AREA = "project:reverie", "project:reverie:dream", "project:reverie:code"
+NESTING = [
+    # held, wanted, granted with nesting off, with nesting on
+    (PROJECT, PROJECT, False, False),
+    (PROJECT, AREA, True, False),
+    (AREA, PROJECT, True, False),
+    (AREA, AREA, False, False),
+    ("project:Reverie", "project:reverie:DREAM", True, False),
+    (AREA, OTHER_AREA, True, True),
+    (AREA, "project:reverie2", True, True),
+    ("project:reverie2", AREA, True, True),
+    (PROJECT, "project:reverie2:dream", True, True),
+    (PROJECT, "name:reverie", True, True),
+]
+
+
+def nest(harness: LockHarness, value: str = "on") -> None:
+    harness.engine.call(ChangeSettings({"project_lock_nesting": value}))
+
+
+@pytest.mark.parametrize("nesting", ["off", "on"])
+@pytest.mark.parametrize(("held", "wanted", "off", "on"), NESTING)
+def test_projects_and_their_areas(
+    harness: LockHarness, held: str, wanted: str, off: bool, on: bool, nesting: str
+) -> None:
+    """LCK-57, CFL-19: independent by default; with nesting a project excludes its areas, both ways.
+
+    A lock, a check, a wait and its grant agree.
+    """
+    nest(harness, nesting)
+    expected = on if nesting == "on" else off
+    harness.lock("ann", held)
+    check = CheckLocks(harness.who("bob"), REPOSITORY, (wanted,))
+    assert harness.engine.call(check).free is expected
+    assert harness.lock("bob", wanted).ok is expected
+    if expected:
+        return
+    waiting = harness.wait("cid", wanted)
+    assert (waiting.outcome, waiting.holder.owner) == (Outcome.WAITING, "ann")
+    harness.release("ann")
+    assert harness.confirm("cid", waiting).ok
+    assert harness.held() == {("cid", wanted)}
+
+
+def test_nested_requests_keep_their_order(harness: LockHarness) -> None:
+    """LCK-57, CFL-19: a request for an area does not pass one for its project that waits before it."""
+    nest(harness)
+    harness.lock("ann", AREA)
+    project = harness.wait("bob", PROJECT)
+    area = harness.wait("cid", OTHER_AREA)
+    assert (area.outcome, area.position) == (Outcome.WAITING, 2)
+    assert not harness.lock("dan", OTHER_AREA).ok
+    harness.release("ann")
+    assert harness.confirm("bob", project).ok
+    assert harness.confirm("cid", area).outcome is Outcome.WAITING
+    harness.release("bob")
+    assert harness.confirm("cid", area).ok
+
+
+def test_nested_locks_of_a_family(harness: LockHarness) -> None:
+    """DESIGN §5: a sub-agent takes an area under its parent's project, and it ends with that one."""
+    nest(harness)
+    harness.parents["child"] = "ann"
+    harness.beat("ann")
+    harness.lock("ann", PROJECT)
+    assert harness.lock("child", AREA).ok
+    assert not harness.lock("bob", AREA).ok
+    harness.release("ann", PROJECT)
+    assert harness.held() == set()
+
+
+def test_steal_and_preempt_see_the_project(harness: LockHarness) -> None:
+    """CFL-19: who takes an area by force takes it from the holder of the project."""
+    nest(harness)
+    harness.lock("ann", PROJECT)
+    assert harness.preempt("bob", AREA, priority=1).asked == ["ann"]
+    assert harness.steal("bob", AREA, force=True, reason="needed").ok
+    assert harness.held() == {("bob", AREA)}
+
+
+def test_nested_areas_close_a_deadlock(harness: LockHarness) -> None:
+    """DLK-1: a cycle through a project and an area of it is found."""
+    nest(harness)
+    harness.lock("ann", AREA)
+    harness.lock("bob", "project:other")
+    harness.wait("ann", "project:other:x")
+    reply = harness.wait("bob", PROJECT)
+    assert harness.events("lock.deadlock") or reply.cycle
+
+
+def test_a_change_of_nesting_holds_for_later_requests(harness: LockHarness) -> None:
+    """CFL-19: what was granted stays; the next request is decided by the new value."""
+    harness.lock("ann", PROJECT)
+    assert harness.lock("bob", AREA).ok
+    nest(harness)
+    assert not harness.lock("cid", OTHER_AREA).ok
+    assert not harness.lock("cid", PROJECT).ok
+    nest(harness, "off")
+    assert harness.lock("cid", OTHER_AREA).ok
+
+
+def test_nesting_costs_other_locks_nothing(harness: LockHarness) -> None:
+    """DESIGN §3: only a request that names a project reads the settings."""
+    harness.lock("ann", "file:a.py")
+    harness.lock("ann", "name:x")
+    assert keys.SETTINGS not in harness.store.expected
+    harness.lock("ann", PROJECT)
+    assert keys.SETTINGS in harness.store.expected
