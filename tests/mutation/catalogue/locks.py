@@ -4,6 +4,13 @@ from tests.mutation.mutant import Mutant
 
 MUTANTS = [
     Mutant(
+        "a lock is stolen from a living owner before its lease has expired",
+        "coord.core.locks.revoke:_may_steal",
+        "if now >= lock.expires_ms:",
+        "if True:",
+        ("tests/unit/core/locks/test_revoke.py::test_steal_from_the_dead_or_expired",),
+    ),
+    Mutant(
         "a request for a project does not see the locks on its areas",
         "coord.core.locks.resources:Resource.ranges",
         "areas if self.prefix == whole else",

@@ -27,6 +27,7 @@ from coord.core.messages.inbox import notify
 from coord.core.sessions.identify import ensure_session
 from coord.core.sessions.liveness import STALE_MS, evidence_of
 from coord.core.sessions.schema import Session
+from coord.core.settings import settings_of
 from coord.core.transaction import Transaction
 
 STEAL_AGE_MS = 600_000
@@ -95,6 +96,16 @@ def _may_steal(tx: Transaction, lock_at: LockAt, command: StealLock, now: int) -
         raise NotStealable(
             f"{lock.owner} is not proven dead ({known})",
             hint="wait until the strict rule allows it, or --force --reason 'why'",
+        )
+    if settings_of(tx).steal_policy == "dead_or_expired":
+        if gone or dead:
+            return f"its owner is gone: {evidence.detail if evidence is not None else lock.owner}"
+        if now >= lock.expires_ms:
+            return f"its lease has expired {(now - lock.expires_ms) // 1000} s ago"
+        raise NotStealable(
+            f"{lock.resource} of {lock.owner} may not be stolen: its owner is not proven dead, and "
+            f"its lease lasts {(lock.expires_ms - now) // 1000} s more",
+            hint="wait for one of both, or --force --reason 'why'",
         )
     silent_ms = 0 if owner is None else now - owner.beat_ms
     missing = []

@@ -7,6 +7,7 @@ import pytest
 
 from coord.core.errors import CoordError, Invalid, NotFound, Refused
 from coord.core.identity import ProcessState
+from coord.core.settings import ChangeSettings
 from tests.support.lock_harness import LockHarness
 
 
@@ -43,6 +44,24 @@ def test_strict_steal(harness: LockHarness, silent: int, ttl: int, age: int) -> 
         stolen = harness.steal("bob", "name:n")
         assert stolen.locks[0].fence > first.locks[0].fence
         assert "took your lock on name:n" in harness.told("ann", "preempt")[0]
+
+
+@pytest.mark.parametrize("life", [ProcessState.ALIVE, ProcessState.UNKNOWN, ProcessState.DEAD])
+@pytest.mark.parametrize("expired", [False, True])
+def test_steal_from_the_dead_or_expired(harness: LockHarness, life: ProcessState, expired: bool) -> None:
+    """CFL-7: with `dead_or_expired` one of both is enough, and neither silence nor age counts."""
+    harness.engine.call(ChangeSettings({"steal_policy": "dead_or_expired"}))
+    harness.pids["ann"], harness.life[7] = 7, life
+    first = harness.lock("ann", "name:n", ttl=60_000)
+    harness.pass_time(60_000 - (not expired))
+    if expired or life is ProcessState.DEAD:
+        stolen = harness.steal("bob", "name:n")
+        assert stolen.locks[0].fence > first.locks[0].fence
+        assert harness.held() == {("bob", "name:n")}
+    else:
+        said = refused("not_stealable", lambda: harness.steal("bob", "name:n"))
+        assert "not proven dead" in said
+        assert harness.held() == {("ann", "name:n")}
 
 
 @pytest.mark.parametrize("life", [ProcessState.ALIVE, ProcessState.UNKNOWN, ProcessState.DEAD])
