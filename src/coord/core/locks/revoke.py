@@ -98,7 +98,7 @@ def _may_steal(tx: Transaction, lock_at: LockAt, command: StealLock, now: int) -
             hint="wait until the strict rule allows it, or --force --reason 'why'",
         )
     if settings_of(tx).steal_policy == "dead_or_expired":
-        if gone or dead:
+        if dead or gone:
             return f"its owner is gone: {evidence.detail if evidence is not None else lock.owner}"
         if now >= lock.expires_ms:
             return f"its lease has expired {(now - lock.expires_ms) // 1000} s ago"
