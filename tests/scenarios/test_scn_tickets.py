@@ -89,8 +89,9 @@ def test_scn_19_a_deadlock_is_broken_at_once(harness: StoreHarness) -> None:
     assert (found["victim"], found["resolved"], found["since_ms"]) == ("otto", True, harness.now)
     (told,) = otto.receive()
     assert (told.kind, told.from_session_id) == ("preempt", "system")
-    assert "otto -> beatrice -> otto" in told.subject
-    assert "file:fileB" in told.subject
+    assert told.blob == {"cycle": ["otto", "beatrice", "otto"]}
+    sentence = "Deadlock: you lost fileB to beatrice. Stop editing it, then run: coord lock fileA fileB"
+    assert told.subject == f"[System] {sentence}"
     assert not otto.check("file:fileB", fence=lost.fence).free
 
 

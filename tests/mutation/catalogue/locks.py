@@ -2,6 +2,10 @@
 
 from tests.mutation.mutant import Mutant
 
+BIDS_TEST = (
+    "tests/unit/core/locks/test_deadlock.py::test_bids_are_told_at_once_asked_late_and_revoked_after_grace"
+)
+
 MUTANTS = [
     Mutant(
         "a lock is stolen from a living owner before its lease has expired",
@@ -260,14 +264,42 @@ MUTANTS = [
     Mutant(
         "a cycle with denied requests is broken at once",
         "coord.core.locks.deadlock:_resolve",
-        "denied and not",
-        "False and not",
-        ("tests/unit/core/locks/test_deadlock.py::test_bids_are_told_at_once_and_revoked_late",),
+        "if denied:",
+        "if False:",
+        (BIDS_TEST,),
+    ),
+    Mutant(
+        "denied requests that are retried cost a lock without grace",
+        "coord.core.locks.deadlock:_resolve",
+        "if needed := _needed(tx, victim.session, table):",
+        "if needed := []:",
+        (BIDS_TEST,),
+    ),
+    Mutant(
+        "a lock that was asked back is lost although nobody asks any more",
+        "coord.core.locks.deadlock:warning_deadline",
+        "elif _renewed(tx, warning.denied, warning.asked_ms):",
+        "elif True:",
+        ("tests/unit/core/locks/test_deadlock.py::test_bid_given_up_during_the_grace_saves_the_victim",),
+    ),
+    Mutant(
+        "the priority of a lock plays no part in the choice of a victim",
+        "coord.core.locks.deadlock:_victim",
+        "*(lock_at.lock.priority for lock_at in needed)",
+        "",
+        ("tests/unit/core/locks/test_deadlock.py::test_priority_of_a_lock_counts",),
+    ),
+    Mutant(
+        "the victim of a deadlock is not told what it lost",
+        "coord.core.locks.deadlock:_revoke",
+        '"lost": lost',
+        '"lost": ()',
+        ("tests/unit/core/locks/test_deadlock.py::test_ring_of_waits",),
     ),
     Mutant(
         "an abandoned denied request costs the victim its lock",
         "coord.core.locks.deadlock:_renewed",
-        "all(request.renewed_ms > since_ms for request in denied)",
+        "request.renewed_ms > since_ms",
         "True",
         ("tests/unit/core/locks/test_deadlock.py::test_bid_that_was_not_renewed_saves_the_victim",),
     ),
@@ -276,7 +308,7 @@ MUTANTS = [
         "coord.core.locks.deadlock:break_deadlocks",
         "not cycle and skipped",
         "False",
-        ("tests/unit/core/locks/test_deadlock.py::test_bids_are_told_at_once_and_revoked_late",),
+        (BIDS_TEST,),
     ),
     Mutant(
         "the deadlock search ignores the wait queue",
@@ -288,8 +320,8 @@ MUTANTS = [
     Mutant(
         "the victim keeps the locks that others need",
         "coord.core.locks.deadlock:_revoke",
-        "in needed.values()",
-        "in ()",
+        "if tx.get(lock_at.key, Lock) is not None",
+        "if False",
         ("tests/unit/core/locks/test_deadlock.py::test_ring_of_waits",),
     ),
     Mutant(

@@ -144,6 +144,23 @@ class Lock:
 
 
 @dataclass(eq=False)
+class Warned:
+    """A circle with bids whose victim was told; later asked to give back its holds for the session `by`."""
+
+    since: int
+    asked: int = 0
+    until: int = 0
+    by: str = ""
+    holds: list[Lock] = field(default_factory=list)
+    bids: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
+
+    def due(self) -> int:
+        return self.until - 5_000 if self.until and not self.checked else self.until or self.since + 120_000
+
+    checked: bool = False
+
+
+@dataclass(eq=False)
 class Books:
     """Who is there, who holds what, who waits; and what ends, loses and gains."""
 
@@ -151,7 +168,7 @@ class Books:
     seats: dict[str, Seat] = field(default_factory=dict)
     holds: list[Lock] = field(default_factory=list)
     requests: list[LockRequest] = field(default_factory=list)
-    told: dict[frozenset[str], int] = field(default_factory=dict)
+    told: dict[frozenset[str], Warned] = field(default_factory=dict)
     dead_pids: set[int] = field(default_factory=set)
     ended: list[tuple[str, str, str, int]] = field(default_factory=list)
     freed: set[Thing] = field(default_factory=set)
@@ -344,7 +361,7 @@ class Books:
             *((request.due(), request.key or "denied", "request", request) for request in self.requests),
             *((hold.look, key_of(hold), "lock", hold) for hold in self.holds),
             *((seat.look, f"session/{name}", "session", name) for name, seat in self.seats.items()),
-            *((since + 120_000, "deadlock", "deadlock", circle) for circle, since in self.told.items()),
+            *((warned.due(), "deadlock", "deadlock", circle) for circle, warned in self.told.items()),
         ]
         for _, _, kind, what in sorted((item for item in due if item[0] <= self.now), key=lambda i: i[:2]):
             if kind == "request" and what in self.requests:
@@ -360,8 +377,8 @@ class Books:
                     what.look = self.now + 30_000
             elif kind == "session" and self.seats[what].look <= self.now:
                 self._look_at(what)
-            elif kind == "deadlock":
-                del self.told[what]
+            elif kind == "deadlock" and what in self.told:
+                self._recheck(what)
             self.serve()
 
     def _look_at(self, session: str) -> None:
@@ -413,7 +430,8 @@ class Books:
             work = self.now - min((hold.acquired for hold in needed), default=self.now)
             preemptible = request.preemptible or any(hold.preemptible for hold in needed)
             age = (self.now - request.since) // 60_000
-            return request.priority + age, not preemptible, work, request.session
+            priority = max([request.priority + age, *(hold.priority for hold in needed)])
+            return priority, not preemptible, work, request.session
 
         return min(range(len(circle)), key=cost)
 
@@ -442,20 +460,58 @@ class Books:
             circle, new.cycles = taken[0], (tuple(event["cycle"]),)
             who = frozenset(request.session for request in circle)
             if any(request.denied for request in circle) and not self.ripe(circle):
-                assert not event["resolved"], f"{who} had less than 30 s"
+                assert not event["resolved"], f"{who} had less than 20 s"
                 assert who not in self.told, f"{who} were told twice"
-                self.told[who] = self.now
+                self.told[who] = Warned(self.now)
+                return
+            place = self.victim(circle)
+            needed = self.needed(circle[place].session, circle[place - 1])
+            if any(request.denied for request in circle) and needed:
+                assert not event["resolved"], f"{who} had no grace"
+                self._ask_back(circle, needed, circle[place - 1].session)
                 return
             assert event["resolved"]
-            self.told.pop(who, None)
-            self._revoke(circle, self.victim(circle))
+            self._forget(who)
+            self._revoke(circle, place)
 
     def told_of(self, circle: list[LockRequest]) -> bool:
         return frozenset(request.session for request in circle) in self.told
 
     def ripe(self, circle: list[LockRequest]) -> bool:
-        since = self.told.get(frozenset(request.session for request in circle), FOREVER)
-        return self.now - since >= 30_000 and all(r.renewed > since for r in circle if r.denied)
+        warned = self.told.get(frozenset(request.session for request in circle))
+        if warned is None or warned.until:
+            return False
+        since = warned.since
+        return self.now - since >= 20_000 and all(r.renewed > since for r in circle if r.denied)
+
+    def _ask_back(self, circle: list[LockRequest], needed: list[Lock], by: str) -> None:
+        warned = self.told[frozenset(request.session for request in circle)]
+        warned.asked, warned.until, warned.by = self.now, self.now + 30_000, by
+        warned.bids = [(request.session, request.resources) for request in circle if request.denied]
+        for hold in needed:
+            if not hold.preempted_by:
+                hold.preempted_by, hold.preempt_at = by, warned.until
+                hold.look = hold.due()
+                warned.holds.append(hold)
+
+    def _recheck(self, who: frozenset[str]) -> None:
+        """Forget a circle, unless its victim was asked and every bid was renewed since."""
+        warned = self.told[who]
+        renewed = {(r.session, r.resources) for r in self.requests if r.denied and r.renewed > warned.asked}
+        if self.now < warned.until and renewed.issuperset(warned.bids):
+            warned.checked = True
+        else:
+            self._forget(who)
+            if self.now < warned.until:
+                self.told[who] = Warned(self.now)
+
+    def _forget(self, who: frozenset[str]) -> None:
+        """Forget a circle; its victim keeps what was asked back if there is time."""
+        warned = self.told.pop(who, Warned(0))
+        for hold in warned.holds if self.now < warned.until else ():
+            if hold in self.holds and (hold.preempted_by, hold.preempt_at) == (warned.by, warned.until):
+                hold.preempted_by, hold.preempt_at = "", 0
+                hold.look = hold.due()
 
     def fits(self, circle: list[LockRequest], event: dict[str, Any]) -> bool:
         """Whether breaking this circle takes what was taken."""

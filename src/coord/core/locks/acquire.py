@@ -268,7 +268,14 @@ def _wait_reply(tx: Transaction, key: str, table: LockTable | None, now: int) ->
         return LockReply(Outcome.WITHDRAWN)
     if request.state is WaitState.REFUSED:
         tx.delete(key)
-        return LockReply(Outcome.DEADLOCK, cycle=list(request.cycle))
+        return LockReply(
+            Outcome.DEADLOCK,
+            cycle=list(request.cycle),
+            lost=list(request.lost),
+            lost_to=request.lost_to,
+            claims=list(request.claims),
+            again=sorted({*request.resources, *request.lost}),
+        )
     if request.state is WaitState.GRANTED:
         return _confirm_hand_off(tx, key, request, now)
     if table is None:

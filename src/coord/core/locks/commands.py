@@ -75,6 +75,8 @@ class LockReply(Reply, frozen=True):
     """The answer to a request for locks; a denial names the holder that blocks it.
 
     `after_loss`: a session lost a lock there recently and may have left unfinished edits.
+    After a deadlock, `lost` names the locks that went to the session `lost_to`, `claims` the tasks that ended
+    with them, and `again` everything to request together.
     """
 
     outcome: Outcome
@@ -85,6 +87,10 @@ class LockReply(Reply, frozen=True):
     cycle: list[str] = []
     warnings: list[str] = []
     after_loss: bool = False
+    lost: list[str] = []
+    lost_to: str = ""
+    claims: list[str] = []
+    again: list[str] = []
 
     @property
     def ok(self) -> bool:

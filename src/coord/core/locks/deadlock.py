@@ -5,24 +5,33 @@ and denied requests: a session waits for the holders that block its request, and
 ahead of it in the queue. The search reads `waits/<session>` of every session that it visits, so a
 cycle cannot close unseen.
 
-The victim is the session with the lowest effective priority, then one that is preemptible, then the
-one that has held its locks for the shortest time. Its wait is refused with the cycle, and the locks
-that the others need are revoked, in the same commit. If the cycle contains a denied request, nobody
-is blocked for certain: the victim is notified at once, and loses its locks after
-`DENIED_PATIENCE_MS`, if every denied request was renewed by then.
+The victim is the session that would lose least: the lowest priority, of its request and of the locks
+that the others need; then one that is preemptible; then the one that has held its locks for the
+shortest time. Its wait is refused with its loss, and the locks that the others need are revoked, in
+the same commit.
+
+If the cycle contains a denied request, nobody is blocked for certain. The victim is notified at once.
+If every denied request is still renewed after `DENIED_PATIENCE_MS`, its locks are asked back as
+`preempt` does it, and end after `GRACE_MS`. Shortly before that, `warning_deadline` lets the victim
+keep them if a denied request was not renewed since.
 """
 
 from collections.abc import Iterable
 from itertools import takewhile
 from typing import NamedTuple
 
+import msgspec
+
 from coord.core import keys
-from coord.core.locks.locks import LockAt, compatible, end_lock, locks_of
+from coord.core.locks.locks import LockAt, claims_of, compatible, end_lock, locks_of
+from coord.core.locks.losses import deadlock_text, word
+from coord.core.locks.revoke import ask_back, withdraw_ask
 from coord.core.locks.schema import (
     DeadlockFound,
     DeadlockWarning,
     EndReason,
     Guard,
+    Lock,
     LockRequest,
     SessionWaits,
     WaitState,
@@ -40,7 +49,11 @@ from coord.core.locks.wait_queue import drop_request, effective_priority, grant_
 from coord.core.messages.inbox import notify
 from coord.core.transaction import Transaction
 
-DENIED_PATIENCE_MS = 30_000
+DENIED_PATIENCE_MS, GRACE_MS = 20_000, 30_000
+"""A cycle with denied requests ends within a minute (DLK-13), if each of them is renewed every 10 s."""
+DENIED_FRESH_MS = 60_000
+RECHECK_MS = 5_000
+"""How long before the end of the grace the denied requests are checked once more."""
 WARNING_KEPT_MS = 120_000
 VISITS_MAX, DEPTH_MAX = 1000, 200
 
@@ -106,7 +119,7 @@ class CycleSearch:
             request = self._tx.get(key, LockRequest)
             if request is None or request.state is not WaitState.WAITING:
                 continue
-            if not request.denied or self._now < request.renewed_ms + 2 * DENIED_PATIENCE_MS:
+            if not request.denied or self._now < request.renewed_ms + DENIED_FRESH_MS:
                 found.append(RequestAt(key, request))
         return found
 
@@ -179,31 +192,97 @@ def break_deadlocks(tx: Transaction, new: RequestAt, table: LockTable, now: int)
 def _resolve(
     tx: Transaction, search: CycleSearch, cycle: list[Edge], path: tuple[str, ...], now: int
 ) -> bool:
-    """Break a cycle; False if its victim is only notified for now."""
+    """Break a cycle; False if its victim is only notified, or asked, for now."""
     tables = [search.table_of(edge.waiting) for edge in cycle]
     index = _victim(tx, cycle, tables, now)
-    victim, before = cycle[index], cycle[index - 1]
+    victim, table = cycle[index], tables[index - 1]
     warning_key = keys.deadlock("\n".join(sorted({edge.session for edge in cycle})))
     warning = tx.get(warning_key, DeadlockWarning)
-    denied = [edge.waiting.request for edge in cycle if edge.waiting.request.denied]
-    if denied and not (
-        warning and now - warning.since_ms >= DENIED_PATIENCE_MS and _renewed(denied, warning.since_ms)
-    ):
+    denied = tuple(edge.waiting.key for edge in cycle if edge.waiting.request.denied)
+    if denied:
         if warning is None:
-            new_warning = DeadlockWarning(since_ms=now, victim=victim.session)
-            tx.put(warning_key, new_warning, keys.due(now + WARNING_KEPT_MS))
-            tx.emit(DeadlockFound(path, victim.session, False, now))
-            notify(tx, victim.session, "preempt", _plea(before, path), now, {"cycle": list(path)})
-        return False
+            _warn(tx, warning_key, victim.session, cycle[index - 1], path, denied, now)
+            return False
+        if warning.until_ms or now - warning.since_ms < DENIED_PATIENCE_MS:
+            return False
+        if not _renewed(tx, denied, warning.since_ms):
+            return False
+        if needed := _needed(tx, victim.session, table):
+            asked = msgspec.structs.replace(warning, victim=victim.session, denied=denied)
+            _ask(tx, warning_key, asked, needed, table.request.session, path, now)
+            return False
     if warning is not None:
-        tx.delete(warning_key)
+        _end_warning(tx, warning_key, warning, now)
     tx.emit(DeadlockFound(path, victim.session, True, warning.since_ms if warning else now))
-    _revoke(tx, victim, tables[index - 1], path, now)
+    _revoke(tx, victim, table, path, now)
     return True
 
 
-def _renewed(denied: list[LockRequest], since_ms: int) -> bool:
-    return all(request.renewed_ms > since_ms for request in denied)
+def _warn(
+    tx: Transaction,
+    key: str,
+    victim: str,
+    before: Edge,
+    path: tuple[str, ...],
+    denied: tuple[str, ...],
+    now: int,
+) -> None:
+    """Notify the victim of a cycle that may end by itself."""
+    warning = DeadlockWarning(since_ms=now, victim=victim, denied=denied)
+    tx.put(key, warning, keys.due(now + WARNING_KEPT_MS))
+    tx.emit(DeadlockFound(path, victim, False, now))
+    wanted = ", ".join(map(word, before.waiting.request.resources))
+    subject = f"Deadlock: {' -> '.join(path)}. Please release {wanted}, which {before.session} needs"
+    notify(tx, victim, "preempt", subject, now, {"cycle": list(path)})
+
+
+def _renewed(tx: Transaction, denied: tuple[str, ...], since_ms: int) -> bool:
+    """Whether every denied request of a cycle was renewed since a time."""
+    requests = [tx.get(key, LockRequest) for key in denied]
+    return all(request is not None and request.renewed_ms > since_ms for request in requests)
+
+
+def _ask(
+    tx: Transaction,
+    key: str,
+    warning: DeadlockWarning,
+    needed: list[LockAt],
+    by: str,
+    path: tuple[str, ...],
+    now: int,
+) -> None:
+    """Ask the locks of a victim back; those that were asked back before keep their deadline."""
+    until_ms = now + GRACE_MS
+    locks = {lock_at.key: lock_at for lock_at in needed if not lock_at.lock.preempted_by}
+    for lock_at in locks.values():
+        ask_back(tx, lock_at, by, f"deadlock: {' -> '.join(path)}", until_ms, now)
+    asked = msgspec.structs.replace(warning, asked_ms=now, until_ms=until_ms, by=by, locks=tuple(locks))
+    tx.put(key, asked, keys.due(until_ms - RECHECK_MS))
+    tx.emit(DeadlockFound(path, warning.victim, False, warning.since_ms, until_ms))
+
+
+def warning_deadline(tx: Transaction, key: str, now: int) -> None:
+    """Forget a cycle; if a denied request was not renewed since, its victim keeps what was asked back.
+
+    The warning then stays, with the patience from now on, so that the victim is not warned again at once.
+    """
+    warning = tx.get(key, DeadlockWarning)
+    if warning is None:
+        return
+    if now >= warning.until_ms:
+        tx.delete(key)
+    elif _renewed(tx, warning.denied, warning.asked_ms):
+        tx.put(key, warning, keys.due(warning.until_ms))
+    else:
+        _end_warning(tx, key, warning, now)
+        patient = DeadlockWarning(since_ms=now, victim=warning.victim, denied=warning.denied)
+        tx.put(key, patient, keys.due(now + WARNING_KEPT_MS))
+
+
+def _end_warning(tx: Transaction, key: str, warning: DeadlockWarning, now: int) -> None:
+    tx.delete(key)
+    for lock_key in warning.locks:
+        withdraw_ask(tx, lock_key, warning.by, warning.until_ms, now)
 
 
 def _victim(tx: Transaction, cycle: list[Edge], tables: list[LockTable], now: int) -> int:
@@ -212,9 +291,10 @@ def _victim(tx: Transaction, cycle: list[Edge], tables: list[LockTable], now: in
     def cost(index: int) -> tuple[int, bool, int, str]:
         session, (_, request) = cycle[index]
         needed = _needed(tx, session, tables[index - 1])
+        priority = max([effective_priority(request, now), *(lock_at.lock.priority for lock_at in needed)])
         work_ms = now - min((lock_at.lock.acquired_ms for lock_at in needed), default=now)
         preemptible = request.preemptible or any(lock_at.lock.preemptible for lock_at in needed)
-        return effective_priority(request, now), not preemptible, work_ms, session
+        return priority, not preemptible, work_ms, session
 
     return min(range(len(cycle)), key=cost)
 
@@ -230,24 +310,20 @@ def _needed(tx: Transaction, session: str, table: LockTable) -> list[LockAt]:
 
 
 def _revoke(tx: Transaction, victim: Edge, table: LockTable, path: tuple[str, ...], now: int) -> None:
+    """Refuse the wait of a victim, revoke the locks that block the request of the table, and say so."""
     needed = {lock_at.key: lock_at for lock_at in _needed(tx, victim.session, table)}
-    winner = table.request.session
-    notify(tx, victim.session, "preempt", _loss(needed, winner, path), now, {"cycle": list(path)})
-    freed = resources_of(victim.waiting.request)
-    if victim.waiting.request.denied:
+    request, winner = victim.waiting.request, table.request.session
+    lost = tuple(sorted(lock_at.lock.resource for lock_at in needed.values()))
+    claims = tuple(sorted(set().union(*(claims_of(lock_at.lock) for lock_at in needed.values()))))
+    subject = deadlock_text(lost, winner, sorted({*request.resources, *lost}), claims)
+    notify(tx, victim.session, "preempt", subject, now, {"cycle": list(path)})
+    freed = resources_of(request)
+    if request.denied:
         drop_request(tx, victim.waiting, "deadlock")
     else:
-        leave_queue(tx, victim.waiting, WaitState.REFUSED, path)
+        loss = {"cycle": path, "lost": lost, "lost_to": winner, "claims": claims}
+        leave_queue(tx, victim.waiting, WaitState.REFUSED, **loss)
     for lock_at in needed.values():
-        freed += end_lock(tx, lock_at, EndReason.DEADLOCK, now, by=winner, note=" -> ".join(path))
+        if tx.get(lock_at.key, Lock) is not None:
+            freed += end_lock(tx, lock_at, EndReason.DEADLOCK, now, by=winner, note=" -> ".join(path))
     grant_waiters(tx, freed, now)
-
-
-def _plea(before: Edge, path: tuple[str, ...]) -> str:
-    wanted = ", ".join(before.waiting.request.resources)
-    return f"Deadlock: {' -> '.join(path)}. Please release {wanted}, which {before.session} needs"
-
-
-def _loss(needed: dict[str, LockAt], winner: str, path: tuple[str, ...]) -> str:
-    lost = ", ".join(lock_at.lock.resource for lock_at in needed.values()) or "your place in the wait queue"
-    return f"Deadlock: {' -> '.join(path)}. You lost {lost} to {winner}; back out and try again"

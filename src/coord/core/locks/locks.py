@@ -290,6 +290,11 @@ def locks_of(tx: Transaction, session: str) -> list[LockAt]:
     return found
 
 
+def claims_of(lock: Lock) -> list[str]:
+    """Return the tasks whose claims need a lock."""
+    return [lock.task.split("/")[1]] if lock.task else []
+
+
 def lock_info(lock: Lock, now: int, *, refreshed: bool = False) -> LockInfo:
     """Return a lock as its owner and others see it."""
     ends = min(lock.expires_ms, lock.preempt_ms) if lock.preempted_by else lock.expires_ms

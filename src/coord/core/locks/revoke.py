@@ -18,9 +18,18 @@ from coord.core.locks.locks import (
     projects_nest,
     read_lock,
     requester_of,
+    require_lock,
 )
 from coord.core.locks.resources import REQUEST_RESOURCES_MAX, Resource, parse_resources
-from coord.core.locks.schema import PROFILES, EndReason, Guard, Lock, LockRequest, PreemptionAsked
+from coord.core.locks.schema import (
+    PROFILES,
+    EndReason,
+    Guard,
+    Lock,
+    LockRequest,
+    PreemptionAsked,
+    PreemptionWithdrawn,
+)
 from coord.core.locks.table import blocking_locks, load_table
 from coord.core.locks.wait_queue import end_expired, grant_request, grant_waiters
 from coord.core.messages.inbox import notify
@@ -147,7 +156,7 @@ def preempt_lock(tx: Transaction, command: PreemptLock, now: int) -> PreemptRepl
                     hint=f"only a priority above {lock.priority} can preempt it",
                 )
             if not lock.preempted_by:
-                _ask(tx, lock_at, lock, asking, command.reason, now + command.grace_ms, now)
+                ask_back(tx, lock_at, asking.session_id, command.reason, now + command.grace_ms, now)
                 asked.append(lock.owner)
             deadlines.append(lock.preempt_ms if lock.preempted_by else now + command.grace_ms)
     if not deadlines:
@@ -155,13 +164,25 @@ def preempt_lock(tx: Transaction, command: PreemptLock, now: int) -> PreemptRepl
     return PreemptReply(sorted(set(asked)), max(deadlines))
 
 
-def _ask(
-    tx: Transaction, lock_at: LockAt, lock: Lock, asking: Session, reason: str, until_ms: int, now: int
-) -> None:
-    marked = msgspec.structs.replace(lock, preempted_by=asking.session_id, preempt_ms=until_ms)
+def ask_back(tx: Transaction, lock_at: LockAt, by: str, reason: str, until_ms: int, now: int) -> None:
+    """Ask a holder to release a lock for the session `by`; it ends at `until_ms` at the latest."""
+    lock = require_lock(tx, lock_at.key)
+    marked = msgspec.structs.replace(lock, preempted_by=by, preempt_ms=until_ms)
     assert ended_by_time(marked, now) is None or until_ms <= now, "it ends at the end of its grace"
     tx.put(lock_at.key, marked, deadline_key(marked))
-    tx.emit(PreemptionAsked(lock.resource, lock.owner, asking.session_id, reason, until_ms))
+    tx.emit(PreemptionAsked(lock.resource, lock.owner, by, reason, until_ms))
     within_s = (until_ms - now) // 1000
-    subject = f"{asking.session_id} needs {lock.resource} ({reason}): release it within {within_s} s"
+    subject = f"{by} needs {lock.resource} ({reason}): release it within {within_s} s"
     notify(tx, lock.owner, "preempt", subject, now, {"resource": lock.resource, "until_ms": until_ms})
+
+
+def withdraw_ask(tx: Transaction, key: str, by: str, until_ms: int, now: int) -> None:
+    """Let a holder keep a lock that was asked back, unless it has ended or others ask for it, too."""
+    lock = read_lock(tx, key)
+    if lock is None or now >= until_ms or (lock.preempted_by, lock.preempt_ms) != (by, until_ms):
+        return
+    kept = msgspec.structs.replace(lock, preempted_by="", preempt_ms=0)
+    tx.put(key, kept, deadline_key(kept))
+    tx.emit(PreemptionWithdrawn(lock.resource, lock.owner, by))
+    subject = f"{by} no longer asks for {lock.resource}: keep it"
+    notify(tx, lock.owner, "preempt", subject, now, {"resource": lock.resource})

@@ -152,6 +152,8 @@ class LockRequest(Stored, frozen=True, tag=1):
     process, the request is `leased` and has to be renewed. `exact` lists those of `resources` that are
     single files; with `nested`, projects cover their areas. A `denied` request is kept for the deadlock
     search and is never granted.
+
+    A request that a deadlock refused says what its session `lost`, to whom, and which `claims` ended with it.
     """
 
     session: str = ""
@@ -175,6 +177,9 @@ class LockRequest(Stored, frozen=True, tag=1):
     cycle: tuple[str, ...] = ()
     exact: tuple[str, ...] = ()
     nested: bool = False
+    lost: tuple[str, ...] = ()
+    lost_to: str = ""
+    claims: tuple[str, ...] = ()
 
 
 class SessionWaits(Stored, frozen=True, tag=1):
@@ -184,10 +189,19 @@ class SessionWaits(Stored, frozen=True, tag=1):
 
 
 class DeadlockWarning(Stored, frozen=True, tag=1):
-    """A cycle that contains a denied request, and the time its victim was notified."""
+    """A cycle that contains denied requests, and the time its victim was notified.
+
+    If the requests were renewed for long enough, the `locks` of the victim were asked back at `asked_ms` for
+    the session `by`, and end at `until_ms` unless a request is given up before.
+    """
 
     since_ms: int = 0
     victim: str = ""
+    denied: tuple[str, ...] = ()
+    asked_ms: int = 0
+    until_ms: int = 0
+    by: str = ""
+    locks: tuple[str, ...] = ()
 
 
 class LockAcquired(Event, frozen=True, tag="lock.acquired"):
@@ -270,10 +284,22 @@ class PreemptionAsked(Event, frozen=True, tag="lock.preemption_asked"):
     until_ms: int
 
 
+class PreemptionWithdrawn(Event, frozen=True, tag="lock.preemption_withdrawn"):
+    """A holder may keep a lock that was asked back: nobody asks for it any more."""
+
+    resource: str
+    session: str
+    by: str
+
+
 class DeadlockFound(Event, frozen=True, tag="lock.deadlock"):
-    """Sessions waited for each other in a cycle; `resolved`: the victim's locks were revoked."""
+    """Sessions waited for each other in a cycle.
+
+    `resolved`: the victim's locks were revoked. `until_ms`: they were asked back, and end at that time.
+    """
 
     cycle: tuple[str, ...]
     victim: str
     resolved: bool
     since_ms: int
+    until_ms: int = 0

@@ -10,6 +10,8 @@ expires and the next waiter gets it. A *denied request* is one that did not wait
 search sees it and the holder is notified, but it is never granted and blocks nobody.
 """
 
+from typing import Any
+
 import msgspec
 
 from coord.core import keys
@@ -92,11 +94,11 @@ def put_request(tx: Transaction, key: str, request: LockRequest) -> None:
     tx.put(key, request, _deadline_key(request))
 
 
-def leave_queue(tx: Transaction, waiting: RequestAt, state: WaitState, cycle: tuple[str, ...] = ()) -> None:
-    """Take a request out of the wait queue; its record stays for its process to read."""
+def leave_queue(tx: Transaction, waiting: RequestAt, state: WaitState, **loss: Any) -> None:
+    """Take a request out of the wait queue; its record stays for its process to read, with any loss."""
     _forget_wait(tx, waiting)
     _count_waiter(tx, waiting.request, -1)
-    done = msgspec.structs.replace(waiting.request, state=state, cycle=cycle)
+    done = msgspec.structs.replace(waiting.request, state=state, **loss)
     tx.put(waiting.key, done, keys.due(max(done.until_ms, done.renewed_ms) + CONFIRM_MS))
 
 

@@ -40,7 +40,8 @@ def denial(reply: LockReply, resources: Sequence[str], command: str) -> str:
     if reply.cycle:
         return (
             f"coord: {names} is part of a deadlock: {' → '.join(reply.cycle)} wait for each other. "
-            f"Nothing was changed. Next: release your locks (commit the edits, or `{coord()} unlock`), "
+            "Nothing was changed, and no lock was taken yet. If this lasts, coord asks one session for its "
+            f"lock, with a deadline. Next: release your locks (commit the edits, or `{coord()} unlock`), "
             f"then {wait}{again}."
         )
     if reply.holder is None:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Any, Self
 
 from coord.core.errors import CoordError, Denied, LockLost
-from coord.core.locks.commands import LockInfo, LockReply, ReleaseLocks, RenewLocks
+from coord.core.locks.commands import LockInfo, LockReply, Outcome, ReleaseLocks, RenewLocks
 from coord.sdk.client.lease import TRANSIENT, Lease, Renewal, clock
 from coord.sdk.client.locks import LockCalls
 from coord.sdk.client.sessions import SessionCalls
@@ -154,6 +154,11 @@ class SessionBlock(Block):
 
 
 def _denied(reply: LockReply) -> Denied:
+    if reply.outcome is Outcome.DEADLOCK:
+        from coord.core.locks.losses import loss_text, next_command
+
+        hint = f"run: {next_command(reply.again, reply.claims)}"
+        return Denied(loss_text(reply.lost, reply.lost_to), hint=hint)
     holder = f", held by {reply.holder.owner}" if reply.holder else ""
     cycle = f" ({' -> '.join(reply.cycle)})" if reply.cycle else ""
     return Denied(f"lock denied: {reply.outcome}{holder}{cycle}", hint="wait longer, or ask the holder")

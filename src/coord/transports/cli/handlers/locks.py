@@ -226,8 +226,15 @@ def answer_of(reply: LockReply) -> Answer:
         fields |= {"holder": fields_of(reply.holder), "expires_in_s": reply.holder.expires_in_s}
     fields |= {"position": reply.position, "cycle": list(reply.cycle)}
     failure = _denial(reply)
+    line = f"{failure.message}; {failure.hint}"
+    if reply.outcome is Outcome.DEADLOCK:
+        from coord.core.locks.losses import deadlock_text
+
+        loss: dict[str, Any] = {name: getattr(reply, name) for name in ("lost", "lost_to", "again", "claims")}
+        fields |= loss
+        line = deadlock_text(**loss)
     rows = rows_of([reply.holder]) if reply.holder else []
-    return Answer(fields, f"{failure.message}; {failure.hint}", rows, COLUMNS, failure)
+    return Answer(fields, line, rows, COLUMNS, failure)
 
 
 def holder_of(lock: LockInfo) -> str:
@@ -245,10 +252,13 @@ def rows_of(found: Sequence[LockInfo]) -> list[dict[str, Any]]:
 def _denial(reply: LockReply) -> exit_codes.Failure:
     holder = f" — held by {holder_of(reply.holder)}" if reply.holder else ""
     if reply.outcome is Outcome.DEADLOCK:
-        message = f"Lock denied — a deadlock: {' → '.join(reply.cycle)}"
-        return exit_codes.Failure(
-            exit_codes.REFUSED, "deadlock", message, "release your locks, then request all of them at once"
+        from coord.core.locks.losses import loss_text, next_command
+
+        message, hint = (
+            loss_text(reply.lost, reply.lost_to),
+            f"run: {next_command(reply.again, reply.claims)}",
         )
+        return exit_codes.Failure(exit_codes.REFUSED, "deadlock", message, hint)
     if reply.outcome in {Outcome.WAITING, Outcome.WITHDRAWN}:
         message = f"Failed to acquire lock in time, giving up{holder}"
         return exit_codes.Failure(

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from coord.transports.cli.handlers.locks import WAIT_S, LockArgs, wait_of
+from coord.core.locks.commands import LockReply, Outcome
+from coord.transports.cli.handlers.locks import WAIT_S, LockArgs, answer_of, wait_of
 from coord.transports.cli.parser import parse
 from tests.support.cli import Coord
 
@@ -39,6 +40,25 @@ def test_a_denial_names_the_holder_and_the_time_left(coord: Coord) -> None:
     assert answer["error"]["code"] == "held"
     assert line.startswith("Lock denied — held by ann (expires in 4m")
     assert coord("bob locks --owner s-bob").answer["locks"] == [], "all or nothing"
+
+
+def test_a_deadlock_names_the_loss_and_one_command() -> None:
+    """DLK-15: the line is what the message says; the fields and the error have the same facts."""
+    reply = LockReply(
+        Outcome.DEADLOCK,
+        cycle=["s-bob", "s-ada", "s-bob"],
+        lost=["file:y.py"],
+        lost_to="s-ada",
+        again=["file:x.py", "file:y.py"],
+        claims=["T2"],
+    )
+    answer = answer_of(reply)
+    command = "coord lock x.py y.py && coord task claim T2"
+    assert answer.line == f"Deadlock: you lost y.py to s-ada. Stop editing it, then run: {command}"
+    assert answer.failure is not None
+    assert (answer.failure.exit_code, answer.failure.code) == (1, "deadlock")
+    assert answer.failure.hint == f"run: {command}"
+    assert (answer.fields["lost"], answer.fields["lost_to"]) == (["file:y.py"], "s-ada")
 
 
 def test_a_wait_that_passes_is_exit_3(coord: Coord) -> None:
