@@ -6,6 +6,7 @@ import select
 import sys
 import termios
 import time
+from collections.abc import Callable
 
 DEADLINE_S = 60.0
 LINES = 24
@@ -39,14 +40,18 @@ class Terminal:
 
     def wait_for(self, text: str) -> None:
         """Read on until a text has been shown."""
+        self.wait_until(lambda shown: text in shown, repr(text))
+
+    def wait_until(self, seen: Callable[[str], object], what: str = "it") -> None:
+        """Read on until what has been shown fulfils a condition."""
         until = time.monotonic() + DEADLINE_S
-        while text not in self.shown:
+        while not seen(self.shown):
             ready, _, _ = select.select([self._screen], [], [], until - time.monotonic())
-            assert ready, f"{text!r} was not shown, but {self.shown!r}"
+            assert ready, f"{what} was not shown, but {self.shown!r}"
             try:
-                self.shown += os.read(self._screen, 4096).decode()
+                self.shown += os.read(self._screen, 4096).decode(errors="replace")
             except OSError:  # the other end is closed: Linux answers EIO
-                assert text in self.shown
+                assert seen(self.shown), f"{what} was not shown, but {self.shown!r}"
                 return
 
     def wait_for_stop(self) -> None:

@@ -1,6 +1,7 @@
-"""Read `coord.toml` at the top of a repository."""
+"""Read `coord.toml` at the top of a repository, and that of the user."""
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
 from coord.core.errors import Invalid
@@ -11,6 +12,12 @@ def configuration_file(repository: Repository | None) -> str:
     """Return the path of a repository's configuration file; empty if it has no worktree."""
     root = repository.root if repository is not None else None
     return "" if root is None else f"{root}/coord.toml"
+
+
+def user_configuration_file(environ: Mapping[str, str]) -> str:
+    """Return the path of the user's own configuration file."""
+    base = environ.get("XDG_CONFIG_HOME") or f"{environ.get('HOME') or os.path.expanduser('~')}/.config"
+    return f"{base}/coord/coord.toml"
 
 
 def read_configuration(file: str) -> dict[str, Any]:

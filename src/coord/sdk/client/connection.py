@@ -48,6 +48,8 @@ class Connection:
         self._clock = clock
         self._timeout = timeout
         self._host: Connection | None = None
+        self.on_wait: Callable[[Any], None] | None = None
+        """Called with each reply that a waiting call gets, and with None when a lock's queue is left."""
 
     @property
     def log(self) -> Store:
@@ -137,6 +139,7 @@ class Connection:
                 clock=self._clock,
                 timeout=self._timeout,
             )
+        self._host.on_wait = self.on_wait
         return self._host
 
     def mirror_to_user_store(self, command: SessionCommand, *, make: bool = False) -> None:

@@ -98,6 +98,8 @@ class MessageCalls(Connection):
             left = deadline - time.monotonic()
             if reply.messages or left <= 0:
                 return reply
+            if self.on_wait is not None:
+                self.on_wait(reply)
             store.wait(store.seen.offset, min(left, POLL_S))
 
     def ack(self, ids: str | Sequence[str]) -> AckReply:

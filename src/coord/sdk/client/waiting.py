@@ -41,6 +41,8 @@ def wait_in_queue(client: Connection, reply: LockReply, deadline: float) -> Lock
             left_s = deadline - time.monotonic()
             if left_s <= 0:
                 break
+            if client.on_wait is not None:
+                client.on_wait(reply)
             look_s = max(0.0, (reply.wait.look_ms - store.now()) / 1000) + 0.001
             changed = store.wait(store.seen.offset, min(left_s, POLL_S, look_s))
             # In a busy store something has always changed; a request that is due is confirmed all the same.
@@ -51,6 +53,8 @@ def wait_in_queue(client: Connection, reply: LockReply, deadline: float) -> Lock
     except BaseException:
         client.call(WithdrawWait(client.caller, wait_id))
         raise
+    if client.on_wait is not None:
+        client.on_wait(None)
     if reply.outcome is Outcome.WAITING:  # the lock may have been granted since the last look
         reply = call_while_busy(client, confirm, deadline)
     if reply.outcome is Outcome.WAITING:
@@ -71,5 +75,7 @@ def wait_for_task(client: Connection, command: ClaimNext, wait_s: float | None, 
         left_s = POLL_S if deadline is None else deadline - time.monotonic()
         if reply.outcome not in (Runnable.BLOCKED, Runnable.DENIED) or left_s <= 0:
             return reply
+        if client.on_wait is not None:
+            client.on_wait(reply)
         look_s = (reply.look_ms - store.now()) / 1000 if reply.look_ms else POLL_S
         store.wait(seen, min(left_s, POLL_S, max(look_s, POLL_S_MIN)))

@@ -170,7 +170,7 @@ def resources_of(typed: Sequence[str]) -> list[str]:
 
 
 def take(client: Client, resources: Sequence[str], args: AcquireArgs, mode: str = "") -> LockReply:
-    """Acquire locks and wait as the flags say; on a terminal, first print who has them."""
+    """Acquire locks and wait as the flags say; a terminal shows who has them and the position."""
     person = is_terminal(sys.stderr)
     wait_s = wait_of(args, terminal=person)
     asked: dict[str, Any] = {
@@ -182,13 +182,19 @@ def take(client: Client, resources: Sequence[str], args: AcquireArgs, mode: str 
         "preemptible": args.preemptible,
         "command_id": args.command_id,
     }
-    if person and wait_s != 0 and not args.command_id:
-        first = client.acquire(resources, wait_s=0, **asked)
-        if first.ok:
-            return _salvaged(client, first)
-        holder = f"held by {holder_of(first.holder)}, " if first.holder else ""
-        say(f"Waiting for {', '.join(resources)} — {holder}position {first.position} in the queue")
-    return _salvaged(client, client.acquire(resources, wait_s=wait_s, **asked))
+    if not person:
+        return _salvaged(client, client.acquire(resources, wait_s=wait_s, **asked))
+    from coord.transports.cli.wait_line import showing_wait
+
+    with showing_wait(client, ", ".join(resources), wait_s, describe_wait):
+        reply = client.acquire(resources, wait_s=wait_s, **asked)
+    return _salvaged(client, reply)
+
+
+def describe_wait(reply: LockReply, age_s: float) -> str:
+    """Return who has a lock and the position in its queue, `age_s` seconds after the reply."""
+    holder = f"held by {holder_of(reply.holder, age_s)}, " if reply.holder else ""
+    return f"{holder}position {reply.position} in the queue"
 
 
 def _salvaged(client: Client, reply: LockReply) -> LockReply:
@@ -237,10 +243,11 @@ def answer_of(reply: LockReply) -> Answer:
     return Answer(fields, line, rows, COLUMNS, failure)
 
 
-def holder_of(lock: LockInfo) -> str:
+def holder_of(lock: LockInfo, age_s: float = 0.0) -> str:
     """Return the holder of a lock with the time left: `NAME (expires in 4m30s)`."""
     name = lock.agent or lock.owner
-    left = f"expires in {arguments.span(lock.expires_in_s)}" if lock.expires_in_s > 0 else "expired"
+    left_s = lock.expires_in_s - age_s
+    left = f"expires in {arguments.span(left_s)}" if left_s > 0 else "expired"
     return f"{name} ({left})"
 
 

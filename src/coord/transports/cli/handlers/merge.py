@@ -12,7 +12,9 @@ from coord.integrations.git.run import Git, as_text
 from coord.sdk.client.client import Client
 from coord.transports import exit_codes
 from coord.transports.cli.args import Args
+from coord.transports.cli.handlers.locks import describe_wait
 from coord.transports.cli.output import Answer, count
+from coord.transports.cli.wait_line import showing_wait
 
 COLUMNS = ("branch", "status", "commit", "why")
 SHORT = 10
@@ -38,7 +40,8 @@ def merge(client: Client, args: MergeArgs) -> Answer:
         raise Invalid(f"--check {args.check!r}: {error}", hint="quote it as for a shell") from error
     into = args.into or merging.default_branch(git, PROTECTED)
     wanted = MergeRequest(tuple(args.branches), into, check, args.check_timeout_s, args.any_file, args.wait_s)
-    return answer_of(merging.merge(client, git, wanted))
+    with showing_wait(client, "other merges", args.wait_s, describe_wait):
+        return answer_of(merging.merge(client, git, wanted))
 
 
 def answer_of(merged: MergeReport) -> Answer:

@@ -1,7 +1,8 @@
 """Send, read and acknowledge messages."""
 
+import os
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -11,6 +12,10 @@ from coord.sdk.client.client import Client
 from coord.transports import arguments, exit_codes
 from coord.transports.cli.args import Args
 from coord.transports.cli.output import Answer, count, fields_of, timestamp, visible
+from coord.transports.cli.wait_line import showing_wait
+
+if TYPE_CHECKING:
+    from coord.transports.cli.notices import Notices
 
 
 class SendingArgs(Args, frozen=True):
@@ -57,8 +62,12 @@ class RecvArgs(Args, frozen=True):
 
 def recv(client: Client, args: RecvArgs) -> Answer:
     """Read the messages to this session."""
-    reply = client.recv(drain=args.drain, peek=args.peek, wait_s=args.wait_s)
+    notices = _notices() if args.wait_s else None  # an invalid setting must not cost a message
+    with showing_wait(client, "a message", args.wait_s, lambda _reply, _age_s: ""):
+        reply = client.recv(drain=args.drain, peek=args.peek, wait_s=args.wait_s)
     number = len(reply.messages)
+    if notices and number:
+        notices.send(f"message from {reply.messages[0].from_session_id}: {reply.messages[0].subject}")
     line = (
         f"{count(number, 'message') if number else 'No messages'}{', more are waiting' if reply.more else ''}"
     )
@@ -67,6 +76,12 @@ def recv(client: Client, args: RecvArgs) -> Answer:
         line = f"No message arrived within {arguments.span(args.wait_s)}"
         failure = exit_codes.Failure(exit_codes.TIMED_OUT, "timed_out", line, "retry, or wait longer")
     return Answer(fields_of(reply), line, failure=failure, drawn=lambda room: _texts(reply.messages, room))
+
+
+def _notices() -> "Notices":
+    from coord.transports.cli.notices import find_notices
+
+    return find_notices(os.environ)
 
 
 def _texts(messages: Sequence[MessageInfo], room: int) -> str:

@@ -14,6 +14,7 @@ from coord.transports import arguments, exit_codes
 from coord.transports.cli.args import Args, Options
 from coord.transports.cli.connect import connected
 from coord.transports.cli.output import Answer, count, fields_of, form, is_terminal, safe_json, timestamp
+from coord.transports.cli.wait_line import showing_wait
 
 COLUMNS = ("task_id", "state", "track", "priority", "agent", "depends_on", "description")
 HISTORY = ("generation", "session_id", "agent_id", "acquired_at", "released_at", "release_reason", "note")
@@ -118,17 +119,18 @@ class NextArgs(ChooseArgs, frozen=True):
 
 def next_(client: Client, args: NextArgs) -> Answer:
     """Claim the next task."""
-    reply = client.next_task(
-        types=args.types,
-        tracks=args.tracks,
-        roles=args.roles,
-        has=args.has,
-        lease_s=args.lease_s,
-        lock_files=not args.no_locks,
-        wait_s=args.wait_s,
-        limit=args.most,
-        command_id=args.command_id,
-    )
+    with showing_wait(client, "a task", args.wait_s, _describe_wait):
+        reply = client.next_task(
+            types=args.types,
+            tracks=args.tracks,
+            roles=args.roles,
+            has=args.has,
+            lease_s=args.lease_s,
+            lock_files=not args.no_locks,
+            wait_s=args.wait_s,
+            limit=args.most,
+            command_id=args.command_id,
+        )
     if not reply.ok:
         return _nothing(reply, args.wait_s)
     taken = [(each.task, each.claim, each.locks) for each in (reply, *reply.more) if each.task and each.claim]
@@ -141,6 +143,10 @@ def next_(client: Client, args: NextArgs) -> Answer:
     note = _salvaged(client, [lock for _, _, locks in taken for lock in locks], fields)
     lines = [f"Claimed {task.task_id}, generation {claim.generation.generation}" for task, claim, _ in taken]
     return Answer(fields, "; ".join(lines) + note, rows_of([task for task, _, _ in taken]), COLUMNS)
+
+
+def _describe_wait(reply: NextTask, _age_s: float) -> str:
+    return "; ".join(reply.waiting_for)
 
 
 def _nothing(reply: NextTask, waited_s: float) -> Answer:
