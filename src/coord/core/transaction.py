@@ -141,12 +141,17 @@ class Transaction:
     def pages(
         self, prefix: str, *, limit: int = PAGE, after: tuple[str, str] = ("", "")
     ) -> "Iterator[list[Found]]":
-        """Yield a range of keys page by page; the caller may delete what is on a page."""
+        """Yield a range of keys page by page; the caller may delete what is on a page.
+
+        Each page is twice as long as the one before: a rule that is restarted for every page of a long range
+        then runs only a few times.
+        """
         page = self.scan(prefix, limit=limit, after=after)
         while page:
             yield page
             if len(page) < limit:
                 return
+            limit *= 2
             page = self.scan(prefix, limit=limit, after=(page[-1].index_key, page[-1].key))
 
     def put(self, key: str, value: Stored, index_key: str = "") -> None:

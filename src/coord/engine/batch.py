@@ -24,6 +24,14 @@ Beginning = tuple[str, By, tuple[str, str]]
 """The start of a range: its prefix, its order, and the entry that it follows."""
 
 
+class LoadFailed(Exception):
+    """The store failed while a rule ran: this fails the batch, not the command alone."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(error)
+        self.error = error
+
+
 class Batch:
     """The reads and writes of the commands of one commit, over the store."""
 
@@ -47,13 +55,16 @@ class Batch:
         self.maybe_stale = False
         """Whether the first load may be stale: then a reply that changes nothing is verified, too."""
         self.conflicts = 0
+        self.loads_at_once = False
+        """Whether a rule loads what it needs where it stands: no other command can share the load."""
 
     # Read by transactions.
 
     def get(self, key: str, kind: type[AnyStored]) -> AnyStored | None:
         record = self._loaded.get(key)
         if record is None:
-            raise ReadNeeded((key,))
+            self._need((key,))
+            record = self._loaded[key]
         if record.value is None:
             self.known[key] = GONE
             return None
@@ -65,7 +76,7 @@ class Batch:
         if self.not_loaded(keys) or not self._cached_ranges.keys() >= {
             _beginning(range_) for range_ in ranges
         }:
-            raise ReadNeeded(keys, ranges)
+            self._need(keys, ranges)
 
     def not_loaded(self, keys: Iterable[str]) -> bool:
         return not self._loaded.keys() >= set(keys)
@@ -77,19 +88,20 @@ class Batch:
 
     def evidence(self, processes: Sequence[Process]) -> list[Evidence]:
         if not self._evidence.keys() >= set(processes):
-            raise ReadNeeded(processes=processes)
+            self._need(processes=processes)
         return [self._evidence[process] for process in processes]
 
     def scan(self, range_: Range, own: dict[str, Written]) -> list[Found]:
-        cached = self._cached_ranges.get(_beginning(range_))
-        if cached is None:
-            raise ReadNeeded(ranges=(range_,))
-        positions = cached.seen(range_.limit, self._written, own)
-        if len(positions) < range_.limit and not cached.whole:
-            # The store has more in this range than was read of it, or than writes have left: read further.
-            del self._cached_ranges[_beginning(range_)]
-            self._spare = max(self._spare, len(self._written) + len(own) + SPARE_RECORDS)
-            raise ReadNeeded(ranges=(range_,))
+        beginning = _beginning(range_)
+        while (cached := self._cached_ranges.get(beginning)) is None or (
+            len(positions := cached.seen(range_.limit, self._written, own)) < range_.limit
+            and not cached.whole
+        ):
+            if cached is not None:
+                # The store has more in this range than was read of it, or than writes have left: read on.
+                del self._cached_ranges[beginning]
+                self._spare = max(self._spare, len(self._written) + len(own) + SPARE_RECORDS)
+            self._need(ranges=(range_,))
         by_index_key, start = range_.by == "index_key", _start(range_)
         read = len(positions)
         positions += self._write_index.within(range_, start, self._written, own)
@@ -101,6 +113,20 @@ class Batch:
         if len(positions) > read:  # else they are in order, as the store has them
             positions.sort(key=lambda at: (at[1], at[0]) if by_index_key else (at[0], ""))
         return [Found(*at) for at in positions[: range_.limit]]
+
+    def _need(
+        self, keys: Sequence[str] = (), ranges: Sequence[Range] = (), processes: Sequence[Process] = ()
+    ) -> None:
+        """Load what a rule needs now, or suspend the rule if other commands may need reads, too.
+
+        The rule is pure: it goes on as it would if it ran again with everything loaded.
+        """
+        if not self.loads_at_once:
+            raise ReadNeeded(keys, ranges, processes)
+        try:
+            self.load(set(keys), ranges, processes)
+        except Exception as error:
+            raise LoadFailed(error) from error
 
     # Called by the engine.
 

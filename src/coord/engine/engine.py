@@ -31,7 +31,7 @@ from coord.core.identity import NO_EVIDENCE, Evidence, Process
 from coord.core.ranges import Range
 from coord.core.sweep import SWEEP_MAX, Sweep
 from coord.core.transaction import NextBatch, ReadNeeded, Transaction, encode_event
-from coord.engine.batch import Batch
+from coord.engine.batch import Batch, LoadFailed
 from coord.engine.clock import Clock
 from coord.engine.commit import commit_and_confirm
 from coord.engine.idempotency import run_once
@@ -278,6 +278,7 @@ class Engine:
                 return deferred + [job for job in jobs[at:] if not isinstance(job.command, Sweep)]
             if at == loaded:
                 loaded = self._prefetch(batch, jobs, at)
+            batch.loads_at_once = at + 2 >= len(jobs) and not _likely_to_need_the_same(jobs, at)
             try:
                 fits = self._run_one(batch, jobs[at], now)
             except ReadNeeded as needed:
@@ -338,6 +339,8 @@ class Engine:
             batch.accept(job, tx)
         except (ReadNeeded, NextBatch):
             raise
+        except LoadFailed as failed:
+            raise failed.error from None
         except CoordError as error:
             job.error = error
             batch.accept_failure(job, tx)

@@ -25,6 +25,13 @@ MUTANTS = [
         ("tests/unit/engine/test_commit.py",),
     ),
     Mutant(
+        "a store that fails while a rule runs fails the command",
+        "coord.engine.batch:Batch._need",
+        "raise LoadFailed(error) from error",
+        "raise",
+        ("tests/unit/engine/test_commit.py",),
+    ),
+    Mutant(
         "a truncated range counts as complete",
         "coord.engine.batch:Batch._read",
         "len(records) < range_.limit",

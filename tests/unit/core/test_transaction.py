@@ -52,14 +52,14 @@ def test_what_the_batch_knows_is_not_asked_for() -> None:
 
 
 def test_pages_go_through_a_range_to_its_end() -> None:
-    """Records of a page may be deleted before the next page is read."""
+    """Records of a page may be deleted before the next page is read; pages double in length."""
     tx = Transaction(source())
     seen = []
-    for page in tx.pages("count/", limit=2):
+    for page in tx.pages("count/", limit=1):
         seen.append([found.key for found in page])
         for found in page:
             tx.delete(found.key)
-    assert seen == [["count/0", "count/1"], ["count/2", "count/3"], ["count/4"]]
+    assert seen == [["count/0"], ["count/1", "count/2"], ["count/3", "count/4"]]
     assert keys_in(tx) == []
 
 

@@ -387,6 +387,31 @@ def test_a_corrupt_store_is_not_tried_again(stage: Stage) -> None:
     assert (stage.store.calls["load"], stage.runtime.slept) == (1, [])
 
 
+@pytest.mark.parametrize("reads", [0, 1])
+def test_a_store_that_goes_away_while_a_rule_runs_is_asked_again(stage: Stage, reads: int) -> None:
+    """The first load or the second: the store failed, not the rule, so the batch begins again."""
+
+    def go_away() -> None:
+        raise Unavailable("away")
+
+    stage.engine.call_many([Append("a", "b"), Append("b", "x")])
+    stage.store.after_read.extend([lambda: None] * reads + [go_away])
+    assert stage.engine.call(LookTwice("a")) == "x"
+    assert len(stage.runtime.slept) == 1
+
+
+def test_an_unforeseen_error_of_a_load_is_no_error_of_the_rule(stage: Stage) -> None:
+    """A store that breaks its contract while a rule runs fails the batch, as it does elsewhere."""
+
+    def break_contract() -> None:
+        raise RuntimeError("not an error of coord")
+
+    stage.engine.call_many([Append("a", "b"), Append("b", "x")])
+    stage.store.after_read.extend([lambda: None, break_contract])
+    with pytest.raises(Unknown):
+        stage.engine.call(LookTwice("a"))
+
+
 def test_an_unforeseen_error_of_the_store_is_an_unknown_outcome(stage: Stage) -> None:
     """A store that breaks its contract may have done anything; the engine says so and goes on."""
 

@@ -9,7 +9,18 @@ import pytest
 from coord.core.errors import Busy, CoordError, LimitReached, Refused
 from coord.core.records import encode
 from coord.stores.contract import Commit, Limits
-from tests.support.engine_probes import Append, Copy, Explode, Fill, Look, Once, Probes, Refuse, Text
+from tests.support.engine_probes import (
+    Append,
+    Copy,
+    Explode,
+    Fill,
+    Look,
+    LookTwice,
+    Once,
+    Probes,
+    Refuse,
+    Text,
+)
 from tests.support.stores.steps import everything, value, write
 from tests.unit.engine.conftest import MakeStage, Stage
 
@@ -63,6 +74,23 @@ def test_a_batch_loads_what_its_commands_read_together(stage: Stage) -> None:
     """A read that the draft does not hold is loaded with all other missing reads of the batch."""
     stage.engine.call_many([Append(f"k{number}", "x") for number in range(50)])
     assert (stage.store.calls["load"], stage.store.calls["commit"]) == (1, 1)
+
+
+def test_a_lone_rule_is_not_restarted_for_a_read(stage: Stage, probes: Probes) -> None:
+    """No other command can share the load, so the rule goes on where it was; the reads stay verified."""
+    stage.engine.call_many([Append("a", "b"), Append("b", "x")])
+    stage.store.start_counting()
+    probes.asked.clear()
+    assert stage.engine.call(LookTwice("a")) == "x"
+    assert (len(probes.asked), stage.store.calls["load"], stage.store.calls["verify"]) == (1, 2, 1)
+
+
+def test_commands_that_need_reads_share_each_load(stage: Stage, probes: Probes) -> None:
+    """Two commands with two reads each, one after the other: two loads, not four."""
+    stage.engine.call_many([Append("a", "b"), Append("b", "x"), Append("c", "d"), Append("d", "y")])
+    stage.store.start_counting()
+    assert stage.engine.call_many([LookTwice("a"), LookTwice("c")]) == ["x", "y"]
+    assert stage.store.calls["load"] == 2
 
 
 def test_nobody_is_answered_before_the_commit(stage: Stage) -> None:
