@@ -27,7 +27,7 @@ class ResourceCommand(LockCommand, frozen=True, kw_only=True):
 
 
 class LockInfo(Reply, frozen=True):
-    """A lock as its holder and others see it."""
+    """A lock as its holder and others see it; a listing names the sessions that wait for it in order."""
 
     resource: str
     mode: str
@@ -46,6 +46,7 @@ class LockInfo(Reply, frozen=True):
     preempted_by: str = ""
     worktree: str = ""
     exact: bool = False
+    waiters: list[str] = []
 
     def with_fence(self, offset: int) -> Self:
         """Return the lock with its fence, if the commit at this offset granted it."""
@@ -213,13 +214,14 @@ class CheckLocks(ResourceCommand, frozen=True):
 
 
 class ListLocks(SessionCommand, frozen=True):
-    """List the locks of a session, the caller's `own`, or all."""
+    """List the locks of a session, the caller's `own`, or all; with `waiters`, also who waits for them."""
 
     rule = "coord.core.locks.queries:list_locks"
     reply = list[LockInfo]
     reads_only = True
     session: str = ""
     own: bool = False
+    waiters: bool = False
 
 
 class LockPeriod(Reply, frozen=True):

@@ -13,7 +13,7 @@ end. Every change to a lock writes the guard of its space, and every refusal rea
 that relies on the absence of a lock is safe.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -295,7 +295,7 @@ def claims_of(lock: Lock) -> list[str]:
     return [lock.task.split("/")[1]] if lock.task else []
 
 
-def lock_info(lock: Lock, now: int, *, refreshed: bool = False) -> LockInfo:
+def lock_info(lock: Lock, now: int, *, refreshed: bool = False, waiters: Sequence[str] = ()) -> LockInfo:
     """Return a lock as its owner and others see it."""
     ends = min(lock.expires_ms, lock.preempt_ms) if lock.preempted_by else lock.expires_ms
     return LockInfo(
@@ -316,6 +316,7 @@ def lock_info(lock: Lock, now: int, *, refreshed: bool = False) -> LockInfo:
         preempted_by=lock.preempted_by,
         worktree=lock.worktree,
         exact=lock.exact,
+        waiters=list(waiters),
     )
 
 

@@ -42,6 +42,7 @@ from coord.core.locks.locks import (
 )
 from coord.core.locks.resources import NAMED_RESOURCES_MAX, Resource, parse_resource, parse_resources
 from coord.core.locks.schema import PROFILES, EndedLock, EndReason, Guard, Lock, LockRequest, Mode, WaitState
+from coord.core.locks.table import RequestAt, blocking_locks, load_table, prefetch_locks
 from coord.core.sessions.identify import find_session
 from coord.core.sessions.queries import find_peer
 from coord.core.transaction import Transaction
@@ -133,19 +134,11 @@ def list_lock_periods(tx: Transaction, command: ListLockPeriods, now: int) -> Lo
 
 def list_lock_requests(tx: Transaction, _: ListLockRequests, now: int) -> list[LockRequestInfo]:
     """Return the lock requests whose deadline has not passed: waiting ones, then denied ones."""
-    requests = []
-    for prefix, denied in ((keys.WAIT_PREFIX, False), (keys.DENIED_PREFIX, True)):
-        for page in tx.pages(prefix):
-            tx.prefetch(*(found.key for found in page))
-            for found in page:
-                request = tx.get(found.key, LockRequest)
-                if request is None or request.state is not WaitState.WAITING:
-                    continue
-                if now < keys.due_ms(found.index_key):
-                    requests.append(
-                        LockRequestInfo(request.session, request.resources, request.since_ms, denied)
-                    )
-    return requests
+    return [
+        LockRequestInfo(request.session, request.resources, request.since_ms, request.denied)
+        for prefix in (keys.WAIT_PREFIX, keys.DENIED_PREFIX)
+        for _, request in waiting_requests(tx, prefix, now)
+    ]
 
 
 def _locks_prefix(space: str) -> str:
@@ -206,8 +199,32 @@ def list_locks(tx: Transaction, command: ListLocks, now: int) -> list[LockInfo]:
         locks_at = locks_of(tx, name)
     else:
         locks_at = [read_lock_at(tx, found.key) for page in tx.pages(keys.LOCK_PREFIX) for found in page]
+    waiting = _waiters(tx, now) if command.waiters else {}
     return [
-        lock_info(require_lock(tx, lock_at.key), now)
+        lock_info(require_lock(tx, lock_at.key), now, waiters=waiting.get(lock_at.key, []))
         for lock_at in locks_at
         if ended_by_time(lock_at.lock, now) is None
     ]
+
+
+def waiting_requests(tx: Transaction, prefix: str, now: int) -> Iterator[RequestAt]:
+    """Yield the requests below a prefix that wait now, in order; a page of them is loaded together."""
+    for page in tx.pages(prefix):
+        tx.prefetch(*(found.key for found in page))
+        for found in page:
+            request = tx.get(found.key, LockRequest)
+            if request is None or request.state is not WaitState.WAITING:
+                continue
+            if now < keys.due_ms(found.index_key):
+                yield RequestAt(found.key, request)
+
+
+def _waiters(tx: Transaction, now: int) -> dict[str, list[str]]:
+    """Return the sessions that wait for each lock, by the key of the lock."""
+    requests = [request for _, request in waiting_requests(tx, keys.WAIT_PREFIX, now)]
+    prefetch_locks(tx, requests, guards=False)
+    found: dict[str, list[str]] = {}
+    for request in requests:
+        for lock_at in blocking_locks(load_table(tx, request, now, waiting=()), now):
+            found.setdefault(lock_at.key, []).append(request.session)
+    return found

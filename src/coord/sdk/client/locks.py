@@ -115,8 +115,9 @@ class LockCalls(Connection):
         )
 
     def locks(self, session: str | None = None) -> list[LockInfo]:
-        """Return the current locks of one session, or of all sessions."""
-        return self.call(ListLocks(self.caller, check_id("session id", session) if session else ""))
+        """Return the current locks of one session or of all, and the sessions that wait for each."""
+        name = check_id("session id", session) if session else ""
+        return self.call(ListLocks(self.caller, name, waiters=True))
 
     def steal(
         self,

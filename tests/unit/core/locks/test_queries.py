@@ -3,9 +3,9 @@
 import pytest
 
 from coord.core.errors import Invalid
-from coord.core.identity import ProcessState
+from coord.core.identity import Caller, ProcessState
 from coord.core.locks import queries as rules
-from coord.core.locks.commands import CheckFences, FenceInfo, ListLockPeriods, ListLockRequests
+from coord.core.locks.commands import CheckFences, FenceInfo, ListLockPeriods, ListLockRequests, ListLocks
 from tests.support.lock_harness import REPOSITORY, LockHarness
 from tests.support.store_harness import open_store_harness
 
@@ -161,3 +161,36 @@ def test_requests_are_listed_while_they_count() -> None:
         ]
         harness.pass_seconds(3_000)
         assert harness.call(ListLockRequests()) == []
+
+
+def test_a_listing_names_the_waiters_of_each_lock() -> None:
+    """LCK-33: in the order of the queue, for every lock that blocks the request; denied ones do not wait."""
+    with open_store_harness("memory:") as harness:
+        harness.actor("ann").take("file:a.py", "file:b.py", "file:c.py", ttl_ms=3_600_000)
+        harness.actor("bob").wait_for("file:a.py", wait_s=100)
+        harness.actor("cid").wait_for("file:*.py", wait_s=100)
+        assert not harness.actor("dan").lock("file:c.py").ok
+        listed = harness.call(ListLocks(Caller("onlooker"), waiters=True))
+        assert {lock.resource: lock.waiters for lock in listed} == {
+            "file:a.py": ["bob", "cid"],
+            "file:b.py": ["cid"],
+            "file:c.py": ["cid"],
+        }
+        assert not any(lock.waiters for lock in harness.call(ListLocks(Caller("onlooker"))))
+        harness.pass_seconds(101)
+        assert not any(lock.waiters for lock in harness.call(ListLocks(Caller("onlooker"), waiters=True)))
+
+
+def test_waiters_cost_one_more_question() -> None:
+    """The number of locks plays no part, and all waiters are looked up together."""
+    harness = LockHarness()
+    harness.give("ann", [f"file:{number:03d}.py" for number in range(100)])
+    for number in range(20):
+        harness.wait(f"s{number}", f"file:{number:03d}.py")
+
+    def questions(*, waiters: bool) -> int:
+        harness.store.questions = 0
+        harness.engine.call(ListLocks(harness.who("watcher"), waiters=waiters))
+        return harness.store.questions
+
+    assert questions(waiters=True) <= questions(waiters=False) + 4

@@ -9,7 +9,7 @@ from coord.core.locks.commands import LockInfo, LockReply, Outcome
 from coord.sdk.client.client import Client
 from coord.transports import arguments, exit_codes
 from coord.transports.cli.args import Args
-from coord.transports.cli.output import Answer, count, fields_of, is_terminal, say
+from coord.transports.cli.output import Answer, count, fields_of, form, is_terminal, say
 
 WAIT_S = 100.0
 """How long to wait without a terminal: agents' tools stop a command that runs much longer."""
@@ -161,7 +161,10 @@ class LocksArgs(Args, frozen=True):
 def locks(client: Client, args: LocksArgs) -> Answer:
     """List the locks."""
     found = client.locks(session=args.owner)
-    return Answer({"locks": fields_of(found)}, count(len(found), "lock"), rows_of(found), COLUMNS)
+    columns, rows = (*COLUMNS[:-1], "waiters", *COLUMNS[-1:]), rows_of(found)
+    for row in rows if form() != "wide" else ():
+        row["waiters"] = len(row["waiters"]) or ""
+    return Answer({"locks": fields_of(found)}, count(len(found), "lock"), rows, columns)
 
 
 def resources_of(typed: Sequence[str]) -> list[str]:
