@@ -1,6 +1,6 @@
 """Lay out rows for people: aligned columns if they fit, else a block per row.
 
-The first column names the row and is never cut. Widths count terminal cells, not characters or colours.
+The first column and ids are never cut. Widths count terminal cells, not characters or colours.
 """
 
 import time
@@ -15,10 +15,13 @@ from coord.transports.cli.output import visible
 Row = Mapping[str, Any]
 
 GAP = 2
-NARROWEST = 10
-"""The cells that a column keeps when it is cut; below that, a row becomes a block."""
+BETWEEN = " · "
+NARROWEST, NARROWEST_SENTENCE = 14, 24
+"""The cells that a column keeps when it is cut or wrapped; below that, a row becomes a block."""
 WRAPPED = frozenset(("value", "message", "hint", "problem", "warning", "because", "why", "reason", "what"))
 """Columns with sentences, which continue on the next line instead of being cut."""
+IDS = frozenset(("task_id", "event"))
+"""Columns that name a row although another one comes first."""
 SENTENCES_MAX = 40
 """The most rows whose sentences are wrapped; a longer listing cuts them and keeps one line per row."""
 SOON_S = 60.0
@@ -63,7 +66,7 @@ def table(
     kept = _kept(columns, cells, room)
     columns = [columns[at] for at in kept]
     cells = [[line[at] for at in kept] for line in cells]
-    widths = _fit([_widest(columns, cells, at) for at in range(len(columns))], room)
+    widths = _fit(columns, [_widest(columns, cells, at) for at in range(len(columns))], room)
     if widths is None:
         return "".join(_blocks(rows, columns, cells, room, colours))
     return _aligned(rows, columns, cells, widths, colours)
@@ -173,11 +176,20 @@ def _blocks(
     """Yield a block per row: the first column, and below it the others that have a value."""
     for row, line in zip(rows, cells, strict=True):
         yield "".join(f"{part}\n" for part in wrapped(line[0], room))
+        lines: list[str] = []
+        left = 0
         for column, cell in zip(columns[1:], line[1:], strict=True):
             if cell == "-":
                 continue
-            parts = wrapped(f"{_heading(column).lower()}: {cell}", room - GAP)
-            yield "".join(f"{' ' * GAP}{painted(column, row, part) if colours else part}\n" for part in parts)
+            for part in wrapped(f"{_heading(column).lower()}: {cell}", room - GAP):
+                text = painted(column, row, part) if colours else part
+                if lines and cells_wide(part) + len(BETWEEN) <= left:
+                    lines[-1] += BETWEEN + text
+                    left -= cells_wide(part) + len(BETWEEN)
+                else:
+                    lines.append(" " * GAP + text)
+                    left = room - GAP - cells_wide(part)
+        yield "".join(f"{each}\n" for each in lines)
 
 
 def _heading(column: str) -> str:
@@ -224,17 +236,19 @@ def _kept(columns: Sequence[str], cells: list[list[str]], room: int) -> list[int
     return [at for at in every if at == 0 or any(line[at] != "-" for line in cells)]
 
 
-def _fit(widths: list[int], room: int) -> list[int] | None:
+def _fit(columns: Sequence[str], widths: list[int], room: int) -> list[int] | None:
     """Narrow the widest columns but the first until a line fits; None if they cannot be narrowed enough."""
     fit = list(widths)
-    others = range(1, len(fit))
+    floors = [
+        widths[at] if column in IDS else NARROWEST_SENTENCE if column in WRAPPED else NARROWEST
+        for at, column in enumerate(columns)
+    ]
     excess = sum(fit) + GAP * (len(fit) - 1) - room
-    while excess > 0:
-        widest = max(others, key=lambda at: fit[at], default=0)
-        if not widest or fit[widest] <= NARROWEST:
+    for _ in range(excess):
+        widest = max(range(1, len(fit)), key=lambda at: (fit[at] > floors[at], fit[at]), default=0)
+        if not widest or fit[widest] <= floors[widest]:
             return None
         fit[widest] -= 1
-        excess -= 1
     return fit
 
 

@@ -54,6 +54,8 @@ def test_the_column_that_names_a_row_is_never_cut() -> None:
     rows = [{"resource": "file:" + "x" * 30, "mode": "write", "agent": "", "owner": "o" * 30}]
     made = table(rows, ("resource", "mode", "agent", "owner"), 40)
     assert made == f"file:{'x' * 30}\n  mode: write\n  owner: {'o' * 30}\n"
+    rows[0]["owner"] = "otto"
+    assert table(rows, ("resource", "mode", "agent", "owner"), 40).endswith("\n  mode: write · owner: otto\n")
 
 
 def test_columns_without_a_value_give_way_first() -> None:
@@ -64,8 +66,8 @@ def test_columns_without_a_value_give_way_first() -> None:
 
 def test_sentences_continue_on_the_next_line() -> None:
     """A hint that is cut helps nobody."""
-    made = table([{"check": "hooks", "hint": "run coord init to repair them"}], ("check", "hint"), 24)
-    assert made == "CHECK  HINT\nhooks  run coord init to\n       repair them\n"
+    made = table([{"check": "hooks", "hint": "run coord init to repair them"}], ("check", "hint"), 31)
+    assert made == "CHECK  HINT\nhooks  run coord init to repair\n       them\n"
 
 
 def test_times_and_durations_read_as_people_say_them() -> None:

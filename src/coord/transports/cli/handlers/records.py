@@ -26,9 +26,12 @@ from coord.transports import arguments, exit_codes
 from coord.transports.cli.args import Args, Options
 from coord.transports.cli.connect import connected
 from coord.transports.cli.output import Answer, count, fields_of, form, say, timestamp, visible
+from coord.transports.cli.table import ago
 
 FOLLOW_S = 60.0
 """The longest single wait for new events."""
+TIMES_FROM_MS = 10**11
+"""A larger number of milliseconds is a time, a smaller one a duration."""
 
 
 class LogArgs(Args, frozen=True):
@@ -144,11 +147,15 @@ def _flat(happening: LoggedEvent) -> dict[str, Any]:
 
 
 def _details(happening: LoggedEvent) -> str:
-    return " ".join(f"{name}={_shown(value)}" for name, value in happening.details.items())
+    return " ".join(_shown(name, value) for name, value in happening.details.items())
 
 
-def _shown(value: Any) -> str:
-    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
+def _shown(name: str, value: Any) -> str:
+    """Return a detail for people: `lease=5m`, `expires=in 4m30s`, and others as they are."""
+    if name.endswith("_ms") and isinstance(value, int) and value:
+        time_or_span = ago(timestamp(value) or "") if value > TIMES_FROM_MS else arguments.span(value / 1000)
+        return f"{name.removesuffix('_ms')}={time_or_span}"
+    return f"{name}={','.join(map(str, value)) if isinstance(value, list) else value}"
 
 
 def _duration_stats(found: DurationStats) -> str:
