@@ -95,6 +95,10 @@ class Hook:
         os._exit(self._code)
 
     def _answer(self) -> None:
+        if "COORD_PROGRESS_FILE" in os.environ:
+            from coord.host.progress import report_progress  # few agents are started by `coord work`
+
+            report_progress(os.environ)
         try:
             payload = self._read()
         except (OSError, ValueError, TypeError) as error:

@@ -15,6 +15,7 @@ from coord.core.sessions.commands import (
     SessionInfo,
     UpdateSession,
 )
+from coord.host.progress import report_progress
 from coord.sdk.client.connection import Connection
 from coord.sdk.validation import arguments
 
@@ -54,6 +55,7 @@ class SessionCalls(Connection):
 
     def heartbeat(self) -> HeartbeatReply:
         """Report that this session is alive."""
+        report_progress(self._environ)
         reply: HeartbeatReply = self.call(Heartbeat(self.caller))
         if reply.written:
             self.mirror_to_user_store(Heartbeat(self.caller))
@@ -72,6 +74,7 @@ class SessionCalls(Connection):
         capabilities: Mapping[str, float] | None = None,
     ) -> SessionInfo:
         """Update the given fields of this session; `capabilities` maps task types to efficiencies."""
+        report_progress(self._environ)
         command = UpdateSession(
             caller=self.caller,
             **_described(task, phase, status, role, None, None, blob),

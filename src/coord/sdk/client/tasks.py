@@ -12,6 +12,7 @@ from coord.core.ids import TaskIdentifier, check_id, short_repr
 from coord.core.limits import RETRIES_MAX
 from coord.core.sessions.commands import GetSession, Heartbeat
 from coord.host.config import configuration_file, read_configuration
+from coord.host.progress import report_progress
 from coord.sdk.client.connection import Connection
 from coord.sdk.client.waiting import wait_for_task
 from coord.sdk.validation import arguments
@@ -207,6 +208,7 @@ class TaskCalls(Connection):
         """Renew a claim and its locks."""
         from coord.core.tasks.commands import RenewLease
 
+        report_progress(self._environ)
         names, number = self._names(task_id), _generation(generation)
         return self._call_as_session(RenewLease(*names, "", number))
 

@@ -14,6 +14,8 @@ PROGRESS_S = 1.0
 """The shortest time between two recorded reports of progress."""
 LOOK_S = 0.1
 """How often a wait checks whether to continue."""
+HUNG_S = 60.0
+"""How long after its time limit a claim is still renewed: work that does not stop loses it."""
 
 
 class GiveBack(Exception):
@@ -48,6 +50,7 @@ class Work:
         grace_s: float,
         stopping: threading.Event,
         on_progress: Callable[[str], None],
+        time_limit_s: float | None = None,
     ) -> None:
         assert granted.task is not None, "a task was granted"
         assert granted.claim is not None, "it comes with its claim"
@@ -61,6 +64,8 @@ class Work:
         self._stopping = stopping
         self._on_progress = on_progress
         self._written = clock() - PROGRESS_S
+        self._time_limit_s = time_limit_s
+        self._moved = clock()
         lease = Lease(self.lease_s, asked=asked, margin_s=min(grace_s, self.lease_s / 4))
         self._renewal = Renewal(lease, self._renew)
 
@@ -71,8 +76,13 @@ class Work:
 
     @property
     def over(self) -> bool:
-        """Whether to stop: the claim is lost, or the worker was stopped."""
-        return self.lost or self._stopping.is_set()
+        """Whether to stop: the claim is lost, the worker was stopped, or there is no progress."""
+        return self.lost or self._stopping.is_set() or self.hung
+
+    @property
+    def hung(self) -> bool:
+        """Whether nothing reported progress for the time limit."""
+        return self._time_limit_s is not None and clock() - self._moved >= self._time_limit_s
 
     @property
     def left_s(self) -> float:
@@ -94,11 +104,16 @@ class Work:
         return "" if self._renewal.error is None else self._renewal.error.message
 
     def check(self) -> None:
-        """Raise `ClaimLost` if the claim is lost, `GiveBack` if the worker was stopped."""
+        """Raise `ClaimLost` if the claim is lost, `GiveBack` if the worker was stopped.
+
+        Without progress for the time limit, raise `WorkFailed`.
+        """
         if self.lost:
             raise ClaimLost(self.why_lost, hint="stop: another agent may work on it") from self._renewal.error
         if self._stopping.is_set():
             raise GiveBack("the worker was stopped")
+        if self.hung:
+            raise WorkFailed(f"no progress for {self._time_limit_s:g} s")
 
     def wait(self, seconds: float) -> bool:
         """Wait for `seconds` or until the work is over; return whether to continue."""
@@ -107,8 +122,13 @@ class Work:
             self._stopping.wait(min(left, LOOK_S))
         return not self.over
 
+    def note_progress(self) -> None:
+        """Restart the time limit."""
+        self._moved = clock()
+
     def progress(self, done: float | str, text: str = "") -> None:
         """Report progress as a fraction, a text, or both; others see it in the session's phase."""
+        self.note_progress()
         words = done if isinstance(done, str) else f"{round(100 * min(1.0, max(0.0, done)))} % {text}"
         phase = fit_one_line(words)
         self._on_progress(phase)
@@ -125,6 +145,8 @@ class Work:
         self._renewal.end()
 
     def _renew(self) -> float:
+        if self._time_limit_s is not None and clock() - self._moved >= self._time_limit_s + HUNG_S:
+            raise ClaimLost(f"no progress for {self._time_limit_s:g} s, and the work did not stop")
         reply = self._client.renew_task(self.task_id, self.generation)
         if reply.reason is not RenewalReason.RENEWED:
             raise ClaimLost(f"the claim is lost: {reply.reason.value}")

@@ -86,9 +86,14 @@ class Worker:
         lease_s: float = LEASE_S,
         lock_files: bool = True,
         grace_s: float = GRACE_S,
+        time_limit_s: float | None = None,
         on_event: Callable[[WorkerEvent], None] | None = None,
     ) -> None:
+        """`time_limit_s`: a task fails if its function reports no progress for this time."""
         arguments.milliseconds("grace", grace_s, min_s=0)
+        if time_limit_s is not None:
+            arguments.milliseconds("time limit", time_limit_s, min_s=0.1)
+        self._time_limit_s = time_limit_s
         self._client = client
         self._choice = {
             "types": tuple(types),
@@ -189,6 +194,7 @@ class Worker:
             asked=asked,
             grace_s=self._grace_s,
             stopping=self._stopping,
+            time_limit_s=self._time_limit_s,
             on_progress=lambda phase: self._on_event(WorkerEvent("progress", *names, phase)),
         )
         self._on_event(WorkerEvent("claimed", *names, reply.task.description))

@@ -12,8 +12,10 @@ import coord
 from coord import CannotBeDone, Client, GiveBack, RateLimited, Work, Worker, WorkFailed
 from coord.core.errors import ClaimLost, Unavailable, Unknown
 from coord.core.tasks.commands import SubmitResult
+from coord.sdk.worker.work import HUNG_S
 from coord.sdk.worker.worker import WorkerEvent, WorkerReport, WorkOutcome
 from tests.support.client_harness import ClientHarness, open_client_harness
+from tests.support.servers.server import poll_until
 
 WAIT_S = 10.0
 SHORT_S = 1.5
@@ -333,3 +335,60 @@ def test_a_forced_claim_takes_its_place_on_the_track(clients: ClientHarness, ann
     assert bob.claim_task("A-001-x", force=True, reason="stuck").success
     ann.add_task("A-002-y")
     assert ann.claim_task("A-002-y").reason == "DENIED_NOT_READY", "bob is on the track now, alone"
+
+
+class Clock:
+    """A clock for the time limit: it stands still until a test moves it."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def limit_clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr("coord.sdk.worker.work.clock", clock)
+    return clock
+
+
+def test_work_without_progress_is_over_and_counts_as_a_failure(ann: Client, limit_clock: Clock) -> None:
+    """REC-29: the function is told, and its task returns to the queue with the reason."""
+
+    over: list[bool] = []
+
+    def handle(work: Work) -> None:
+        for seconds in (599, 599, 1):
+            limit_clock.now += seconds
+            over.append(work.over)
+            if len(over) == 1:
+                work.progress(0.5)
+        work.check()
+
+    assert once(ann, handle, time_limit_s=600).endings == {WorkOutcome.FAILED: 1}
+    task = ann.show_task("A-001-x")
+    assert (over, task.state, task.retries) == ([False, False, True], "pending", 1)
+    assert task.note == "no progress for 600 s"
+
+
+def test_a_coroutine_without_progress_is_cancelled(ann: Client) -> None:
+    """The same limit for a coroutine, which can be stopped from outside."""
+
+    async def handle(_: Work) -> None:
+        await asyncio.get_running_loop().create_future()
+
+    worked = asyncio.run(Worker(ann, time_limit_s=0.2).run_async(handle, once=True))
+    assert worked.endings == {WorkOutcome.FAILED: 1}
+    assert ann.show_task("A-001-x").note == "no progress for 0.2 s"
+
+
+def test_a_claim_of_work_that_does_not_stop_is_not_renewed_for_ever(ann: Client, limit_clock: Clock) -> None:
+    """A function cannot be killed; but it loses its claim, so that another agent gets the task."""
+
+    def handle(work: Work) -> None:
+        limit_clock.now += 600 + HUNG_S
+        poll_until(lambda: work.lost, WAIT_S, "the claim is still renewed")
+
+    assert once(ann, handle, time_limit_s=600, lease_s=SHORT_S).endings == {WorkOutcome.LOST: 1}

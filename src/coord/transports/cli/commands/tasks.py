@@ -256,12 +256,27 @@ COMMANDS = (
                 "duration",
                 default=None,
             ),
+            Flag(
+                "time-limit",
+                "fail after DURATION without progress (default: 10m)",
+                "DURATION",
+                "duration or zero",
+                default=600.0,
+            ),
+            Flag(
+                "silence-limit",
+                "fail after DURATION without output (default: never)",
+                "DURATION",
+                "duration",
+                default=None,
+            ),
             Flag("need-result", "treat exit 0 without a result file as a failure"),
         ),
         rest="command",
         connects=False,
         details="Claims a task, renews it while the command runs, and submits the result. Exit 0 of the "
         "command submits, 75 reports a rate limit, 65 fails the task for good, any other code "
-        "fails it.",
+        "fails it. Output is progress, and so are the agent's tool calls, coord update, coord heartbeat, "
+        "coord task renew and a touch of $COORD_PROGRESS_FILE. --time-limit 0 waits for ever.",
     ),
 )

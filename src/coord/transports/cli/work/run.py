@@ -37,6 +37,8 @@ class WorkArgs(ChooseArgs, frozen=True):
     grace_s: float
     limited_s: float
     timeout_s: float | None
+    time_limit_s: float
+    silence_limit_s: float | None
     need_result: bool
     command: list[str]
 
@@ -75,6 +77,7 @@ def _work(client: Client, options: Options, args: WorkArgs, screen: Screen) -> A
         lease_s=args.lease_s,
         lock_files=not args.no_locks,
         grace_s=args.grace_s,
+        time_limit_s=args.time_limit_s or None,
         on_event=screen.on_event,
     )
     command = TaskCommand(
@@ -84,6 +87,7 @@ def _work(client: Client, options: Options, args: WorkArgs, screen: Screen) -> A
         grace_s=args.grace_s,
         limited_s=args.limited_s,
         timeout_s=args.timeout_s,
+        silence_limit_s=args.silence_limit_s,
         needs_result=args.need_result,
     )
     received: list[int] = []

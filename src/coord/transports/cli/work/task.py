@@ -16,6 +16,8 @@ import msgspec
 from coord.core.errors import Invalid
 from coord.core.ids import short_repr
 from coord.core.limits import RESULT_BYTES_MAX
+from coord.host.progress import VARIABLE as PROGRESS_FILE
+from coord.sdk.client.lease import clock
 from coord.sdk.worker.work import LOOK_S, CannotBeDone, GiveBack, RateLimited, Work, WorkFailed
 from coord.transports import arguments, exit_codes
 from coord.transports.cli.handlers.tasks import claim_fields
@@ -58,10 +60,11 @@ class Tail(threading.Thread):
 
 
 class Files(NamedTuple):
-    """The file with the task, and the file for its result."""
+    """The file with the task, the file for its result, and the file to touch after progress."""
 
     task: Path
     result: Path
+    progress: Path
 
 
 class TaskCommand:
@@ -76,6 +79,7 @@ class TaskCommand:
         grace_s: float,
         limited_s: float,
         timeout_s: float | None,
+        silence_limit_s: float | None,
         needs_result: bool,
     ) -> None:
         if _PLACEHOLDER.search(command[0]):
@@ -87,6 +91,7 @@ class TaskCommand:
         self._grace_s = grace_s
         self._limited_s = limited_s
         self._timeout_s = timeout_s
+        self._silence_limit_s = silence_limit_s
         self._needs_result = needs_result
         self._screen = screen
         self._environ = environ
@@ -95,9 +100,17 @@ class TaskCommand:
     def __call__(self, work: Work) -> dict[str, Any]:
         """Run the command for a task; return its result, or raise why there is none."""
         with tempfile.TemporaryDirectory(prefix="coord-task-") as folder:
-            files = Files(Path(folder, "task.json"), Path(folder, "result.json"))
+            files = Files(*(Path(folder, name) for name in ("task.json", "result.json", "progress")))
             files.task.write_bytes(msgspec.json.format(msgspec.json.encode(_described(work))) + b"\n")
-            out, errors = Tail(self._screen.pass_on), Tail(self._screen.pass_on)
+            files.progress.touch()
+            self._heard = clock()
+
+            def pass_on(data: bytes) -> None:
+                self._heard = clock()
+                work.note_progress()
+                self._screen.pass_on(data)
+
+            out, errors = Tail(pass_on), Tail(pass_on)
             exit_code = self._run(work, files, out, errors)
             work.check()
             return self._meaning(exit_code, _read_result(files.result), out.text, errors.text)
@@ -106,7 +119,11 @@ class TaskCommand:
         values = _values(work, self._environ, files)
         command = [_PLACEHOLDER.sub(lambda found: values[found[1]], word) for word in self._command]
         variables = {f"COORD_{name.upper()}": values[name] for name in ("task_file", "result_file")}
-        variables |= {"COORD_TASK_ID": work.task_id, "COORD_TASK_GENERATION": str(work.generation)}
+        variables |= {
+            PROGRESS_FILE: str(files.progress),
+            "COORD_TASK_ID": work.task_id,
+            "COORD_TASK_GENERATION": str(work.generation),
+        }
         with Watchdog() as watchdog:
             others = children()
             try:
@@ -117,23 +134,28 @@ class TaskCommand:
                 os.close(errors.write)
             self.child = child
             try:
-                self._attend(child, work)
+                self._attend(child, work, files.progress)
             finally:
                 self.child = None
                 child.stop(0)
                 end_orphans(others)
         return child.exit_code
 
-    def _attend(self, child: Child, work: Work) -> None:
-        """Wait until the command ends; stop it when its claim is lost or its time has expired."""
-        since = time.monotonic()
+    def _attend(self, child: Child, work: Work, progress: Path) -> None:
+        """Wait until the command ends; stop it when its claim is lost or it exceeds a limit."""
+        since, touched = time.monotonic(), 0
         while not child.ended.wait(LOOK_S):
             self._screen.draw(work, since)
+            if touched != (touched := _touched_ns(progress)):
+                work.note_progress()
             if work.over:
                 child.stop(work.grace_s(self._grace_s))
             elif self._timeout_s is not None and time.monotonic() - since > self._timeout_s:
                 child.stop(self._grace_s)
                 raise WorkFailed(f"the command took longer than {arguments.span(self._timeout_s)}")
+            elif self._silence_limit_s is not None and clock() - self._heard > self._silence_limit_s:
+                child.stop(self._grace_s)
+                raise WorkFailed(f"no output for {arguments.span(self._silence_limit_s)}")
 
     def _meaning(
         self, exit_code: int, result: dict[str, Any] | None, out: str, errors: str
@@ -151,6 +173,14 @@ class TaskCommand:
         if result is None and self._needs_result:
             raise WorkFailed(f"exit 0, but no result was written: {errors or out}".rstrip(": "))
         return {"output": out} if result is None else result
+
+
+def _touched_ns(path: Path) -> int:
+    """Return when a file was touched last; 0 if the command has removed it."""
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 def _described(work: Work) -> dict[str, Any]:

@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
+from coord.host.progress import VARIABLE
 from coord.transports.cli.main import main
+from coord.transports.cli.parser import parse
 from tests.support.cli import PROGRAM, Coord, started
 from tests.support.servers.postgres import PostgresServer
 from tests.support.servers.server import poll_until, runs
@@ -25,6 +27,9 @@ def task(coord: Coord) -> str:
     """A task with a file, ready to be taken."""
     assert coord("boss task add A-001-x --files a.py --description", "make it").code == 0
     return "A-001-x"
+
+
+STUBBORN_AND_SILENT = "trap '' TERM; while :; do sleep 0.05; done"
 
 
 def lines_of(process: "subprocess.Popen[str]") -> tuple[int, list[dict[str, Any]], str]:
@@ -138,9 +143,62 @@ def test_a_command_that_cannot_run_costs_no_task(
 
 
 def test_a_command_that_takes_too_long_is_ended(worked: WorkerReport, coord: Coord, task: str) -> None:
-    """SCH-7, REC-29, SUP-13, SCN-60: `--timeout`: a command that hangs does not keep its claim for ever."""
+    """SCH-7, SCN-60: `--timeout`: a command that hangs does not keep its claim for ever."""
     assert worked("--timeout", "0.1s", "--", "sleep", "1000")[0] == 1
     assert state_of(coord, task)["task"]["note"].startswith("the command took longer than")
+
+
+def test_a_command_without_progress_fails_its_task(worked: WorkerReport, coord: Coord, task: str) -> None:
+    """SUP-13: nothing is heard of it for the time limit, so it is ended, and it counts as a failure."""
+    assert worked("--time-limit", "0.2s", "--grace", "0.1s", "--", "bash", "-c", STUBBORN_AND_SILENT)[0] == 1
+    shown = state_of(coord, task)["task"]
+    assert (shown["state"], shown["note"], shown["retries"]) == ("pending", "no progress for 0.2 s", 1)
+    assert free(coord)
+
+
+def test_the_time_limit_is_ten_minutes_unless_somebody_sets_another() -> None:
+    """REC-29: a command that hangs does not keep its task for ever."""
+    assert parse(["work", "--", "true"]).values["time_limit_s"] == 600
+
+
+@pytest.mark.parametrize("sign", ["echo .", "touch $COORD_PROGRESS_FILE"])
+def test_progress_restarts_the_time_limit(sign: str, worked: WorkerReport, coord: Coord, task: str) -> None:
+    """A command may take longer than the limit while there is a sign of progress within each."""
+    script = f"for i in 1 2 3 4 5 6 7 8 9; do {sign}; sleep 0.25; done"
+    assert worked("--time-limit", "2s", "--", "sh", "-c", script)[0] == 0
+    assert state_of(coord, task)["task"]["state"] == "done"
+
+
+@pytest.mark.parametrize(
+    ("call", "counts"),
+    [
+        ("ann heartbeat", True),
+        ("ann update --phase testing", True),
+        ("ann task renew A-001-x 1", True),
+        ("ann locks", False),
+    ],
+)
+def test_the_commands_that_report_progress(
+    call: str, counts: bool, coord: Coord, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A question is no progress: an agent that hangs may ask for ever."""
+    coord("ann task add A-001-x")
+    coord("ann task claim A-001-x")
+    progress = tmp_path / "progress"
+    progress.touch()
+    os.utime(progress, (1, 1))
+    monkeypatch.setenv(VARIABLE, str(progress))
+    assert coord(call).code == 0
+    assert (progress.stat().st_mtime != 1) is counts
+
+
+def test_a_command_that_is_silent_for_too_long_fails_its_task(
+    worked: WorkerReport, coord: Coord, task: str
+) -> None:
+    """The silence limit counts output only; it is off unless somebody sets it."""
+    script = "while :; do touch $COORD_PROGRESS_FILE; sleep 0.02; done"
+    assert worked("--silence-limit", "0.3s", "--", "bash", "-c", script)[0] == 1
+    assert state_of(coord, task)["task"]["note"] == "no output for 0s"
 
 
 @pytest.mark.parametrize(
