@@ -22,7 +22,7 @@ def print_lineage(url: str, tasks: Iterable[str], outcome: Outcome) -> None:
             for past in coordinator.get_claim_history(TENANT, PROJECT, task):
                 held = (past.released_at - past.acquired_at).total_seconds()
                 killed = "  (killed -9)" if outcome.killed.get(past.session_id) == task else ""
-                deadlock = "  (lost a deadlock)" if past.note.startswith("deadlock") else ""
+                deadlock = "  (lost a deadlock)" if past.note.endswith("(deadlock)") else ""
                 sign = "✔" if past.result_accepted else "✗"
                 print(
                     f"  {shown:<22} {past.generation}  {past.session_id:<8} {held:5.2f} s  "

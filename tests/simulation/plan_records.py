@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 from coord.core import keys
 from coord.core.locks.schema import Lock
+from coord.core.locks.uses import claims_using
 from coord.core.records import Stored, decode
 from coord.core.tasks.schema import ACTIVE, Spec, Task, Track
 from coord.stores.contract import Record
@@ -39,12 +40,17 @@ def check_records(store: Any, project: str, oracle: PlanOracle) -> None:
         if spec.has_dependents
     }
     require(has_dependents == needed, "some do not know that they are followed, or wrongly think so")
-    for _, hold in _records(store, keys.LOCK_PREFIX, Lock):
-        if hold.task:
-            _, name, generation = hold.task.split("/")
+    used: dict[tuple[str, int], set[str]] = defaultdict(set)
+    for _, lock in _records(store, keys.LOCK_PREFIX, Lock):
+        for _, name, generation in claims_using(lock):
             task = tasks[name][0]
-            live = task.claim is ACTIVE and str(task.generation) == generation
-            require(live, "a lock outlives the claim it came with:", hold, task)
+            live = task.claim is ACTIVE and task.generation == generation and task.session == lock.owner
+            require(live, "a lock outlives the claim it came with:", lock, task)
+            used[name, generation].add(lock.resource)
+    for name, (task, _) in tasks.items():
+        if task.claim is ACTIVE:
+            has = used[name, task.generation]
+            require(set(task.locked) == has, "a claim outlives a lock it needs:", task, has)
 
 
 def _check_task(oracle: PlanOracle, name: str, task: Task, index_key: str) -> None:

@@ -398,8 +398,52 @@ MUTANTS = [
     Mutant(
         "the locks of a claim outlive it",
         "coord.core.tasks.planned:vacate_track",
-        "end_lock(tx, LockAt(key, lock, resource_of(lock)), end_reason, now)",
+        "end_claim_locks(tx, which.project, which.task, task, end_reason, now)",
         "[]",
         ("tests/unit/core/plans/test_queue_locks.py::test_a_claim_locks_its_files_until_it_ends",),
+    ),
+    Mutant(
+        "a claim outlives the locks it needs",
+        "coord.core.locks.locks:end_lock",
+        "in claims_using(lock, ended_uses)",
+        "in ()",
+        ("tests/unit/core/tasks/test_claim_locks.py::test_a_claim_ends_with_its_lock",),
+    ),
+    Mutant(
+        "the deadline of a lock ends the claim only at the next sweep",
+        "coord.core.tasks.claim_locks:current_task",
+        "ended_by_time(lock_at.lock, now) is not None",
+        "False",
+        ("tests/unit/core/tasks/test_claim_locks.py::test_preemption_ends_the_claim_when_its_time_is_over",),
+    ),
+    Mutant(
+        "a late result counts although another session had the files",
+        "coord.core.tasks.results:submit_result",
+        "(holder := taken_by(tx, stored))",
+        '(holder := "")',
+        (
+            "tests/unit/core/tasks/test_claim_locks.py::test_a_late_result_is_rejected_after_somebody_had_a_file",
+        ),
+    ),
+    Mutant(
+        "a sub-agent spoils a late result",
+        "coord.core.tasks.claim_locks:taken_by",
+        " and task.session not in ancestors(tx, later.owner)",
+        "",
+        ("tests/unit/core/tasks/test_claim_locks.py::test_a_sub_agent_does_not_spoil_a_late_result",),
+    ),
+    Mutant(
+        "the locks of a claim have no priority",
+        "coord.core.plans.queue:_request",
+        "priority=lock_priority(spec, now),",
+        "",
+        ("tests/unit/core/tasks/test_claim_locks.py::test_priority_reaches_the_locks",),
+    ),
+    Mutant(
+        "a lock of a claim is released by hand",
+        "coord.core.locks.release:release_locks",
+        "_check_use(lock_at.lock, command.use)",
+        "pass",
+        ("tests/unit/core/tasks/test_claim_locks.py::test_a_lock_of_a_claim_is_not_released_by_hand",),
     ),
 ]

@@ -8,10 +8,11 @@ from coord.core.identity import ProcessState
 from coord.core.lifecycle.commands import Deregister, DeregisterReply
 from coord.core.lifecycle.takeover import pass_to_parent
 from coord.core.limits import count_out
-from coord.core.locks.locks import LockAt, end_lock, locks_of
+from coord.core.locks.locks import end_lock, locks_of
 from coord.core.locks.resources import Resource
-from coord.core.locks.schema import PROFILES, EndReason, Expiry, Lock, LockRequest, SessionWaits
+from coord.core.locks.schema import EndReason, Expiry, LockRequest, SessionWaits
 from coord.core.locks.table import RequestAt, resources_of
+from coord.core.locks.uses import expiry_of
 from coord.core.locks.wait_queue import drop_request, grant_waiters
 from coord.core.messages.undelivered import return_all
 from coord.core.sessions.commands import DeclareDead
@@ -34,20 +35,11 @@ def declare_dead(tx: Transaction, command: DeclareDead, now: int) -> list[Resour
     if session is None or session.ended_ms:
         return []
     freed = end_session(tx, session, "dead", now, evidence=evidence)
-    end_claims(tx, name, ReleaseReason.ERROR, evidence, now)
+    freed += end_claims(tx, name, ReleaseReason.ERROR, evidence, now)
     for lock_at in locks_of(tx, name):
-        if PROFILES[lock_at.lock.profile].expiry is not Expiry.STEAL_ONLY:
-            freed += end_if_held(tx, lock_at, EndReason.OWNER_DEAD, now, note=evidence)
+        if expiry_of(lock_at.lock) is not Expiry.STEAL_ONLY:
+            freed += end_lock(tx, lock_at, EndReason.OWNER_DEAD, now, note=evidence)
     return freed
-
-
-def end_if_held(
-    tx: Transaction, lock_at: LockAt, end_reason: EndReason, now: int, note: str = ""
-) -> list[Resource]:
-    """End a lock, unless it ended together with another one."""
-    if tx.get(lock_at.key, Lock) is None:
-        return []
-    return end_lock(tx, lock_at, end_reason, now, note=note)
 
 
 def end_session(
@@ -88,12 +80,12 @@ def deregister(tx: Transaction, command: Deregister, now: int) -> DeregisterRepl
         )
     held = locks_of(tx, name)
     freed = end_session(tx, session, "deregistered", now)
-    end_claims(tx, name, ReleaseReason.VOLUNTARY, "its session has ended", now)
+    freed += end_claims(tx, name, ReleaseReason.VOLUNTARY, "its session has ended", now)
     above = tx.get(keys.session(session.parent), Session) if command.to_parent and session.parent else None
     if above is not None and not above.ended_ms:
         held = pass_to_parent(tx, held, session, above, now)
     for lock_at in held:
-        freed += end_if_held(tx, lock_at, EndReason.SESSION_ENDED, now)
+        freed += end_lock(tx, lock_at, EndReason.SESSION_ENDED, now)
     return_all(tx, name, now)
     grant_waiters(tx, freed, now)
     return DeregisterReply(name, [lock_at.lock.resource for lock_at in held])

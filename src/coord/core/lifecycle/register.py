@@ -4,10 +4,10 @@ import msgspec
 
 from coord.core import keys
 from coord.core.lifecycle.commands import Register, RegisterReply
-from coord.core.lifecycle.end import end_if_held, end_session
+from coord.core.lifecycle.end import end_session
 from coord.core.lifecycle.takeover import move_all, replaced_session
 from coord.core.limits import count_in
-from coord.core.locks.locks import locks_of
+from coord.core.locks.locks import end_lock, locks_of
 from coord.core.locks.resources import Resource
 from coord.core.locks.schema import EndReason
 from coord.core.locks.wait_queue import grant_waiters
@@ -29,7 +29,7 @@ def register(tx: Transaction, command: Register, now: int) -> RegisterReply:
     freed: list[Resource] = []
     if before is not None and before.end_reason == "dead":
         for lock_at in locks_of(tx, name):  # a session that was declared dead comes back without its locks
-            freed += end_if_held(tx, lock_at, EndReason.OWNER_DEAD, now)
+            freed += end_lock(tx, lock_at, EndReason.OWNER_DEAD, now)
     if before is not None:
         session = _resume(before, session, now)
     session = put_session(tx, apply_update(session, command))

@@ -51,6 +51,7 @@ from coord.core.locks.table import (
     requests_ahead,
     resources_of,
 )
+from coord.core.locks.uses import USES_MAX
 from coord.core.locks.wait_queue import (
     drop_request,
     grant_request,
@@ -115,6 +116,7 @@ def _request_of(command: AcquireLocks, session: Session, nested: bool, now: int)
         worktree=command.worktree,
         exact=tuple(resource.text for resource in resources if resource.exact),
         nested=nested,
+        use=command.use,
     )
 
 
@@ -178,6 +180,12 @@ def _denied_key(request: LockRequest) -> str:
 
 def _grant(tx: Transaction, table: LockTable, now: int) -> LockReply:
     request = table.request
+    for own in table.own.values():
+        if request.use not in own.uses and len(own.uses) >= USES_MAX:
+            raise LimitReached(
+                f"this session needs {own.resource} for {len(own.uses)} things already",
+                hint="end some of the commands that hold it",
+            )
     waits = tx.get(keys.waits(request.session), SessionWaits)
     for key in waits.keys if waits is not None else ():
         denied = tx.get(key, LockRequest)
@@ -308,7 +316,9 @@ def _confirm_hand_off(tx: Transaction, key: str, request: LockRequest, now: int)
     tx.delete(key)
     infos = []
     for resource, lock in locks:
-        confirmed = msgspec.structs.replace(lock, provisional=False, expires_ms=now + lock.ttl_ms)
+        kept_ms = 0 if lock.provisional else lock.expires_ms  # the session had this one before
+        expires_ms = max(now + lock.ttl_ms, kept_ms)
+        confirmed = msgspec.structs.replace(lock, provisional=False, expires_ms=expires_ms)
         tx.put(resource.lock_key(confirmed.owner), confirmed, deadline_key(confirmed))
         infos.append(lock_info(confirmed, now))
     return LockReply(Outcome.GRANTED, infos, after_loss=after_loss(tx, resources_of(request), now))

@@ -47,6 +47,7 @@ class LockInfo(Reply, frozen=True):
     worktree: str = ""
     exact: bool = False
     waiters: list[str] = []
+    uses: tuple[str, ...] = ("",)
 
     def with_fence(self, offset: int) -> Self:
         """Return the lock with its fence, if the commit at this offset granted it."""
@@ -107,7 +108,10 @@ class LockReply(Reply, frozen=True):
 
 
 class AcquireLocks(ResourceCommand, frozen=True, kw_only=True):
-    """Acquire locks, all or none. With `wait_ms`, join the wait queue instead of being refused."""
+    """Acquire locks, all or none. With `wait_ms`, join the wait queue instead of being refused.
+
+    `use` says what the locks are for (`uses.py`); empty means that somebody takes them by hand.
+    """
 
     rule = "coord.core.locks.acquire:acquire_locks"
     prefetch_keys = "coord.core.locks.locks:lock_reads"
@@ -125,10 +129,11 @@ class AcquireLocks(ResourceCommand, frozen=True, kw_only=True):
     waiter: Process | None = None
     leased: bool = True
     worktree: str = ""
+    use: str = ""
 
     def content(self) -> Command:
-        """Return the command without the waiting process, its wait id and the facts found on disk."""
-        plain = msgspec.structs.replace(self, wait_id="", waiter=None, leased=True, exact=())
+        """Return the command without what differs in another process, and the facts found on disk."""
+        plain = msgspec.structs.replace(self, wait_id="", waiter=None, leased=True, exact=(), use="")
         return super(AcquireLocks, plain).content()
 
 
@@ -164,18 +169,23 @@ class WithdrawWait(SessionCommand, frozen=True):
 
 
 class ReleaseReply(Reply, frozen=True):
-    """The locks that were released."""
+    """The locks that were released, and those that a claim of the session still needs."""
 
     released: list[str]
+    kept: list[str] = []
 
 
 class ReleaseLocks(LockCommand, frozen=True):
-    """Release locks, or all if none is named; a fence, if given, must be that of the lock."""
+    """Release locks, or all if none is named; a fence, if given, must be that of the lock.
+
+    With `use`, only this use of the locks ends. Without it all end, except those of claims.
+    """
 
     rule = "coord.core.locks.release:release_locks"
     prefetch_keys = "coord.core.locks.locks:lock_reads"
     reply = ReleaseReply
     fence: int = 0
+    use: str = ""
 
 
 class RenewReply(Reply, frozen=True):
@@ -222,6 +232,20 @@ class ListLocks(SessionCommand, frozen=True):
     session: str = ""
     own: bool = False
     waiters: bool = False
+
+
+class EndClaimOfLock(Command, frozen=True):
+    """End a claim that has lost one of its locks; only rules send this command."""
+
+    rule = "coord.core.tasks.orphans:end_claim_of_lock"
+    reply = None
+    project: str
+    task: str
+    generation: int
+    resource: str
+    fence: int
+    end_reason: str
+    by: str
 
 
 class LockPeriod(Reply, frozen=True):

@@ -13,18 +13,18 @@ end. Every change to a lock writes the guard of its space, and every refusal rea
 that relies on the absence of a lock is safe.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
 
 from coord.core import keys
+from coord.core.dispatch import dispatch
 from coord.core.identity import ProcessState
-from coord.core.locks.commands import LockCommand, LockInfo
+from coord.core.locks.commands import EndClaimOfLock, LockCommand, LockInfo
 from coord.core.locks.resources import Resource, parse_resource, prefetch_keys
 from coord.core.locks.schema import (
     LOST,
-    PROFILES,
     EndedLock,
     EndReason,
     Expiry,
@@ -37,6 +37,7 @@ from coord.core.locks.schema import (
     LostHookLock,
     Mode,
 )
+from coord.core.locks.uses import claims_using, expiry_of, without_uses
 from coord.core.messages.inbox import notify
 from coord.core.ranges import Range
 from coord.core.sessions.identify import ancestors, caller_reads
@@ -50,6 +51,9 @@ LOST_HOOK_LOCK_KEPT_MS = 24 * 3600 * 1000
 
 LOSS_KEPT_MS = 24 * 3600 * 1000
 """A new holder is warned for this time about edits that a lost lock may have left."""
+GRANTS_MAX = 10_000
+"""How many later locks are read; beyond that, `SOMEBODY` counts as the holder of the resource."""
+SOMEBODY = "somebody"
 
 
 class LockAt(NamedTuple):
@@ -132,7 +136,7 @@ def ended_by_time(lock: Lock, now: int) -> EndReason | None:
         return None
     if lock.provisional:
         return EndReason.LAPSED
-    return EndReason.EXPIRED if PROFILES[lock.profile].expiry is Expiry.AUTO else None
+    return EndReason.EXPIRED if expiry_of(lock) is Expiry.AUTO else None
 
 
 def end_ms(lock: Lock, end_reason: EndReason, now: int) -> int:
@@ -144,7 +148,7 @@ def end_ms(lock: Lock, end_reason: EndReason, now: int) -> int:
 
 def ended_by_death(tx: Transaction, lock: Lock, now: int) -> tuple[EndReason, str] | None:
     """Return the reason, with evidence, for which a dead or silent owner has lost a lock, or None."""
-    expiry = PROFILES[lock.profile].expiry
+    expiry = expiry_of(lock)
     if expiry is Expiry.STEAL_ONLY:
         return None
     owner = tx.get(keys.session(lock.owner), Session)
@@ -210,17 +214,29 @@ def grant(
 def deadline_key(lock: Lock) -> str:
     """Return the index key of a lock: the next time at which the sweep has to check it."""
     deadlines = [lock.preempt_ms] if lock.preempted_by else []
-    if lock.provisional or PROFILES[lock.profile].expiry is not Expiry.STEAL_ONLY:
+    if lock.provisional or expiry_of(lock) is not Expiry.STEAL_ONLY:
         deadlines.append(lock.expires_ms)
     return keys.due(min(deadlines)) if deadlines else ""
 
 
 def end_lock(
-    tx: Transaction, lock_at: LockAt, end_reason: EndReason, now: int, *, by: str = "", note: str = ""
+    tx: Transaction,
+    lock_at: LockAt,
+    end_reason: EndReason,
+    now: int,
+    *,
+    by: str = "",
+    note: str = "",
+    ended_uses: Collection[str] = (),
 ) -> list[Resource]:
-    """End a lock, and the locks that sub-agents of its owner have under it; return what was freed."""
+    """End a lock with what depends on it, and return what was freed.
+
+    The locks that sub-agents of its owner have under it end too, and so do the claims that need it, with all
+    their locks, except claims in `ended_uses`. A lock that ended together with another one is left alone.
+    """
     lock = read_lock(tx, lock_at.key)
-    assert lock is not None, f"{lock_at.key} ends twice"
+    if lock is None:
+        return []
     end_reason = ended_by_time(lock, now) or end_reason  # a passed deadline has ended it earlier
     until_ms = end_ms(lock, end_reason, now)
     tx.delete(lock_at.key)
@@ -241,7 +257,23 @@ def end_lock(
         for child in list(overlapping_locks(tx, lock_at.resource)):
             if child.lock.under == lock.owner and not _lent_on(tx, child, now):
                 freed += end_lock(tx, child, EndReason.PARENT_ENDED, until_ms, by=by)
+    for claim in claims_using(lock, ended_uses):
+        freed += dispatch(tx, EndClaimOfLock(*claim, lock.resource, lock.fence, end_reason.value, by), now)
     return freed
+
+
+def end_uses(
+    tx: Transaction, lock_at: LockAt, uses: Collection[str], end_reason: EndReason, now: int
+) -> list[Resource]:
+    """End some uses of a lock, and the lock itself if no other is left; return what was freed."""
+    lock = read_lock(tx, lock_at.key)
+    if lock is None:
+        return []
+    left = without_uses(lock, uses)
+    if left is None:
+        return end_lock(tx, lock_at, end_reason, now, ended_uses=uses)
+    tx.put(lock_at.key, left, deadline_key(left))
+    return []
 
 
 def record_end(tx: Transaction, key: str, ended: EndedLock, now: int) -> None:
@@ -253,6 +285,33 @@ def record_end(tx: Transaction, key: str, ended: EndedLock, now: int) -> None:
     held_s = (ended.until_ms - lock.acquired_ms) / 1000
     names = (lock.resource, lock.owner, lock.agent, lock.fence, ended.end_reason.value)
     tx.emit(LockEnded(*names, ended.until_ms, held_s, ended.by, ended.note))
+
+
+def granted_since(tx: Transaction, resource: Resource, fence: int) -> Iterator[Lock]:
+    """Yield the overlapping locks that were granted after a fence, those on record first."""
+    for lock_at in overlapping_locks(tx, resource):
+        lock = read_lock(tx, lock_at.key)
+        if lock is not None and lock.fence > fence:
+            yield lock
+    yield from ended_since(tx, resource, fence, GRANTS_MAX)
+
+
+def ended_since(tx: Transaction, resource: Resource, fence: int, limit: int) -> Iterator[Lock]:
+    """Yield the overlapping locks that were granted after a fence and have ended.
+
+    After `limit` locks that may not overlap, it yields one of `SOMEBODY` and stops: doubt counts as taken.
+    """
+    seen, prefix = 0, keys.ended_lock_prefix(resource.space)
+    for page in tx.pages(prefix, after=("", f"{prefix}{fence:016d}/~")):
+        tx.prefetch(*(found.key for found in page))
+        for found in page:
+            ended = tx.get(found.key, EndedLock)
+            if ended is not None and resource.overlaps(resource_of(ended.lock)):
+                yield ended.lock
+        seen += len(page)
+        if seen >= limit:
+            yield Lock(owner=SOMEBODY, fence=fence + 1)
+            return
 
 
 def _lent_on(tx: Transaction, child: LockAt, now: int) -> bool:
@@ -292,7 +351,7 @@ def locks_of(tx: Transaction, session: str) -> list[LockAt]:
 
 def claims_of(lock: Lock) -> list[str]:
     """Return the tasks whose claims need a lock."""
-    return [lock.task.split("/")[1]] if lock.task else []
+    return [task_id for _, task_id, _ in claims_using(lock)]
 
 
 def lock_info(lock: Lock, now: int, *, refreshed: bool = False, waiters: Sequence[str] = ()) -> LockInfo:
@@ -317,6 +376,7 @@ def lock_info(lock: Lock, now: int, *, refreshed: bool = False, waiters: Sequenc
         worktree=lock.worktree,
         exact=lock.exact,
         waiters=list(waiters),
+        uses=lock.uses,
     )
 
 

@@ -30,6 +30,7 @@ from coord.core.locks.locks import (
     end_ms,
     ended_by_death,
     ended_by_time,
+    granted_since,
     lock_info,
     locks_of,
     overlapping_locks,
@@ -48,8 +49,6 @@ from coord.core.sessions.queries import find_peer
 from coord.core.transaction import Transaction
 
 FENCES_MAX = 256
-GRANTS_MAX = 10_000
-"""How many later grants a check reads; beyond that it reports the fence as superseded by `somebody`."""
 IN_ORDER = (EndReason.RELEASED, EndReason.SESSION_ENDED)
 """Reasons that the holder itself chose."""
 
@@ -75,7 +74,7 @@ def _check(tx: Transaction, fence: int, text: str, part: str, repository: str, n
     if end_reason is None or end_reason in IN_ORDER:
         return FenceInfo(text, fence, lock.owner, end_reason.value if end_reason else "held")
     part_of = msgspec.structs.replace(meant[0], nested=lock.nested)
-    for later in _later(tx, part_of, fence):
+    for later in granted_since(tx, part_of, fence):
         if later.owner != lock.owner and later.mode is not Mode.READ:
             return FenceInfo(text, fence, lock.owner, end_reason.value, True, later.owner, later.fence)
     return FenceInfo(text, fence, lock.owner, end_reason.value)
@@ -99,25 +98,6 @@ def _ended(tx: Transaction, resource: Resource, fence: int) -> tuple[Lock, EndRe
             if grant is not None and resource_of(grant.lock).prefix == resource.prefix:
                 return grant.lock, grant.end_reason
     return None
-
-
-def _later(tx: Transaction, resource: Resource, fence: int) -> Iterator[Lock]:
-    """Yield the overlapping locks that were granted after a fence, held ones first."""
-    for lock_at in overlapping_locks(tx, resource):
-        lock = read_lock(tx, lock_at.key)
-        if lock is not None and lock.fence > fence:
-            yield lock
-    prefix, seen = keys.ended_lock_prefix(resource.space), 0
-    for page in tx.pages(prefix, after=("", f"{keys.ended_lock_prefix(resource.space, fence)}~")):
-        tx.prefetch(*(found.key for found in page))
-        for found in page:
-            grant = tx.get(found.key, EndedLock)
-            if grant is not None and resource.overlaps(resource_of(grant.lock)):
-                yield grant.lock
-        seen += len(page)
-        if seen >= GRANTS_MAX:
-            yield Lock(owner="somebody", fence=fence + 1)
-            return
 
 
 def list_lock_periods(tx: Transaction, command: ListLockPeriods, now: int) -> LockPeriods:

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from coord.core.errors import LockLost, NotFound, NotOwner
+from coord.core.errors import LockLost, NotFound, NotOwner, Refused
 from coord.core.locks.commands import (
     ReleaseLocks,
     ReleaseReply,
@@ -12,7 +12,7 @@ from coord.core.locks.commands import (
 from coord.core.locks.locks import (
     LockAt,
     deadline_key,
-    end_lock,
+    end_uses,
     ended_by_time,
     lock_info,
     locks_of,
@@ -22,21 +22,31 @@ from coord.core.locks.locks import (
 )
 from coord.core.locks.resources import NAMED_RESOURCES_MAX, Resource, parse_resources
 from coord.core.locks.schema import EndReason, Guard, Lock, LockRenewed
+from coord.core.locks.uses import claims_using, is_claim
 from coord.core.locks.wait_queue import grant_waiters
 from coord.core.sessions.identify import ensure_session
 from coord.core.transaction import Transaction
 
 
 def release_locks(tx: Transaction, command: ReleaseLocks, now: int) -> ReleaseReply:
-    """Release the named locks, all or none; the same commit grants them to waiters."""
+    """Release the named locks, all or none; the same commit grants them to waiters.
+
+    A lock that a claim needs stays. To name one that nothing else needs is a mistake, which is refused.
+    """
     session = ensure_session(tx, command.caller, now)
     locks_at = _own(tx, command, session.session_id, now)
+    for lock_at in locks_at if command.resources else ():
+        _check_use(lock_at.lock, command.use)
     freed: list[Resource] = []
+    released: list[str] = []
+    kept: list[str] = []
     for lock_at in locks_at:
-        if tx.get(lock_at.key, Lock) is not None:
-            freed += end_lock(tx, lock_at, EndReason.RELEASED, now)
+        ended = [command.use] if command.use else [use for use in lock_at.lock.uses if not is_claim(use)]
+        freed += end_uses(tx, lock_at, ended, EndReason.RELEASED, now)
+        gone = tx.get(lock_at.key, Lock) is None
+        (released if gone else kept).append(lock_at.lock.resource)
     grant_waiters(tx, freed, now)
-    return ReleaseReply([lock_at.lock.resource for lock_at in locks_at])
+    return ReleaseReply(released, kept)
 
 
 def renew_locks(tx: Transaction, command: RenewLocks, now: int) -> RenewReply:
@@ -51,11 +61,26 @@ def renew_locks(tx: Transaction, command: RenewLocks, now: int) -> RenewReply:
                 hint="finish, release it (coord unlock), and ask for it again",
             )
         ttl_ms = command.ttl_ms or lock.ttl_ms
-        renewed = msgspec.structs.replace(lock, ttl_ms=ttl_ms, expires_ms=now + ttl_ms)
+        expires_ms = now + ttl_ms
+        if claims_using(lock):  # a claim does not outlive its locks
+            expires_ms = max(expires_ms, lock.expires_ms)
+        renewed = msgspec.structs.replace(lock, ttl_ms=ttl_ms, expires_ms=expires_ms)
         tx.put(lock_at.key, renewed, deadline_key(renewed))
         tx.emit(LockRenewed(lock.resource, lock.owner, lock.fence, renewed.expires_ms))
         renewed_locks.append(lock_info(renewed, now))
     return RenewReply(renewed_locks)
+
+
+def _check_use(lock: Lock, use: str) -> None:
+    """Refuse to release a use that has ended, or a lock that only claims need."""
+    if use and use not in lock.uses:
+        raise LockLost(f"{lock.resource} was locked again since", hint="coord locks shows what holds it")
+    if not use and all(map(is_claim, lock.uses)):
+        _, task_id, generation = claims_using(lock)[0]
+        raise Refused(
+            f"{lock.resource} belongs to the claim of {task_id}",
+            hint=f"it ends with the claim: coord task submit or release {task_id} {generation}",
+        )
 
 
 def _own(tx: Transaction, command: ReleaseLocks | RenewLocks, session: str, now: int) -> list[LockAt]:

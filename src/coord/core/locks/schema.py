@@ -7,6 +7,9 @@ What ends a lock besides its owner depends on its profile:
     project   1 h     steal_only   the same
     ticket    300 s   pid_checked  ends when its owner is proven dead or silent for two minutes, or when its
                                    lease has expired and nothing shows that the owner is alive
+
+A lock is `steal_only` only while somebody holds it by hand (`uses.py`): one that only a command, a hook or a
+claim needs ends like `auto`.
 """
 
 from enum import StrEnum
@@ -83,6 +86,7 @@ class Lock(Stored, frozen=True, tag=1):
     `worktree`: set by hooks, the worktree of the file; empty if the session asked for the lock itself.
     `exact`: the resource is a single file, so a glob overlaps it only by matching it.
     `nested`: the resource is a project that covers its areas, or an area of it.
+    `uses`: why the session has it (`uses.py`); the lock ends with the last of them.
     """
 
     resource: str = ""
@@ -100,12 +104,12 @@ class Lock(Stored, frozen=True, tag=1):
     preemptible: bool = False
     provisional: bool = False
     under: str = ""
-    task: str = ""
     preempted_by: str = ""
     preempt_ms: int = 0
     worktree: str = ""
     exact: bool = False
     nested: bool = False
+    uses: tuple[str, ...] = ("",)
 
 
 class LockRef(Stored, frozen=True, tag=1):
@@ -180,6 +184,7 @@ class LockRequest(Stored, frozen=True, tag=1):
     lost: tuple[str, ...] = ()
     lost_to: str = ""
     claims: tuple[str, ...] = ()
+    use: str = ""
 
 
 class SessionWaits(Stored, frozen=True, tag=1):

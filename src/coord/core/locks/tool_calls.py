@@ -22,16 +22,17 @@ from coord.core.locks.commands import (
 )
 from coord.core.locks.locks import (
     deadline_key,
-    end_lock,
+    end_uses,
     ended_by_time,
+    ended_since,
     lock_info,
     locks_of,
     read_lock,
-    resource_of,
 )
 from coord.core.locks.resources import REQUEST_RESOURCES_MAX, Resource, parse_resources
-from coord.core.locks.schema import EndedLock, EndReason, Lock, LockRenewed, LostHookLock, Mode
+from coord.core.locks.schema import EndReason, Lock, LockRenewed, LostHookLock, Mode
 from coord.core.locks.table import widens
+from coord.core.locks.uses import HOOK
 from coord.core.locks.wait_queue import grant_waiters
 from coord.core.sessions.identify import HEARTBEAT_QUIET_MS, ancestors, ensure_session, put_session
 from coord.core.sessions.schema import Session
@@ -88,6 +89,7 @@ def _lock(tx: Transaction, command: BeginToolCall, session: Session, now: int) -
         reason=command.reason,
         worktree=command.worktree,
         exact=tuple(resource.text for resource in needed if resource.exact),
+        use=HOOK,
     )
     reply = acquire_locks(tx, ask, now)
     for resource in needed if reply.ok else ():
@@ -111,17 +113,9 @@ def _taken_since(tx: Transaction, resource: Resource, session: Session) -> Lock 
     if lost is None:
         return None
     family = {name, *ancestors(tx, name)}
-    looked = 0
-    later = ("", keys.ended_lock_prefix(f"{resource.space}/{lost.fence + 1:016d}"))
-    for page in tx.pages(keys.ended_lock_prefix(resource.space), limit=GRANTS_MAX // 2, after=later):
-        tx.prefetch(*(found.key for found in page))
-        for found in page:
-            grant = tx.get(found.key, EndedLock)
-            if grant is None or grant.lock.owner in family or grant.lock.mode is Mode.READ:
-                continue
-            if looked >= GRANTS_MAX or resource_of(grant.lock).overlaps(resource):
-                return grant.lock
-        looked += len(page)
+    for later in ended_since(tx, resource, lost.fence, GRANTS_MAX):
+        if later.owner not in family and later.mode is not Mode.READ:
+            return later
     return None
 
 
@@ -184,8 +178,8 @@ def release_hook_locks(tx: Transaction, command: ReleaseHookLocks, now: int) -> 
     prefixes = {resource.prefix for resource in resources}
     for lock_at in locks_of(tx, session.session_id):
         named = lock_at.resource.prefix in prefixes
-        if named and lock_at.lock.worktree and tx.get(lock_at.key, Lock) is not None:
-            freed += end_lock(tx, lock_at, EndReason.RELEASED, now)
-            released.append(lock_at.lock.resource)
+        if named and HOOK in lock_at.lock.uses:
+            freed += end_uses(tx, lock_at, [HOOK], EndReason.RELEASED, now)
+            released += [lock_at.lock.resource] if tx.get(lock_at.key, Lock) is None else []
     grant_waiters(tx, freed, now)
     return ReleaseReply(released)

@@ -18,6 +18,7 @@ from coord.core import keys
 from coord.core.identity import ProcessState
 from coord.core.locks.locks import (
     LockAt,
+    deadline_key,
     end_by_time,
     end_lock,
     ended_by_time,
@@ -51,6 +52,7 @@ from coord.core.locks.table import (
     waiters,
     widens,
 )
+from coord.core.locks.uses import with_use
 from coord.core.sessions.identify import mark_parent
 from coord.core.sessions.liveness import evidence_of
 from coord.core.sessions.schema import Session
@@ -228,7 +230,7 @@ def _grant_one(tx: Transaction, table: LockTable, wanted: WantedLock, now: int, 
         before = None
     same = before is not None and not exceeds(before, resource, mode)
     if before is not None and same and provisional and not before.provisional:
-        return before  # a confirmed lock does not become provisional
+        return _add_use(tx, key, before, request.use)  # a confirmed lock does not become provisional
     under = "" if before is None else before.under
     if before is not None and widens(before, resource):  # work done under its fence stays valid
         record_end(tx, key, EndedLock(lock=before, until_ms=now, end_reason=EndReason.RELEASED), now)
@@ -250,10 +252,32 @@ def _grant_one(tx: Transaction, table: LockTable, wanted: WantedLock, now: int, 
         worktree=request.worktree,
         under=under,
         nested=resource.nested,
+        uses=with_use(before, request.use),
     )
+    if before is not None and before.uses != (request.use,):
+        lock = _with_terms_of_both(lock, before)
     if not same:
         lock = msgspec.structs.replace(lock, mode=mode, exact=resource.exact, acquired_ms=now, fence=0)
     return grant(tx, resource, lock, refreshed=same, waited_ms=now - request.since_ms)
+
+
+def _add_use(tx: Transaction, key: str, lock: Lock, use: str) -> Lock:
+    if use not in lock.uses:
+        lock = msgspec.structs.replace(lock, uses=with_use(lock, use))
+        tx.put(key, lock, deadline_key(lock))
+    return lock
+
+
+def _with_terms_of_both(lock: Lock, before: Lock) -> Lock:
+    """Return a lock that is needed for two things: the longer lease and the higher priority count."""
+    return msgspec.structs.replace(
+        lock,
+        ttl_ms=max(lock.ttl_ms, before.ttl_ms),
+        expires_ms=max(lock.expires_ms, before.expires_ms),
+        priority=max(lock.priority, before.priority),
+        preemptible=lock.preemptible and before.preemptible,
+        worktree=lock.worktree or before.worktree,
+    )
 
 
 def _lender(tx: Transaction, above: tuple[str, ...], overlapping: list[LockAt], now: int) -> str:

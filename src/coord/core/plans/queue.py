@@ -15,12 +15,9 @@ import msgspec
 
 from coord.core import keys
 from coord.core.limits import UNLIMITED_TENANT, TenantLimits, count_keys, limits_of
-from coord.core.locks.commands import LockInfo
 from coord.core.locks.expiry import expire_blockers
-from coord.core.locks.locks import lock_info, resource_of
 from coord.core.locks.schema import LockRequest, Mode
 from coord.core.locks.table import blocking_locks, conflicts_with, load_table, prefetch_locks
-from coord.core.locks.wait_queue import grant_request
 from coord.core.plans.commands import ClaimNamed, ClaimNext, ClaimReply, NextTask, Runnable
 from coord.core.plans.idle import (
     explain_blocked_agent,
@@ -33,6 +30,7 @@ from coord.core.ranges import Range
 from coord.core.sessions.identify import caller_reads, ensure_session
 from coord.core.sessions.schema import Session
 from coord.core.tasks.agent_record import EFFICIENCY_MIN, UNAVAILABLE_STATES, blocked_reason
+from coord.core.tasks.claim_locks import lock_priority, take_claim_locks
 from coord.core.tasks.claims import claim_one, claim_task
 from coord.core.tasks.commands import ClaimTask, ClaimTasks
 from coord.core.tasks.planned import track_full_reason
@@ -177,7 +175,7 @@ def claim_named(tx: Transaction, command: ClaimNamed, now: int) -> ClaimReply:
     if held:
         tx.withdraw()
         return ClaimReply(False, ClaimReason.DENIED_LOCKED, None, holder, held)
-    locks = _lock(tx, command.project, command.task, request, now)
+    locks = take_claim_locks(tx, command.project, command.task, request, now)
     return ClaimReply(True, result.reason, result.claim, locks=locks)
 
 
@@ -323,6 +321,7 @@ def _request(
         mode=Mode.WRITE,
         ttl_ms=command.lease_ms,
         reason=f"task {task_id}",
+        priority=lock_priority(spec, now),
         since_ms=now,
         exact=spec.exact,
     )
@@ -357,27 +356,9 @@ def _claim(
         of_task = result.reason is ClaimReason.DENIED_LIMIT_GENERATIONS
         outcome = Runnable.BLOCKED if of_task else Runnable.DENIED
         return NextTask(outcome, waiting_for=[f"{task_id}: {result.reason} {result.detail}"])
-    locks = [] if request is None else _lock(tx, project, task_id, request, now)
+    locks = [] if request is None else take_claim_locks(tx, project, task_id, request, now)
     task_key = keys.task(project, task_id)
     task, spec = tx.get(task_key, Task), tx.get(keys.spec(project, task_id), Spec)
     assert task is not None, f"{task_key} was just claimed"
     assert spec is not None, f"{task_key} was in the queue"
     return NextTask(Runnable.TASK, task_info(task_id, spec, task, now), result.claim, locks)
-
-
-def _lock(tx: Transaction, project: str, task_id: str, request: LockRequest, now: int) -> list[LockInfo]:
-    """Acquire the locks of a task; they end with its claim."""
-    task_key = keys.task(project, task_id)
-    task = tx.get(task_key, Task)
-    assert task is not None, f"{task_key} was just claimed"
-    infos, lock_keys = [], []
-    for lock in grant_request(tx, load_table(tx, request, now, waiting=()), now):
-        infos.append(lock_info(lock, now))
-        if lock.fence:
-            continue  # the session held it before, so it does not end with this claim
-        key = resource_of(lock).lock_key(lock.owner)
-        owned = msgspec.structs.replace(lock, task=f"{project}/{task_id}/{task.generation}")
-        tx.put(key, owned, keys.due(owned.expires_ms))
-        lock_keys.append(key)
-    tx.put(task_key, msgspec.structs.replace(task, lock_keys=tuple(lock_keys)), keys.due(task.expires_ms))
-    return infos

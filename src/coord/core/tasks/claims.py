@@ -12,9 +12,11 @@ current one. A worker that lost its task to another session therefore cannot sub
     force       ACTIVE    →  ACTIVE             + 1          the old one, SUPERSEDED
     renew       ACTIVE    →  ACTIVE             same
     submit      ACTIVE    →  RELEASED, done     same
-    submit      EXPIRED   →  RELEASED, done     same         (nobody claimed it since: late, not lost)
+    submit      EXPIRED   →  RELEASED, done     same         (late, not lost: nobody claimed it since, and
+                                                             nobody else has held its files)
     release     ACTIVE    →  RELEASED or ERROR  same
     deadline    ACTIVE    →  EXPIRED            same
+    lock lost   ACTIVE    →  SUPERSEDED         same         (`orphans.py`)
     reset       any       →  none               same         the old one (`reset.py`)
 
 Invariants: a generation never falls; at most one claim of a task is valid; until a reset, one result per task
@@ -39,10 +41,20 @@ from coord.core.limits import (
     limits_of,
     retention_index_key,
 )
+from coord.core.locks.resources import Resource
+from coord.core.locks.wait_queue import grant_waiters
 from coord.core.sweep import SWEEP_MAX
 from coord.core.tasks import planned as work
 from coord.core.tasks.agent_record import agent_of, limit_agent
-from coord.core.tasks.commands import ClaimTask, ClaimTasks, ReleaseClaim, RenewLease, TaskCommand
+from coord.core.tasks.claim_locks import current_task, newest_fence, renew_claim_locks
+from coord.core.tasks.commands import (
+    ClaimTask,
+    ClaimTasks,
+    ReleaseClaim,
+    RenewLease,
+    SubmitResult,
+    TaskCommand,
+)
 from coord.core.tasks.schema import (
     ACTIVE,
     DONE,
@@ -76,6 +88,7 @@ from coord.core.transaction import Transaction
 
 DUE_PAGE = 256
 GRANTED = ClaimReason.GRANTED
+LOCK_LOST = "LOCK_LOST"
 LOSS_KEEP_MS = 30 * 24 * 3600 * 1000
 
 
@@ -121,7 +134,7 @@ def claim_one(
         return ClaimResult(False, ClaimReason.DENIED_COMPLETED)
     if stored.planned and (stored.claim is ACTIVE or stored.retry_ms):
         expire(tx, TaskCommand(command.tenant, project, task_id), now)
-        stored = tx.get(task_key, Task) or UNCLAIMED  # its dependencies may have changed
+        stored = current_task(tx, project, task_id, now)  # its dependencies may have changed
     if stored.claim is ACTIVE and now < stored.expires_ms and not command.force:
         return ClaimResult(False, ClaimReason.DENIED_ACTIVE_CLAIM, None, stored.session)
     if command.expects and command.expects != (current := _claim_state(as_of(stored, now), command.expects)):
@@ -209,7 +222,7 @@ def _archive_previous(
 ) -> Task:
     """End and archive the previous claim, which `admit` has counted off; a valid one is superseded."""
     previous = as_of(stored, now)
-    remove_from_indexes(tx, which, stored, now)
+    grant_waiters(tx, remove_from_indexes(tx, which, stored, now), now)
     if previous.claim is ACTIVE:
         names = (which.project, which.task, previous.generation, previous.session, previous.agent)
         tx.emit(TaskSuperseded(*names, command.session, command.reason))
@@ -229,14 +242,15 @@ def _archive_previous(
 def renew_lease(tx: Transaction, command: RenewLease, now: int) -> RenewalResult:
     """Renew the lease for its full duration, and the locks of the claim."""
     task_key = keys.task(command.project, command.task)
-    stored = tx.get(task_key, Task) or UNCLAIMED
+    stored = current_task(tx, command.project, command.task, now)
     refusal = _holder_refusal(as_of(stored, now), command)
     if refusal is not None:
-        return RenewalResult(False, RenewalReason(refusal))
+        detail = stored.note if refusal == LOCK_LOST else ""
+        return RenewalResult(False, RenewalReason(refusal), detail=detail)
     task = msgspec.structs.replace(stored, expires_ms=now + stored.lease_ms)
     tx.put(task_key, task, keys.due(task.expires_ms))
     if task.planned:
-        work.renew_locks_of_task(tx, command.project, command.task, task)
+        renew_claim_locks(tx, command.project, command.task, task)
     tx.emit(
         TaskRenewed(command.project, command.task, task.generation, task.session, task.agent, task.expires_ms)
     )
@@ -246,10 +260,11 @@ def renew_lease(tx: Transaction, command: RenewLease, now: int) -> RenewalResult
 def release_claim(tx: Transaction, command: ReleaseClaim, now: int) -> ReleaseResult:
     """Release a claim, so that the task is free for the next generation."""
     task_key = keys.task(command.project, command.task)
-    stored = tx.get(task_key, Task) or UNCLAIMED
+    stored = current_task(tx, command.project, command.task, now)
     refusal = _holder_refusal(as_of(stored, now), command)
     if refusal is not None:
-        return ReleaseResult(False, ReleaseOutcome(refusal))
+        detail = stored.note if refusal == LOCK_LOST else ""
+        return ReleaseResult(False, ReleaseOutcome(refusal), detail)
     remove_claim(tx, command, stored, now)
     failed = command.reason is ReleaseReason.ERROR
     task = msgspec.structs.replace(
@@ -288,12 +303,18 @@ def release_claim(tx: Transaction, command: ReleaseClaim, now: int) -> ReleaseRe
 def _holder_refusal(task: Task, command: RenewLease | ReleaseClaim) -> str | None:
     """Return the first reason why this session does not hold the task under this generation."""
     if task.claim not in (ACTIVE, EXPIRED):
-        return "NO_CLAIM"
+        return LOCK_LOST if ended_with_lock(task, command) else "NO_CLAIM"
     if command.generation != task.generation:
         return "GENERATION_MISMATCH"
     if command.session != task.session:
         return "SESSION_MISMATCH"
     return "ALREADY_EXPIRED" if task.claim is EXPIRED else None
+
+
+def ended_with_lock(task: Task, command: RenewLease | ReleaseClaim | SubmitResult) -> bool:
+    """Whether the claim that a command names was the latest one, and ended because it lost a lock."""
+    taken = task.claim is ClaimState.SUPERSEDED and task.end_reason is ReleaseReason.PREEMPTED
+    return taken and (command.session, command.generation) == (task.session, task.generation)
 
 
 def record_taken_claim(tx: Transaction, which: TaskCommand, ended: Task) -> None:
@@ -336,28 +357,39 @@ def expire(tx: Transaction, which: TaskCommand, now: int) -> bool:
         work.end_backoff(tx, which.project, which.task, stored, now)
     if stored is None or stored.claim is not ACTIVE or now < stored.expires_ms:
         return False
+    fence = newest_fence(tx, which.project, which.task, stored)
     remove_claim(tx, which, stored, now)
-    if stored.planned:
-        work.schedule_retry(tx, which.project, which.task, as_of(stored, now), now, backoff=False)
-    else:
-        tx.put(task_key, as_of(stored, now))
-    tx.put_marker(keys.expired(stored.expires_ms, which.project, which.task))
+    put_expired(tx, which, stored, fence, now)
     return True
 
 
+def put_expired(tx: Transaction, which: TaskCommand, stored: Task, fence: int, now: int) -> None:
+    """Write a task whose claim has expired; `fence` is the newest one of the claim's locks."""
+    expired = msgspec.structs.replace(as_of(stored, now), fence=fence)
+    if stored.planned:
+        work.schedule_retry(tx, which.project, which.task, expired, now, backoff=False)
+    else:
+        tx.put(keys.task(which.project, which.task), expired)
+    tx.put_marker(keys.expired(stored.expires_ms, which.project, which.task))
+
+
 def remove_claim(tx: Transaction, which: TaskCommand, stored: Task, now: int) -> None:
-    """Remove an ending claim from the indexes and the counts."""
-    remove_from_indexes(tx, which, stored, now)
+    """Remove an ending claim from the indexes and the counts, and pass its locks on."""
+    grant_waiters(tx, remove_from_indexes(tx, which, stored, now), now)
     if stored.claim is ACTIVE and which.tenant != UNLIMITED_TENANT:
         count_off(tx, stored.session)
 
 
-def remove_from_indexes(tx: Transaction, which: TaskCommand, stored: Task, now: int) -> None:
-    """Remove a claim from its indexes and its track; record it if its lease has expired."""
+def remove_from_indexes(tx: Transaction, which: TaskCommand, stored: Task, now: int) -> list[Resource]:
+    """Remove a claim from its indexes and its track; record it if its lease has expired.
+
+    Return what its locks have freed: the caller passes that on.
+    """
+    freed: list[Resource] = []
     if stored.claim is ACTIVE:
         tx.delete(keys.by_session(stored.session, which.project, which.task))
         if stored.planned:
-            work.vacate_track(tx, which, stored, now)
+            freed = work.vacate_track(tx, which, stored, now)
         if now >= stored.expires_ms:
             names = (which.project, which.task, stored.generation, stored.session, stored.agent)
             tx.emit(TaskExpired(*names, stored.expires_ms))
@@ -365,6 +397,7 @@ def remove_from_indexes(tx: Transaction, which: TaskCommand, stored: Task, now: 
             record_loss(tx, stored.session, which.project, which.task, lost)
     elif stored.claim is EXPIRED:
         tx.delete(keys.expired(stored.expires_ms, which.project, which.task))
+    return freed
 
 
 def claim_info(tenant: str, project: str, task_id: str, task: Task) -> TaskClaim:

@@ -1,4 +1,4 @@
-"""What happens to a planned task besides its claim: queue, track, locks on its files, retries.
+"""What happens to a planned task besides its claim: queue, track, retries.
 
 `claims.py` calls these functions for tasks that were added. A task that was only claimed has none of this.
 """
@@ -6,11 +6,10 @@
 import msgspec
 
 from coord.core import keys
-from coord.core.locks.locks import LockAt, deadline_key, end_lock, resource_of
 from coord.core.locks.resources import Resource
-from coord.core.locks.schema import EndReason, Lock
-from coord.core.locks.wait_queue import grant_waiters
+from coord.core.locks.schema import EndReason
 from coord.core.tasks.agent_record import agent_of, count_failure, count_success
+from coord.core.tasks.claim_locks import end_claim_locks
 from coord.core.tasks.commands import TaskCommand
 from coord.core.tasks.dependencies import state_by_dependencies, update_dependents, update_readiness
 from coord.core.tasks.schema import (
@@ -67,35 +66,13 @@ def move_track(tx: Transaction, project: str, task_id: str, before: Task, after:
     occupy_track(tx, project, task_id, after)
 
 
-def vacate_track(tx: Transaction, which: TaskCommand, task: Task, now: int) -> None:
-    """Count an agent off its track, and end the locks of its claim as released or as lost."""
+def vacate_track(tx: Transaction, which: TaskCommand, task: Task, now: int) -> list[Resource]:
+    """Count an agent off its track, and end the locks of its claim as released or as lost; return these."""
     released = getattr(which, "session", "") == task.session
     end_reason = EndReason.RELEASED if released else EndReason.CLAIM_LOST
     if task.track:
         _count_agent(tx, which.project, task, -1)
-    freed: list[Resource] = []
-    for key, lock in locks_of_task(tx, which.project, which.task, task):
-        freed += end_lock(tx, LockAt(key, lock, resource_of(lock)), end_reason, now)
-    if freed:
-        grant_waiters(tx, freed, now)
-
-
-def locks_of_task(tx: Transaction, project: str, task_id: str, task: Task) -> list[tuple[str, Lock]]:
-    """Return the locks of a claim with their keys."""
-    found = []
-    for key in task.lock_keys:
-        lock = tx.get(key, Lock)
-        if lock is not None and lock.task == f"{project}/{task_id}/{task.generation}":
-            found.append((key, lock))
-    return found
-
-
-def renew_locks_of_task(tx: Transaction, project: str, task_id: str, task: Task) -> None:
-    """Extend the locks of a claim to the end of its lease."""
-    for key, lock in locks_of_task(tx, project, task_id, task):
-        fence = lock.fence or tx.version(key)
-        renewed = msgspec.structs.replace(lock, fence=fence, expires_ms=task.expires_ms)
-        tx.put(key, renewed, deadline_key(renewed))
+    return end_claim_locks(tx, which.project, which.task, task, end_reason, now)
 
 
 def _count_agent(tx: Transaction, project: str, task: Task, by: int) -> None:

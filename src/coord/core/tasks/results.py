@@ -15,7 +15,8 @@ from coord.core.limits import (
     retention_index_key,
 )
 from coord.core.tasks.chunks import add_reference
-from coord.core.tasks.claims import remove_claim
+from coord.core.tasks.claim_locks import current_task, taken_by
+from coord.core.tasks.claims import ended_with_lock, remove_claim
 from coord.core.tasks.commands import SubmitResult
 from coord.core.tasks.planned import finish_done, prefetch_done
 from coord.core.tasks.schema import (
@@ -23,7 +24,6 @@ from coord.core.tasks.schema import (
     DONE,
     EXPIRED,
     RELEASED,
-    UNCLAIMED,
     Rejection,
     Result,
     ResultRejected,
@@ -57,11 +57,13 @@ def submit_reads(command: SubmitResult) -> list[str]:
 def submit_result(tx: Transaction, command: SubmitResult, now: int) -> SubmissionResult:
     """Accept the result of the current generation from the session that holds it, once."""
     task_key = keys.task(command.project, command.task)
-    stored = tx.get(task_key, Task) or UNCLAIMED
+    stored = current_task(tx, command.project, command.task, now)
     task = as_of(stored, now)
-    reason = _submission_reason(task, command)
+    reason, detail = _submission_reason(task, command), ""
+    if reason is ACCEPTED and (holder := taken_by(tx, stored)):
+        reason, detail = SubmissionReason.LOCK_LOST, f"{holder} had its files after the lease expired"
     if reason is not ACCEPTED:
-        return _reject(tx, command, task, reason, now)
+        return _reject(tx, command, task, reason, now, detail)
     limit = result_bytes_max(limits_of(tx, command.tenant))
     if command.result_bytes > limit:
         return SubmissionResult(
@@ -82,7 +84,7 @@ def submit_result(tx: Transaction, command: SubmitResult, now: int) -> Submissio
 def _submission_reason(task: Task, command: SubmitResult) -> SubmissionReason:
     done = task.state is DONE
     if task.claim not in (ACTIVE, EXPIRED) and not done:
-        return SubmissionReason.NO_CLAIM
+        return SubmissionReason.LOCK_LOST if ended_with_lock(task, command) else SubmissionReason.NO_CLAIM
     if command.generation < task.generation:
         return SubmissionReason.STALE_GENERATION
     if command.generation > task.generation:
@@ -129,7 +131,7 @@ def _accept(
 
 
 def _reject(
-    tx: Transaction, command: SubmitResult, task: Task, reason: SubmissionReason, now: int
+    tx: Transaction, command: SubmitResult, task: Task, reason: SubmissionReason, now: int, detail: str
 ) -> SubmissionResult:
     """Reject a submission and record it.
 
@@ -141,7 +143,9 @@ def _reject(
     if 0 < command.generation <= task.generation and not own_again:
         agent = held.agent if held is not None else ""
         _record_rejection(tx, command, reason, agent, lost, now, task.generation)
-    return SubmissionResult(False, reason, task.generation, lost)
+    if reason is SubmissionReason.LOCK_LOST:
+        detail = detail or task.note
+    return SubmissionResult(False, reason, task.generation, lost, detail=detail)
 
 
 def _own_generation(tx: Transaction, command: SubmitResult, task: Task) -> Task | None:

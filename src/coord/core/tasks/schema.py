@@ -23,8 +23,9 @@ AGENTS_PER_TRACK = 1
 class Task(Stored, frozen=True, tag=1):
     """A task with its latest claim; the next claim archives this record.
 
-    A `planned` task was added: `queue` is its index key while it is ready, `track` its track, `lock_keys` the
-    locks that its claim took. After a failure it is not ready before `retry_ms`. If the task was split,
+    A `planned` task was added: `queue` is its index key while it is ready, `track` its track. `locked` are
+    the files that its claim locked, in `repository`; `fence` is the newest fence of these locks once the
+    claim has expired. After a failure it is not ready before `retry_ms`. If the task was split,
     `parts_done` counts the parts that are done or skipped.
     """
 
@@ -46,7 +47,9 @@ class Task(Stored, frozen=True, tag=1):
     planned: bool = False
     queue: str = ""
     track: str = ""
-    lock_keys: tuple[str, ...] = ()
+    locked: tuple[str, ...] = ()
+    repository: str = ""
+    fence: int = 0
     retries: int = 0
     retry_ms: int = 0
     parts_done: int = 0

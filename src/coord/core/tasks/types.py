@@ -65,9 +65,10 @@ class ClaimReason(StrEnum):
 
 
 class RenewalReason(StrEnum):
-    """Why a lease was renewed or not."""
+    """Why a lease was renewed or not; LOCK_LOST: the claim ended because it lost a lock."""
 
     RENEWED = "RENEWED"
+    LOCK_LOST = "LOCK_LOST"
     GENERATION_MISMATCH = "GENERATION_MISMATCH"
     SESSION_MISMATCH = "SESSION_MISMATCH"
     NO_CLAIM = "NO_CLAIM"
@@ -78,6 +79,7 @@ class ReleaseOutcome(StrEnum):
     """Why a claim was released or not."""
 
     RELEASED = "RELEASED"
+    LOCK_LOST = "LOCK_LOST"
     GENERATION_MISMATCH = "GENERATION_MISMATCH"
     SESSION_MISMATCH = "SESSION_MISMATCH"
     NO_CLAIM = "NO_CLAIM"
@@ -92,6 +94,7 @@ class SubmissionReason(StrEnum):
     FUTURE_GENERATION = "FUTURE_GENERATION"
     SESSION_MISMATCH = "SESSION_MISMATCH"
     NO_CLAIM = "NO_CLAIM"
+    LOCK_LOST = "LOCK_LOST"
     TASK_ALREADY_COMPLETED = "TASK_ALREADY_COMPLETED"
     DENIED_LIMIT_RESULT_SIZE = "DENIED_LIMIT_RESULT_SIZE"
     DATA_MISSING = "DATA_MISSING"
@@ -318,6 +321,7 @@ class RenewalResult(msgspec.Struct, frozen=True, gc=False):
     success: bool
     reason: RenewalReason
     new_expiry_ms: int | None = None
+    detail: str = ""
 
     @property
     def new_expiry(self) -> datetime | None:
@@ -330,6 +334,7 @@ class ReleaseResult(msgspec.Struct, frozen=True, gc=False):
 
     success: bool
     reason: ReleaseOutcome
+    detail: str = ""
 
 
 class SubmissionResult(msgspec.Struct, frozen=True, gc=False):

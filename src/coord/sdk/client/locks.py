@@ -22,6 +22,7 @@ from coord.core.locks.commands import (
     StealLock,
     WithdrawWait,
 )
+from coord.core.locks.uses import check_use
 from coord.host.processes import describe, seen_by_all
 from coord.sdk.client.connection import Connection
 from coord.sdk.client.waiting import POLL_S, call_while_busy, wait_in_queue
@@ -45,9 +46,13 @@ class LockCalls(Connection):
         priority: int = 0,
         profile: str = "",
         preemptible: bool = False,
+        use: str = "",
         command_id: str = "",
     ) -> LockReply:
-        """Acquire locks, all or none; wait in the queue up to `wait_s` seconds (None: without limit)."""
+        """Acquire locks, all or none; wait in the queue up to `wait_s` seconds (None: without limit).
+
+        `use` says which running command needs them, as `guard:<id>`; `unlock` with it ends only this use.
+        """
         texts, exact = self.resolve_with_files(resources)
         client = self.store_for(texts)
         if client is not self and wait_s != 0 and self.call(ListLocks(self.caller, own=True)):
@@ -69,6 +74,7 @@ class LockCalls(Connection):
             wait_id=os.urandom(8).hex(),
             waiter=process,
             leased=process is None or not client.location.local or not seen_by_all(process),
+            use=check_use(use),
         )
         deadline = time.monotonic() + patience_s
         try:
@@ -81,13 +87,14 @@ class LockCalls(Connection):
             raise
 
     def unlock(
-        self, resources: str | Iterable[str] | None = None, *, fence: int | None = None
+        self, resources: str | Iterable[str] | None = None, *, fence: int | None = None, use: str = ""
     ) -> ReleaseReply:
-        """Release locks of this session; without `resources` all of them."""
+        """Release locks of this session; without `resources` all of them, except those of claims."""
         texts = self.resolve_or_all(resources)
         client = self.store_for(texts)
         number = 0 if fence is None else arguments.fence(fence)
-        return client.call(ReleaseLocks(self.caller, client.location.repository_id, texts, number))
+        command = ReleaseLocks(self.caller, client.location.repository_id, texts, number, check_use(use))
+        return client.call(command)
 
     def renew(
         self,

@@ -4,6 +4,7 @@ import pytest
 
 from coord.core.errors import Invalid
 from coord.core.identity import Caller, ProcessState
+from coord.core.locks import locks
 from coord.core.locks import queries as rules
 from coord.core.locks.commands import CheckFences, FenceInfo, ListLockPeriods, ListLockRequests, ListLocks
 from tests.support.lock_harness import REPOSITORY, LockHarness
@@ -110,7 +111,7 @@ def test_malformed_fence(harness: LockHarness, fence: tuple[int, str]) -> None:
 
 def test_work_is_bounded(harness: LockHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     """Behind too many later grants nobody can look: then the fence does not count."""
-    monkeypatch.setattr(rules, "GRANTS_MAX", 3)
+    monkeypatch.setattr(locks, "GRANTS_MAX", 3)
     fence = locked(harness, "ann")
     harness.pass_time(400_000)
     for number in range(2):

@@ -185,5 +185,6 @@ def test_walks_reach_every_answer() -> None:
         "DENIED_UNEXPECTED",
         "DATA_MISSING",
         "DENIED_LOCKED",
+        "LOCK_LOST",
     }
     assert met == everything - elsewhere, "results here are small, and nothing is planned"

@@ -245,7 +245,9 @@ def renew(client: Client, args: ClaimedTaskArgs) -> Answer:
     """Renew a claim."""
     reply = client.renew_task(args.task, args.generation)
     if not reply.success:
-        return _refused(reply.reason.value, {}, "", "the claim is lost; stop, and run coord task next")
+        return _refused(
+            reply.reason.value, {}, reply.detail, "the claim is lost; stop, and run coord task next"
+        )
     expires_at = timestamp(reply.new_expiry_ms)
     return Answer({"expires_at": expires_at}, f"Renewed {args.task} until {expires_at}")
 
@@ -303,7 +305,8 @@ def release(client: Client, args: ReleaseArgs) -> Answer:
 
 def _released(client: Client, task_id: str, reply: Any) -> Answer:
     if not reply.success:
-        return _refused(reply.reason.value, {}, "", "this session has no claim on it with that generation")
+        hint = "this session has no claim on it with that generation"
+        return _refused(reply.reason.value, {}, reply.detail, hint)
     state = client.task_state(task_id).state.value
     return Answer({"task_id": task_id, "state": state}, f"{task_id} is now {state}")
 
