@@ -8,6 +8,27 @@ BIDS_TEST = (
 
 MUTANTS = [
     Mutant(
+        "a session that waits keeps its locks for good",
+        "coord.core.locks.locks:_idle_ms",
+        "min([owner.beat_ms, *waiting])",
+        "owner.beat_ms",
+        ("tests/unit/core/locks/test_expiry.py::test_waiting_is_no_progress",),
+    ),
+    Mutant(
+        "a lock ends during a tool call of its owner",
+        "coord.core.locks.locks:_idle_ms",
+        "if not timeout_ms or called or lock.provisional:",
+        "if not timeout_ms or lock.provisional:",
+        ("tests/unit/core/locks/test_expiry.py::test_progress_keeps_a_lock",),
+    ),
+    Mutant(
+        "a file claim never ends by its age",
+        "coord.core.locks.locks:ended_by_death",
+        "expiry is Expiry.SWEEP and now >= lock.expires_ms",
+        "False",
+        ("tests/unit/core/locks/test_expiry.py::test_a_file_claim_ends_when_somebody_looks",),
+    ),
+    Mutant(
         "a lock is stolen from a living owner before its lease has expired",
         "coord.core.locks.revoke:_may_steal",
         "if now >= lock.expires_ms:",

@@ -57,6 +57,6 @@ MUTANTS = [
         "coord.core.sessions.agent_limit:count_agent",
         "tx.put(key, msgspec.structs.replace(record, sessions=counted))",
         "pass",
-        ("tests/unit/core/sessions/test_agent_limit.py::test_many_begin_at_once_and_only_the_allowed_stay",),
+        ("tests/unit/core/sessions/test_agent_limit.py::test_two_that_begin_at_once_conflict",),
     ),
 ]

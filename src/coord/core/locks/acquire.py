@@ -117,6 +117,7 @@ def _request_of(command: AcquireLocks, session: Session, nested: bool, now: int)
         exact=tuple(resource.text for resource in resources if resource.exact),
         nested=nested,
         use=command.use,
+        progress_ms=command.progress_ms,
     )
 
 
@@ -133,6 +134,7 @@ def _prefetch_blockers(tx: Transaction, table: LockTable, now: int) -> None:
         return
     request, owners = table.request, sorted({lock_at.lock.owner for lock_at in blocking})
     wanted = [key for owner in owners for key in (keys.session(owner), keys.waits(owner))]
+    wanted.append(keys.SETTINGS)
     if request.denied:
         wanted += [_denied_key(request), *(keys.mailbox(owner) for owner in owners)]
     tx.prefetch(*wanted)

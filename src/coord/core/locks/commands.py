@@ -130,6 +130,7 @@ class AcquireLocks(ResourceCommand, frozen=True, kw_only=True):
     leased: bool = True
     worktree: str = ""
     use: str = ""
+    progress_ms: int = 0
 
     def content(self) -> Command:
         """Return the command without what differs in another process, and the facts found on disk."""

@@ -34,8 +34,10 @@ from coord.core.locks.schema import (
     LockEnded,
     LockRef,
     LockRenewed,
+    LockRequest,
     LostHookLock,
     Mode,
+    SessionWaits,
 )
 from coord.core.locks.uses import claims_using, expiry_of, without_uses
 from coord.core.messages.inbox import notify
@@ -49,6 +51,8 @@ ENDED_LOCK_KEPT_MS = 90 * 24 * 3600 * 1000
 LOST_HOOK_LOCK_KEPT_MS = 24 * 3600 * 1000
 
 
+FINISHED_STATES = ("completed", "failed")
+"""The states of a session that end its file claims."""
 LOSS_KEPT_MS = 24 * 3600 * 1000
 """A new holder is warned for this time about edits that a lost lock may have left."""
 GRANTS_MAX = 10_000
@@ -143,15 +147,23 @@ def end_ms(lock: Lock, end_reason: EndReason, now: int) -> int:
     """Return when a lock ended: a deadline ends it when it passes, not when a rule notices."""
     if end_reason is EndReason.PREEMPTED:
         return min(now, lock.preempt_ms)
+    if end_reason is EndReason.EXPIRED and expiry_of(lock) is Expiry.SWEEP:
+        return now  # it lasted until the sweep
     return min(now, lock.expires_ms) if end_reason in (EndReason.EXPIRED, EndReason.LAPSED) else now
 
 
 def ended_by_death(tx: Transaction, lock: Lock, now: int) -> tuple[EndReason, str] | None:
     """Return the reason, with evidence, for which a dead or silent owner has lost a lock, or None."""
     expiry = expiry_of(lock)
+    if expiry is Expiry.STEAL_ONLY and not lock.progress_ms:
+        return None
+    tx.prefetch(keys.session(lock.owner), keys.SETTINGS)
+    owner = tx.get(keys.session(lock.owner), Session)
+    idle_ms = _idle_ms(tx, lock, owner, now) if owner is not None and not owner.ended_ms else 0
+    if idle_ms:
+        return EndReason.EXPIRED, f"its owner made no progress for {idle_ms // 1000} s"
     if expiry is Expiry.STEAL_ONLY:
         return None
-    owner = tx.get(keys.session(lock.owner), Session)
     if owner is None or owner.ended_ms:
         return EndReason.SESSION_ENDED, f"session {lock.owner} has ended"
     evidence = evidence_of(tx, owner)
@@ -163,7 +175,30 @@ def ended_by_death(tx: Transaction, lock: Lock, now: int) -> tuple[EndReason, st
         return end_reason, f"no heartbeat for {(now - owner.beat_ms) // 1000} s"
     if expiry is Expiry.PID_CHECKED and now >= lock.expires_ms and not known_alive:
         return EndReason.EXPIRED, "its lease has expired, and nothing shows that its owner is alive"
+    if expiry is Expiry.SWEEP and owner.state in FINISHED_STATES:
+        return EndReason.SESSION_ENDED, f"session {lock.owner} has {owner.state}"
+    if expiry is Expiry.SWEEP and now >= lock.expires_ms:
+        return EndReason.EXPIRED, f"its time was over {(now - lock.expires_ms) // 1000} s ago"
     return None
+
+
+def _idle_ms(tx: Transaction, lock: Lock, owner: Session, now: int) -> int:
+    """Return for how long the owner made no progress; 0 if the progress timeout has not passed.
+
+    A heartbeat, a renewal and a tool call under way are progress. A session that waits in the queue sends
+    heartbeats too, but makes none: this is what ends a deadlock that no search can see.
+    """
+    from coord.core.settings import settings_of  # noqa: PLC0415 - only a blocking lock is looked at
+
+    timeout_ms = lock.progress_ms or settings_of(tx).progress_timeout_seconds * 1000
+    called = any(until_ms > now for until_ms in owner.calls.values())
+    if not timeout_ms or called or lock.provisional:
+        return 0
+    waits = tx.get(keys.waits(lock.owner), SessionWaits)
+    requests = [tx.get(key, LockRequest) for key in (waits.keys if waits is not None else ())]
+    waiting = [each.since_ms for each in requests if each is not None and not each.denied]
+    idle_ms = now - max(lock.expires_ms - lock.ttl_ms, min([owner.beat_ms, *waiting]))
+    return idle_ms if idle_ms >= timeout_ms else 0
 
 
 def compatible(one: Mode, other: Mode) -> bool:
@@ -216,6 +251,8 @@ def deadline_key(lock: Lock) -> str:
     deadlines = [lock.preempt_ms] if lock.preempted_by else []
     if lock.provisional or expiry_of(lock) is not Expiry.STEAL_ONLY:
         deadlines.append(lock.expires_ms)
+    if lock.progress_ms:
+        deadlines.append(lock.expires_ms - lock.ttl_ms + lock.progress_ms)
     return keys.due(min(deadlines)) if deadlines else ""
 
 

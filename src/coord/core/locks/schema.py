@@ -7,9 +7,12 @@ What ends a lock besides its owner depends on its profile:
     project   1 h     steal_only   the same
     ticket    300 s   pid_checked  ends when its owner is proven dead or silent for two minutes, or when its
                                    lease has expired and nothing shows that the owner is alive
+    file-claim  1 h   sweep        ends when its owner has completed, failed or died; after its time it ends
+                                   with the next sweep, or with the next request that it blocks
 
 A lock is `steal_only` only while somebody holds it by hand (`uses.py`): one that only a command, a hook or a
-claim needs ends like `auto`.
+claim needs ends like `auto`. A lock with a *progress timeout* also ends after that time without progress of
+its owner.
 """
 
 from enum import StrEnum
@@ -34,6 +37,7 @@ class Expiry(StrEnum):
     AUTO = "auto"
     STEAL_ONLY = "steal_only"
     PID_CHECKED = "pid_checked"
+    SWEEP = "sweep"
 
 
 class Profile(NamedTuple):
@@ -49,6 +53,7 @@ PROFILES = {
     "name": Profile(3_600_000, Expiry.STEAL_ONLY, Mode.EXCLUSIVE),
     "project": Profile(3_600_000, Expiry.STEAL_ONLY, Mode.EXCLUSIVE),
     "ticket": Profile(300_000, Expiry.PID_CHECKED, Mode.WRITE),
+    "file-claim": Profile(3_600_000, Expiry.SWEEP, Mode.WRITE),
 }
 
 
@@ -87,6 +92,7 @@ class Lock(Stored, frozen=True, tag=1):
     `exact`: the resource is a single file, so a glob overlaps it only by matching it.
     `nested`: the resource is a project that covers its areas, or an area of it.
     `uses`: why the session has it (`uses.py`); the lock ends with the last of them.
+    `progress_ms`: the lock ends after this time without progress of its owner; 0 means never.
     """
 
     resource: str = ""
@@ -110,6 +116,7 @@ class Lock(Stored, frozen=True, tag=1):
     exact: bool = False
     nested: bool = False
     uses: tuple[str, ...] = ("",)
+    progress_ms: int = 0
 
 
 class LockRef(Stored, frozen=True, tag=1):
@@ -181,6 +188,7 @@ class LockRequest(Stored, frozen=True, tag=1):
     cycle: tuple[str, ...] = ()
     exact: tuple[str, ...] = ()
     nested: bool = False
+    progress_ms: int = 0
     lost: tuple[str, ...] = ()
     lost_to: str = ""
     claims: tuple[str, ...] = ()

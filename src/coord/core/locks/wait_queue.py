@@ -253,6 +253,7 @@ def _grant_one(tx: Transaction, table: LockTable, wanted: WantedLock, now: int, 
         under=under,
         nested=resource.nested,
         uses=with_use(before, request.use),
+        progress_ms=request.progress_ms,
     )
     if before is not None and before.uses != (request.use,):
         lock = _with_terms_of_both(lock, before)
@@ -270,6 +271,7 @@ def _add_use(tx: Transaction, key: str, lock: Lock, use: str) -> Lock:
 
 def _with_terms_of_both(lock: Lock, before: Lock) -> Lock:
     """Return a lock that is needed for two things: the longer lease and the higher priority count."""
+    patient = not lock.progress_ms or not before.progress_ms
     return msgspec.structs.replace(
         lock,
         ttl_ms=max(lock.ttl_ms, before.ttl_ms),
@@ -277,6 +279,7 @@ def _with_terms_of_both(lock: Lock, before: Lock) -> Lock:
         priority=max(lock.priority, before.priority),
         preemptible=lock.preemptible and before.preemptible,
         worktree=lock.worktree or before.worktree,
+        progress_ms=0 if patient else max(lock.progress_ms, before.progress_ms),
     )
 
 

@@ -30,6 +30,8 @@ from coord.sdk.validation import arguments
 
 WAIT_S_MAX = 30 * 24 * 3600.0
 PREEMPT_GRACE_S = 30.0
+PROGRESS_S_MIN = 30.0
+"""The shortest progress timeout: a heartbeat is written every 15 seconds at most."""
 
 
 class LockCalls(Connection):
@@ -48,10 +50,12 @@ class LockCalls(Connection):
         preemptible: bool = False,
         use: str = "",
         command_id: str = "",
+        progress_timeout_s: float | None = None,
     ) -> LockReply:
         """Acquire locks, all or none; wait in the queue up to `wait_s` seconds (None: without limit).
 
         `use` says which running command needs them, as `guard:<id>`; `unlock` with it ends only this use.
+        With `progress_timeout_s` they end if this session shows no sign of life for that time.
         """
         texts, exact = self.resolve_with_files(resources)
         client = self.store_for(texts)
@@ -73,6 +77,9 @@ class LockCalls(Connection):
             wait_ms=arguments.milliseconds("wait", patience_s, min_s=0),
             wait_id=os.urandom(8).hex(),
             waiter=process,
+            progress_ms=0
+            if progress_timeout_s is None
+            else arguments.milliseconds("progress timeout", progress_timeout_s, min_s=PROGRESS_S_MIN),
             leased=process is None or not client.location.local or not seen_by_all(process),
             use=check_use(use),
         )

@@ -186,12 +186,15 @@ def test_what_it_costs() -> None:
     assert keys.count_agents("p") not in harness.store.expected
 
 
-def test_whoever_begins_without_a_limit_verifies_that_there_is_none() -> None:
+def test_two_that_begin_at_once_conflict() -> None:
     """CFL-36: a limit that is set at the same moment makes the commit run again."""
     database = CountedDatabase()
     engine = Engine(database, "local", clock=lambda: T0)  # type: ignore[arg-type]
     engine.call(Heartbeat(Caller("s1", project="p")))
     assert keys.count_agents("p") in database.store.expected
+    assert keys.count_agents("p") not in database.store.written
+    engine.call(Heartbeat(Caller("s2", project="p", max_agents=3)))
+    assert keys.count_agents("p") in database.store.written, "another one that begins now conflicts"
 
 
 @pytest.mark.parametrize("environment", [0, 3])

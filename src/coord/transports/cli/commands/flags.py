@@ -56,7 +56,7 @@ TAKING = (
     PRIORITY,
     Flag(
         "profile",
-        "how it expires: file, name, project or ticket",
+        "how it expires: file, name, project, ticket, file-claim",
         "NAME",
         "name",
     ),

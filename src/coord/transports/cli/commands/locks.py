@@ -23,9 +23,20 @@ COMMANDS = (
         examples=(
             "coord lock src/app.py --ttl 1h --reason 'rework the login'",
             "coord lock 'src/auth/*' main-push --no-wait",
+            "coord lock src/app.py --profile file-claim --progress-timeout 60s",
         ),
         arguments=(RESOURCES,),
-        flags=(MODE, *TAKING),
+        flags=(
+            MODE,
+            *TAKING,
+            Flag(
+                "progress-timeout",
+                "end it if this session is silent for DURATION",
+                "DURATION",
+                "duration",
+                default=None,
+            ),
+        ),
         details="Waits while another session has the lock: without limit on a terminal, else 100 s.",
     ),
     CommandSpec(

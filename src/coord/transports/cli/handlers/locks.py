@@ -30,15 +30,24 @@ class AcquireArgs(Args, frozen=True):
 
 
 class LockArgs(AcquireArgs, frozen=True):
-    """The arguments of `coord lock`."""
+    """The arguments of `coord guard` and `coord lock`."""
 
     resources: list[str]
     mode: str
 
 
-def lock(client: Client, args: LockArgs) -> Answer:
+class PlainLockArgs(LockArgs, frozen=True):
+    """The arguments of `coord lock`."""
+
+    progress_timeout_s: float | None
+
+
+def lock(client: Client, args: PlainLockArgs) -> Answer:
     """Lock resources, all or none."""
-    return answer_of(take(client, resources_of(args.resources), args, args.mode))
+    progress_s = args.progress_timeout_s
+    return answer_of(
+        take(client, resources_of(args.resources), args, args.mode, progress_timeout_s=progress_s)
+    )
 
 
 class ProjectLockArgs(AcquireArgs, frozen=True):
@@ -172,11 +181,14 @@ def resources_of(typed: Sequence[str]) -> list[str]:
     return [arguments.resource(word) for word in typed]
 
 
-def take(client: Client, resources: Sequence[str], args: AcquireArgs, mode: str = "") -> LockReply:
+def take(
+    client: Client, resources: Sequence[str], args: AcquireArgs, mode: str = "", **more: Any
+) -> LockReply:
     """Acquire locks and wait as the flags say; a terminal shows who has them and the position."""
     person = is_terminal(sys.stderr)
     wait_s = wait_of(args, terminal=person)
     asked: dict[str, Any] = {
+        **more,
         "mode": mode,
         "ttl_s": args.ttl_s,
         "reason": args.reason,

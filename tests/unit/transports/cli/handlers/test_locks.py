@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from coord.core.locks.commands import LockReply, Outcome
-from coord.transports.cli.handlers.locks import WAIT_S, LockArgs, answer_of, wait_of
+from coord.transports.cli.handlers.locks import WAIT_S, PlainLockArgs, answer_of, wait_of
 from coord.transports.cli.parser import parse
 from tests.support.cli import Coord
 
@@ -85,7 +85,7 @@ def test_a_wait_that_passes_is_exit_3(coord: Coord) -> None:
 )
 def test_how_long_a_lock_is_waited_for(flags: list[str], terminal: bool, wait_s: float | None) -> None:
     """AMB-25, DESIGN §6: for ever on a terminal, 100 s without one, and as long as asked."""
-    assert wait_of(LockArgs(**parse(["lock", "x", *flags]).values), terminal=terminal) == wait_s
+    assert wait_of(PlainLockArgs(**parse(["lock", "x", *flags]).values), terminal=terminal) == wait_s
     assert WAIT_S == 100
 
 
@@ -197,3 +197,12 @@ def test_files_need_a_repository(coord: Coord, tmp_path: Path, monkeypatch: pyte
     monkeypatch.chdir(tmp_path)
     assert coord("ann lock a.py").code == 2
     assert coord("ann lock deploy").code == 0
+
+
+def test_a_lock_may_need_progress(coord: Coord) -> None:
+    """CFL-5: `--progress-timeout` and `--profile file-claim` reach the lock; too short a time is refused."""
+    answer = coord("ann lock a.py --profile file-claim --progress-timeout 60s").answer
+    assert [lock["profile"] for lock in answer["locks"]] == ["file-claim"]
+    assert answer["locks"][0]["expires_in_s"] > 3500
+    code, answer, _ = coord("ann lock b.py --progress-timeout 10s")
+    assert (code, "progress timeout" in answer["error"]["message"]) == (2, True)
