@@ -85,9 +85,9 @@ def test_an_impostor_is_refused(harness: StoreHarness) -> None:
         lambda: posing.send("me", "status", "forged"),
         lambda: posing.beat(),
     ):
-        with pytest.raises(Impostor, match="belongs to session me") as caught:
+        with pytest.raises(Impostor, match="already acts as me") as caught:
             act()
-        assert "pass me" in caught.value.hint
+        assert "coord dereg" in caught.value.hint
     assert harness.head == before
     assert victim.check("file:a.py", fence=fence).free
 

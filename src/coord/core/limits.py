@@ -180,7 +180,7 @@ def admit(
         )
         sessions = _n(tx, keys.COUNT_SESSIONS) - ends
         if sessions >= limits.max_active_sessions:
-            return Limit.ACTIVE_SESSIONS, f"{sessions} sessions are active in this tenant"
+            return Limit.ACTIVE_SESSIONS, f"{_active(sessions)} in this tenant"
     if previous_holder is not None:
         count_off(tx, previous_holder)
     tx.put_late(keys.COUNT_CLAIMS, Count(claims + 1))
@@ -224,7 +224,7 @@ def count_in(tx: Transaction, tenant: str, session: str, *, refuse: bool) -> Non
     sessions = _n(tx, keys.COUNT_SESSIONS)
     if refuse and sessions >= limits.max_active_sessions:
         raise LimitReached(
-            f"{sessions} sessions are active in this tenant, and no more are allowed",
+            f"{_active(sessions)} in this tenant, and no more are allowed",
             hint="end one (coord dereg), or raise the limit: coord limits set max_active_sessions=N",
         )
     tx.put_late(keys.count_session(session), Count(0, here=True))
@@ -236,6 +236,10 @@ def count_out(tx: Transaction, session: str) -> None:
     mine = tx.get(keys.count_session(session), Count)
     if mine is not None and mine.here:
         _put_or_drop(tx, session, Count(mine.n))
+
+
+def _active(sessions: int) -> str:
+    return "1 session is active" if sessions == 1 else f"{sessions} sessions are active"
 
 
 def _n(tx: Transaction, key: str) -> int:

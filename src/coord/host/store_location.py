@@ -184,7 +184,7 @@ def _check_machine(pin: Pin, url: str, folder: str) -> None:
     if scheme_of(url) in LOCAL and pin.machine and here and pin.machine != here:
         raise Unsupported(
             f"{redact(url)} belongs to another machine, a local store serves only one ({folder}/coord.id)",
-            hint="reach it through a hub there (coord serve), or run coord init --new-store here",
+            hint="reach it through a hub there, or run coord init --new-store here",
         )
 
 

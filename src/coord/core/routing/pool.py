@@ -43,7 +43,9 @@ def get_agents(tx: Transaction, command: GetAgents, now: int) -> list[AgentInfo]
     track_records = _track_records(tx, command.project, command.agent)
     names = sorted({*sessions, *records, *track_records})[:AGENTS_MAX]
     if command.agent and not names:
-        raise NotFound(f"there is no agent {command.agent} in this project", hint="coord agents lists them")
+        raise NotFound(
+            f"there is no agent {command.agent} in this project", hint="coord agent list shows them"
+        )
     found = []
     for name in names:
         own = sessions.get(name, [])

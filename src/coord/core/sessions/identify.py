@@ -76,8 +76,8 @@ def find_session(tx: Transaction, caller: Caller, now: int) -> str:
         return nearest
     if process is not None and not _may_act_for(tx, nearest, caller):
         raise Impostor(
-            f"this process belongs to session {nearest}, not {caller.session}",
-            hint=f"omit --session, or pass {nearest}",
+            f"this terminal already acts as {nearest}",
+            hint=f"to act as {caller.session}, first run coord dereg here without COORD_SESSION_ID",
         )
     if nearest.startswith(f"{caller.session}~") and caller.process in (None, process):
         return nearest

@@ -59,7 +59,9 @@ def _check_files(repository: Repository, environ: Mapping[str, str]) -> Finding:
     paths = [change.path for plan in plans for change in plan.changes]
     if not paths:
         count = sum(len(plan.journal.edits) for plan in plans)
-        return Finding("hooks", OK, f"{count} files are as coord init wrote them")
+        return Finding(
+            "hooks", OK, f"{'1 file is' if count == 1 else f'{count} files are'} as coord init wrote them"
+        )
     more = f" and {len(paths) - SHOWN_MAX} more" if len(paths) > SHOWN_MAX else ""
     message = f"{', '.join(paths[:SHOWN_MAX])}{more} changed since coord init"
     return Finding("hooks", BAD, message, "coord doctor --fix")

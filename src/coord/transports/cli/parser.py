@@ -132,8 +132,9 @@ def _meant(word: str, known: list[str], otherwise: str) -> str:
     """Return a hint with the closest known word; difflib is imported only for errors."""
     import difflib
 
-    close = difflib.get_close_matches(word, known, n=1)
-    return f"did you mean {close[0]}?" if close else otherwise
+    bare = {each.lstrip("-"): each for each in known}  # dashes alone make no flag similar to another
+    close = difflib.get_close_matches(word.lstrip("-"), bare, n=1)
+    return f"did you mean {bare[close[0]]}?" if close else otherwise
 
 
 def _readable(typed: str) -> str:

@@ -1,12 +1,15 @@
 """Help and documents follow from the table, and the table from the code."""
 
+import re
 import shlex
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 
+import coord
 from coord.transports.cli import help as texts
-from coord.transports.cli.commands.registry import GROUPS, all_commands, find
+from coord.transports.cli.commands.registry import GROUPS, all_commands, find, first_words, is_noun
 from coord.transports.cli.parser import parse
 from coord.transports.cli.spec import CommandSpec
 from tests.support.docs.cli_reference import pages
@@ -98,3 +101,23 @@ def test_the_overview_lists_every_command_once_in_its_group() -> None:
 def test_a_reference_page_is_as_the_table_makes_it(name: str) -> None:
     """The pages of the command say what the parser knows, no more and no less."""
     assert text_of(name) == pages()[name], "run: .venv/bin/python -m tests.support.docs.cli_reference"
+
+
+def named_commands() -> set[str]:
+    """Return the commands that messages and hints of the package name, by the words after `coord`."""
+    package = Path(coord.__file__).parent
+    texts = re.findall(
+        r"(?:hint|message|next_step)=f?[\"'][^\n]*",
+        "\n".join(file.read_text() for file in package.rglob("*.py")),
+    )
+    return set(re.findall(r"\bcoord ([a-z][a-z-]+(?: [a-z]+)?)", "\n".join(texts)))
+
+
+def test_hints_name_commands_that_exist() -> None:
+    """A next step that does not exist is worse than none."""
+    found = named_commands()
+    assert {"locks", "init"} <= {name.split()[0] for name in found}
+    prose = {"made", "inside", "there", "may", "records", "on", "does"}
+    wrong = [name for name in found if name.split()[0] not in {*first_words(), *prose}]
+    wrong += [name for name in found if is_noun(name.split()[0]) and " " in name and find(name) is None]
+    assert wrong == []

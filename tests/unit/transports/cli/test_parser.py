@@ -65,6 +65,7 @@ def test_guard_keeps_its_command_as_it_is() -> None:
         (["lokc", "x"], "unknown command 'lokc'", "did you mean lock?"),
         (["qqqq"], "unknown command 'qqqq'", "see coord --help"),
         (["lock", "x", "--tll", "5"], "unknown flag '--tll'", "did you mean --ttl?"),
+        (["lock", "x", "--all"], "unknown flag '--all'", "see coord lock --help"),
         (["lock", "x", "-t"], "unknown flag '-t'", "coord lock --help"),
         (["lock", "x", "--tt", "5m"], "unknown flag '--tt'", "did you mean --ttl?"),
         (["--ttl", "5m", "lock"], "--ttl belongs to a command", "after the command"),

@@ -3,7 +3,6 @@
 import re
 import subprocess
 import unicodedata
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -60,7 +59,7 @@ LISTINGS = (
 
 
 @pytest.fixture
-def full(coord: Coord, repository: Path) -> Iterator[Path]:
+def full(coord: Coord, repository: Path) -> Path:
     """A repository in which every listing has something to show, some of it long, wide or hostile."""
     git = ["git", "-c", "user.name=ann", "-c", "user.email=ann@example.org"]
     (repository / "own.py").write_text("1\n")

@@ -25,6 +25,8 @@ RENEW_BELOW_S = 60.0
 LOCKS_MAX = 256
 MESSAGE_BYTES_MAX = 64 * 1024
 FILES_MAX = 100
+NOT_COMMITTED = "Not committed:"
+"""How the warning about held files begins that are not in the commit because they did not change."""
 SUBJECT_CHARS_MAX = 200
 _COMMIT_LINE = re.compile(
     r"\[(?:detached HEAD|(?P<branch>[^\n]*?))(?: \(root-commit\))? (?P<commit>[0-9a-f]{7,64})\] "
@@ -205,7 +207,10 @@ def _verify_commit(
     held = CoveredPaths(lock.resource for lock in own)
     missing = sorted({*expected, *selection.unchanged} - set(found))
     unexpected = [path for path in found if path not in expected and path not in held]
-    warnings += _report("expected file(s) not found in commit", missing)
+    absent = [path for path in missing if path in expected]
+    warnings += _report("expected file(s) not found in commit", absent)
+    unchanged = [path for path in missing if path not in expected]
+    warnings += [f"{NOT_COMMITTED} {_few(unchanged)} (held, unchanged here)"] if unchanged else []
     warnings += _report("file(s) in the commit that this session does not hold", unexpected)
     warnings += _report("changed file(s) left out, which this session does not hold", selection.left_out)
     if recorded:
@@ -266,5 +271,8 @@ def _record(
 
 
 def _report(what: str, paths: list[str]) -> list[str]:
-    some = ", ".join(map(as_text, paths[:10])) + (", …" if len(paths) > 10 else "")
-    return [f"{len(paths)} {what}: {some}"] if paths else []
+    return [f"{len(paths)} {what}: {_few(paths)}"] if paths else []
+
+
+def _few(paths: list[str]) -> str:
+    return ", ".join(map(as_text, paths[:10])) + (", …" if len(paths) > 10 else "")

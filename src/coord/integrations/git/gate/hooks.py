@@ -175,7 +175,7 @@ def _report(gate: Gate, findings: Sequence[Finding]) -> int:
     if len(findings) > FINDINGS_MAX:
         said.append(f"… and {len(findings) - FINDINGS_MAX} more")
     if findings:
-        said.append("warning only, because you are a person" if gate.person else "refused")
+        said.append("Warning only: agents would be stopped here." if gate.person else "refused")
     sys.stderr.write("".join(f"coord: {line}\n" for line in said))
     return 1 if findings and not gate.person else 0
 

@@ -103,17 +103,21 @@ def _describe(client: Client, git: Git, each: Worktree, target: str) -> Worktree
     return WorktreeInfo(name, each.path, each.branch, each.owner, life, len(changes(inside)), unmerged, note)
 
 
+def _counted(number: int, noun: str) -> str:
+    return f"1 {noun} is" if number == 1 else f"{number} {noun}s are"
+
+
 def _reason_to_keep(info: WorktreeInfo, salvage: bool) -> str:
     if info.note:
         return f"{info.note}: finish that first"
     if info.unmerged and not info.branch:
-        return f"{info.unmerged} commits are on no branch"
+        return f"{_counted(info.unmerged, 'commit')} on no branch"
     if salvage:
         return ""
     if info.changed:
-        return f"{info.changed} files are changed (--salvage saves them)"
+        return f"{_counted(info.changed, 'file')} changed (--salvage saves them)"
     if info.unmerged:
-        return f"{info.unmerged} commits are not merged (--salvage keeps the branch)"
+        return f"{_counted(info.unmerged, 'commit')} not merged (--salvage keeps the branch)"
     return ""
 
 

@@ -10,6 +10,7 @@ from coord.core.routing.commands import AgentInfo
 from coord.core.routing.router import Choice, other_idle_agents
 from coord.sdk.client.client import Client
 from coord.sdk.validation.tasks import new_task
+from coord.transports import arguments
 from coord.transports.cli.args import Args
 from coord.transports.cli.output import Answer, count, fields_of, timestamp
 
@@ -121,7 +122,7 @@ def route(client: Client, args: RouteArgs) -> Answer:
             {**msgspec.structs.asdict(choice), "reason": choice.reason} for choice in routing.choices
         ]
     now = f" (now {state}{f' by {worker}' if worker else ''})" if state not in ("", "ready") else ""
-    late = f"; {routing.late_s:.0f} s late" if routing.late_s else ""
+    late = f"; {arguments.span(routing.late_s)} late" if routing.late_s else ""
     kind = f"{routing.kind.type or 'any type'} ({routing.kind.because})"
     return Answer(fields, f"{routing.agent or 'queue'}: {routing.because}{now}{late}; {kind}", rows, CHOICES)
 

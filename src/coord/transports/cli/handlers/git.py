@@ -30,6 +30,7 @@ class CommitArgs(Args, frozen=True):
 
 def commit(client: Client, args: CommitArgs) -> Answer:
     """Commit the files that this session has locked."""
+    from coord.integrations.git.commit.commit import NOT_COMMITTED
     from coord.integrations.git.commit.commit import commit as commit_locked
 
     timeout_s = args.hooks_timeout_s or _configured_timeout(client)
@@ -38,7 +39,7 @@ def commit(client: Client, args: CommitArgs) -> Answer:
     )
     fields = fields_of(done)
     for warning in done.warnings:
-        say(f"Warning: {warning}")
+        say(warning if warning.startswith(NOT_COMMITTED) else f"Warning: {warning}")
     if args.unlock:
         fields["unlocked"] = _unlocked(client, done.locks)
     return Answer(fields, f"Committed ✓ {done.commit[:12]} {done.subject}")

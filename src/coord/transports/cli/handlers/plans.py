@@ -192,5 +192,5 @@ def _problems(checked: PlanCheck) -> Answer:
 def _progress(done: int, total: int) -> None:
     """Show the progress of loading on one line, which is overwritten."""
     if sys.stderr is not None:
-        sys.stderr.write(f"\r{done} of {total} tasks{chr(10) if done == total else ''}")
+        sys.stderr.write(f"\r{done} of {count(total, 'task')}{chr(10) if done == total else ''}")
         sys.stderr.flush()

@@ -160,7 +160,7 @@ def session_show(client: Client, args: SessionShowArgs) -> Answer:
 
 def _memory_rows(memory: SessionMemory) -> list[dict[str, Any]]:
     claims = [
-        f"{ref.task_id} (generation {ref.generation}, {ref.expires_in_s:.0f} s left)"
+        f"{ref.task_id} (generation {ref.generation}, {arguments.span(ref.expires_in_s)} left)"
         for ref in memory.active_claims
     ]
     lost = [

@@ -1,6 +1,7 @@
 """Add, claim, submit and inspect tasks."""
 
 import sys
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ from coord.transports import arguments, exit_codes
 from coord.transports.cli.args import Args, Options
 from coord.transports.cli.connect import connected
 from coord.transports.cli.output import Answer, count, fields_of, form, is_terminal, safe_json, timestamp
+from coord.transports.cli.table import ago
 from coord.transports.cli.wait_line import showing_wait
 
 COLUMNS = ("task_id", "state", "track", "priority", "agent", "depends_on", "description")
@@ -188,7 +190,18 @@ def claim(client: Client, args: ClaimArgs) -> Answer:
         return Answer(fields, f"Claimed {task}, generation {number}{note}")
     note = reply.detail or (f"held by {reply.current_holder}" if reply.current_holder else "")
     hint = CLAIM_HINTS.get(reply.reason, "see coord task show")
+    if reply.reason is ClaimReason.DENIED_ACTIVE_CLAIM and not reply.detail:
+        message = f"{task} is taken by {reply.current_holder}{_until(client, task)}"
+        failure = exit_codes.Failure(exit_codes.REFUSED, reply.reason.lower(), message, hint)
+        fields = {"reason": reply.reason.value, "holder": reply.current_holder}
+        return Answer(fields, f"{message}; {hint}", failure=failure)
     return _refused(reply.reason.value, {"holder": reply.current_holder}, note, hint)
+
+
+def _until(client: Client, task_id: str) -> str:
+    """Return until when a task is claimed, in local time: ` until 08:00`."""
+    claim = client.task_state(task_id).claim
+    return "" if claim is None else time.strftime(" until %H:%M", time.localtime(claim.expires_ms / 1000))
 
 
 def _salvaged(client: Client, locks: Sequence[LockInfo], fields: dict[str, Any]) -> str:
@@ -249,7 +262,7 @@ def renew(client: Client, args: ClaimedTaskArgs) -> Answer:
             reply.reason.value, {}, reply.detail, "the claim is lost; stop, and run coord task next"
         )
     expires_at = timestamp(reply.new_expiry_ms)
-    return Answer({"expires_at": expires_at}, f"Renewed {args.task} until {expires_at}")
+    return Answer({"expires_at": expires_at}, f"Renewed {args.task}, expires {ago(expires_at or '')}")
 
 
 class SubmitArgs(ClaimedTaskArgs, frozen=True):

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from coord.core.plans.commands import TaskInfo
 from coord.core.plans.plan import track_title
 from coord.core.tasks.types import TaskStatus
+from coord.transports.cli.output import count
 from coord.transports.cli.plan_view.layout import Lane, lanes
 
 COLOURS = {
@@ -81,7 +82,7 @@ def svg(tasks: Sequence[TaskInfo]) -> str:
     size = f'width="{wide}" height="{top + MARGIN}" viewBox="0 0 {wide} {top + MARGIN}"'
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">',
-        f"<title>{_text(f'{len(tasks)} tasks')}</title><style>{_STYLE}</style>{_ARROW}",
+        f"<title>{_text(count(len(tasks), 'task'))}</title><style>{_STYLE}</style>{_ARROW}",
         *bands,
         *(line for box in boxes.values() for line in _edges(box, boxes)),
         *(_drawn(box) for box in boxes.values()),

@@ -91,7 +91,7 @@ def test_missing_files_are_warned_of(shop: Path, coord: Coord) -> None:
     coord("ann lock src/app.py docs/help.md")
     said = coord("ann commit -m x")
     assert said.answer["missing"] == ["docs/help.md"]
-    assert "Warning: 1 expected file(s) not found in commit: docs/help.md" in said.line
+    assert "\nNot committed: docs/help.md (held, unchanged here)\n" in f"\n{said.line}"
 
 
 def test_files_that_are_named_have_to_be_held(shop: Path, coord: Coord) -> None:

@@ -37,7 +37,7 @@ def test_person_is_told(shop: GateHarness) -> None:
     done = shop.git("", "commit", "-m", "mine")
     assert done.code == 0
     assert "app.py is locked by bob as file:*.py" in done.said
-    assert "warning only" in done.said
+    assert "Warning only: agents would be stopped here." in done.said
     assert "Coord-" not in shop.message()
 
 

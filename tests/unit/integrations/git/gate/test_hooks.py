@@ -48,7 +48,7 @@ def test_push_of_late_work_is_refused(shop: GateHarness, bare: GateHarness, to: 
     assert f"commit {late[:10]} belongs to generation 1 of T-1" in said
     done = shop.git("", "push", "-q", "origin", f"side:{to}")
     assert done.code == 0
-    assert "warning only" in done.said
+    assert "Warning only: agents would be stopped here." in done.said
 
 
 def test_push_is_judged_for_what_is_new_there(shop: GateHarness, bare: GateHarness) -> None:
