@@ -147,6 +147,13 @@ class Ledger:
         require(answer == told, "rejected with the wrong reason:", event, "instead of", answer)
         self._note(op, position, answer)
 
+    def _refused(self, position: int, at: int, event: dict[str, Any]) -> None:
+        """Only limits may deny what the model would grant; repetitions have no event, so none is noted."""
+        op, reason = _op(event["operation"], event), event["reason"]
+        answer, _ = apply(self.state(op.task), op, at)
+        told = reason == answer[0] or (reason.startswith("DENIED_LIMIT_") and answer[0] == "GRANTED")
+        require(told, "refused with the wrong reason:", event, "instead of", answer)
+
     def _reset(self, position: int, at: int, event: dict[str, Any]) -> None:
         task = _task(event)
         ended, active = self._ending.pop(task, None), self.state(task).phase == "active"
@@ -232,6 +239,7 @@ READERS = {
     "released": Ledger._released,
     "completed": Ledger._completed,
     "result_rejected": Ledger._result_rejected,
+    "refused": Ledger._refused,
     "reset": Ledger._reset,
     "expired": Ledger._expired,
     "limits.set": Ledger._limits_set,

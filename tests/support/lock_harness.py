@@ -25,7 +25,7 @@ from coord.core.messages.commands import ReceiveMessages
 from coord.core.records import encode
 from coord.core.sessions.commands import Heartbeat
 from coord.engine.engine import Engine
-from coord.stores.contract import Commit, Put
+from coord.stores.contract import Commit, Put, ReadPoint
 from coord.stores.open import open_store
 
 T0 = 1_700_000_000_000
@@ -40,6 +40,8 @@ class CountedStore:
         self.reads = self.questions = 0
         self.written: list[str] = []
         self.expected: set[str] = set()
+        self.others_commit = False
+        """Whether each load has another read point, as if others committed in between."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
@@ -49,6 +51,8 @@ class CountedStore:
         self.questions += 1
         found = self._store.load(keys, *more, **options)
         self.reads += len(keys) + sum(1 + len(records) for records in found.ranges)
+        if self.others_commit:
+            found.read_point = ReadPoint(-self.questions, 0)
         return found
 
     def commit(self, commit: Commit) -> int:

@@ -70,9 +70,9 @@ def chunk(digest: str, number: int) -> str:
     return f"blob/{digest}/{number:06d}"
 
 
-def rejected(project: str, task_id: str, generation: int, session: str) -> str:
-    """A rejected submission."""
-    return f"rejected/{project}/{task_id}/{generation:08d}/{session}"
+def rejected(project: str, task_id: str, generation: int, session: str, reason: str) -> str:
+    """A refused claim, renewal, release or submission, by `operation:reason`."""
+    return f"rejected/{project}/{task_id}/{generation:08d}/{session}/{reason}"
 
 
 def rejected_prefix(project: str, task_id: str) -> str:

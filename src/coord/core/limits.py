@@ -135,6 +135,11 @@ def result_bytes_max(limits: TenantLimits | None) -> int:
     return RESULT_BYTES_MAX if limits is None else min(limits.max_result_size_bytes, RESULT_BYTES_MAX)
 
 
+def limit_keys(tenant: str) -> list[str]:
+    """Return the key of a tenant's limits, if it has any."""
+    return [] if tenant == UNLIMITED_TENANT else [keys.LIMITS]
+
+
 def count_keys(session: str) -> list[str]:
     """Return the keys of limits and counts that a claim of this session reads."""
     return [keys.LIMITS, keys.COUNT_CLAIMS, keys.COUNT_SESSIONS, keys.count_session(session)]

@@ -52,6 +52,8 @@ class Batch:
         self._write_index = WriteIndex(self.completed)
         self.size = 0
         self.reads_of_store = 0
+        self.one_read_point = True
+        """Whether all loads were of one read point: then a reply that changes nothing needs no check."""
         self.maybe_stale = False
         """Whether the first load may be stale: then a reply that changes nothing is verified, too."""
         self.conflicts = 0
@@ -151,6 +153,8 @@ class Batch:
         found = self._store.load(keys, ranges, allow_stale=True)  # the commit verifies it
         if not self.reads_of_store:
             self._read_point, self.maybe_stale = found.read_point, found.maybe_stale
+        elif found.maybe_stale or found.read_point != self._read_point:
+            self.one_read_point = False
         self.reads_of_store += 1
         self._loaded.update(found)
         for range_, records in zip(ranges, found.ranges, strict=True):

@@ -352,7 +352,7 @@ class Engine:
 
     def _commit(self, batch: Batch, now: int) -> None:
         commit = batch.commit(now, self._runtime.commit_id())
-        one_snapshot = not commit.writes and batch.reads_of_store <= 1 and not batch.maybe_stale
+        one_snapshot = not commit.writes and batch.one_read_point and not batch.maybe_stale
         offset = 0
         if not one_snapshot:
             offset = commit_and_confirm(self._store, commit, batch.deadline, self._runtime)

@@ -48,7 +48,7 @@ MUTANTS = [
     Mutant(
         "a refusal is not verified",
         "coord.engine.engine:Engine._commit",
-        " and batch.reads_of_store <= 1",
+        " and batch.one_read_point",
         "",
         ("tests/simulation/test_found.py", *STORM),
     ),

@@ -226,11 +226,15 @@ class TaskComparison:
         assert state.completed is task.done
         assert (json.dumps(state.result.result_data) if state.result else "") == task.result
         assert self.accepted[key] <= 1, "CLM-62: accepted once until a reset"
-        rejected = {
-            (r.generation, r.session_id): (r.rejection_reason, r.submitted_ms, r.times)
+        rejected: dict[tuple[str, int, str, str], tuple[int, int]] = {
+            ("submit", r.generation, r.session_id, str(r.rejection_reason)): (r.submitted_ms, r.times)
             for r in state.rejected
         }
-        assert rejected == task.rejected
+        refused: dict[tuple[str, int, str, str], tuple[int, int]] = {
+            (str(r.operation), r.generation, r.session_id, r.reason): (r.refused_ms, r.times)
+            for r in state.refused
+        }
+        assert rejected | refused == task.refused
 
     def check_history(self, key: Key, history: list[ClaimHistory]) -> None:
         task = self.model.tasks[key]

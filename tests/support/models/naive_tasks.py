@@ -33,7 +33,8 @@ class ModelTask:
     open: bool = True  # no claim is current: never claimed, or reset
     reset_at: int = 0
     result: str = ""
-    rejected: dict[tuple[int, str], tuple[str, int, int]] = field(default_factory=dict)
+    refused: dict[tuple[str, int, str, str], tuple[int, int]] = field(default_factory=dict)
+    losses: set[tuple[int, str, str]] = field(default_factory=set)
 
     @property
     def number(self) -> int:
@@ -45,6 +46,12 @@ class ModelTask:
 
     def valid(self) -> bool:
         return not self.open and not self.last.end_reason
+
+    def refuse(self, operation: str, number: int, session: str, reason: str, now: int) -> None:
+        """Every refusal is kept with the last time and the number of times, at most one a minute."""
+        at, times = self.refused.get((operation, number, session, reason), (-QUIET_MS, 0))
+        if now - at >= QUIET_MS:
+            self.refused[operation, number, session, reason] = (now, times + 1)
 
     def current(self) -> bool:
         """Whether somebody may still hand in the result of the last generation."""
@@ -91,6 +98,14 @@ class Model:
 
     def claim(self, key: Key, session: str, lease_ms: int, *, force: bool) -> tuple[object, ...]:
         task = self.tasks[key]
+        reply = self._claim(key, task, session, lease_ms, force=force)
+        if reply[0] != "GRANTED":
+            task.refuse("claim", task.number, session, str(reply[0]), self.now)
+        return reply
+
+    def _claim(
+        self, key: Key, task: ModelTask, session: str, lease_ms: int, *, force: bool
+    ) -> tuple[object, ...]:
         if task.done:
             return ("DENIED_COMPLETED", None, None)
         if task.valid() and not force:
@@ -117,6 +132,7 @@ class Model:
         task = self.tasks[key]
         refused = self._not_holder(task, session, number)
         if refused:
+            task.refuse("renew", number, session, refused, self.now)
             return (refused, None)
         task.last.expires_ms = self.now + task.last.lease_ms
         return ("RENEWED", task.last.expires_ms)
@@ -124,7 +140,9 @@ class Model:
     def release(self, key: Key, session: str, number: int, reason: str) -> tuple[object, ...]:
         task = self.tasks[key]
         refused = self._not_holder(task, session, number)
-        if not refused:
+        if refused:
+            task.refuse("release", number, session, refused, self.now)
+        else:
             task.last.end(reason, self.now)
         return (refused or "RELEASED",)
 
@@ -138,10 +156,13 @@ class Model:
         granted = task.generations[number - 1 : number] if number else []
         mine = [held for held in granted if held.session == session]
         lost = any(held.end_reason != "COMPLETED" for held in mine)
-        if granted and (lost or not mine):
-            was, at, times = task.rejected.get((number, session), ("", 0, 0))
-            if was != reason or self.now - at >= QUIET_MS:
-                task.rejected[number, session] = (reason, self.now, times + 1)
+        if lost or not mine:
+            if lost and (number, session, reason) not in task.losses:
+                task.losses.add((number, session, reason))
+                _, times = task.refused.pop(("submit", number, session, reason), (0, 0))
+                task.refused["submit", number, session, reason] = (self.now, times + 1)
+            else:
+                task.refuse("submit", number, session, reason, self.now)
         return (reason, task.number, lost)
 
     def _verdict(self, task: ModelTask, session: str, number: int) -> str:

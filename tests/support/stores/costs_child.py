@@ -21,6 +21,8 @@ def main(url: str, tenant: str) -> None:
     assert claim is not None
     mark("refused claim")
     coordinator.claim_task(tenant, "shop", "task", "agent", "other")
+    mark("claim refused again")
+    coordinator.claim_task(tenant, "shop", "task", "agent", "other")
     mark("question")
     coordinator.get_task_state(tenant, "shop", "task")
     mark("renewal")

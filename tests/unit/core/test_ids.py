@@ -203,10 +203,10 @@ def test_work_product_references(task_id: str, generation: int, unique: str, ref
 
 def test_keys_of_hostile_but_valid_ids_stay_apart() -> None:
     """TEN-5: a key's parts are its ids, whatever dots and colons they hold."""
-    longest = "x" * 128
+    longest, reason = "x" * 128, "claim:DENIED_LIMIT_CONCURRENT_CLAIMS"
     assert keys.parts(keys.task("a.b", "c::1")) == ["task", "a.b", "c::1"]
-    assert keys.parts(keys.rejected(longest, longest, 2**53, longest))[1:3] == [longest, longest]
-    assert len(keys.rejected(longest, longest, 2**53, longest)) < 700
+    assert keys.parts(keys.rejected(longest, longest, 2**53, longest, reason))[1:3] == [longest, longest]
+    assert len(keys.rejected(longest, longest, 2**53, longest, reason)) < 700
 
 
 def test_deadlines_sort_as_time() -> None:

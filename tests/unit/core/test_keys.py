@@ -27,7 +27,7 @@ KINDS: list[tuple[Callable[..., str], tuple[st.SearchStrategy[object], ...]]] = 
     (keys.expired, (moments, valid_ids, valid_ids)),
     (keys.history, (valid_ids, valid_ids, generations)),
     (keys.result, (valid_ids, valid_ids, generations)),
-    (keys.rejected, (valid_ids, valid_ids, generations, valid_ids)),
+    (keys.rejected, (valid_ids, valid_ids, generations, valid_ids, valid_ids)),
     (keys.count_session, (valid_ids,)),
     (keys.done, (valid_ids,)),
 ]
@@ -52,7 +52,7 @@ def test_no_task_is_in_the_range_of_another(pairs: list[tuple[str, str]]) -> Non
     same = (project, task) == (other_project, other_task)
     theirs = keys.history(other_project, other_task, 1)
     assert theirs.startswith(keys.history_prefix(project, task)) is same
-    turned_away = keys.rejected(other_project, other_task, 1, "s")
+    turned_away = keys.rejected(other_project, other_task, 1, "s", "renew:NO_CLAIM")
     assert turned_away.startswith(keys.rejected_prefix(project, task)) is same
     claim = keys.by_session(other_task, "p", "t")
     assert claim.startswith(keys.by_session_prefix(task)) is (task == other_task)

@@ -52,14 +52,15 @@ def test_profiles_are_the_documented_ones(profile: str) -> None:
     ],
 )
 def test_lease_duration(lease_ms: int, reason: str) -> None:
-    """A lease outside the limits is denied with its own reason, and nothing is written.
+    """A lease outside the limits is denied with its own reason, and nothing but that is written.
 
     TEN-8, TEN-9, AMB-20.
     """
     harness = RuleHarness("acme")
     done = harness.claim(lease_ms=lease_ms)
     assert done.reply.reason == reason
-    assert bool(done.writes) is (reason == "GRANTED")
+    assert (f"rejected/p/t/00000000/s/claim:{reason}" in done.writes) is (reason != "GRANTED")
+    assert (len(done.writes) == 1) is (reason != "GRANTED")
     assert bool(done.reply.detail) is (reason != "GRANTED")
     assert RuleHarness("local").claim(lease_ms=lease_ms).reply.success, (
         "the unlimited tenant has no such limit"
@@ -89,7 +90,7 @@ def test_active_sessions() -> None:
         "GRANTED"
     ] * 3
     denied = harness.claim("s3", "d")
-    assert (denied.reply.reason, denied.writes) == ("DENIED_LIMIT_ACTIVE_SESSIONS", {})
+    assert (denied.reply.reason, denied.event_tags) == ("DENIED_LIMIT_ACTIVE_SESSIONS", ["task.refused"])
     assert harness.claim("s2", "d").reply.success, "one that counts already may claim more"
     harness.submit("s1", 1, "a")
     assert harness.claim("s3", "e").reply.reason == "DENIED_LIMIT_ACTIVE_SESSIONS"
@@ -140,17 +141,17 @@ def test_generations_count_since_the_last_reset() -> None:
 
 
 def test_result_size() -> None:
-    """TEN-12, AMB-20: a result at the limit is accepted, one byte more is refused and changes nothing."""
+    """TEN-12, AMB-20: a result at the limit is accepted, one byte more is refused, which is recorded."""
     harness = RuleHarness("acme")
     harness.set_limits(max_result_size_bytes=20)
     harness.claim()
     over = harness.submit(result=b'{"a":"' + b"x" * 13 + b'"}')
-    assert (over.reply.reason, over.reply.accepted, over.writes, over.events) == (
+    assert (over.reply.reason, over.reply.accepted, over.reply.work_lost) == (
         "DENIED_LIMIT_RESULT_SIZE",
         False,
-        {},
-        [],
+        False,
     )
+    assert list(over.writes) == ["rejected/p/t/00000001/s/submit:DENIED_LIMIT_RESULT_SIZE"]
     assert "21" in over.reply.detail
     assert harness.submit(result=b'{"a":"' + b"x" * 12 + b'"}').reply.reason == "ACCEPTED"
 
@@ -215,7 +216,10 @@ def test_a_refusal_by_limit_still_writes_down_what_ran_out() -> None:
     harness.claim("a", "t1", lease_ms=30_000)
     harness.claim("a", "t2")
     denied = harness.claim("b", "t3", now=T0 + 30_000)
-    assert (denied.reply.reason, denied.event_tags) == ("DENIED_LIMIT_ACTIVE_SESSIONS", ["task.expired"])
+    assert (denied.reply.reason, denied.event_tags) == (
+        "DENIED_LIMIT_ACTIVE_SESSIONS",
+        ["task.expired", "task.refused"],
+    )
     assert counts(harness) == (1, 1)
 
 

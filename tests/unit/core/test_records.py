@@ -97,7 +97,7 @@ def test_unknown_fields_of_a_rejection_survive() -> None:
     """SCM-6: a submission that is rejected again keeps what a newer version noted about the first time."""
     harness = RuleHarness()
     harness.claim()
-    key = keys.rejected("p", "t", 1, "x")
+    key = keys.rejected("p", "t", 1, "x", "submit:SESSION_MISMATCH")
     harness.records[key] = Kept(b'{"schema":1,"color":"red","times":3}', "")
     harness.submit("x")
     assert json.loads(harness.records[key].data)["color"] == "red"

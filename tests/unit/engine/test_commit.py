@@ -139,14 +139,23 @@ def test_a_refusal_is_verified_with_the_writes_of_its_batch(stage: Stage) -> Non
     assert text(stage, "a") == "mine"
 
 
-def test_a_lone_refusal_that_rests_on_two_reads_is_verified(stage: Stage) -> None:
-    """If the record changes between the reads and the answer, the command is decided again."""
+def test_a_lone_refusal_that_rests_on_two_read_points_is_verified(stage: Stage) -> None:
+    """If a record changes between the two reads, the command is decided again."""
     change(stage, "points", "taken")
     change(stage, "taken", "by them")
-    # Two reads follow; after the second one the pointer moves to where there is room.
-    stage.store.after_read.extend([lambda: None, lambda: change(stage, "points", "free")])
+    # Two reads follow; after the first one the pointer moves to where there is room.
+    stage.store.after_read.append(lambda: change(stage, "points", "free"))
     assert stage.engine.call(OnceElsewhere("points", "mine")) == ""
     assert (text(stage, "taken"), text(stage, "free")) == ("by them", "mine")
+
+
+def test_two_reads_of_one_read_point_need_no_check(stage: Stage) -> None:
+    """Nobody committed between the reads, so together they are one snapshot."""
+    change(stage, "points", "taken")
+    change(stage, "taken", "by them")
+    stage.store.start_counting()
+    assert stage.engine.call(OnceElsewhere("points", "mine")) == "by them"
+    assert (stage.store.calls["load"], stage.store.calls["verify"], stage.store.calls["commit"]) == (2, 0, 0)
 
 
 def test_a_question_that_rests_on_two_reads_is_verified(stage: Stage) -> None:

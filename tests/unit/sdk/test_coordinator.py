@@ -106,11 +106,13 @@ def test_a_result_too_large_changes_nothing(coordinator: TaskCoordinator, limit:
     """AMB-20: over the tenant's limit, be that above what a record holds or below, it is refused."""
     coordinator.set_limits("acme", max_result_size_bytes=limit)
     coordinator.claim_task("acme", "shop", "t1", *WHO)
-    log = coordinator.database.log("acme")
-    before = log.tail(0, 100)
+    before = coordinator.get_task_state("acme", "shop", "t1")
     reply = coordinator.submit_result("acme", "shop", "t1", "session-1", 1, {"text": "x" * limit})
     assert (reply.accepted, reply.reason, reply.work_lost) == (False, "DENIED_LIMIT_RESULT_SIZE", False)
-    assert log.tail(0, 100) == before
+    state = coordinator.get_task_state("acme", "shop", "t1")
+    (rejected,) = state.rejected
+    assert rejected.rejection_reason == "DENIED_LIMIT_RESULT_SIZE"
+    assert (state.claim, state.result) == (before.claim, None)
     assert coordinator.submit_result("acme", "shop", "t1", "session-1", 1, {"text": "short"}).accepted
 
 

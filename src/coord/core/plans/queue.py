@@ -31,7 +31,7 @@ from coord.core.sessions.identify import caller_reads, ensure_session
 from coord.core.sessions.schema import Session
 from coord.core.tasks.agent_record import EFFICIENCY_MIN, UNAVAILABLE_STATES, blocked_reason
 from coord.core.tasks.claim_locks import lock_priority, take_claim_locks
-from coord.core.tasks.claims import claim_one, claim_task
+from coord.core.tasks.claims import claim_one, claim_task, record_denials
 from coord.core.tasks.commands import ClaimTask, ClaimTasks
 from coord.core.tasks.planned import track_full_reason
 from coord.core.tasks.schema import NO_RESTRICTIONS, AgentRecord, QueueClass, Spec, Task, queue_class_name
@@ -88,7 +88,7 @@ def _take(tx: Transaction, command: ClaimNext, session: Session, busy: list[str]
     held: dict[tuple[object, ...], str] = {}
     answer_bytes = 0
     agent, name = session.agent or session.session_id, session.session_id
-    ask = ClaimTasks(command.tenant, agent, name, command.lease_ms, ())
+    ask = ClaimTasks(command.tenant, agent, name, command.lease_ms, (), session.user)
     limits = limits_of(tx, command.tenant)
     for candidate in _candidates(tx, command, session, busy, now):
         request = _request(tx, command, session, candidate.task_id, now)
@@ -162,6 +162,7 @@ def claim_named(tx: Transaction, command: ClaimNamed, now: int) -> ClaimReply:
         command.lease_ms,
         force=command.force,
         reason=command.reason,
+        user=session.user,
     )
     result = claim_task(tx, ask, now)
     if not result.success:
@@ -174,6 +175,8 @@ def claim_named(tx: Transaction, command: ClaimNamed, now: int) -> ClaimReply:
     )  # after the claim, which may have ended another one with its locks
     if held:
         tx.withdraw()
+        denied = {(command.project, command.task): ClaimReason.DENIED_LOCKED}
+        record_denials(tx, ask, denied, now)
         return ClaimReply(False, ClaimReason.DENIED_LOCKED, None, holder, held)
     locks = take_claim_locks(tx, command.project, command.task, request, now)
     return ClaimReply(True, result.reason, result.claim, locks=locks)
@@ -355,6 +358,8 @@ def _claim(
         # A task that was claimed too often waits for a person; the tasks behind it do not.
         of_task = result.reason is ClaimReason.DENIED_LIMIT_GENERATIONS
         outcome = Runnable.BLOCKED if of_task else Runnable.DENIED
+        if not of_task:
+            record_denials(tx, ask, {(project, task_id): result.reason}, now)
         return NextTask(outcome, waiting_for=[f"{task_id}: {result.reason} {result.detail}"])
     locks = [] if request is None else take_claim_locks(tx, project, task_id, request, now)
     task_key = keys.task(project, task_id)

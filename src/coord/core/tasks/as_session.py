@@ -17,18 +17,18 @@ from coord.core.transaction import Transaction
 
 def as_session(tx: Transaction, command: AsSession, now: int) -> Any:
     """Run a command for the session of its caller; it counts as a heartbeat."""
-    name = _session_of(tx, command.caller, now)
-    return dispatch(tx, msgspec.structs.replace(command.command, session=name), now)
+    who = _session_of(tx, command.caller, now)
+    return dispatch(tx, msgspec.structs.replace(command.command, **who), now)
 
 
 def submit_results(tx: Transaction, command: SubmitResults, now: int) -> list[SubmissionResult]:
     """Submit several results for the session of the caller; it counts as a heartbeat."""
-    name = _session_of(tx, command.caller, now)
-    return [dispatch(tx, msgspec.structs.replace(each, session=name), now) for each in command.results]
+    who = _session_of(tx, command.caller, now)
+    return [dispatch(tx, msgspec.structs.replace(each, **who), now) for each in command.results]
 
 
-def _session_of(tx: Transaction, caller: Caller, now: int) -> str:
-    """Return the session of a caller, with a fresh heartbeat.
+def _session_of(tx: Transaction, caller: Caller, now: int) -> dict[str, str]:
+    """Return the session of a caller, with a fresh heartbeat, and its agent and user.
 
     A session that has ended stays ended: its claims ended with it, and the rule rejects the command.
     """
@@ -36,7 +36,8 @@ def _session_of(tx: Transaction, caller: Caller, now: int) -> str:
     session = tx.get(keys.session(name), Session)
     if session is not None and not session.ended_ms:
         ensure_session(tx, caller, now, name)
-    return name
+    agent, user = (session.agent, session.user) if session is not None else (caller.agent, caller.user)
+    return {"session": name, "agent": agent or name, "user": user or caller.user}
 
 
 def as_session_reads(command: AsSession) -> list[str]:

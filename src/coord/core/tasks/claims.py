@@ -55,6 +55,7 @@ from coord.core.tasks.commands import (
     SubmitResult,
     TaskCommand,
 )
+from coord.core.tasks.refusals import Refusal, record_refusals
 from coord.core.tasks.schema import (
     ACTIVE,
     DONE,
@@ -75,6 +76,7 @@ from coord.core.tasks.types import (
     ClaimReason,
     ClaimResult,
     ClaimState,
+    Operation,
     ReleaseOutcome,
     ReleaseReason,
     ReleaseResult,
@@ -110,13 +112,52 @@ def claims_reads(command: ClaimTasks) -> list[str]:
 
 def claim_task(tx: Transaction, command: ClaimTask, now: int) -> ClaimResult:
     """Grant the next generation, unless the task is held or done, or a limit is reached."""
-    return claim_one(tx, command, command.project, command.task, limits_of(tx, command.tenant), now)
+    result = claim_one(tx, command, command.project, command.task, limits_of(tx, command.tenant), now)
+    if not result.success:
+        record_denials(tx, command, {(command.project, command.task): result.reason}, now)
+    return result
 
 
 def claim_tasks(tx: Transaction, command: ClaimTasks, now: int) -> list[ClaimResult]:
     """Claim each of several tasks."""
     limits = limits_of(tx, command.tenant)
-    return [claim_one(tx, command, project, task_id, limits, now) for project, task_id in command.tasks]
+    results = [claim_one(tx, command, project, task_id, limits, now) for project, task_id in command.tasks]
+    denied = {
+        names: each.reason for names, each in zip(command.tasks, results, strict=True) if not each.success
+    }
+    if denied:
+        record_denials(tx, command, denied, now)
+    return results
+
+
+def record_denials(
+    tx: Transaction,
+    command: ClaimTask | ClaimTasks,
+    denied: dict[tuple[str, str], ClaimReason],
+    now: int,
+) -> None:
+    """Record denied claims, by task, under the generation that the task has now."""
+    refusals = [
+        Refusal(
+            project,
+            task_id,
+            generation := (tx.get(keys.task(project, task_id), Task) or UNCLAIMED).generation,
+            command.session,
+            Operation.CLAIM,
+            reason.value,
+            command.agent,
+            user_of(command),
+            generation,
+        )
+        for (project, task_id), reason in denied.items()
+    ]
+    record_refusals(tx, command.tenant, refusals, now)
+
+
+def user_of(command: ClaimTask | ClaimTasks) -> str:
+    """Return the user behind a claim: as its session says, or as its metadata say."""
+    named = command.user or command.metadata.get("user_id", "")
+    return named if isinstance(named, str) else ""
 
 
 def claim_one(
@@ -197,6 +238,7 @@ def _grant(
         queue=previous.queue,
         track=previous.track,
         retries=previous.retries,
+        user=user_of(command),
         unknown=previous.unknown,
     )
     if task.planned:
@@ -206,7 +248,16 @@ def _grant(
     state = "" if previous.claim is None else previous.claim.value
     tx.emit(
         TaskClaimed(
-            project, task_id, generation, session, agent, lease_ms, previous.generation, state, command.reason
+            project,
+            task_id,
+            generation,
+            session,
+            agent,
+            lease_ms,
+            previous.generation,
+            state,
+            command.reason,
+            task.user,
         )
     )
     return ClaimResult(True, GRANTED, claim_info(command.tenant, project, task_id, task))
@@ -245,6 +296,7 @@ def renew_lease(tx: Transaction, command: RenewLease, now: int) -> RenewalResult
     stored = current_task(tx, command.project, command.task, now)
     refusal = _holder_refusal(as_of(stored, now), command)
     if refusal is not None:
+        _record_holder_refusal(tx, command, Operation.RENEW, stored, refusal, now)
         detail = stored.note if refusal == LOCK_LOST else ""
         return RenewalResult(False, RenewalReason(refusal), detail=detail)
     task = msgspec.structs.replace(stored, expires_ms=now + stored.lease_ms)
@@ -263,6 +315,7 @@ def release_claim(tx: Transaction, command: ReleaseClaim, now: int) -> ReleaseRe
     stored = current_task(tx, command.project, command.task, now)
     refusal = _holder_refusal(as_of(stored, now), command)
     if refusal is not None:
+        _record_holder_refusal(tx, command, Operation.RELEASE, stored, refusal, now)
         detail = stored.note if refusal == LOCK_LOST else ""
         return ReleaseResult(False, ReleaseOutcome(refusal), detail)
     remove_claim(tx, command, stored, now)
@@ -315,6 +368,30 @@ def ended_with_lock(task: Task, command: RenewLease | ReleaseClaim | SubmitResul
     """Whether the claim that a command names was the latest one, and ended because it lost a lock."""
     taken = task.claim is ClaimState.SUPERSEDED and task.end_reason is ReleaseReason.PREEMPTED
     return taken and (command.session, command.generation) == (task.session, task.generation)
+
+
+def _record_holder_refusal(
+    tx: Transaction,
+    command: RenewLease | ReleaseClaim,
+    operation: Operation,
+    task: Task,
+    reason: str,
+    now: int,
+) -> None:
+    """Record a renewal or release that was refused."""
+    own = command.session == task.session and command.generation == task.generation
+    refusal = Refusal(
+        command.project,
+        command.task,
+        command.generation,
+        command.session,
+        operation,
+        reason,
+        command.agent or (task.agent if own else ""),
+        command.user or (task.user if own else ""),
+        task.generation,
+    )
+    record_refusals(tx, command.tenant, [refusal], now)
 
 
 def record_taken_claim(tx: Transaction, which: TaskCommand, ended: Task) -> None:

@@ -41,6 +41,7 @@ class ClaimTask(TaskCommand, frozen=True):
     force: bool = False
     reason: str = ""
     expects: str = ""
+    user: str = ""
 
 
 class ClaimTasks(Command, frozen=True):
@@ -54,6 +55,7 @@ class ClaimTasks(Command, frozen=True):
     session: str
     lease_ms: int
     tasks: tuple[tuple[str, str], ...]
+    user: str = ""
     metadata: ClassVar[dict[str, object]] = {}
     force: ClassVar[bool] = False
     reason: ClassVar[str] = ""
@@ -61,12 +63,14 @@ class ClaimTasks(Command, frozen=True):
 
 
 class RenewLease(TaskCommand, frozen=True):
-    """Renew the lease of a claim."""
+    """Renew the lease of a claim; agent and user are those of the caller, for the record of a refusal."""
 
     rule = "coord.core.tasks.claims:renew_lease"
     reply = RenewalResult
     session: str
     generation: int
+    agent: str = ""
+    user: str = ""
 
 
 class ReleaseClaim(TaskCommand, frozen=True):
@@ -81,6 +85,8 @@ class ReleaseClaim(TaskCommand, frozen=True):
     note: str = ""
     final: bool = False
     limited_ms: int = 0
+    agent: str = ""
+    user: str = ""
 
 
 class SubmitResult(TaskCommand, frozen=True):
@@ -95,6 +101,8 @@ class SubmitResult(TaskCommand, frozen=True):
     work_product: str
     digest: str = ""
     size: int = 0
+    agent: str = ""
+    user: str = ""
 
     @property
     def result_bytes(self) -> int:

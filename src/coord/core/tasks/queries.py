@@ -22,8 +22,11 @@ from coord.core.tasks.results import result_info
 from coord.core.tasks.schema import HistoryForgotten, Rejection, Result, Task, as_of
 from coord.core.tasks.types import (
     ClaimHistory,
+    Operation,
     ReleaseReason,
+    SubmissionReason,
     TaskClaim,
+    TaskRefusal,
     TaskResult,
     TaskState,
     TaskStatus,
@@ -38,7 +41,16 @@ def get_task_state(tx: Transaction, command: GetTaskState, now: int) -> TaskStat
     """Return the state of a task now; an unknown task is ready at generation 0."""
     stored = tx.get(keys.task(command.project, command.task), Task)
     if stored is None:
-        return TaskState(command.tenant, command.project, command.task, TaskStatus.READY, 0)
+        return TaskState(
+            command.tenant,
+            command.project,
+            command.task,
+            TaskStatus.READY,
+            0,
+            None,
+            None,
+            *_refusals(tx, command),
+        )
     task = as_of(stored, now)
     return TaskState(
         command.tenant,
@@ -50,7 +62,7 @@ def get_task_state(tx: Transaction, command: GetTaskState, now: int) -> TaskStat
         result_info(tx, command.tenant, command.project, command.task, task)
         if task.state is TaskStatus.DONE
         else None,
-        _rejections(tx, command),
+        *_refusals(tx, command),
     )
 
 
@@ -78,22 +90,27 @@ def get_result(tx: Transaction, command: GetResult, _now: int) -> TaskResult:
 
 
 def get_claim_history(tx: Transaction, command: GetClaimHistory, now: int) -> list[ClaimHistory]:
-    """Return the ended generations, oldest first, each with its rejected submissions."""
+    """Return the ended generations, oldest first, each with its rejected submissions and other refusals."""
     stored = tx.get(keys.task(command.project, command.task), Task)
     ended = [
         tx.get(found.key, Task) for found in _all(tx, keys.history_prefix(command.project, command.task))
     ]
     if stored is not None:
         ended.append(as_of(stored, now))
-    rejected = _rejections(tx, command)
+    rejected, refused = _refusals(tx, command)
     return [
-        _history_info(command, task, rejected)
+        _history_info(command, task, rejected, refused)
         for task in ended
         if task is not None and task.end_reason is not None
     ]
 
 
-def _history_info(command: TaskCommand, task: Task, rejected: tuple[TaskResult, ...]) -> ClaimHistory:
+def _history_info(
+    command: TaskCommand,
+    task: Task,
+    rejected: tuple[TaskResult, ...],
+    refused: tuple[TaskRefusal, ...],
+) -> ClaimHistory:
     assert task.end_reason is not None, "only an ended generation is in the history"
     return ClaimHistory(
         command.tenant,
@@ -108,32 +125,59 @@ def _history_info(command: TaskCommand, task: Task, rejected: tuple[TaskResult, 
         task.end_reason is ReleaseReason.COMPLETED,
         task.work_product or None,
         task.note,
-        tuple(result for result in rejected if result.generation == task.generation),
+        tuple(each for each in rejected if each.generation == task.generation),
+        tuple(each for each in refused if each.generation == task.generation),
+        task.user,
     )
 
 
-def _rejections(tx: Transaction, command: TaskCommand) -> tuple[TaskResult, ...]:
-    return tuple(
-        _rejection_info(command, found.key, rejection)
-        for found in _all(tx, keys.rejected_prefix(command.project, command.task))
-        if (rejection := tx.get(found.key, Rejection)) is not None
-    )
+def _refusals(
+    tx: Transaction, command: TaskCommand
+) -> tuple[tuple[TaskResult, ...], tuple[TaskRefusal, ...]]:
+    """Return the rejected submissions of a task, and its other refusals."""
+    submissions, others = [], []
+    for found in _all(tx, keys.rejected_prefix(command.project, command.task)):
+        record = tx.get(found.key, Rejection)
+        if record is None:
+            continue
+        generation, session = keys.parts(found.key)[3:5]
+        if record.operation is Operation.SUBMIT:
+            submissions.append(_rejection_info(command, int(generation), session, record))
+        else:
+            others.append(_refusal_info(command, int(generation), session, record))
+    return tuple(submissions), tuple(others)
 
 
-def _rejection_info(command: TaskCommand, key: str, rejection: Rejection) -> TaskResult:
-    generation, session = keys.parts(key)[-2:]
+def _rejection_info(command: TaskCommand, generation: int, session: str, record: Rejection) -> TaskResult:
     return TaskResult(
         command.tenant,
         command.project,
         command.task,
-        int(generation),
+        generation,
         session,
-        rejection.agent,
-        rejection.submitted_ms,
+        record.agent,
+        record.submitted_ms,
         accepted=False,
-        rejection_reason=rejection.reason,
-        size_bytes=rejection.result_bytes,
-        times=rejection.times,
+        rejection_reason=SubmissionReason(record.reason),
+        size_bytes=record.result_bytes,
+        times=record.times,
+        user_id=record.user,
+    )
+
+
+def _refusal_info(command: TaskCommand, generation: int, session: str, record: Rejection) -> TaskRefusal:
+    return TaskRefusal(
+        command.tenant,
+        command.project,
+        command.task,
+        generation,
+        session,
+        record.agent,
+        record.user,
+        record.operation,
+        record.reason,
+        record.submitted_ms,
+        record.times,
     )
 
 

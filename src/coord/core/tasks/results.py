@@ -8,36 +8,31 @@ from coord.core.ids import part_id
 from coord.core.limits import (
     RECORD_RESULT_BYTES,
     UNLIMITED_TENANT,
-    TenantLimits,
     count_keys,
     limits_of,
     result_bytes_max,
-    retention_index_key,
 )
 from coord.core.tasks.chunks import add_reference
 from coord.core.tasks.claim_locks import current_task, taken_by
 from coord.core.tasks.claims import ended_with_lock, remove_claim
 from coord.core.tasks.commands import SubmitResult
 from coord.core.tasks.planned import finish_done, prefetch_done
+from coord.core.tasks.refusals import Refusal, record_refusals
 from coord.core.tasks.schema import (
     ACTIVE,
     DONE,
     EXPIRED,
     RELEASED,
-    Rejection,
     Result,
-    ResultRejected,
     Task,
     TaskCompleted,
     as_of,
     combine_results,
 )
-from coord.core.tasks.types import ReleaseReason, SubmissionReason, SubmissionResult, TaskResult
+from coord.core.tasks.types import Operation, ReleaseReason, SubmissionReason, SubmissionResult, TaskResult
 from coord.core.transaction import Transaction
 
 ACCEPTED, COMPLETED = SubmissionReason.ACCEPTED, ReleaseReason.COMPLETED
-REJECTION_QUIET_MS = 60_000
-"""A rejected submission that is repeated within this time is not recorded again."""
 
 
 def submit_reads(command: SubmitResult) -> list[str]:
@@ -66,12 +61,8 @@ def submit_result(tx: Transaction, command: SubmitResult, now: int) -> Submissio
         return _reject(tx, command, task, reason, now, detail)
     limit = result_bytes_max(limits_of(tx, command.tenant))
     if command.result_bytes > limit:
-        return SubmissionResult(
-            False,
-            SubmissionReason.DENIED_LIMIT_RESULT_SIZE,
-            task.generation,
-            detail=f"the result has {command.result_bytes} bytes; the limit is {limit}",
-        )
+        detail = f"the result has {command.result_bytes} bytes; the limit is {limit}"
+        return _reject(tx, command, task, SubmissionReason.DENIED_LIMIT_RESULT_SIZE, now, detail)
     if len(command.result) > RECORD_RESULT_BYTES:
         raise LimitReached(
             f"a record holds {RECORD_RESULT_BYTES} bytes of a result", hint="bring a larger one in chunks"
@@ -133,16 +124,26 @@ def _accept(
 def _reject(
     tx: Transaction, command: SubmitResult, task: Task, reason: SubmissionReason, now: int, detail: str
 ) -> SubmissionResult:
-    """Reject a submission and record it.
-
-    Two kinds are not recorded: a generation that was never granted, and a repetition of the accepted one.
-    """
+    """Reject a submission and record it, unless its session submits an accepted result once more."""
     held = _own_generation(tx, command, task)
     own_again = held is not None and held.end_reason is COMPLETED
-    lost = held is not None and not own_again
-    if 0 < command.generation <= task.generation and not own_again:
-        agent = held.agent if held is not None else ""
-        _record_rejection(tx, command, reason, agent, lost, now, task.generation)
+    lost = held is not None and not own_again and reason is not SubmissionReason.DENIED_LIMIT_RESULT_SIZE
+    if not own_again:
+        refusal = Refusal(
+            command.project,
+            command.task,
+            command.generation,
+            command.session,
+            Operation.SUBMIT,
+            reason.value,
+            command.agent or (held.agent if held is not None else ""),
+            command.user or (held.user if held is not None else ""),
+            task.generation,
+            command.result_bytes,
+            lost,
+            now - held.claimed_ms if held is not None else 0,
+        )
+        record_refusals(tx, command.tenant, [refusal], now)
     if reason is SubmissionReason.LOCK_LOST:
         detail = detail or task.note
     return SubmissionResult(False, reason, task.generation, lost, detail=detail)
@@ -156,39 +157,6 @@ def _own_generation(tx: Transaction, command: SubmitResult, task: Task) -> Task 
             return None
         held = tx.get(keys.history(command.project, command.task, command.generation), Task)
     return held if held is not None and held.session == command.session else None
-
-
-def _record_rejection(
-    tx: Transaction,
-    command: SubmitResult,
-    reason: SubmissionReason,
-    agent: str,
-    lost: bool,
-    now: int,
-    current: int,
-) -> None:
-    key = keys.rejected(command.project, command.task, command.generation, command.session)
-    before = tx.get(key, Rejection)
-    if before is not None and before.reason is reason and now - before.submitted_ms < REJECTION_QUIET_MS:
-        return
-    limits: TenantLimits | None = limits_of(tx, command.tenant)
-    times, unknown = (1, {}) if before is None else (before.times + 1, before.unknown)
-    size = command.result_bytes
-    rejection = Rejection(reason, agent, now, size, lost, times, unknown=unknown)
-    tx.put(key, rejection, retention_index_key(limits, now))
-    tx.emit(
-        ResultRejected(
-            command.project,
-            command.task,
-            command.generation,
-            command.session,
-            agent,
-            reason.value,
-            current,
-            lost,
-            size,
-        )
-    )
 
 
 def result_info(tx: Transaction, tenant: str, project: str, task_id: str, task: Task) -> TaskResult:
@@ -213,6 +181,7 @@ def result_info(tx: Transaction, tenant: str, project: str, task_id: str, task: 
         size_bytes=task.result_bytes,
         digest=result.digest,
         part_generations=result.part_generations,
+        user_id=task.user,
     )
 
 

@@ -9,7 +9,7 @@ from coord.core import keys
 from coord.core.events import Event
 from coord.core.limits import RETRIES_MAX
 from coord.core.records import Stored
-from coord.core.tasks.types import ClaimState, ReleaseReason, SubmissionReason, TaskStatus
+from coord.core.tasks.types import ClaimState, Operation, ReleaseReason, SubmissionReason, TaskStatus
 
 ACTIVE, EXPIRED, RELEASED = ClaimState.ACTIVE, ClaimState.EXPIRED, ClaimState.RELEASED
 READY, IN_PROGRESS, DONE = TaskStatus.READY, TaskStatus.IN_PROGRESS, TaskStatus.DONE
@@ -53,6 +53,7 @@ class Task(Stored, frozen=True, tag=1):
     retries: int = 0
     retry_ms: int = 0
     parts_done: int = 0
+    user: str = ""
 
 
 UNCLAIMED = Task()
@@ -159,14 +160,16 @@ def combined_bytes(sizes: Iterable[int | None]) -> int:
 
 
 class Rejection(Stored, frozen=True, tag=1):
-    """A rejected submission; `times` counts repetitions that are at least a minute apart."""
+    """A refused operation; `times` counts repetitions that are at least a minute apart."""
 
-    reason: SubmissionReason = SubmissionReason.STALE_GENERATION
+    reason: str = SubmissionReason.STALE_GENERATION.value
     agent: str = ""
     submitted_ms: int = 0
     result_bytes: int = 0
     work_lost: bool = False
     times: int = 1
+    operation: Operation = Operation.SUBMIT
+    user: str = ""
 
 
 class Blob(Stored, frozen=True, tag=1):
@@ -229,6 +232,7 @@ class TaskClaimed(TaskEvent, frozen=True, tag="task.claimed"):
     previous_generation: int = 0
     previous_state: str = ""
     reason: str = ""
+    user: str = ""
 
 
 class TaskRenewed(TaskEvent, frozen=True, tag="task.renewed"):
@@ -265,12 +269,25 @@ class TaskCompleted(TaskEvent, frozen=True, tag="task.completed"):
 
 
 class ResultRejected(TaskEvent, frozen=True, tag="task.result_rejected"):
-    """A result was rejected."""
+    """A result was rejected; repeated within a minute, that leaves no event."""
 
     reason: str
     current_generation: int
     work_lost: bool
     result_bytes: int
+    times: int = 1
+    user: str = ""
+    worked_ms: int = 0
+
+
+class TaskRefused(TaskEvent, frozen=True, tag="task.refused"):
+    """A claim, renewal or release was refused; repeated within a minute, that leaves no event."""
+
+    operation: str
+    reason: str
+    current_generation: int
+    times: int = 1
+    user: str = ""
 
 
 class TaskReset(Event, frozen=True, tag="task.reset"):

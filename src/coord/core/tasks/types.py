@@ -100,6 +100,15 @@ class SubmissionReason(StrEnum):
     DATA_MISSING = "DATA_MISSING"
 
 
+class Operation(StrEnum):
+    """What a session asked for, if it was refused."""
+
+    CLAIM = "claim"
+    RENEW = "renew"
+    RELEASE = "release"
+    SUBMIT = "submit"
+
+
 class ResetReason(StrEnum):
     """Whether a task was reset."""
 
@@ -238,6 +247,7 @@ class TaskResult(TaskScoped, frozen=True, gc=False):
     times: int = 1
     digest: str = ""
     part_generations: tuple[int, ...] = ()
+    user_id: str = ""
 
     @property
     def id(self) -> str:
@@ -255,8 +265,26 @@ class TaskResult(TaskScoped, frozen=True, gc=False):
         return utc(self.submitted_ms)
 
 
+class TaskRefusal(TaskScoped, frozen=True, gc=False):
+    """A refused claim, renewal or release; repetitions within a minute are not counted in `times`."""
+
+    generation: int
+    session_id: str
+    agent_id: str
+    user_id: str
+    operation: Operation
+    reason: str
+    refused_ms: int
+    times: int = 1
+
+    @property
+    def refused_at(self) -> datetime:
+        """When it was refused; for a repeated refusal, the last time."""
+        return utc(self.refused_ms)
+
+
 class ClaimHistory(TaskScoped, frozen=True, gc=False):
-    """One ended generation of a task, with its rejected submissions."""
+    """One ended generation of a task, with its rejected submissions and other refusals."""
 
     generation: int
     session_id: str
@@ -268,6 +296,8 @@ class ClaimHistory(TaskScoped, frozen=True, gc=False):
     work_product_ref: str | None = None
     note: str = ""
     rejected: tuple[TaskResult, ...] = ()
+    refused: tuple[TaskRefusal, ...] = ()
+    user_id: str = ""
 
     @property
     def state(self) -> ClaimState:
@@ -291,13 +321,14 @@ class ClaimHistory(TaskScoped, frozen=True, gc=False):
 
 
 class TaskState(TaskScoped, frozen=True, gc=False):
-    """A task now: its state, latest claim, accepted result and rejected submissions."""
+    """A task now: its state, latest claim, accepted result, rejected submissions and other refusals."""
 
     state: TaskStatus
     generation: int
     claim: TaskClaim | None = None
     result: TaskResult | None = None
     rejected: tuple[TaskResult, ...] = ()
+    refused: tuple[TaskRefusal, ...] = ()
 
     @property
     def completed(self) -> bool:

@@ -101,7 +101,7 @@ def _of_tasks(connection: Connection) -> Iterator[Metric]:
 
 
 def _of_events(log: Store, tenant: str) -> Iterator[Metric]:
-    """Count the events of the log. It has none for a denied claim, and one a minute for rejected results."""
+    """Count the events of the log. A refusal that is repeated within a minute counts once."""
     total: Counter[str] = Counter()
     tasks: dict[str, Counter[Labels]] = {name: Counter() for name in _TASK_COUNTERS}
     for page in pages(log, first_offset(log)):
@@ -120,9 +120,9 @@ def _of_events(log: Store, tenant: str) -> Iterator[Metric]:
 _PROJECT = ("tenant", "project")
 _RESULT = (*_PROJECT, "result")
 _TASK_COUNTERS = {
-    "coditect_claims_total": ("Claims that were granted.", _RESULT),
+    "coditect_claims_total": ("Claims by outcome.", _RESULT),
     "coditect_results_total": ("Results by outcome.", _RESULT),
-    "coditect_lease_renewals_total": ("Leases that were renewed.", _RESULT),
+    "coditect_lease_renewals_total": ("Renewals of leases by outcome.", _RESULT),
     "coditect_lease_expirations_total": ("Leases that expired.", _PROJECT),
     "coditect_generation_increments_total": ("Generations that were started.", _PROJECT),
 }
@@ -143,6 +143,11 @@ def _count_task(tasks: dict[str, Counter[Labels]], logged: LoggedEvent, tenant: 
             tasks["coditect_results_total"][(*where, "accepted")] += 1
         case "task.result_rejected":
             tasks["coditect_results_total"][(*where, str(details["reason"]).lower())] += 1
+        case "task.refused" if details["operation"] == "claim":
+            result = str(details["reason"]).lower().removesuffix("_claim")
+            tasks["coditect_claims_total"][(*where, result)] += 1
+        case "task.refused" if details["operation"] == "renew":
+            tasks["coditect_lease_renewals_total"][(*where, "failed")] += 1
 
 
 def _bounded(counts: Counter[Labels]) -> dict[Labels, int]:

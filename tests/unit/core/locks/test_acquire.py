@@ -100,6 +100,7 @@ def test_answers_rest_on_the_guard(harness: LockHarness) -> None:
 
     A look by itself reads all at one moment, where nothing can come between; beside others it rests on it.
     """
+    harness.store.others_commit = True
     look = CheckLocks(harness.who("bob"), REPOSITORY, ("file:new",))
     asks: list[Callable[[], Any]] = [
         lambda: harness.engine.call_many([look, ListLocks(harness.who("bob"))]),

@@ -61,14 +61,14 @@ def test_a_claim_by_name_takes_the_locks_in_the_same_commit(harness: ClaimHarnes
 
 
 def test_a_held_file_denies_the_whole_claim(harness: ClaimHarness) -> None:
-    """CLM-12: all or nothing; the denial names the file and its holder, and leaves nothing behind."""
+    """CLM-12: all or nothing; the denial names the file and its holder, and leaves its record alone."""
     harness.add("t", "file:a.py", "file:b.py")
     assert harness.lock("bob", "file:b.py").ok
-    head = harness.store.seen.offset
+    harness.store.written.clear()
     reply = harness.claim("ann")
     assert (reply.success, reply.reason, reply.current_holder) == (False, "DENIED_LOCKED", "bob")
     assert reply.detail == "file:b.py is held by bob"
-    assert harness.store.seen.offset == head
+    assert harness.store.written == ["rejected/p/t/00000000/ann/claim:DENIED_LOCKED"]
     assert harness.claim("ann", lock_files=False).claim.generation.generation == 1
     assert harness.lock("eve", "file:a.py").ok, "--no-locks leaves them"
 
@@ -92,7 +92,7 @@ def test_what_a_holder_asks_is_one_step(harness: ClaimHarness) -> None:
     assert harness.release_claim("ann") == "RELEASED"
     assert harness.claim("ann").claim.generation.generation == 2
     assert harness.submit("ann", 2) == "ACCEPTED"
-    assert harness.store.seen.offset == head + 4
+    assert harness.store.seen.offset == head + 5
 
 
 def test_what_a_holder_asks_is_a_sign_of_life(harness: ClaimHarness) -> None:
@@ -105,7 +105,7 @@ def test_what_a_holder_asks_is_a_sign_of_life(harness: ClaimHarness) -> None:
     assert sorted(harness.store.written) == ["session/ann", "task/p/t"]
     harness.store.written.clear()
     assert harness.renew_claim("nobody") == "SESSION_MISMATCH"
-    assert harness.store.written == []
+    assert harness.store.written == ["rejected/p/t/00000001/nobody/renew:SESSION_MISMATCH"]
 
 
 def test_nobody_asks_for_another(harness: ClaimHarness) -> None:

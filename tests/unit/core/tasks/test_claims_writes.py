@@ -19,12 +19,18 @@ EXPIRED = f"expired/{LATE}/p/t"
 COUNTS = {"count/claims": "", "count/sessions": "", "count/session/s": ""}
 LOST = "lost/s/p/t"
 KEPT_90_DAYS = keys.due(T0 + 90 * DAY_MS)
+NO_CLAIM = "rejected/p/t/00000001/s/submit:NO_CLAIM"
 
 
 def held(tenant: str) -> RuleHarness:
     harness = RuleHarness(tenant)
     harness.claim()
     return harness
+
+
+def again(harness: RuleHarness, step: Callable[[RuleHarness], Outcome]) -> Outcome:
+    step(harness)
+    return step(harness)
 
 
 def swept(tenant: str) -> RuleHarness:
@@ -38,9 +44,30 @@ Step = Callable[[str], Outcome]
 # What is done; the lines of records put (None: deleted); what a limited tenant writes besides; the events.
 WRITES: list[tuple[str, Step, dict[str, str | None], dict[str, str | None], list[str]]] = [
     ("first claim", lambda t: RuleHarness(t).claim(), {TASK: DUE, MINE: ""}, {**COUNTS}, ["task.claimed"]),
-    ("denied claim", lambda t: held(t).claim("x"), {}, {}, []),
+    (
+        "denied claim",
+        lambda t: held(t).claim("x"),
+        {"rejected/p/t/00000001/x/claim:DENIED_ACTIVE_CLAIM": KEPT_90_DAYS},
+        {},
+        ["task.refused"],
+    ),
+    ("denied claim again", lambda t: again(held(t), lambda h: h.claim("x")), {}, {}, []),
     ("renewal", lambda t: held(t).renew(now=T0 + 5), {TASK: keys.due(LATE + 5)}, {}, ["task.renewed"]),
-    ("refused renewal", lambda t: held(t).renew("x"), {}, {}, []),
+    (
+        "refused renewal",
+        lambda t: held(t).renew("x"),
+        {"rejected/p/t/00000001/x/renew:SESSION_MISMATCH": KEPT_90_DAYS},
+        {},
+        ["task.refused"],
+    ),
+    ("refused renewal again", lambda t: again(held(t), lambda h: h.renew("x")), {}, {}, []),
+    (
+        "refused release",
+        lambda t: held(t).release("x"),
+        {"rejected/p/t/00000001/x/release:SESSION_MISMATCH": KEPT_90_DAYS},
+        {},
+        ["task.refused"],
+    ),
     (
         "release",
         lambda t: held(t).release(),
@@ -85,7 +112,13 @@ WRITES: list[tuple[str, Step, dict[str, str | None], dict[str, str | None], list
         ["task.released", "task.reset"],
     ),
     ("reset of nothing", lambda t: RuleHarness(t).reset(), {}, {}, []),
-    ("submission of nothing", lambda t: RuleHarness(t).submit(), {}, {}, []),
+    (
+        "submission of nothing",
+        lambda t: RuleHarness(t).submit(),
+        {NO_CLAIM: ""},
+        {NO_CLAIM: KEPT_90_DAYS},
+        ["task.result_rejected"],
+    ),
     ("question", lambda t: _question(held(t)), {}, {}, []),
 ]
 
@@ -184,6 +217,7 @@ def test_events_tell_the_audit_fields() -> None:
         "current_generation": 2,
         "work_lost": True,
         "result_bytes": 14,
+        "worked_ms": LEASE,
     }
     (completed,) = harness.submit("s2", 2, now=LATE).events
     assert (completed["work_product"], completed["result_bytes"]) == ("wp-t-gen2-abcdef", 7)

@@ -4,7 +4,7 @@ import pytest
 
 from coord.core import keys
 from coord.core.limits import DAY_MS
-from coord.core.tasks.results import REJECTION_QUIET_MS
+from coord.core.tasks.refusals import REFUSAL_QUIET_MS
 from coord.core.tasks.schema import Rejection
 from coord.core.tasks.types import ReleaseReason
 from tests.support.rule_harness import LEASE, T0, RuleHarness
@@ -52,12 +52,12 @@ def test_a_stale_result_is_recorded() -> None:
 def test_repetitions_are_coalesced_for_a_minute() -> None:
     """DESIGN §4: the same refusal of one owner is recorded once in 60 s, then counted on."""
     harness = overtaken()
-    for after, writes in [(0, True), (1, False), (REJECTION_QUIET_MS - 1, False), (REJECTION_QUIET_MS, True)]:
+    for after, writes in [(0, True), (1, False), (REFUSAL_QUIET_MS - 1, False), (REFUSAL_QUIET_MS, True)]:
         done = harness.submit(now=LATE + after)
         assert (bool(done.writes), bool(done.events)) == (writes, writes)
         assert (done.reply.reason, done.reply.work_lost) == ("STALE_GENERATION", True)
     (rejected,) = harness.state(now=LATE).rejected
-    assert (rejected.times, rejected.submitted_ms) == (2, LATE + REJECTION_QUIET_MS)
+    assert (rejected.times, rejected.submitted_ms) == (2, LATE + REFUSAL_QUIET_MS)
 
 
 def test_another_reason_is_told_at_once() -> None:
@@ -67,8 +67,8 @@ def test_another_reason_is_told_at_once() -> None:
     harness.release("s2", 2, now=LATE)
     again = harness.submit(now=LATE + 1)
     assert (again.reply.reason, again.event_tags) == ("NO_CLAIM", ["task.result_rejected"])
-    (rejected,) = harness.state(now=LATE).rejected
-    assert (rejected.rejection_reason, rejected.times) == ("NO_CLAIM", 2)
+    kept = {each.rejection_reason: each.times for each in harness.state(now=LATE).rejected}
+    assert kept == {"STALE_GENERATION": 1, "NO_CLAIM": 1}, "the second replaces nothing"
 
 
 def test_other_sessions_and_generations_are_their_own() -> None:
@@ -77,7 +77,11 @@ def test_other_sessions_and_generations_are_their_own() -> None:
     harness.submit(now=LATE)
     harness.submit("s3", 1, now=LATE)
     harness.submit("s3", 2, now=LATE)
-    assert recorded(harness) == ["00000001/s", "00000001/s3", "00000002/s3"]
+    assert recorded(harness) == [
+        "00000001/s/submit:STALE_GENERATION",
+        "00000001/s3/submit:STALE_GENERATION",
+        "00000002/s3/submit:SESSION_MISMATCH",
+    ]
     by_generation = [[r.session_id for r in entry.rejected] for entry in harness.history(now=LATE + LEASE)]
     assert by_generation == [["s", "s3"], ["s3"]]
 
@@ -90,17 +94,25 @@ def test_other_sessions_and_generations_are_their_own() -> None:
         ("s", 0, "STALE_GENERATION"),
     ],
 )
-def test_junk_leaves_no_trace(session: str, generation: int, reason: str) -> None:
-    """DESIGN §4: a generation that was never granted is answered, but nothing is written about it."""
-    done = overtaken().submit(session, generation, now=LATE)
+def test_a_generation_never_granted_is_recorded(session: str, generation: int, reason: str) -> None:
+    """AUD-29: a made-up generation is refused, and auditors see who named it; nothing was lost."""
+    harness = overtaken()
+    done = harness.submit(session, generation, now=LATE)
     assert (done.reply.reason, done.reply.work_lost) == (reason, False)
-    assert (done.writes, done.events) == ({}, [])
+    (rejected,) = harness.state(now=LATE).rejected
+    assert (rejected.session_id, rejected.generation, rejected.rejection_reason) == (
+        session,
+        generation,
+        reason,
+    )
 
 
-def test_nothing_is_recorded_about_a_task_that_never_was() -> None:
-    """CLM-68: a submission without any claim is refused; what does not exist gets no record."""
-    done = RuleHarness().submit()
-    assert (done.reply.reason, done.reply.current_generation, done.writes) == ("NO_CLAIM", 0, {})
+def test_a_submission_without_a_claim_is_recorded() -> None:
+    """CLM-68, AUD-29: also for a task that nobody ever claimed."""
+    harness = RuleHarness()
+    done = harness.submit()
+    assert (done.reply.reason, done.reply.current_generation) == ("NO_CLAIM", 0)
+    assert recorded(harness) == ["00000001/s/submit:NO_CLAIM"]
 
 
 def test_the_accepted_result_once_more_is_no_loss() -> None:
@@ -149,7 +161,7 @@ def test_a_mismatched_session_loses_nothing_but_is_recorded() -> None:
     harness.claim()
     reply = harness.submit("x").reply
     assert (reply.reason, reply.work_lost, reply.current_generation) == ("SESSION_MISMATCH", False, 1)
-    rejection = harness.read(keys.rejected("p", "t", 1, "x"), Rejection)
+    rejection = harness.read(keys.rejected("p", "t", 1, "x", "submit:SESSION_MISMATCH"), Rejection)
     assert (rejection.agent, rejection.work_lost) == ("", False)
     assert harness.submit().reply.accepted, "the holder is not harmed"
 
@@ -161,4 +173,4 @@ def test_a_rejection_is_kept_for_the_retention(tenant: str, index_key: str) -> N
     harness.claim()
     harness.claim("s2", now=LATE)
     harness.submit(now=LATE)
-    assert harness.records[keys.rejected("p", "t", 1, "s")].index_key == index_key
+    assert harness.records[keys.rejected("p", "t", 1, "s", "submit:STALE_GENERATION")].index_key == index_key

@@ -140,6 +140,6 @@ def test_replies_come_back_from_json() -> None:
 def test_every_event_of_a_claim_has_its_documented_name() -> None:
     """AUD-23, CFL-23: each event that the second document names has its name in one table."""
     tags = {kind.__struct_config__.tag for kind in TaskEvent.__subclasses__()}
-    assert tags <= SEED_NAMES.keys()
+    assert tags - {"task.refused"} <= SEED_NAMES.keys(), "the documents name no event for other refusals"
     assert SEED_NAMES["task.claimed"] == "CLAIM_ACQUIRED"
     assert SEED_NAMES["task.result_rejected"] == "RESULT_REJECTED"

@@ -199,7 +199,7 @@ COMMANDS = (
     ),
     CommandSpec(
         "task lineage",
-        "show all claims and rejected submissions of a task",
+        "show all claims and refusals of a task",
         handler="coord.transports.cli.handlers.tasks:lineage",
         examples=("coord task lineage A-001-schema",),
         arguments=(ID,),

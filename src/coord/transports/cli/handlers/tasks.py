@@ -9,7 +9,7 @@ from coord.core.errors import Invalid, NotFound
 from coord.core.ids import part_ids
 from coord.core.locks.commands import LockInfo
 from coord.core.plans.commands import AddTasksReply, NextTask, Runnable, TaskInfo
-from coord.core.tasks.types import ClaimHistory, ClaimReason, TaskClaim, TaskResult, TaskStatus
+from coord.core.tasks.types import ClaimHistory, ClaimReason, TaskClaim, TaskRefusal, TaskResult, TaskStatus
 from coord.sdk.client.client import Client
 from coord.transports import arguments, exit_codes
 from coord.transports.cli.args import Args, Options
@@ -21,7 +21,17 @@ from coord.transports.cli.wait_line import showing_wait
 COLUMNS = ("task_id", "state", "track", "priority", "agent", "depends_on", "description")
 HISTORY = ("generation", "session_id", "agent_id", "acquired_at", "released_at", "release_reason", "note")
 CLAIMS = ("task_id", "generation", "session_id", "expires_at")
-LINEAGE = ("generation", "session_id", "agent_id", "acquired_at", "released_at", "outcome", "reason")
+LINEAGE = (
+    "generation",
+    "session_id",
+    "agent_id",
+    "user_id",
+    "acquired_at",
+    "released_at",
+    "outcome",
+    "reason",
+    "times",
+)
 WATCH_S = 60.0
 """The longest single wait for new events."""
 FINISHED = (TaskStatus.DONE, TaskStatus.SKIPPED, TaskStatus.FAILED, TaskStatus.ERRORED)
@@ -370,6 +380,7 @@ def show(client: Client, args: TaskArgs) -> Answer:
         "claim": claim_fields(state.claim) if state.claim is not None else None,
         "result": fields_of(state.result),
         "rejected": fields_of(state.rejected),
+        "refused": fields_of(state.refused),
     }
     rows = [{"field": name, "value": value} for name, value in fields["task"].items()]
     line = f"{args.task} is {state_of(task) if task is not None else state.state.value}"
@@ -383,20 +394,26 @@ def history(client: Client, args: TaskArgs) -> Answer:
 
 
 def lineage(client: Client, args: TaskArgs) -> Answer:
-    """Show all claims and rejected submissions of a task."""
+    """Show all claims and refusals of a task."""
     state = client.task_state(args.task)
     ended = client.task_history(args.task)
     rows = [_generation_row(each) for each in ended]
     if state.claim is not None and state.generation not in [each.generation for each in ended]:
         rows.append(_claim_row(state.claim))
-    turned_away = {
-        (each.generation, each.session_id, each.rejection_reason): each
-        for each in (*(one for entry in ended for one in entry.rejected), *state.rejected)
+    rejected = [_rejected_row(each) for each in state.rejected]
+    refused = [_refused_row(each) for each in state.refused]
+    fields = {
+        "task_id": args.task,
+        "state": state.state.value,
+        "generations": rows,
+        "rejected": rejected,
+        "refused": refused,
     }
-    rejected = [_rejected_row(each) for each in turned_away.values()]
-    fields = {"task_id": args.task, "state": state.state.value, "generations": rows, "rejected": rejected}
-    line = f"{args.task} is {state.state.value}: {count(len(rows), 'generation')}, {len(rejected)} rejected"
-    return Answer(fields, line, [*rows, *rejected], LINEAGE)
+    line = (
+        f"{args.task} is {state.state.value}: {count(len(rows), 'generation')},"
+        f" {len(rejected)} rejected{f', {len(refused)} refused' if refused else ''}"
+    )
+    return Answer(fields, line, [*rows, *rejected, *refused], LINEAGE)
 
 
 def _generation_row(entry: ClaimHistory) -> dict[str, Any]:
@@ -404,6 +421,7 @@ def _generation_row(entry: ClaimHistory) -> dict[str, Any]:
         "generation": entry.generation,
         "session_id": entry.session_id,
         "agent_id": entry.agent_id,
+        "user_id": entry.user_id,
         "acquired_at": timestamp(entry.acquired_ms),
         "released_at": timestamp(entry.released_ms),
         "outcome": "ACCEPTED" if entry.result_accepted else entry.release_reason.value,
@@ -423,10 +441,25 @@ def _rejected_row(result: TaskResult) -> dict[str, Any]:
         "generation": result.generation,
         "session_id": result.session_id,
         "agent_id": result.agent_id,
+        "user_id": result.user_id,
         "submitted_at": timestamp(result.submitted_ms),
         "outcome": "REJECTED",
         "reason": result.rejection_reason.value if result.rejection_reason else "",
         "times": result.times,
+    }
+
+
+def _refused_row(refusal: TaskRefusal) -> dict[str, Any]:
+    return {
+        "generation": refusal.generation,
+        "session_id": refusal.session_id,
+        "agent_id": refusal.agent_id,
+        "user_id": refusal.user_id,
+        "refused_at": timestamp(refusal.refused_ms),
+        "operation": refusal.operation.value,
+        "outcome": "REFUSED",
+        "reason": refusal.reason,
+        "times": refusal.times,
     }
 
 
