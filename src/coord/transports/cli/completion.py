@@ -33,14 +33,19 @@ compdef _coord coord
 # coord in fish: coord completion fish > ~/.config/fish/completions/coord.fish
 function __coord_words
     set -l typed (commandline -opc) (commandline -ct)
-    coord completion words -- $typed[2..] 2>/dev/null
+    set -l found (coord completion words -- $typed[2..] 2>/dev/null)
+    if set -q found[1]
+        printf '%s\\n' $found
+    else
+        __fish_complete_path (commandline -ct)
+    end
 end
-complete -c coord -a '(__coord_words)'
+complete -c coord -f -a '(__coord_words)'
 """,
 }
 
 Asks = Callable[[str], Iterable[str]]
-"""Returns the words of a kind, such as `held` or `peers`, from the store."""
+"""Returns the words of a kind, such as `held` or `tasks`, from the store."""
 
 
 def candidates(words_typed: list[str], ask: Asks) -> list[str]:
@@ -49,6 +54,12 @@ def candidates(words_typed: list[str], ask: Asks) -> list[str]:
     line = _Line(before)
     if line.rest:
         return []
+    if current == "=" and line.awaiting is not None:  # bash splits a word there
+        current = ""
+    name, equals, value = current.partition("=")
+    given = line.flag(name) if equals else None
+    if given is not None:
+        return [f"{name}={word}" for word in _listed(given, value, ask) if word.startswith(value)]
     if line.awaiting is not None:
         found = _listed(line.awaiting, current, ask)
     elif current.startswith("-"):
@@ -84,6 +95,8 @@ class _Line:
         return wanted[-1] if wanted and wanted[-1].many else None
 
     def _read(self, typed: str) -> None:
+        if self.awaiting is not None and typed == "=":
+            return
         if self.awaiting is not None:
             self.awaiting = None
         elif typed == "--":
@@ -97,12 +110,16 @@ class _Line:
         else:
             self.words += 1
 
-    def _read_flag(self, name: str, equals: str, _value: str) -> None:
+    def flag(self, spelled: str) -> Flag | None:
+        """Return the flag that is spelled so, of this command or of all."""
         known = (*(self.command.flags if self.command else ()), *GLOBAL_FLAGS)
-        for flag in known:
-            if flag.spelled == name:
-                self.flags.add(flag.name)
-                self.awaiting = flag if flag.value and not equals else None
+        return next((flag for flag in known if flag.spelled == spelled), None)
+
+    def _read_flag(self, name: str, equals: str, _value: str) -> None:
+        flag = self.flag(name)
+        if flag is not None:
+            self.flags.add(flag.name)
+            self.awaiting = flag if flag.value and not equals else None
 
 
 def _listed(item: Flag | Argument, current: str, ask: Asks) -> list[str]:
@@ -115,7 +132,10 @@ def _listed(item: Flag | Argument, current: str, ask: Asks) -> list[str]:
     if item.completes == "files":
         # Nothing typed yet: the shell's list of files is more useful.
         return list(WELL_KNOWN) if current else []
-    return [_short(word) for word in ask(item.completes)] if item.completes else []
+    if not item.completes:
+        return []
+    first, comma, _ = current.rpartition(",") if item.kind == "names" else ("", "", current)
+    return [first + comma + _short(word) for word in ask(item.completes)]
 
 
 def _short(resource: str) -> str:

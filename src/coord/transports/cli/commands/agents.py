@@ -3,7 +3,7 @@
 from coord.transports.cli.commands.flags import PRIORITY
 from coord.transports.cli.spec import Argument, CommandSpec, Flag
 
-NAME = Argument("agent", "the name of an agent")
+NAME = Argument("agent", "the name of an agent", completes="agents")
 WHY = Flag("reason", "why, in one line; coord records it", "TEXT")
 
 COMMANDS = (
@@ -55,7 +55,7 @@ COMMANDS = (
         "set how many agents may work on a track at once",
         handler="coord.transports.cli.handlers.agents:track",
         examples=("coord track A --agents 2",),
-        arguments=(Argument("track", "the name of the track"),),
+        arguments=(Argument("track", "the name of the track", completes="tracks"),),
         flags=(Flag("agents", "the number", "N", "number", default=1),),
     ),
 )

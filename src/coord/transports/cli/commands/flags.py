@@ -17,9 +17,15 @@ GLOBAL_FLAGS = (
     ),
     Flag("json", "the same as -o json", excludes="o"),
     Flag("session", "the session to act as (COORD_SESSION_ID)", "ID", "name", completes="peers"),
-    Flag("agent", "the agent's name (COORD_AGENT)", "NAME", "name"),
+    Flag("agent", "the agent's name (COORD_AGENT)", "NAME", "name", completes="agents"),
     Flag("role", "the agent's role (COORD_ROLE)", "NAME", "name"),
-    Flag("project", "the project (COORD_PROJECT; default: the repository)", "NAME", "name"),
+    Flag(
+        "project",
+        "the project (COORD_PROJECT; default: the repository)",
+        "NAME",
+        "name",
+        completes="projects",
+    ),
     Flag("tenant", "the tenant (COORD_TENANT; default: local)", "NAME", "name"),
     Flag(
         "parent", "the session that started this one (COORD_PARENT_SESSION)", "ID", "name", completes="peers"
@@ -35,9 +41,9 @@ RESOURCES = Argument(
     completes="files",
     dest="resources",
 )
-HELD = Argument("resource", "a locked path, glob or name", many=True, completes="held", dest="resources")
+HELD = Argument("resource", "a locked path, glob or name", many=True, completes="own", dest="resources")
 ONE_HELD = Argument("resource", "a locked path, glob or name", completes="held")
-PROJECT = Argument("project", "the project's name")
+PROJECT = Argument("project", "the project's name", completes="projects")
 AREA = Flag("area", "lock only this area, for example a module", "AREA")
 MODE = Flag(
     "mode",

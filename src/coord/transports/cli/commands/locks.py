@@ -60,7 +60,7 @@ COMMANDS = (
         "check whether a lock is free: exit 0 free, 1 locked",
         handler="coord.transports.cli.handlers.locks:check",
         examples=("coord check src/app.py", "coord check docs --mode read"),
-        arguments=(RESOURCES,),
+        arguments=(RESOURCES._replace(completes="held"),),
         flags=(MODE, FENCE._replace(summary="check that this session still has it with this fence")),
     ),
     CommandSpec(

@@ -9,7 +9,7 @@ COMMANDS = (
         "send a message to a session",
         handler="coord.transports.cli.handlers.messages:send",
         examples=("coord send otto request 'please review' --body 'branch login-rework'",),
-        arguments=(Argument("peer", "a session or an agent", completes="peers"), KIND, SUBJECT),
+        arguments=(Argument("peer", "a session or an agent", completes="recipients"), KIND, SUBJECT),
         flags=SENDING,
     ),
     CommandSpec(

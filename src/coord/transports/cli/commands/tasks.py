@@ -5,6 +5,7 @@ from coord.transports.cli.spec import Argument, CommandSpec, Flag
 
 STATES = ("pending", "ready", "in_progress", "blocked", "done", "failed", "skipped", "errored")
 ID = Argument("task", "the id of a task", completes="tasks")
+CLAIMED = ID._replace(completes="claimed")
 GENERATION = Argument("generation", "the generation of your claim", kind="number")
 NOTE = Flag("note", "what happened, in one line", "TEXT")
 WHY = Flag("reason", "why, in one line; coord records it", "TEXT")
@@ -15,12 +16,12 @@ LEASE = Flag(
     "duration",
     default=300.0,
 )
-TRACK = Flag("track", "only tasks of this track", "TRACK", "name")
+TRACK = Flag("track", "only tasks of this track", "TRACK", "name", completes="tracks")
 TYPE = Flag("type", "only tasks of this type", "TYPE", "name")
 NO_LOCKS = Flag("no-locks", "do not lock the task's files")
 CHOOSING = (
     Flag("types", "only tasks of these types", "TYPE,...", "names", default=()),
-    Flag("tracks", "only tasks of these tracks", "TRACK,...", "names", default=()),
+    Flag("tracks", "only tasks of these tracks", "TRACK,...", "names", default=(), completes="tracks"),
     Flag("roles", "only tasks for these roles (default: the agent's own)", "ROLE,...", "names", default=None),
     Flag("has", "what this agent offers of what tasks need", "WORD,...", "names", default=()),
     LEASE,
@@ -43,7 +44,14 @@ COMMANDS = (
             TYPE._replace(summary="the type of work, for example code_gen"),
             PRIORITY._replace(summary="higher goes first; one step equals one minute of waiting"),
             Flag("files", "files it changes; a claim locks them", "FILE,...", "names", default=()),
-            Flag("depends-on", "tasks that must be done first", "TASK,...", "names", default=()),
+            Flag(
+                "depends-on",
+                "tasks that must be done first",
+                "TASK,...",
+                "names",
+                default=(),
+                completes="tasks",
+            ),
             Flag(
                 "requirements",
                 "any JSON data (-: read standard input)",
@@ -110,14 +118,14 @@ COMMANDS = (
         "renew a claim and its locks",
         handler="coord.transports.cli.handlers.tasks:renew",
         examples=("coord task renew A-001-schema 1",),
-        arguments=(ID, GENERATION),
+        arguments=(CLAIMED, GENERATION),
     ),
     CommandSpec(
         "task submit",
         "submit a result; only the current holder can",
         handler="coord.transports.cli.handlers.tasks:submit",
         examples=('coord task submit A-001-schema 1 --result \'{"branch": "schema"}\'',),
-        arguments=(ID, GENERATION),
+        arguments=(CLAIMED, GENERATION),
         flags=(
             Flag("result", "a JSON object (-: read standard input)", "JSON", "document", default=None),
             COMMAND_ID,
@@ -128,7 +136,7 @@ COMMANDS = (
         "report a failure; the task is retried after a delay",
         handler="coord.transports.cli.handlers.tasks:fail",
         examples=("coord task fail A-001-schema 1 --note 'the tests do not pass'",),
-        arguments=(ID, GENERATION),
+        arguments=(CLAIMED, GENERATION),
         flags=(
             NOTE,
             Flag("final", "never retry it; tasks that depend on it are blocked"),
@@ -139,7 +147,7 @@ COMMANDS = (
         "release a claim without counting a failure",
         handler="coord.transports.cli.handlers.tasks:release",
         examples=("coord task release A-001-schema 1 --limited 60s",),
-        arguments=(ID, GENERATION),
+        arguments=(CLAIMED, GENERATION),
         flags=(
             NOTE,
             Flag(

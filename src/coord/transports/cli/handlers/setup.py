@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from coord.host.repository import Repository
     from coord.integrations.setup.changes import Plan
     from coord.sdk.admin.install import PreparedStore
+    from coord.sdk.client.client import Client
     from coord.sdk.reports.doctor import Report
 
 STORE_COLUMNS = ("url", "tenant", "made", "store_id", "epoch")
@@ -137,14 +138,37 @@ def completion(options: Options, args: CompletionArgs) -> str:
         return SCRIPTS[args.shell]
 
     def ask(what: str) -> Iterable[str]:
+        from coord.host.store_location import find_location
+
+        if not options.url and not find_location(os.getcwd(), os.environ).pinned:
+            return []  # to press Tab must not create a store
         with connected(options) as client:
-            if what == "tasks":
-                return [task.task_id for task in client.task_list()]
-            if what == "held":
-                return [lock.resource for lock in client.locks()]
-            return [peer.session_id for peer in client.peers()]
+            return dict.fromkeys(_completions(client, what))
 
     return "".join(f"{word}\n" for word in candidates(args.words, quietly(ask)))
+
+
+def _completions(client: "Client", what: str) -> Iterable[str]:
+    """Return the words of a kind that the store knows."""
+    if what == "tasks":
+        return [task.task_id for task in client.task_list()]
+    if what == "claimed":
+        return [task.task_id for task in client.task_list(state="in_progress")]
+    if what == "held":
+        return [lock.resource for lock in client.locks()]
+    if what == "own":
+        from coord.core.locks.commands import ListLocks
+
+        return [lock.resource for lock in client.call(ListLocks(client.caller, own=True))]
+    if what == "tracks":
+        return [task.track for task in client.task_list() if task.track]
+    peers = client.peers()
+    agents = [peer.agent for peer in peers if peer.agent]
+    if what == "agents":
+        return agents
+    if what == "projects":
+        return [client.project, *(peer.project for peer in peers if peer.project)]
+    return [*(peer.session_id for peer in peers), *(agents if what == "recipients" else [])]
 
 
 def version(_options: Options, _args: Args) -> Answer:
