@@ -64,8 +64,8 @@ def test_preemption_asks_first(harness: StoreHarness) -> None:
     asked = bob.preempt("file:a.py", priority=6, grace_s=30, reason="hotfix")
     assert (asked.asked, asked.until_ms) == (["ann"], START_MS + 30_000)
     place = bob.wait_for("file:a.py", priority=6)
-    (told,) = ann.receive()
-    assert told.kind == "preempt"
+    told, waits = ann.receive()
+    assert (told.kind, waits.subject) == ("preempt", "[System] bob waits for a.py")
     assert "hotfix" in told.subject
     assert "30 s" in told.subject
     harness.at(29)

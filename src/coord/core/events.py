@@ -30,6 +30,7 @@ SEED_NAMES = {
     "lock.released": "lock_released",
     "lock.denied": "lock_denied",
     "message.sent": "message_sent",
+    "message.sent_to_group": "group_message",
 }
 """The names that the founding documents use for the same (CFL-23)."""
 

@@ -317,11 +317,18 @@ def mailbox(session_id: str) -> str:
     return f"mailbox/{session_id}"
 
 
+def group(name: str) -> str:
+    """The sessions in a group."""
+    return f"group/{name}"
+
+
+GROUP_PREFIX = "group/"
+
 BROADCAST_HEAD = "broadcasts"
 
 
 def broadcast(number: int) -> str:
-    """A message to all sessions of that time."""
+    """A message to several sessions."""
     return f"broadcast/{number:012d}"
 
 

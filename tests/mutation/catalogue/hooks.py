@@ -90,7 +90,7 @@ MUTANTS = [
     ),
     Mutant(
         "a command line that redirects counts as read-only",
-        "coord.integrations.hooks.shell_parser:only_reads",
+        "coord.integrations.hooks.shell_parser:OUTPUT_SIGNS",
         '(">", "`", "$(", "<(", "--output")',
         '("`", "$(", "<(")',
         ("tests/unit/integrations/hooks/test_shell_parser.py::test_what_is_known_for_only_reading",),

@@ -59,6 +59,7 @@ class WaitingRequest:
     until_ms: int
     leased_until_ms: int
     process: Any
+    since_ms: int
 
     def conflicts_with(self, other: "WaitingRequest") -> bool:
         return self.session != other.session and any(
@@ -320,7 +321,17 @@ class LockOracle:
                     request,
                     overtaken,
                 )
-                require(any(self.waits_for(request, waiters)), "waits for what is free:", offset, request)
+                free = not any(self.waits_for(request, waiters))
+                require(
+                    not free or self._has_new_ancestor(request), "waits for what is free:", offset, request
+                )
+
+    def _has_new_ancestor(self, request: WaitingRequest) -> bool:
+        """Whether its family grew while it waits: it may go on beside their locks when it looks again."""
+        started = (
+            self.sessions.get(name, {}).get("started_ms", 0) for name in self.ancestors(request.session)
+        )
+        return any(at_ms > request.since_ms for at_ms in started)
 
     def _check_cycles(self, offset: int) -> None:
         waiters = [request for request in self.waiting() if self.alive(request)]
@@ -358,6 +369,7 @@ def read_request(key: str, value: Value) -> WaitingRequest:
         value.get("until_ms", 0),
         leased_until,
         value.get("process"),
+        value.get("since_ms", 0),
     )
 
 

@@ -50,7 +50,10 @@ def end_session(
     unlist_process(tx, session.process, name)
     unlist_process(tx, session.parent_process, name)
     state = "crashed" if end_reason == "dead" else "terminated"
-    ended = msgspec.structs.replace(session, state=state, ended_ms=now, end_reason=end_reason)
+    emergencies = session.emergencies if end_reason == "dead" else 0  # the dead may come back to their inbox
+    ended = msgspec.structs.replace(
+        session, state=state, ended_ms=now, end_reason=end_reason, emergencies=emergencies
+    )
     tx.put(keys.session(name), ended, keys.due(now + ENDED_KEPT_MS))
     tx.emit(SessionEnded(name, session.agent, end_reason, evidence, successor))
     count_out(tx, name)

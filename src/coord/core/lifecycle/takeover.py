@@ -15,6 +15,7 @@ from coord.core.locks.locks import (
     touch_guard,
 )
 from coord.core.locks.schema import Lock, LockMoved, LockRef
+from coord.core.messages.groups import replace_member
 from coord.core.messages.undelivered import move_messages
 from coord.core.sessions.identify import ancestors, put_session
 from coord.core.sessions.queries import every_session
@@ -42,9 +43,10 @@ def move_all(tx: Transaction, old: Session, session: Session, now: int) -> tuple
     for lock_at in held:
         _move_lock(tx, lock_at, session, lent=old.children)
     claims = _move_claims(tx, old.session_id, session.session_id)
-    move_messages(tx, old.session_id, session.session_id, now)
     if old.children:
         _move_children(tx, old.session_id, session)
+    move_messages(tx, old.session_id, session.session_id, now)
+    replace_member(tx, old.session_id, session.session_id)
     return len(held), claims
 
 

@@ -59,7 +59,6 @@ from coord.core.locks.wait_queue import (
     put_request,
     rank_of,
 )
-from coord.core.messages.inbox import notify
 from coord.core.sessions.identify import caller_reads, ensure_session, find_session
 from coord.core.sessions.schema import Session
 from coord.core.transaction import Transaction
@@ -135,8 +134,9 @@ def _prefetch_blockers(tx: Transaction, table: LockTable, now: int) -> None:
     request, owners = table.request, sorted({lock_at.lock.owner for lock_at in blocking})
     wanted = [key for owner in owners for key in (keys.session(owner), keys.waits(owner))]
     wanted.append(keys.SETTINGS)
+    wanted += [keys.mailbox(owner) for owner in owners]
     if request.denied:
-        wanted += [_denied_key(request), *(keys.mailbox(owner) for owner in owners)]
+        wanted.append(_denied_key(request))
     tx.prefetch(*wanted)
 
 
@@ -226,14 +226,18 @@ def _deny(tx: Transaction, table: LockTable, blocking: list[LockAt], position: i
 
 
 def _notify_holders(tx: Transaction, request: LockRequest, blocking: list[LockAt], now: int) -> None:
-    subject = f"{request.agent or request.session} wants {', '.join(request.resources)}"
-    blob = {
-        "session_id": request.session,
-        "resources": list(request.resources),
-        "reason": request.reason,
-    }
+    from coord.core.messages.wait_notices import Notice, notify_holder  # most requests are granted
+
+    notice = Notice(
+        request.session,
+        request.agent,
+        request.resources,
+        request.reason,
+        not request.denied,
+        request.until_ms,
+    )
     for owner in sorted({lock_at.lock.owner for lock_at in blocking}):
-        notify(tx, owner, "request", subject, now, blob)
+        notify_holder(tx, owner, notice, now)
 
 
 def _last_to_end(tx: Transaction, blocking: list[LockAt], now: int) -> LockInfo | None:
@@ -258,6 +262,7 @@ def _enqueue(tx: Transaction, key: str, table: LockTable, now: int) -> LockReply
     blocking = blocking_locks(table, now)
     holder = blocking[0].lock.owner if blocking else ""
     tx.emit(LockWaiting(request.resources, request.session, request.agent, holder, request.priority))
+    _notify_holders(tx, request, blocking, now)
     cycle = _break_deadlocks(tx, RequestAt(key, request), table, now)
     return _wait_reply(tx, key, None if cycle else table, now)
 

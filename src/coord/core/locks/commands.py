@@ -71,6 +71,7 @@ class Outcome(StrEnum):
     DEADLOCK = "deadlock"
     WITHDRAWN = "withdrawn"
     CHANGED = "changed"
+    STOPPED = "stopped"
 
 
 class LockReply(Reply, frozen=True):
@@ -79,6 +80,7 @@ class LockReply(Reply, frozen=True):
     `after_loss`: a session lost a lock there recently and may have left unfinished edits.
     After a deadlock, `lost` names the locks that went to the session `lost_to`, `claims` the tasks that ended
     with them, and `again` everything to request together.
+    `stopped`: the session whose inbox has an emergency, the caller or one of its ancestors.
     """
 
     outcome: Outcome
@@ -93,6 +95,7 @@ class LockReply(Reply, frozen=True):
     lost_to: str = ""
     claims: list[str] = []
     again: list[str] = []
+    stopped: str = ""
 
     @property
     def ok(self) -> bool:
@@ -357,7 +360,8 @@ class CheckFences(Command, frozen=True):
 class BeginToolCall(ResourceCommand, frozen=True, kw_only=True):
     """Lock the files that a tool call writes, or refuse; the locks of its session are extended.
 
-    `lease_ms` is the longest time the call may take; `worktree` is the worktree of its files.
+    `lease_ms` is the longest time the call may take; `worktree` is the worktree of its files. An emergency
+    in the inbox of the session stops the call, unless it is `despite_emergency`.
     """
 
     rule = "coord.core.locks.tool_calls:begin_tool_call"
@@ -369,14 +373,19 @@ class BeginToolCall(ResourceCommand, frozen=True, kw_only=True):
     lease_ms: int
     worktree: str = ""
     reason: str = ""
+    despite_emergency: bool = False
 
 
 class EndToolCallReply(Reply, frozen=True):
-    """The locks of a session after a call, its running calls, and the last lock it was reminded of."""
+    """The locks of a session after a call, its running calls, and the last lock it was reminded of.
+
+    `emergencies` counts those in its inbox.
+    """
 
     locks: list[LockInfo]
     under_way: int = 0
     reminded: int = 0
+    emergencies: int = 0
 
 
 class EndToolCall(SessionCommand, frozen=True):

@@ -49,6 +49,9 @@ GRANTS_MAX = 1000
 def begin_tool_call(tx: Transaction, command: BeginToolCall, now: int) -> LockReply:
     """Lock the files that a call writes, all or none, and extend the locks of its session."""
     session = ensure_session(tx, command.caller, now)
+    stopped = "" if command.despite_emergency else _stopped(tx, session)
+    if stopped:
+        return LockReply(Outcome.STOPPED, stopped=stopped)
     reply = LockReply(Outcome.GRANTED)
     if command.resources:
         reply = _lock(tx, command, session, now)
@@ -60,6 +63,15 @@ def begin_tool_call(tx: Transaction, command: BeginToolCall, now: int) -> LockRe
     session = put_session(tx, msgspec.structs.replace(session, calls=latest))
     _keep(tx, session, now)
     return reply
+
+
+def _stopped(tx: Transaction, session: Session) -> str:
+    """Return the session with an emergency: this one or the nearest ancestor that has one."""
+    for name in (session.session_id, *ancestors(tx, session.session_id)):
+        found = tx.get(keys.session(name), Session)
+        if found is not None and found.emergencies and not found.ended_ms:
+            return name
+    return ""
 
 
 def _lock(tx: Transaction, command: BeginToolCall, session: Session, now: int) -> LockReply:
@@ -132,7 +144,7 @@ def end_tool_call(tx: Transaction, command: EndToolCall, now: int) -> EndToolCal
         for lock_at in locks_of(tx, session.session_id)
         if (lock := read_lock(tx, lock_at.key)) is not None and ended_by_time(lock, now) is None
     ]
-    return EndToolCallReply(held, len(left), session.reminded)
+    return EndToolCallReply(held, len(left), session.reminded, session.emergencies)
 
 
 def _under_way(session: Session, now: int) -> dict[str, int]:

@@ -53,6 +53,7 @@ from coord.core.locks.table import (
     widens,
 )
 from coord.core.locks.uses import with_use
+from coord.core.sessions.commands import IsWaiting
 from coord.core.sessions.identify import mark_parent
 from coord.core.sessions.liveness import evidence_of
 from coord.core.sessions.schema import Session
@@ -113,6 +114,16 @@ def drop_request(tx: Transaction, waiting: RequestAt, reason: str) -> None:
     if not waiting.request.denied:
         _count_waiter(tx, waiting.request, -1)
         tx.emit(LockWithdrawn(waiting.request.resources, waiting.request.session, reason))
+
+
+def is_waiting(tx: Transaction, command: IsWaiting, _now: int) -> bool:
+    """Whether a session waits in the queue for exactly these resources."""
+    waits = tx.get(keys.waits(command.session), SessionWaits)
+    requests = [tx.get(key, LockRequest) for key in waits.keys] if waits is not None else []
+    return any(
+        request is not None and not request.denied and request.resources == command.resources
+        for request in requests
+    )
 
 
 def _forget_wait(tx: Transaction, waiting: RequestAt) -> None:

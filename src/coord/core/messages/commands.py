@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from coord.core.commands import Reply, SessionCommand
+from coord.core.commands import Command, Reply, SessionCommand
+from coord.core.sessions.commands import SessionInfo
 from coord.core.sessions.schema import Liveness
 
 
@@ -22,6 +23,7 @@ class MessageInfo(Reply, frozen=True):
     reply_to: str
     state: str
     expires_ms: int
+    from_repository: str = ""
 
 
 class SendReply(Reply, frozen=True):
@@ -32,7 +34,7 @@ class SendReply(Reply, frozen=True):
 
 
 class SendMessage(SessionCommand, frozen=True, kw_only=True):
-    """Send a message to a session, or to all that have not ended."""
+    """Send a message to a session, an agent, `role:NAME` or `group:NAME`; without `to`, to all."""
 
     rule = "coord.core.messages.send:send_message"
     prefetch_keys = "coord.core.sessions.identify:caller_reads"
@@ -49,8 +51,45 @@ class SendMessage(SessionCommand, frozen=True, kw_only=True):
     live_only: bool = False
 
 
+class DeliverMessage(Command, frozen=True, kw_only=True):
+    """Deliver a message from a session that works in another repository of this machine."""
+
+    rule = "coord.core.messages.send:deliver_message"
+    reply = SendReply
+    id: str
+    from_session_id: str
+    from_repository: str
+    to: tuple[str, ...]
+    kind: str
+    subject: str
+    body: str = ""
+    blob: dict[str, Any] = {}
+    priority: int = 0
+    ttl_ms: int = 0
+    hops: int = 0
+    reply_to: str = ""
+
+
+class SendElsewhere(SendMessage, frozen=True, kw_only=True):
+    """Count and log a message to sessions of other repositories; the reply is what to run in their stores."""
+
+    rule = "coord.core.messages.send:send_elsewhere"
+    reply = DeliverMessage  # type: ignore[assignment]
+    sessions: tuple[str, ...]
+    from_repository: str
+
+
+class FindRecipients(SessionCommand, frozen=True, kw_only=True):
+    """Return the sessions that an address means."""
+
+    rule = "coord.core.messages.recipients:show_recipients"
+    reply = list[SessionInfo]
+    reads_only = True
+    to: str
+
+
 class ReceiveReply(Reply, frozen=True):
-    """Messages for this session, oldest first; `more`: there are others."""
+    """Messages for this session, the most urgent first; `more`: there are others."""
 
     messages: list[MessageInfo]
     more: bool = False
@@ -80,8 +119,55 @@ class AckReply(Reply, frozen=True):
 
 
 class AckMessages(SessionCommand, frozen=True):
-    """Acknowledge messages."""
+    """Acknowledge messages; a person may acknowledge those of another session."""
 
     rule = "coord.core.messages.receive:ack_messages"
     reply = AckReply
     ids: tuple[str, ...]
+    session: str = ""
+
+
+class GroupInfo(Reply, frozen=True):
+    """A group and its members that have not ended."""
+
+    name: str
+    members: list[str]
+
+
+class GroupCommand(SessionCommand, frozen=True, kw_only=True):
+    """A command about one group."""
+
+    name: str
+
+
+class JoinGroup(GroupCommand, frozen=True, kw_only=True):
+    """Join a group, or with `create` begin one."""
+
+    rule = "coord.core.messages.groups:join_group"
+    prefetch_keys = "coord.core.sessions.identify:caller_reads"
+    reply = GroupInfo
+    create: bool = False
+
+
+class LeaveGroup(GroupCommand, frozen=True):
+    """Leave a group."""
+
+    rule = "coord.core.messages.groups:leave_group"
+    prefetch_keys = "coord.core.sessions.identify:caller_reads"
+    reply = GroupInfo
+
+
+class ShowGroup(GroupCommand, frozen=True):
+    """Return one group."""
+
+    rule = "coord.core.messages.groups:show_group"
+    reply = GroupInfo
+    reads_only = True
+
+
+class ListGroups(SessionCommand, frozen=True):
+    """Return all groups."""
+
+    rule = "coord.core.messages.groups:list_groups"
+    reply = list[GroupInfo]
+    reads_only = True

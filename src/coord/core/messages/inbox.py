@@ -1,4 +1,8 @@
-"""The inbox of a session: put a message into it, read it in order, find the broadcasts not yet seen."""
+"""The inbox of a session: put a message into it, read it in order, find the broadcasts not yet seen.
+
+Emergencies come first. The others come in the order of `sent − weight · priority`, as in the wait queue: a
+high priority is a head start of a minute per step, so that every message is read in the end.
+"""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -7,10 +11,14 @@ import msgspec
 
 from coord.core import keys
 from coord.core.messages.schema import Broadcasts, Mailbox, Message, MessageSent
+from coord.core.sessions.identify import count_emergencies
 from coord.core.sessions.schema import Session
 from coord.core.transaction import Transaction
 
 SYSTEM = "system"
+EMERGENCY = "emergency"
+AGING_MS = 60_000
+"""The waiting time that equals one step of priority."""
 TTL_MS = 7 * 24 * 3600 * 1000
 PENDING_MAX = 1000
 SHOWN_MAX = 100
@@ -22,12 +30,21 @@ def mailbox_of(tx: Transaction, session: str) -> Mailbox:
 
 
 def notify(
-    tx: Transaction, to: str, kind: str, subject: str, now: int, blob: dict[str, Any] | None = None
-) -> None:
-    """Send a system message to a session, unless it has ended."""
+    tx: Transaction,
+    to: str,
+    kind: str,
+    subject: str,
+    now: int,
+    blob: dict[str, Any] | None = None,
+    *,
+    waiter: str = "",
+) -> bool:
+    """Send a system message to a session, unless it has ended or its inbox is full."""
     session = tx.get(keys.session(to), Session)
     if session is None or (session.ended_ms and session.end_reason != "dead"):
-        return
+        return False
+    if mailbox_of(tx, to).pending >= PENDING_MAX:
+        return False
     message = Message(
         from_session_id=SYSTEM,
         sent_ms=now,
@@ -35,10 +52,11 @@ def notify(
         subject=f"[System] {subject}",
         blob=blob or {},
         expires_ms=now + TTL_MS,
+        waiter=waiter,
     )
-    if mailbox_of(tx, to).pending < PENDING_MAX:
-        stored = put_message(tx, message, to)
-        tx.emit(MessageSent(stored.id, SYSTEM, (to,), kind, message.subject))
+    stored = put_message(tx, message, to)
+    tx.emit(MessageSent(stored.id, SYSTEM, (to,), kind, message.subject))
+    return True
 
 
 def put_message(tx: Transaction, message: Message, to: str) -> Message:
@@ -51,7 +69,14 @@ def put_message(tx: Transaction, message: Message, to: str) -> Message:
     changed = msgspec.structs.replace(mailbox, next=number + 1, pending=mailbox.pending + 1)
     tx.put(keys.mailbox(to), changed)
     tx.put(keys.inbox(to, number), stored, keys.due(stored.expires_ms))
+    if stored.kind == EMERGENCY:
+        count_emergencies(tx, to, 1)
     return stored
+
+
+def urgency(message: Message) -> tuple[bool, int]:
+    """Return a key that sorts messages, the most urgent first; equal ones keep their order."""
+    return message.kind != EMERGENCY, message.sent_ms - AGING_MS * message.priority
 
 
 def inbox_messages(tx: Transaction, session: str) -> Iterator[tuple[str, Message]]:
@@ -98,7 +123,10 @@ def mark_broadcasts_seen(tx: Transaction, session: str, number: int) -> None:
     tx.put(keys.mailbox(session), mailbox)
 
 
-def remove_message(tx: Transaction, key: str, session: str) -> None:
+def remove_message(tx: Transaction, key: str, message: Message, session: str) -> None:
+    """Delete a message from an inbox."""
     mailbox = mailbox_of(tx, session)
     tx.delete(key)
     tx.put(keys.mailbox(session), msgspec.structs.replace(mailbox, pending=mailbox.pending - 1))
+    if message.kind == EMERGENCY:
+        count_emergencies(tx, session, -1)

@@ -4,12 +4,13 @@ A message is shown at least once, and normally once. `receive_messages` marks it
 ends it. A message that was offered and not acknowledged in time is offered again under the same id.
 """
 
-from itertools import chain, islice
+from collections.abc import Iterator
+from itertools import chain
 
 import msgspec
 
 from coord.core import keys
-from coord.core.errors import NotFound
+from coord.core.errors import NotFound, Refused
 from coord.core.messages.commands import (
     AckMessages,
     AckReply,
@@ -27,9 +28,12 @@ from coord.core.messages.inbox import (
     put_message,
     remove_message,
     unseen_broadcasts,
+    urgency,
 )
 from coord.core.messages.schema import Broadcasts, Message, MessageDelivered
+from coord.core.messages.wait_notices import is_pointless, withdraw_notice
 from coord.core.sessions.identify import ensure_session, find_session
+from coord.core.sessions.queries import find_peer
 from coord.core.transaction import Transaction
 
 OFFER_MS = 60_000
@@ -43,11 +47,14 @@ def receive_messages(tx: Transaction, command: ReceiveMessages, now: int) -> Rec
     more = collect_broadcasts(tx, session)
     room = tx.size + COPIED_BYTES_MAX
     shown: list[MessageInfo] = []
-    for key, message in inbox_messages(tx, session):
+    for key, message in _by_urgency(inbox_messages(tx, session)):
         if now >= message.expires_ms or not (command.drain or now >= message.offered_ms + OFFER_MS):
             continue
         if len(shown) == SHOWN_MAX or tx.size > room:
             return ReceiveReply(shown, more=True)
+        if is_pointless(tx, message, now):
+            withdraw_notice(tx, key, message, session)
+            continue
         offered = msgspec.structs.replace(message, state="offered", offered_ms=now)
         if command.drain:
             _deliver(tx, key, message, session)
@@ -65,13 +72,22 @@ def peek_messages(tx: Transaction, command: PeekMessages, now: int) -> ReceiveRe
 
 
 def waiting_messages(tx: Transaction, session: str, now: int) -> list[Message]:
-    """Return the waiting messages of a session, at most `SHOWN_MAX` + 1."""
+    """Return the waiting messages of a session, the most urgent first, at most `SHOWN_MAX` + 1."""
     unseen = (
-        msgspec.structs.replace(message, to_session_id=session, recipients=())
+        ("", msgspec.structs.replace(message, to_session_id=session, recipients=()))
         for _, message in unseen_broadcasts(tx, session)
     )
-    waiting = chain((message for _, message in inbox_messages(tx, session)), unseen)
-    return list(islice((message for message in waiting if now < message.expires_ms), SHOWN_MAX + 1))
+    found: list[Message] = []
+    for _, message in _by_urgency(chain(inbox_messages(tx, session), unseen)):
+        if now < message.expires_ms and not is_pointless(tx, message, now):
+            found.append(message)
+            if len(found) > SHOWN_MAX:
+                break
+    return found
+
+
+def _by_urgency(found: Iterator[tuple[str, Message]]) -> list[tuple[str, Message]]:
+    return sorted(found, key=lambda each: urgency(each[1]))
 
 
 def collect_broadcasts(tx: Transaction, session: str) -> bool:
@@ -92,20 +108,28 @@ def collect_broadcasts(tx: Transaction, session: str) -> bool:
 
 def ack_messages(tx: Transaction, command: AckMessages, now: int) -> AckReply:
     """Acknowledge messages; skip those that are acknowledged already."""
-    session = ensure_session(tx, command.caller, now).session_id
+    own = ensure_session(tx, command.caller, now).session_id
+    session = own
+    if command.session:
+        session = find_peer(tx, command.session)
+        if session != own and not command.caller.person:
+            raise Refused(
+                f"only a person may acknowledge the messages of {session}",
+                hint="ask the person you work for",
+            )
     by_id = find_messages(tx, session, command.ids)
     unknown = [name for name in command.ids if name not in by_id]
     if unknown and len(unknown) == len(command.ids):
         raise NotFound(f"no message {unknown[0]} waits for {session}", hint="coord recv --peek lists them")
     for name in command.ids:
         if name in by_id:
-            _deliver(tx, *by_id.pop(name), session)
+            _deliver(tx, *by_id.pop(name), session, by="" if session == own else own)
     return AckReply([name for name in command.ids if name not in unknown])
 
 
-def _deliver(tx: Transaction, key: str, message: Message, session: str) -> None:
-    remove_message(tx, key, session)
-    tx.emit(MessageDelivered(message.id, session))
+def _deliver(tx: Transaction, key: str, message: Message, session: str, by: str = "") -> None:
+    remove_message(tx, key, message, session)
+    tx.emit(MessageDelivered(message.id, session, by))
 
 
 def message_info(message: Message) -> MessageInfo:
@@ -123,4 +147,5 @@ def message_info(message: Message) -> MessageInfo:
         message.reply_to,
         message.state,
         message.expires_ms,
+        message.from_repository,
     )

@@ -7,24 +7,39 @@ from coord.core.records import Stored
 
 
 class MessageSent(Event, frozen=True, tag="message.sent"):
-    """A message was sent to one session, or to all."""
+    """A message was sent to one session or to several; `to_agent` and `to_role` describe them."""
 
     id: str
     session: str
     to: tuple[str, ...]
     kind: str
     subject: str
+    to_agent: str = ""
+    to_role: str = ""
+    from_repository: str = ""
 
 
-class MessageDelivered(Event, frozen=True, tag="message.delivered"):
-    """A message was acknowledged by its recipient."""
+class GroupMessageSent(Event, frozen=True, tag="message.sent_to_group"):
+    """A message was sent to the members of a group."""
 
     id: str
     session: str
+    group: str
+    to: tuple[str, ...]
+    kind: str
+    subject: str
+
+
+class MessageDelivered(Event, frozen=True, tag="message.delivered"):
+    """A message was acknowledged by its recipient, or by a person (`by`) in its place."""
+
+    id: str
+    session: str
+    by: str = ""
 
 
 class MessageLost(Event, frozen=True, tag="message.undelivered"):
-    """A message will never be read: it expired, or its recipient ended."""
+    """A message will never be read: it expired, has become pointless, or its recipient ended."""
 
     id: str
     session: str
@@ -32,8 +47,26 @@ class MessageLost(Event, frozen=True, tag="message.undelivered"):
     reason: str
 
 
+class GroupJoined(Event, frozen=True, tag="group.joined"):
+    """A session joined a group."""
+
+    group: str
+    session: str
+
+
+class GroupLeft(Event, frozen=True, tag="group.left"):
+    """A session left a group."""
+
+    group: str
+    session: str
+
+
 class Message(Stored, frozen=True, tag=1):
-    """A message in an inbox, or a broadcast (then with its recipients)."""
+    """A message in an inbox, or one to several sessions (then with its recipients).
+
+    `waiter`: the message only matters while this session waits for the resources in `blob`.
+    `from_repository`: the repository of a sender that works in another one.
+    """
 
     id: str = ""
     from_session_id: str = ""
@@ -50,10 +83,15 @@ class Message(Stored, frozen=True, tag=1):
     state: str = "pending"
     offered_ms: int = 0
     expires_ms: int = 0
+    waiter: str = ""
+    from_repository: str = ""
 
 
 class Mailbox(Stored, frozen=True, tag=1):
-    """A session's counters of messages."""
+    """A session's counters of messages.
+
+    `heard`: the requests that this session heard of, and until when each counts as the same request.
+    """
 
     next: int = 1
     pending: int = 0
@@ -61,6 +99,13 @@ class Mailbox(Stored, frozen=True, tag=1):
     window_ms: int = 0
     window_sent: int = 0
     window_broadcasts: int = 0
+    heard: dict[str, int] = {}
+
+
+class Group(Stored, frozen=True, tag=1):
+    """The sessions that get the messages to a group."""
+
+    members: tuple[str, ...] = ()
 
 
 class Broadcasts(Stored, frozen=True, tag=1):

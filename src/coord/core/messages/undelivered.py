@@ -25,7 +25,7 @@ def return_message(tx: Transaction, key: str, reason: str, now: int) -> None:
     """Remove a message that nobody will read, and notify its sender."""
     message = tx.get(key, Message)
     if message is not None:
-        remove_message(tx, key, message.to_session_id)
+        remove_message(tx, key, message, message.to_session_id)
         _report_lost(tx, message, message.to_session_id, reason, now)
 
 
@@ -79,7 +79,7 @@ def move_messages(tx: Transaction, session: str, successor: str, now: int) -> No
         if tx.size > room:
             return_message(tx, key, f"session {session} was replaced and had too much to read", now)
             continue
-        remove_message(tx, key, session)
+        remove_message(tx, key, message, session)
         put_message(tx, message, successor)
     for _, message in unseen_broadcasts(tx, session):
         _report_lost(tx, message, session, f"session {session} was replaced", now)

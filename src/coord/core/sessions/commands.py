@@ -90,3 +90,13 @@ class DeclareDead(Command, frozen=True):
     reply = None
     session: str
     evidence: str
+
+
+class IsWaiting(Command, frozen=True):
+    """Whether a session waits for these resources; only rules send this command."""
+
+    rule = "coord.core.locks.wait_queue:is_waiting"
+    reply = bool
+    reads_only = True
+    session: str
+    resources: tuple[str, ...]

@@ -215,9 +215,21 @@ def mark_parent(tx: Transaction, parent: str) -> None:
     """Mark a session that has sub-agents, so that the end of its locks also ends theirs below it."""
     session = tx.get(keys.session(parent), Session) if parent else None
     if session is not None and not session.children:
-        ended = session.ended_ms > 0
-        index_key = keys.due(session.ended_ms + ENDED_KEPT_MS if ended else session.beat_ms + SUSPECT_MS)
-        tx.put(keys.session(parent), msgspec.structs.replace(session, children=True), index_key)
+        _rewrite(tx, msgspec.structs.replace(session, children=True))
+
+
+def count_emergencies(tx: Transaction, name: str, by: int) -> None:
+    """Count an emergency that came into the inbox of a session, or left it."""
+    session = tx.get(keys.session(name), Session)
+    if session is not None:
+        _rewrite(tx, msgspec.structs.replace(session, emergencies=max(0, session.emergencies + by)))
+
+
+def _rewrite(tx: Transaction, session: Session) -> None:
+    """Write a session that may have ended, without a heartbeat."""
+    ended = session.ended_ms > 0
+    index_key = keys.due(session.ended_ms + ENDED_KEPT_MS if ended else session.beat_ms + SUSPECT_MS)
+    tx.put(keys.session(session.session_id), session, index_key)
 
 
 def _list_process(tx: Transaction, process: Process | None, name: str) -> None:

@@ -52,6 +52,7 @@ class Session(Stored, frozen=True, tag=1):
     `parent_process` is the process of another session below which it was first seen: commands may come
     from there, but it does not prove that this session is alive. `calls` maps tool calls under way to their
     deadlines; `reminded` is the lock of which the session was reminded last. A `person` is no agent.
+    `emergencies` counts the emergencies in its inbox: while there is one, hooks stop its tool calls.
     """
 
     session_id: str = ""
@@ -74,6 +75,7 @@ class Session(Stored, frozen=True, tag=1):
     end_reason: str = ""
     calls: dict[str, int] = {}
     reminded: int = 0
+    emergencies: int = 0
     current_task: dict[str, Any] = {}
     owned_resources: dict[str, Any] = {}
     blob: dict[str, Any] = {}

@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from coord.core.errors import CoordError, NotFound
+from coord.core.identity import Caller
 from coord.core.locks.commands import (
     BeginToolCall,
     EndToolCall,
@@ -22,7 +23,7 @@ from coord.integrations.hooks.config import Settings, read_settings
 from coord.integrations.hooks.events import ALLOW, Answer, Event
 from coord.integrations.hooks.identity import caller_of, tenant_of
 from coord.integrations.hooks.protected_files import check_edit, check_settings
-from coord.integrations.hooks.shell_parser import outlives_call
+from coord.integrations.hooks.shell_parser import only_coord, outlives_call
 from coord.integrations.hooks.targets import Target, home_location, targets_of, worktree_of
 from coord.sdk.client.connection import Connection
 from coord.sdk.client.open import open_location
@@ -93,9 +94,13 @@ class HookHandler:
         for target in targets:
             connection = self._connect(target.location)
             reply = self._begin(connection, target)
+            if reply.stopped:
+                refusal = self._emergency(connection, reply.stopped)
+                if not refusal:
+                    reply = self._begin(connection, target, despite_emergency=True)
             if not reply.ok:
                 self._undo(begun)
-                self._reply(Answer(deny=self._denial(reply, target)))
+                self._reply(Answer(deny=refusal or self._denial(reply, target)))
                 return
             begun.append((connection, target))
             if reply.after_loss:
@@ -119,7 +124,19 @@ class HookHandler:
         location = target.location._replace(repository=find_repository(target.worktree))
         return salvage_first(self._client(location), reply.locks)
 
-    def _begin(self, connection: Connection, target: Target) -> LockReply:
+    def _emergency(self, connection: Connection, session: str) -> str:
+        """Return why an emergency stops the call; "" if the call only asks coord, or if none is left."""
+        if self.event.command is not None and not self.event.writes and only_coord(self.event.command):
+            return ""
+        from coord.core.messages.commands import PeekMessages
+
+        caller = connection.caller
+        peek = PeekMessages(caller if session == caller.session else Caller(session))
+        found = [each for each in connection.call(peek).messages if each.kind == messages.EMERGENCY]
+        acts_as = session if session == caller.session and self.event.agent else ""
+        return messages.emergency(found, acts_as) if found else ""
+
+    def _begin(self, connection: Connection, target: Target, *, despite_emergency: bool = False) -> LockReply:
         command = BeginToolCall(
             connection.caller,
             connection.location.repository_id,
@@ -129,6 +146,7 @@ class HookHandler:
             lease_ms=int((self.event.timeout_s + MARGIN_S) * 1000),
             worktree=target.worktree or "-",
             reason=self._reason(),
+            despite_emergency=despite_emergency,
         )
         reply: LockReply = connection.call(command)
         return reply
@@ -218,6 +236,11 @@ class HookHandler:
         held = [
             lock for lock in self._release_done(connection, ended, look=True) if lock.fence > ended.reminded
         ]
+        if ended.emergencies and not self.event.reminded:
+            refusal = self._emergency(connection, connection.caller.session)
+            if refusal:
+                self._reply(Answer(keep_going=refusal))
+                return
         if not held or self.event.reminded:
             self._reply(ALLOW)
             return

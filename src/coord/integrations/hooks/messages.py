@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from coord.core.messages.commands import MessageInfo
     from coord.core.sessions.commands import SessionInfo
 
+EMERGENCY = "emergency"
 NAMED_MAX = 5
 SAID_CHARS_MAX = 9_000
 """The tools cut longer texts."""
@@ -53,6 +54,18 @@ def denial(reply: LockReply, resources: Sequence[str], command: str) -> str:
         f"coord: {names} is locked{covers} by {_holder(held)} until {_clock_time(held.expires_ms)} "
         f"({span(held.expires_in_s)} from now){why}. Nothing was changed. Next: {wait}{again}; "
         "or do something else first."
+    )
+
+
+def emergency(messages: Sequence[MessageInfo], session: str = "") -> str:
+    """Return why a call is stopped; `session` is the one that acknowledges, if it is not the default."""
+    lines = "\n".join(_message(message) for message in messages[:NAMED_MAX])
+    ids = " ".join(message.id for message in messages[:NAMED_MAX])
+    acting = f" --session {session}" if session else ""
+    return (
+        f"{lines[:SAID_CHARS_MAX]}\n"
+        "coord: this is an emergency, and it stops edits and commands. Nothing was changed. "
+        f"Next: act on it; `{coord()}{acting} ack {ids}` acknowledges it, and calls pass again."
     )
 
 
@@ -125,16 +138,24 @@ def reminder(held: Sequence[LockInfo]) -> str:
 
 
 def inbox(messages: Sequence[MessageInfo]) -> tuple[str, list[str]]:
-    """Return the messages that fit as one text, and their ids."""
+    """Return the messages that fit as one text, and the ids of those that the hook may acknowledge."""
     text, ids = "", list[str]()
     for message in messages:
-        body = f" — {message.body[:BODY_CHARS_MAX]}" if message.body else ""
-        sender = f"message {message.id} from {message.from_session_id} ({message.kind})"
-        line = f"coord: {sender}: {message.subject}{body}"
+        line = _message(message)
+        if message.kind == EMERGENCY:
+            line += f" (edits and commands are stopped until `{coord()} ack {message.id}`)"
         if text and len(text) + len(line) > SAID_CHARS_MAX:
             break
-        text, ids = f"{text}\n{line}" if text else line, [*ids, message.id]
+        text = f"{text}\n{line}" if text else line
+        ids += [message.id] * (message.kind != EMERGENCY)
     return text, ids
+
+
+def _message(message: MessageInfo) -> str:
+    body = f" — {message.body[:BODY_CHARS_MAX]}" if message.body else ""
+    at = f" in {message.from_repository}" if message.from_repository else ""
+    sender = f"message {message.id} from {message.from_session_id}{at} ({message.kind})"
+    return f"coord: {sender}: {message.subject}{body}"
 
 
 def span(seconds: float) -> str:

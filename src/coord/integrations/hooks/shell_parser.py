@@ -56,6 +56,9 @@ COORD_WRITING = (
     ["uninstall"],
 )
 """Commands of coord that run other commands or write files."""
+COORD_CHANGING = frozenset((*(words[0] for words in COORD_WRITING), "commit"))
+OUTPUT_SIGNS = (">", "`", "$(", "<(", "--output")
+"""Signs that a line may write a file, or run a command that the parser does not see."""
 OPTIONS_WITH_VALUE = {"git": ("-C", "-c", "--git-dir", "--work-tree", "--namespace")}
 """Options before the subcommand that take a value."""
 
@@ -101,7 +104,7 @@ def only_reads(line: str, *, store: bool = True) -> bool:
 
     Without a `store` commands of coord do not count as reading: they would create a new store.
     """
-    if any(sign in line for sign in (">", "`", "$(", "<(", "--output")):
+    if any(sign in line for sign in OUTPUT_SIGNS):
         return False
     commands = [_without_options(words) for words in simple_commands(line)]
     return bool(commands) and all(
@@ -109,6 +112,16 @@ def only_reads(line: str, *, store: bool = True) -> bool:
         or (words[0] == "git" and len(words) > 1 and words[1] in GIT_READ_ONLY)
         or (words[0] == "coord" and (words[1:] == ["doctor"] or (store and words[1:2] not in COORD_WRITING)))
         for words in commands
+    )
+
+
+def only_coord(line: str) -> bool:
+    """Whether a line only asks coord, and lets it neither write files nor run other commands."""
+    if any(sign in line for sign in OUTPUT_SIGNS):
+        return False
+    commands = simple_commands(line)
+    return bool(commands) and all(
+        words[0] == "coord" and not COORD_CHANGING.intersection(words[1:]) for words in commands
     )
 
 

@@ -125,22 +125,31 @@ class Connection:
     def user_store(self, *, make: bool) -> "Connection | None":
         """Return a connection to the user's store; None if it does not exist and `make` is false."""
         if self._host is None:
-            location = user_location(self._environ)
+            location = self.user_location
             if not make and not location.pinned:
                 return None
-            database, location = open_location(location, self._timeout)
-            self._host = Connection(
-                database,
-                location,
-                msgspec.structs.replace(self.caller, max_agents=0),  # the limit is that of a repository
-                tenant=self.tenant,
-                cwd=self._cwd,
-                environ=self._environ,
-                clock=self._clock,
-                timeout=self._timeout,
-            )
+            self._host = self.open_other(location)
         self._host.on_wait = self.on_wait
         return self._host
+
+    @property
+    def user_location(self) -> StoreLocation:
+        """The location of the user's store."""
+        return user_location(self._environ)
+
+    def open_other(self, location: StoreLocation) -> "Connection":
+        """Return a connection of the same caller to another store; the caller of this method closes it."""
+        database, location = open_location(location, self._timeout)
+        return Connection(
+            database,
+            location,
+            msgspec.structs.replace(self.caller, max_agents=0),  # the limit is that of a repository
+            tenant=self.tenant,
+            cwd=self._cwd,
+            environ=self._environ,
+            clock=self._clock,
+            timeout=self._timeout,
+        )
 
     def mirror_to_user_store(self, command: SessionCommand, *, make: bool = False) -> None:
         """Repeat a session command in the user's store, so that other repositories see the session.

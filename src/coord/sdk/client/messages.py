@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from coord.core.errors import Invalid
+from coord.core.errors import Invalid, NotFound
 from coord.core.ids import check_id
 from coord.sdk.client.connection import Connection
 from coord.sdk.client.locks import WAIT_S_MAX
@@ -14,7 +14,7 @@ from coord.sdk.client.waiting import POLL_S
 from coord.sdk.validation import arguments
 
 if TYPE_CHECKING:
-    from coord.core.messages.commands import AckReply, ReceiveReply, SendReply
+    from coord.core.messages.commands import AckReply, GroupInfo, ReceiveReply, SendMessage, SendReply
 
 
 class MessageCalls(Connection):
@@ -33,8 +33,8 @@ class MessageCalls(Connection):
         reply_to: str = "",
         hops: int = 0,
     ) -> SendReply:
-        """Send a message to a session, given by its id or a unique prefix of it."""
-        to = check_id("session id", peer)
+        """Send a message to a session, an agent, `role:NAME` or `group:NAME`; see `coord send --help`."""
+        to = check_id("recipient", peer)
         return self._send(to, kind, subject, body, blob, priority, ttl_s, reply_to, hops)
 
     def broadcast(
@@ -73,7 +73,7 @@ class MessageCalls(Connection):
             to=to,
             kind=arguments.kind(kind),
             subject=arguments.one_line("subject", subject, arguments.SUBJECT_CHARS_MAX),
-            body=arguments.body(body, broadcast=not to),
+            body=arguments.body(body, broadcast=not to or to.startswith(("role:", "group:"))),
             blob={} if blob is None else arguments.blob(blob),
             priority=arguments.priority(priority),
             ttl_ms=0 if ttl_s is None else arguments.milliseconds("ttl", ttl_s),
@@ -81,7 +81,22 @@ class MessageCalls(Connection):
             reply_to=arguments.one_line("message id", reply_to),
             live_only=live_only,
         )
-        return self.call(command)
+        if self.location.repository is None and to:
+            return self._send_elsewhere(command) or self.call(command)
+        try:
+            return self.call(command)
+        except NotFound:
+            sent = self._send_elsewhere(command)
+            if sent is None:
+                raise
+            return sent
+
+    def _send_elsewhere(self, command: SendMessage) -> SendReply | None:
+        """Send a message to sessions of other repositories; None if nobody there has the address."""
+        from coord.sdk.client.elsewhere import find_elsewhere, send_elsewhere  # most recipients work here
+
+        destinations = find_elsewhere(self, command.to)
+        return send_elsewhere(self, command, destinations) if destinations else None
 
     def recv(self, *, drain: bool = False, peek: bool = False, wait_s: float | None = 0) -> ReceiveReply:
         """Receive messages; `drain` removes them, `peek` only looks, `wait_s` waits for the first one."""
@@ -102,11 +117,39 @@ class MessageCalls(Connection):
                 self.on_wait(reply)
             store.wait(store.seen.offset, min(left, POLL_S))
 
-    def ack(self, ids: str | Sequence[str]) -> AckReply:
-        """Acknowledge messages, so that they are not offered again."""
+    def ack(self, ids: str | Sequence[str], *, of: str = "") -> AckReply:
+        """Acknowledge messages, so that they are not offered again; a person may do so for a session `of`."""
         from coord.core.messages.commands import AckMessages
 
         names = (ids,) if isinstance(ids, str) else tuple(ids)
         return self.call(
-            AckMessages(self.caller, tuple(arguments.one_line("message id", name) for name in names))
+            AckMessages(
+                self.caller,
+                tuple(arguments.one_line("message id", name) for name in names),
+                check_id("session id", of) if of else "",
+            )
         )
+
+    def join_group(self, name: str, *, create: bool = False) -> GroupInfo:
+        """Join a group, or begin one: its members get the messages to `group:NAME`."""
+        from coord.core.messages.commands import JoinGroup
+
+        return self.call(JoinGroup(caller=self.caller, name=check_id("group", name), create=create))
+
+    def leave_group(self, name: str) -> GroupInfo:
+        """Leave a group; it ends with its last member."""
+        from coord.core.messages.commands import LeaveGroup
+
+        return self.call(LeaveGroup(caller=self.caller, name=check_id("group", name)))
+
+    def groups(self) -> list[GroupInfo]:
+        """Return all groups with their members."""
+        from coord.core.messages.commands import ListGroups
+
+        return self.call(ListGroups(self.caller))
+
+    def group(self, name: str) -> GroupInfo:
+        """Return a group with its members."""
+        from coord.core.messages.commands import ShowGroup
+
+        return self.call(ShowGroup(caller=self.caller, name=check_id("group", name)))

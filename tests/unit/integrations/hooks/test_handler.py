@@ -329,6 +329,56 @@ def test_messages_come_with_the_next_prompt(scene: HookHarness) -> None:
     assert "from bob (notify): done" in scene.tell("UserPromptSubmit", prompt="go on").note
 
 
+def test_an_emergency_stops_calls_until_it_is_acknowledged(scene: HookHarness) -> None:
+    """MSG-3: it is shown at the next hook, stops edits and commands, and lets pass what asks coord."""
+    scene.tell("SessionStart", source="startup")
+    with scene.client("bob") as bob:
+        sent = bob.send("ada", "emergency", "the key leaked", body="do not push")
+    shown = scene.tell("PostToolUse", **scene.edit("new.txt", tool_name="Read")).note
+    assert "from bob (emergency): the key leaked — do not push" in shown
+    for call in (
+        scene.edit("new.txt"),
+        scene.shell("make"),
+        scene.shell("coord ack x > new.txt"),
+        scene.shell("coord recv; rm new.txt"),
+        scene.shell("coord guard x -- make"),
+        scene.shell("coord commit -m x"),
+    ):
+        deny = scene.before(call).deny
+        assert "the key leaked" in deny
+        assert f"ack {sent.id}` acknowledges it" in deny
+    assert scene.held() == {}
+    for line in (
+        f"coord ack {sent.id}",
+        f"/usr/bin/coord --session ada ack {sent.id}",
+        "coord recv && coord locks",
+    ):
+        assert scene.before(scene.shell(line)).deny == ""
+    assert "the key leaked" in scene.tell("Stop").keep_going
+    assert scene.tell("Stop", stop_hook_active=True).keep_going == ""
+    with scene.client("ada") as ada:
+        ada.ack(sent.id)
+    assert scene.write("new.txt").deny == ""
+    assert scene.tell("UserPromptSubmit", prompt="go on").note == ""
+
+
+def test_a_sub_agent_stops_with_its_session(scene: HookHarness) -> None:
+    """MSG-3: the text names the session that acknowledges, where `coord ack` would mean another one."""
+    scene.tell("SessionStart", source="startup")
+    scene.tell("SubagentStart", agent_id="x1", agent_type="explorer")
+    with scene.client("bob") as bob:
+        first = bob.send("ada", "emergency", "stop all")
+        assert f"coord ack {first.id}`" in scene.write("a.txt", agent_id="x1").deny.replace("/bin/", " ")
+        second = bob.send("ada.x1", "emergency", "stop one")
+    with scene.client("ada") as ada:
+        ada.ack(first.id)
+        assert scene.write("b.txt").deny == ""
+        assert f"--session ada.x1 ack {second.id}`" in scene.write("a.txt", agent_id="x1").deny
+    with scene.client("ada.x1") as child:
+        child.ack(second.id)
+    assert scene.write("a.txt", agent_id="x1").deny == ""
+
+
 @pytest.mark.parametrize(("left_s", "waits_s"), [(-1.0, 0.0), (0.0, 0.0), (2.5, 2.5)])
 def test_a_store_is_waited_for_while_there_is_time(
     scene: HookHarness, monkeypatch: pytest.MonkeyPatch, left_s: float, waits_s: float

@@ -71,6 +71,29 @@ def test_a_whole_exchange(scene: HookHarness) -> None:
     assert (code, answer["decision"], said) == (0, "deny", "")
 
 
+def test_an_emergency_stops_the_program_s_calls(scene: HookHarness) -> None:
+    """MSG-3: an edit is denied, `coord ack` passes and ends it, and then the same edit passes."""
+    hook(scene, {"session_id": "ada", "hook_event_name": "SessionStart", "source": "startup"})
+    with scene.client("bob") as bob:
+        sent = bob.send("ada", "emergency", "main is broken")
+    ack = f"coord ack {sent.id}"
+    for told in (edit(), shell("make")):
+        code, answer, _ = hook(scene, told)
+        assert code == 0
+        assert answer["hookSpecificOutput"]["permissionDecision"] == "deny"
+        assert "from bob (emergency): main is broken" in reason_in(answer)
+        assert f"{ack}` acknowledges it" in reason_in(answer)
+    assert hook(scene, shell(ack)) == (0, None, "")
+    done = subprocess.run(
+        [sys.executable, "-m", "coord.transports.cli.main", "ack", sent.id],
+        env={**scene.environ, "COORD_SESSION_ID": "ada"},
+        cwd=scene.root,
+        check=False,
+    )
+    assert done.returncode == 0
+    assert hook(scene, edit()) == (0, None, "")
+
+
 def test_a_repository_whose_store_was_removed_is_closed_for_writes(
     scene: HookHarness, tmp_path: Path
 ) -> None:

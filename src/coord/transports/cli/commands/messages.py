@@ -3,14 +3,28 @@
 from coord.transports.cli.commands.flags import KIND, SENDING, SUBJECT
 from coord.transports.cli.spec import Argument, CommandSpec, Flag
 
+GROUP = Argument("name", "the name of the group")
+
 COMMANDS = (
     CommandSpec(
         "send",
-        "send a message to a session",
+        "send a message to a session, an agent or several",
         handler="coord.transports.cli.handlers.messages:send",
-        examples=("coord send otto request 'please review' --body 'branch login-rework'",),
-        arguments=(Argument("peer", "a session or an agent", completes="recipients"), KIND, SUBJECT),
+        examples=(
+            "coord send otto request 'please review' --body 'branch login-rework'",
+            "coord send role:reviewer emergency 'a key leaked: do not push'",
+        ),
+        arguments=(
+            Argument("to", "a session, an agent, role:NAME or group:NAME", completes="recipients"),
+            KIND,
+            SUBJECT,
+        ),
         flags=SENDING,
+        details=(
+            "TO is a full session id, else an agent's name, else the beginning of one session's id; first "
+            "in this repository, then in the others of this machine. A name or role means its live "
+            "sessions. An emergency stops the edits and commands of its recipients until `coord ack`."
+        ),
     ),
     CommandSpec(
         "recv",
@@ -35,6 +49,9 @@ COMMANDS = (
         handler="coord.transports.cli.handlers.messages:ack",
         examples=("coord ack 17-0",),
         arguments=(Argument("id", "the id of a message", many=True, dest="ids"),),
+        flags=(
+            Flag("of", "the session that got it (only for people)", "SESSION", "name", completes="peers"),
+        ),
     ),
     CommandSpec(
         "broadcast",
@@ -43,5 +60,40 @@ COMMANDS = (
         examples=("coord broadcast warn 'main is red' --live-only",),
         arguments=(KIND, SUBJECT),
         flags=(*SENDING[:-1], Flag("live-only", "only to sessions that show a sign of life")),
+    ),
+    CommandSpec(
+        "group create",
+        "begin a group, with this session in it",
+        handler="coord.transports.cli.handlers.messages:group_create",
+        examples=("coord group create frontend",),
+        arguments=(GROUP,),
+        details="Messages to group:NAME reach its members. A session that ends leaves its groups.",
+    ),
+    CommandSpec(
+        "group join",
+        "join a group",
+        handler="coord.transports.cli.handlers.messages:group_join",
+        examples=("coord group join frontend",),
+        arguments=(GROUP,),
+    ),
+    CommandSpec(
+        "group leave",
+        "leave a group; the last member ends it",
+        handler="coord.transports.cli.handlers.messages:group_leave",
+        examples=("coord group leave frontend",),
+        arguments=(GROUP,),
+    ),
+    CommandSpec(
+        "group list",
+        "list the groups and their members",
+        handler="coord.transports.cli.handlers.messages:group_list",
+        examples=("coord group list",),
+    ),
+    CommandSpec(
+        "group show",
+        "show the members of a group",
+        handler="coord.transports.cli.handlers.messages:group_show",
+        examples=("coord group show frontend",),
+        arguments=(GROUP,),
     ),
 )

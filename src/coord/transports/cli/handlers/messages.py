@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from coord.core.messages.commands import MessageInfo, SendReply
+from coord.core.messages.commands import GroupInfo, MessageInfo, SendReply
 from coord.core.sessions.schema import Liveness
 from coord.sdk.client.client import Client
 from coord.transports import arguments, exit_codes
@@ -16,6 +16,8 @@ from coord.transports.cli.wait_line import showing_wait
 
 if TYPE_CHECKING:
     from coord.transports.cli.notices import Notices
+
+NAMED_MAX = 5
 
 
 class SendingArgs(Args, frozen=True):
@@ -32,13 +34,13 @@ class SendingArgs(Args, frozen=True):
 class SendArgs(SendingArgs, frozen=True):
     """The arguments of `coord send`."""
 
-    peer: str
+    to: str
     reply_to: str
 
 
 def send(client: Client, args: SendArgs) -> Answer:
-    """Send a message to a session."""
-    return _sent(client.send(args.peer, args.kind, args.subject, reply_to=args.reply_to, **_content(args)))
+    """Send a message to a session, an agent, a role or a group."""
+    return _sent(client.send(args.to, args.kind, args.subject, reply_to=args.reply_to, **_content(args)))
 
 
 class BroadcastArgs(SendingArgs, frozen=True):
@@ -93,7 +95,8 @@ def _texts(messages: Sequence[MessageInfo], room: int) -> str:
 
     shown = []
     for each in messages:
-        parts = [each.id, each.kind, f"from {each.from_session_id}", ago(timestamp(each.sent_ms) or "")]
+        at = f" in {each.from_repository}" if each.from_repository else ""
+        parts = [each.id, each.kind, f"from {each.from_session_id}{at}", ago(timestamp(each.sent_ms) or "")]
         parts += [f"priority {each.priority}"] if each.priority else []
         parts += [f"answers {each.reply_to}"] if each.reply_to else []
         head = wrapped(visible(" · ".join(parts)), room)
@@ -111,12 +114,50 @@ class AckArgs(Args, frozen=True):
     """The arguments of `coord ack`."""
 
     ids: list[str]
+    of: str
 
 
 def ack(client: Client, args: AckArgs) -> Answer:
     """Acknowledge messages."""
-    reply = client.ack(args.ids)
+    reply = client.ack(args.ids, of=args.of)
     return Answer(fields_of(reply), f"Acknowledged: {', '.join(reply.acked) or 'none'}")
+
+
+class GroupArgs(Args, frozen=True):
+    """The arguments of the commands about one group."""
+
+    name: str
+
+
+def group_create(client: Client, args: GroupArgs) -> Answer:
+    """Begin a group."""
+    return _group(client.join_group(args.name, create=True))
+
+
+def group_join(client: Client, args: GroupArgs) -> Answer:
+    """Join a group."""
+    return _group(client.join_group(args.name))
+
+
+def group_leave(client: Client, args: GroupArgs) -> Answer:
+    """Leave a group."""
+    return _group(client.leave_group(args.name))
+
+
+def group_show(client: Client, args: GroupArgs) -> Answer:
+    """Show the members of a group."""
+    return _group(client.group(args.name))
+
+
+def group_list(client: Client, _args: Args) -> Answer:
+    """List the groups."""
+    found = fields_of(client.groups())
+    return Answer({"groups": found}, count(len(found), "group"), found, ("name", "members"))
+
+
+def _group(reply: GroupInfo) -> Answer:
+    members = ", ".join(reply.members) or "nobody"
+    return Answer({"group": fields_of(reply)}, f"{reply.name}: {members}")
 
 
 def _content(args: SendingArgs) -> dict[str, Any]:
@@ -126,4 +167,6 @@ def _content(args: SendingArgs) -> dict[str, Any]:
 def _sent(reply: SendReply) -> Answer:
     silent = [name for name, life in reply.recipients.items() if life is not Liveness.LIVE]
     warning = f"; no sign of life from {', '.join(silent[:5])}" if silent else ""
-    return Answer(fields_of(reply), f"Sent {reply.id} to {count(len(reply.recipients), 'session')}{warning}")
+    names = ", ".join([*reply.recipients][:NAMED_MAX])
+    more = f" and {len(reply.recipients) - NAMED_MAX} more" if len(reply.recipients) > NAMED_MAX else ""
+    return Answer(fields_of(reply), f"Sent {reply.id} to {names or 'nobody'}{more}{warning}")

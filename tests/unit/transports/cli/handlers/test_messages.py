@@ -105,3 +105,33 @@ def test_a_message_to_nobody_is_not_found(coord: Coord) -> None:
     assert coord("ann send s-nobody warn x").code == 4
     assert coord("ann send s-bob WARN x").code == 2
     assert coord("bob recv").answer["messages"] == []
+
+
+def test_the_answer_says_who_gets_it(coord: Coord) -> None:
+    """MSG-10: an agent's name is an address; the line names the sessions."""
+    coord("bob register")
+    code, answer, line = coord("ann send bob request", "please review")
+    assert code == 0
+    assert line == f"Sent {answer['id']} to s-bob"
+    code, answer, _ = coord("ann send bpb request x")
+    assert (code, answer["error"]["hint"]) == (4, "did you mean bob?")
+
+
+def test_a_group_is_joined_written_to_and_left(coord: Coord) -> None:
+    """MSG-18: with the commands of its noun."""
+    assert coord("ann group create ui").line == "ui: s-ann"
+    assert coord("bob group join ui").line == "ui: s-ann, s-bob"
+    assert coord("ann send group:ui status hello").answer["recipients"] == {"s-bob": "live"}
+    assert coord("bob recv").answer["messages"][0]["subject"] == "hello"
+    assert coord("eve group show ui").answer["group"]["members"] == ["s-ann", "s-bob"]
+    assert coord("ann group leave ui").line == "ui: s-bob"
+    assert coord("eve group list").answer["groups"] == [{"name": "ui", "members": ["s-bob"]}]
+    assert coord("eve group join uu").code == 4
+
+
+def test_only_people_acknowledge_for_others(coord: Coord) -> None:
+    """MSG-3: an agent's `--of` is refused."""
+    coord("bob register")
+    sent = coord("ann send bob emergency stop").answer["id"]
+    assert coord("ann ack", sent, "--of", "s-bob").code == 1
+    assert coord("bob ack", sent, "--of", "s-bob").code == 0
