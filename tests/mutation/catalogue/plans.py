@@ -4,6 +4,34 @@ from tests.mutation.mutant import Mutant
 
 MUTANTS = [
     Mutant(
+        "a task that an agent dislikes is passed over for good",
+        "coord.core.plans.preference:merge_preferred",
+        "- first_ms < PRIORITY_STEP_MS",
+        "- first_ms < 10**15",
+        ("tests/unit/core/plans/test_preference.py",),
+    ),
+    Mutant(
+        "an assigned task waits for an agent that is gone or busy",
+        "coord.core.plans.assignment:kept_for_another",
+        "if free else",
+        "if True else",
+        ("tests/unit/core/plans/test_assignment.py",),
+    ),
+    Mutant(
+        "an assignment never ends",
+        "coord.core.plans.assignment:kept_for_another",
+        "or now >= spec.assigned_until_ms",
+        "",
+        ("tests/unit/core/plans/test_assignment.py",),
+    ),
+    Mutant(
+        "a task goes to whoever asks although it is assigned",
+        "coord.core.plans.queue:_take",
+        "if why:",
+        "if False:",
+        ("tests/unit/core/plans/test_assignment.py",),
+    ),
+    Mutant(
         "a claim stays although a file of its task is locked",
         "coord.core.plans.queue:claim_named",
         "tx.withdraw()",
@@ -21,7 +49,7 @@ MUTANTS = [
     ),
     Mutant(
         "a changed task forgets its dependents",
-        "coord.core.plans.plan:_spec",
+        "coord.core.plans.plan:KEPT",
         '"has_dependents", ',
         "",
         (
@@ -108,8 +136,8 @@ MUTANTS = [
     Mutant(
         "one class of tasks goes before another",
         "coord.core.plans.queue:_candidates",
-        "merged = merge",
-        'merged = __import__("itertools").chain',
+        "merged = merge(",
+        'merged = __import__("itertools").chain(',
         ("tests/unit/core/tasks/test_planned.py::test_classes_share_one_order",),
     ),
     Mutant(

@@ -100,6 +100,19 @@ class TaskInfo(Reply, frozen=True, kw_only=True):
     created_ms: int
     parts: int = 0
     parts_done: int = 0
+    assignee: str = ""
+
+
+class AssignTask(SessionCommand, frozen=True, kw_only=True):
+    """Keep a task for an agent for some time, while it is live and free."""
+
+    rule = "coord.core.plans.assignment:assign_task"
+    reply = TaskInfo
+    tenant: str
+    project: str
+    task: str
+    agent: str
+    for_ms: int
 
 
 class SplitTask(TaskCommand, frozen=True):
@@ -238,6 +251,8 @@ class ClaimNext(SessionCommand, frozen=True, kw_only=True):
     """Claim the first tasks in the queue that this agent may take, up to `limit`; empty filters match any.
 
     `cannot` and `enabled` come from the configuration; the session has what the agent declares itself.
+    `mode` says whether routing has a say: `prefer`, `assign`, or `advise` for none. `routing` holds the
+    tables `types` and `agents` of the configuration, and `presets`.
     """
 
     rule = "coord.core.plans.queue:claim_next"
@@ -257,6 +272,8 @@ class ClaimNext(SessionCommand, frozen=True, kw_only=True):
     enabled: bool = True
     lock_files: bool = True
     limit: int = 1
+    mode: str = ""
+    routing: dict[str, Any] = {}
 
 
 class ClaimReply(ClaimResult, frozen=True, gc=False):

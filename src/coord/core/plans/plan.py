@@ -147,12 +147,19 @@ def new_task_like(task_id: str, spec: Spec, **changed: object) -> NewTask:
     return NewTask(task_id=task_id, **{**same, **changed})
 
 
+KEPT = (
+    *("created_ms", "parts", "has_dependents", "unknown"),
+    *("assignee", "assigned_sessions", "assigned_until_ms"),
+)
+"""What a plan does not state, and a change of it keeps."""
+
+
 def _spec(new: NewTask, before: Spec | None, now: int) -> Spec:
     fields = msgspec.structs.asdict(new)
     del fields["task_id"]
     if before is None:
         return Spec(**fields, created_ms=now)
-    kept = {name: getattr(before, name) for name in ("created_ms", "parts", "has_dependents", "unknown")}
+    kept = {name: getattr(before, name) for name in KEPT}
     return Spec(**fields, **kept)
 
 
@@ -325,6 +332,7 @@ def task_info(task_id: str, spec: Spec, task: Task, now: int) -> TaskInfo:
         created_ms=spec.created_ms,
         parts=spec.parts,
         parts_done=seen.parts_done,
+        assignee=spec.assignee if now < spec.assigned_until_ms else "",
     )
 
 

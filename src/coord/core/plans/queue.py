@@ -8,7 +8,6 @@ classes that the agent may take, whatever the number of tasks behind them. Witho
 from collections.abc import Iterator, Sequence
 from heapq import merge
 from itertools import islice
-from typing import NamedTuple
 from zlib import crc32
 
 import msgspec
@@ -18,6 +17,7 @@ from coord.core.limits import UNLIMITED_TENANT, TenantLimits, count_keys, limits
 from coord.core.locks.expiry import expire_blockers
 from coord.core.locks.schema import LockRequest, Mode
 from coord.core.locks.table import blocking_locks, conflicts_with, load_table, prefetch_locks
+from coord.core.plans.assignment import kept_for_another, router_for
 from coord.core.plans.commands import ClaimNamed, ClaimNext, ClaimReply, NextTask, Runnable
 from coord.core.plans.idle import (
     explain_blocked_agent,
@@ -26,6 +26,7 @@ from coord.core.plans.idle import (
     tasks_in_progress,
 )
 from coord.core.plans.plan import task_info
+from coord.core.plans.preference import Candidate, merge_preferred, speeds_for
 from coord.core.ranges import Range
 from coord.core.sessions.identify import caller_reads, ensure_session
 from coord.core.sessions.schema import Session
@@ -50,13 +51,6 @@ ends after `CANDIDATES_MAX` tasks, or after `BLOCKED_FILES_MAX` different sets o
 STEP_FILES, STEP_BYTES, ANSWER_BYTES = 64, 384 * 1024, 192 * 1024
 """A step that reaches one of these numbers claims no further task: it has to fit into a commit of any store,
 and its reply into one record."""
-
-
-class Candidate(NamedTuple):
-    """A ready task; candidates sort by rank."""
-
-    rank: str
-    task_id: str
 
 
 def claim_next(tx: Transaction, command: ClaimNext, now: int) -> NextTask:
@@ -90,7 +84,13 @@ def _take(tx: Transaction, command: ClaimNext, session: Session, busy: list[str]
     agent, name = session.agent or session.session_id, session.session_id
     ask = ClaimTasks(command.tenant, agent, name, command.lease_ms, (), session.user)
     limits = limits_of(tx, command.tenant)
+    route = router_for(tx, command, session, now)
     for candidate in _candidates(tx, command, session, busy, now):
+        spec = tx.get(keys.spec(command.project, candidate.task_id), Spec) or Spec()
+        why = kept_for_another(tx, spec, session, now) or (route(candidate.task_id, spec) if route else "")
+        if why:
+            busy.append(f"{candidate.task_id}: {why}")
+            continue
         request = _request(tx, command, session, candidate.task_id, now)
         if request is not None:
             if any(conflicts_with(msgspec.structs.replace(request, session=""), other) for other in locked):
@@ -202,7 +202,13 @@ def _candidates(
     ahead = min(tx.batch_size, FURTHER) // share
     ahead = ahead if ahead > HEADS else 0
     tx.prefetch_scans([_heads(project, name, first + ahead) for name in names])
-    merged = merge(*(_ready_tasks(tx, project, name, first, ahead) for name in names))
+    streams = [_ready_tasks(tx, project, name, first, ahead) for name in names]
+    speed = speeds_for(command, session)
+    by_speed = {} if speed is None else {name: speed(kind.type) for name, kind in classes}
+    if len({by_speed[name] for name in names if name in by_speed}) > 1:
+        merged = merge_preferred([(by_speed[name], each) for name, each in zip(names, streams, strict=True)])
+    else:
+        merged = merge(*streams)
     spread = _spread(merged, session.session_id, tx.conflicts, command.limit)
     return spread if ahead and command.limit == 1 else _prefetch(tx, command, session, spread, now)
 

@@ -8,8 +8,8 @@ agent that is free or nearly free gets the task. If there is none, only an urgen
 """
 
 import functools
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, NamedTuple
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 from msgspec import Meta
@@ -85,6 +85,7 @@ class RoutingTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The table `[routing]` of a configuration."""
 
     types: dict[str, Any] = {}
+    mode: Literal["advise", "prefer", "assign"] = "prefer"
 
 
 class Tables(msgspec.Struct, frozen=True):
@@ -343,6 +344,58 @@ def _recommendation(
         return best.agent, f"all are busy, but the task is urgent: {best.agent} is done with it first"
     nearest = f"({best.agent} comes nearest)"
     return "", f"all are busy and the task is not urgent: it stays in the queue {nearest}"
+
+
+def agent_speeds(
+    name: str, capabilities: Mapping[str, float], routing: Mapping[str, Any]
+) -> Callable[[str], float]:
+    """Return how fast an agent is with tasks of a type, in shares of a specialist.
+
+    A type for which the matrix lists nobody is as good as any.
+    """
+    matrix, agents = _rules_of(routing)
+    table = agents.get(name, AgentConfig())
+    agent = Agent(name=name, kind=table.kind, capabilities={**table.capabilities, **capabilities})
+    weights = POSITION_WEIGHTS[Size.NORMAL]
+
+    def speed(type_: str) -> float:
+        kind = Kind(type_name(type_, matrix), Size.NORMAL, "")
+        listed = bool(type_) and bool(matrix.get(kind.type, Row()).agents)
+        weight = weights[min(_rank(agent, kind, matrix), len(weights) - 1)] if listed else 1.0
+        return weight * _declared(agent, matrix).get(kind.type, 1.0)
+
+    return speed
+
+
+def best_free_agent(
+    task: Spec,
+    agents: Sequence[AgentInfo],
+    now: int,
+    routing: Mapping[str, Any],
+    own: str,
+    given: Collection[str] = (),
+) -> str:
+    """Return the agent that should do a task: `own` unless a free agent is better; empty if none is free.
+
+    The agents in `given` have got a task already.
+    """
+    rules = _rules_of(routing)
+    known = [agent_as(each, rules.agents.get(each.name, AgentConfig())) for each in agents]
+    choices = [
+        choice
+        for choice in rank_agents(task, known, now, rules.matrix)
+        if choice.free and not choice.refused and choice.agent not in given
+    ]
+    if not choices:
+        return ""
+    best = choices[0].score
+    return own if any(each.agent == own and each.score == best for each in choices) else choices[0].agent
+
+
+def _rules_of(routing: Mapping[str, Any]) -> RoutingConfig:
+    """Return the rules that a claim carries: the tables `types`, `agents` and `presets`."""
+    tables = {"routing": {"types": routing.get("types", {})}, "agents": routing.get("agents", {})}
+    return rules_from(tables, "coord.toml", routing.get("presets", {}))
 
 
 def other_idle_agents(agent: str, choices: Sequence[Choice]) -> list[str]:

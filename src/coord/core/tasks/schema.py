@@ -73,7 +73,10 @@ def as_of(task: Task, now: int) -> Task:
 
 
 class Spec(Stored, frozen=True, tag=1):
-    """What a task is and who may take it; `has_dependents` is set once another task depends on it."""
+    """What a task is and who may take it; `has_dependents` is set once another task depends on it.
+
+    It is kept for the agent `assignee` until `assigned_until_ms`, while one of these sessions is free.
+    """
 
     description: str = ""
     type: str = ""
@@ -92,6 +95,9 @@ class Spec(Stored, frozen=True, tag=1):
     parts: int = 0
     exact: tuple[str, ...] = ()
     has_dependents: bool = False
+    assignee: str = ""
+    assigned_sessions: tuple[str, ...] = ()
+    assigned_until_ms: int = 0
 
 
 class QueueClass(Stored, frozen=True, tag=1):
@@ -326,6 +332,16 @@ class TaskMerged(Event, frozen=True, tag="task.merged"):
     skipped: int
     work_product: str
     result_bytes: int
+
+
+class TaskAssigned(Event, frozen=True, tag="task.assigned"):
+    """A task is kept for an agent until a time; `by` is the session that assigned it."""
+
+    project: str
+    task: str
+    agent: str
+    by: str
+    until_ms: int
 
 
 class TaskSkipped(Event, frozen=True, tag="task.skipped"):

@@ -31,6 +31,10 @@ AGENTS_MAX = 1000
 COMPARED_MAX = 100
 """The number of new tasks that are compared with existing ones."""
 
+ASSIGNED_S = 120.0
+"""How long an assigned task is kept for its agent."""
+ROUTING_MODES = ("advise", "prefer", "assign")
+
 Progress = Callable[[int, int], None]
 """Called with the number of added tasks and the total."""
 
@@ -130,7 +134,10 @@ class TaskCalls(Connection):
             raise Invalid(f"invalid number of tasks: {short_repr(limit)}", hint=f"use 1 to {BATCH_TASKS}")
         if command_id and wait_s != 0:
             raise Invalid("a command id cannot be combined with waiting", hint="retry instead of waiting")
-        own = self._agent_settings()
+        file = configuration_file(self.location.repository)
+        configuration = read_configuration(file)
+        own = self._agent_settings(configuration, file)
+        mode, routing = _routing(configuration, self.caller.agent)
         if roles is None:
             roles = [role for role in (self.caller.role or own.get("role", ""),) if role]
         command = ClaimNext(
@@ -147,10 +154,28 @@ class TaskCalls(Connection):
             enabled=own.get("enabled", True),
             lock_files=lock_files,
             limit=limit,
+            mode=mode,
+            routing=routing,
         )
         if wait_s is not None:
             arguments.milliseconds("wait", wait_s, min_s=0)
         return wait_for_task(self, command, wait_s, command_id)
+
+    def assign_task(self, task_id: str, agent: str, *, for_s: float = ASSIGNED_S) -> TaskInfo:
+        """Keep a task for an agent for some time, while the agent is live and has no other task."""
+        from coord.core.plans.commands import AssignTask
+
+        tenant, project, name = self._names(task_id)
+        return self.call(
+            AssignTask(
+                caller=self.caller,
+                tenant=tenant,
+                project=project,
+                task=name,
+                agent=check_id("agent", agent),
+                for_ms=arguments.milliseconds("time", for_s),
+            )
+        )
 
     def claim_task(
         self,
@@ -385,10 +410,8 @@ class TaskCalls(Connection):
         note = arguments.one_line("note", note)
         return self._call_as_session(ReleaseClaim(*names, "", number, why, note, final, limited_ms))
 
-    def _agent_settings(self) -> dict[str, Any]:
+    def _agent_settings(self, configuration: dict[str, Any], file: str) -> dict[str, Any]:
         """Return the settings of this agent in coord.toml; empty if there are none."""
-        file = configuration_file(self.location.repository)
-        configuration = read_configuration(file)
         if "agents" not in configuration:
             return {}
         from coord.core.routing.router import rules_from
@@ -425,6 +448,26 @@ class TaskCalls(Connection):
         from coord.core.tasks.commands import AsSession
 
         return self.call(AsSession(self.caller, asked))
+
+
+def _routing(configuration: Mapping[str, Any], agent: str) -> tuple[str, dict[str, Any]]:
+    """Return the routing mode of coord.toml, and the tables that a claim of this agent needs for it."""
+    table = configuration.get("routing", {})
+    mode = table.get("mode", ROUTING_MODES[1]) if isinstance(table, dict) else ""
+    if mode not in ROUTING_MODES:
+        raise Invalid(
+            f"routing.mode in coord.toml is {short_repr(mode)}", hint=f"use {', '.join(ROUTING_MODES)}"
+        )
+    if mode == ROUTING_MODES[0]:
+        return mode, {}
+    from coord.host.presets import agents_by_type
+
+    presets = agents_by_type(configuration)
+    tables = {"types": table.get("types", {}), "agents": configuration.get("agents", {})}
+    routing: dict[str, Any] = {name: rows for name, rows in tables.items() if rows}
+    if routing or mode == ROUTING_MODES[2] or any(agent in row["agents"] for row in presets.values()):
+        routing["presets"] = {name: dict(row) for name, row in presets.items()}
+    return mode, routing
 
 
 def _list_of_ids(task_ids: Iterable[str]) -> list[str]:

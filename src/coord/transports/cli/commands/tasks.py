@@ -105,6 +105,15 @@ COMMANDS = (
         "none.",
     ),
     CommandSpec(
+        "task assign",
+        "keep a task for an agent while it is live and free",
+        handler="coord.transports.cli.handlers.tasks:assign",
+        examples=("coord task assign A-001-schema otto", "coord task assign A-001-schema otto --for 10m"),
+        arguments=(ID, Argument("agent", "an agent of this project, or its session")),
+        flags=(Flag("for", "for how long (default: 2m)", "DURATION", "duration", default=120.0),),
+        details="Afterwards, or if the agent is busy or gone, task next offers it to all.",
+    ),
+    CommandSpec(
         "task split",
         "split a task into subtasks ID::1, ID::2, …",
         handler="coord.transports.cli.handlers.tasks:split",

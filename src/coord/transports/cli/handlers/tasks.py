@@ -250,6 +250,20 @@ def _claim_several(client: Client, args: ClaimArgs) -> Answer:
     return Answer({"claims": claims, "denied": denied}, "; ".join(note), claims, CLAIMS)
 
 
+class AssignArgs(TaskArgs, frozen=True):
+    """The arguments of `coord task assign`."""
+
+    agent: str
+    for_s: float
+
+
+def assign(client: Client, args: AssignArgs) -> Answer:
+    """Keep a task for an agent."""
+    task = client.assign_task(args.task, args.agent, for_s=args.for_s)
+    line = f"{args.task} is kept for {args.agent} for {arguments.span(args.for_s)}"
+    return Answer({"task": fields_of(task)}, line, rows_of([task]), COLUMNS)
+
+
 class SplitArgs(TaskArgs, frozen=True):
     """The arguments of `coord task split`."""
 

@@ -155,3 +155,38 @@ def test_a_track_takes_as_many_agents_as_it_is_told(coord: Coord) -> None:
     assert coord("ann track A --agents 2").answer == {"ok": True, "track": "A", "agents": 2}
     assert coord("bob task next").code == 0
     assert coord("ann track A --agents 0").code == 2
+
+
+@pytest.mark.parametrize(
+    ("mode", "beatrice", "otto"),
+    [("", "code", "doc"), ("advise", "doc", "code"), ("prefer", "code", "doc"), ("assign", "code", "doc")],
+)
+def test_routing_modes(coord: Coord, repository: Path, mode: str, beatrice: str, otto: str) -> None:
+    """RTE-1, RTE-13: `[routing] mode` decides what an agent that asks gets; `prefer` is the default."""
+    (repository / "coord.toml").write_text(f'[routing]\nmode = "{mode}"\n' if mode else "")
+    coord("ann task add doc --type doc")
+    coord("ann task add code --type code_gen")
+    coord("beatrice register")
+    coord("otto register")
+    assert coord("beatrice task next").answer["task"]["task_id"] == beatrice
+    assert coord("otto task next").answer["task"]["task_id"] == otto
+
+
+def test_an_unknown_routing_mode_is_refused(coord: Coord, repository: Path) -> None:
+    """RTE-1: a typing error does not switch routing off."""
+    (repository / "coord.toml").write_text('[routing]\nmode = "perfer"\n')
+    code, answer, _ = coord("ann task next")
+    assert (code, "routing.mode" in answer["error"]["message"]) == (2, True)
+    assert "advise, prefer, assign" in answer["error"]["hint"]
+
+
+def test_a_task_is_assigned(coord: Coord) -> None:
+    """RTE-1: others are told for whom it is kept, and the agent gets it."""
+    coord("ann task add t")
+    coord("otto register")
+    code, answer, line = coord("ann task assign t otto --for 10m")
+    assert (code, answer["task"]["assignee"], line) == (0, "otto", "t is kept for otto for 10m")
+    assert "t: it is assigned to otto for" in coord("bob task next").line
+    assert coord("otto task next").answer["task"]["task_id"] == "t"
+    code, answer, _ = coord("ann task assign t otto")
+    assert (code, answer["error"]["code"]) == (1, "refused")
