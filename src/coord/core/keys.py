@@ -177,6 +177,12 @@ def ready_prefix(project: str, queue_class: str) -> str:
     return f"ready/{project}/{queue_class}/"
 
 
+def cursor(name: str) -> str:
+    """How far a follower has read the log."""
+    return f"cursor/{name}"
+
+
+CURSOR_PREFIX = "cursor/"
 LIMITS = "limits"
 SETTINGS = "settings"
 COUNT_CLAIMS = "count/claims"

@@ -11,10 +11,11 @@ SWEEP_MAX = 32
 
 
 class SweepReply(Reply, frozen=True):
-    """The number of deadlines acted on, and the next one (None: there is none)."""
+    """The number of deadlines acted on, the next one (None: there is none), and the entries trimmed."""
 
     passed: int
     next_ms: int | None = None
+    trimmed: int = 0
 
 
 class Sweep(Command, frozen=True):

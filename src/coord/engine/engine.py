@@ -49,6 +49,8 @@ BATCH_MAX = 2_000
 AHEAD_KEYS, AHEAD_RANGES = 8_000, 500
 TIMEOUT_S = 10.0
 SWEEP_EVERY_MS = 250
+TRIM_EVERY = 1024
+"""The commit whose offset this divides trims the log (`trim.py`)."""
 LOOKAHEAD_MISSES_MAX = 4
 """Stop looking ahead after this number of commands that needed nothing new."""
 CONFLICT_BACKOFF_S = 0.002
@@ -83,6 +85,7 @@ class Engine:
         self._draining = False
         self._closed = False
         self._sweep_at = 0
+        self._trim_due = False
 
     # Entry points.
 
@@ -201,6 +204,10 @@ class Engine:
             if deferred:
                 self._put_back(deferred)
             deliver(jobs)
+        if self._trim_due:
+            self._trim_due = False
+            with contextlib.suppress(CoordError):  # the commands are done; the next one tries again
+                self.trim(whole=False)
 
     def _attempt(self, jobs: list[PendingCommand]) -> list[PendingCommand]:
         """Run the commands; retry while the store is unavailable: nothing has happened then."""
@@ -356,6 +363,7 @@ class Engine:
         offset = 0
         if not one_snapshot:
             offset = commit_and_confirm(self._store, commit, batch.deadline, self._runtime)
+            self._trim_due = self._trim_due or (commit.writes and offset % TRIM_EVERY == 0)
         for job, _ in batch.completed:
             job.answered = True
             command = job.command
@@ -364,6 +372,12 @@ class Engine:
             elif type(command) is Sweep and job.error is None and job.reply.next_ms is not None:
                 self._sweep_at = min(self._sweep_at, max(job.reply.next_ms, now + 1))
         batch.completed.clear()  # its transactions refer to it: a cycle, left for the collector
+
+    def trim(self, *, whole: bool = True) -> int:
+        """Trim the log as the settings say; return how many entries went."""
+        from coord.engine.trim import trim_log
+
+        return trim_log(self._store, self._clock.now(), whole=whole)
 
     def accept_clock(self) -> None:
         """Continue from the store's clock although the log is ahead of it: a person has checked it."""

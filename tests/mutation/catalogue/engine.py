@@ -2,6 +2,8 @@
 
 from tests.mutation.mutant import STORM, Mutant, seeds
 
+TRIM = ("tests/contract/test_trim_log.py",)
+
 MUTANTS = [
     Mutant(
         "a commit expects versions only of the keys it writes",
@@ -148,5 +150,26 @@ MUTANTS = [
         "positions += self._write_index.within(range_, start, self._written, own)",
         "pass",
         ("tests/unit/core/tasks/test_planned.py::test_a_batch_gives_each_task_once",),
+    ),
+    Mutant(
+        "the log is trimmed past the cursor of a follower",
+        "coord.engine.trim:log_state",
+        "slowest + 1 < by_settings",
+        "False",
+        TRIM,
+    ),
+    Mutant(
+        "a follower that is gone holds the log for good",
+        "coord.engine.trim:log_state",
+        "max(slowest + 1, bound, oldest.offset)",
+        "max(slowest + 1, oldest.offset)",
+        TRIM,
+    ),
+    Mutant(
+        "the newest entries are trimmed, too",
+        "coord.engine.trim:_keep_from",
+        "head + 1 - NEWEST_KEPT",
+        "head + 1",
+        TRIM,
     ),
 ]

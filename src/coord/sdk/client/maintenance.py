@@ -17,7 +17,7 @@ class MaintenanceCalls(Connection):
     """The maintenance methods of a client."""
 
     def sweep(self) -> SweepReply:
-        """Process all deadlines that have passed; return their number and the time of the next one.
+        """Process all deadlines that have passed, then trim the log; return the numbers.
 
         One commit processes at most `SWEEP_BATCH`, so that other commands are not held up.
         """
@@ -26,7 +26,7 @@ class MaintenanceCalls(Connection):
             swept: SweepReply = self.call(Sweep(self.tenant, SWEEP_BATCH))
             passed += swept.passed
             if swept.passed < SWEEP_BATCH:
-                return SweepReply(passed, swept.next_ms)
+                return SweepReply(passed, swept.next_ms, self.engine.trim())
 
     def stuck_tasks(self) -> list[TaskInfo]:
         """Return the first 20 tasks of this project that failed or have no retries left."""

@@ -17,6 +17,7 @@ from coord.core.sessions.commands import GetSession, ListSessions, SessionInfo
 from coord.core.sessions.schema import Liveness
 from coord.engine.clock import AHEAD_MS_MAX
 from coord.engine.engine import Engine
+from coord.engine.trim import DAY_MS, HELD_FACTOR, STEP_ENTRIES, log_state
 from coord.host.caller import Flags, find_caller, find_tenant
 from coord.host.processes import probe
 from coord.host.repository import Repository, find_repository
@@ -155,6 +156,8 @@ class _Examination:
         """Check the content of the store; a failed check does not stop the others."""
         with self.checking("clock"):
             self.look_at_clock(log, engine, accept=accept_clock)
+        with self.checking("log"):
+            self.look_at_log(log)
         with self.checking("session"):
             self.look_at_caller(engine, flags)
         with self.checking("peers"):
@@ -182,6 +185,22 @@ class _Examination:
             )
         else:
             self.note("clock", OK, "the log is not ahead of the clock")
+
+    def look_at_log(self, log: Store) -> None:
+        """Report how far the log reaches, what the settings keep, and what holds trimming back."""
+        found = log_state(log, max(log.now(), log.seen.at))
+        days = max(0, found.head_ms - found.first_ms) // DAY_MS
+        keeps = [f"{found.days} days"] if found.days else []
+        keeps += [f"{found.entries} entries"] if found.entries else []
+        kept = f"keeps {' or '.join(keeps)}" if keeps else "keeps everything"
+        text = f"offsets {found.first} to {found.head}, {days} days; {kept}"
+        if found.held_by:
+            held = f"{text}; {found.held_by} has not read all, and holds up to {HELD_FACTOR} times as much"
+            self.note("log", WARN, held, f"start {found.held_by} again, or remove its cursor")
+        elif found.removable >= STEP_ENTRIES:
+            self.note("log", WARN, f"{text}; {found.removable} entries can go", "coord sweep")
+        else:
+            self.note("log", OK, text)
 
     def look_at_caller(self, engine: Engine, flags: Flags) -> None:
         """Report the calling session, how it was found, and its process."""

@@ -41,6 +41,8 @@ def sweep(client: Client, args: SweepArgs) -> Answer:
 def _sweep_answer(client: Client) -> Answer:
     reply = client.sweep()
     line = output.count(reply.passed, "expired record") if reply.passed else "Nothing has expired"
+    if reply.trimmed:
+        line += f"; {reply.trimmed} log entries trimmed"
     return Answer(output.fields_of(reply), line)
 
 

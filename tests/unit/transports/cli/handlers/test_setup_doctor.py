@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from coord.core.log_cursor import SetCursor
+from coord.engine.engine import Engine
 from coord.stores.contract import Commit
 from coord.stores.open import open_store
 from tests.support.cli import Coord, Said
@@ -14,7 +16,7 @@ from tests.support.servers.postgres import PostgresServer
 
 CHECKS = ["repository", "pin", "store", "format"]
 OF_STORE = ["version", "durability", "location"]
-INSIDE = ["clock", "session", "peers", "locks", "queue", "tasks"]
+INSIDE = ["clock", "log", "session", "peers", "locks", "queue", "tasks"]
 
 
 def found(said: Said, check: str) -> tuple[str, str, str]:
@@ -35,7 +37,7 @@ def test_all_is_well(coord: Coord) -> None:
     """Every check in order, each with its state; exit 0."""
     coord("ann lock a.py")
     said = coord("ann doctor")
-    assert (said.code, said.answer["ok"], said.line) == (0, True, "All 13 checks passed")
+    assert (said.code, said.answer["ok"], said.line) == (0, True, "All 14 checks passed")
     assert [each["check"] for each in said.answer["checks"]] == [*CHECKS, *OF_STORE, *INSIDE]
     assert found(said, "durability") == ("ok", "journal_mode is wal, synchronous is full", "")
     assert "s-ann, as --session says, is live" in found(said, "session")[1]
@@ -128,3 +130,22 @@ def test_what_the_dead_left_behind(coord: Coord) -> None:
     assert coord("ann steal name:main-push --dead-owner").code == 0
     bob = coord("bob doctor")
     assert (bob.code, found(bob, "session")[0], found(bob, "session")[2]) == (1, "bad", "coord register")
+
+
+def test_the_log_is_shown(coord: Coord, repository: Path) -> None:
+    """SCH-21: its offsets, age and retention, and the follower that holds entries back."""
+    coord("ann lock a.py")
+    state, text, hint = found(coord("ann doctor"), "log")
+    assert (state, hint) == ("ok", "")
+    assert text.startswith("offsets 1 to ")
+    assert text.endswith("0 days; keeps 90 days or 1000000 entries")
+    assert coord("ann limits set log_retention_entries=1 log_retention_days=0").code == 0
+    with closing(open_store(f"sqlite://{repository}/.git/coord/coord.db")) as database:
+        engine = Engine(database, "local")
+        engine.call(SetCursor("ledger", 1))
+        for _ in range(1200):
+            database.log("local").commit(Commit(events=[b'{"event":"test"}'], id=b"more"))
+    state, text, hint = found(coord("ann doctor"), "log")
+    assert (state, "ledger has not read all" in text) == ("warn", True)
+    assert hint == "start ledger again, or remove its cursor"
+    assert "log entries trimmed" in coord("ann sweep").line
