@@ -13,9 +13,11 @@ PAGE = "docs/reference/cli.md"
 TASKS_PAGE = "docs/reference/cli-tasks.md"
 MAINTENANCE_PAGE = "docs/reference/cli-maintenance.md"
 GIT_PAGE = "docs/reference/cli-git.md"
+MESSAGES_PAGE = "docs/reference/cli-messages.md"
 OF_TASKS = ("tasks", "plans", "agents")
 OF_MAINTENANCE = ("records", "maintenance", "setup")
 OF_GIT = ("git",)
+OF_MESSAGES = ("messages",)
 """The groups that are not on the first page."""
 
 INTRODUCTION = """\
@@ -28,6 +30,12 @@ the answer is one JSON object, `ok` first; on a terminal it is a table. `-o tabl
 wide` chooses, and so does `COORD_OUTPUT` in the environment. A table fits the terminal: if the
 columns do not fit, each row becomes a block. `wide` cuts nothing and leaves nothing out. Colours
 appear only on a terminal, and not if `NO_COLOR` is set or `TERM` is `dumb`.
+
+While a command waits, a terminal shows one line on standard error that is rewritten in place: for
+what it waits, behind whom, the position and the time. A message that arrives while `lock`, `guard`,
+`task next`, `recv`, `merge` or `top` waits can ring the terminal's bell or show a notice on the
+desktop (`notify-send`). Both are off by default. `COORD_NOTIFY=bell,desktop` turns them on, and so
+does `[notify]` with `bell = true` and `desktop = true` in `~/.config/coord/coord.toml`.
 
 If `ok` is false, `error` has a `code`, a `message` and a `hint`. In JSON, times are RFC 3339 in UTC
 (`expires_at`), and durations are seconds (`expires_in_s`).
@@ -42,7 +50,7 @@ A lock on a regular file covers only that file, so others can lock `README.md` b
 every glob that could match something there.
 
 More pages: [tasks, plans and agents](cli-tasks.md), [records, maintenance and
-setup](cli-maintenance.md), [git](cli-git.md).
+setup](cli-maintenance.md), [git](cli-git.md), [messages](cli-messages.md).
 """
 TASKS_INTRODUCTION = """\
 # The `coord` command: tasks, plans and agents
@@ -70,16 +78,25 @@ Replies, exit codes and global flags are described [on the first page](cli.md). 
 destroy work: before coord removes anything from a worktree, it saves it in a commit under
 `refs/coord/salvage/`. You get it back with `coord salvage restore` or with git itself.
 """
+MESSAGES_INTRODUCTION = """\
+# The `coord` command: messages
+
+<!-- made by: python -m tests.support.docs.cli_reference -->
+
+Replies, exit codes and global flags are described [on the first page](cli.md). A terminal shows a
+message whole, however narrow it is.
+"""
 
 
 def pages() -> dict[str, str]:
     """Return the text of each page."""
-    others = [group for group in GROUPS if group not in (*OF_TASKS, *OF_MAINTENANCE, *OF_GIT)]
+    others = [group for group in GROUPS if group not in (*OF_TASKS, *OF_MAINTENANCE, *OF_GIT, *OF_MESSAGES)]
     texts = {
         PAGE: [*_beginning(), *_groups(others)],
         TASKS_PAGE: [TASKS_INTRODUCTION.rstrip(), *_groups(OF_TASKS)],
         MAINTENANCE_PAGE: [MAINTENANCE_INTRODUCTION.rstrip(), *_groups(OF_MAINTENANCE)],
         GIT_PAGE: [GIT_INTRODUCTION.rstrip(), *_groups(OF_GIT)],
+        MESSAGES_PAGE: [MESSAGES_INTRODUCTION.rstrip(), *_groups(OF_MESSAGES)],
     }
     return {name: "\n".join(lines) + "\n" for name, lines in texts.items()}
 

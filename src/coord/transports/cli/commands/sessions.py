@@ -84,4 +84,21 @@ COMMANDS = (
         ),
         alias="deregister",
     ),
+    CommandSpec(
+        "top",
+        "watch sessions, locks, tasks and messages live",
+        handler="coord.transports.cli.handlers.top:top",
+        examples=("coord top --once", "coord top --once --sort state"),
+        flags=(
+            Flag("once", "print one frame and end"),
+            Flag(
+                "sort",
+                "the first order: name, state or time",
+                "ORDER",
+                choices=("name", "state", "time"),
+                default="name",
+            ),
+        ),
+        details="Keys: q quits, s changes the order, arrows scroll. Without a terminal it prints one frame.",
+    ),
 )
