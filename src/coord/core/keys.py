@@ -300,7 +300,7 @@ DENIED_PREFIX = "denied/"
 
 
 def waits(session_id: str) -> str:
-    """The requests of a session that wait or were denied."""
+    """What a session waits for, and which of its sub-agents wait."""
     return f"waits/{session_id}"
 
 

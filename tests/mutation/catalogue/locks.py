@@ -5,6 +5,7 @@ from tests.mutation.mutant import Mutant
 BIDS_TEST = (
     "tests/unit/core/locks/test_deadlock.py::test_bids_are_told_at_once_asked_late_and_revoked_after_grace"
 )
+CYCLES_TEST = "tests/unit/core/plans/test_waits.py::test_every_kind_of_cycle_is_broken"
 
 MUTANTS = [
     Mutant(
@@ -292,8 +293,8 @@ MUTANTS = [
     Mutant(
         "denied requests that are retried cost a lock without grace",
         "coord.core.locks.deadlock:_resolve",
-        "if needed := _needed(tx, victim.session, table):",
-        "if needed := []:",
+        "if needed[index]:",
+        "if False:",
         (BIDS_TEST,),
     ),
     Mutant(
@@ -306,13 +307,62 @@ MUTANTS = [
     Mutant(
         "the priority of a lock plays no part in the choice of a victim",
         "coord.core.locks.deadlock:_victim",
-        "*(lock_at.lock.priority for lock_at in needed)",
+        "*(lock.priority for lock in locks)",
         "",
         ("tests/unit/core/locks/test_deadlock.py::test_priority_of_a_lock_counts",),
     ),
     Mutant(
+        "a wait for a task is no wait",
+        "coord.core.locks.cycles:CycleSearch.own_waits",
+        "task is not None and task.state",
+        "False and task.state",
+        (CYCLES_TEST,),
+    ),
+    Mutant(
+        "one blocked task makes a wait for a task a deadlock",
+        "coord.core.locks.cycles:_blocked",
+        "all(way.blocked(stuck) for way in ways)",
+        "any(way.blocked(stuck) for way in ways)",
+        ("tests/unit/core/plans/test_waits.py::test_a_wait_with_a_way_out_costs_nobody",),
+    ),
+    Mutant(
+        "a wait for a task is followed although another task may come",
+        "coord.core.locks.cycles:_Trail._nodes_of_task",
+        "if _blocked(ways, self._stuck) else []",
+        "if True else []",
+        ("tests/unit/core/plans/test_waits.py::test_a_wait_with_a_way_out_costs_nobody",),
+    ),
+    Mutant(
+        "a track has no room before all its agents are done",
+        "coord.core.locks.cycles:WayOut.blocked",
+        "all(found) if self.one_is_enough else any(found)",
+        "any(found)",
+        ("tests/unit/core/plans/test_waits.py::test_a_full_track_needs_one_agent_only",),
+    ),
+    Mutant(
+        "a parent does not wait for what its sub-agents wait for",
+        "coord.core.locks.cycles:CycleSearch.waits_of",
+        "if node.as_holder and waits.below:",
+        "if False:",
+        (CYCLES_TEST,),
+    ),
+    Mutant(
+        "a sub-agent that waits last does not close the cycle of its parent",
+        "coord.core.locks.cycles:CycleSearch.start_nodes",
+        "*(Node(name, True) for name in above)",
+        "",
+        (CYCLES_TEST,),
+    ),
+    Mutant(
+        "a dead process that waited for a task still waits",
+        "coord.core.locks.cycles:CycleSearch.own_waits",
+        "and alive(self._tx, task, self._now)",
+        "",
+        ("tests/unit/core/plans/test_waits.py::test_a_wait_that_has_ended_blocks_nobody",),
+    ),
+    Mutant(
         "the victim of a deadlock is not told what it lost",
-        "coord.core.locks.deadlock:_revoke",
+        "coord.core.locks.deadlock:_refuse",
         '"lost": lost',
         '"lost": ()',
         ("tests/unit/core/locks/test_deadlock.py::test_ring_of_waits",),
@@ -333,8 +383,8 @@ MUTANTS = [
     ),
     Mutant(
         "the deadlock search ignores the wait queue",
-        "coord.core.locks.deadlock:CycleSearch.sessions_waited_for",
-        "found += [other.session for _, other in ahead if conflicts_with(request, other)]",
+        "coord.core.locks.cycles:CycleSearch.nodes_waited_for",
+        "found += [Node(other.session, False) for _, other in ahead if conflicts_with(request, other)]",
         "pass",
         ("tests/unit/core/locks/test_deadlock.py::test_place_in_line_closes_a_circle",),
     ),

@@ -469,7 +469,7 @@ MUTANTS = [
     ),
     Mutant(
         "the locks of a claim have no priority",
-        "coord.core.plans.queue:_request",
+        "coord.core.plans.queue:lock_request",
         "priority=lock_priority(spec, now),",
         "",
         ("tests/unit/core/tasks/test_claim_locks.py::test_priority_reaches_the_locks",),

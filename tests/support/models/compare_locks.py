@@ -31,9 +31,8 @@ from coord.engine.engine import Engine
 from coord.engine.pending import PendingCommand
 from coord.stores.open import open_store
 from tests.support.models.naive_lock_commands import NaiveLocks, Refusal
+from tests.support.models.naive_locks import Link, files, meet
 from tests.support.models.naive_locks import Lock as NaiveHold
-from tests.support.models.naive_locks import LockRequest as NaiveRequest
-from tests.support.models.naive_locks import files, meet
 
 START_MS = 1_700_000_000_000
 REPOSITORY = "r"
@@ -322,13 +321,14 @@ class LockComparison:
             held_up = self.naive.ahead_of(request) or self.naive.blockers(request)
             assert held_up or not self.naive.alive(request) or self._unswept(), f"{request} could be granted"
             for circle in self.naive.circles(request):
-                allowed = any(r.denied or self._does_more(r) for r in circle)
+                allowed = any(link.request.denied or self._does_more(link) for link in circle)
                 assert allowed, f"they wait for each other: {circle}"
 
-    def _does_more(self, request: NaiveRequest) -> bool:
+    def _does_more(self, link: Link) -> bool:
         """Whether the session is not blocked by this wait: it asked for more, or got more, meanwhile."""
+        request = link.request
         waits = [r for r in self.naive.line() if r.session == request.session]
-        granted = [h.acquired for h in self.naive.holds if h.owner == request.session]
+        granted = [h.acquired for h in self.naive.holds if h.owner in {request.session, link.session}]
         return len(waits) > 1 or any(at >= request.since for at in granted)
 
     def _unswept(self) -> bool:
@@ -349,6 +349,9 @@ class LockComparison:
         everything = waiting | self.records("denied")
         assert sorted(everything) == sorted(key for _, found in listed for key in found)
         assert all(everything[key].session == session for session, found in listed for key in found)
+        for session, waits in ((key.partition("/")[2], w) for key, w in self.records("waits").items()):
+            below = {r.session for r in everything.values() if session in self.naive.above(r.session)}
+            assert set(waits.below) == below, f"{session} lists {waits.below}, not {below}"
         assert sorted(waiting) == [request.key for request in self.naive.line()]
 
     def _check_grants(self) -> None:

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from coord.core.locks.resources import parse_resource
 
@@ -141,6 +141,14 @@ class Lock:
     def due(self) -> int:
         lease = self.expires if self.provisional or self.expiry != "steal_only" else FOREVER
         return min(lease, self.preempt_at if self.preempted_by else FOREVER)
+
+
+class Link(NamedTuple):
+    """One wait in a circle: of a session that blocks by a lock or by its place, or of a sub-agent."""
+
+    session: str
+    holds: bool
+    request: LockRequest
 
 
 @dataclass(eq=False)
@@ -394,22 +402,29 @@ class Books:
 
     # Deadlocks.
 
-    def circles(self, new: LockRequest) -> list[list[LockRequest]]:
-        """All circles through a request, found by walking every way."""
-        found: list[list[LockRequest]] = []
+    def circles(self, new: LockRequest) -> list[list[Link]]:
+        """All circles through a request, found by walking every way.
 
-        def follow(trail: list[LockRequest]) -> None:
-            last = trail[-1]
+        Whoever waits for what a session holds also waits for what its sub-agents wait for.
+        """
+        found: list[list[Link]] = []
+        above = self.above(new.session)
+
+        def follow(trail: list[Link]) -> None:
+            last = trail[-1].request
             ahead = [] if last.denied else self.ahead_of(last)
-            for session in {*(h.owner for h in self.blockers(last)), *(a.session for a in ahead)}:
-                if session == new.session:
-                    found.append(trail)
-                elif session not in {request.session for request in trail}:
+            blocking = {*((h.owner, True) for h in self.blockers(last)), *((a.session, False) for a in ahead)}
+            for session, holds in blocking:
+                if session == new.session or (holds and session in above):
+                    found.append([Link(session, holds, new), *trail[1:]])
+                elif (session, holds) not in {link[:2] for link in trail[1:]}:
                     for request in self.requests:
-                        if request.session == session and request.state == "waiting":
-                            follow([*trail, request])
+                        own = request.session == session
+                        below = holds and session in self.above(request.session)
+                        if (own or below) and request.state == "waiting":
+                            follow([*trail, Link(session, holds, request)])
 
-        follow([new])
+        follow([Link(new.session, True, new)])
         return found
 
     def needed(self, session: str, wanted: LockRequest) -> list[Lock]:
@@ -423,15 +438,15 @@ class Books:
             )
         ]
 
-    def victim(self, circle: list[LockRequest]) -> int:
+    def victim(self, circle: list[Link]) -> int:
         def cost(place: int) -> tuple[int, bool, int, str]:
-            request = circle[place]
-            needed = self.needed(request.session, circle[place - 1])
+            session, _, request = circle[place]
+            needed = self.needed(session, circle[place - 1].request)
             work = self.now - min((hold.acquired for hold in needed), default=self.now)
             preemptible = request.preemptible or any(hold.preemptible for hold in needed)
             age = (self.now - request.since) // 60_000
             priority = max([request.priority + age, *(hold.priority for hold in needed)])
-            return priority, not preemptible, work, request.session
+            return priority, not preemptible, work, session
 
         return min(range(len(circle)), key=cost)
 
@@ -439,7 +454,7 @@ class Books:
         """Resolve every circle; where there are several, `found` says which were taken, in which order."""
         new.cycles = ()
         while new.state == "waiting" and new in self.requests and (circles := self.circles(new)):
-            pure = [circle for circle in circles if not any(request.denied for request in circle)]
+            pure = [circle for circle in circles if not any(link.request.denied for link in circle)]
             if not found:
                 assert not pure, f"a circle of waits was left: {pure}"
                 unripe = [circle for circle in circles if self.told_of(circle) and not self.ripe(circle)]
@@ -456,38 +471,40 @@ class Books:
                 and (self.fits(circle, event) or not event["resolved"])
             ]
             assert taken, f"{event}: the victim is not the cheapest, or lost the wrong locks"
-            taken.sort(key=lambda circle: circle[self.victim(circle)].denied)
+            taken.sort(key=lambda circle: circle[self.victim(circle)].request.denied)
             circle, new.cycles = taken[0], (tuple(event["cycle"]),)
-            who = frozenset(request.session for request in circle)
-            if any(request.denied for request in circle) and not self.ripe(circle):
+            who = frozenset(link.session for link in circle)
+            if any(link.request.denied for link in circle) and not self.ripe(circle):
                 assert not event["resolved"], f"{who} had less than 20 s"
                 assert who not in self.told, f"{who} were told twice"
                 self.told[who] = Warned(self.now)
                 return
             place = self.victim(circle)
-            needed = self.needed(circle[place].session, circle[place - 1])
-            if any(request.denied for request in circle) and needed:
+            needed = self.needed(circle[place].session, circle[place - 1].request)
+            if any(link.request.denied for link in circle) and needed:
                 assert not event["resolved"], f"{who} had no grace"
-                self._ask_back(circle, needed, circle[place - 1].session)
+                self._ask_back(circle, needed, circle[place - 1].request.session)
                 return
             assert event["resolved"]
             self._forget(who)
             self._revoke(circle, place)
 
-    def told_of(self, circle: list[LockRequest]) -> bool:
-        return frozenset(request.session for request in circle) in self.told
+    def told_of(self, circle: list[Link]) -> bool:
+        return frozenset(link.session for link in circle) in self.told
 
-    def ripe(self, circle: list[LockRequest]) -> bool:
-        warned = self.told.get(frozenset(request.session for request in circle))
+    def ripe(self, circle: list[Link]) -> bool:
+        warned = self.told.get(frozenset(link.session for link in circle))
         if warned is None or warned.until:
             return False
         since = warned.since
-        return self.now - since >= 20_000 and all(r.renewed > since for r in circle if r.denied)
+        return self.now - since >= 20_000 and all(
+            link.request.renewed > since for link in circle if link.request.denied
+        )
 
-    def _ask_back(self, circle: list[LockRequest], needed: list[Lock], by: str) -> None:
-        warned = self.told[frozenset(request.session for request in circle)]
+    def _ask_back(self, circle: list[Link], needed: list[Lock], by: str) -> None:
+        warned = self.told[frozenset(link.session for link in circle)]
         warned.asked, warned.until, warned.by = self.now, self.now + 30_000, by
-        warned.bids = [(request.session, request.resources) for request in circle if request.denied]
+        warned.bids = [(r.session, r.resources) for _, _, r in circle if r.denied]
         for hold in needed:
             if not hold.preempted_by:
                 hold.preempted_by, hold.preempt_at = by, warned.until
@@ -513,19 +530,20 @@ class Books:
                 hold.preempted_by, hold.preempt_at = "", 0
                 hold.look = hold.due()
 
-    def fits(self, circle: list[LockRequest], event: dict[str, Any]) -> bool:
+    def fits(self, circle: list[Link], event: dict[str, Any]) -> bool:
         """Whether breaking this circle takes what was taken."""
         place = self.victim(circle)
-        lost = {hold.resource for hold in self.needed(circle[place].session, circle[place - 1])}
-        return lost == event["lost"] and (circle[place].denied or circle[place].key in event["written"])
+        loser = circle[place].request
+        lost = {hold.resource for hold in self.needed(circle[place].session, circle[place - 1].request)}
+        return lost == event["lost"] and (loser.denied or loser.key in event["written"])
 
-    def _revoke(self, circle: list[LockRequest], place: int) -> None:
-        loser = circle[place]
+    def _revoke(self, circle: list[Link], place: int) -> None:
+        session, _, loser = circle[place]
         self.drop(loser)
         if not loser.denied:
             self.requests.append(loser)
         loser.state, loser.cycles = "refused", (names(circle),)
-        for hold in self.needed(loser.session, circle[place - 1]):
+        for hold in self.needed(session, circle[place - 1].request):
             self.end(hold, "deadlock")
         self.serve()
 
@@ -535,6 +553,6 @@ def key_of(hold: Lock) -> str:
     return parse_resource(hold.resource, "r")[0].lock_key(hold.owner)
 
 
-def names(circle: list[LockRequest]) -> tuple[str, ...]:
+def names(circle: list[Link]) -> tuple[str, ...]:
     """The sessions of a circle, the first one again at the end."""
-    return (*(request.session for request in circle), circle[0].session)
+    return (*(link.session for link in circle), circle[0].session)

@@ -13,7 +13,7 @@ from coord.core.locks.resources import Resource
 from coord.core.locks.schema import EndReason, Expiry, LockRequest, SessionWaits
 from coord.core.locks.table import RequestAt, resources_of
 from coord.core.locks.uses import expiry_of
-from coord.core.locks.wait_queue import drop_request, grant_waiters
+from coord.core.locks.wait_queue import drop_request, forget_task_wait, grant_waiters
 from coord.core.messages.undelivered import return_all
 from coord.core.sessions.commands import DeclareDead
 from coord.core.sessions.identify import ENDED_KEPT_MS, ancestors, find_session, unlist_process
@@ -64,6 +64,7 @@ def end_session(
         if request is not None:
             drop_request(tx, RequestAt(key, request), f"session {end_reason}")
             freed += resources_of(request)
+    forget_task_wait(tx, name)
     return freed
 
 

@@ -14,7 +14,8 @@ from coord.core.locks.locks import (
     read_lock,
     touch_guard,
 )
-from coord.core.locks.schema import Lock, LockMoved, LockRef
+from coord.core.locks.schema import Lock, LockMoved, LockRef, SessionWaits
+from coord.core.locks.wait_queue import put_waits
 from coord.core.messages.groups import replace_member
 from coord.core.messages.undelivered import move_messages
 from coord.core.sessions.identify import ancestors, put_session
@@ -92,6 +93,11 @@ def _move_children(tx: Transaction, old: str, session: Session) -> None:
         if child.parent == old and not child.ended_ms and child.session_id not in above:
             put_session(tx, msgspec.structs.replace(child, parent=session.session_id))
     put_session(tx, msgspec.structs.replace(session, children=True))
+    waits = tx.get(keys.waits(old), SessionWaits)
+    if waits is not None and waits.below:
+        own = tx.get(keys.waits(session.session_id), SessionWaits) or SessionWaits()
+        put_waits(tx, session.session_id, msgspec.structs.replace(own, below=(*own.below, *waits.below)))
+        put_waits(tx, old, msgspec.structs.replace(waits, below=()))
 
 
 def _move_claims(tx: Transaction, old: str, new: str) -> int:

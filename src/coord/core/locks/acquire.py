@@ -270,7 +270,7 @@ def _enqueue(tx: Transaction, key: str, table: LockTable, now: int) -> LockReply
 def _break_deadlocks(tx: Transaction, waiting: RequestAt, table: LockTable, now: int) -> tuple[str, ...]:
     from coord.core.locks.deadlock import break_deadlocks  # most requests are granted and need none of it
 
-    return break_deadlocks(tx, waiting, table, now)
+    return break_deadlocks(tx, waiting, {waiting.key: table}, now)
 
 
 def _wait_reply(tx: Transaction, key: str, table: LockTable | None, now: int) -> LockReply:

@@ -11,6 +11,7 @@ import msgspec
 
 from coord.core.commands import Command, Reply, SessionCommand
 from coord.core.identity import Process
+from coord.core.locks.schema import LockRequest, TaskWait
 
 
 class LockCommand(SessionCommand, frozen=True):
@@ -304,6 +305,31 @@ class ListLockRequests(Command, frozen=True):
     rule = "coord.core.locks.queries:list_lock_requests"
     reply = list[LockRequestInfo]
     reads_only = True
+
+
+class TaskOption(Reply, frozen=True):
+    """A task that a session waits for, and what blocks it.
+
+    If `request` is set, the locks on its files do; otherwise the sessions. With `one_is_enough`, one of them
+    has to finish something, otherwise all.
+    """
+
+    task: str
+    sessions: tuple[str, ...] = ()
+    one_is_enough: bool = False
+    request: LockRequest | None = None
+
+
+class FindTaskOptions(Command, frozen=True):
+    """Ask which tasks a waiting session could get; none if one may become ready by itself.
+
+    Only rules send this command.
+    """
+
+    rule = "coord.core.plans.waits:find_task_options"
+    reply = list[TaskOption]
+    reads_only = True
+    wait: TaskWait
 
 
 class StealLock(ResourceCommand, frozen=True, kw_only=True):

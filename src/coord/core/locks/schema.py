@@ -16,7 +16,9 @@ its owner.
 """
 
 from enum import StrEnum
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
+
+import msgspec
 
 from coord.core.events import Event
 from coord.core.identity import Process
@@ -195,10 +197,50 @@ class LockRequest(Stored, frozen=True, tag=1):
     use: str = ""
 
 
+class TaskWait(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """A session that waits for a task while it holds something; the fields say which tasks it could get.
+
+    It lives as long as `process` or its lease, as a request in the wait queue does. A wait that a deadlock
+    refused says what its session lost.
+    """
+
+    session: str = ""
+    agent: str = ""
+    project: str = ""
+    repository: str = ""
+    types: tuple[str, ...] = ()
+    tracks: tuple[str, ...] = ()
+    roles: tuple[str, ...] = ()
+    has: tuple[str, ...] = ()
+    cannot: tuple[str, ...] = ()
+    lock_files: bool = True
+    since_ms: int = 0
+    renewed_ms: int = 0
+    until_ms: int = 0
+    process: Process | None = None
+    leased: bool = True
+    state: WaitState = WaitState.WAITING
+    cycle: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
+    lost_to: str = ""
+    claims: tuple[str, ...] = ()
+
+    # What it has in common with a lock request.
+    denied: ClassVar[bool] = False
+    preemptible: ClassVar[bool] = False
+    priority: ClassVar[int] = 0
+    resources: ClassVar[tuple[str, ...]] = ()
+
+
 class SessionWaits(Stored, frozen=True, tag=1):
-    """The waiting and denied requests of a session; a deadlock search relies on this record."""
+    """What a session waits for; a deadlock search relies on this record.
+
+    `keys` are its waiting and denied requests, `below` its sub-agents that wait, `task` its wait for a task.
+    """
 
     keys: tuple[str, ...] = ()
+    below: tuple[str, ...] = ()
+    task: TaskWait | None = None
 
 
 class DeadlockWarning(Stored, frozen=True, tag=1):

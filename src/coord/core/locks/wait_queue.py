@@ -36,6 +36,7 @@ from coord.core.locks.schema import (
     LockRequest,
     LockWithdrawn,
     SessionWaits,
+    TaskWait,
     WaitState,
 )
 from coord.core.locks.table import (
@@ -54,7 +55,7 @@ from coord.core.locks.table import (
 )
 from coord.core.locks.uses import with_use
 from coord.core.sessions.commands import IsWaiting
-from coord.core.sessions.identify import mark_parent
+from coord.core.sessions.identify import ancestors, mark_parent
 from coord.core.sessions.liveness import evidence_of
 from coord.core.sessions.schema import Session
 from coord.core.transaction import Transaction
@@ -64,6 +65,8 @@ AGING_MS = 60_000
 CONFIRM_MS = 15_000
 LEASE_MS = 15_000
 DENIED_KEPT_MS = 60_000
+BELOW_MAX = 256
+"""How many waiting sub-agents a session lists for the deadlock search."""
 GRANTED_BYTES_MAX = 256 * 1024
 PREFETCH_MAX = 32
 GONE = "its process is gone or its wait time is over"
@@ -74,7 +77,7 @@ def rank_of(request: LockRequest) -> int:
     return max(0, request.since_ms - AGING_MS * request.priority)
 
 
-def effective_priority(request: LockRequest, now: int) -> int:
+def effective_priority(request: LockRequest | TaskWait, now: int) -> int:
     """Return the priority of a request, raised by one for every minute it has waited."""
     return request.priority + max(0, now - request.since_ms) // AGING_MS
 
@@ -91,7 +94,7 @@ def put_request(tx: Transaction, key: str, request: LockRequest) -> None:
     """Write a request, and add it to the requests of its session."""
     if tx.get(key, LockRequest) is None:
         waits = tx.get(keys.waits(request.session), SessionWaits) or SessionWaits()
-        tx.put(keys.waits(request.session), msgspec.structs.replace(waits, keys=(*waits.keys, key)))
+        put_waits(tx, request.session, msgspec.structs.replace(waits, keys=(*waits.keys, key)))
         if not request.denied:
             _count_waiter(tx, request, 1)
     tx.put(key, request, _deadline_key(request))
@@ -127,13 +130,40 @@ def is_waiting(tx: Transaction, command: IsWaiting, _now: int) -> bool:
 
 
 def _forget_wait(tx: Transaction, waiting: RequestAt) -> None:
-    key = keys.waits(waiting.request.session)
-    waits = tx.get(key, SessionWaits) or SessionWaits()
+    session = waiting.request.session
+    waits = tx.get(keys.waits(session), SessionWaits) or SessionWaits()
     left = tuple(other for other in waits.keys if other != waiting.key)
-    if left:
-        tx.put(key, msgspec.structs.replace(waits, keys=left))
+    put_waits(tx, session, msgspec.structs.replace(waits, keys=left))
+
+
+def put_waits(tx: Transaction, session: str, waits: SessionWaits) -> None:
+    """Write what a session waits for; its ancestors list it while it waits."""
+    before = tx.get(keys.waits(session), SessionWaits)
+    waits_now = bool(waits.keys or waits.task)
+    _put_waits(tx, session, waits)
+    if waits_now == (before is not None and bool(before.keys or before.task)):
+        return
+    for name in ancestors(tx, session):
+        above = tx.get(keys.waits(name), SessionWaits) or SessionWaits()
+        below = tuple(other for other in above.below if other != session)
+        below = (*below, session)[-BELOW_MAX:] if waits_now else below
+        _put_waits(tx, name, msgspec.structs.replace(above, below=below))
+
+
+def forget_task_wait(tx: Transaction, session: str) -> bool:
+    """Forget that a session waits for a task; return whether it did."""
+    waits = tx.get(keys.waits(session), SessionWaits)
+    if waits is None or waits.task is None:
+        return False
+    put_waits(tx, session, msgspec.structs.replace(waits, task=None))
+    return True
+
+
+def _put_waits(tx: Transaction, session: str, waits: SessionWaits) -> None:
+    if waits.keys or waits.below or waits.task:
+        tx.put(keys.waits(session), waits)
     else:
-        tx.delete(key)
+        tx.delete(keys.waits(session))
 
 
 def _count_waiter(tx: Transaction, request: LockRequest, by: int) -> None:
@@ -151,7 +181,7 @@ def prefetch_liveness(tx: Transaction, requests: list[LockRequest]) -> None:
     tx.evidence(*(process for process in processes if process is not None))
 
 
-def alive(tx: Transaction, request: LockRequest, now: int) -> bool:
+def alive(tx: Transaction, request: LockRequest | TaskWait, now: int) -> bool:
     """Whether a process still waits for this request, and its session is not proven dead."""
     session = tx.get(keys.session(request.session), Session)
     if now >= request.until_ms or session is None or session.ended_ms:

@@ -6,6 +6,7 @@ from typing import Any, Self
 import msgspec
 
 from coord.core.commands import Command, Reply, SessionCommand
+from coord.core.identity import Process
 from coord.core.limits import RETRIES_MAX
 from coord.core.locks.commands import LockInfo
 from coord.core.tasks.commands import TaskCommand
@@ -222,7 +223,11 @@ class Runnable(StrEnum):
 
 
 class NextTask(Reply, frozen=True):
-    """The claimed task, or why there is none; `more` lists further tasks claimed in the same step."""
+    """The claimed task, or why there is none; `more` lists further tasks claimed in the same step.
+
+    `registered`: the wait is on record. A session that waited and was the victim of a deadlock reads what it
+    `lost`, and to whom.
+    """
 
     outcome: Runnable
     task: TaskInfo | None = None
@@ -231,6 +236,9 @@ class NextTask(Reply, frozen=True):
     waiting_for: list[str] = []
     look_ms: int = 0
     more: list["NextTask"] = []
+    registered: bool = False
+    lost: list[str] = []
+    lost_to: str = ""
 
     @property
     def ok(self) -> bool:
@@ -253,6 +261,8 @@ class ClaimNext(SessionCommand, frozen=True, kw_only=True):
     `cannot` and `enabled` come from the configuration; the session has what the agent declares itself.
     `mode` says whether routing has a say: `prefer`, `assign`, or `advise` for none. `routing` holds the
     tables `types` and `agents` of the configuration, and `presets`.
+    With `wait_ms`, the caller asks again until then: the search for deadlocks knows about it, if the session
+    holds something, and the caller repeats `registered` from the reply. `waiter` is the process that waits.
     """
 
     rule = "coord.core.plans.queue:claim_next"
@@ -274,6 +284,18 @@ class ClaimNext(SessionCommand, frozen=True, kw_only=True):
     limit: int = 1
     mode: str = ""
     routing: dict[str, Any] = {}
+    wait_ms: int = 0
+    waiter: Process | None = None
+    leased: bool = True
+    registered: bool = False
+
+
+class EndTaskWait(SessionCommand, frozen=True):
+    """Stop waiting for a task; return whether the wait was on record."""
+
+    rule = "coord.core.plans.waits:end_task_wait"
+    prefetch_keys = "coord.core.sessions.identify:caller_reads"
+    reply = bool
 
 
 class ClaimReply(ClaimResult, frozen=True, gc=False):

@@ -17,6 +17,7 @@ from coord.core.limits import UNLIMITED_TENANT, TenantLimits, count_keys, limits
 from coord.core.locks.expiry import expire_blockers
 from coord.core.locks.schema import LockRequest, Mode
 from coord.core.locks.table import blocking_locks, conflicts_with, load_table, prefetch_locks
+from coord.core.locks.wait_queue import forget_task_wait
 from coord.core.plans.assignment import kept_for_another, router_for
 from coord.core.plans.commands import ClaimNamed, ClaimNext, ClaimReply, NextTask, Runnable
 from coord.core.plans.idle import (
@@ -57,18 +58,33 @@ def claim_next(tx: Transaction, command: ClaimNext, now: int) -> NextTask:
     """Claim the first tasks that this agent may take, up to the limit of the command."""
     session = ensure_session(tx, command.caller, now)
     agent = session.agent or session.session_id
+    if command.registered and (loss := _read_loss(tx, session)):
+        return loss
     why, until_ms = _agent_blocked(tx, command, session, agent, now)
     if why:
         return explain_blocked_agent(tx, command.project, f"{agent} gets no task: {why}", until_ms)
     busy: list[str] = []
     taken = _take(tx, command, session, busy, now)
+    if command.registered and taken:
+        forget_task_wait(tx, session.session_id)
     if taken:
         return msgspec.structs.replace(taken[0], more=taken[1:]) if len(taken) > 1 else taken[0]
     working = tasks_in_progress(tx, command.project)
     if reap_dead_holders(tx, working, session.session_id, now):
         return claim_next(tx, command, now)
-    heads = [_heads(command.project, name) for name, _ in _classes(tx, command.project)]
-    return explain_empty_queue(tx, command.project, working, busy, heads, now)
+    heads = [_heads(command.project, name) for name, _ in queue_classes(tx, command.project)]
+    reply = explain_empty_queue(tx, command.project, working, busy, heads, now)
+    if reply.outcome is not Runnable.BLOCKED or not command.wait_ms:
+        return reply
+    from coord.core.plans.waits import begin_task_wait  # noqa: PLC0415 - it needs this module, and few claims wait
+
+    return begin_task_wait(tx, command, session, reply, now)
+
+
+def _read_loss(tx: Transaction, session: Session) -> NextTask | None:
+    from coord.core.plans.waits import read_loss  # noqa: PLC0415 - it needs this module
+
+    return read_loss(tx, session.session_id)
 
 
 def _take(tx: Transaction, command: ClaimNext, session: Session, busy: list[str], now: int) -> list[NextTask]:
@@ -91,7 +107,7 @@ def _take(tx: Transaction, command: ClaimNext, session: Session, busy: list[str]
         if why:
             busy.append(f"{candidate.task_id}: {why}")
             continue
-        request = _request(tx, command, session, candidate.task_id, now)
+        request = lock_request(tx, command, session, candidate.task_id, now)
         if request is not None:
             if any(conflicts_with(msgspec.structs.replace(request, session=""), other) for other in locked):
                 break
@@ -124,6 +140,8 @@ def next_reads(command: ClaimNext) -> list[str]:
     """Return the keys that a claim reads about its agent."""
     caller = command.caller
     reads = [*caller_reads(command), keys.agent(command.project, caller.agent or caller.session)]
+    if command.registered:
+        reads.append(keys.waits(caller.session))
     return reads if command.tenant == UNLIMITED_TENANT else reads + count_keys(caller.session)
 
 
@@ -167,7 +185,7 @@ def claim_named(tx: Transaction, command: ClaimNamed, now: int) -> ClaimReply:
     result = claim_task(tx, ask, now)
     if not result.success:
         return ClaimReply(False, result.reason, None, result.current_holder, result.detail)
-    request = _request(tx, command, session, command.task, now)
+    request = lock_request(tx, command, session, command.task, now)
     if request is None:
         return ClaimReply(True, result.reason, result.claim)
     holder, held = _blocked_by(
@@ -189,7 +207,7 @@ def _candidates(
     agent = session.agent or session.session_id
     project = command.project
     names = []
-    classes = _classes_for(tx, command, session)
+    classes = classes_for(tx, command, session)
     tx.prefetch(*{keys.track(project, kind.track) for _, kind in classes if kind.track})
     for name, kind in classes:
         full = track_full_reason(tx, project, kind.track, agent)
@@ -241,7 +259,7 @@ def _prefetch(
             *(keys.by_session(session.session_id, project, name) for name in names[:first]),
             *(keys.working(project, name) for name in names[:first]),
         )
-        requests = [_request(tx, command, session, name, now) for name in names[: command.limit]]
+        requests = [lock_request(tx, command, session, name, now) for name in names[: command.limit]]
         prefetch_locks(tx, [request for request in requests if request is not None][:STEP_FILES])
         yield from some
         size = FURTHER
@@ -280,7 +298,7 @@ def _all_classes(project: str) -> Range:
     return Range(keys.queue_class_prefix(project), "key", CLASSES_MAX)
 
 
-def _classes(tx: Transaction, project: str) -> list[tuple[str, QueueClass]]:
+def queue_classes(tx: Transaction, project: str) -> list[tuple[str, QueueClass]]:
     prefix, _, limit, _ = _all_classes(project)
     found = []
     for entry in tx.scan(prefix, limit=limit):
@@ -290,12 +308,12 @@ def _classes(tx: Transaction, project: str) -> list[tuple[str, QueueClass]]:
     return found
 
 
-def _classes_for(tx: Transaction, command: ClaimNext, session: Session) -> list[tuple[str, QueueClass]]:
+def classes_for(tx: Transaction, command: ClaimNext, session: Session) -> list[tuple[str, QueueClass]]:
     """Return the classes whose tasks this agent may take."""
     able = {name for name, value in session.capabilities.items() if value >= EFFICIENCY_MIN}
     unable = _types((*command.cannot, *(session.capabilities.keys() - able)))
     has = able.union(command.has)
-    found = _classes(tx, command.project)
+    found = queue_classes(tx, command.project)
     return [(name, kind) for name, kind in found if _may_take(command, kind, has, unable)]
 
 
@@ -315,7 +333,7 @@ def _may_take(command: ClaimNext, kind: QueueClass, has: set[str], unable: set[s
     return set(kind.needs) <= has and kind.type not in unable
 
 
-def _request(
+def lock_request(
     tx: Transaction, command: ClaimNext | ClaimNamed, session: Session, task_id: str, now: int
 ) -> LockRequest | None:
     """Return the lock request for the files of a task, if its claim locks them."""

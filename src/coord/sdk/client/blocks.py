@@ -155,7 +155,7 @@ class SessionBlock(Block):
 
 def _denied(reply: LockReply) -> Denied:
     if reply.outcome is Outcome.DEADLOCK:
-        from coord.core.locks.losses import loss_text, next_command
+        from coord.core.locks.deadlock import loss_text, next_command
 
         hint = f"run: {next_command(reply.again, reply.claims)}"
         return Denied(loss_text(reply.lost, reply.lost_to), hint=hint)

@@ -23,12 +23,10 @@ from coord.core.locks.commands import (
     WithdrawWait,
 )
 from coord.core.locks.uses import check_use
-from coord.host.processes import describe, seen_by_all
 from coord.sdk.client.connection import Connection
-from coord.sdk.client.waiting import POLL_S, call_while_busy, wait_in_queue
+from coord.sdk.client.waiting import POLL_S, WAIT_S_MAX, call_while_busy, wait_in_queue, waiting_process
 from coord.sdk.validation import arguments
 
-WAIT_S_MAX = 30 * 24 * 3600.0
 PREEMPT_GRACE_S = 30.0
 PROGRESS_S_MIN = 30.0
 """The shortest progress timeout: a heartbeat is written every 15 seconds at most."""
@@ -62,7 +60,7 @@ class LockCalls(Connection):
         if client is not self and wait_s != 0 and self.call(ListLocks(self.caller, own=True)):
             wait_s = 0  # no waiting across two stores: a deadlock between them could not be detected
         patience_s = WAIT_S_MAX if wait_s is None else wait_s
-        process = describe(os.getpid())
+        waiter, leased = waiting_process(client)
         command = AcquireLocks(
             self.caller,
             client.location.repository_id,
@@ -76,11 +74,11 @@ class LockCalls(Connection):
             preemptible=bool(preemptible),
             wait_ms=arguments.milliseconds("wait", patience_s, min_s=0),
             wait_id=os.urandom(8).hex(),
-            waiter=process,
+            waiter=waiter,
+            leased=leased,
             progress_ms=0
             if progress_timeout_s is None
             else arguments.milliseconds("progress timeout", progress_timeout_s, min_s=PROGRESS_S_MIN),
-            leased=process is None or not client.location.local or not seen_by_all(process),
             use=check_use(use),
         )
         deadline = time.monotonic() + patience_s

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 from coord.core.errors import Invalid, NotFound
 from coord.core.ids import check_id
 from coord.sdk.client.connection import Connection
-from coord.sdk.client.locks import WAIT_S_MAX
-from coord.sdk.client.waiting import POLL_S
+from coord.sdk.client.waiting import POLL_S, WAIT_S_MAX
 from coord.sdk.validation import arguments
 
 if TYPE_CHECKING:

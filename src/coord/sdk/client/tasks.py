@@ -14,7 +14,7 @@ from coord.core.sessions.commands import GetSession, Heartbeat
 from coord.host.config import configuration_file, read_configuration
 from coord.host.progress import report_progress
 from coord.sdk.client.connection import Connection
-from coord.sdk.client.waiting import wait_for_task
+from coord.sdk.client.waiting import WAIT_S_MAX, wait_for_task, waiting_process
 from coord.sdk.validation import arguments
 
 # Each method imports its commands, so that a session that only locks does not pay for them.
@@ -157,8 +157,10 @@ class TaskCalls(Connection):
             mode=mode,
             routing=routing,
         )
-        if wait_s is not None:
-            arguments.milliseconds("wait", wait_s, min_s=0)
+        patience_ms = arguments.milliseconds("wait", WAIT_S_MAX if wait_s is None else wait_s, min_s=0)
+        if patience_ms:
+            waiter, leased = waiting_process(self)
+            command = msgspec.structs.replace(command, wait_ms=patience_ms, waiter=waiter, leased=leased)
         return wait_for_task(self, command, wait_s, command_id)
 
     def assign_task(self, task_id: str, agent: str, *, for_s: float = ASSIGNED_S) -> TaskInfo:

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import os
 import time
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from coord.core.commands import Command
 from coord.core.errors import Busy
+from coord.core.identity import Process
 from coord.core.locks.commands import ConfirmWait, LockReply, Outcome, PeekWait, WithdrawWait
+from coord.host.processes import describe, seen_by_all
 from coord.sdk.client.connection import Connection
 
 if TYPE_CHECKING:
     from coord.core.plans.commands import ClaimNext, NextTask
 
+WAIT_S_MAX = 30 * 24 * 3600.0
 POLL_S, POLL_S_MIN = 5.0, 0.05
 """The longest and the shortest wait between two looks at the store."""
+
+
+def waiting_process(client: Connection) -> tuple[Process | None, bool]:
+    """Return the process that waits, and whether it has to renew its wait because others cannot see it."""
+    process = describe(os.getpid())
+    return process, process is None or not client.location.local or not seen_by_all(process)
 
 
 def call_while_busy(client: Connection, command: Command, deadline: float, command_id: str = "") -> Any:
@@ -64,18 +76,27 @@ def wait_in_queue(client: Connection, reply: LockReply, deadline: float) -> Lock
 
 
 def wait_for_task(client: Connection, command: ClaimNext, wait_s: float | None, command_id: str) -> NextTask:
-    """Ask for a task until one is granted, none can become ready by itself, or `wait_s` has passed."""
-    from coord.core.plans.commands import Runnable
+    """Ask for a task until one is granted, none can become ready by itself, or `wait_s` has passed.
+
+    A deadlock that costs this session something ends the wait, too.
+    """
+    from coord.core.plans.commands import EndTaskWait, Runnable
 
     deadline = None if wait_s is None else time.monotonic() + wait_s
     store = client.log
-    while True:
-        seen = store.seen.offset  # read before the call: a later change ends the wait at once
-        reply: NextTask = client.call(command, command_id)
-        left_s = POLL_S if deadline is None else deadline - time.monotonic()
-        if reply.outcome not in (Runnable.BLOCKED, Runnable.DENIED) or left_s <= 0:
-            return reply
-        if client.on_wait is not None:
-            client.on_wait(reply)
-        look_s = (reply.look_ms - store.now()) / 1000 if reply.look_ms else POLL_S
-        store.wait(seen, min(left_s, POLL_S, max(look_s, POLL_S_MIN)))
+    try:
+        while True:
+            seen = store.seen.offset  # read before the call: a later change ends the wait at once
+            reply: NextTask = client.call(command, command_id)
+            command = msgspec.structs.replace(command, registered=reply.registered)
+            left_s = POLL_S if deadline is None else deadline - time.monotonic()
+            waits = reply.outcome in (Runnable.BLOCKED, Runnable.DENIED) and not reply.lost_to
+            if not waits or left_s <= 0:
+                return reply
+            if client.on_wait is not None:
+                client.on_wait(reply)
+            look_s = (reply.look_ms - store.now()) / 1000 if reply.look_ms else POLL_S
+            store.wait(seen, min(left_s, POLL_S, max(look_s, POLL_S_MIN)))
+    finally:
+        if command.registered:
+            client.call(EndTaskWait(client.caller))

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from coord.core.locks.deadlock import deadlock_text
 from tests.support.lock_harness import LockHarness
 
 
@@ -277,3 +278,56 @@ def test_refused_wait_leaves_no_trace_in_line(harness: LockHarness) -> None:
     again = harness.wait("s1", "file:1")
     assert again.ok, "what it asks for now is free"
     assert harness.wait("s1", "file:s0").outcome == "waiting"
+
+
+LOSSES = [
+    (
+        ["file:y.py"],
+        ["file:x.py", "file:y.py"],
+        [],
+        "Deadlock: you lost y.py to ada. Stop editing it, then run: coord lock x.py y.py",
+    ),
+    (
+        ["file:y.py", "file:z z.py"],
+        ["file:y.py", "file:z z.py"],
+        ["T2"],
+        (
+            "Deadlock: you lost y.py, z z.py to ada. Stop editing them, "
+            "then run: coord lock y.py 'z z.py' && coord task claim T2"
+        ),
+    ),
+    (
+        ["name:push"],
+        ["file:x.py", "name:push"],
+        [],
+        "Deadlock: you lost name:push to ada. Stop using it, then run: coord lock x.py name:push",
+    ),
+    (
+        [],
+        ["file:x.py"],
+        [],
+        (
+            "Deadlock: you lost your place in the wait queue to ada, but no lock. "
+            "To wait again, run: coord lock x.py"
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize(("lost", "again", "claims", "sentence"), LOSSES)
+def test_the_victim_reads_its_loss_and_one_command(
+    lost: list[str], again: list[str], claims: list[str], sentence: str
+) -> None:
+    """DLK-15: which lock was lost, to whom, and what gets everything together."""
+    assert deadlock_text(lost, "ada", again, claims) == sentence
+
+
+def test_the_victim_that_waited_for_a_task_waits_again_without_locks() -> None:
+    """DLK-15: it takes its locks after the task has come, so that it blocks nobody before."""
+    waits = "coord task next --wait 10m"
+    assert deadlock_text(["file:x"], "bob", ["file:x"], task=True) == (
+        f"Deadlock: you lost x to bob. Stop editing it, then run: {waits} && coord lock x"
+    )
+    assert deadlock_text([], "bob", [], task=True) == (
+        f"Deadlock: bob waits behind the task that you hold. Submit or release it, then run: {waits}"
+    )

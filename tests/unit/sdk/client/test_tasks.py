@@ -8,6 +8,7 @@ from coord import connect
 from coord.core.errors import Invalid
 from coord.core.identity import Caller
 from coord.core.limits import RECORD_RESULT_BYTES
+from coord.core.locks.commands import AcquireLocks
 from coord.core.plans.commands import AddTasks, ClaimNext, NewTask
 from coord.core.tasks.types import SubmissionReason
 from coord.engine.engine import Engine
@@ -84,3 +85,18 @@ def test_how_many_is_a_number_in_measure(limit: Any) -> None:
             client.next_task(limit=limit)
         assert caught.value.hint == "use 1 to 250"
         assert client.show_task("one").state == "ready"
+
+
+def test_a_deadlock_ends_the_wait_for_a_task() -> None:
+    """DLK-15: whoever loses a lock is told at once; a wait that was given up is forgotten."""
+    with open_client("memory:") as client:
+        engine, repository = client.engine, client.location.repository_id
+        engine.call(AddTasks("shop", (NewTask(task_id="t", files=("name:b",), repository=repository),)))
+        assert client.acquire("name:a").ok
+        bob = Caller("bob", agent="bob")
+        assert engine.call(AcquireLocks(bob, repository, ("name:b",), priority=5)).ok
+        assert client.next_task(wait_s=0.01).outcome.value == "blocked"
+        waiting = AcquireLocks(bob, repository, ("name:a",), priority=5, wait_ms=60_000, wait_id="w")
+        assert engine.call(waiting).outcome.value == "waiting", "the client has given up"
+        reply = client.next_task(wait_s=60)
+        assert (reply.lost, reply.lost_to) == (["name:a"], "bob")

@@ -249,7 +249,7 @@ def answer_of(reply: LockReply) -> Answer:
     failure = _denial(reply)
     line = f"{failure.message}; {failure.hint}"
     if reply.outcome is Outcome.DEADLOCK:
-        from coord.core.locks.losses import deadlock_text
+        from coord.core.locks.deadlock import deadlock_text
 
         loss: dict[str, Any] = {name: getattr(reply, name) for name in ("lost", "lost_to", "again", "claims")}
         fields |= loss
@@ -274,7 +274,7 @@ def rows_of(found: Sequence[LockInfo]) -> list[dict[str, Any]]:
 def _denial(reply: LockReply) -> exit_codes.Failure:
     holder = f" — held by {holder_of(reply.holder)}" if reply.holder else ""
     if reply.outcome is Outcome.DEADLOCK:
-        from coord.core.locks.losses import loss_text, next_command
+        from coord.core.locks.deadlock import loss_text, next_command
 
         message, hint = (
             loss_text(reply.lost, reply.lost_to),

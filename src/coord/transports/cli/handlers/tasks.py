@@ -162,11 +162,23 @@ def _describe_wait(reply: NextTask, _age_s: float) -> str:
 
 
 def _nothing(reply: NextTask, waited_s: float) -> Answer:
+    if reply.lost_to:
+        return _lost(reply)
     message, hint = NOTHING[reply.outcome]
     exit_code = exit_codes.TIMED_OUT if waited_s and reply.outcome is Runnable.BLOCKED else exit_codes.REFUSED
     line = f"{message}: {'; '.join(reply.waiting_for)}" if reply.waiting_for else message
     fields = {"task": None, "waiting_for": reply.waiting_for}
     return Answer(fields, line, failure=exit_codes.Failure(exit_code, reply.outcome.value, line, hint))
+
+
+def _lost(reply: NextTask) -> Answer:
+    """Return the answer to a wait that a deadlock ended."""
+    from coord.core.locks.deadlock import deadlock_text, loss_text, next_command
+
+    message, hint = loss_text(reply.lost, reply.lost_to, task=True), next_command(reply.lost, task=True)
+    fields = {"task": None, "waiting_for": reply.waiting_for, "lost": reply.lost, "lost_to": reply.lost_to}
+    failure = exit_codes.Failure(exit_codes.REFUSED, "deadlock", message, f"run: {hint}")
+    return Answer(fields, deadlock_text(reply.lost, reply.lost_to, reply.lost, task=True), failure=failure)
 
 
 class ClaimArgs(Args, frozen=True):
