@@ -71,7 +71,7 @@ def _for_people(answer: Answer, *, whole: bool) -> str:
     if answer.drawn is not None:
         return answer.drawn(room)
     rows, columns = answer.rows, answer.columns
-    if whole and not rows and answer.failure is None:
+    if not rows and answer.failure is None and (whole or not is_terminal(sys.stdout)):
         rows, columns = (
             [{"field": name, "value": each} for name, each in answer.fields.items()],
             ("field", "value"),

@@ -125,9 +125,10 @@ def test_a_wide_table_leaves_nothing_out(monkeypatch) -> None:
     rows = [{"a": "x" * 150, "b": "", "sent_at": "2023-11-14T22:13:20.123Z"}]
     shown = printed(Answer({}, "", rows, ("a", "b", "sent_at")), monkeypatch, form="wide")[1]
     assert shown.splitlines()[1] == f"{'x' * 150}  -  2023-11-14T22:13:20.123Z"
-    assert printed(Answer({"state": "done"}, ""), monkeypatch, form="wide")[1] == (
-        "FIELD  VALUE\nstate  done\n"
-    )
+    for form in ("wide", "table"):
+        shown = printed(Answer({"state": "done"}, ""), monkeypatch, form=form)[1]
+        assert shown == "FIELD  VALUE\nstate  done\n"
+    assert printed(Answer({"state": "done"}, ""), monkeypatch, terminal=True)[1] == ""
 
 
 def test_a_pipe_has_the_width_that_the_environment_gives(monkeypatch) -> None:
