@@ -32,6 +32,7 @@ class Machine(NamedTuple):
 class _Stat(NamedTuple):
     state: bytes
     parent: int
+    group: int
     threads: int
     start: int
 
@@ -84,9 +85,31 @@ def probe(process: Process) -> Evidence:
         return Evidence(
             ProcessState.DEAD, f"{named} is gone: its pid now belongs to one started {stat.start}"
         )
-    if stat.state in _ENDED and stat.threads <= 1:  # the first thread may end while its process keeps running
+    if _has_ended(stat):
         return Evidence(ProcessState.DEAD, f"{named} has ended and is a zombie")
     return Evidence(ProcessState.ALIVE, f"{named} is running")
+
+
+def group_runs(group: int) -> bool:
+    """Return whether a process group has a process that still runs; the dead may stay in it for a while."""
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    try:
+        stats = [_read_stat(int(name)) for name in os.listdir("/proc") if name.isdecimal()]
+    except OSError:
+        return True
+    if not any(stats):  # /proc shows nothing: only the signal counts
+        return True
+    return any(stat is not None and stat.group == group and not _has_ended(stat) for stat in stats)
+
+
+def _has_ended(stat: _Stat) -> bool:
+    # The first thread may end while its process keeps running.
+    return stat.state in _ENDED and stat.threads <= 1
 
 
 def _probe_unseen(pid: int, named: str) -> Evidence:
@@ -108,7 +131,7 @@ def _read_stat(pid: int) -> _Stat | None:
             text = file.read()
         # The command name is in parentheses and may itself contain parentheses.
         fields = text[text.rindex(b")") + 1 :].split()
-        return _Stat(fields[0], int(fields[1]), int(fields[17]), int(fields[19]))
+        return _Stat(fields[0], int(fields[1]), int(fields[2]), int(fields[17]), int(fields[19]))
     except (OSError, ValueError, IndexError):
         return None
 

@@ -2,6 +2,8 @@
 
 from tests.mutation.mutant import Mutant
 
+TEST_GUARD = "tests/unit/transports/cli/handlers/test_guard.py"
+
 MUTANTS = [
     Mutant(
         "guard does not release its locks",
@@ -32,5 +34,33 @@ MUTANTS = [
         "work.note_progress()",
         "pass",
         ("tests/unit/transports/cli/work/test_run.py::test_progress_restarts_the_time_limit", "-k", "touch"),
+    ),
+    Mutant(
+        "the command of a guard does not join the group of its watchdog",
+        "coord.transports.cli.handlers.guard:_run",
+        "group=watchdog.group",
+        "group=0",
+        (f"{TEST_GUARD}::test_a_guard_killed_outright_takes_its_command_along_and_frees_the_lock",),
+    ),
+    Mutant(
+        "the watchdog of a guard does not release its locks",
+        "coord.transports.cli.release:main",
+        "release_use(client, wanted.names, wanted.use)",
+        "pass",
+        (f"{TEST_GUARD}::test_a_guard_killed_outright_takes_its_command_along_and_frees_the_lock",),
+    ),
+    Mutant(
+        "the watchdog of a guard releases what others need",
+        "coord.transports.cli.release:main",
+        "wanted.names, wanted.use",
+        "wanted.names, ''",
+        (f"{TEST_GUARD}::test_a_killed_guard_frees_only_its_own_use",),
+    ),
+    Mutant(
+        "a guard is not woken by a lost lock",
+        "coord.transports.cli.handlers.guard:guard",
+        "on_lost=lambda _: over.set()",
+        "on_lost=None",
+        (f"{TEST_GUARD}::test_a_stolen_lock_ends_the_command_at_once",),
     ),
 ]

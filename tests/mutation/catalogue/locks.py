@@ -553,4 +553,11 @@ MUTANTS = [
         "0",
         ("tests/unit/core/test_git_log.py::test_the_next_holder_hears_of_a_loss[stolen]",),
     ),
+    Mutant(
+        "a lock of another command counts as one's own",
+        "coord.core.locks.queries:_watch",
+        "lock is None or command.use not in lock.uses",
+        "lock is None",
+        ("tests/unit/core/locks/test_queries_watch.py",),
+    ),
 ]

@@ -98,4 +98,27 @@ MUTANTS = [
         "",
         ("tests/unit/sdk/worker/test_worker.py::test_what_a_function_raises_says_how_it_goes_on",),
     ),
+    Mutant(
+        "a block releases what another block needs",
+        "coord.sdk.client.blocks:LockBlock.end",
+        "names, self.use",
+        "names, ''",
+        (
+            "tests/unit/sdk/client/test_blocks.py::test_nested_blocks_release_nothing_that_the_outer_one_needs",
+        ),
+    ),
+    Mutant(
+        "a block does not wait on the store",
+        "coord.sdk.client.blocks:LockBlock.keep",
+        "pause=watcher.wait, ",
+        "",
+        ("tests/unit/sdk/client/test_blocks.py::test_a_stolen_lock_is_lost_at_once",),
+    ),
+    Mutant(
+        "a lock that is promised to another session is lost at once",
+        "coord.sdk.client.blocks:LockBlock.keep",
+        "return watcher.asked_s or 0.0",
+        "return 0.0",
+        ("tests/unit/sdk/client/test_blocks.py::test_a_lock_that_is_asked_for_is_kept_until_the_deadline",),
+    ),
 ]

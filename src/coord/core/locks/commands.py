@@ -383,6 +383,39 @@ class CheckFences(Command, frozen=True):
     fences: tuple[tuple[int, str, str], ...]
 
 
+class LockWatch(Reply, frozen=True):
+    """The state of a lock that a running command needs.
+
+    If another session has asked for it (`asked_by`), the lock ends in `ends_in_ms`. A lock that is not `held`
+    any more ended for `end_reason`; `by` names the session that has it now, if there is one.
+    """
+
+    resource: str
+    fence: int
+    held: bool
+    asked_by: str = ""
+    ends_in_ms: int = 0
+    end_reason: str = ""
+    by: str = ""
+    note: str = ""
+    waiters: tuple[str, ...] = ()
+
+
+class WatchLocks(LockCommand, frozen=True):
+    """Return whether locks still have this use, and why not; with `waiters`, also who waits for them.
+
+    `fences` are the last known fences of the locks: they name the record of a lock that has ended.
+    """
+
+    rule = "coord.core.locks.queries:watch_locks"
+    prefetch_keys = "coord.core.locks.queries:watch_reads"
+    reply = list[LockWatch]
+    reads_only = True
+    fences: tuple[int, ...] = ()
+    use: str = ""
+    waiters: bool = False
+
+
 class BeginToolCall(ResourceCommand, frozen=True, kw_only=True):
     """Lock the files that a tool call writes, or refuse; the locks of its session are extended.
 

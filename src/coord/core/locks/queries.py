@@ -1,4 +1,4 @@
-"""Questions about locks: check, list, and whether a fence is still valid.
+"""Questions about locks: check, list, watch, and whether a fence is still valid.
 
 A fence is valid while its lock is held, and after its holder released it, because the work was
 finished then. It is *superseded* if the holder lost the lock (by time, death or force) and somebody
@@ -24,8 +24,11 @@ from coord.core.locks.commands import (
     LockPeriod,
     LockPeriods,
     LockRequestInfo,
+    LockWatch,
+    WatchLocks,
 )
 from coord.core.locks.locks import (
+    compatible,
     conflicting,
     end_ms,
     ended_by_death,
@@ -43,8 +46,16 @@ from coord.core.locks.locks import (
 )
 from coord.core.locks.resources import NAMED_RESOURCES_MAX, Resource, parse_resource, parse_resources
 from coord.core.locks.schema import PROFILES, EndedLock, EndReason, Guard, Lock, LockRequest, Mode, WaitState
-from coord.core.locks.table import RequestAt, blocking_locks, load_table, prefetch_locks
-from coord.core.sessions.identify import find_session
+from coord.core.locks.table import (
+    RequestAt,
+    blocking_locks,
+    load_table,
+    mode_of,
+    prefetch_locks,
+    resources_of,
+    waiters,
+)
+from coord.core.sessions.identify import caller_reads, find_session
 from coord.core.sessions.queries import find_peer
 from coord.core.transaction import Transaction
 
@@ -208,3 +219,64 @@ def _waiters(tx: Transaction, now: int) -> dict[str, list[str]]:
         for lock_at in blocking_locks(load_table(tx, request, now, waiting=()), now):
             found.setdefault(lock_at.key, []).append(request.session)
     return found
+
+
+def watch_reads(command: WatchLocks) -> list[str]:
+    """Return the keys that a look at held locks reads, so that it is one question to the store."""
+    resources = _watched(command)
+    guards = {resource.guard for resource in resources} if command.waiters else ()
+    session = command.caller.session
+    return [*caller_reads(command), *(resource.lock_key(session) for resource in resources), *guards]
+
+
+def watch_locks(tx: Transaction, command: WatchLocks, now: int) -> list[LockWatch]:
+    """Return the state of each lock: held, asked for by another session, or lost."""
+    session = find_session(tx, command.caller, now)
+    return [
+        _watch(tx, resource, fence, session, command, now)
+        for resource, fence in zip(_watched(command), command.fences, strict=True)
+    ]
+
+
+def _watched(command: WatchLocks) -> list[Resource]:
+    return [parse_resource(text, command.repository)[0] for text in command.resources]
+
+
+def _watch(
+    tx: Transaction, resource: Resource, fence: int, session: str, command: WatchLocks, now: int
+) -> LockWatch:
+    key = resource.lock_key(session)
+    lock = read_lock(tx, key)
+    if lock is None or command.use not in lock.uses:
+        ended = tx.get(keys.ended_lock(resource.space, fence, key), EndedLock)
+        if ended is None:  # only the use ended: this session released it
+            return LockWatch(resource.text, fence, held=False, end_reason="released")
+        return LockWatch(
+            resource.text, fence, held=False, end_reason=ended.end_reason.value, by=ended.by, note=ended.note
+        )
+    end_reason = ended_by_time(lock, now)
+    if end_reason is not None:
+        return LockWatch(
+            resource.text, lock.fence, held=False, end_reason=end_reason.value, by=lock.preempted_by
+        )
+    return LockWatch(
+        resource.text,
+        lock.fence,
+        held=True,
+        asked_by=lock.preempted_by,
+        ends_in_ms=lock.preempt_ms - now if lock.preempted_by else 0,
+        waiters=_waiters_of(tx, resource, lock) if command.waiters else (),
+    )
+
+
+def _waiters_of(tx: Transaction, resource: Resource, lock: Lock) -> tuple[str, ...]:
+    """Return the sessions in the wait queue that this lock blocks, in the order of the queue."""
+    found = []
+    for _, request in waiters(tx, [resource]):
+        blocked = any(
+            resource.overlaps(wanted) and not compatible(lock.mode, mode_of(request, wanted))
+            for wanted in resources_of(request)
+        )
+        if blocked and request.session != lock.owner:
+            found.append(request.session)
+    return tuple(dict.fromkeys(found))

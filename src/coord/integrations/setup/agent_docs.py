@@ -42,7 +42,7 @@ rest:
 - **You lost a lock** (its lease expired, or somebody preempted it): the message names the salvage ref with
   your edits. Another session may hold the files now.
 - **Before you stop**: commit or undo your edits; release the locks that you acquired by hand with
-  `coord unlock PATH`.
+  `coord unlock --all`; it keeps what your claims need.
 
 Each lock has a number, its fence, and coord writes it into the commit. A commit under a superseded fence
 cannot reach main: repeat the work on top of the next holder's version.

@@ -56,12 +56,25 @@ class Lease:
 
 
 class Renewal:
-    """Renews a lease in a thread until it is ended or lost; `renew` returns the new length or raises."""
+    """Renews a lease in a thread until it is ended or lost; `renew` returns the new length or raises.
 
-    def __init__(self, lease: Lease, renew: Callable[[], float]) -> None:
+    `pause` waits at most the given seconds, and raises if it learns that the lease is lost. So a lease that
+    another session takes is lost at once, not at the next renewal. `on_lost` is called in the thread.
+    """
+
+    def __init__(
+        self,
+        lease: Lease,
+        renew: Callable[[], float],
+        *,
+        pause: Callable[[float], None] | None = None,
+        on_lost: Callable[[], None] = lambda: None,
+    ) -> None:
         self._lease = lease
         self._renew = renew
         self._ended = threading.Event()
+        self._pause = pause or self._ended.wait
+        self._on_lost = on_lost
         self._error: CoordError | None = None
         self.times = 0
         self._thread = threading.Thread(target=self._keep, name="coord-renew", daemon=True)
@@ -83,25 +96,59 @@ class Renewal:
 
     def end(self) -> None:
         """Stop renewing; a lease that is already lost stays lost."""
+        self.stop()
+        self.join()
+
+    def stop(self) -> None:
+        """Stop renewing, but do not wait for the thread: it may be in its pause."""
         _ = self.error
         self._ended.set()
-        self._thread.join()
+
+    def join(self, timeout_s: float | None = None) -> None:
+        """Wait for the thread, which ends after its pause."""
+        if self._thread is not threading.current_thread():
+            self._thread.join(timeout_s)
 
     def _keep(self) -> None:
-        while not self._ended.wait(self._lease.pause_s * _jitter()):
+        due = self._due()
+        while not self._ended.is_set() and not self._is_lost():
             asked = clock()
             try:
+                if asked < due:
+                    self._pause(max(0.0, min(due, self._lease.until - self._lease.margin_s) - asked))
+                    continue
                 lease_s = self._renew()
             except TRANSIENT as error:
-                if self.error is not None:
+                if self._is_lost():
                     self._error = error  # says more than the missed deadline
-                    return
-                self._lease.missed(asked)
+                elif asked < due:
+                    self._ended.wait(RETRY_S)  # the store cannot be watched now
+                else:
+                    self._lease.missed(asked)
+                    due = self._due()
             except CoordError as error:
-                self._error = error
-                return
+                if not self._ended.is_set():
+                    self._error = error
             else:
-                if self.error is not None:
-                    return  # too late: the work under this lease is already stopping
-                self.times += 1
-                self._lease.renewed(lease_s, asked=asked)
+                if not self._is_lost():  # otherwise it is too late: the work is already stopping
+                    self.times += 1
+                    self._lease.renewed(lease_s, asked=asked)
+                    due = self._due()
+        if not self._ended.is_set():
+            self._explain()
+            self._on_lost()
+
+    def _is_lost(self) -> bool:
+        return self.error is not None
+
+    def _explain(self) -> None:
+        """Ask the store once more why the lease is lost: it knows more than the clock."""
+        try:
+            self._pause(0.0)
+        except TRANSIENT:
+            return
+        except CoordError as error:
+            self._error = error
+
+    def _due(self) -> float:
+        return clock() + self._lease.pause_s * _jitter()

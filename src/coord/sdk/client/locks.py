@@ -101,6 +101,15 @@ class LockCalls(Connection):
         command = ReleaseLocks(self.caller, client.location.repository_id, texts, number, check_use(use))
         return client.call(command)
 
+    def unlock_all(self) -> ReleaseReply:
+        """Release all locks of this session, also those of the machine, except what its claims need."""
+        released: ReleaseReply = self.call(ReleaseLocks(self.caller, self.location.repository_id, ()))
+        host = None if self.location.repository is None else self.user_store(make=False)
+        if host is None or not host.call(ListLocks(host.caller, own=True)):
+            return released
+        more: ReleaseReply = host.call(ReleaseLocks(host.caller, host.location.repository_id, ()))
+        return ReleaseReply(released.released + more.released, released.kept + more.kept)
+
     def renew(
         self,
         resources: str | Iterable[str] | None = None,

@@ -4,7 +4,7 @@ import errno
 import os
 import signal
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -35,7 +35,7 @@ class Child:
     """A running command; when it ends, `ended` is set and `exit_code` is that of a shell.
 
     With `outputs`, its standard output and error go to these files, and it gets neither input nor terminal.
-    `group` is the process group to join; by default it gets a new one.
+    `group` is the process group to join; by default it gets a new one. `on_end` is called when it has ended.
     """
 
     def __init__(
@@ -44,8 +44,10 @@ class Child:
         environ: Mapping[str, str] | None = None,
         outputs: tuple[int, int] | None = None,
         group: int = 0,
+        on_end: Callable[[], None] = lambda: None,
     ) -> None:
         self.exit_code = 0
+        self._on_end = on_end
         self.ended = threading.Event()
         self._has_terminal = outputs is None and _in_foreground()
         if self._has_terminal:
@@ -88,6 +90,7 @@ class Child:
         self.exit_code = code if code >= 0 else 128 - code
         self._take_back()
         self.ended.set()
+        self._on_end()
 
     def _stop_too(self) -> None:
         """Stop together with the command (Ctrl-Z), so that the shell shows its prompt."""
@@ -99,12 +102,12 @@ class Child:
 
     def _hand_over(self) -> None:
         if self._has_terminal and _in_foreground():
-            os.tcsetpgrp(STANDARD_INPUT, self.pid)
+            os.tcsetpgrp(STANDARD_INPUT, self._group)
             # It may have read the terminal too early and been stopped.
             self.send(signal.SIGCONT)
 
     def _take_back(self) -> None:
-        if self._has_terminal and _foreground() == self.pid:
+        if self._has_terminal and _foreground() == self._group:
             os.tcsetpgrp(STANDARD_INPUT, os.getpgrp())
 
 

@@ -36,16 +36,19 @@ COMMANDS = (
                 "duration",
                 default=None,
             ),
+            Flag("hold", "keep and renew it until Ctrl-C; then release it", dest="keep"),
         ),
-        details="Waits while another session has the lock: without limit on a terminal, else 100 s.",
+        details="Waits while another session has the lock: without limit on a terminal, else 100 s. "
+        "With --hold it prints who begins to wait, and ends with Ctrl-C, SIGTERM or the end of its input "
+        "(a terminal or a pipe). If the lock is lost, it exits 1.",
     ),
     CommandSpec(
         "unlock",
         "release locks of this session",
         handler="coord.transports.cli.handlers.locks:unlock",
-        examples=("coord unlock src/app.py",),
-        arguments=(HELD,),
-        flags=(FENCE,),
+        examples=("coord unlock src/app.py", "coord unlock --all"),
+        arguments=(HELD._replace(optional=True),),
+        flags=(FENCE, Flag("all", "release everything that no claim needs")),
     ),
     CommandSpec(
         "renew",
@@ -79,7 +82,8 @@ COMMANDS = (
         flags=(MODE, *TAKING),
         rest="command",
         details="Renews the locks while the command runs, releases them afterwards, and exits with the "
-        "command's code. If a lock is lost, guard stops the command and exits 1.",
+        "command's code. If a lock is lost, guard stops the command at once, says to whom it went, and "
+        "exits 1. If guard itself is killed, a watchdog ends the command and then releases the locks.",
     ),
     CommandSpec(
         "steal",

@@ -1,16 +1,27 @@
-"""`coord guard`: run a command while holding locks."""
+"""`coord guard`: run a command while holding locks. `coord lock --hold`: hold them until interrupted."""
+
+import os
+import signal
+import stat
+import threading
+from contextlib import suppress
+from typing import Any
+
+import msgspec
 
 from coord.core.errors import LockLost, NotFound, Refused
-from coord.sdk.client.blocks import LockBlock
+from coord.core.locks.commands import LockReply, LockWatch, Outcome
+from coord.sdk.client.blocks import LEASE_S, LockBlock
 from coord.sdk.client.client import Client
-from coord.transports import exit_codes
+from coord.transports import arguments, exit_codes
 from coord.transports.cli import signals
 from coord.transports.cli.handlers import locks
-from coord.transports.cli.output import Answer, failed, say
-from coord.transports.cli.process import Child, NotStarted
+from coord.transports.cli.output import Answer, failed, say, show
+from coord.transports.cli.process import STANDARD_INPUT, Child, NotStarted
+from coord.transports.cli.release import release_program
+from coord.transports.cli.watchdog import Watchdog
 
-LOOK_S = 0.5
-"""How often guard checks for a lost lock; renewals are far less frequent."""
+ENDING = (*signals.ENDING, signal.SIGINT)
 
 
 class GuardArgs(locks.LockArgs, frozen=True):
@@ -21,16 +32,71 @@ class GuardArgs(locks.LockArgs, frozen=True):
 
 def guard(client: Client, args: GuardArgs) -> Answer | int:
     """Run a command under locks; return its exit code, or a refusal if it did not start."""
-    resources = locks.resources_of(args.resources)
-    reply = locks.take(client, resources, args, args.mode)
+    over = threading.Event()
+    held = client.lock(
+        *locks.resources_of(args.resources),
+        command_id=args.command_id,
+        on_lost=lambda _: over.set(),
+        on_asked=_warn,
+    )
+    refused = take(client, held, args)
+    return refused or _run(args.command, client, held, over)
+
+
+def keep_locked(client: Client, args: locks.LockArgs, **more: Any) -> Answer | int:
+    """Hold locks until a signal or the end of the input; return 1 if one is lost."""
+    over = threading.Event()
+    held = client.lock(
+        *locks.resources_of(args.resources),
+        command_id=args.command_id,
+        on_lost=lambda _: over.set(),
+        on_asked=_warn_holder,
+        on_waiter=lambda state: say(f"coord: {state.waiters[0]} waits for {state.resource}"),
+    )
+    refused = take(client, held, args, **more)
+    if refused is not None:
+        return refused
+    names = [lock.resource for lock in held.locks]
+    with signals.handling(ENDING, lambda _: over.set()), signals.asking_nobody():
+        try:
+            with Watchdog(*release_program(client, names, held.use)):
+                show(locks.answer_of(LockReply(Outcome.GRANTED, held.locks)))
+                _end_with_input(over)
+                over.wait()
+        finally:
+            held.end(failed=True)
+    exit_code = _exit_code_with_locks(held, exit_codes.OK)
+    if exit_code == exit_codes.OK:
+        say(f"Lock released ✓ {', '.join(names)}")
+    return exit_code
+
+
+def _end_with_input(over: threading.Event) -> None:
+    """Set an event at the end of the standard input; a file or /dev/null says nothing by its end."""
+
+    def read() -> None:
+        with suppress(OSError):  # in the background a terminal cannot be read
+            while os.read(STANDARD_INPUT, 4096):
+                pass
+            over.set()
+
+    with suppress(OSError):
+        mode = os.fstat(STANDARD_INPUT).st_mode
+        if os.isatty(STANDARD_INPUT) or stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
+            threading.Thread(target=read, name="coord-input", daemon=True).start()
+
+
+def take(client: Client, held: LockBlock, args: locks.LockArgs, **more: Any) -> Answer | None:
+    """Take the locks of a block as the flags say; return the refusal, or None if it has them."""
+    asked = args if args.ttl_s is not None else msgspec.structs.replace(args, ttl_s=LEASE_S)
+    reply = locks.take(client, locks.resources_of(args.resources), asked, args.mode, use=held.use, **more)
     if not reply.ok:
         return locks.answer_of(reply)
-    held = client.lock(*resources)
     held.keep(reply.locks)
-    return _run(args.command, held)
+    return None
 
 
-def _run(command: list[str], held: LockBlock) -> Answer | int:
+def _run(command: list[str], client: Client, held: LockBlock, over: threading.Event) -> Answer | int:
     """Run a command, forward signals to it, and always release the locks."""
     early: list[int] = []
     child: Child | None = None
@@ -43,10 +109,14 @@ def _run(command: list[str], held: LockBlock) -> Answer | int:
 
     with signals.handling(signals.PASSED_ON, pass_on):
         try:
-            child = Child(command)
-            for signum in early:
-                child.send(signum)
-            _attend(child, held)
+            names = [lock.resource for lock in held.locks]
+            with Watchdog(*release_program(client, names, held.use)) as watchdog:
+                child = Child(command, group=watchdog.group, on_end=over.set)
+                for signum in early:
+                    child.send(signum)
+                over.wait()  # it has ended, or a lock is lost
+                if not child.ended.is_set():
+                    child.stop()
         except NotStarted as error:
             return failed(error.failure("the locks are released; check the spelling of the command"))
         finally:
@@ -56,11 +126,16 @@ def _run(command: list[str], held: LockBlock) -> Answer | int:
     return _exit_code_with_locks(held, child.exit_code)
 
 
-def _attend(child: Child, held: LockBlock) -> None:
-    """Wait until the command ends; stop it if a lock is lost."""
-    while not child.ended.wait(LOOK_S):
-        if held.lost:
-            child.stop()
+def _warn(state: LockWatch) -> None:
+    say(f"coord: {state.asked_by} needs {state.resource}: the command is stopped in {_left(state)}")
+
+
+def _warn_holder(state: LockWatch) -> None:
+    say(f"coord: {state.asked_by} needs {state.resource}: the lock ends in {_left(state)}")
+
+
+def _left(state: LockWatch) -> str:
+    return arguments.span(state.ends_in_ms / 1000)
 
 
 def _exit_code_with_locks(held: LockBlock, exit_code: int) -> int:

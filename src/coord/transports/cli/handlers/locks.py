@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from coord.core.errors import Invalid
-from coord.core.locks.commands import LockInfo, LockReply, Outcome
+from coord.core.locks.commands import LockInfo, LockReply, Outcome, ReleaseReply
 from coord.sdk.client.client import Client
 from coord.transports import arguments, exit_codes
 from coord.transports.cli.args import Args
@@ -40,11 +40,16 @@ class PlainLockArgs(LockArgs, frozen=True):
     """The arguments of `coord lock`."""
 
     progress_timeout_s: float | None
+    keep: bool
 
 
-def lock(client: Client, args: PlainLockArgs) -> Answer:
-    """Lock resources, all or none."""
+def lock(client: Client, args: PlainLockArgs) -> Answer | int:
+    """Lock resources, all or none; with `--hold` until somebody interrupts it."""
     progress_s = args.progress_timeout_s
+    if args.keep:
+        from coord.transports.cli.handlers.guard import keep_locked
+
+        return keep_locked(client, args, progress_timeout_s=progress_s)
     return answer_of(
         take(client, resources_of(args.resources), args, args.mode, progress_timeout_s=progress_s)
     )
@@ -67,10 +72,18 @@ class UnlockArgs(Args, frozen=True):
 
     resources: list[str]
     fence: int | None
+    all: bool
 
 
 def unlock(client: Client, args: UnlockArgs) -> Answer:
     """Release locks of this session."""
+    if args.all == bool(args.resources):
+        raise Invalid(
+            "name locks or pass --all, not both" if args.all else "no lock given",
+            hint="coord unlock --all releases everything that no claim needs",
+        )
+    if args.all:
+        return _released(client.unlock_all())
     return _released(client.unlock(resources_of(args.resources), fence=args.fence))
 
 
@@ -291,8 +304,11 @@ def _denial(reply: LockReply) -> exit_codes.Failure:
     )
 
 
-def _released(reply: Any) -> Answer:
-    return Answer(fields_of(reply), f"Lock released ✓ {', '.join(reply.released)}")
+def _released(reply: ReleaseReply) -> Answer:
+    parts = [f"Lock released ✓ {', '.join(reply.released)}"] if reply.released else []
+    if reply.kept:
+        parts.append(f"Kept for a claim: {', '.join(reply.kept)}")
+    return Answer(fields_of(reply), "; ".join(parts) or "No locks")
 
 
 def _summary(word: str, found: Sequence[LockInfo]) -> str:

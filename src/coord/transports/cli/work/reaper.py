@@ -1,4 +1,4 @@
-"""Ends every process that a command started, when its task ends or when this process dies."""
+"""Ends every process that a command started, when its task ends."""
 
 import os
 import signal
@@ -6,46 +6,10 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Self
-
-from coord.transports.cli.process import STANDARD_ERROR, STANDARD_INPUT, STANDARD_OUTPUT
 
 _SET_CHILD_SUBREAPER = 36
 """Linux: orphaned descendants become our children, so that we can find them."""
 KILL_S = 5.0
-_WATCH = "trap '' TERM INT HUP QUIT; read -r end; kill -s KILL 0"
-"""Nobody writes to it, so it reads end of file when this process is gone, however it ended.
-
-It kills at once, because another worker may get the task right after.
-"""
-
-
-class Watchdog:
-    """A process that kills its process group, which commands join, when this process is gone."""
-
-    def __init__(self) -> None:
-        read, self._write = os.pipe()
-        self.group = os.posix_spawn(
-            "/bin/sh",
-            ["sh", "-c", _WATCH],
-            {"PATH": os.defpath},
-            file_actions=[
-                (os.POSIX_SPAWN_DUP2, read, STANDARD_INPUT),
-                (os.POSIX_SPAWN_OPEN, STANDARD_OUTPUT, os.devnull, os.O_WRONLY, 0),
-                (os.POSIX_SPAWN_DUP2, STANDARD_OUTPUT, STANDARD_ERROR),
-            ],
-            setpgroup=0,
-        )
-        os.close(read)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.group, signal.SIGKILL)
-        os.close(self._write)
-        os.waitpid(self.group, 0)
 
 
 @contextmanager

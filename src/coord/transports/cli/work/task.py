@@ -23,8 +23,9 @@ from coord.transports import arguments, exit_codes
 from coord.transports.cli.handlers.tasks import claim_fields
 from coord.transports.cli.output import fields_of
 from coord.transports.cli.process import Child
+from coord.transports.cli.watchdog import Watchdog
 from coord.transports.cli.work.progress import Screen
-from coord.transports.cli.work.reaper import Watchdog, children, end_orphans
+from coord.transports.cli.work.reaper import children, end_orphans
 
 LIMITED, HOPELESS = exit_codes.TRY_AGAIN, 65
 """Exit codes of sysexits.h: EX_TEMPFAIL (try later) and EX_DATAERR (a retry cannot help)."""

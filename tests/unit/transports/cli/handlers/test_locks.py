@@ -206,3 +206,29 @@ def test_a_lock_may_need_progress(coord: Coord) -> None:
     assert answer["locks"][0]["expires_in_s"] > 3500
     code, answer, _ = coord("ann lock b.py --progress-timeout 10s")
     assert (code, "progress timeout" in answer["error"]["message"]) == (2, True)
+
+
+def test_unlock_all_releases_everything_but_what_claims_need(coord: Coord) -> None:
+    """Names of the machine are in another store, and are released too; the files of a claim are named."""
+    coord("ann task add A-001-x --files b.py")
+    coord("ann task next")
+    coord("ann lock a.py main-push")
+    coord("ann lock claude-config")
+    code, answer, line = coord("ann unlock --all")
+    assert (code, sorted(answer["released"]), answer["kept"]) == (
+        0,
+        ["file:a.py", "name:claude-config", "name:main-push"],
+        ["file:b.py"],
+    )
+    assert line.endswith("; Kept for a claim: file:b.py")
+    assert coord("bob check claude-config main-push").code == 2, "two stores"
+    assert coord("bob check claude-config").code == 0
+    assert coord("bob check a.py main-push").code == 0
+    assert coord("bob check b.py").code == 1
+
+
+def test_unlock_needs_to_know_what(coord: Coord) -> None:
+    """Neither nothing nor everything is meant by accident."""
+    assert coord("ann unlock").code == 2
+    assert coord("ann unlock --all a.py").code == 2
+    assert coord("ann unlock --all").line == "No locks"
