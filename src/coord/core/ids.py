@@ -13,12 +13,17 @@ _SUBTASK = r"[1-9][0-9]{0,8}"
 
 def check_id(what: str, value: object) -> str:
     """Return the value if it can be an id of this kind (`what` names it in the error)."""
-    if isinstance(value, str) and _ID.fullmatch(value):
+    if isinstance(value, str) and is_id(value):
         return value
     raise Invalid(
         f"{short_repr(value)} is not a {what}",
         hint=f"1 to {ID_CHARS_MAX} letters, digits and _ . : @ + = , ~ # - and a letter, digit or _ first",
     )
+
+
+def is_id(value: str) -> bool:
+    """Whether a text can be an id."""
+    return _ID.fullmatch(value) is not None
 
 
 def short_repr(value: object) -> str:

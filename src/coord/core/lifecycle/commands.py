@@ -1,7 +1,11 @@
 """Commands about the beginning and the end of a session, and their replies: the API."""
 
+from typing import Self
+
+import msgspec
+
 from coord.core.commands import Reply, SessionCommand
-from coord.core.locks.commands import LockInfo
+from coord.core.locks.commands import LockCommand, LockInfo
 from coord.core.sessions.commands import SessionInfo, UpdateSession
 from coord.core.tasks.types import TaskClaim
 
@@ -41,6 +45,36 @@ class Deregister(SessionCommand, frozen=True):
     reply = DeregisterReply
     session: str = ""
     to_parent: bool = False
+
+
+class HandoffReply(Reply, frozen=True):
+    """The session that took over, the locks it has now, and the claim with its new generation."""
+
+    to: str
+    locks: list[LockInfo]
+    task: str = ""
+    generation: int = 0
+
+    def with_fence(self, offset: int) -> Self:
+        """Return the reply with the fences of this commit."""
+        return msgspec.structs.replace(self, locks=[lock.with_fence(offset) for lock in self.locks])
+
+
+class Handoff(LockCommand, frozen=True, kw_only=True):
+    """Give locks of the caller, or its claim of a task, to another session.
+
+    If the command names both, it means the task, provided that the caller has claimed it.
+    """
+
+    rule = "coord.core.lifecycle.handoff:hand_off"
+    prefetch_keys = "coord.core.locks.locks:lock_reads"
+    reply = HandoffReply
+    fenced = True
+    to: str
+    tenant: str
+    project: str
+    task: str = ""
+    note: str = ""
 
 
 class LostClaim(Reply, frozen=True):

@@ -71,8 +71,10 @@ def _move_lock(tx: Transaction, lock_at: LockAt, session: Session, *, lent: bool
     assert lock is not None, f"{lock_at.key} was just listed"
     key = lock_at.resource.lock_key(session.session_id)
     under = "" if lock.under == session.session_id else lock.under
+    own = tx.get(key, Lock)
+    uses = lock.uses if own is None else tuple(dict.fromkeys((*own.uses, *lock.uses)))
     moved = msgspec.structs.replace(
-        lock, owner=session.session_id, agent=session.agent or lock.agent, under=under
+        lock, owner=session.session_id, agent=session.agent or lock.agent, under=under, uses=uses
     )
     tx.delete(lock_at.key)
     tx.delete(keys.session_lock(lock.owner, lock_at.key))

@@ -4,6 +4,7 @@ import msgspec
 
 from coord.core.errors import LockLost, NotFound, NotOwner, Refused
 from coord.core.locks.commands import (
+    LockCommand,
     ReleaseLocks,
     ReleaseReply,
     RenewLocks,
@@ -34,7 +35,7 @@ def release_locks(tx: Transaction, command: ReleaseLocks, now: int) -> ReleaseRe
     A lock that a claim needs stays. To name one that nothing else needs is a mistake, which is refused.
     """
     session = ensure_session(tx, command.caller, now)
-    locks_at = _own(tx, command, session.session_id, now)
+    locks_at = own_locks(tx, command, session.session_id, now, command.fence)
     for lock_at in locks_at if command.resources else ():
         _check_use(lock_at.lock, command.use)
     freed: list[Resource] = []
@@ -53,7 +54,7 @@ def renew_locks(tx: Transaction, command: RenewLocks, now: int) -> RenewReply:
     """Renew the leases of locks, all or none: refused if one is lost or promised to another session."""
     session = ensure_session(tx, command.caller, now)
     renewed_locks = []
-    for lock_at in _own(tx, command, session.session_id, now):
+    for lock_at in own_locks(tx, command, session.session_id, now, command.fence):
         lock = lock_at.lock
         if lock.preempted_by:
             raise LockLost(
@@ -83,7 +84,7 @@ def _check_use(lock: Lock, use: str) -> None:
         )
 
 
-def _own(tx: Transaction, command: ReleaseLocks | RenewLocks, session: str, now: int) -> list[LockAt]:
+def own_locks(tx: Transaction, command: LockCommand, session: str, now: int, fence: int = 0) -> list[LockAt]:
     """Return the named locks, or all; refuse unless the session holds every one of them."""
     if not command.resources:
         return [
@@ -93,7 +94,7 @@ def _own(tx: Transaction, command: ReleaseLocks | RenewLocks, session: str, now:
         ]
     resources = parse_resources(command.resources, command.repository, NAMED_RESOURCES_MAX)
     tx.prefetch(*(resource.lock_key(session) for resource in resources))
-    return [_own_one(tx, resource, session, command.fence, now) for resource in resources]
+    return [_own_one(tx, resource, session, fence, now) for resource in resources]
 
 
 def _own_one(tx: Transaction, resource: Resource, session: str, fence: int, now: int) -> LockAt:

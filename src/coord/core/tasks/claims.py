@@ -294,7 +294,7 @@ def renew_lease(tx: Transaction, command: RenewLease, now: int) -> RenewalResult
     """Renew the lease for its full duration, and the locks of the claim."""
     task_key = keys.task(command.project, command.task)
     stored = current_task(tx, command.project, command.task, now)
-    refusal = _holder_refusal(as_of(stored, now), command)
+    refusal = holder_refusal(as_of(stored, now), command)
     if refusal is not None:
         _record_holder_refusal(tx, command, Operation.RENEW, stored, refusal, now)
         detail = stored.note if refusal == LOCK_LOST else ""
@@ -313,7 +313,7 @@ def release_claim(tx: Transaction, command: ReleaseClaim, now: int) -> ReleaseRe
     """Release a claim, so that the task is free for the next generation."""
     task_key = keys.task(command.project, command.task)
     stored = current_task(tx, command.project, command.task, now)
-    refusal = _holder_refusal(as_of(stored, now), command)
+    refusal = holder_refusal(as_of(stored, now), command)
     if refusal is not None:
         _record_holder_refusal(tx, command, Operation.RELEASE, stored, refusal, now)
         detail = stored.note if refusal == LOCK_LOST else ""
@@ -353,7 +353,7 @@ def release_claim(tx: Transaction, command: ReleaseClaim, now: int) -> ReleaseRe
     return ReleaseResult(True, ReleaseOutcome.RELEASED)
 
 
-def _holder_refusal(task: Task, command: RenewLease | ReleaseClaim) -> str | None:
+def holder_refusal(task: Task, command: RenewLease | ReleaseClaim) -> str | None:
     """Return the first reason why this session does not hold the task under this generation."""
     if task.claim not in (ACTIVE, EXPIRED):
         return LOCK_LOST if ended_with_lock(task, command) else "NO_CLAIM"

@@ -1,8 +1,11 @@
 """Acquire, release and inspect locks; wait in the queue."""
 
+from __future__ import annotations
+
 import os
 import time
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from coord.core.ids import check_id
 from coord.core.locks.commands import (
@@ -26,6 +29,9 @@ from coord.core.locks.uses import check_use
 from coord.sdk.client.connection import Connection
 from coord.sdk.client.waiting import POLL_S, WAIT_S_MAX, call_while_busy, wait_in_queue, waiting_process
 from coord.sdk.validation import arguments
+
+if TYPE_CHECKING:
+    from coord.core.lifecycle.commands import HandoffReply
 
 PREEMPT_GRACE_S = 30.0
 PROGRESS_S_MIN = 30.0
@@ -139,6 +145,28 @@ class LockCalls(Connection):
         """Return the current locks of one session or of all, and the sessions that wait for each."""
         name = check_id("session id", session) if session else ""
         return self.call(ListLocks(self.caller, name, waiters=True))
+
+    def handoff(self, resource: str, peer: str, *, task: str = "", note: str = "") -> HandoffReply:
+        """Give a lock, or the claim of a task, to another session in one step.
+
+        With both names it is the task, if this session has claimed it; without a resource it must be.
+        """
+        from coord.core.ids import is_id
+        from coord.core.lifecycle.commands import Handoff
+
+        texts = self.resolve(resource) if resource else ()
+        client = self.store_for(texts)
+        command = Handoff(
+            self.caller,
+            client.location.repository_id,
+            texts,
+            to=check_id("session id", peer),
+            tenant=self.tenant,
+            project=self.caller.project,
+            task=task if is_id(task) or not resource else "",
+            note=arguments.one_line("note", note),
+        )
+        return client.call(command)
 
     def steal(
         self,

@@ -13,7 +13,7 @@ from coord.transports.cli.commands.flags import (
     TAKING,
     TTL,
 )
-from coord.transports.cli.spec import CommandSpec, Flag
+from coord.transports.cli.spec import Argument, CommandSpec, Flag
 
 COMMANDS = (
     CommandSpec(
@@ -118,6 +118,25 @@ COMMANDS = (
             ),
             Flag("wait", "wait up to DURATION, then exit 3", "DURATION", "duration or zero", default=None),
         ),
+    ),
+    CommandSpec(
+        "handoff",
+        "give a lock or a claim to another session",
+        handler="coord.transports.cli.handlers.locks:handoff",
+        examples=(
+            "coord handoff src/app.py otto --note 'the tests are missing'",
+            "coord handoff A-002-login otto",
+        ),
+        arguments=(
+            Argument("what", "a lock of this session, or a task it has claimed", completes="held"),
+            Argument("peer", "a session, or an agent with one session", completes="peers"),
+        ),
+        flags=(
+            Flag("note", "what the other session should know", "TEXT"),
+            Flag("task", "WHAT is a task, even if a file has that name"),
+        ),
+        details="The other session gets the lock with a new fence, or the claim with the next generation. "
+        "What this session still sends for it is rejected.",
     ),
     CommandSpec(
         "project-lock",

@@ -132,6 +132,25 @@ def steal(client: Client, args: StealArgs) -> Answer:
     return answer_of(_salvaged(client, reply))
 
 
+class HandoffArgs(Args, frozen=True):
+    """The arguments of `coord handoff`."""
+
+    what: str
+    peer: str
+    note: str
+    task: bool
+
+
+def handoff(client: Client, args: HandoffArgs) -> Answer:
+    """Give a lock or a claim to another session."""
+    resource = "" if args.task else arguments.resource(args.what)
+    reply = client.handoff(resource, args.peer, task=args.what, note=args.note)
+    what = f"{reply.task}, generation {reply.generation}" if reply.task else ""
+    files = ", ".join(lock.resource for lock in reply.locks)
+    line = f"Handed over to {reply.to} ✓ {' with '.join(each for each in (what, files) if each)}"
+    return Answer(fields_of(reply), line, rows_of(reply.locks), COLUMNS)
+
+
 class PreemptArgs(Args, frozen=True):
     """The arguments of `coord preempt`."""
 
