@@ -17,6 +17,10 @@ def task(project: str, task_id: str) -> str:
 TASK_PREFIX = "task/"
 
 
+def task_prefix(project: str) -> str:
+    return f"task/{project}/"
+
+
 def by_session(session: str, project: str, task_id: str) -> str:
     """Index: the active claims of a session."""
     return f"by-session/{session}/{project}/{task_id}"

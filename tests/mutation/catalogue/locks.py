@@ -30,6 +30,13 @@ MUTANTS = [
         ("tests/unit/core/locks/test_expiry.py::test_a_file_claim_ends_when_somebody_looks",),
     ),
     Mutant(
+        "a check that leaves holders out says free",
+        "coord.core.locks.queries:check_locks",
+        "CheckReply(False, list",
+        "CheckReply(True, list",
+        ("tests/unit/core/locks/test_queries.py",),
+    ),
+    Mutant(
         "a lock is stolen from a living owner before its lease has expired",
         "coord.core.locks.revoke:_may_steal",
         "if now >= lock.expires_ms:",
@@ -115,16 +122,16 @@ MUTANTS = [
     ),
     Mutant(
         "a parent's lock blocks its child",
-        "coord.core.locks.locks:conflicting",
-        "and lock_at.lock.owner not in requester.above",
+        "coord.core.locks.locks:excludes",
+        "and lock.owner not in requester.above",
         "",
         ("tests/unit/core/locks/test_acquire.py::test_sub_agent_under_its_parents_lock",),
     ),
     Mutant(
         "siblings do not exclude each other",
-        "coord.core.locks.locks:conflicting",
-        "lock_at.lock.owner not in requester.above",
-        "not {lock_at.lock.owner, lock_at.lock.under} & {*requester.above}",
+        "coord.core.locks.locks:excludes",
+        "lock.owner not in requester.above",
+        "not {lock.owner, lock.under} & {*requester.above}",
         ("tests/unit/core/locks/test_acquire.py::test_sub_agent_under_its_parents_lock",),
     ),
     Mutant(

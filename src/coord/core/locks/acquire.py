@@ -27,6 +27,7 @@ from coord.core.locks.locks import (
     end_lock,
     ended_by_time,
     lock_info,
+    prefetch_owners,
     projects_nest,
     read_lock,
 )
@@ -138,6 +139,7 @@ def _prefetch_blockers(tx: Transaction, table: LockTable, now: int) -> None:
     if request.denied:
         wanted.append(_denied_key(request))
     tx.prefetch(*wanted)
+    prefetch_owners(tx, blocking)
 
 
 class Grant(msgspec.Struct, frozen=True):

@@ -210,14 +210,18 @@ class RenewLocks(LockCommand, frozen=True):
 
 
 class CheckReply(Reply, frozen=True):
-    """Whether resources are free for a caller, and the locks that block it if not."""
+    """Whether resources are free for a caller, and the locks that block it; `more` if some are left out."""
 
     free: bool
     holders: list[LockInfo]
+    more: bool = False
 
 
 class CheckLocks(ResourceCommand, frozen=True):
-    """Return whether resources are free for the caller; with a fence, whether it holds them under it."""
+    """Return whether resources are free for the caller; with a fence, whether it holds them under it.
+
+    The reply names at most `limit` blocking locks; 0 means all.
+    """
 
     rule = "coord.core.locks.queries:check_locks"
     prefetch_keys = "coord.core.locks.locks:lock_reads"
@@ -226,17 +230,36 @@ class CheckLocks(ResourceCommand, frozen=True):
     reads_only = True
     mode: str = ""
     fence: int = 0
+    limit: int = 0
 
 
 class ListLocks(SessionCommand, frozen=True):
-    """List the locks of a session, the caller's `own`, or all; with `waiters`, also who waits for them."""
+    """List the locks of a session, the caller's `own`, or all."""
 
     rule = "coord.core.locks.queries:list_locks"
     reply = list[LockInfo]
     reads_only = True
     session: str = ""
     own: bool = False
-    waiters: bool = False
+
+
+class LockPage(Reply, frozen=True):
+    """A page of locks; `after` asks for the next page, and is empty on the last one."""
+
+    locks: list[LockInfo]
+    after: str = ""
+
+
+class GetLocks(SessionCommand, frozen=True):
+    """Return a page of the locks of a session or of all, and the sessions that wait for each."""
+
+    rule = "coord.core.locks.queries:get_locks"
+    prefetch_ranges = "coord.core.locks.queries:page_ranges"
+    reply = LockPage
+    reads_only = True
+    session: str = ""
+    after: str = ""
+    limit: int = 500
 
 
 class EndClaimOfLock(Command, frozen=True):

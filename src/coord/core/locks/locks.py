@@ -45,7 +45,7 @@ from coord.core.ranges import Range
 from coord.core.sessions.identify import ancestors, caller_reads
 from coord.core.sessions.liveness import SUSPECT_MS, evidence_of
 from coord.core.sessions.schema import Session
-from coord.core.transaction import PAGE, Transaction
+from coord.core.transaction import PAGE, Found, Transaction
 
 ENDED_LOCK_KEPT_MS = 90 * 24 * 3600 * 1000
 LOST_HOOK_LOCK_KEPT_MS = 24 * 3600 * 1000
@@ -201,6 +201,19 @@ def _idle_ms(tx: Transaction, lock: Lock, owner: Session, now: int) -> int:
     return idle_ms if idle_ms >= timeout_ms else 0
 
 
+def prefetch_owners(tx: Transaction, locks_at: Iterable[LockAt]) -> None:
+    """Prefetch what `ended_by_death` reads for each lock, so that the rule does not read once per owner."""
+    owners = {
+        lock_at.lock.owner: keys.session(lock_at.lock.owner)
+        for lock_at in locks_at
+        if expiry_of(lock_at.lock) is not Expiry.STEAL_ONLY
+    }
+    tx.prefetch(*owners.values())
+    sessions = [tx.get(key, Session) for key in owners.values()]
+    processes = [session.process for session in sessions if session is not None and not session.ended_ms]
+    tx.evidence(*(process for process in processes if process is not None))
+
+
 def compatible(one: Mode, other: Mode) -> bool:
     """Whether overlapping locks may have these modes."""
     return one is Mode.READ and other is Mode.READ
@@ -220,14 +233,17 @@ def requester_of(tx: Transaction, session: str) -> Requester:
 
 def conflicting(requester: Requester, mode: Mode, overlapping: Iterable[LockAt], now: int) -> list[LockAt]:
     """Return those of the overlapping locks that exclude a lock in this mode now."""
-    return [
-        lock_at
-        for lock_at in overlapping
-        if lock_at.lock.owner != requester.session
-        and lock_at.lock.owner not in requester.above
-        and not compatible(mode, lock_at.lock.mode)
-        and ended_by_time(lock_at.lock, now) is None
-    ]
+    return [lock_at for lock_at in overlapping if excludes(requester, mode, lock_at.lock, now)]
+
+
+def excludes(requester: Requester, mode: Mode, lock: Lock, now: int) -> bool:
+    """Whether an overlapping lock excludes a lock in this mode now."""
+    return (
+        lock.owner != requester.session
+        and lock.owner not in requester.above
+        and not compatible(mode, lock.mode)
+        and ended_by_time(lock, now) is None
+    )
 
 
 def grant(
@@ -375,15 +391,15 @@ def after_loss(tx: Transaction, resources: Iterable[Resource], now: int) -> bool
 
 def locks_of(tx: Transaction, session: str) -> list[LockAt]:
     """Return all locks of a session."""
-    found = []
-    for page in tx.pages(keys.session_lock_prefix(session)):
-        indexes = [index for entry in page if (index := tx.get(entry.key, LockRef)) is not None]
-        tx.prefetch(*(index.key for index in indexes))  # together: one by one, each would restart the rule
-        for index in indexes:
-            lock = tx.get(index.key, Lock)
-            if lock is not None:
-                found.append(LockAt(index.key, lock, resource_of(lock)))
-    return found
+    return [each for page in tx.pages(keys.session_lock_prefix(session)) for each in listed_locks(tx, page)]
+
+
+def listed_locks(tx: Transaction, page: Iterable[Found]) -> list[LockAt]:
+    """Return the locks that a page of a session's index lists."""
+    indexes = [index for entry in page if (index := tx.get(entry.key, LockRef)) is not None]
+    tx.prefetch(*(index.key for index in indexes))  # together: one by one, each would restart the rule
+    locks = [(index.key, tx.get(index.key, Lock)) for index in indexes]
+    return [LockAt(key, lock, resource_of(lock)) for key, lock in locks if lock is not None]
 
 
 def claims_of(lock: Lock) -> list[str]:

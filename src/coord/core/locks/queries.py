@@ -6,6 +6,7 @@ else was granted an overlapping lock since: then the late holder must not win.
 """
 
 from collections.abc import Iterator
+from itertools import islice
 
 import msgspec
 
@@ -17,10 +18,12 @@ from coord.core.locks.commands import (
     CheckLocks,
     CheckReply,
     FenceInfo,
+    GetLocks,
     ListLockPeriods,
     ListLockRequests,
     ListLocks,
     LockInfo,
+    LockPage,
     LockPeriod,
     LockPeriods,
     LockRequestInfo,
@@ -28,15 +31,19 @@ from coord.core.locks.commands import (
     WatchLocks,
 )
 from coord.core.locks.locks import (
+    LockAt,
+    Requester,
     compatible,
-    conflicting,
     end_ms,
     ended_by_death,
     ended_by_time,
+    excludes,
     granted_since,
+    listed_locks,
     lock_info,
     locks_of,
     overlapping_locks,
+    prefetch_owners,
     projects_nest,
     read_lock,
     read_lock_at,
@@ -46,18 +53,11 @@ from coord.core.locks.locks import (
 )
 from coord.core.locks.resources import NAMED_RESOURCES_MAX, Resource, parse_resource, parse_resources
 from coord.core.locks.schema import PROFILES, EndedLock, EndReason, Guard, Lock, LockRequest, Mode, WaitState
-from coord.core.locks.table import (
-    RequestAt,
-    blocking_locks,
-    load_table,
-    mode_of,
-    prefetch_locks,
-    resources_of,
-    waiters,
-)
+from coord.core.locks.table import RequestAt, blocking_among, mode_of, resources_of, waiters
+from coord.core.ranges import Range
 from coord.core.sessions.identify import caller_reads, find_session
 from coord.core.sessions.queries import find_peer
-from coord.core.transaction import Transaction
+from coord.core.transaction import PAGE, Transaction
 
 FENCES_MAX = 256
 IN_ORDER = (EndReason.RELEASED, EndReason.SESSION_ENDED)
@@ -174,13 +174,31 @@ def check_locks(tx: Transaction, command: CheckLocks, now: int) -> CheckReply:
         own = read_lock(tx, asked.lock_key(session)) if command.fence else None
         resource = asked if own is None else resource_of(own)  # a fence is about what is held
         mode = Mode(command.mode) if command.mode else PROFILES[resource.kind].mode
-        for lock_at in conflicting(requester, mode, overlapping_locks(tx, resource), now):
-            if ended_by_death(tx, lock_at.lock, now) is None:
-                holders[lock_at.key] = lock_info(require_lock(tx, lock_at.key), now)
-                free = False
+        for lock_at in _living(tx, _excluding(tx, requester, resource, mode, now), command.limit, now):
+            if lock_at.key not in holders and len(holders) == command.limit > 0:
+                return CheckReply(False, list(holders.values()), more=True)  # no other lock can change this
+            holders[lock_at.key] = lock_info(require_lock(tx, lock_at.key), now)
+            free = False
         if command.fence:
             free = free and own is not None and own.fence == command.fence and ended_by_time(own, now) is None
     return CheckReply(free, list(holders.values()))
+
+
+def _excluding(
+    tx: Transaction, requester: Requester, resource: Resource, mode: Mode, now: int
+) -> Iterator[LockAt]:
+    for lock_at in overlapping_locks(tx, resource):
+        if excludes(requester, mode, lock_at.lock, now):
+            yield lock_at
+
+
+def _living(tx: Transaction, locks_at: Iterator[LockAt], limit: int, now: int) -> Iterator[LockAt]:
+    """Yield the locks whose owner is not gone, and read no more of them at once than the caller needs."""
+    while some := list(islice(locks_at, limit + 1 if limit else PAGE)):
+        prefetch_owners(tx, some)
+        for lock_at in some:
+            if ended_by_death(tx, lock_at.lock, now) is None:
+                yield lock_at
 
 
 def list_locks(tx: Transaction, command: ListLocks, now: int) -> list[LockInfo]:
@@ -190,12 +208,37 @@ def list_locks(tx: Transaction, command: ListLocks, now: int) -> list[LockInfo]:
         locks_at = locks_of(tx, name)
     else:
         locks_at = [read_lock_at(tx, found.key) for page in tx.pages(keys.LOCK_PREFIX) for found in page]
-    waiting = _waiters(tx, now) if command.waiters else {}
     return [
-        lock_info(require_lock(tx, lock_at.key), now, waiters=waiting.get(lock_at.key, []))
+        lock_info(require_lock(tx, lock_at.key), now)
         for lock_at in locks_at
         if ended_by_time(lock_at.lock, now) is None
     ]
+
+
+def page_ranges(command: GetLocks) -> list[Range]:
+    """Return the ranges that a page of locks reads."""
+    locks = Range(keys.LOCK_PREFIX, "key", command.limit + 1, ("", command.after))
+    return [*([] if command.session else [locks]), Range(keys.WAIT_PREFIX, "key", PAGE)]
+
+
+def get_locks(tx: Transaction, command: GetLocks, now: int) -> LockPage:
+    """Return a page of the locks that are held now, in the order of their keys."""
+    name = find_peer(tx, command.session) if command.session else ""
+    prefix = keys.session_lock_prefix(name) if name else keys.LOCK_PREFIX
+    if command.after and not command.after.startswith(prefix):
+        raise Invalid(f"{short_repr(command.after)} is not on this list", hint="use what the last page gave")
+    found = tx.scan(prefix, limit=command.limit + 1, after=("", command.after))
+    page = found[: command.limit]
+    locks_at = listed_locks(tx, page) if name else [read_lock_at(tx, entry.key) for entry in page]
+    locks_at = [lock_at for lock_at in locks_at if ended_by_time(lock_at.lock, now) is None]
+    waiting = _waiters(tx, locks_at, now)
+    return LockPage(
+        [
+            lock_info(require_lock(tx, lock_at.key), now, waiters=waiting.get(lock_at.key, ()))
+            for lock_at in locks_at
+        ],
+        page[-1].key if len(found) > len(page) else "",
+    )
 
 
 def waiting_requests(tx: Transaction, prefix: str, now: int) -> Iterator[RequestAt]:
@@ -210,13 +253,14 @@ def waiting_requests(tx: Transaction, prefix: str, now: int) -> Iterator[Request
                 yield RequestAt(found.key, request)
 
 
-def _waiters(tx: Transaction, now: int) -> dict[str, list[str]]:
-    """Return the sessions that wait for each lock, by the key of the lock."""
+def _waiters(tx: Transaction, locks_at: list[LockAt], now: int) -> dict[str, list[str]]:
+    """Return the sessions that wait for each of these locks, by the key of the lock."""
     requests = [request for _, request in waiting_requests(tx, keys.WAIT_PREFIX, now)]
-    prefetch_locks(tx, requests, guards=False)
+    own = [each.lock_key(request.session) for request in requests for each in resources_of(request)]
+    tx.prefetch(*(keys.session(request.session) for request in requests), *own)
     found: dict[str, list[str]] = {}
     for request in requests:
-        for lock_at in blocking_locks(load_table(tx, request, now, waiting=()), now):
+        for lock_at in blocking_among(tx, request, locks_at, now):
             found.setdefault(lock_at.key, []).append(request.session)
     return found
 

@@ -66,19 +66,34 @@ def load_table(
     """
     prefetch_locks(tx, [request], *also, guards=waiting is None)
     requester = requester_of(tx, request.session)
-    resources = resources_of(request)
-    own: dict[str, Lock] = {}
-    for resource in resources:
-        lock = tx.get(resource.lock_key(request.session), Lock)
-        if lock is not None:
-            own[resource.text] = lock
+    own = _own_locks(tx, request)
     wanted = [
         WantedLock(resource, mode, list(overlapping_locks(tx, resource)))
         for resource, mode in resulting_locks(request, own, now)
     ]
     if waiting is None:
-        waiting = waiters(tx, resources)
+        waiting = waiters(tx, resources_of(request))
     return LockTable(request, requester, own, wanted, waiting)
+
+
+def _own_locks(tx: Transaction, request: LockRequest) -> dict[str, Lock]:
+    found: dict[str, Lock] = {}
+    for resource in resources_of(request):
+        lock = tx.get(resource.lock_key(request.session), Lock)
+        if lock is not None:
+            found[resource.text] = lock
+    return found
+
+
+def blocking_among(tx: Transaction, request: LockRequest, locks_at: list[LockAt], now: int) -> list[LockAt]:
+    """Return those of the given locks that block a request now; a listing has no others on its page."""
+    requester = requester_of(tx, request.session)
+    found: dict[str, LockAt] = {}
+    for resource, mode in resulting_locks(request, _own_locks(tx, request), now):
+        ranges = tuple(resource.ranges)  # few locks have such a key, and the others need no closer look
+        near = [each for each in locks_at if each.key.startswith(ranges) and resource.overlaps(each.resource)]
+        found.update((each.key, each) for each in conflicting(requester, mode, near, now))
+    return list(found.values())
 
 
 def prefetch_locks(

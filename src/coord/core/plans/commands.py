@@ -150,16 +150,18 @@ class SetTrack(Command, frozen=True):
 
 
 class TaskList(Reply, frozen=True):
-    """A page of tasks, in the order of their ids."""
+    """A page of tasks, in the order of their ids; `after` asks for the next page if there is `more`."""
 
     tasks: list[TaskInfo]
     more: bool = False
+    after: str = ""
 
 
 class GetTasks(Command, frozen=True):
     """Return tasks of a project, by name or page by page."""
 
     rule = "coord.core.plans.plan:get_tasks"
+    prefetch_ranges = "coord.core.plans.plan:page_ranges"
     reply = TaskList
     reads_only = True
     project: str

@@ -26,6 +26,7 @@ from coord.core.plans.commands import (
     TaskInfo,
     TaskList,
 )
+from coord.core.ranges import Range
 from coord.core.tasks.claims import expire
 from coord.core.tasks.dependencies import (
     WAITING,
@@ -246,6 +247,17 @@ def planned_task(tx: Transaction, project: str, task_id: str) -> tuple[Spec, Tas
     return spec, task
 
 
+def page_ranges(command: GetTasks) -> list[Range]:
+    """Return the ranges that a page of tasks reads: most tasks that have a spec are in both."""
+    if command.tasks:
+        return []
+    prefixes = keys.spec_prefix(command.project), keys.task_prefix(command.project)
+    return [
+        Range(prefix, "key", command.limit + 1, ("", prefix + command.after) if command.after else ("", ""))
+        for prefix in prefixes
+    ]
+
+
 def get_tasks(tx: Transaction, command: GetTasks, now: int) -> TaskList:
     """Return a page of tasks of a project, or the tasks that are named."""
     prefix = keys.spec_prefix(command.project)
@@ -266,7 +278,8 @@ def get_tasks(tx: Transaction, command: GetTasks, now: int) -> TaskList:
     for name in names[: command.limit]:
         spec, task = planned_task(tx, command.project, name)
         shown.append(task_info(name, spec, task, now))
-    return TaskList(shown, more=len(names) > command.limit)
+    more = len(names) > command.limit
+    return TaskList(shown, more, names[command.limit - 1] if more else "")
 
 
 def get_stuck(tx: Transaction, command: GetStuck, now: int) -> TaskList:

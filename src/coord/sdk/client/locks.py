@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from coord.core.ids import check_id
@@ -12,8 +12,10 @@ from coord.core.locks.commands import (
     AcquireLocks,
     CheckLocks,
     CheckReply,
+    GetLocks,
     ListLocks,
     LockInfo,
+    LockPage,
     LockReply,
     Outcome,
     PreemptLock,
@@ -33,6 +35,8 @@ from coord.sdk.validation import arguments
 if TYPE_CHECKING:
     from coord.core.lifecycle.commands import HandoffReply
 
+PAGE = 1000
+"""How many locks one command of a listing returns."""
 PREEMPT_GRACE_S = 30.0
 PROGRESS_S_MIN = 30.0
 """The shortest progress timeout: a heartbeat is written every 15 seconds at most."""
@@ -131,20 +135,47 @@ class LockCalls(Connection):
         return client.call(RenewLocks(self.caller, client.location.repository_id, texts, number, ttl_ms))
 
     def check(
-        self, resources: str | Iterable[str], *, mode: str = "", fence: int | None = None
+        self,
+        resources: str | Iterable[str],
+        *,
+        mode: str = "",
+        fence: int | None = None,
+        limit: int | None = None,
     ) -> CheckReply:
-        """Return whether this session could lock resources; with `fence`, whether it still holds them."""
+        """Return whether this session could lock resources, and up to `limit` locks that prevent it.
+
+        With `fence`, return whether it still holds them.
+        """
         texts, exact = self.resolve_with_files(resources)
         client = self.store_for(texts)
         number = 0 if fence is None else arguments.fence(fence)
         return client.call(
-            CheckLocks(self.caller, client.location.repository_id, texts, mode, number, exact=exact)
+            CheckLocks(
+                self.caller,
+                client.location.repository_id,
+                texts,
+                mode,
+                number,
+                0 if limit is None else arguments.limit(limit),
+                exact=exact,
+            )
         )
 
     def locks(self, session: str | None = None) -> list[LockInfo]:
         """Return the current locks of one session or of all, and the sessions that wait for each."""
+        return [lock for page in self.lock_pages(session) for lock in page.locks]
+
+    def lock_pages(
+        self, session: str | None = None, *, after: str = "", limit: int | None = None
+    ) -> Iterator[LockPage]:
+        """Yield the current locks page by page, up to `limit`; `after` is that of an earlier page."""
         name = check_id("session id", session) if session else ""
-        return self.call(ListLocks(self.caller, name, waiters=True))
+        left, more = arguments.limit(limit), True
+        while more:
+            page: LockPage = self.call(GetLocks(self.caller, name, after, min(left, PAGE)))
+            yield page
+            after, left = page.after, left - len(page.locks)
+            more = bool(after) and left > 0
 
     def handoff(self, resource: str, peer: str, *, task: str = "", note: str = "") -> HandoffReply:
         """Give a lock, or the claim of a task, to another session in one step.

@@ -19,14 +19,14 @@ from coord.sdk.validation import arguments
 
 # Each method imports its commands, so that a session that only locks does not pay for them.
 if TYPE_CHECKING:
-    from coord.core.plans.commands import AddTasksReply, ClaimReply, NewTask, NextTask, TaskInfo
+    from coord.core.plans.commands import AddTasksReply, ClaimReply, NewTask, NextTask, TaskInfo, TaskList
     from coord.core.tasks import types
     from coord.core.tasks.commands import ReleaseClaim, RenewLease
     from coord.core.tasks.types import TaskGeneration
 
 LEASE_S = 300.0
 BATCH_TASKS = 250
-PAGE = 500
+PAGE = 1000
 AGENTS_MAX = 1000
 COMPARED_MAX = 100
 """The number of new tasks that are compared with existing ones."""
@@ -334,6 +334,20 @@ class TaskCalls(Connection):
 
     def task_list(self, *, state: str = "", track: str = "", type: str = "") -> list[TaskInfo]:  # noqa: A002
         """Return the tasks of this project by id; an empty filter matches every task."""
+        pages = self.task_pages(state=state, track=track, type=type)
+        return [task for page in pages for task in page.tasks]
+
+    def task_pages(
+        self,
+        *,
+        state: str = "",
+        track: str = "",
+        type: str = "",  # noqa: A002
+        after: str = "",
+        limit: int | None = None,
+    ) -> Iterator[TaskList]:
+        """Yield the tasks of this project page by page, up to `limit`, beginning behind the task `after`."""
+        from coord.core.plans.commands import GetTasks, TaskList
         from coord.core.tasks.types import TaskStatus
         from coord.sdk.validation.tasks import word
 
@@ -341,7 +355,20 @@ class TaskCalls(Connection):
             raise Invalid(f"unknown state {short_repr(state)}", hint=f"use one of {', '.join(TaskStatus)}")
         wanted = {"state": state, "track": word("track", track), "type": word("type", type)}
         asked = [(name, value) for name, value in wanted.items() if value]
-        return [task for task in self._tasks() if all(getattr(task, name) == value for name, value in asked)]
+        left, more = arguments.limit(limit), True
+        after = check_id("task id", after) if after else ""
+        while more:
+            read = PAGE if asked else min(left, PAGE)
+            page: TaskList = self.call(GetTasks(self.project, after=after, limit=read))
+            tasks = [
+                task for task in page.tasks if all(getattr(task, name) == value for name, value in asked)
+            ]
+            after, more = page.after, page.more
+            if len(tasks) > left:
+                tasks, after, more = tasks[:left], tasks[left - 1].task_id, True
+            yield TaskList(tasks, more, after)
+            left -= len(tasks)
+            more = more and left > 0
 
     def set_track(self, track: str, agents_max: int) -> int:
         """Set how many agents may work on a track at once (default: 1)."""
@@ -385,16 +412,6 @@ class TaskCalls(Connection):
                 f"{of_host[0]} belongs to this machine, tasks to a repository", hint="lock it separately"
             )
         return msgspec.structs.replace(task, files=files, exact=exact, repository=self.location.repository_id)
-
-    def _tasks(self) -> Iterator[TaskInfo]:
-        from coord.core.plans.commands import GetTasks
-
-        after, more = "", True
-        while more:
-            page = self.call(GetTasks(self.project, after=after, limit=PAGE))
-            yield from page.tasks
-            more = page.more
-            after = page.tasks[-1].task_id if page.tasks else ""
 
     def _release(
         self,

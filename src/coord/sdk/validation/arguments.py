@@ -14,6 +14,7 @@ BODY_BYTES_MAX, BROADCAST_BYTES_MAX = 64 * 1024, 8 * 1024
 BLOB_BYTES_MAX = 32 * 1024
 PRIORITY_MAX = 100
 HOPS_MAX = 2**16
+LIMIT_MAX = 2**31
 DURATION_S_MAX = 30 * 24 * 3600.0
 CAPABILITIES_MAX = 50
 EFFICIENCY_MAX = 10
@@ -127,3 +128,12 @@ def fence(value: object) -> int:
     raise Invalid(
         f"{short_repr(value)} is not a fence", hint="use the fence from the reply that granted the lock"
     )
+
+
+def limit(value: object) -> int:
+    """Return how many items a listing shows at most; None means all."""
+    if value is None:
+        return LIMIT_MAX
+    if type(value) is int and 0 < value <= LIMIT_MAX:
+        return value
+    raise Invalid(f"{short_repr(value)} is not a limit", hint="use a whole number above 0")

@@ -5,6 +5,7 @@ import sys
 import time
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache, lru_cache
 from typing import Any, NamedTuple, TextIO
 
 from coord.transports import exit_codes
@@ -76,16 +77,27 @@ def _for_people(answer: Answer, *, whole: bool) -> str:
             [{"field": name, "value": each} for name, each in answer.fields.items()],
             ("field", "value"),
         )
-    if not rows:
-        return ""
+    return table_of(rows, columns) if rows else ""
+
+
+def table_of(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:
+    """Return rows as a table of the chosen form."""
     from coord.transports.cli.table import table
 
+    whole = form() == "wide"
+    room = WIDTH_OF_WIDE if whole else width(sys.stdout)
     return table(rows, columns, room, colours=has_colours(), whole=whole)
 
 
 def show_line(fields: Mapping[str, Any]) -> None:
     """Print a line of JSON before the answer."""
     _write(_json_line(fields), exit_codes.OK)
+
+
+def show_part(text: str) -> int | None:
+    """Print a part of a long answer; return the exit code if nobody reads stdout any more, else None."""
+    exit_code = _write(text, exit_codes.OK)
+    return exit_code if _unread else None
 
 
 def show_text(text: str) -> int:
@@ -126,9 +138,20 @@ def has_colours() -> bool:
 
 def fields_of(reply: Any) -> Any:
     """Return a reply as plain data; a struct's times (`…_ms`) become `…_at`, user data stays unchanged."""
-    names = getattr(type(reply), "__struct_fields__", None)
+    kind = type(reply)
+    if kind in _PLAIN:
+        return reply
+    names = getattr(kind, "__struct_fields__", None)
     if names is not None:
-        return dict(_field(name, getattr(reply, name)) for name in names)
+        shown = {}
+        for name, shown_name in _shown_names(names):
+            value = getattr(reply, name)
+            if name != shown_name:
+                value = timestamp(value)
+            elif type(value) not in _PLAIN:
+                value = fields_of(value)
+            shown[shown_name] = value
+        return shown
     if isinstance(reply, list | tuple):
         return [fields_of(each) for each in reply]
     if isinstance(reply, dict):
@@ -136,10 +159,13 @@ def fields_of(reply: Any) -> Any:
     return reply
 
 
-def _field(name: str, value: Any) -> tuple[str, Any]:
-    if name.endswith("_ms"):
-        return f"{name.removesuffix('_ms')}_at", timestamp(value)
-    return name, fields_of(value)
+_PLAIN = frozenset((str, int, float, bool, type(None)))
+
+
+@cache
+def _shown_names(names: tuple[str, ...]) -> list[tuple[str, str]]:
+    """Return the fields of a struct with their names in JSON."""
+    return [(name, f"{name.removesuffix('_ms')}_at" if name.endswith("_ms") else name) for name in names]
 
 
 def timestamp(ms: int | None) -> str | None:
@@ -150,7 +176,12 @@ def timestamp(ms: int | None) -> str | None:
     """
     if not ms:
         return None
-    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(ms // 1000))}.{ms % 1000:03d}Z"
+    return f"{_second(ms // 1000)}.{ms % 1000:03d}Z"
+
+
+@lru_cache(maxsize=64)  # the rows of a listing share most of their times
+def _second(seconds: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
 
 
 def visible(text: str) -> str:
@@ -183,10 +214,15 @@ def _as_json(answer: Answer) -> str:
 
 
 def _json_line(fields: Mapping[str, Any]) -> str:
+    return json_of(fields) + "\n"
+
+
+def json_of(data: Any) -> str:
+    """Return plain data as JSON with control characters escaped."""
     # Most commands have loaded msgspec already; help and version need not.
     import msgspec
 
-    return safe_json(msgspec.json.encode(fields).decode()) + "\n"
+    return safe_json(msgspec.json.encode(data).decode())
 
 
 def safe_json(text: str) -> str:
@@ -222,8 +258,14 @@ def _write(text: str, exit_code: int) -> int:
     return exit_code
 
 
+_unread = False
+"""Whether stdout was closed by its reader or could not be written."""
+
+
 def _forget_stdout() -> None:
     """Point stdout at nothing, so that Python's own flush at the end cannot fail again."""
+    global _unread
+    _unread = True
     nothing = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nothing, sys.stdout.fileno())
     os.close(nothing)

@@ -3,13 +3,18 @@
 from itertools import product
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from coord.core.errors import Invalid
 from coord.core.locks.paths import (
     Character,
     Pattern,
     _characters_overlap,
+    _expand,
     _intersect,
+    _pattern,
+    _plain,
     covers,
     literal_path,
     overlaps,
@@ -285,3 +290,22 @@ def test_stars_that_almost_meet() -> None:
     """Sixty-four stars with different ends stay apart; a search through every split would not end."""
     assert not overlaps(one("*a" * 64 + "b"), one("*a" * 64 + "c"))
     assert not overlaps(one("**/a/" * 63 + "b*"), one("**/a/" * 63 + "c*"))
+
+
+@given(st.text(st.sampled_from("aB.é/ ,-!]^*[{}\\\x7f"), max_size=12))
+def test_an_ordinary_path_is_read_as_its_tokens_say(text: str) -> None:
+    """The short way to read a path gives what the long way gives, or leaves the path to it."""
+    plain = _plain(text)
+    assert plain is None or [plain] == [_pattern(each) for each in _expand(text)]
+
+
+def test_the_paths_of_most_repositories_are_ordinary() -> None:
+    assert _plain("src/Part-1/form_2.test.py") == Pattern(
+        "src/Part-1/form_2.test.py",
+        "src/part-1/form_2.test.py",
+        True,
+        ("src", "part-1", "form_2.test.py"),
+        ("src", "part-1", "form_2.test.py", None),
+    )
+    for text in ("", ".", "a//b", "a/../b", "/a", "a*", "\u00e9", "a\tb", "a/", "x" * 600):
+        assert _plain(text) is None

@@ -6,7 +6,15 @@ from coord.core.errors import Invalid
 from coord.core.identity import Caller, ProcessState
 from coord.core.locks import locks
 from coord.core.locks import queries as rules
-from coord.core.locks.commands import CheckFences, FenceInfo, ListLockPeriods, ListLockRequests, ListLocks
+from coord.core.locks.commands import (
+    CheckFences,
+    CheckLocks,
+    FenceInfo,
+    GetLocks,
+    ListLockPeriods,
+    ListLockRequests,
+    ListLocks,
+)
 from tests.support.lock_harness import REPOSITORY, LockHarness
 from tests.support.store_harness import open_store_harness
 
@@ -171,7 +179,7 @@ def test_a_listing_names_the_waiters_of_each_lock() -> None:
         harness.actor("bob").wait_for("file:a.py", wait_s=100)
         harness.actor("cid").wait_for("file:*.py", wait_s=100)
         assert not harness.actor("dan").lock("file:c.py").ok
-        listed = harness.call(ListLocks(Caller("onlooker"), waiters=True))
+        listed = harness.call(GetLocks(Caller("onlooker"))).locks
         assert {lock.resource: lock.waiters for lock in listed} == {
             "file:a.py": ["bob", "cid"],
             "file:b.py": ["cid"],
@@ -179,19 +187,91 @@ def test_a_listing_names_the_waiters_of_each_lock() -> None:
         }
         assert not any(lock.waiters for lock in harness.call(ListLocks(Caller("onlooker"))))
         harness.pass_seconds(101)
-        assert not any(lock.waiters for lock in harness.call(ListLocks(Caller("onlooker"), waiters=True)))
+        assert not any(lock.waiters for lock in harness.call(GetLocks(Caller("onlooker"))).locks)
 
 
-def test_waiters_cost_one_more_question() -> None:
-    """The number of locks plays no part, and all waiters are looked up together."""
-    harness = LockHarness()
+def test_waiters_are_looked_up_together(harness: LockHarness) -> None:
+    """Two reads and their verification, however many locks and waiters there are."""
+    harness.beat("ann")
     harness.give("ann", [f"file:{number:03d}.py" for number in range(100)])
     for number in range(20):
         harness.wait(f"s{number}", f"file:{number:03d}.py")
+    harness.store.questions = 0
+    listed = harness.engine.call(GetLocks(harness.who("watcher"))).locks
+    assert harness.store.questions <= 3
+    assert sum(len(lock.waiters) for lock in listed) == 20
 
-    def questions(*, waiters: bool) -> int:
-        harness.store.questions = 0
-        harness.engine.call(ListLocks(harness.who("watcher"), waiters=waiters))
-        return harness.store.questions
 
-    assert questions(waiters=True) <= questions(waiters=False) + 4
+def listed_in_pages(harness: LockHarness, limit: int, session: str = "") -> list[list[str]]:
+    pages, after, more = [], "", True
+    while more:
+        page = harness.engine.call(GetLocks(harness.who("watcher"), session, after, limit))
+        pages.append([lock.resource for lock in page.locks])
+        after, more = page.after, bool(page.after)
+    return pages
+
+
+def test_pages_show_every_lock_once(harness: LockHarness) -> None:
+    """The last page says that it is the last, also if it is full; of one session or of all."""
+    for name in ("ann", "bob"):
+        harness.beat(name)
+    harness.give("ann", [f"file:{number}.py" for number in range(4)])
+    harness.give("bob", ["file:4.py", "name:x"])
+    every = [f"file:{number}.py" for number in range(5)] + ["name:x"]
+    assert listed_in_pages(harness, 3) == [every[:3], every[3:]]
+    assert listed_in_pages(harness, 4) == [every[:4], every[4:]]
+    first, second = listed_in_pages(harness, 3, "ann")
+    assert (len(first), sorted(first + second)) == (3, every[:4])
+    harness.pass_time(3_600_000)
+    assert listed_in_pages(harness, 3) == [[], []], "expired locks are on no page"
+
+
+def test_a_page_of_another_list_is_refused(harness: LockHarness) -> None:
+    """A cursor of one listing would skip locks of another without a word."""
+    harness.lock("ann", "file:a", "file:b")
+    after = harness.engine.call(GetLocks(harness.who("watcher"), "", "", 1)).after
+    assert after
+    for session, wrong in (("ann", after), ("", "x")):
+        with pytest.raises(Invalid, match="is not on this list"):
+            harness.engine.call(GetLocks(harness.who("watcher"), session, wrong, 1))
+
+
+def test_a_page_reads_a_page(harness: LockHarness) -> None:
+    """What a page costs does not grow with the number of locks, wherever the page is."""
+    harness.beat("ann")
+    costs = []
+    for first, end in ((0, 500), (500, 2000)):
+        harness.give("ann", [f"file:{number:04d}.py" for number in range(first, end)])
+        after = harness.engine.call(GetLocks(harness.who("watcher"), "", "", 200)).after
+        page = GetLocks(harness.who("watcher"), "", after, 100)
+        costs.append(harness.read_by(lambda: harness.engine.call(page)))  # noqa: B023 - now
+    assert costs[0] == costs[1] <= 103
+
+
+def test_a_check_names_as_many_holders_as_it_was_asked_for(harness: LockHarness) -> None:
+    """It reads no more locks than that once the refusal is certain, and says that there are more."""
+    harness.beat("ann")
+    costs = []
+    for first, end in ((0, 500), (500, 2000)):
+        harness.give("ann", [f"file:d/{number:04d}.py" for number in range(first, end)])
+        ask = CheckLocks(harness.who("bob"), REPOSITORY, ("file:d/*.py",), limit=10)
+        found = harness.engine.call(ask)
+        assert (found.free, len(found.holders), found.more) == (False, 10, True)
+        costs.append(harness.read_by(lambda: harness.engine.call(ask)))  # noqa: B023 - now
+    assert costs[1] <= costs[0] + 1, "a further page is not read"
+    assert len(harness.check("bob", "file:d/*.py").holders) == 2000, "without a limit all are named"
+
+
+def test_a_limited_check_says_whether_something_is_left_out(harness: LockHarness) -> None:
+    """Locks of the dead are no holders, so they neither fill the limit nor count as more."""
+    harness.pids = {"ann": 1, "bob": 2}
+    for name in ("ann", "bob"):
+        harness.lock(name, *(f"file:d/{name}{number}.py" for number in range(3)))
+    ask = CheckLocks(harness.who("cid"), REPOSITORY, ("file:d/ann*", "file:d/*", "file:d"), limit=6)
+    assert (len(harness.engine.call(ask).holders), harness.engine.call(ask).more) == (6, False)
+    harness.life[1] = ProcessState.DEAD
+    ask = CheckLocks(harness.who("cid"), REPOSITORY, ("file:d/*",), limit=3)
+    found = harness.engine.call(ask)
+    assert ([lock.owner for lock in found.holders], found.more) == (["bob"] * 3, False)
+    harness.life[2] = ProcessState.DEAD
+    assert harness.engine.call(ask).free

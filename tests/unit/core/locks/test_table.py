@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from coord.core import keys
-from coord.core.locks.resources import parse_resource
+from coord.core.dispatch import TARGETS
+from coord.core.locks.commands import AcquireLocks
+from coord.core.locks.resources import Resource, parse_resource
 from coord.core.transaction import Transaction
 from tests.support.lock_harness import REPOSITORY, LockHarness
 
@@ -83,3 +85,64 @@ def test_more_ranges_than_are_read_at_once(harness: LockHarness) -> None:
         harness.release("ann", held)
     harness.release("bob")
     assert harness.lock("cid", *paths).ok
+
+
+class Work:
+    """Counts what a command does: runs of its rule, reads, scans and compared patterns."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.counts: Counter[str] = Counter()
+        for owner, name in ((Transaction, "get"), (Transaction, "scan"), (Resource, "overlaps")):
+            monkeypatch.setattr(owner, name, self._counted(name, getattr(owner, name)))
+        rule = "coord.core.locks.acquire:acquire_locks"
+        monkeypatch.setitem(TARGETS, rule, self._counted("runs", TARGETS[rule]))
+
+    def _counted(self, name: str, function: Any) -> Any:
+        def call(*args: Any, **options: Any) -> Any:
+            self.counts[name] += 1
+            return function(*args, **options)
+
+        return call
+
+    def of(self, harness: LockHarness, commands: list[AcquireLocks]) -> dict[str, int]:
+        """Return the counts of commands that are run in one batch and denied."""
+        self.counts.clear()
+        harness.store.questions = 0
+        assert not any(reply.ok for reply in harness.engine.call_many(commands))
+        return {**self.counts, "questions": harness.store.questions}
+
+
+@pytest.mark.parametrize("requests", [1, 3])
+def test_the_work_of_a_broad_request_grows_with_the_locks(
+    harness: LockHarness, monkeypatch: pytest.MonkeyPatch, requests: int
+) -> None:
+    """Four times the locks and holders are at most four times the work, alone and in a batch with others.
+
+    A rule that was restarted for every page or for every holder would do sixteen times the work.
+    """
+    work = Work(monkeypatch)
+    wide = [
+        AcquireLocks(harness.who(f"ask{number}"), REPOSITORY, ("file:src/**/*.py",))
+        for number in range(requests)
+    ]
+    counts = []
+    for first, end in ((0, 500), (500, 2000)):
+        hold_many(harness, first, end)
+        counts.append(work.of(harness, wide))
+    few, many = counts
+    assert few["overlaps"] >= 500
+    for name in ("get", "scan", "overlaps"):
+        assert many[name] <= 4.5 * few[name], name
+    assert many["runs"] <= few["runs"] + 3 * requests
+    assert many["questions"] <= few["questions"] + 3
+    assert requests > 1 or many["runs"] == few["runs"] == 1
+
+
+def hold_many(harness: LockHarness, first: int, end: int) -> None:
+    """Ten locks for each session, each session in a process of its own."""
+    for start in range(first, end, 10):
+        name = f"holder{start}"
+        harness.pids[name] = start + 100
+        assert harness.lock(
+            name, *(f"file:src/d{number // 50}/f{number}.py" for number in range(start, start + 10))
+        ).ok

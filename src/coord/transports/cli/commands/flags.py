@@ -53,6 +53,10 @@ MODE = Flag(
 )
 TTL = Flag("ttl", "how long the lock lasts unless you renew it", "DURATION", "duration", default=None)
 REASON = Flag("reason", "why, in one line; shown to agents that wait for it", "TEXT")
+PAGING = (
+    Flag("limit", "list at most N; the answer says how to go on", "N", "number", default=None),
+    Flag("after", "begin behind KEY, the `next` of an earlier answer", "KEY"),
+)
 PRIORITY = Flag("priority", "higher is served first (default: 0)", "N", "number", default=0)
 TAKING = (
     TTL,

@@ -6,6 +6,7 @@ from coord.transports.cli.commands.flags import (
     HELD,
     MODE,
     ONE_HELD,
+    PAGING,
     PRIORITY,
     PROJECT,
     REASON,
@@ -70,8 +71,11 @@ COMMANDS = (
         "locks",
         "list the locks",
         handler="coord.transports.cli.handlers.locks:locks",
-        examples=("coord locks",),
-        flags=(Flag("owner", "only locks of this session", "ID", "name", default=None, completes="peers"),),
+        examples=("coord locks", "coord locks --limit 100"),
+        flags=(
+            Flag("owner", "only locks of this session", "ID", "name", default=None, completes="peers"),
+            *PAGING,
+        ),
     ),
     CommandSpec(
         "guard",

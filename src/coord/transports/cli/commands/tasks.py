@@ -1,6 +1,6 @@
 """Commands about tasks."""
 
-from coord.transports.cli.commands.flags import PRIORITY
+from coord.transports.cli.commands.flags import PAGING, PRIORITY
 from coord.transports.cli.spec import Argument, CommandSpec, Flag
 
 STATES = ("pending", "ready", "in_progress", "blocked", "done", "failed", "skipped", "errored")
@@ -226,7 +226,7 @@ COMMANDS = (
         "list the tasks of this project",
         handler="coord.transports.cli.handlers.tasks:list_",
         examples=("coord task list", "coord task list --state ready --track A"),
-        flags=(Flag("state", "only tasks in this state", "STATE", choices=STATES), TRACK, TYPE),
+        flags=(Flag("state", "only tasks in this state", "STATE", choices=STATES), TRACK, TYPE, *PAGING),
     ),
     CommandSpec(
         "task watch",

@@ -9,8 +9,11 @@ from coord.core.locks.commands import LockInfo, LockReply, Outcome, ReleaseReply
 from coord.sdk.client.client import Client
 from coord.transports import arguments, exit_codes
 from coord.transports.cli.args import Args
-from coord.transports.cli.output import Answer, count, fields_of, form, is_terminal, say
+from coord.transports.cli.listing import Listing, Page, show_pages
+from coord.transports.cli.output import Answer, fields_of, form, is_terminal, say
 
+HOLDERS_MAX = 100
+"""How many blocking locks a check prints."""
 WAIT_S = 100.0
 """How long to wait without a terminal: agents' tools stop a command that runs much longer."""
 COLUMNS = ("resource", "mode", "fence", "agent", "owner", "expires_in", "reason")
@@ -183,7 +186,7 @@ class CheckArgs(Args, frozen=True):
 
 def check(client: Client, args: CheckArgs) -> Answer:
     """Check whether resources can be locked now."""
-    reply = client.check(resources_of(args.resources), mode=args.mode, fence=args.fence)
+    reply = client.check(resources_of(args.resources), mode=args.mode, fence=args.fence, limit=HOLDERS_MAX)
     if reply.free:
         return Answer(fields_of(reply), "Free")
     message = (
@@ -197,15 +200,22 @@ class LocksArgs(Args, frozen=True):
     """The arguments of `coord locks`."""
 
     owner: str | None
+    limit: int | None
+    after: str
 
 
-def locks(client: Client, args: LocksArgs) -> Answer:
+def locks(client: Client, args: LocksArgs) -> Answer | int:
     """List the locks."""
-    found = client.locks(session=args.owner)
-    columns, rows = (*COLUMNS[:-1], "waiters", *COLUMNS[-1:]), rows_of(found)
+    listing = Listing("locks", "lock", (*COLUMNS[:-1], "waiters", *COLUMNS[-1:]), _rows_with_waiters)
+    pages = client.lock_pages(args.owner, after=args.after, limit=args.limit)
+    return show_pages(listing, (Page(page.locks, page.after) for page in pages))
+
+
+def _rows_with_waiters(found: Sequence[LockInfo]) -> list[dict[str, Any]]:
+    rows = rows_of(found)
     for row in rows if form() != "wide" else ():
         row["waiters"] = len(row["waiters"]) or ""
-    return Answer({"locks": fields_of(found)}, count(len(found), "lock"), rows, columns)
+    return rows
 
 
 def resources_of(typed: Sequence[str]) -> list[str]:

@@ -14,6 +14,7 @@ from coord.sdk.client.client import Client
 from coord.transports import arguments, exit_codes
 from coord.transports.cli.args import Args, Options
 from coord.transports.cli.connect import connected
+from coord.transports.cli.listing import Listing, Page, show_pages
 from coord.transports.cli.output import Answer, count, fields_of, form, is_terminal, safe_json, timestamp
 from coord.transports.cli.table import ago
 from coord.transports.cli.wait_line import showing_wait
@@ -495,12 +496,17 @@ class ListArgs(Args, frozen=True):
     state: str
     track: str
     type: str
+    limit: int | None
+    after: str
 
 
-def list_(client: Client, args: ListArgs) -> Answer:
+def list_(client: Client, args: ListArgs) -> Answer | int:
     """List the tasks of this project."""
-    found = client.task_list(state=args.state, track=args.track, type=args.type)
-    return Answer({"tasks": fields_of(found)}, count(len(found), "task"), rows_of(found), COLUMNS)
+    pages = client.task_pages(
+        state=args.state, track=args.track, type=args.type, after=args.after, limit=args.limit
+    )
+    listing = Listing("tasks", "task", COLUMNS, rows_of)
+    return show_pages(listing, (Page(page.tasks, page.after) for page in pages))
 
 
 def watch(options: Options, args: TaskArgs) -> Answer | int:
