@@ -303,6 +303,9 @@ def denied_request(session_id: str, resources: str) -> str:
 DENIED_PREFIX = "denied/"
 
 
+WAITS_PREFIX = "waits/"
+
+
 def waits(session_id: str) -> str:
     """What a session waits for, and which of its sub-agents wait."""
     return f"waits/{session_id}"

@@ -330,6 +330,45 @@ class ListLockRequests(Command, frozen=True):
     reads_only = True
 
 
+class Blocker(Reply, frozen=True):
+    """A session that blocks a wait, by what: `lock`, `queue` (it waits ahead), `claim` or `track`."""
+
+    session: str
+    by: str
+    what: str
+
+
+class SessionWait(Reply, frozen=True):
+    """A session that waits, for locks or for a task, and the sessions that block it.
+
+    A `denied` request does not wait: its session may ask again. `cycle` names the sessions of a deadlock that
+    denied requests may resolve by themselves. `parent` is the session that waits as long, too.
+    """
+
+    session: str
+    agent: str
+    kind: str
+    wants: list[str]
+    since_ms: int
+    waited_s: float
+    blockers: list[Blocker]
+    position: int = 0
+    denied: bool = False
+    cycle: list[str] = []
+    parent: str = ""
+
+
+class ListWaits(Command, frozen=True):
+    """Ask who waits for what, and behind whom: the wait-for graph.
+
+    A session that waits for a task is listed if it or an ancestor has a lock or a claim.
+    """
+
+    rule = "coord.core.locks.cycles:list_waits"
+    reply = list[SessionWait]
+    reads_only = True
+
+
 class TaskOption(Reply, frozen=True):
     """A task that a session waits for, and what blocks it.
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from coord.core import keys
 from coord.core.dispatch import dispatch
-from coord.core.locks.commands import FindTaskOptions, TaskOption
+from coord.core.locks.commands import Blocker, FindTaskOptions, ListWaits, SessionWait, TaskOption
 from coord.core.locks.locks import LockAt, compatible, locks_of
 from coord.core.locks.schema import Guard, LockRequest, SessionWaits, TaskWait, WaitState
 from coord.core.locks.table import (
@@ -26,11 +26,13 @@ from coord.core.locks.table import (
     blocking_locks,
     conflicts_with,
     load_table,
+    prefetch_locks,
     resources_of,
     waiters,
 )
-from coord.core.locks.wait_queue import alive
+from coord.core.locks.wait_queue import alive, prefetch_liveness
 from coord.core.sessions.identify import ancestors
+from coord.core.sessions.schema import Session
 from coord.core.transaction import Transaction
 
 DENIED_FRESH_MS = 60_000
@@ -159,6 +161,25 @@ class CycleSearch:
             self._tables[key] = load_table(self._tx, request, self._now)
         return self._tables[key]
 
+    def blockers_of(self, waiting: Waiting) -> tuple[list[Blocker], int]:
+        """Return what blocks a wait, and its position in the wait queue (0: it is not in it)."""
+        if isinstance(waiting, TaskWaitAt):
+            found = []
+            for option in self.options_of(waiting):
+                by = "lock" if option.request is not None else "track" if option.one_is_enough else "claim"
+                found += [
+                    Blocker(node.session, by, option.task) for node in self._way_out(waiting, option).nodes
+                ]
+            return found, 0
+        locks = [lock_at.lock for lock_at in blocking_locks(self.table_of(waiting), self._now)]
+        holders = [Blocker(lock.owner, "lock", lock.resource) for lock in locks]
+        if waiting.request.denied:
+            return holders, 0
+        queue = takewhile(lambda each: each.key < waiting.key, self.queue_for(waiting.request).values())
+        ahead = [other for _, other in queue if conflicts_with(waiting.request, other)]
+        queued = [Blocker(other.session, "queue", ", ".join(other.resources)) for other in ahead]
+        return [*holders, *queued], len(ahead) + 1
+
     def needed_locks(self, session: str, waiting: Waiting) -> list[LockAt]:
         """Return the locks of a session that block a wait."""
         if isinstance(waiting, TaskWaitAt):
@@ -234,6 +255,56 @@ class CycleSearch:
 def _blocked(ways: list[WayOut], stuck: set[Node]) -> bool:
     """Whether a wait has no way out."""
     return bool(ways) and all(way.blocked(stuck) for way in ways)
+
+
+def list_waits(tx: Transaction, _: ListWaits, now: int) -> list[SessionWait]:
+    """Return who waits, the longest wait first, and what blocks each."""
+    search = CycleSearch(tx, now, {})
+    waits = [
+        waiting
+        for page in tx.pages(keys.WAITS_PREFIX)
+        for waiting in _listed(tx, search, [found.key for found in page])
+    ]
+    prefetch_liveness(tx, [waiting.request for waiting in waits])
+    prefetch_locks(tx, [waiting.request for waiting in waits if isinstance(waiting, RequestAt)])
+    waits = [each for each in waits if each.request.denied or alive(tx, each.request, now)]
+    blocked = [(waiting, *search.blockers_of(waiting)) for waiting in waits]
+    tx.prefetch(*{keys.waits(blocker.session) for _, blockers, _ in blocked for blocker in blockers})
+    found = [_session_wait(tx, search, *each, now) for each in blocked]
+    return sorted(found, key=lambda each: (each.since_ms, each.session))
+
+
+def _listed(tx: Transaction, search: CycleSearch, waits_keys: list[str]) -> list[Waiting]:
+    """Return the waits of several sessions; their requests are loaded together."""
+    tx.prefetch(*waits_keys)
+    records = {key: tx.get(key, SessionWaits) or SessionWaits() for key in waits_keys}
+    tx.prefetch(*(key for waits in records.values() for key in waits.keys))
+    return [
+        waiting
+        for key, waits in records.items()
+        for waiting in search.own_waits(key.removeprefix(keys.WAITS_PREFIX), waits)
+    ]
+
+
+def _session_wait(
+    tx: Transaction, search: CycleSearch, waiting: Waiting, blockers: list[Blocker], position: int, now: int
+) -> SessionWait:
+    request = waiting.request
+    cycle = search.find(waiting)
+    session = tx.get(keys.session(request.session), Session)
+    return SessionWait(
+        request.session,
+        request.agent,
+        "task" if isinstance(waiting, TaskWaitAt) else "lock",
+        list(dict.fromkeys(request.resources or (each.what for each in blockers))),
+        request.since_ms,
+        max(0, now - request.since_ms) / 1000,
+        blockers,
+        position,
+        request.denied,
+        [edge.session for edge in cycle],
+        session.parent if session is not None else "",
+    )
 
 
 class _Trail:

@@ -10,6 +10,7 @@ expires and the next waiter gets it. A *denied request* is one that did not wait
 search sees it and the holder is notified, but it is never granted and blocks nobody.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -172,7 +173,7 @@ def _count_waiter(tx: Transaction, request: LockRequest, by: int) -> None:
         touch_guard(tx, spaces[guard], waiters=by)
 
 
-def prefetch_liveness(tx: Transaction, requests: list[LockRequest]) -> None:
+def prefetch_liveness(tx: Transaction, requests: Sequence[LockRequest | TaskWait]) -> None:
     """Prefetch what `alive` reads for each request, so that the rule is not restarted once per request."""
     tx.prefetch(*(keys.session(request.session) for request in requests))
     sessions = [tx.get(keys.session(request.session), Session) for request in requests]

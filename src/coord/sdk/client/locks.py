@@ -14,6 +14,7 @@ from coord.core.locks.commands import (
     CheckReply,
     GetLocks,
     ListLocks,
+    ListWaits,
     LockInfo,
     LockPage,
     LockReply,
@@ -24,6 +25,7 @@ from coord.core.locks.commands import (
     ReleaseReply,
     RenewLocks,
     RenewReply,
+    SessionWait,
     StealLock,
     WithdrawWait,
 )
@@ -198,6 +200,10 @@ class LockCalls(Connection):
             note=arguments.one_line("note", note),
         )
         return client.call(command)
+
+    def waits(self) -> list[SessionWait]:
+        """Return who waits for locks and tasks, and behind whom; the longest wait first."""
+        return self.call(ListWaits())
 
     def steal(
         self,

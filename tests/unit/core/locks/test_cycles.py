@@ -5,6 +5,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from coord.core.identity import Process, ProcessState
+from coord.core.locks.commands import ListWaits
 from coord.core.locks.cycles import CycleSearch, Node, Waiting, WayOut
 from coord.core.locks.schema import LockRequest
 from coord.core.locks.table import RequestAt
@@ -110,3 +112,54 @@ def test_a_cycle_through_a_denied_request_of_a_sub_agent_is_warned_first() -> No
     harness.wait("bob", "file:a")
     (event,) = harness.events("lock.deadlock")
     assert (event["resolved"], set(event["cycle"])) == (False, {"ann", "bob"})
+
+
+def waits(harness: LockHarness) -> dict[tuple[str, str], Any]:
+    return {(each.session, each.kind): each for each in harness.engine.call(ListWaits())}
+
+
+def test_the_graph_says_who_waits_behind_whom() -> None:
+    """DLK-2, STA-5: waiting and denied requests with their blockers, positions and times."""
+    harness = family()
+    harness.wait("cid", "file:b")
+    harness.pass_time(5_000)
+    harness.wait("dan", "file:b")
+    harness.lock("eve", "file:b")
+    found = waits(harness)
+    cid, dan, eve = (found[name, "lock"] for name in ("cid", "dan", "eve"))
+    assert [(each.session, each.by, each.what) for each in cid.blockers] == [("bob", "lock", "file:b")]
+    assert [(each.session, each.by) for each in dan.blockers] == [("bob", "lock"), ("cid", "queue")]
+    assert [each.position for each in (cid, dan, eve)] == [1, 2, 0]
+    assert [each.denied for each in (cid, dan, eve)] == [False, False, True]
+    assert (cid.waited_s, cid.wants, cid.cycle) == (5.0, ["file:b"], [])
+
+
+def test_the_graph_marks_cycles_with_denied_requests() -> None:
+    """DLK-3: such a cycle may end by itself; until then everybody can see it."""
+    harness = family()
+    harness.lock("kid", "file:b")
+    harness.wait("bob", "file:a")
+    found = waits(harness)
+    assert {*found["bob", "lock"].cycle} == {"ann", "bob"} == {*found["kid", "lock"].cycle}
+    assert found["kid", "lock"].parent == "ann"
+
+
+def test_the_graph_leaves_out_who_is_gone() -> None:
+    """A wait whose process has died, or whose time is over, is none."""
+    harness = family()
+    harness.wait("cid", "file:b", wait_ms=1_000)
+    harness.life[7] = ProcessState.DEAD
+    harness.wait("dan", "file:b", waiter=Process(7, 1))
+    harness.pass_time(2_000)
+    assert waits(harness) == {}
+
+
+def test_the_graph_is_read_in_few_questions() -> None:
+    """All waits are looked up together, however many there are."""
+    harness = family()
+    for number in range(40):
+        harness.lock(f"s{number}", f"file:x{number}")
+        harness.wait(f"w{number}", f"file:x{number}")
+    harness.store.questions = 0
+    assert len(waits(harness)) == 40
+    assert harness.store.questions <= 12

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from coord.core.identity import Caller, Process, ProcessState
-from coord.core.locks.commands import ListLocks
+from coord.core.locks.commands import ListLocks, ListWaits
 from coord.core.plans.commands import (
     AddTasks,
     ClaimNamed,
@@ -405,3 +405,19 @@ def test_a_session_that_ends_does_not_wait(office: Office) -> None:
     assert office.wait("bob", "file:a").outcome == "waiting"
     assert office.victims() == []
     assert len(office.engine.call(ListLocks(office.who("ann")))) == 2
+
+
+def test_the_graph_shows_waits_for_tasks(office: Office) -> None:
+    """DLK-2: with the tasks that the session could get, and what blocks each."""
+    office.add("t", "b")
+    office.add("u", track="x")
+    office.add("v", track="x")
+    office.engine.call(SetTrack("p", "x", 1))
+    office.hold("ann", "a")
+    office.hold("bob", "b")
+    office.claim("cid", "u")
+    office.ask("ann")
+    (wait,) = office.engine.call(ListWaits())
+    assert (wait.session, wait.kind, set(wait.wants)) == ("ann", "task", {"t", "v"})
+    blockers = {(each.session, each.by, each.what) for each in wait.blockers}
+    assert blockers == {("bob", "lock", "t"), ("cid", "track", "v")}

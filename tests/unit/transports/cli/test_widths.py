@@ -29,6 +29,7 @@ class Listing(NamedTuple):
 
 LISTINGS = (
     Listing("locks", (f"file:{LONG}", f"file:{WIDE}", "name:main-push")),
+    Listing("waits", ("s-bob", LONG)),
     Listing("lock other.py", ("file:other.py",)),
     Listing("renew", ("file:own.py",)),
     Listing(f"check {LONG}", (f"file:{LONG}",)),
@@ -71,6 +72,7 @@ def full(coord: Coord, repository: Path) -> Path:
     coord("bob register")
     coord(f"ann lock {LONG} {WIDE} main-push --reason", TALE)
     coord("bob lock own.py --ttl 30s")
+    coord(f"bob lock {LONG} --no-wait")
     (repository / "own.py").write_text("2\n")
     assert coord("bob salvage keep --why", TALE).code == 0
     coord(f"ann task add {TASK} --type code_gen --description", TALE)

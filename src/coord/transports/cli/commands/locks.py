@@ -78,6 +78,14 @@ COMMANDS = (
         ),
     ),
     CommandSpec(
+        "waits",
+        "show who waits for what, and behind whom",
+        handler="coord.transports.cli.handlers.locks:waits",
+        examples=("coord waits",),
+        details="Lists waits for locks, recent denied requests, and waits for tasks by sessions that have "
+        "locks or claims. On a terminal, the sessions that block others are on top.",
+    ),
+    CommandSpec(
         "guard",
         "run a command while holding locks",
         handler="coord.transports.cli.handlers.guard:guard",
