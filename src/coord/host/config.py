@@ -7,6 +7,8 @@ from typing import Any
 from coord.core.errors import Invalid
 from coord.host.repository import Repository
 
+CONFIGURATION_BYTES_MAX = 256 * 1024
+
 
 def configuration_file(repository: Repository | None) -> str:
     """Return the path of a repository's configuration file; empty if it has no worktree."""
@@ -28,6 +30,9 @@ def read_configuration(file: str) -> dict[str, Any]:
 
     try:
         with open(file, "rb") as opened:
-            return tomllib.load(opened)
-    except (OSError, ValueError) as error:
+            data = opened.read(CONFIGURATION_BYTES_MAX + 1)
+        if len(data) > CONFIGURATION_BYTES_MAX:
+            raise ValueError(f"it is larger than {CONFIGURATION_BYTES_MAX >> 10} KiB")
+        return tomllib.loads(data.decode())
+    except (OSError, ValueError, RecursionError) as error:
         raise Invalid(f"{file} cannot be read: {error}", hint="correct it, or remove it") from error

@@ -34,6 +34,23 @@ class Repository(msgspec.Struct, frozen=True):
         return os.path.basename(folder) if last == ".git" else last.removesuffix(".git")
 
 
+def current_folder() -> str:
+    """Return the folder of this process; refuse to go on if somebody has deleted it."""
+    try:
+        return os.getcwd()
+    except FileNotFoundError as error:
+        raise Invalid("the current folder was deleted", hint="cd to a folder that exists") from error
+
+
+def folder_is_gone() -> bool:
+    """Return whether the folder of this process was deleted."""
+    try:
+        current_folder()
+    except Invalid:
+        return True
+    return False
+
+
 def find_repository(start: str) -> Repository | None:
     """Return the repository that contains a folder; like git, the nearest one going up."""
     folder = os.path.realpath(start)

@@ -43,7 +43,7 @@ def assign_task(tx: Transaction, command: AssignTask, now: int) -> TaskInfo:
     if not sessions:
         raise NotFound(
             f"agent {command.agent} has no live session in project {command.project}",
-            hint="coord agents lists the agents",
+            hint="coord agent list shows the agents",
         )
     assigned = _assign(
         tx, command.project, command.task, spec, command.agent, sessions, by, now + command.for_ms, now

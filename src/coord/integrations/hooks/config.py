@@ -37,15 +37,10 @@ def read_settings(root: str | None) -> Settings:
     path = f"{root}/coord.toml"
     if root is None or not os.path.isfile(path):
         return Settings()
-    import tomllib
-
+    from coord.host.config import read_configuration
     from coord.host.presets import lock_presets
 
-    try:
-        with open(path, "rb") as file:
-            configuration = tomllib.load(file)
-    except (OSError, ValueError) as error:
-        raise Invalid(f"{path} cannot be read: {error}", hint="fix or remove it") from error
+    configuration = read_configuration(path)
     given = configuration.get("hooks", {})
     if not isinstance(given, dict):
         raise Invalid(f"hooks in {path} is not a table", hint="write [hooks] and the settings below it")

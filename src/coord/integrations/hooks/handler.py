@@ -1,6 +1,5 @@
 """Handle one hook event: take locks, refuse calls, salvage edits, release locks, deliver messages."""
 
-import os
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -349,6 +348,8 @@ class HookHandler:
         return self._new_connection(location, Client)
 
     def _new_connection(self, location: StoreLocation, kind: type[AnyConnection]) -> AnyConnection:
+        from coord.host.repository import current_folder
+
         caller = caller_of(self.event, self._environ, location.repository)
         timeout = max(0.0, self._open_by - time.monotonic())
         database, location = open_location(location, timeout)
@@ -357,7 +358,7 @@ class HookHandler:
             location,
             caller,
             tenant=tenant_of(self._environ),
-            cwd=self.event.cwd or os.getcwd(),
+            cwd=self.event.cwd or current_folder(),
             environ=self._environ,
             timeout=timeout,
         )

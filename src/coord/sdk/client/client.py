@@ -10,7 +10,7 @@ from typing import Any
 
 from coord.core.keys import digest
 from coord.host.caller import Flags, find_caller, find_tenant
-from coord.host.repository import Repository, find_repository
+from coord.host.repository import Repository, current_folder, find_repository
 from coord.host.store_location import find_location, user_location
 from coord.sdk.client.agents import AgentCalls
 from coord.sdk.client.blocks import LockBlock, SessionBlock
@@ -43,7 +43,7 @@ def connect(
     A server that cannot be reached is tried again for `timeout` seconds (COORD_CONNECT_TIMEOUT, or 5).
     """
     environ = os.environ if environ is None else environ
-    cwd = os.getcwd() if cwd is None else os.path.abspath(cwd)
+    cwd = current_folder() if cwd is None else os.path.abspath(cwd)
     timeout = open_timeout_s(environ) if timeout is None else timeout
     repository = find_repository(cwd)
     flags = Flags(session, agent, role, project, parent, pid)

@@ -25,6 +25,8 @@ from coord.core.plans.commands import NewTask
 from coord.sdk.validation.tasks import new_task, word
 
 FILE_BYTES_MAX = 32 * 1024 * 1024
+DEPTH_MAX = 32
+"""The deepest nesting of a plan in YAML; only `requirements` of a task nest at all."""
 AGENTS_MAX = 1000
 PLAN_FIELDS = ("project", "tracks", "tasks")
 TRACK_FIELDS = ("agents", "tasks")
@@ -108,6 +110,7 @@ def _from_yaml(text: str) -> Any:
             return super().construct_mapping(node, deep)
 
     try:
+        _check_structure(text, Loader)
         return yaml.load(text, Loader)  # noqa: S506 - derived from a safe loader
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         if isinstance(error, CoordError):
@@ -116,6 +119,28 @@ def _from_yaml(text: str) -> Any:
         raise Invalid(
             f"the plan is not YAML: {cause}", hint="write a mapping with project: and tracks:"
         ) from error
+
+
+def _check_structure(text: str, loader: Any) -> None:
+    """Refuse aliases and deep nesting: small files with them take gigabytes, or end the process."""
+    import yaml
+
+    depth = 0
+    for event in yaml.parse(text, loader):
+        line = event.start_mark.line + 1
+        if getattr(event, "anchor", None):
+            raise Invalid(
+                f"the plan has an anchor or alias at line {line} ({short_repr(event.anchor)})",
+                hint="write the value out, and quote texts that begin with & or *",
+            )
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > DEPTH_MAX:
+                raise Invalid(
+                    f"the plan is nested deeper than {DEPTH_MAX} levels at line {line}", hint="flatten it"
+                )
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
 
 
 class _PlanReader:

@@ -39,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         answered = output.failed(exit_codes.failure(error, command_id))
     except Exception as error:  # noqa: BLE001 - a bug, too, is answered as JSON
         _debug(error)
-        answered = output.failed(exit_codes.failure(error))
+        answered = output.failed(exit_codes.failure(_folder_is_gone(error) or error))
     if isinstance(answered, int):
         return answered
     if isinstance(answered, str):
@@ -101,6 +101,17 @@ def _form(request: Request) -> str:
         hint = f"one of {', '.join(output.FORMS)}"
         raise Invalid(f"COORD_OUTPUT: unknown value {short_repr(wanted)}", hint=hint)
     return wanted
+
+
+def _folder_is_gone(error: Exception) -> CoordError | None:
+    """Return the error to show if the folder of this process was deleted, which few commands survive."""
+    from coord.host.repository import current_folder
+
+    try:
+        current_folder()
+    except CoordError as gone:
+        return gone if isinstance(error, OSError) else None
+    return None
 
 
 def _debug(error: Exception) -> None:

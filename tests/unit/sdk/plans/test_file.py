@@ -133,3 +133,39 @@ def test_a_file_that_cannot_be_read_is_rejected(data: bytes | None, tmp_path: Pa
         (tmp_path / "plan.yaml").write_bytes(data)
     with pytest.raises(Invalid, match=r"plan\.yaml"):
         read_plan(str(tmp_path / "plan.yaml"))
+
+
+def billion(levels: int) -> str:
+    """A small text whose aliases name nine times nine times nine … values."""
+    lines = ["tasks: []", "a0: &a0 [x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, levels)]
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (billion(9), 2),
+        ("tasks:\n  - {id: a, depends_on: &all [b]}\n  - {id: b, depends_on: *all}\n", 2),
+        ("tasks:\n  - {id: a,\n     description: *gone}\n", 3),
+    ],
+)
+def test_anchors_and_aliases_are_refused(text: str, line: int) -> None:
+    """21 KB with aliases took 4 GB: they are refused before anything is built, and the line is named."""
+    with pytest.raises(Invalid, match=f"anchor or alias at line {line}"):
+        parse_plan(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["tasks: " + "[" * 100_000, "a:\n" + "".join(" " * n + "- \n" for n in range(99))]
+)
+def test_deep_nesting_is_refused(text: str) -> None:
+    """The parser in C ends the process at a depth that a small file reaches."""
+    with pytest.raises(Invalid):
+        parse_plan(text)
+
+
+def test_quoted_texts_may_look_like_aliases() -> None:
+    """Globs begin with an asterisk."""
+    plan = parse_plan('tasks:\n  - {id: a, files: ["**/*.py", "src/*"]}\n')
+    assert plan.tasks[0].files == ("**/*.py", "src/*")

@@ -229,3 +229,18 @@ def test_the_process_ends_with_the_code_and_all_that_was_said() -> None:
     assert done.returncode == 2
     assert msgspec.json.decode(done.stdout)["error"]["code"] == "invalid"
     assert "--no-such-flag" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "command", ["locks", "lock a.py", "doctor", "worktree list", "merge topic", "salvage list", "init --yes"]
+)
+def test_a_deleted_folder_is_named(coord: Coord, repository: Path, monkeypatch, command: str) -> None:
+    """After somebody removed the folder one stands in, each command says so; it is no defect of coord."""
+    coord("ann lock a.py")
+    folder = repository / "gone"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    folder.rmdir()
+    code, answer, line = coord(f"ann {command}")
+    assert (code, answer["error"]["code"]) == (2, "invalid")
+    assert line == "coord: the current folder was deleted (cd to a folder that exists)"

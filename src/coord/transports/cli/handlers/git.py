@@ -144,7 +144,10 @@ def worktree_clean(client: Client, args: WorktreeCleanArgs) -> Answer:
     removed = (
         f"Dry run: {len(done.removed)} would be removed" if args.dry_run else f"{len(done.removed)} removed"
     )
-    return Answer(fields_of(done), f"{removed}, {len(done.kept)} kept")
+    from coord.host.repository import folder_is_gone
+
+    gone = "; you stand in a folder that was deleted: cd to another one" if folder_is_gone() else ""
+    return Answer(fields_of(done), f"{removed}, {len(done.kept)} kept{gone}")
 
 
 def _entered(entered: worktree.WorktreeEntry) -> Answer:
