@@ -27,6 +27,7 @@ from tests.simulation.process import Process
 from tests.simulation.resources import overlap
 
 ALL = 1_000_000
+MAIL = ("inbox/", "mailbox/", "broadcast/", "session/")
 RECORDS_EVERY = 60
 """Between two looks at all records, in entries of the log."""
 
@@ -185,7 +186,7 @@ class LockObserver:
     def check_records(self) -> None:
         """Indexes, counts and inboxes are what holds, requests and messages imply."""
         records = self.store.scan("", by="key", limit=ALL)
-        self.mail.check([one for one in records if one.key.startswith(("inbox/", "mailbox/", "broadcast/"))])
+        self.mail.check([one for one in records if one.key.startswith(MAIL)])
         by_owner = Counter(held.owner for held in self.oracle.locks.values())
         index = Counter(one.key.split("/")[1] for one in records if one.key.startswith("held/"))
         require(by_owner == index, "locks by session differ from the locks:", by_owner, index)

@@ -31,6 +31,8 @@ SEED_NAMES = {
     "lock.denied": "lock_denied",
     "message.sent": "message_sent",
     "message.sent_to_group": "group_message",
+    "delegation.added": "delegated",
+    "delegation.cancelled": "delegation_cancelled",
 }
 """The names that the founding documents use for the same (CFL-23)."""
 

@@ -337,6 +337,18 @@ def group(name: str) -> str:
 
 GROUP_PREFIX = "group/"
 
+DELEGATION_PREFIX = "delegation/"
+
+
+def delegation(session_id: str, delegation_id: str) -> str:
+    """Work that one session asked another one to do."""
+    return f"delegation/{session_id}/{delegation_id}"
+
+
+def delegation_prefix(session_id: str) -> str:
+    return f"delegation/{session_id}/"
+
+
 BROADCAST_HEAD = "broadcasts"
 
 

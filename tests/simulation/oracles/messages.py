@@ -51,6 +51,8 @@ class MessageOracle:
         broadcasts: list[tuple[int, dict[str, Any]]] = []
         pending: Counter[str] = Counter()
         recorded: dict[str, int] = {}
+        emergencies: Counter[str] = Counter()
+        stopping: dict[str, int] = {}
         for record in records:
             kind, _, rest = record.key.partition("/")
             value = json.loads(record.value or b"{}")
@@ -59,8 +61,11 @@ class MessageOracle:
                 require(message not in there, "twice in an inbox:", message)
                 there.add(message)
                 pending[value["to_session_id"]] += 1
+                emergencies[value["to_session_id"]] += value["kind"] == "emergency"
             elif kind == "mailbox":
                 seen[rest], recorded[rest] = value.get("broadcasts_seen", 0), value.get("pending", 0)
+            elif kind == "session" and not value.get("ended_ms"):
+                stopping[rest] = value.get("emergencies", 0)
             elif kind == "broadcast":
                 broadcasts.append((int(rest), value))
         for number, value in broadcasts:
@@ -69,5 +74,9 @@ class MessageOracle:
         require(
             there <= self.waits, "waits although it was delivered or returned:", sorted(there - self.waits)
         )
+        for session, count in stopping.items():
+            require(
+                count == emergencies[session], "another number of emergencies than in the inbox of", session
+            )
         for session, count in recorded.items():
             require(count == pending[session], "another number of messages than in the inbox of", session)

@@ -83,8 +83,10 @@ MESSAGES_INTRODUCTION = """\
 
 <!-- made by: python -m tests.support.docs.cli_reference -->
 
-Replies, exit codes and global flags are described [on the first page](cli.md). A terminal shows a
-message whole, however narrow it is.
+Replies, exit codes and global flags are described [on the first page](cli.md). Hooks show messages
+to coding agents, and a terminal shows a message whole, however narrow it is. Emergencies come
+first; the others come by priority, where a step is a head start of one minute. A message that
+nobody acknowledges is shown again after a minute.
 """
 
 

@@ -14,6 +14,8 @@ from coord.core.locks.schema import EndReason, Expiry, LockRequest, SessionWaits
 from coord.core.locks.table import RequestAt, resources_of
 from coord.core.locks.uses import expiry_of
 from coord.core.locks.wait_queue import drop_request, forget_task_wait, grant_waiters
+from coord.core.messages.delegations import end_delegations_to
+from coord.core.messages.groups import leave_groups
 from coord.core.messages.undelivered import return_all
 from coord.core.sessions.commands import DeclareDead
 from coord.core.sessions.identify import ENDED_KEPT_MS, ancestors, find_session, unlist_process
@@ -57,6 +59,9 @@ def end_session(
     tx.put(keys.session(name), ended, keys.due(now + ENDED_KEPT_MS))
     tx.emit(SessionEnded(name, session.agent, end_reason, evidence, successor))
     count_out(tx, name)
+    tx.prefetch(prefixes=(keys.delegation_prefix(name), keys.GROUP_PREFIX))
+    end_delegations_to(tx, name, successor, now)
+    leave_groups(tx, name)
     freed: list[Resource] = []
     waits = tx.get(keys.waits(name), SessionWaits)
     for key in waits.keys if waits is not None else ():

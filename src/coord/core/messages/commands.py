@@ -128,7 +128,7 @@ class AckMessages(SessionCommand, frozen=True):
 
 
 class GroupInfo(Reply, frozen=True):
-    """A group and its members that have not ended."""
+    """A group and its members."""
 
     name: str
     members: list[str]
@@ -170,4 +170,64 @@ class ListGroups(SessionCommand, frozen=True):
 
     rule = "coord.core.messages.groups:list_groups"
     reply = list[GroupInfo]
+    reads_only = True
+
+
+class DelegationInfo(Reply, frozen=True):
+    """Work that one session asked another one to do."""
+
+    id: str
+    from_session_id: str
+    to_session_id: str
+    to_agent: str
+    to_role: str
+    what: str
+    task: str
+    since_ms: int
+
+
+class SimilarDelegation(Reply, frozen=True):
+    """A delegation that resembles a new one; `share` is the part of the words that both have."""
+
+    delegation: DelegationInfo
+    share: float
+
+    def __str__(self) -> str:
+        whom = self.delegation.to_agent or self.delegation.to_session_id
+        return f"{self.delegation.id} ({whom}): {self.delegation.what} ({self.share:.0%} of the words)"
+
+
+class AddDelegationReply(Reply, frozen=True):
+    """The new delegation, and those that it may duplicate."""
+
+    delegation: DelegationInfo
+    similar: list[SimilarDelegation] = []
+
+
+class AddDelegation(SessionCommand, frozen=True, kw_only=True):
+    """Ask a session or an agent to do something, and remember it until it is done."""
+
+    rule = "coord.core.messages.delegations:add_delegation"
+    prefetch_keys = "coord.core.sessions.identify:caller_reads"
+    reply = AddDelegationReply
+    to: str
+    what: str
+    task: str = ""
+
+
+class EndDelegation(SessionCommand, frozen=True, kw_only=True):
+    """Report delegated work as done, or with `cancel` take the request back."""
+
+    rule = "coord.core.messages.delegations:end_delegation"
+    prefetch_keys = "coord.core.sessions.identify:caller_reads"
+    reply = DelegationInfo
+    id: str
+    cancel: bool = False
+
+
+class ListDelegations(SessionCommand, frozen=True):
+    """Return the delegations that are neither done nor cancelled, oldest first."""
+
+    rule = "coord.core.messages.delegations:list_delegations"
+    reply = list[DelegationInfo]
     reads_only = True

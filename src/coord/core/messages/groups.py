@@ -11,7 +11,7 @@ from coord.core.messages.commands import GroupInfo, JoinGroup, LeaveGroup, ListG
 from coord.core.messages.schema import Group, GroupJoined, GroupLeft
 from coord.core.sessions.identify import ensure_session
 from coord.core.sessions.schema import Session
-from coord.core.transaction import Transaction
+from coord.core.transaction import PAGE, Transaction
 
 GROUPS_MAX = 100
 MEMBERS_MAX = 100
@@ -27,9 +27,9 @@ def join_group(tx: Transaction, command: JoinGroup, now: int) -> GroupInfo:
         raise Refused(
             f"the group {command.name} exists already", hint=f"coord group join {command.name} joins it"
         )
-    if group is None:
-        _make_room(tx)
-    members = tuple(each.session_id for each in _present(tx, group or Group()))
+    if group is None and len(_names(tx)) >= GROUPS_MAX:
+        raise LimitReached(f"there are {GROUPS_MAX} groups", hint="leave one: coord group leave NAME")
+    members = group.members if group is not None else ()
     if session in members:
         return GroupInfo(command.name, list(members))
     if len(members) >= MEMBERS_MAX:
@@ -45,31 +45,41 @@ def leave_group(tx: Transaction, command: LeaveGroup, now: int) -> GroupInfo:
         raise _unknown(tx, command.name)
     if session not in group.members:
         raise NotFound(f"{session} is not in the group {command.name}", hint="coord group list shows all")
-    left = tuple(each.session_id for each in _present(tx, group) if each.session_id != session)
-    return _put(tx, command.name, left, GroupLeft(command.name, session))
+    return _leave(tx, command.name, group, session)
+
+
+def leave_groups(tx: Transaction, session: str) -> None:
+    """Take a session that ends out of its groups."""
+    for name in _names(tx):
+        group = tx.get(keys.group(name), Group)
+        if group is not None and session in group.members:
+            _leave(tx, name, group, session)
+
+
+def _leave(tx: Transaction, name: str, group: Group, session: str) -> GroupInfo:
+    left = tuple(member for member in group.members if member != session)
+    return _put(tx, name, left, GroupLeft(name, session))
 
 
 def list_groups(tx: Transaction, _command: ListGroups, _now: int) -> list[GroupInfo]:
-    """Return all groups with their present members."""
+    """Return all groups with their members."""
     found = [(name, tx.get(keys.group(name), Group)) for name in _names(tx)]
-    return [
-        GroupInfo(name, [each.session_id for each in _present(tx, group)])
-        for name, group in found
-        if group is not None
-    ]
+    return [GroupInfo(name, list(group.members)) for name, group in found if group is not None]
 
 
 def show_group(tx: Transaction, command: ShowGroup, _now: int) -> GroupInfo:
-    """Return one group with its present members."""
+    """Return one group with its members."""
     return GroupInfo(command.name, [each.session_id for each in members_of(tx, command.name)])
 
 
 def members_of(tx: Transaction, name: str) -> list[Session]:
-    """Return the members of a group that have not ended."""
+    """Return the members of a group."""
     group = tx.get(keys.group(name), Group)
     if group is None:
         raise _unknown(tx, name)
-    return _present(tx, group)
+    tx.prefetch(*(keys.session(member) for member in group.members))
+    found = [tx.get(keys.session(member), Session) for member in group.members]
+    return [session for session in found if session is not None]
 
 
 def replace_member(tx: Transaction, session: str, successor: str) -> None:
@@ -90,26 +100,8 @@ def _put(tx: Transaction, name: str, members: tuple[str, ...], event: GroupJoine
     return GroupInfo(name, list(members))
 
 
-def _present(tx: Transaction, group: Group) -> list[Session]:
-    tx.prefetch(*(keys.session(name) for name in group.members))
-    found = [tx.get(keys.session(name), Session) for name in group.members]
-    return [session for session in found if session is not None and not session.ended_ms]
-
-
 def _names(tx: Transaction) -> list[str]:
-    return [keys.parts(found.key)[1] for found in tx.scan(keys.GROUP_PREFIX, limit=GROUPS_MAX + 1)]
-
-
-def _make_room(tx: Transaction) -> None:
-    """Delete groups without members if there are too many groups; refuse if that does not help."""
-    names = _names(tx)
-    if len(names) < GROUPS_MAX:
-        return
-    empty = [name for name in names if not _present(tx, tx.get(keys.group(name), Group) or Group())]
-    for name in empty:
-        tx.delete(keys.group(name))
-    if not empty:
-        raise LimitReached(f"there are {len(names)} groups", hint="leave one: coord group leave NAME")
+    return [keys.parts(found.key)[1] for found in tx.scan(keys.GROUP_PREFIX, limit=PAGE)]
 
 
 def _unknown(tx: Transaction, name: str) -> NotFound:

@@ -61,6 +61,37 @@ class GroupLeft(Event, frozen=True, tag="group.left"):
     session: str
 
 
+class DelegationAdded(Event, frozen=True, tag="delegation.added"):
+    """A session delegated work to another one."""
+
+    id: str
+    session: str
+    to: str
+    to_agent: str
+    to_role: str
+    what: str
+    task: str = ""
+
+
+class DelegationCancelled(Event, frozen=True, tag="delegation.cancelled"):
+    """Delegated work was cancelled."""
+
+    id: str
+    session: str
+    to: str
+    to_agent: str
+    to_role: str
+    what: str
+
+
+class DelegationEnded(Event, frozen=True, tag="delegation.ended"):
+    """Delegated work was done, or the session that got it has ended."""
+
+    id: str
+    session: str
+    end_reason: str
+
+
 class Message(Stored, frozen=True, tag=1):
     """A message in an inbox, or one to several sessions (then with its recipients).
 
@@ -106,6 +137,19 @@ class Group(Stored, frozen=True, tag=1):
     """The sessions that get the messages to a group."""
 
     members: tuple[str, ...] = ()
+
+
+class Delegation(Stored, frozen=True, tag=1):
+    """Work that one session asked another one to do, until it is done or cancelled."""
+
+    id: str = ""
+    from_session_id: str = ""
+    to_session_id: str = ""
+    to_agent: str = ""
+    to_role: str = ""
+    what: str = ""
+    task: str = ""
+    since_ms: int = 0
 
 
 class Broadcasts(Stored, frozen=True, tag=1):

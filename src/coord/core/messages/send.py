@@ -52,7 +52,7 @@ def send_elsewhere(tx: Transaction, command: SendElsewhere, now: int) -> Deliver
     sender = ensure_session(tx, command.caller, now).session_id
     hops = _hops(tx, sender, command)
     count_sending(tx, sender, now)
-    name = _shared_id(tx, sender, now)
+    name = shared_id(tx, sender, now)
     tx.emit(MessageSent(name, sender, command.sessions, command.kind, command.subject))
     return DeliverMessage(
         id=name,
@@ -127,7 +127,7 @@ def _event(message: Message, recipients: Recipients, names: tuple[str, ...]) -> 
 def _put_copies(tx: Transaction, message: Message, names: tuple[str, ...], now: int) -> Message:
     """Put a message into each inbox, under the same id."""
     if len(names) > 1 and not message.id:
-        message = msgspec.structs.replace(message, id=_shared_id(tx, message.from_session_id, now))
+        message = msgspec.structs.replace(message, id=shared_id(tx, message.from_session_id, now))
     room = tx.size + COPIES_BYTES_MAX
     tx.prefetch(*(key for name in names for key in (keys.mailbox(name), keys.session(name))))
     for name in names:
@@ -155,7 +155,7 @@ def _put_broadcast(tx: Transaction, message: Message, names: tuple[str, ...]) ->
     return named
 
 
-def _shared_id(tx: Transaction, sender: str, now: int) -> str:
+def shared_id(tx: Transaction, sender: str, now: int) -> str:
     """Return an id for a message to several inboxes; its sender sends no other one with the same count."""
     return f"{now}-{keys.digest(f'{sender}/{now}/{mailbox_of(tx, sender).window_sent}')[:8]}"
 

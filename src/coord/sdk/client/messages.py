@@ -13,7 +13,15 @@ from coord.sdk.client.waiting import POLL_S, WAIT_S_MAX
 from coord.sdk.validation import arguments
 
 if TYPE_CHECKING:
-    from coord.core.messages.commands import AckReply, GroupInfo, ReceiveReply, SendMessage, SendReply
+    from coord.core.messages.commands import (
+        AckReply,
+        AddDelegationReply,
+        DelegationInfo,
+        GroupInfo,
+        ReceiveReply,
+        SendMessage,
+        SendReply,
+    )
 
 
 class MessageCalls(Connection):
@@ -152,3 +160,28 @@ class MessageCalls(Connection):
         from coord.core.messages.commands import ShowGroup
 
         return self.call(ShowGroup(caller=self.caller, name=check_id("group", name)))
+
+    def delegate(self, to: str, what: str, *, task: str = "") -> AddDelegationReply:
+        """Ask a session or an agent to do something; the reply names similar delegations."""
+        from coord.core.messages.commands import AddDelegation
+
+        command = AddDelegation(
+            caller=self.caller,
+            to=check_id("recipient", to),
+            what=arguments.one_line("description", what, arguments.SUBJECT_CHARS_MAX),
+            task=arguments.one_line("task", task),
+        )
+        return self.call(command)
+
+    def end_delegation(self, delegation: str, *, cancel: bool = False) -> DelegationInfo:
+        """Report delegated work as done; with `cancel` take the request back."""
+        from coord.core.messages.commands import EndDelegation
+
+        name = check_id("delegation", delegation)
+        return self.call(EndDelegation(caller=self.caller, id=name, cancel=cancel))
+
+    def delegations(self) -> list[DelegationInfo]:
+        """Return the delegations that are neither done nor cancelled, oldest first."""
+        from coord.core.messages.commands import ListDelegations
+
+        return self.call(ListDelegations(self.caller))

@@ -49,6 +49,8 @@ def test_who_ends_leaves(harness: LockHarness) -> None:
     assert members(harness) == ["ann", "new"]
     harness.leave("new")
     assert members(harness) == ["ann"]
+    harness.beat("new")
+    assert members(harness) == ["ann"], "who begins again has to join again"
     with pytest.raises(NotFound, match="no other session belongs to group ui"):
         send(harness, "ann", "group:ui", "x")
 

@@ -1,15 +1,12 @@
 """Work that is much like other work: what counts as alike, and what does not."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from coord.core.plans.commands import AddTasks, FindSimilarTasks, NewTask, SimilarTask
-from coord.core.plans.similarity import COMPARED_MAX, STOP_WORDS, overlap, words_of
+from coord.core.plans.similarity import COMPARED_MAX
 from tests.support.rule_harness import RuleHarness
 
 LOGIN = "Fix the validation of the login form"
-WORDS = st.frozensets(st.sampled_from("abcdefgh"))
 
 
 def alike(new: str, *, tasks: dict[str, str], hands: tuple[str, ...] = ()) -> list[SimilarTask]:
@@ -23,13 +20,6 @@ def alike(new: str, *, tasks: dict[str, str], hands: tuple[str, ...] = ()) -> li
         assert harness.claim(task=name).reply.success
     found: list[SimilarTask] = harness.run(FindSimilarTasks("p", ("n",), ("n",))).reply
     return found
-
-
-def test_little_words_say_nothing() -> None:
-    """DED-1: words of one or two letters and stop words do not count, nor do case and punctuation."""
-    assert words_of("Do it: fix THE login-form, and go on with it!") == {"fix", "login", "form"}
-    assert words_of("ab abc") == {"abc"}
-    assert all(len(word) > 2 for word in STOP_WORDS), "shorter ones are left out anyway"
 
 
 @pytest.mark.parametrize(
@@ -77,12 +67,3 @@ def test_only_so_many_are_compared_and_those_in_hand_first() -> None:
     harness.claim(task="a")
     harness.submit(task="a")
     assert harness.run(FindSimilarTasks("p", ("n",), ("n",))).reply == []
-
-
-@given(WORDS, WORDS)
-def test_overlap_is_a_share_and_the_same_from_both_sides(one: frozenset[str], other: frozenset[str]) -> None:
-    """DED-1: 1 only for the same words, 0 only without a common one, whoever is compared with whom."""
-    share = overlap(one, other)
-    assert share == overlap(other, one)
-    assert (share == 1) == (one == other != set())
-    assert (share == 0) == (not one & other)

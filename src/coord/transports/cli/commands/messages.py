@@ -4,6 +4,7 @@ from coord.transports.cli.commands.flags import KIND, SENDING, SUBJECT
 from coord.transports.cli.spec import Argument, CommandSpec, Flag
 
 GROUP = Argument("name", "the name of the group")
+DELEGATION = Argument("id", "the id of a delegation")
 
 COMMANDS = (
     CommandSpec(
@@ -95,5 +96,40 @@ COMMANDS = (
         handler="coord.transports.cli.handlers.messages:group_show",
         examples=("coord group show frontend",),
         arguments=(GROUP,),
+    ),
+    CommandSpec(
+        "delegation add",
+        "delegate work to a session or an agent",
+        handler="coord.transports.cli.handlers.messages:delegation_add",
+        examples=("coord delegation add otto 'write tests for the login form' --task A-001-login",),
+        arguments=(
+            Argument("to", "a session, or an agent with one session", completes="recipients"),
+            Argument("what", "what to do, in one line"),
+        ),
+        flags=(Flag("task", "the task it belongs to", "ID", "name"),),
+        details=(
+            "Warns if a similar delegation is active, and delegates anyway. It ends when it is done, "
+            "cancelled, or when the session of its recipient ends."
+        ),
+    ),
+    CommandSpec(
+        "delegation list",
+        "list the delegations that are not done",
+        handler="coord.transports.cli.handlers.messages:delegation_list",
+        examples=("coord delegation list",),
+    ),
+    CommandSpec(
+        "delegation done",
+        "report that delegated work is done",
+        handler="coord.transports.cli.handlers.messages:delegation_done",
+        examples=("coord delegation done d-1f3a9c02",),
+        arguments=(DELEGATION,),
+    ),
+    CommandSpec(
+        "delegation cancel",
+        "cancel a delegation of this session",
+        handler="coord.transports.cli.handlers.messages:delegation_cancel",
+        examples=("coord delegation cancel d-1f3a9c02",),
+        arguments=(DELEGATION,),
     ),
 )

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from coord.transports.cli.notices import Notices
 
 NAMED_MAX = 5
+DELEGATION_COLUMNS = ("id", "from_session_id", "to_session_id", "task", "since_at", "what")
 
 
 class SendingArgs(Args, frozen=True):
@@ -158,6 +159,47 @@ def group_list(client: Client, _args: Args) -> Answer:
 def _group(reply: GroupInfo) -> Answer:
     members = ", ".join(reply.members) or "nobody"
     return Answer({"group": fields_of(reply)}, f"{reply.name}: {members}")
+
+
+class DelegationAddArgs(Args, frozen=True):
+    """The arguments of `coord delegation add`."""
+
+    to: str
+    what: str
+    task: str
+
+
+def delegation_add(client: Client, args: DelegationAddArgs) -> Answer:
+    """Delegate work to a session or an agent."""
+    reply = client.delegate(args.to, args.what, task=args.task)
+    line = f"Delegated {reply.delegation.id} to {reply.delegation.to_session_id}"
+    if reply.similar:
+        line += f"; possible duplicates: {'; '.join(map(str, reply.similar))}"
+    return Answer(fields_of(reply), line)
+
+
+def delegation_list(client: Client, _args: Args) -> Answer:
+    """List the delegations that are not done."""
+    found = fields_of(client.delegations())
+    return Answer({"delegations": found}, count(len(found), "delegation"), found, DELEGATION_COLUMNS)
+
+
+class DelegationArgs(Args, frozen=True):
+    """The arguments of the commands about one delegation."""
+
+    id: str
+
+
+def delegation_done(client: Client, args: DelegationArgs) -> Answer:
+    """Report that delegated work is done."""
+    reply = client.end_delegation(args.id)
+    return Answer({"delegation": fields_of(reply)}, f"Done: {reply.what}")
+
+
+def delegation_cancel(client: Client, args: DelegationArgs) -> Answer:
+    """Cancel a delegation of this session."""
+    reply = client.end_delegation(args.id, cancel=True)
+    return Answer({"delegation": fields_of(reply)}, f"Cancelled: {reply.what}")
 
 
 def _content(args: SendingArgs) -> dict[str, Any]:

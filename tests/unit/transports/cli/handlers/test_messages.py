@@ -135,3 +135,21 @@ def test_only_people_acknowledge_for_others(coord: Coord) -> None:
     sent = coord("ann send bob emergency stop").answer["id"]
     assert coord("ann ack", sent, "--of", "s-bob").code == 1
     assert coord("bob ack", sent, "--of", "s-bob").code == 0
+
+
+def test_work_is_delegated_listed_and_done(coord: Coord) -> None:
+    """MSG-19, DED-2: the lead reads what the delegation may duplicate, and it proceeds."""
+    coord("bob register")
+    coord("eve register")
+    first = coord("ann delegation add bob", "write the tests of the login form", "--task", "A-001-login")
+    name = first.answer["delegation"]["id"]
+    assert first.line == f"Delegated {name} to s-bob"
+    second = coord("ann delegation add eve", "tests of the login form")
+    assert second.line.endswith(f"{name} (bob): write the tests of the login form (75% of the words)")
+    listed = coord("ann delegation list").answer["delegations"]
+    assert [each["to_session_id"] for each in listed] == ["s-bob", "s-eve"]
+    assert coord("bob delegation done", name).line == "Done: write the tests of the login form"
+    assert coord("bob delegation cancel", second.answer["delegation"]["id"]).code == 1
+    assert coord("ann delegation cancel", second.answer["delegation"]["id"]).code == 0
+    assert coord("ann delegation list").answer["delegations"] == []
+    assert coord("ann delegation done", name).code == 4
