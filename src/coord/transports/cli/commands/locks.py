@@ -80,7 +80,7 @@ COMMANDS = (
     CommandSpec(
         "waits",
         "show who waits for what, and behind whom",
-        handler="coord.transports.cli.handlers.locks:waits",
+        handler="coord.transports.cli.handlers.waits:waits",
         examples=("coord waits",),
         details="Lists waits for locks, recent denied requests, and waits for tasks by sessions that have "
         "locks or claims. On a terminal, the sessions that block others are on top.",

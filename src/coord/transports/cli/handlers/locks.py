@@ -218,18 +218,6 @@ def _rows_with_waiters(found: Sequence[LockInfo]) -> list[dict[str, Any]]:
     return rows
 
 
-def waits(client: Client, _: Args) -> Answer:
-    """Show the wait-for graph."""
-    found = client.waits()
-
-    def drawn(room: int) -> str:
-        from coord.transports.cli.wait_tree import tree
-
-        return tree(found, room)
-
-    return Answer({"waits": fields_of(found)}, count(len(found), "wait"), drawn=drawn)
-
-
 def resources_of(typed: Sequence[str]) -> list[str]:
     """Return the resources that a user typed."""
     return [arguments.resource(word) for word in typed]

@@ -3,8 +3,9 @@
 import pytest
 
 from coord.core.locks.commands import Blocker, SessionWait
+from coord.transports.cli.handlers.waits import tree
 from coord.transports.cli.table import cells_wide
-from coord.transports.cli.wait_tree import tree
+from tests.support.cli import Coord
 
 
 def wait(session: str, behind: dict[str, str], **fields: object) -> SessionWait:
@@ -65,3 +66,14 @@ def test_long_names_are_wrapped_and_not_cut(room: int) -> None:
 def test_nobody_waits() -> None:
     """An empty graph is an empty text."""
     assert tree([], 80) == ""
+
+
+def test_a_pipe_gets_the_graph_as_json(coord: Coord) -> None:
+    """Issue 14: who waits for what, behind whom, since when."""
+    coord("ann lock a.py")
+    coord("bob lock a.py --no-wait")
+    answer = coord("ann waits").answer
+    (wait,) = answer["waits"]
+    assert (wait["session"], wait["denied"], wait["wants"]) == ("s-bob", True, ["file:a.py"])
+    assert wait["blockers"] == [{"session": "s-ann", "by": "lock", "what": "file:a.py"}]
+    assert wait["since_at"].endswith("Z")

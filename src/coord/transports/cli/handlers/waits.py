@@ -1,4 +1,4 @@
-"""Draw who waits for whom as a tree: the sessions that block others are on top, the waits below them.
+"""Show who waits for whom, as a tree: the sessions that block others are on top, the waits below them.
 
 A wait that several sessions block is shown below each of them; what waits behind it, only once.
 """
@@ -6,20 +6,30 @@ A wait that several sessions block is shown below each of them; what waits behin
 from collections.abc import Sequence
 
 from coord.core.locks.commands import Blocker, SessionWait
+from coord.sdk.client.client import Client
 from coord.transports import arguments
-from coord.transports.cli.output import visible
+from coord.transports.cli.args import Args
+from coord.transports.cli.output import Answer, count, fields_of, visible
 from coord.transports.cli.table import wrapped
 
 BRANCH, LAST, RAIL, GAP = "├─ ", "└─ ", "│  ", "   "
 
 
-def tree(waits: Sequence[SessionWait], room: int) -> str:
+def waits(client: Client, _: Args) -> Answer:
+    """Show the wait-for graph."""
+    found = client.waits()
+    return Answer(
+        {"waits": fields_of(found)}, count(len(found), "wait"), drawn=lambda room: tree(found, room)
+    )
+
+
+def tree(found: Sequence[SessionWait], room: int) -> str:
     """Return the waits as lines of at most `room` cells."""
     behind: dict[str, list[SessionWait]] = {}
-    for wait in waits:
+    for wait in found:
         for session in dict.fromkeys(blocker.session for blocker in wait.blockers) or ("",):
             behind.setdefault(session, []).append(wait)
-    waiting = {name for wait in waits for name in (wait.session, wait.parent) if name}
+    waiting = {name for wait in found for name in (wait.session, wait.parent) if name}
     # In a cycle everybody waits: its first session is on top, unless another one leads there.
     tops = [name for name in behind if name not in waiting]
     lines: list[str] = []
