@@ -9,7 +9,8 @@ Several branches are merged on top of each other and checked once. If the check 
 again, down to the branch that fails; the others are merged. The ref never points to an unchecked commit.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -110,8 +111,17 @@ class _RefNotMoved(Exception):
         self.finding = finding
 
 
-def merge(client: Client, git: Git, request: MergeRequest) -> MergeReport:
-    """Merge branches under the lock of the merge queue; report those that cannot be merged."""
+def merge(
+    client: Client,
+    git: Git,
+    request: MergeRequest,
+    *,
+    watch: Callable[[LockBlock], AbstractContextManager[object]] = nullcontext,
+) -> MergeReport:
+    """Merge branches under the lock of the merge queue; report those that cannot be merged.
+
+    `watch` returns a block that frees the lock if this process dies inside it.
+    """
     check_git(git)
     signer = signer_of(client)
     if request.any_file and not signer.person:
@@ -125,7 +135,8 @@ def merge(client: Client, git: Git, request: MergeRequest) -> MergeReport:
     for name in (request.into, *names):
         _tip(git, name)  # find a misspelled name before waiting for the lock
     reason = as_text(f"merge {', '.join(names)}")[:100]
-    with client.lock(LOCK, profile="file", ttl_s=LOCK_TTL_S, wait_s=request.wait_s, reason=reason) as held:
+    lock = client.lock(LOCK, profile="file", ttl_s=LOCK_TTL_S, wait_s=request.wait_s, reason=reason)
+    with lock as held, watch(held):
         remove_stale_worktrees(git)
         before = _tip(git, request.into)
         branches = [_Branch(name, _tip(git, name)) for name in names]

@@ -9,12 +9,15 @@ from coord.integrations.git.gate.stubs import PROTECTED
 from coord.integrations.git.merge import merge as merging
 from coord.integrations.git.merge.merge import MergeReport, MergeRequest, MergeStatus, Outcome
 from coord.integrations.git.run import Git, as_text
+from coord.sdk.client.blocks import LockBlock
 from coord.sdk.client.client import Client
 from coord.transports import exit_codes
 from coord.transports.cli.args import Args
 from coord.transports.cli.handlers.locks import describe_wait
 from coord.transports.cli.output import Answer, count
+from coord.transports.cli.release import release_program
 from coord.transports.cli.wait_line import showing_wait
+from coord.transports.cli.watchdog import Watchdog
 
 COLUMNS = ("branch", "status", "commit", "why")
 SHORT = 10
@@ -41,7 +44,12 @@ def merge(client: Client, args: MergeArgs) -> Answer:
     into = args.into or merging.default_branch(git, PROTECTED)
     wanted = MergeRequest(tuple(args.branches), into, check, args.check_timeout_s, args.any_file, args.wait_s)
     with showing_wait(client, "other merges", args.wait_s, describe_wait):
-        return answer_of(merging.merge(client, git, wanted))
+        return answer_of(merging.merge(client, git, wanted, watch=lambda held: _watchdog(client, held)))
+
+
+def _watchdog(client: Client, held: LockBlock) -> Watchdog:
+    """Return a block that frees the lock of the merge queue if this process is killed in it."""
+    return Watchdog(*release_program(client, [merging.LOCK], held.use))
 
 
 def answer_of(merged: MergeReport) -> Answer:

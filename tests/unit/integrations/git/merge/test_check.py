@@ -187,3 +187,47 @@ def test_a_merge_that_is_killed_leaves_main_and_can_be_repeated(harness: GitHarn
     )
     assert done.returncode == 0, done
     assert (harness.text("ann.py"), os.path.exists(tree), left(harness)) == ("ann\n", False, [])
+
+
+KILLED_AT = {
+    "with the lock": "merge.remove_stale_worktrees",
+    "while it looks at the branch": "merge.check_branch",
+    "before the ref moves": "merge._Queue._move",
+    "after the ref moved": "merge._Queue._merged",
+    "before the lock is released": "merge._warnings",
+}
+KILL = """
+import os, sys
+from coord.integrations.git.merge import merge
+from coord.transports.cli.main import main
+
+def kill(*_, **__):
+    os.kill(os.getpid(), 9)
+
+{target} = kill
+main(["merge", "ann"])
+"""
+
+
+@pytest.mark.parametrize("target", KILLED_AT.values(), ids=KILLED_AT)
+def test_the_lock_ends_with_a_killed_merge(harness: GitHarness, target: str) -> None:
+    """Whenever a merge is killed, others get the queue at once, and the merge can be repeated."""
+    harness.now = time.time_ns() // 1_000_000
+    harness.work("ann", {"ann.py": "ann\n"})
+    environ = {**harness.environ, "COORD_SESSION_ID": "ann"}
+    program = [sys.executable, "-c", KILL.format(target=target)]
+    killed = subprocess.run(program, cwd=harness.shop, env=environ, capture_output=True, check=False)
+    assert killed.returncode == -9, killed
+
+    def coord(session: str, *words: str) -> int:
+        line = [sys.executable, "-m", "coord.transports.cli.main", *words]
+        of_session = {**environ, "COORD_SESSION_ID": session}
+        return subprocess.run(
+            line, cwd=harness.shop, env=of_session, capture_output=True, check=False
+        ).returncode
+
+    assert coord("bob", "lock", LOCK, "--wait", "30s") == 0, "the lease of the lock is a minute"
+    assert coord("bob", "unlock", LOCK) == 0
+    assert coord("ann", "merge", "ann") == 0
+    assert harness.text("ann.py") == "ann\n"
+    assert coord("bob", "lock", LOCK, "--no-wait") == 0
