@@ -12,7 +12,7 @@ from coord.core.identity import Evidence, Process
 from coord.core.ranges import By, Range
 from coord.core.records import Stored, decode, encode
 from coord.core.transaction import GONE, Found, NextBatch, ReadNeeded, Transaction, Written
-from coord.engine.overlay import CachedRange, Completed, WriteIndex
+from coord.engine.overlay import CachedRange, Completed, OwnKeys, WriteIndex
 from coord.engine.pending import PendingCommand
 from coord.stores.contract import NO_READ_POINT, Commit, Put, Record, Store
 
@@ -20,6 +20,8 @@ AnyStored = TypeVar("AnyStored", bound=Stored)
 RANGES_AT_ONCE = 200
 SPARE_RECORDS = 64
 """How many more records a scan reads than asked for, once writes of the batch have hidden some."""
+SORTED_WRITES_MIN = 64
+"""From how many writes of one rule on its scans look them up in order."""
 Beginning = tuple[str, By, tuple[str, str]]
 """The start of a range: its prefix, its order, and the entry that it follows."""
 
@@ -50,6 +52,7 @@ class Batch:
         """Records that the batch wrote, and loaded records that are decoded."""
         self.completed: list[Completed] = []
         self._write_index = WriteIndex(self.completed)
+        self._own_keys = OwnKeys({})
         self.size = 0
         self.reads_of_store = 0
         self.one_read_point = True
@@ -107,7 +110,8 @@ class Batch:
         by_index_key, start = range_.by == "index_key", _start(range_)
         read = len(positions)
         positions += self._write_index.within(range_, start, self._written, own)
-        for key, item in own.items():
+        for key in self._written_by_rule(range_, own):
+            item = own[key]
             at = (item.index_key, key) if by_index_key else (key, "")
             within = at[0].startswith(range_.prefix) and (not by_index_key or item.index_key)
             if item.value is not None and within and at > start:
@@ -115,6 +119,14 @@ class Batch:
         if len(positions) > read:  # else they are in order, as the store has them
             positions.sort(key=lambda at: (at[1], at[0]) if by_index_key else (at[0], ""))
         return [Found(*at) for at in positions[: range_.limit]]
+
+    def _written_by_rule(self, range_: Range, own: dict[str, Written]) -> Iterable[str]:
+        """Return the keys of a rule's own writes that may be in a range; a long list of them is sorted."""
+        if range_.by == "index_key" or len(own) < SORTED_WRITES_MIN:
+            return own
+        if self._own_keys.own is not own:
+            self._own_keys = OwnKeys(own)
+        return self._own_keys.within(range_.prefix)
 
     def _need(
         self, keys: Sequence[str] = (), ranges: Sequence[Range] = (), processes: Sequence[Process] = ()

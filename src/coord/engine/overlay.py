@@ -1,6 +1,8 @@
 """Ranges as a batch sees them: the records of the store, with the writes of the batch on top."""
 
-from bisect import bisect_left
+from bisect import bisect_left, insort
+from collections.abc import Iterator
+from itertools import islice
 
 from coord.core.ranges import Range
 from coord.core.transaction import Transaction, Written
@@ -78,6 +80,25 @@ class WriteIndex:
         self._arranged = len(self._decided)
         self._keys = _merge(self._keys, keys)
         self._index_keys = _merge(self._index_keys, index_keys)
+
+
+class OwnKeys:
+    """The keys that one command has written, in order, so that its scans cost what they find."""
+
+    __slots__ = ("_keys", "own")
+
+    def __init__(self, own: dict[str, Written]) -> None:
+        self.own = own
+        self._keys: list[str] = []
+
+    def within(self, prefix: str) -> Iterator[str]:
+        """Yield the written keys with a prefix; a dict keeps the order in which its keys came."""
+        for key in islice(reversed(self.own), len(self.own) - len(self._keys)):
+            insort(self._keys, key)
+        for at in range(bisect_left(self._keys, prefix), len(self._keys)):
+            if not self._keys[at].startswith(prefix):
+                return
+            yield self._keys[at]
 
 
 def _merge(ordered: list[tuple[str, str]], more: list[tuple[str, str]]) -> list[tuple[str, str]]:

@@ -34,6 +34,13 @@ MUTANTS = [
         ("tests/unit/engine/test_commit.py",),
     ),
     Mutant(
+        "a rule with many writes does not see them in a range",
+        "coord.engine.overlay:OwnKeys.within",
+        "insort(self._keys, key)",
+        "pass",
+        ("tests/unit/engine/test_overlay.py",),
+    ),
+    Mutant(
         "a truncated range counts as complete",
         "coord.engine.batch:Batch._read",
         "len(records) < range_.limit",
