@@ -11,6 +11,7 @@ import msgspec
 
 from bench import (
     batch,
+    broad,
     callers,
     checks,
     commands,
@@ -52,6 +53,7 @@ SECTIONS: dict[str, tuple[str, Measure]] = {
     "locks": ("A lock that nobody else wants", locks.measure),
     "hand-off": ("One lock that all want", contended.measure),
     "check": ("Asking among many held locks", checks.measure),
+    "broad": ("Requests and listings over everything", broad.measure),
     "wake": ("From a release to the next holder", wake.measure),
     "peers": ("Claim and complete, beside other queues", peers.measure),
     "queue": ("Tasks in line", queues.measure),

@@ -40,6 +40,9 @@ class Scale(NamedTuple):
     plan_tasks: int
     tenants: int
     """How many claim side by side."""
+    broad_locks: tuple[int, ...]
+    """Among how many locks a glob is asked for."""
+    broad_tasks: int
 
 
 _LOCKS_FULL = (8, 400, (100, 10_000, 100_000), 1000, 200, 20)
@@ -49,6 +52,10 @@ _LOCKS_TINY = (2, 2, (10, 50), 5, 2, 1)
 _QUEUE_FULL = ((1, 8), 1_000, (1_000, 100_000, 1_000_000), 200, 10_000, 4)
 _QUEUE_QUICK = ((1, 8), 200, (1_000, 10_000), 50, 2_000, 4)
 _QUEUE_TINY = ((1,), 6, (10, 20), 2, 30, 1)
+
+_BROAD_FULL = ((1_000, 4_000, 20_000), 50_000)
+_BROAD_QUICK = ((1_000, 4_000), 5_000)
+_BROAD_TINY = ((20, 40), 30)
 
 FULL = Scale(
     "full",
@@ -66,6 +73,7 @@ FULL = Scale(
     0.2,
     *_LOCKS_FULL,
     *_QUEUE_FULL,
+    *_BROAD_FULL,
 )
 QUICK = Scale(
     "quick",
@@ -83,6 +91,9 @@ QUICK = Scale(
     0.05,
     *_LOCKS_QUICK,
     *_QUEUE_QUICK,
+    *_BROAD_QUICK,
 )
-TINY = Scale("tiny", 1, 0.02, 0.1, (1, 8), (4,), 50, 200, 5, 20, 50, 1, 0.01, *_LOCKS_TINY, *_QUEUE_TINY)
+TINY = Scale(
+    "tiny", 1, 0.02, 0.1, (1, 8), (4,), 50, 200, 5, 20, 50, 1, 0.01, *_LOCKS_TINY, *_QUEUE_TINY, *_BROAD_TINY
+)
 SCALES = {scale.name: scale for scale in (FULL, QUICK, TINY)}

@@ -123,3 +123,17 @@ def test_redis_syncs_every_write() -> None:
         with redis.from_url(rival.url) as client:
             settings = client.config_get("append*")
     assert (settings["appendonly"], settings["appendfsync"]) == ("yes", "always")
+
+
+@pytest.mark.parametrize("store", ["memory", "sqlite"])
+def test_broad_requests_are_measured_among_each_number_of_locks(tmp_path: Path, store: str) -> None:
+    """Locks of a glob, checks and listings in this process; on SQLite whole commands and their memory."""
+    figures = figures_of(tmp_path, "broad", store)
+    for held in (20, 40):
+        for name in ("lock of a glob, denied", "check of a glob", "first page", "list of all"):
+            assert figures.pop(f"{name} among {held} locks")["value"] > 0
+    assert figures.pop("list 30 tasks")["value"] > 0
+    assert len(figures) == (8 if store == "sqlite" else 0)
+    assert all(
+        figure["most"] == (100 if name.endswith("memory") else 1000) for name, figure in figures.items()
+    )
