@@ -32,7 +32,18 @@ COLOURED = frozenset(("state", "liveness", "status", "outcome", "end_reason", "r
 COLOURS = {
     **dict.fromkeys(("live", "working", "done", "ok", "merged", "accepted", "submitted"), GREEN),
     **dict.fromkeys(
-        ("silent", "in_progress", "blocked", "waiting", "warn", "expired", "preempted", "suspect", "hung"),
+        (
+            "stale",
+            "silent",
+            "in_progress",
+            "blocked",
+            "waiting",
+            "warn",
+            "expired",
+            "preempted",
+            "suspect",
+            "hung",
+        ),
         YELLOW,
     ),
     **dict.fromkeys(

@@ -26,7 +26,6 @@ from coord.transports import arguments, exit_codes
 from coord.transports.cli.args import Args, Options
 from coord.transports.cli.connect import connected
 from coord.transports.cli.output import Answer, count, fields_of, form, say, timestamp, visible
-from coord.transports.cli.table import ago
 
 FOLLOW_S = 60.0
 """The longest single wait for new events."""
@@ -153,6 +152,8 @@ def _details(happening: LoggedEvent) -> str:
 def _shown(name: str, value: Any) -> str:
     """Return a detail for people: `lease=5m`, `expires=in 4m30s`, and others as they are."""
     if name.endswith("_ms") and isinstance(value, int) and value:
+        from coord.transports.cli.table import ago
+
         time_or_span = ago(timestamp(value) or "") if value > TIMES_FROM_MS else arguments.span(value / 1000)
         return f"{name.removesuffix('_ms')}={time_or_span}"
     return f"{name}={','.join(map(str, value)) if isinstance(value, list) else value}"

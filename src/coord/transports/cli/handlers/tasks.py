@@ -16,7 +16,6 @@ from coord.transports.cli.args import Args, Options
 from coord.transports.cli.connect import connected
 from coord.transports.cli.listing import Listing, Page, show_pages
 from coord.transports.cli.output import Answer, count, fields_of, form, is_terminal, safe_json, timestamp
-from coord.transports.cli.table import ago
 from coord.transports.cli.wait_line import showing_wait
 
 COLUMNS = ("task_id", "state", "track", "priority", "agent", "depends_on", "description")
@@ -298,6 +297,8 @@ def renew(client: Client, args: ClaimedTaskArgs) -> Answer:
         return _refused(
             reply.reason.value, {}, reply.detail, "the claim is lost; stop, and run coord task next"
         )
+    from coord.transports.cli.table import ago
+
     expires_at = timestamp(reply.new_expiry_ms)
     return Answer({"expires_at": expires_at}, f"Renewed {args.task}, expires {ago(expires_at or '')}")
 
