@@ -33,9 +33,10 @@ appear only on a terminal, and not if `NO_COLOR` is set or `TERM` is `dumb`.
 
 While a command waits, a terminal shows one line on standard error that is rewritten in place: for
 what it waits, behind whom, the position and the time. A message that arrives while `lock`, `guard`,
-`task next`, `recv`, `merge` or `top` waits can ring the terminal's bell or show a notice on the
-desktop (`notify-send`). Both are off by default. `COORD_NOTIFY=bell,desktop` turns them on, and so
-does `[notify]` with `bell = true` and `desktop = true` in `~/.config/coord/coord.toml`.
+`task next`, `recv`, `merge` or `top` runs, and a lock that `guard` or `lock --hold` loses, can ring
+the terminal's bell or show a notice on the desktop (`notify-send`). Both are off by default.
+`COORD_NOTIFY=bell,desktop` turns them on, and so does `[notify]` with `bell = true` and `desktop =
+true` in `~/.config/coord/coord.toml`.
 
 If `ok` is false, `error` has a `code`, a `message` and a `hint`. In JSON, times are RFC 3339 in UTC
 (`expires_at`), and durations are seconds (`expires_in_s`).

@@ -6,17 +6,21 @@ COORD_NOTIFY=bell,desktop or `[notify] bell = true` in the user's `coord.toml` t
 
 import os
 import sys
-from collections.abc import Mapping
-from contextlib import suppress
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 
-from coord.core.errors import Invalid
+from coord.core.errors import CoordError, Invalid
 from coord.core.ids import short_repr
 from coord.host.config import read_configuration, user_configuration_file
+from coord.sdk.client.client import Client
 from coord.transports.cli.output import is_terminal, visible
 
 KINDS = ("bell", "desktop")
 BELL = "\a"
 CHARS_MAX = 200
+WAIT_S = 0.5
+"""The longest wait for a commit, and so for the thread that waits."""
 
 
 class Notices:
@@ -55,6 +59,55 @@ def find_notices(environ: Mapping[str, str]) -> Notices:
     ):
         raise Invalid(f"[notify] in {file} is invalid", hint="for example: [notify] bell = true")
     return Notices(frozenset(name for name, value in table.items() if value))
+
+
+class Inbox:
+    """Gives a notice for each message that arrives after the first look."""
+
+    def __init__(self, client: Client, notices: Notices) -> None:
+        self._client = client
+        self._notices = notices
+        self._known: set[str] | None = None
+
+    def look(self) -> None:
+        """Look for new messages; if the user wants no notices, this reads nothing."""
+        if not self._notices:
+            return
+        unread = self._client.recv(peek=True).messages
+        known, self._known = self._known, {each.id for each in unread}
+        for each in unread:
+            if known is not None and each.id not in known:
+                self._notices.send(f"message from {each.from_session_id}: {each.subject}")
+
+
+@contextmanager
+def announcing_messages(client: Client, notices: Notices) -> Iterator[None]:
+    """Give notices for messages that arrive during a block; errors of the store are ignored."""
+    if not notices:
+        yield
+        return
+    inbox, ended, store = Inbox(client, notices), threading.Event(), client.log
+    start = store.seen.offset
+    with suppress(CoordError):
+        inbox.look()
+
+    def watch() -> None:
+        after = start
+        while not ended.is_set():
+            try:
+                if store.wait(after, WAIT_S):
+                    after = store.seen.offset
+                    inbox.look()
+            except CoordError:
+                ended.wait(WAIT_S)
+
+    watcher = threading.Thread(target=watch, name="coord-inbox", daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        watcher.join()
 
 
 def _show_on_desktop(text: str) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import threading
 
     from coord.sdk.client.client import Client
-    from coord.transports.cli.notices import Notices
+    from coord.transports.cli.notices import Inbox
 
 REDRAW_S = 1.0
 ERASE = "\r\x1b[K"
@@ -36,10 +36,15 @@ def showing_wait(client: "Client", what: str, wait_s: float | None, describe: De
         yield
         return
     line = WaitLine(what, wait_s, describe)
-    inbox = Inbox(client)
+    inbox: Inbox | None = None
 
     def on_wait(reply: Any) -> None:
+        nonlocal inbox
         line.update(reply)
+        if inbox is None:
+            from coord.transports.cli.notices import Inbox, find_notices
+
+            inbox = Inbox(client, find_notices(os.environ))
         if reply is not None:
             inbox.look()
 
@@ -105,29 +110,6 @@ class WaitLine:
             _write(ERASE + fitted(self.text(time.monotonic()), width(sys.stderr) - 1).rstrip())
             if ended.wait(REDRAW_S):
                 return
-
-
-class Inbox:
-    """Gives a notice for each message that arrives after the first look, if the user wants notices."""
-
-    def __init__(self, client: "Client") -> None:
-        self._client = client
-        self._notices: Notices | None = None
-        self._known: set[str] | None = None
-
-    def look(self) -> None:
-        """Look for new messages; without notices this reads nothing."""
-        if self._notices is None:
-            from coord.transports.cli.notices import find_notices
-
-            self._notices = find_notices(os.environ)
-        if not self._notices:
-            return
-        unread = self._client.recv(peek=True).messages
-        known, self._known = self._known, {each.id for each in unread}
-        for each in unread:
-            if known is not None and each.id not in known:
-                self._notices.send(f"message from {each.from_session_id}: {each.subject}")
 
 
 def _write(text: str) -> None:

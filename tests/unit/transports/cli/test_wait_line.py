@@ -81,6 +81,24 @@ def test_a_bell_rings_for_a_message(coord: Coord, repository: Path) -> None:
     assert terminal.shown.count("\a") == 1
 
 
+@pytest.mark.parametrize(
+    ("words", "begun"),
+    [
+        (["lock", "main-push", "--hold"], "Lock acquired"),
+        (["guard", "main-push", "--", "sh", "-c", "echo runs; sleep 600"], "runs"),
+    ],
+)
+def test_a_holder_hears_of_messages_and_of_a_lost_lock(coord: Coord, words: list[str], begun: str) -> None:
+    """COORD_NOTIFY=bell: `lock --hold` and `guard` ring for a message, and again for the loss."""
+    terminal = waiting(*words, env=environment(COORD_NOTIFY="bell"))
+    terminal.wait_for(begun)
+    coord("ann send s-bob warn", "soon")
+    terminal.wait_for("\a")
+    coord("ann steal main-push --force --reason", "urgent")
+    terminal.wait_until(lambda shown: shown.count("\a") >= 2)
+    assert terminal.exit_code() == 1
+
+
 def test_no_bell_without_the_setting(coord: Coord) -> None:
     """Notices are off by default."""
     coord("bob register")

@@ -16,6 +16,7 @@ from coord.sdk.client.client import Client
 from coord.transports import arguments, exit_codes
 from coord.transports.cli import signals
 from coord.transports.cli.handlers import locks
+from coord.transports.cli.notices import Notices, announcing_messages, find_notices
 from coord.transports.cli.output import Answer, failed, say, show
 from coord.transports.cli.process import STANDARD_INPUT, Child, NotStarted
 from coord.transports.cli.release import release_program
@@ -32,24 +33,27 @@ class GuardArgs(locks.LockArgs, frozen=True):
 
 def guard(client: Client, args: GuardArgs) -> Answer | int:
     """Run a command under locks; return its exit code, or a refusal if it did not start."""
-    over = threading.Event()
+    over, notices = threading.Event(), find_notices(os.environ)
     held = client.lock(
         *locks.resources_of(args.resources),
         command_id=args.command_id,
-        on_lost=lambda _: over.set(),
+        on_lost=lambda error: _lost(over, notices, error),
         on_asked=_warn,
     )
     refused = take(client, held, args)
-    return refused or _run(args.command, client, held, over)
+    if refused is not None:
+        return refused
+    with announcing_messages(client, notices):
+        return _run(args.command, client, held, over)
 
 
 def keep_locked(client: Client, args: locks.LockArgs, **more: Any) -> Answer | int:
     """Hold locks until a signal or the end of the input; return 1 if one is lost."""
-    over = threading.Event()
+    over, notices = threading.Event(), find_notices(os.environ)
     held = client.lock(
         *locks.resources_of(args.resources),
         command_id=args.command_id,
-        on_lost=lambda _: over.set(),
+        on_lost=lambda error: _lost(over, notices, error),
         on_asked=_warn_holder,
         on_waiter=lambda state: say(f"coord: {state.waiters[0]} waits for {state.resource}"),
     )
@@ -59,7 +63,7 @@ def keep_locked(client: Client, args: locks.LockArgs, **more: Any) -> Answer | i
     names = [lock.resource for lock in held.locks]
     with signals.handling(ENDING, lambda _: over.set()), signals.asking_nobody():
         try:
-            with Watchdog(*release_program(client, names, held.use)):
+            with Watchdog(*release_program(client, names, held.use)), announcing_messages(client, notices):
                 show(locks.answer_of(LockReply(Outcome.GRANTED, held.locks)))
                 _end_with_input(over)
                 over.wait()
@@ -124,6 +128,12 @@ def _run(command: list[str], client: Client, held: LockBlock, over: threading.Ev
                 child.stop()
             held.end(failed=True)
     return _exit_code_with_locks(held, child.exit_code)
+
+
+def _lost(over: threading.Event, notices: Notices, error: Exception) -> None:
+    """End the wait for the command or for the user, and give a notice."""
+    over.set()
+    notices.send(f"a lock was lost: {error}")
 
 
 def _warn(state: LockWatch) -> None:

@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 
 from coord.core.errors import CoordError
 from coord.sdk.client.client import Client
-from coord.transports.cli.notices import find_notices
+from coord.transports.cli.notices import Inbox, find_notices
 from coord.transports.cli.output import has_colours
 from coord.transports.cli.table import fitted
 from coord.transports.cli.top.frame import SORTS, frame
@@ -40,8 +40,7 @@ class Screen:
         self._client = client
         self._sort = sort
         self._scroll = 0
-        self._notices = find_notices(os.environ)
-        self._known: set[str] | None = None
+        self._inbox = Inbox(client, find_notices(os.environ))
         self.reads = 0
 
     def run(self) -> None:
@@ -49,7 +48,8 @@ class Screen:
         woken, wake = os.pipe()
         os.set_blocking(wake, False)
         ended = threading.Event()
-        watcher = threading.Thread(target=self._watch, args=(wake, ended), daemon=True)
+        after = self._client.log.seen.offset
+        watcher = threading.Thread(target=self._watch, args=(after, wake, ended), daemon=True)
         try:
             with _full_screen(wake):
                 taken, read_at = self._read(), time.monotonic()
@@ -73,26 +73,24 @@ class Screen:
             os.close(wake)
             os.close(woken)
 
-    def _watch(self, wake: int, ended: threading.Event) -> None:
-        """Wake the main thread after each commit of others."""
+    def _watch(self, after: int, wake: int, ended: threading.Event) -> None:
+        """Wake the main thread after each commit beyond `after`."""
         store = self._client.log
         while not ended.is_set():
             try:
-                changed = store.wait(store.seen.offset, WAIT_S)
+                if not store.wait(after, WAIT_S):
+                    continue
             except CoordError:
                 ended.wait(READ_S)
                 continue
-            if changed:
-                with suppress(OSError):
-                    os.write(wake, b"!")
+            after = store.seen.offset  # read before the wake-up: the main thread then sees all up to here
+            with suppress(OSError):
+                os.write(wake, b"!")
 
     def _read(self) -> Snapshot:
         taken = read_snapshot(self._client)
         self.reads += 1
-        known, self._known = self._known, {each.id for each in taken.messages}
-        for each in taken.messages:
-            if known is not None and each.id not in known:
-                self._notices.send(f"message from {each.from_session_id}: {each.subject}")
+        self._inbox.look()
         return taken
 
     def _press(self, keys: str) -> bool:
