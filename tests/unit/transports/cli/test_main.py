@@ -194,9 +194,9 @@ def test_a_command_imports_only_what_it_uses(coord: Coord) -> None:
             "coord.transports.cli.handlers.guard",
             "coord.transports.cli.handlers.messages",
             "coord.transports.cli.help",
-            "coord.transports.cli.notices",
+            "coord.transports.cli.waiting.notices",
             "coord.transports.cli.table",
-            "coord.transports.cli.wait_line",
+            "coord.transports.cli.waiting.line",
         ),
     }
     brought = imported("--session", "s-ann", "lock", "a.py", "--no-wait")

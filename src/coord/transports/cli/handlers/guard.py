@@ -16,10 +16,10 @@ from coord.sdk.client.client import Client
 from coord.transports import arguments, exit_codes
 from coord.transports.cli import signals
 from coord.transports.cli.handlers import locks
-from coord.transports.cli.notices import Notices, announcing_messages, find_notices
 from coord.transports.cli.output import Answer, failed, say, show
 from coord.transports.cli.process import STANDARD_INPUT, Child, NotStarted
 from coord.transports.cli.release import release_program
+from coord.transports.cli.waiting.notices import Notices, announcing_messages, find_notices
 from coord.transports.cli.watchdog import Watchdog
 
 ENDING = (*signals.ENDING, signal.SIGINT)

@@ -10,7 +10,7 @@ from coord.sdk.client.client import Client
 from coord.transports import arguments, exit_codes
 from coord.transports.cli.args import Args
 from coord.transports.cli.listing import Listing, Page, show_pages
-from coord.transports.cli.output import Answer, fields_of, form, is_terminal, say
+from coord.transports.cli.output import Answer, count, fields_of, form, is_terminal, say
 
 HOLDERS_MAX = 100
 """How many blocking locks a check prints."""
@@ -241,7 +241,7 @@ def take(
     }
     if not person:
         return _salvaged(client, client.acquire(resources, wait_s=wait_s, **asked))
-    from coord.transports.cli.wait_line import showing_wait
+    from coord.transports.cli.waiting.line import showing_wait
 
     with showing_wait(client, ", ".join(resources), wait_s, describe_wait):
         reply = client.acquire(resources, wait_s=wait_s, **asked)

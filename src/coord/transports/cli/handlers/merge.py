@@ -16,7 +16,7 @@ from coord.transports.cli.args import Args
 from coord.transports.cli.handlers.locks import describe_wait
 from coord.transports.cli.output import Answer, count
 from coord.transports.cli.release import release_program
-from coord.transports.cli.wait_line import showing_wait
+from coord.transports.cli.waiting.line import showing_wait
 from coord.transports.cli.watchdog import Watchdog
 
 COLUMNS = ("branch", "status", "commit", "why")

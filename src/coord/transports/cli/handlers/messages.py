@@ -12,10 +12,10 @@ from coord.sdk.client.client import Client
 from coord.transports import arguments, exit_codes
 from coord.transports.cli.args import Args
 from coord.transports.cli.output import Answer, count, fields_of, timestamp, visible
-from coord.transports.cli.wait_line import showing_wait
+from coord.transports.cli.waiting.line import showing_wait
 
 if TYPE_CHECKING:
-    from coord.transports.cli.notices import Notices
+    from coord.transports.cli.waiting.notices import Notices
 
 NAMED_MAX = 5
 DELEGATION_COLUMNS = ("id", "from_session_id", "to_session_id", "task", "since_at", "what")
@@ -82,7 +82,7 @@ def recv(client: Client, args: RecvArgs) -> Answer:
 
 
 def _notices() -> "Notices":
-    from coord.transports.cli.notices import find_notices
+    from coord.transports.cli.waiting.notices import find_notices
 
     return find_notices(os.environ)
 

@@ -16,7 +16,7 @@ from coord.transports.cli.args import Args, Options
 from coord.transports.cli.connect import connected
 from coord.transports.cli.listing import Listing, Page, show_pages
 from coord.transports.cli.output import Answer, count, fields_of, form, is_terminal, safe_json, timestamp
-from coord.transports.cli.wait_line import showing_wait
+from coord.transports.cli.waiting.line import showing_wait
 
 COLUMNS = ("task_id", "state", "track", "priority", "agent", "depends_on", "description")
 HISTORY = ("generation", "session_id", "agent_id", "acquired_at", "released_at", "release_reason", "note")

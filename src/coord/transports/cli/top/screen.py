@@ -17,11 +17,11 @@ from contextlib import contextmanager, suppress
 
 from coord.core.errors import CoordError
 from coord.sdk.client.client import Client
-from coord.transports.cli.notices import Inbox, find_notices
 from coord.transports.cli.output import has_colours
 from coord.transports.cli.table import fitted
 from coord.transports.cli.top.frame import SORTS, frame
 from coord.transports.cli.top.snapshot import Snapshot, read_snapshot
+from coord.transports.cli.waiting.notices import Inbox, find_notices
 
 READ_S = 1.0
 """The shortest time between two reads."""

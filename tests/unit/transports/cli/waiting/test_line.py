@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from coord.transports.cli.wait_line import WaitLine
+from coord.transports.cli.waiting.line import WaitLine
 from tests.support.cli import PROGRAM, Coord
 from tests.support.terminals import Terminal
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import threading
 
     from coord.sdk.client.client import Client
-    from coord.transports.cli.notices import Inbox
+    from coord.transports.cli.waiting.notices import Inbox
 
 REDRAW_S = 1.0
 ERASE = "\r\x1b[K"
@@ -42,7 +42,7 @@ def showing_wait(client: "Client", what: str, wait_s: float | None, describe: De
         nonlocal inbox
         line.update(reply)
         if inbox is None:
-            from coord.transports.cli.notices import Inbox, find_notices
+            from coord.transports.cli.waiting.notices import Inbox, find_notices
 
             inbox = Inbox(client, find_notices(os.environ))
         if reply is not None:

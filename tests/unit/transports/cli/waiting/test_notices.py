@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from coord.core.errors import Invalid
-from coord.transports.cli.notices import Notices, find_notices
+from coord.transports.cli.waiting.notices import Notices, find_notices
 
 
 def configured(tmp_path: Path, text: str) -> dict[str, str]:
