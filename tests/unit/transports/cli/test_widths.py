@@ -54,6 +54,7 @@ LISTINGS = (
     Listing("log stats", ("lock.acquired",)),
     Listing("log locks", (f"file:{LONG}",)),
     Listing("limits show", ()),
+    Listing("delegation list", ("s-bob",)),
     Listing("group list", ("reviewers",)),
     Listing("group show reviewers -o wide", ()),
     Listing("install --dry-run", ()),
@@ -83,6 +84,7 @@ def full(coord: Coord, repository: Path) -> Path:
     coord("ann task fail C-001-third 1 --note", "it does not work " * 5)
     coord("ann send s-bob request", "please review this " * 6, "--body", NASTY + "word " * 100)
     assert coord("ann group create reviewers").code == 0
+    assert coord("ann delegation add s-bob", TALE).code == 0
     assert coord("ann group join reviewers").code == 0
     (repository / "plan.json").write_text('{"tasks": [{"id": "A-002-new", "description": "new"}]}')
     (repository / "bad.json").write_text('{"tasks": [{"id": "A-003-x", "depends_on": ["A-999-missing"]}]}')

@@ -102,5 +102,7 @@ def test_a_vanished_store_is_corrupt_and_begins_anew_only_when_asked(coord: Coor
 def test_completion_offers_what_is_held(coord: Coord, capfd) -> None:
     """Issue 3, part 4: held locks are completed from the store, as people type them."""
     coord("ann lock src/app.py main-push")
-    assert main(["completion", "words", "--", "unlock", ""]) == 0
+    assert main(["completion", "words", "--", "steal", ""]) == 0
     assert capfd.readouterr().out.split() == ["src/app.py", "main-push"]
+    assert main(["--session", "s-ann", "completion", "words", "--", "unlock", ""]) == 0
+    assert sorted(capfd.readouterr().out.split()) == ["main-push", "src/app.py"]
