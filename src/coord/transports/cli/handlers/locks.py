@@ -10,7 +10,7 @@ from coord.sdk.client.client import Client
 from coord.transports import arguments, exit_codes
 from coord.transports.cli.args import Args
 from coord.transports.cli.listing import Listing, Page, show_pages
-from coord.transports.cli.output import Answer, count, fields_of, form, is_terminal, say
+from coord.transports.cli.output import Answer, fields_of, form, is_terminal, say
 
 HOLDERS_MAX = 100
 """How many blocking locks a check prints."""
