@@ -11,7 +11,7 @@ apply it, so you need not remember anything:
   holder, the expiry and your options. The lock ends when you commit the file or undo your changes.
 - The hooks also notice files that a shell command changes.
 - `coord peers` shows the other sessions, `coord locks` their locks, `coord recv` their messages.
-- `coord lock PATH` waits for a file; `coord send SESSION request 'TEXT'` asks its holder.
+- `coord lock PATH` waits for a file; `coord send NAME request 'TEXT'` asks its holder.
 - `coord commit -m TEXT` commits exactly the files that this session holds.
 - Only people change the settings of these hooks.
 """
@@ -31,8 +31,11 @@ rest:
 - **See the other sessions and their locks**: `coord peers`, `coord locks`.
 - **The hook refused an edit, because another session holds the file**: do other work first, or wait with
   `coord lock PATH --wait 10m`. Then read the file again, because it may have changed.
-- **Ask the holder**: `coord send SESSION request 'need PATH for …'`. The answer arrives with a later tool
+- **Ask the holder**: `coord send NAME request 'need PATH for …'`. The answer arrives with a later tool
   call.
+- **An emergency stopped a call**: act on it, then `coord ack ID`. `coord send NAME emergency TEXT` stops
+  others.
+- **Somebody delegated work to you**: `coord delegation done ID` reports it.
 - **Lock several files together**: `coord lock A B C` acquires all of them or none; `coord lock 'src/api/**'`
   acquires a folder.
 - **Run a build, a release, a push of main**: the hook acquires the lock for the command. By hand:

@@ -57,6 +57,7 @@ LISTINGS = (
     Listing("delegation list", ("s-bob",)),
     Listing("group list", ("reviewers",)),
     Listing("group show reviewers -o wide", ()),
+    Listing("delegation list", ("s-bob", "write the tests of the payment provider")),
     Listing("install --dry-run", ()),
     Listing("doctor", ("store",)),
 )
@@ -86,6 +87,7 @@ def full(coord: Coord, repository: Path) -> Path:
     assert coord("ann group create reviewers").code == 0
     assert coord("ann delegation add s-bob", TALE).code == 0
     assert coord("ann group join reviewers").code == 0
+    assert coord("ann delegation add bob", "write the tests of the payment provider").code == 0
     (repository / "plan.json").write_text('{"tasks": [{"id": "A-002-new", "description": "new"}]}')
     (repository / "bad.json").write_text('{"tasks": [{"id": "A-003-x", "depends_on": ["A-999-missing"]}]}')
     return repository
